@@ -1,0 +1,152 @@
+//! The error that a user reads: one message that says where, what is wrong and what would be right.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A result with the user's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What sort of failure it is; it decides the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bad input or usage: exit status 2.
+    Input,
+    /// The machine or the user's rights do not allow it: exit status 4.
+    NotPermitted,
+    /// The system failed us in the middle (disk full, a file vanished): exit status 2.
+    System,
+}
+
+/// A failure, told once: `file:line: key: what; mend`.
+#[derive(Clone, Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: Kind,
+    file: Option<PathBuf>,
+    line: Option<u64>,
+    key: Option<String>,
+    what: String,
+    mend: Option<String>,
+}
+
+impl Error {
+    /// An error of the given kind; `what` is a lower-case fragment that says what is wrong.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, file: None, line: None, key: None, what: what.into(), mend: None }))
+    }
+
+    /// Bad input or usage.
+    pub fn input(what: impl Into<String>) -> Self {
+        Self::new(Kind::Input, what)
+    }
+
+    /// A missing right; the mend should say how to get it.
+    pub fn not_permitted(what: impl Into<String>) -> Self {
+        Self::new(Kind::NotPermitted, what)
+    }
+
+    /// The system failed: `what` says what was being done.
+    pub fn system(what: impl Into<String>, cause: &dyn fmt::Display) -> Self {
+        Self::new(Kind::System, format!("{}: {cause}", what.into()))
+    }
+
+    /// Names the file. The innermost name wins.
+    #[must_use]
+    pub fn file(mut self, file: impl AsRef<Path>) -> Self {
+        self.0.file.get_or_insert_with(|| file.as_ref().to_path_buf());
+        self
+    }
+
+    /// Names the line, counted from 1. The innermost line wins.
+    #[must_use]
+    pub fn line(mut self, line: u64) -> Self {
+        self.0.line.get_or_insert(line);
+        self
+    }
+
+    /// Names the key, as a dotted path. The innermost key wins.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.0.key.get_or_insert_with(|| key.into());
+        self
+    }
+
+    /// Says what would be right.
+    #[must_use]
+    pub fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.0.mend.get_or_insert_with(|| mend.into());
+        self
+    }
+
+    /// The kind of failure.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The exit status of a command that ends with this error.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self.0.kind {
+            Kind::Input | Kind::System => 2,
+            Kind::NotPermitted => 4,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let e = &self.0;
+        if let Some(file) = &e.file {
+            write!(f, "{}:", file.display())?;
+            if let Some(line) = e.line {
+                write!(f, "{line}:")?;
+            }
+            write!(f, " ")?;
+        } else if let Some(line) = e.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(key) = &e.key {
+            write!(f, "{key}: ")?;
+        }
+        write!(f, "{}", e.what)?;
+        if let Some(mend) = &e.mend {
+            write!(f, "; {mend}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The known name nearest to `name`, if one is near enough to be a slip of the keys.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|k| (strsim::damerau_levenshtein(&name.to_lowercase(), &k.to_lowercase()), k))
+        .filter(|(distance, k)| *distance <= 1 + k.len().max(name.len()) / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, k)| k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_says_where_what_and_the_mend() {
+        let e =
+            Error::input("\"rum\" is no event").mend("did you mean \"run\"?").key("tasks.a.rum").line(3).file("w.json");
+        assert_eq!(e.to_string(), "w.json:3: tasks.a.rum: \"rum\" is no event; did you mean \"run\"?");
+        assert_eq!(e.file("other").to_string().split(':').next(), Some("w.json"));
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(nearest("durration", ["duration", "delay"]), Some("duration"));
+        assert_eq!(nearest("zzz", ["duration", "delay"]), None);
+    }
+}

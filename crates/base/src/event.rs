@@ -1,0 +1,122 @@
+//! The scheduling event: what every backend yields and every measure reads.
+
+use crate::{CpuId, Nanos, Tid};
+
+/// The state in which a task left its CPU, as `sched_switch` reports it, freed of the
+/// numbering that differs between kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum TaskState {
+    /// Still runnable: preempted or yielded (`R`, `R+`).
+    Runnable = b'R',
+    /// Interruptible sleep (`S`).
+    Sleeping = b'S',
+    /// Uninterruptible sleep (`D`).
+    Uninterruptible = b'D',
+    /// Stopped by a signal (`T`).
+    Stopped = b'T',
+    /// Stopped by a tracer (`t`).
+    Traced = b't',
+    /// Dead (`X`).
+    Dead = b'X',
+    /// Zombie (`Z`).
+    Zombie = b'Z',
+    /// Parked kernel thread (`P`).
+    Parked = b'P',
+    /// Idle kernel thread: uninterruptible, but not counted as load (`I`).
+    Idle = b'I',
+}
+
+impl TaskState {
+    /// The letter that `ps` and the kernel print.
+    #[must_use]
+    pub fn letter(self) -> char {
+        self as u8 as char
+    }
+
+    /// The state of a letter; `None` for a letter that no kernel prints.
+    #[must_use]
+    pub fn from_letter(letter: u8) -> Option<Self> {
+        Some(match letter {
+            b'R' => Self::Runnable,
+            b'S' => Self::Sleeping,
+            b'D' => Self::Uninterruptible,
+            b'T' => Self::Stopped,
+            b't' => Self::Traced,
+            b'X' | b'x' => Self::Dead,
+            b'Z' => Self::Zombie,
+            b'P' => Self::Parked,
+            b'I' => Self::Idle,
+            _ => return None,
+        })
+    }
+}
+
+/// What happened. Priorities are the kernel's (0..139; 120 is nice 0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// The CPU went from `prev` to `next` (`sched_switch`); tid 0 is idle.
+    Switch { prev: Tid, prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
+    /// A wake-up was asked for (`sched_waking`), by the task `waker` current on the event's CPU.
+    Waking { tid: Tid, prio: i16, target: CpuId, waker: Tid },
+    /// The task became runnable on `target` (`sched_wakeup`).
+    Wakeup { tid: Tid, prio: i16, target: CpuId },
+    /// A new task became runnable for the first time on `target` (`sched_wakeup_new`).
+    WakeupNew { tid: Tid, prio: i16, target: CpuId },
+    /// The task was moved from one CPU's queue to another's (`sched_migrate_task`).
+    Migrate { tid: Tid, prio: i16, from: CpuId, to: CpuId },
+    /// A task was created (`sched_process_fork`).
+    Fork { parent: Tid, child: Tid },
+    /// A task called exec (`sched_process_exec`); `old` differs from `tid` when a thread did.
+    Exec { tid: Tid, old: Tid },
+    /// A task ended (`sched_process_exit`).
+    Exit { tid: Tid, prio: i16 },
+    /// The recorder lost `count` events on this CPU before this time (0: an unknown number).
+    Lost { count: u64 },
+}
+
+/// One event: when, on which CPU, and what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// On the trace's clock.
+    pub time: Nanos,
+    /// The CPU that recorded it.
+    pub cpu: CpuId,
+    /// What happened.
+    pub what: Payload,
+}
+
+/// From `time` on the task `tid` bears this name (and belongs to this process and cgroup, where known).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameRecord {
+    /// On the trace's clock; 0 for what held from the start.
+    pub time: Nanos,
+    /// The thread.
+    pub tid: Tid,
+    /// Its process (thread group), where known.
+    pub tgid: Option<Tid>,
+    /// Its name: at most 15 bytes in a kernel trace, any length in a simulated one.
+    pub comm: String,
+    /// Its cgroup's path, where known.
+    pub cgroup: Option<String>,
+}
+
+/// Takes events in the order of their times: a file's writer, a measure, a model.
+pub trait Sink {
+    /// Takes a batch of events, ordered by time, none earlier than the batch before it.
+    fn events(&mut self, batch: &[Event]);
+    /// Takes a name. Names come before the first event that they are needed for.
+    fn name(&mut self, record: &NameRecord);
+}
+
+impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
+    fn events(&mut self, batch: &[Event]) {
+        self.0.events(batch);
+        self.1.events(batch);
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        self.0.name(record);
+        self.1.name(record);
+    }
+}

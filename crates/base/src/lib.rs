@@ -1,0 +1,16 @@
+//! The words that every room of schedlab speaks: units and ids, the scheduling
+//! event, the metadata of a trace, and the error that a user reads.
+//!
+//! This crate depends on no other room and does no I/O.
+
+mod error;
+mod event;
+mod ids;
+mod meta;
+mod rng;
+
+pub use error::{Error, Kind as ErrorKind, Result, nearest};
+pub use event::{Event, NameRecord, Payload, Sink, TaskState};
+pub use ids::{CpuId, Nanos, Tid, parse_duration};
+pub use meta::{CpuPlace, Meta};
+pub use rng::Rng;

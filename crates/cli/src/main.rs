@@ -1,0 +1,40 @@
+//! The `schedlab` command: each verb in its own file under `verbs/`.
+
+mod ui;
+mod verbs;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use ui::Ui;
+
+/// A laboratory for Linux task schedulers.
+#[derive(Parser)]
+#[command(name = "schedlab", version, about, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    /// One JSON document on standard output instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Declares the verbs: one line each, the module of the same name carries `Args` and `run`.
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $name:ident => $module:ident),* $(,)?) => {
+        #[derive(Subcommand)]
+        enum Verb { $($(#[$doc])* $name(verbs::$module::Args)),* }
+        impl Verb {
+            fn run(self, ui: &Ui) -> schedlab_base::Result<ExitCode> {
+                match self { $(Self::$name(args) => verbs::$module::run(args, ui)),* }
+            }
+        }
+    };
+}
+
+verbs! {}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let ui = Ui::new(cli.json);
+    cli.verb.run(&ui).unwrap_or_else(|error| ui.fail(&error))
+}

@@ -1,0 +1,1 @@
+//! The verbs: each module carries `Args` and `run`.

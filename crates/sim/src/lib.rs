@@ -1,0 +1,3 @@
+//! The simulation engine.
+
+pub mod program;
