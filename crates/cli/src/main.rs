@@ -31,7 +31,10 @@ macro_rules! verbs {
     };
 }
 
-verbs! {}
+verbs! {
+    /// What machines there are, and what one looks like.
+    Machines => machines,
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

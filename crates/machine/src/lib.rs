@@ -1,5 +1,18 @@
 //! Machines: CPUs, SMT, caches, nodes, distances, capacities and costs; presets; files; this host.
+//!
+//! [`load`] takes what a user writes: a preset's name, a shorthand (`4`, `2x6`, `4x15x2`), `host`, or the path of
+//! a TOML file. The CPUs are numbered the way Linux numbers them in a guest or on a machine whose firmware lists
+//! SMT siblings next to each other: threads of a core first, then the cores of a socket, then the sockets.
 
+mod build;
+mod file;
+mod load;
 mod model;
+mod picture;
+pub mod presets;
+pub mod tomltext;
 
-pub use model::{Costs, Cpu, Machine};
+pub use file::{CostsFile, MachineFile};
+pub use load::load;
+pub use model::{Costs, Cpu, MAX_CPUS, Machine};
+pub use picture::picture;

@@ -1,1 +1,3 @@
 //! The verbs: each module carries `Args` and `run`.
+
+pub mod machines;

@@ -1,0 +1,101 @@
+//! `schedlab machines`: what machines there are, and what one looks like.
+
+use crate::ui::Ui;
+use schedlab_base::{Error, Result};
+use schedlab_machine::{Machine, MachineFile, picture, presets::PRESETS};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// What `machines` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host")]
+pub struct Args {
+    /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml); all presets when left out.
+    #[arg(conflicts_with = "host")]
+    machine: Option<String>,
+    /// This machine, as the kernel describes it.
+    #[arg(long)]
+    host: bool,
+    /// Print the machine as a file that can be edited and given back.
+    #[arg(long, conflicts_with = "json")]
+    toml: bool,
+}
+
+/// Lists the presets, or shows one machine.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let spec = if args.host { Some("host".to_owned()) } else { args.machine };
+    match spec {
+        Some(spec) => show(&schedlab_machine::load(&spec)?, args.toml, ui)?,
+        None if args.toml => {
+            return Err(Error::input("--toml needs a machine").mend("write: schedlab machines z800 --toml"));
+        }
+        None => list(ui),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(machine: &Machine, toml: bool, ui: &Ui) -> Result<()> {
+    if ui.json {
+        ui.print_json(&to_json(machine));
+    } else if toml {
+        let file = MachineFile::of(machine).ok_or_else(|| {
+            Error::input(format!("\"{}\" is not regular enough for a machine file", machine.name))
+                .mend("its sockets, caches or nodes differ in size; take --json")
+        })?;
+        ui.print(&file.to_toml());
+    } else {
+        ui.print(&picture(machine));
+    }
+    Ok(())
+}
+
+fn list(ui: &Ui) {
+    if ui.json {
+        let machines: Vec<Value> = PRESETS
+            .iter()
+            .map(|preset| {
+                let mut value = sizes(&preset.machine());
+                value["about"] = preset.about.into();
+                value
+            })
+            .collect();
+        ui.print_json(&json!({ "machines": machines }));
+        return;
+    }
+    let mut out = format!("{:<15}{:>6}{:>6}  {}\n", "machine", "CPUs", "nodes", "what it is");
+    for preset in PRESETS {
+        let machine = preset.machine();
+        let _ = writeln!(out, "{:<15}{:>6}{:>6}  {}", preset.name, machine.cpus.len(), machine.nodes(), preset.about);
+    }
+    out.push_str("\nand N, SxC or SxCxT (sockets x cores x threads), host, or a .toml file\n");
+    ui.print(&out);
+}
+
+fn sizes(machine: &Machine) -> Value {
+    json!({
+        "name": machine.name, "cpus": machine.cpus.len(), "sockets": machine.sockets(), "cores": machine.cores(),
+        "threads": machine.threads(), "llcs": machine.llcs(), "nodes": machine.nodes(),
+    })
+}
+
+fn to_json(machine: &Machine) -> Value {
+    let mut value = sizes(machine);
+    let places: Vec<Value> = machine
+        .cpus
+        .iter()
+        .map(|cpu| {
+            let mut place = serde_json::to_value(&cpu.place).expect("plain data is always JSON");
+            place["cluster"] = cpu.cluster.into();
+            place
+        })
+        .collect();
+    value["places"] = places.into();
+    value["distances"] = json!(machine.distances);
+    let costs = &machine.costs;
+    value["costs"] = json!({
+        "wakeup_to_switch_ns": costs.wakeup_to_switch_ns, "tick_to_switch_ns": costs.tick_to_switch_ns,
+        "context_switch_ns": costs.context_switch_ns, "idle_exit_ns": costs.idle_exit_ns,
+    });
+    value
+}

@@ -1,0 +1,225 @@
+//! From a machine's description to its CPUs, with every impossible machine refused.
+
+use crate::file::MachineFile;
+use crate::model::{Cpu, MAX_CPUS, Machine};
+use schedlab_base::{CpuPlace, Error};
+
+/// What is wrong with a description, at which key, and the mend.
+pub struct Wrong {
+    pub key: &'static str,
+    pub what: String,
+    pub mend: Option<String>,
+}
+
+impl Wrong {
+    fn new(key: &'static str, what: impl Into<String>) -> Self {
+        Self { key, what: what.into(), mend: None }
+    }
+
+    fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.mend = Some(mend.into());
+        self
+    }
+
+    /// The error of a description that came from no file.
+    pub fn into_error(self) -> Error {
+        let error = Error::input(self.what).key(self.key);
+        match self.mend {
+            Some(mend) => error.mend(mend),
+            None => error,
+        }
+    }
+}
+
+/// Builds the machine; `name` is used where the description has none.
+pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
+    check_counts(file)?;
+    check_distances(file)?;
+    check_shares(file)?;
+    check_rest(file)?;
+    let cores = file.sockets * file.cores;
+    let nodes = node_count(file);
+    let llc_cores = llc_cores(file);
+    let cluster_cores = file.cluster_cores.unwrap_or(1);
+    let place = |cpu: u32| {
+        let core = cpu / file.threads;
+        Cpu {
+            place: CpuPlace {
+                cpu,
+                core,
+                llc: core / llc_cores,
+                package: core / file.cores,
+                node: core / (cores / nodes),
+                capacity: file.capacities.get(core as usize).copied().unwrap_or(1024),
+            },
+            cluster: core / cluster_cores,
+        }
+    };
+    Ok(Machine {
+        name: file.name.clone().unwrap_or_else(|| name.to_owned()),
+        cpus: (0..cores * file.threads).map(place).collect(),
+        distances: if file.distances.is_empty() { vec![vec![10]] } else { file.distances.clone() },
+        costs: file.costs.costs(),
+    })
+}
+
+fn node_count(file: &MachineFile) -> u32 {
+    file.distances.len().max(1) as u32
+}
+
+/// All of a socket's cores, or of a node's where a socket has several nodes.
+fn llc_cores(file: &MachineFile) -> u32 {
+    let per_node = file.sockets * file.cores / node_count(file);
+    file.llc_cores.unwrap_or(file.cores.min(per_node))
+}
+
+fn check_counts(file: &MachineFile) -> Result<(), Wrong> {
+    for (key, count) in [("sockets", file.sockets), ("cores", file.cores), ("threads", file.threads)] {
+        if count == 0 {
+            return Err(Wrong::new(key, "a machine has no fewer than one").mend("write 1 or more"));
+        }
+    }
+    if file.threads > 8 {
+        return Err(Wrong::new("threads", format!("{} threads a core", file.threads)).mend("no CPU has more than 8"));
+    }
+    let cpus = u64::from(file.sockets) * u64::from(file.cores);
+    let cpus = cpus.saturating_mul(u64::from(file.threads));
+    if cpus > u64::from(MAX_CPUS) {
+        return Err(Wrong::new("sockets", format!("{cpus} CPUs are too many")).mend(format!("at most {MAX_CPUS}")));
+    }
+    Ok(())
+}
+
+fn check_distances(file: &MachineFile) -> Result<(), Wrong> {
+    let wrong = |what: String| Wrong::new("distances", what);
+    let nodes = file.distances.len();
+    for (i, row) in file.distances.iter().enumerate() {
+        if row.len() != nodes {
+            return Err(wrong(format!("row {i} has {} of {nodes} entries", row.len())).mend("give a square matrix"));
+        }
+        if row[i] != 10 {
+            return Err(wrong(format!("node {i} is {} from itself", row[i])).mend("a node is 10 from itself"));
+        }
+        for (j, distance) in row.iter().copied().enumerate() {
+            if i != j && !(11..=254).contains(&distance) {
+                return Err(wrong(format!("nodes {i} and {j} are {distance} apart")).mend("write 11 to 254"));
+            }
+        }
+    }
+    for (i, row) in file.distances.iter().enumerate() {
+        for (j, there) in row.iter().enumerate() {
+            let back = file.distances[j][i];
+            if *there != back {
+                return Err(wrong(format!("from node {i} to {j} it is {there}, from {j} to {i} {back}"))
+                    .mend("the matrix must be symmetric"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_shares(file: &MachineFile) -> Result<(), Wrong> {
+    let nodes = node_count(file);
+    let share = |key, what: String| Err(Wrong::new(key, what).mend("the parts must be equal"));
+    let split_sockets = file.sockets.is_multiple_of(nodes);
+    let split_cores = nodes.is_multiple_of(file.sockets) && file.cores.is_multiple_of(nodes / file.sockets);
+    if !split_sockets && !split_cores {
+        let what = format!("{} sockets of {} cores do not divide into {nodes} nodes", file.sockets, file.cores);
+        return share("distances", what);
+    }
+    let per_node = file.sockets * file.cores / nodes;
+    let within = file.cores.min(per_node);
+    for (key, size, whole) in [
+        ("llc_cores", file.llc_cores.unwrap_or(within), within),
+        ("cluster_cores", file.cluster_cores.unwrap_or(1), llc_cores(file)),
+    ] {
+        if size == 0 || !whole.is_multiple_of(size) {
+            return share(key, format!("{whole} cores do not divide into groups of {size}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_rest(file: &MachineFile) -> Result<(), Wrong> {
+    let cores = (file.sockets * file.cores) as usize;
+    let given = file.capacities.len();
+    if given != 0 && given != cores {
+        return Err(Wrong::new("capacities", format!("{given} capacities for {cores} cores")).mend("one a core"));
+    }
+    if given != 0 && file.capacities.iter().max() != Some(&1024) {
+        return Err(Wrong::new("capacities", "the biggest core is not 1024").mend("1024 is the biggest core's"));
+    }
+    if file.capacities.contains(&0) {
+        return Err(Wrong::new("capacities", "a core of capacity 0").mend("write 1 to 1024"));
+    }
+    let costs = file.costs.costs();
+    for (key, cost) in [
+        ("costs.wakeup_to_switch_ns", costs.wakeup_to_switch_ns),
+        ("costs.tick_to_switch_ns", costs.tick_to_switch_ns),
+        ("costs.context_switch_ns", costs.context_switch_ns),
+        ("costs.idle_exit_ns", costs.idle_exit_ns),
+    ] {
+        if cost > 1_000_000_000 {
+            return Err(Wrong::new(key, format!("{cost} ns is more than a second")).mend("costs are in ns"));
+        }
+    }
+    if file.name.as_ref().is_some_and(|n| n.is_empty() || n.len() > 128 || n.chars().any(char::is_control)) {
+        return Err(Wrong::new("name", "is empty, too long or no text").mend("1 to 128 printable characters"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(change: impl FnOnce(&mut MachineFile)) -> String {
+        let mut file = MachineFile::flat("m", 2, 6, 2);
+        change(&mut file);
+        file.build().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn siblings_are_neighbours_and_sockets_follow_each_other() {
+        let machine = MachineFile::flat("m", 2, 2, 2).build().unwrap();
+        let of = |what: fn(&CpuPlace) -> u32| machine.cpus.iter().map(|c| what(&c.place)).collect::<Vec<_>>();
+        assert_eq!(of(|p| p.cpu), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(of(|p| p.core), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(of(|p| p.package), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(of(|p| p.llc), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(of(|p| p.node), [0; 8]);
+    }
+
+    #[test]
+    fn a_socket_may_hold_several_nodes() {
+        let mut file = MachineFile::flat("m", 1, 4, 1);
+        file.distances = vec![vec![10, 12], vec![12, 10]];
+        let machine = file.build().unwrap();
+        assert_eq!(machine.cpus.iter().map(|c| c.place.node).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        assert_eq!(machine.llcs(), 2);
+    }
+
+    #[test]
+    fn impossible_machines_are_refused() {
+        assert_eq!(refuse(|f| f.sockets = 0), "sockets: a machine has no fewer than one; write 1 or more");
+        assert!(refuse(|f| f.sockets = 700).contains("8400 CPUs are too many; at most 8192"));
+        assert!(refuse(|f| (f.sockets, f.cores) = (u32::MAX, u32::MAX)).contains("too many"));
+        assert!(refuse(|f| f.threads = 9).contains("9 threads a core"));
+        assert!(refuse(|f| f.distances = vec![vec![10, 20], vec![20]]).contains("row 1 has 1 of 2 entries"));
+        assert!(refuse(|f| f.distances = vec![vec![10, 20], vec![21, 10]]).contains("symmetric"));
+        assert!(refuse(|f| f.distances = vec![vec![11, 20], vec![20, 10]]).contains("10 from itself"));
+        assert!(refuse(|f| f.distances = vec![vec![10, 9], vec![9, 10]]).contains("11 to 254"));
+        assert!(refuse(|f| f.distances = vec![vec![10]; 5]).contains("row 0 has 1 of 5"));
+        assert!(refuse(|f| f.llc_cores = Some(4)).contains("6 cores do not divide into groups of 4"));
+        assert!(refuse(|f| f.cluster_cores = Some(0)).contains("groups of 0"));
+        assert!(refuse(|f| f.capacities = vec![1024; 3]).contains("3 capacities for 12 cores"));
+        assert!(refuse(|f| f.capacities = vec![512; 12]).contains("1024"));
+        assert!(refuse(|f| f.costs.idle_exit_ns = Some(u64::MAX)).contains("more than a second"));
+    }
+
+    #[test]
+    fn nodes_that_do_not_divide_the_sockets_are_refused() {
+        let three = vec![vec![10, 20, 20], vec![20, 10, 20], vec![20, 20, 10]];
+        assert!(refuse(|f| f.distances = three).contains("do not divide into 3 nodes"));
+    }
+}

@@ -1,0 +1,134 @@
+//! The machines that schedlab knows by name.
+
+use crate::file::MachineFile;
+use crate::model::Machine;
+
+/// A preset.
+pub struct Preset {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it stands for.
+    pub about: &'static str,
+    make: fn(&'static str) -> MachineFile,
+}
+
+impl Preset {
+    /// Its machine.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.file().build().expect("a preset is a possible machine")
+    }
+
+    /// Its description.
+    #[must_use]
+    pub fn file(&self) -> MachineFile {
+        (self.make)(self.name)
+    }
+}
+
+/// The presets, small ones first.
+pub const PRESETS: &[Preset] = &[
+    Preset { name: "up", about: "one CPU", make: |name| MachineFile::flat(name, 1, 1, 1) },
+    Preset { name: "dual", about: "a dual core", make: |name| MachineFile::flat(name, 1, 2, 1) },
+    Preset { name: "quad-smt", about: "a desktop: 4 cores with SMT", make: |name| MachineFile::flat(name, 1, 4, 2) },
+    Preset { name: "z800", about: "a workstation of 2010: 2 Xeons of 6 cores", make: z800 },
+    Preset { name: "bulldozer-64", about: "the Wasted Cores machine: 8 nodes, some two hops apart", make: bulldozer },
+    Preset { name: "dl580", about: "a server of 2014: 4 Xeons of 15 cores with SMT", make: dl580 },
+    Preset {
+        name: "epyc-2x64-smt",
+        about: "a server of 2021: 2 EPYCs of 64 cores with SMT, 8 cores an L3",
+        make: epyc,
+    },
+];
+
+/// The preset of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
+}
+
+/// A matrix in which all nodes are equally far from each other.
+fn equidistant(nodes: usize, remote: u32) -> Vec<Vec<u32>> {
+    (0..nodes).map(|i| (0..nodes).map(|j| if i == j { 10 } else { remote }).collect()).collect()
+}
+
+fn z800(name: &'static str) -> MachineFile {
+    MachineFile { distances: equidistant(2, 21), ..MachineFile::flat(name, 2, 6, 1) }
+}
+
+fn dl580(name: &'static str) -> MachineFile {
+    MachineFile { distances: equidistant(4, 21), ..MachineFile::flat(name, 4, 15, 2) }
+}
+
+fn epyc(name: &'static str) -> MachineFile {
+    MachineFile { distances: equidistant(2, 32), llc_cores: Some(8), ..MachineFile::flat(name, 2, 64, 2) }
+}
+
+/// Each package is two dies, each die a node; the links between the nodes as "A Decade of Wasted Cores" draws them.
+/// Two cores make a module that shares its L2.
+fn bulldozer(name: &'static str) -> MachineFile {
+    const NEIGHBOURS: [&[usize]; 8] = [
+        &[1, 2, 4, 6],
+        &[0, 3, 5, 7],
+        &[0, 3, 4, 6],
+        &[1, 2, 4, 5, 7],
+        &[0, 2, 3, 5, 6],
+        &[1, 3, 4, 7],
+        &[0, 2, 4, 7],
+        &[1, 3, 5, 6],
+    ];
+    let distance = |i: usize, j: usize| match (i == j, NEIGHBOURS[i].contains(&j)) {
+        (true, _) => 10,
+        (false, true) => 16,
+        (false, false) => 22,
+    };
+    MachineFile {
+        distances: (0..8).map(|i| (0..8).map(|j| distance(i, j)).collect()).collect(),
+        cluster_cores: Some(2),
+        ..MachineFile::flat(name, 8, 8, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_builds_and_has_the_size_it_says() {
+        let sizes: Vec<_> = PRESETS.iter().map(|p| (p.name, p.machine().cpus.len(), p.machine().nodes())).collect();
+        assert_eq!(
+            sizes,
+            [
+                ("up", 1, 1),
+                ("dual", 2, 1),
+                ("quad-smt", 8, 1),
+                ("z800", 12, 2),
+                ("bulldozer-64", 64, 8),
+                ("dl580", 120, 4),
+                ("epyc-2x64-smt", 256, 2)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_preset_survives_the_way_through_toml() {
+        for preset in PRESETS {
+            let machine = preset.machine();
+            let text = MachineFile::of(&machine).expect("regular").to_toml();
+            let read = MachineFile::parse(&crate::tomltext::TomlText::new("x.toml", text)).unwrap();
+            assert_eq!(read, machine, "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn the_farthest_nodes_of_the_wasted_cores_machine_are_the_papers() {
+        let distances = find("bulldozer-64").unwrap().machine().distances;
+        let near = |node: usize| (0..8).filter(|n| distances[node][*n] < 22).collect::<Vec<_>>();
+        assert_eq!((near(0), near(3)), (vec![0, 1, 2, 4, 6], vec![1, 2, 3, 4, 5, 7]));
+    }
+
+    #[test]
+    fn epyc_has_sixteen_caches() {
+        assert_eq!(find("epyc-2x64-smt").unwrap().machine().llcs(), 16);
+    }
+}
