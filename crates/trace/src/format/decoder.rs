@@ -1,0 +1,198 @@
+//! From a tracepoint's raw record to a scheduling event.
+
+use super::Format;
+use super::names::{Names, TID_END};
+use super::plan::{Plan, Task, Wake, What};
+use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
+
+/// More CPUs than any kernel is built for; a number beyond it is damage.
+const CPU_END: i64 = 1 << 16;
+
+/// The events that are decoded.
+const WANTED: [&str; 8] = [
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_migrate_task",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+];
+
+/// What became of the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Decoded into an event.
+    pub decoded: u64,
+    /// Of an event that is not of interest, or whose id no format bears.
+    pub other: u64,
+    /// Too short for their format, or with a thread id or CPU that no kernel has.
+    pub malformed: u64,
+}
+
+/// Decodes the records of one kernel, which are little-endian.
+///
+/// ```
+/// # use schedlab_trace::format::{Decoder, Format};
+/// let text = "name: sched_process_exec\nID: 9\nformat:\n\
+///     \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+///     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+///     \tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n";
+/// let mut decoder = Decoder::new([Format::parse(text)?])?;
+/// let event = decoder.decode(3, 1000, &[9, 0, 0, 0, 42, 0, 0, 0, 42, 0, 0, 0], |_| {});
+/// assert_eq!(event.map(|e| e.time), Some(1000));
+/// # Ok::<(), schedlab_base::Error>(())
+/// ```
+pub struct Decoder {
+    /// By the event's id.
+    plans: Vec<Option<Plan>>,
+    names: Names,
+    counts: Counts,
+}
+
+impl Decoder {
+    /// A decoder for the kernel with these formats; those of other events may be among them.
+    ///
+    /// # Errors
+    /// When the format of a scheduling event lacks a field that it cannot do without.
+    pub fn new(formats: impl IntoIterator<Item = Format>) -> Result<Self> {
+        let mut decoder = Self { plans: Vec::new(), names: Names::default(), counts: Counts::default() };
+        for format in formats {
+            let Some(plan) = Plan::of(&format)? else { continue };
+            if format.field("common_type").is_none_or(|f| f.offset != 0 || f.size != 2) {
+                let what = "the record does not begin with the 16-bit field \"common_type\"";
+                return Err(Error::input(what).key(format.name));
+            }
+            let id = usize::from(format.id);
+            if decoder.plans.len() <= id {
+                decoder.plans.resize_with(id + 1, || None);
+            }
+            decoder.plans[id] = Some(plan);
+        }
+        Ok(decoder)
+    }
+
+    /// Whether an event of this name is decoded at all, whatever the kernel.
+    #[must_use]
+    pub fn wants(event: &str) -> bool {
+        WANTED.contains(&event)
+    }
+
+    /// Whether the records of this id are decoded.
+    #[must_use]
+    pub fn knows(&self, id: u64) -> bool {
+        usize::try_from(id).ok().and_then(|id| self.plans.get(id)).is_some_and(Option::is_some)
+    }
+
+    /// What became of the records so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Decodes one record, `common_type` first, that `cpu` wrote at `time`. A name that a task was not
+    /// seen with before goes to `on_name` first. `None` for a record that gives no event: see [`Counts`].
+    /// Bytes behind the last field are ignored (recorders pad).
+    #[inline]
+    pub fn decode(
+        &mut self,
+        cpu: CpuId,
+        time: Nanos,
+        raw: &[u8],
+        mut on_name: impl FnMut(&NameRecord),
+    ) -> Option<Event> {
+        let [low, high, ..] = *raw else {
+            self.counts.malformed += 1;
+            return None;
+        };
+        let id = u16::from_le_bytes([low, high]);
+        let Some(Some(plan)) = self.plans.get(usize::from(id)) else {
+            self.counts.other += 1;
+            return None;
+        };
+        if raw.len() < plan.need {
+            self.counts.malformed += 1;
+            return None;
+        }
+        match payload(plan, raw, cpu, |tid, name| self.names.see(time, tid, name, &mut on_name)) {
+            Ok(Some(what)) => {
+                self.counts.decoded += 1;
+                Some(Event { time, cpu, what })
+            }
+            Ok(None) => {
+                self.counts.other += 1;
+                None
+            }
+            Err(Damaged) => {
+                self.counts.malformed += 1;
+                None
+            }
+        }
+    }
+}
+
+/// A field has a value that no kernel writes.
+struct Damaged;
+
+/// What the record says; `None` for a wake-up that woke nobody.
+#[inline(always)]
+fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128)) -> Result<Option<Payload>, Damaged> {
+    let mut task = |task: &Task| {
+        let tid = tid(task.tid.get(raw))?;
+        if let Some(name) = task.comm.get(raw) {
+            see(tid, name);
+        }
+        Ok::<Tid, Damaged>(tid)
+    };
+    Ok(Some(match &plan.what {
+        What::Switch { prev, prev_prio, prev_state, next, next_prio, states } => Payload::Switch {
+            prev: task(prev)?,
+            prev_prio: prio(prev_prio.get(raw)),
+            prev_state: states.state(prev_state.get(raw) as u64),
+            next: task(next)?,
+            next_prio: prio(next_prio.get(raw)),
+        },
+        What::Waking { success: Some(success), .. } if success.get(raw) == 0 => return Ok(None),
+        What::Waking { task: woken, prio: p, target, kind, .. } => {
+            let (tid_, prio) = (task(woken)?, prio(p.get(raw)));
+            let target = target.map_or(Ok(here), |t| cpu(t.get(raw)))?;
+            match kind {
+                Wake::Waking => Payload::Waking { tid: tid_, prio, target, waker: tid(plan.current.get(raw))? },
+                Wake::Wakeup => Payload::Wakeup { tid: tid_, prio, target },
+                Wake::New => Payload::WakeupNew { tid: tid_, prio, target },
+            }
+        }
+        What::Migrate { task: moved, prio: p, from, to } => Payload::Migrate {
+            tid: task(moved)?,
+            prio: prio(p.get(raw)),
+            from: cpu(from.get(raw))?,
+            to: cpu(to.get(raw))?,
+        },
+        What::Fork { parent, child } => Payload::Fork { parent: task(parent)?, child: task(child)? },
+        What::Exec { tid: t, old } => {
+            let tid_ = tid(t.get(raw))?;
+            Payload::Exec { tid: tid_, old: old.map_or(Ok(tid_), |o| tid(o.get(raw)))? }
+        }
+        What::Exit { task: ended, prio: p } => Payload::Exit { tid: task(ended)?, prio: prio(p.get(raw)) },
+    }))
+}
+
+#[inline(always)]
+fn tid(value: i64) -> Result<Tid, Damaged> {
+    if (0..TID_END).contains(&value) { Ok(value as Tid) } else { Err(Damaged) }
+}
+
+#[inline(always)]
+fn cpu(value: i64) -> Result<CpuId, Damaged> {
+    if (0..CPU_END).contains(&value) { Ok(value as CpuId) } else { Err(Damaged) }
+}
+
+#[inline(always)]
+fn prio(value: i64) -> i16 {
+    value.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16
+}
+
+#[cfg(test)]
+#[path = "decoder_tests.rs"]
+mod tests;

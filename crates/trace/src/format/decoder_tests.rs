@@ -1,0 +1,141 @@
+//! Records of several kernels' layouts, built by hand.
+
+use super::*;
+use proptest::prelude::*;
+use schedlab_base::TaskState;
+
+const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
+
+/// A format of `(declaration, size)` fields laid out one behind the other from byte 8 on.
+fn format(name: &str, id: u16, fields: &[(&str, u32)]) -> Format {
+    let mut text = format!("name: {name}\nID: {id}\nformat:\n{COMMON}");
+    let mut offset = 8;
+    for (declaration, size) in fields {
+        let signed = u8::from(!declaration.contains("char"));
+        text += &format!("\tfield:{declaration};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n");
+        offset += size;
+    }
+    Format::parse(&text).unwrap()
+}
+
+fn record(id: u16, current: i32, parts: &[&[u8]]) -> Vec<u8> {
+    let mut raw = id.to_le_bytes().to_vec();
+    raw.extend([0, 0]);
+    raw.extend(current.to_le_bytes());
+    parts.iter().for_each(|p| raw.extend(*p));
+    raw
+}
+
+fn comm(name: &str) -> [u8; 16] {
+    std::array::from_fn(|i| name.as_bytes().get(i).copied().unwrap_or(0))
+}
+
+fn loc(offset: u16, length: u16) -> [u8; 4] {
+    (u32::from(offset) | u32::from(length) << 16).to_le_bytes()
+}
+
+/// The payload of one record, with the names that came with it.
+fn decode(formats: Vec<Format>, raw: &[u8]) -> (Option<Payload>, Vec<(Tid, String)>, Counts) {
+    let mut decoder = Decoder::new(formats).unwrap();
+    let mut names = Vec::new();
+    let event = decoder.decode(5, 1, raw, |n| names.push((n.tid, n.comm.clone())));
+    (event.map(|e| e.what), names, decoder.counts())
+}
+
+fn switch() -> Format {
+    let pair =
+        |p: &str| [(format!("char {p}_comm[16]"), 16), (format!("pid_t {p}_pid"), 4), (format!("int {p}_prio"), 4)];
+    let (prev, next) = (pair("prev"), pair("next"));
+    let mut fields: Vec<(&str, u32)> = prev.iter().map(|(d, s)| (d.as_str(), *s)).collect();
+    fields.push(("long prev_state", 8));
+    fields.extend(next.iter().map(|(d, s)| (d.as_str(), *s)));
+    format("sched_switch", 300, &fields)
+}
+
+#[test]
+fn a_switch_is_decoded_with_its_names() {
+    let (prev, next) = (comm("make"), comm("cc1"));
+    let parts: [&[u8]; 7] = [
+        &prev,
+        &100i32.to_le_bytes(),
+        &120i32.to_le_bytes(),
+        &2i64.to_le_bytes(),
+        &next,
+        &200i32.to_le_bytes(),
+        &(-1i32).to_le_bytes(),
+    ];
+    let (what, names, _) = decode(vec![switch()], &record(300, 100, &parts));
+    let state = TaskState::Uninterruptible;
+    assert_eq!(what, Some(Payload::Switch { prev: 100, prev_prio: 120, prev_state: state, next: 200, next_prio: -1 }));
+    assert_eq!(names, [(100, "make".to_owned()), (200, "cc1".to_owned())]);
+}
+
+#[test]
+fn an_old_wakeup_that_woke_nobody_is_no_event() {
+    let fields: &[(&str, u32)] =
+        &[("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4), ("int success", 4), ("int target_cpu", 4)];
+    let raw = |success: i32| {
+        let numbers = [7, 120, success, 3].map(i32::to_le_bytes).concat();
+        record(9, 1, &[&comm("x"), &numbers])
+    };
+    let wakeup = || vec![format("sched_wakeup", 9, fields)];
+    assert_eq!(decode(wakeup(), &raw(1)).0, Some(Payload::Wakeup { tid: 7, prio: 120, target: 3 }));
+    let (what, _, counts) = decode(wakeup(), &raw(0));
+    assert_eq!((what, counts.other), (None, 1));
+}
+
+#[test]
+fn a_wakeup_without_a_target_woke_on_its_own_cpu() {
+    let fields: &[(&str, u32)] = &[("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4)];
+    let raw = record(9, 44, &[&comm("x"), &[7, 120].map(i32::to_le_bytes).concat()]);
+    let (what, ..) = decode(vec![format("sched_waking", 9, fields)], &raw);
+    assert_eq!(what, Some(Payload::Waking { tid: 7, prio: 120, target: 5, waker: 44 }));
+}
+
+#[test]
+fn a_fork_whose_names_are_strings_behind_the_record() {
+    let fields = |kind| {
+        [(format!("{kind} char[] parent_comm"), 4), ("pid_t parent_pid".to_owned(), 4)]
+            .into_iter()
+            .chain([(format!("{kind} char[] child_comm"), 4), ("pid_t child_pid".to_owned(), 4)])
+            .collect::<Vec<_>>()
+    };
+    for (kind, base) in [("__data_loc", [0, 0]), ("__rel_loc", [12, 20])] {
+        let fields = fields(kind);
+        let fields: Vec<(&str, u32)> = fields.iter().map(|(d, s)| (d.as_str(), *s)).collect();
+        let parts: [&[u8]; 6] = [
+            &loc(24 - base[0], 5),
+            &10i32.to_le_bytes(),
+            &loc(29 - base[1], 19),
+            &11i32.to_le_bytes(),
+            b"bash\0",
+            b"a-name-of-18-bytes\0",
+        ];
+        let raw = record(7, 10, &parts);
+        let (what, names, _) = decode(vec![format("sched_process_fork", 7, &fields)], &raw);
+        assert_eq!(what, Some(Payload::Fork { parent: 10, child: 11 }), "{kind}");
+        assert_eq!(names, [(10, "bash".to_owned()), (11, "a-name-of-18-byt".to_owned())], "{kind}");
+    }
+}
+
+#[test]
+fn damage_and_strangers_are_counted() {
+    assert_eq!(decode(vec![switch()], &[]).2.malformed, 1);
+    assert_eq!(decode(vec![switch()], &record(300, 1, &[])).2.malformed, 1);
+    assert_eq!(decode(vec![switch()], &record(301, 1, &[])).2.other, 1);
+    assert_eq!(decode(vec![switch()], &record(300, 1, &[&[0xff; 64]])).2.malformed, 1);
+    let incomplete = format("sched_switch", 300, &[("pid_t prev_pid", 4)]);
+    assert!(Decoder::new([incomplete]).err().unwrap().to_string().contains("prev_prio"));
+}
+
+proptest! {
+    #[test]
+    fn no_record_harms(tail in prop::collection::vec(any::<u8>(), 0..80), id in 300u16..302, loc in any::<u32>()) {
+        let strings = format("sched_process_exit", 301, &[("__data_loc char[] comm", 4), ("pid_t pid", 4), ("int prio", 4)]);
+        let raw = record(id, 1, &[&loc.to_le_bytes(), &tail]);
+        decode(vec![switch(), strings], &raw);
+    }
+}

@@ -1,0 +1,192 @@
+//! What to load from a record of each event, worked out once from its format.
+
+use super::{Field, Format, Shape, StateTable};
+use schedlab_base::{Error, Result};
+
+/// How to load one number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    at: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+}
+
+impl Number {
+    fn of(field: &Field, event: &str) -> Result<Self> {
+        let kind = match (field.shape, field.size, field.signed) {
+            (Shape::Inline, 1, true) => Kind::I8,
+            (Shape::Inline, 1, false) => Kind::U8,
+            (Shape::Inline, 2, true) => Kind::I16,
+            (Shape::Inline, 2, false) => Kind::U16,
+            (Shape::Inline, 4, true) => Kind::I32,
+            (Shape::Inline, 4, false) => Kind::U32,
+            (Shape::Inline, 8, _) => Kind::I64,
+            _ => {
+                let what = format!("the field \"{}\" of {} bytes is no number", field.name, field.size);
+                return Err(Error::input(what).key(event));
+            }
+        };
+        let at = u16::try_from(field.offset).map_err(|_| Error::input("a field lies outside any record").key(event))?;
+        Ok(Self { at, kind })
+    }
+
+    /// The number. The record is at least as long as [`Plan::need`] says.
+    #[inline(always)]
+    pub(super) fn get(self, raw: &[u8]) -> i64 {
+        let tail = &raw[usize::from(self.at)..];
+        match self.kind {
+            Kind::I8 => i64::from(tail[0] as i8),
+            Kind::U8 => i64::from(tail[0]),
+            Kind::I16 => i64::from(i16::from_le_bytes([tail[0], tail[1]])),
+            Kind::U16 => i64::from(u16::from_le_bytes([tail[0], tail[1]])),
+            Kind::I32 => i64::from(i32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]])),
+            Kind::U32 => i64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]])),
+            Kind::I64 => i64::from_le_bytes(tail[..8].try_into().expect("eight bytes were cut")),
+        }
+    }
+}
+
+/// Where a name's bytes lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Text {
+    /// The event has no such field.
+    Absent,
+    /// Sixteen bytes in place: the common case, one load.
+    Sixteen(u16),
+    /// An array of another length.
+    Array(u16, u16),
+    /// By a `__data_loc` word here, whose offsets count from `base`.
+    Loc { at: u16, base: u16 },
+}
+
+impl Text {
+    fn of(format: &Format, name: &str) -> Result<Self> {
+        let Some(field) = format.field(name) else { return Ok(Self::Absent) };
+        let outside = || Error::input(format!("the field \"{name}\" lies outside any record")).key(&format.name);
+        let at = u16::try_from(field.offset).map_err(|_| outside())?;
+        let end = u16::try_from(field.offset + field.size).map_err(|_| outside())?;
+        Ok(match field.shape {
+            Shape::DataLoc => Self::Loc { at, base: 0 },
+            Shape::RelLoc => Self::Loc { at, base: end },
+            Shape::Array if field.size == 16 => Self::Sixteen(at),
+            Shape::Array => Self::Array(at, end - at),
+            Shape::Inline => {
+                return Err(Error::input(format!("the field \"{name}\" is no string")).key(&format.name));
+            }
+        })
+    }
+
+    /// The bytes of the name, what follows its end included, as one number that is quickly
+    /// compared; `None` where the event has no name or points outside the record.
+    #[inline(always)]
+    pub(super) fn get(self, raw: &[u8]) -> Option<u128> {
+        let bytes = match self {
+            Self::Absent => return None,
+            Self::Sixteen(at) => {
+                let tail = &raw[usize::from(at)..];
+                return Some(u128::from_le_bytes(tail[..16].try_into().expect("sixteen bytes were cut")));
+            }
+            Self::Array(at, size) => &raw[usize::from(at)..][..usize::from(size)],
+            Self::Loc { at, base } => {
+                let word = &raw[usize::from(at)..];
+                let start = usize::from(u16::from_le_bytes([word[0], word[1]])) + usize::from(base);
+                let length = usize::from(u16::from_le_bytes([word[2], word[3]]));
+                raw.get(start..start + length)?
+            }
+        };
+        let mut name = [0; 16];
+        let length = bytes.len().min(16);
+        name[..length].copy_from_slice(&bytes[..length]);
+        Some(u128::from_le_bytes(name))
+    }
+}
+
+/// A task as an event names it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    pub(super) tid: Number,
+    pub(super) comm: Text,
+}
+
+/// What an event says.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Switch { prev: Task, prev_prio: Number, prev_state: Number, next: Task, next_prio: Number, states: Box<StateTable> },
+    Waking { task: Task, prio: Number, target: Option<Number>, success: Option<Number>, kind: Wake },
+    Migrate { task: Task, prio: Number, from: Number, to: Number },
+    Fork { parent: Task, child: Task },
+    Exec { tid: Number, old: Option<Number> },
+    Exit { task: Task, prio: Number },
+}
+
+/// Which of the three events of a wake-up it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wake {
+    Waking,
+    Wakeup,
+    New,
+}
+
+/// How to read one event's records.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) what: What,
+    /// `common_pid`: the task on the CPU.
+    pub(super) current: Number,
+    /// The shortest record that holds every fixed field.
+    pub(super) need: usize,
+}
+
+impl Plan {
+    /// The plan for an event, or `None` for one that is not of interest.
+    pub(super) fn of(format: &Format) -> Result<Option<Self>> {
+        let number = |name: &str| Number::of(format.need(name)?, &format.name);
+        let maybe = |name: &str| format.field(name).map(|f| Number::of(f, &format.name)).transpose();
+        let task = |tid: &str, comm: &str| Ok::<_, Error>(Task { tid: number(tid)?, comm: Text::of(format, comm)? });
+        let what = match format.name.as_str() {
+            "sched_switch" => What::Switch {
+                prev: task("prev_pid", "prev_comm")?,
+                prev_prio: number("prev_prio")?,
+                prev_state: number("prev_state")?,
+                next: task("next_pid", "next_comm")?,
+                next_prio: number("next_prio")?,
+                states: Box::new(StateTable::of_print_fmt(&format.print_fmt)),
+            },
+            name @ ("sched_waking" | "sched_wakeup" | "sched_wakeup_new") => What::Waking {
+                task: task("pid", "comm")?,
+                prio: number("prio")?,
+                target: maybe("target_cpu")?,
+                success: maybe("success")?,
+                kind: match name {
+                    "sched_waking" => Wake::Waking,
+                    "sched_wakeup" => Wake::Wakeup,
+                    _ => Wake::New,
+                },
+            },
+            "sched_migrate_task" => What::Migrate {
+                task: task("pid", "comm")?,
+                prio: number("prio")?,
+                from: number("orig_cpu")?,
+                to: number("dest_cpu")?,
+            },
+            "sched_process_fork" => {
+                What::Fork { parent: task("parent_pid", "parent_comm")?, child: task("child_pid", "child_comm")? }
+            }
+            "sched_process_exec" => What::Exec { tid: number("pid")?, old: maybe("old_pid")? },
+            "sched_process_exit" => What::Exit { task: task("pid", "comm")?, prio: number("prio")? },
+            _ => return Ok(None),
+        };
+        let need = format.fields.iter().map(|f| (f.offset + f.size) as usize).max().unwrap_or(0);
+        Ok(Some(Self { what, current: number("common_pid")?, need }))
+    }
+}
