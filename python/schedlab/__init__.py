@@ -1,5 +1,51 @@
-"""schedlab: a laboratory for Linux task schedulers."""
+"""schedlab: a laboratory for Linux task schedulers.
 
-from schedlab._native import __version__
+The verbs of the `schedlab` command, for notebooks and scripts::
 
-__all__ = ["__version__"]
+    import schedlab
+
+    run = schedlab.sim(kernel="linux-6.12", machine="quad-smt", workload="messaging", duration="2s")
+    print(run.stats().tasks[["name", "run_us", "latency_us_p99"]])
+
+    trace = schedlab.read("t.arrows")        # or a perf.data
+    print(trace.events.event.value_counts())
+
+Every verb that yields a trace gives a `Trace`: Arrow tables, data frames and statistics. What fails, fails
+with a `SchedlabError` whose text is the message of the command.
+"""
+
+from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
+from schedlab.judgement import Judgement
+from schedlab.trace import Stats, Trace
+from schedlab.verbs import (
+    doctor,
+    import_,
+    kernels,
+    machines,
+    model,
+    read,
+    record,
+    run,
+    sim,
+    workloads,
+)
+
+__all__ = [
+    "InputError",
+    "Judgement",
+    "NotPermittedError",
+    "SchedlabError",
+    "Stats",
+    "Trace",
+    "__version__",
+    "doctor",
+    "import_",
+    "kernels",
+    "machines",
+    "model",
+    "read",
+    "record",
+    "run",
+    "sim",
+    "workloads",
+]

@@ -1,0 +1,16 @@
+"""`python -m schedlab`: becomes the `schedlab` command."""
+
+import os
+import sys
+
+from schedlab.command import binary
+
+
+def main() -> None:
+    """Replace this process by the command."""
+    path = binary()
+    os.execv(path, [str(path), *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""The verbs: each does what the command of the same name does.
+
+What `schedlab` takes as files may be given as paths; a workload may also be a mapping. Durations are text with
+a unit (`"250ms"`) or a `datetime.timedelta`.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from schedlab import _native, command
+from schedlab.judgement import Judgement
+from schedlab.trace import Trace
+
+PathLike = str | os.PathLike[str]
+Duration = str | timedelta
+Workload = PathLike | Mapping[str, Any]
+
+
+def read(path: PathLike) -> Trace:
+    """Open a trace of any format that schedlab reads."""
+    path = os.fspath(path)
+    if _native.is_trace(path):
+        return Trace(path)
+    return _made(None, False, lambda target: _native.convert(path, target))
+
+
+def import_(path: PathLike, output: PathLike | None = None, *, force: bool = False) -> Trace:
+    """Read a trace of another program's format; with `output`, keep it as a file."""
+    return _made(output, force, lambda target: _native.convert(os.fspath(path), target))
+
+
+def sim(
+    *,
+    kernel: str,
+    machine: PathLike,
+    workload: Workload,
+    duration: Duration | None = None,
+    seed: int = 0,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+    costs: bool = True,
+    output: PathLike | None = None,
+    force: bool = False,
+) -> Trace:
+    """Simulate a workload on a machine under a kernel's scheduler.
+
+    `set` changes tunables by name; `costs=False` gives the bare algorithm. The same arguments give the same
+    bytes. Without `output` the trace lives as long as the object that is returned.
+    """
+    with ExitStack() as stack:
+        load = _workload(workload, stack)
+
+        def simulate(target: str) -> None:
+            settings = [(name, _setting(value)) for name, value in (set or {}).items()]
+            _native.simulate(kernel, os.fspath(machine), load, target, _duration(duration), seed, settings, costs)
+
+        return _made(output, force, simulate)
+
+
+def record(
+    run: Sequence[str] = (),
+    *,
+    duration: Duration | None = None,
+    pids: Sequence[int] = (),
+    output: PathLike | None = None,
+    force: bool = False,
+) -> Trace:
+    """Record what this kernel's scheduler does: around a command, for a duration, or for processes.
+
+    Raises `NotPermittedError` where the right to do so is missing; it says which.
+    """
+    options = [] if duration is None else ["--duration", str(_duration(duration))]
+    options += [option for pid in pids for option in ("--pid", str(pid))]
+    options += ["--", *run] if run else []
+    return _made(output, force, lambda target: command.call(["record", "--output", target, *options]))
+
+
+def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
+    """Take a workload out of a trace: each task's bursts, sleeps and who wakes whom. `sim` takes it as it is."""
+    source = trace.path if isinstance(trace, Trace) else trace
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
+        target = Path(home, "model.json") if output is None else Path(output)
+        options = ["--force"] if force else []
+        command.call(["model", os.fspath(source), "--output", str(target), *options])
+        workload: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
+    return workload
+
+
+def run(experiment: PathLike, *, on: str | None = None, report: PathLike | None = None) -> Judgement:
+    """Run an experiment file and judge its expectations; `report` names an HTML file to write."""
+    options = [] if on is None else ["--on", on]
+    options += [] if report is None else ["--report", os.fspath(report)]
+    statuses = (command.DONE, command.FAILED, command.UNDECIDED)
+    status, document = command.call_with_status(["run", os.fspath(experiment), *options], statuses)
+    return Judgement(status, document)
+
+
+def kernels() -> pd.DataFrame:
+    """List the kernels that can be simulated."""
+    return _listing("kernels")
+
+
+def machines() -> pd.DataFrame:
+    """List the machine presets."""
+    return _listing("machines")
+
+
+def workloads() -> pd.DataFrame:
+    """List the workload presets."""
+    return _listing("workloads")
+
+
+def doctor() -> dict[str, Any]:
+    """Tell what this machine allows, and how to mend what it does not."""
+    document: dict[str, Any] = command.call(["doctor"])
+    return document
+
+
+def _listing(verb: str) -> pd.DataFrame:
+    """Return what a listing verb prints, a row each."""
+    return pd.json_normalize(command.call([verb])[verb], sep="_")
+
+
+def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -> Trace:
+    """Let `make` write a trace, to `output` or to a folder that goes with the trace."""
+    if output is None:
+        home = tempfile.TemporaryDirectory(prefix="schedlab-")
+        path = Path(home.name, "trace.arrows")
+        make(str(path))
+        return Trace(path, home=home)
+    path = Path(output)
+    if path.exists() and not force:
+        raise _native.InputError(f"{path}: exists already; choose another name or give force=True")
+    # Beside the target first, so that what was there stays until the new one is whole.
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        make(str(draft))
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return Trace(path)
+
+
+def _workload(workload: Workload, stack: ExitStack) -> str:
+    """Return a workload's name or file; a mapping is put into a file that goes when the stack unwinds."""
+    if not isinstance(workload, Mapping):
+        return os.fspath(workload)
+    home = stack.enter_context(tempfile.TemporaryDirectory(prefix="schedlab-"))
+    path = Path(home, "workload.json")
+    path.write_text(json.dumps(workload), encoding="utf-8")
+    return str(path)
+
+
+def _duration(duration: Duration | None) -> str | None:
+    """Return a duration as the command takes it."""
+    if isinstance(duration, timedelta):
+        # Whole microseconds: what a timedelta holds exactly.
+        return f"{duration // timedelta(microseconds=1)}us"
+    return duration
+
+
+def _setting(value: object) -> str:
+    """Return a tunable's value as `--set` takes it."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
