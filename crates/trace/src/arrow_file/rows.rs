@@ -1,0 +1,258 @@
+//! Turning the rows of a batch into events and names.
+
+use super::body::{Batch, Column, Inflate};
+use super::layout::Layout;
+use super::schema::{COLUMNS, Col, KINDS, Kind, STATES, Type};
+use super::{MAX_NAME, MAX_TID};
+use crate::open::ReadReport;
+use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+
+/// Events are handed on in portions of this many: they stay in the cache.
+const PORTION: usize = 2048;
+
+/// The meaning of the 8-bit indices of a dictionary; `None` where this version does not know the text.
+pub(super) type Dictionary<T> = [Option<T>; 256];
+
+/// Decodes batches; its buffers are kept from one to the next.
+pub(super) struct Rows {
+    columns: [Column; COLUMNS.len()],
+    inflate: Inflate,
+    pub(super) kinds: Dictionary<Kind>,
+    pub(super) states: Dictionary<TaskState>,
+    /// How many indices of each dictionary the file has defined.
+    pub(super) defined: [usize; 2],
+    events: Vec<Event>,
+    last: Nanos,
+    rows: u64,
+}
+
+impl Rows {
+    pub(super) fn new() -> Self {
+        Self {
+            columns: Default::default(),
+            inflate: Inflate::new(),
+            kinds: [None; 256],
+            states: [None; 256],
+            defined: [0; 2],
+            events: Vec::with_capacity(PORTION),
+            last: 0,
+            rows: 0,
+        }
+    }
+
+    /// Takes a batch of a dictionary's texts. `which` is [`Col::Event`] or [`Col::State`].
+    pub(super) fn define(&mut self, which: Col, batch: &Batch<'_>, delta: bool) -> Result<(), String> {
+        let slot = usize::from(which == Col::State);
+        let first = if delta { self.defined[slot] } else { 0 };
+        if first + batch.rows > 256 {
+            return Err(format!("a dictionary has {} texts; the limit is 256", first + batch.rows));
+        }
+        if !delta {
+            self.kinds = if slot == 0 { [None; 256] } else { self.kinds };
+            self.states = if slot == 1 { [None; 256] } else { self.states };
+        }
+        let mut texts = Column::default();
+        texts.load_text(batch, 0, &mut self.inflate)?;
+        for row in 0..batch.rows {
+            let text = texts.text(row)?.ok_or("a dictionary's text is missing")?;
+            if slot == 0 {
+                self.kinds[first + row] = KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind);
+            } else {
+                self.states[first + row] = STATES.iter().find(|(_, name)| *name == text).map(|(state, _)| *state);
+            }
+        }
+        self.defined[slot] = first + batch.rows;
+        Ok(())
+    }
+
+    /// Decodes a batch and hands its events and names on.
+    pub(super) fn decode(
+        &mut self,
+        batch: &Batch<'_>,
+        layout: &Layout,
+        sink: &mut dyn Sink,
+        report: &mut ReadReport,
+    ) -> Result<(), String> {
+        for (at, &(name, column, nullable)) in COLUMNS.iter().enumerate() {
+            let (buffer, inflate) = (layout.places[at].buffer, &mut self.inflate);
+            let loaded = match column {
+                Type::Int { bytes, .. } => self.columns[at].load(batch, buffer, bytes, inflate),
+                Type::Dictionary => self.columns[at].load(batch, buffer, 1, inflate),
+                Type::Text => self.columns[at].load_text(batch, buffer, inflate),
+            };
+            loaded.map_err(|what| format!("column {name}: {what}"))?;
+            if !nullable && !(0..batch.rows).all(|row| self.columns[at].is_valid(row)) {
+                return Err(format!("column {name} has a row without a value"));
+            }
+        }
+        let mut events = std::mem::take(&mut self.events);
+        let done = self.rows(batch.rows, &mut events, sink, report);
+        // What stood before a damaged row is good.
+        hand_on(&mut events, sink, report);
+        self.events = events;
+        self.rows += batch.rows as u64;
+        done
+    }
+
+    fn rows(
+        &mut self,
+        rows: usize,
+        events: &mut Vec<Event>,
+        sink: &mut dyn Sink,
+        report: &mut ReadReport,
+    ) -> Result<(), String> {
+        let view = View::new(&self.columns, &self.states);
+        let mut last = self.last;
+        for row in 0..rows {
+            let in_row = |what: String| format!("row {}: {what}", self.rows + row as u64 + 1);
+            let index = view.event[row][0];
+            if usize::from(index) >= self.defined[0] {
+                return Err(in_row(format!("the event's index {index} is not in its dictionary")));
+            }
+            let kind = match self.kinds[usize::from(index)] {
+                Some(kind) => kind,
+                None => {
+                    report.skipped += 1;
+                    continue;
+                }
+            };
+            if kind == Kind::Name {
+                hand_on(events, sink, report);
+                sink.name(&self.name(&view, row).map_err(in_row)?);
+                report.names += 1;
+                continue;
+            }
+            let time = u64::from_le_bytes(view.time[row]);
+            if time < last {
+                return Err(in_row(format!("time goes back by {} ns, to {time} ns", last - time)));
+            }
+            last = time;
+            match view.payload(kind, row).map_err(|what| in_row(what.into()))? {
+                Some(what) => events.push(Event { time, cpu: u32::from(u16::from_le_bytes(view.cpu[row])), what }),
+                None => report.skipped += 1,
+            }
+            if events.len() == PORTION {
+                hand_on(events, sink, report);
+            }
+        }
+        self.last = last;
+        Ok(())
+    }
+
+    fn name(&self, view: &View<'_>, row: usize) -> Result<NameRecord, String> {
+        let text = |col: Col| -> Result<Option<String>, String> {
+            match self.columns[col as usize].text(row)? {
+                Some(text) if text.len() > MAX_NAME => Err(format!("a text has more than {MAX_NAME} bytes")),
+                text => Ok(text.map(str::to_owned)),
+            }
+        };
+        let tgid = &self.columns[Col::Tgid as usize];
+        Ok(NameRecord {
+            time: u64::from_le_bytes(view.time[row]),
+            tid: view.tid(Col::Tid, row)?,
+            tgid: tgid.is_valid(row).then(|| i32::from_le_bytes(tgid.values::<4>()[row])),
+            comm: text(Col::Comm)?.ok_or("a name without a comm")?,
+            cgroup: text(Col::Cgroup)?,
+        })
+    }
+}
+
+fn hand_on(events: &mut Vec<Event>, sink: &mut dyn Sink, report: &mut ReadReport) {
+    if !events.is_empty() {
+        report.events += events.len() as u64;
+        sink.events(events);
+        events.clear();
+    }
+}
+
+/// The columns of a batch as slices, each as long as the batch.
+struct View<'a> {
+    columns: &'a [Column; COLUMNS.len()],
+    states: &'a Dictionary<TaskState>,
+    time: &'a [[u8; 8]],
+    cpu: &'a [[u8; 2]],
+    event: &'a [[u8; 1]],
+}
+
+impl<'a> View<'a> {
+    fn new(columns: &'a [Column; COLUMNS.len()], states: &'a Dictionary<TaskState>) -> Self {
+        Self {
+            columns,
+            states,
+            time: columns[Col::Time as usize].values(),
+            cpu: columns[Col::Cpu as usize].values(),
+            event: columns[Col::Event as usize].values(),
+        }
+    }
+
+    #[inline]
+    fn value<const N: usize>(&self, col: Col, row: usize) -> Result<[u8; N], &'static str> {
+        let column = &self.columns[col as usize];
+        if !column.is_valid(row) {
+            return Err("a value that its event needs is missing");
+        }
+        Ok(column.values::<N>()[row])
+    }
+
+    #[inline]
+    fn tid(&self, col: Col, row: usize) -> Result<Tid, &'static str> {
+        match i32::from_le_bytes(self.value(col, row)?) {
+            tid @ 0..=MAX_TID => Ok(tid),
+            _ => Err("a thread id is out of range (0 to 4194304)"),
+        }
+    }
+
+    #[inline]
+    fn prio(&self, col: Col, row: usize) -> Result<i16, &'static str> {
+        self.value(col, row).map(i16::from_le_bytes)
+    }
+
+    #[inline]
+    fn cpu(&self, col: Col, row: usize) -> Result<u32, &'static str> {
+        self.value(col, row).map(|bytes| u32::from(u16::from_le_bytes(bytes)))
+    }
+
+    /// The event of a row; `None` when its task state is one that this version does not know.
+    #[inline]
+    fn payload(&self, kind: Kind, row: usize) -> Result<Option<Payload>, &'static str> {
+        let tid = |col| self.tid(col, row);
+        let prio = |col| self.prio(col, row);
+        let cpu = |col| self.cpu(col, row);
+        Ok(Some(match kind {
+            Kind::Switch => {
+                let [state] = self.value(Col::State, row)?;
+                let Some(prev_state) = self.states[usize::from(state)] else { return Ok(None) };
+                Payload::Switch {
+                    prev: tid(Col::Tid)?,
+                    prev_prio: prio(Col::Prio)?,
+                    prev_state,
+                    next: tid(Col::NextTid)?,
+                    next_prio: prio(Col::NextPrio)?,
+                }
+            }
+            Kind::Waking => Payload::Waking {
+                tid: tid(Col::Tid)?,
+                prio: prio(Col::Prio)?,
+                target: cpu(Col::TargetCpu)?,
+                waker: tid(Col::OtherTid)?,
+            },
+            Kind::Wakeup => {
+                Payload::Wakeup { tid: tid(Col::Tid)?, prio: prio(Col::Prio)?, target: cpu(Col::TargetCpu)? }
+            }
+            Kind::WakeupNew => {
+                Payload::WakeupNew { tid: tid(Col::Tid)?, prio: prio(Col::Prio)?, target: cpu(Col::TargetCpu)? }
+            }
+            Kind::Migrate => Payload::Migrate {
+                tid: tid(Col::Tid)?,
+                prio: prio(Col::Prio)?,
+                from: cpu(Col::OrigCpu)?,
+                to: cpu(Col::TargetCpu)?,
+            },
+            Kind::Fork => Payload::Fork { parent: tid(Col::OtherTid)?, child: tid(Col::Tid)? },
+            Kind::Exec => Payload::Exec { tid: tid(Col::Tid)?, old: tid(Col::OtherTid)? },
+            Kind::Exit => Payload::Exit { tid: tid(Col::Tid)?, prio: prio(Col::Prio)? },
+            Kind::Lost => Payload::Lost { count: u64::from_le_bytes(self.value(Col::Count, row)?) },
+            Kind::Name => unreachable!("names are told apart before"),
+        }))
+    }
+}

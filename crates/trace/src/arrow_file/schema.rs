@@ -1,0 +1,118 @@
+//! The columns of the file and the names in its dictionaries.
+
+use schedlab_base::TaskState;
+
+/// The kinds of row, by their place in the `event` dictionary that the writer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Switch,
+    Waking,
+    Wakeup,
+    WakeupNew,
+    Migrate,
+    Fork,
+    Exec,
+    Exit,
+    Lost,
+    Name,
+}
+
+/// Every kind of row with its name in the file, in the order of [`Kind`].
+pub(super) const KINDS: [(Kind, &str); 10] = [
+    (Kind::Switch, "switch"),
+    (Kind::Waking, "waking"),
+    (Kind::Wakeup, "wakeup"),
+    (Kind::WakeupNew, "wakeup_new"),
+    (Kind::Migrate, "migrate"),
+    (Kind::Fork, "fork"),
+    (Kind::Exec, "exec"),
+    (Kind::Exit, "exit"),
+    (Kind::Lost, "lost"),
+    (Kind::Name, "name"),
+];
+
+/// Every task state with its letter in the file.
+pub(super) const STATES: [(TaskState, &str); 9] = [
+    (TaskState::Runnable, "R"),
+    (TaskState::Sleeping, "S"),
+    (TaskState::Uninterruptible, "D"),
+    (TaskState::Stopped, "T"),
+    (TaskState::Traced, "t"),
+    (TaskState::Dead, "X"),
+    (TaskState::Zombie, "Z"),
+    (TaskState::Parked, "P"),
+    (TaskState::Idle, "I"),
+];
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    /// An integer of so many bytes.
+    Int { bytes: usize, signed: bool },
+    /// Text with 32-bit offsets.
+    Text,
+    /// Text by 8-bit unsigned index into a dictionary.
+    Dictionary,
+}
+
+/// A column: its place in [`COLUMNS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Col {
+    Time,
+    Cpu,
+    Event,
+    Tid,
+    Prio,
+    State,
+    NextTid,
+    NextPrio,
+    OtherTid,
+    OrigCpu,
+    TargetCpu,
+    Count,
+    Tgid,
+    Comm,
+    Cgroup,
+}
+
+const fn unsigned(bytes: usize) -> Type {
+    Type::Int { bytes, signed: false }
+}
+
+const fn signed(bytes: usize) -> Type {
+    Type::Int { bytes, signed: true }
+}
+
+/// Every column in the order of [`Col`]: its name, its type, and whether a row may lack it.
+pub(super) const COLUMNS: [(&str, Type, bool); 15] = [
+    ("time_ns", unsigned(8), false),
+    ("cpu", unsigned(2), false),
+    ("event", Type::Dictionary, false),
+    ("tid", signed(4), true),
+    ("prio", signed(2), true),
+    ("state", Type::Dictionary, true),
+    ("next_tid", signed(4), true),
+    ("next_prio", signed(2), true),
+    ("other_tid", signed(4), true),
+    ("orig_cpu", unsigned(2), true),
+    ("target_cpu", unsigned(2), true),
+    ("count", unsigned(8), true),
+    ("tgid", signed(4), true),
+    ("comm", Type::Text, true),
+    ("cgroup", Type::Text, true),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_stand_in_the_order_of_their_enums() {
+        assert!(KINDS.iter().enumerate().all(|(i, (kind, _))| *kind as usize == i));
+        assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
+        assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
+        assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));
+    }
+}

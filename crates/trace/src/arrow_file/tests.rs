@@ -1,0 +1,245 @@
+//! What goes in comes out; what is cut, mutated or hostile is told, never a panic.
+
+use super::*;
+use crate::open::{ReadReport, Trace};
+use proptest::prelude::*;
+use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Result, Sink, TaskState};
+use std::cell::RefCell;
+use std::io::{Cursor, Write};
+use std::rc::Rc;
+
+/// An output that stays readable after its writer is gone.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn meta() -> Meta {
+    Meta {
+        source: "test".into(),
+        kernel: "6.1".into(),
+        clock: "sim".into(),
+        cpus: (0..4).map(|cpu| CpuPlace { cpu, ..CpuPlace::default() }).collect(),
+        running: vec![(1, 7)],
+        ..Meta::default()
+    }
+}
+
+fn name(tid: i32, comm: &str, cgroup: Option<&str>) -> NameRecord {
+    NameRecord { time: 0, tid, tgid: Some(tid), comm: comm.into(), cgroup: cgroup.map(str::to_owned) }
+}
+
+/// One event of each kind.
+fn one_of_each() -> Vec<Event> {
+    let kinds = [
+        Payload::Switch { prev: 1, prev_prio: 120, prev_state: TaskState::Runnable, next: 2, next_prio: -1 },
+        Payload::Switch { prev: 2, prev_prio: 98, prev_state: TaskState::Zombie, next: 0, next_prio: 120 },
+        Payload::Waking { tid: 3, prio: 100, target: 2, waker: 9 },
+        Payload::Wakeup { tid: 3, prio: 100, target: 2 },
+        Payload::WakeupNew { tid: 4, prio: 139, target: 65535 },
+        Payload::Migrate { tid: 4, prio: 139, from: 3, to: 1 },
+        Payload::Fork { parent: 1, child: MAX_TID },
+        Payload::Exec { tid: 5, old: 6 },
+        Payload::Exit { tid: 5, prio: 0 },
+        Payload::Lost { count: u64::MAX },
+    ];
+    kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
+}
+
+fn file(events: &[Event], names: &[NameRecord], batch_rows: usize) -> Vec<u8> {
+    let out = Shared::default();
+    let mut writer = Writer::new(out.clone(), &meta()).unwrap().batch_rows(batch_rows);
+    for record in names {
+        writer.name(record);
+    }
+    writer.events(events);
+    let summary = writer.finish().unwrap();
+    assert_eq!(summary.events, events.len() as u64);
+    assert_eq!(summary.bytes, out.0.borrow().len() as u64);
+    out.0.take()
+}
+
+fn read(bytes: Vec<u8>) -> Result<Trace> {
+    let mut reader = Reader::new(Cursor::new(bytes))?;
+    let mut trace = Trace { meta: reader.meta().clone(), ..Trace::default() };
+    trace.report = reader.run(&mut trace)?;
+    Ok(trace)
+}
+
+#[test]
+fn every_kind_of_row_comes_back() {
+    let names = [name(1, "init", Some("/")), name(2, "", None), name(3, "μs\n\"quoted\"", Some("/a/b"))];
+    for batch_rows in [1, 3, 1000] {
+        let trace = read(file(&one_of_each(), &names, batch_rows)).unwrap();
+        assert_eq!(trace.meta, meta());
+        assert_eq!(trace.events, one_of_each());
+        assert_eq!(trace.names, names);
+        assert_eq!(trace.report, ReadReport { events: 10, names: 3, skipped: 0, cut: None });
+    }
+}
+
+#[test]
+fn a_trace_without_events_is_a_trace() {
+    assert_eq!(read(file(&[], &[], 10)).unwrap().report, ReadReport::default());
+}
+
+#[test]
+fn names_keep_their_place_among_the_events() {
+    struct Order(Vec<String>);
+    impl Sink for Order {
+        fn events(&mut self, batch: &[Event]) {
+            self.0.extend(batch.iter().map(|e| e.time.to_string()));
+        }
+        fn name(&mut self, record: &NameRecord) {
+            self.0.push(record.comm.clone());
+        }
+    }
+    let out = Shared::default();
+    let mut writer = Writer::new(out.clone(), &meta()).unwrap();
+    let event = |time| Event { time, cpu: 0, what: Payload::Exit { tid: 1, prio: 1 } };
+    writer.events(&[event(1), event(2)]);
+    writer.name(&name(1, "a", None));
+    writer.events(&[event(3)]);
+    writer.finish().unwrap();
+    let mut order = Order(Vec::new());
+    Reader::new(Cursor::new(out.0.take())).unwrap().run(&mut order).unwrap();
+    assert_eq!(order.0, ["1", "2", "a", "3"]);
+}
+
+#[test]
+fn a_file_cut_at_any_byte_reads_back_up_to_its_last_whole_batch() {
+    let whole = file(&one_of_each(), &[name(1, "init", None)], 4);
+    let head = (0..whole.len()).find(|&n| read(whole[..n].to_vec()).is_ok()).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for n in 0..whole.len() {
+        match read(whole[..n].to_vec()) {
+            Err(e) => {
+                assert!(n < head, "{n}: {e}");
+                assert_eq!(e.exit_status(), 2);
+            }
+            Ok(trace) => {
+                assert!(n >= head);
+                let cut = trace.report.cut.expect("the cut is told");
+                assert!(cut.offset <= n as u64);
+                assert_eq!(trace.events, one_of_each()[..trace.events.len()]);
+                seen.insert(trace.events.len());
+            }
+        }
+    }
+    // Batches of 4 rows, the first of which is a name; the end mark is what a cut file lacks at the least.
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 3, 7, 10]);
+}
+
+#[test]
+fn zeros_at_the_end_are_a_cut() {
+    let mut bytes = file(&one_of_each(), &[], 100);
+    let end = bytes.len() - 8;
+    bytes.truncate(end);
+    bytes.extend([0; 5000]);
+    let trace = read(bytes).unwrap();
+    assert_eq!(trace.events.len(), 10);
+    assert_eq!(trace.report.cut.unwrap().offset, end as u64);
+}
+
+#[test]
+fn what_was_flushed_survives_a_writer_that_is_killed() {
+    let out = Shared::default();
+    let mut writer = Writer::new(out.clone(), &meta()).unwrap();
+    writer.events(&one_of_each()[..6]);
+    writer.flush().unwrap();
+    writer.events(&one_of_each()[6..]);
+    std::mem::forget(writer);
+    let trace = read(out.0.borrow().clone()).unwrap();
+    assert_eq!(trace.events, one_of_each()[..6]);
+    assert!(trace.report.cut.is_some());
+}
+
+#[test]
+fn what_is_no_trace_is_refused_with_its_reason() {
+    let mut two = file(&[], &[], 1);
+    two.extend(two.clone());
+    let cases: [(&[u8], &str); 6] = [
+        (b"", "empty"),
+        (b"PERFILE2\0\0", "perf.data"),
+        (b"ARROW1\0\0....", "not a stream"),
+        (b"{\"tasks\": 1}", "no trace"),
+        (b"\xff\xff\xff\xff\xff\xff\xff\x7f", "claims 2147483647 bytes"),
+        (&two, "follows the end mark"),
+    ];
+    for (bytes, reason) in cases {
+        let error = read(bytes.to_vec()).unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+        assert_eq!(error.exit_status(), 2);
+    }
+}
+
+#[test]
+fn the_writer_leaves_out_and_reports_what_the_format_cannot_hold() {
+    let good = Event { time: 10, cpu: 0, what: Payload::Exit { tid: 1, prio: 1 } };
+    let bad = [
+        (Event { time: 9, ..good }, "came after"),
+        (Event { cpu: 65536, ..good }, "CPU 65536"),
+        (Event { what: Payload::Exit { tid: -1, prio: 1 }, ..good }, "thread id -1"),
+    ];
+    for (event, reason) in bad {
+        let out = Shared::default();
+        let mut writer = Writer::new(out.clone(), &meta()).unwrap();
+        writer.events(&[good, event, good]);
+        let error = writer.finish().unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(read(out.0.take()).unwrap().events, [good, good]);
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_leaves_a_readable_file() {
+    struct Full(Shared);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0.0.borrow().len() + bytes.len() > 4000 {
+                return Err(std::io::Error::from(std::io::ErrorKind::StorageFull));
+            }
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let out = Shared::default();
+    let mut writer = Writer::new(Full(out.clone()), &meta()).unwrap().batch_rows(10);
+    for round in 0..100 {
+        let events: Vec<Event> = one_of_each().iter().map(|e| Event { time: e.time + 1000 * round, ..*e }).collect();
+        writer.events(&events);
+    }
+    assert!(writer.flush().is_err());
+    assert!(writer.finish().unwrap_err().to_string().contains("cannot write the trace"));
+    assert!(read(out.0.borrow().clone()).unwrap().report.cut.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn mutated_files_never_panic(places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+                                 cut in any::<Option<prop::sample::Index>>()) {
+        let mut bytes = file(&one_of_each(), &[name(1, "init", Some("/"))], 6);
+        for (at, value) in places {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Err(error) = read(bytes) {
+            prop_assert_eq!(error.exit_status(), 2);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Writing a trace: events are checked, gathered, and written as compressed batches.
+
+use super::gather::{Gather, schema};
+use super::{MAX_NAME, MAX_ROWS, MAX_TID};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow_schema::ArrowError;
+use schedlab_base::{CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The rows of a batch, unless [`Writer::batch_rows`] says otherwise.
+pub const BATCH_ROWS: usize = 1 << 16;
+
+/// zstd's level: 1 costs half of 3's time and gives up a few percent of size.
+const LEVEL: i32 = 1;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Events written.
+    pub events: u64,
+    /// Names written.
+    pub names: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+}
+
+/// Writes a trace. It is a [`Sink`]: the first failure is kept, and [`Writer::flush`] or
+/// [`Writer::finish`] returns it.
+///
+/// Dropped without [`Writer::finish`], it leaves a file without its end mark: the rows since the last
+/// flush are lost, and readers say that it was cut off.
+pub struct Writer<W: Write = File> {
+    out: StreamWriter<Counted<BufWriter<W>>>,
+    path: Option<PathBuf>,
+    rows: Gather,
+    batch_rows: usize,
+    last: Nanos,
+    summary: Summary,
+    failure: Option<Error>,
+    broken: bool,
+}
+
+impl Writer<File> {
+    /// Creates (or empties) the file and writes its head.
+    ///
+    /// # Errors
+    /// When the file cannot be created or written.
+    pub fn create(path: impl AsRef<Path>, meta: &Meta) -> Result<Self> {
+        let path = path.as_ref();
+        let file = File::create(path).map_err(|e| Error::input(format!("cannot be created: {e}")).file(path))?;
+        let mut writer = Self::new(file, meta).map_err(|e| e.file(path))?;
+        writer.path = Some(path.to_path_buf());
+        Ok(writer)
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer to any output; the head is written at once. Batches go out in large writes: `out` needs
+    /// no buffer of its own.
+    ///
+    /// # Errors
+    /// When the head cannot be written.
+    pub fn new(out: W, meta: &Meta) -> Result<Self> {
+        let schema = schema(meta);
+        let options = IpcWriteOptions::default()
+            .try_with_compression(Some(CompressionType::ZSTD))
+            .and_then(|o| o.try_with_compression_level(Some(LEVEL)))
+            .expect("the zstd feature is on");
+        let out = StreamWriter::try_new_with_options(
+            Counted { out: BufWriter::with_capacity(1 << 18, out), bytes: 0 },
+            &schema,
+            options,
+        )
+        .and_then(|mut out| out.flush().map(|()| out))
+        .map_err(|e| write_failed(&e))?;
+        Ok(Self {
+            out,
+            path: None,
+            rows: Gather::new(schema),
+            batch_rows: BATCH_ROWS,
+            last: 0,
+            summary: Summary::default(),
+            failure: None,
+            broken: false,
+        })
+    }
+
+    /// Sets the rows of a batch, 1 to 1,048,576.
+    #[must_use]
+    pub fn batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = rows.clamp(1, MAX_ROWS);
+        self
+    }
+
+    /// Writes what has gathered as a batch, so that a kill from now on cannot lose it.
+    ///
+    /// # Errors
+    /// The first failure so far.
+    pub fn flush(&mut self) -> Result<()> {
+        self.write_batch();
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Writes the last batch and the end mark.
+    ///
+    /// # Errors
+    /// The first failure of the whole writing: of the output, or an event that broke the order of times
+    /// or a limit of the format (such an event was left out; the file is whole otherwise).
+    pub fn finish(mut self) -> Result<Summary> {
+        self.write_batch();
+        if !self.broken
+            && let Err(e) = self.out.finish()
+        {
+            self.fail(write_failed(&e));
+        }
+        self.summary.bytes = self.out.get_ref().bytes;
+        self.failure.map_or(Ok(self.summary), Err)
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.out.get_ref().bytes
+    }
+
+    fn write_batch(&mut self) {
+        if self.rows.is_empty() || self.broken {
+            return;
+        }
+        let batch = self.rows.take();
+        match self.out.write(&batch).and_then(|()| self.out.flush()) {
+            Ok(()) => self.summary.batches += 1,
+            Err(e) => {
+                self.broken = true;
+                self.fail(write_failed(&e));
+            }
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        let path = self.path.as_ref();
+        self.failure.get_or_insert_with(|| path.map_or(error.clone(), |p| error.file(p)));
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Err(what) = self.check(event) {
+            self.fail(Error::input(what).mend("this is a bug of the writing program"));
+            return;
+        }
+        self.last = event.time;
+        self.rows.event(event);
+        self.summary.events += 1;
+        if self.rows.len() >= self.batch_rows {
+            self.write_batch();
+        }
+    }
+
+    fn check(&self, event: &Event) -> Result<(), String> {
+        if event.time < self.last {
+            return Err(format!("an event at {} ns came after one at {} ns", event.time, self.last));
+        }
+        let (tids, cpus) = parties(&event.what);
+        if let Some(tid) = tids.into_iter().find(|tid| !(0..=MAX_TID).contains(tid)) {
+            return Err(format!("the thread id {tid} is out of range (0 to {MAX_TID})"));
+        }
+        if let Some(cpu) = cpus.into_iter().chain([event.cpu]).find(|cpu| *cpu > u32::from(u16::MAX)) {
+            return Err(format!("CPU {cpu} is beyond the format's limit of {}", u16::MAX));
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Sink for Writer<W> {
+    fn events(&mut self, batch: &[Event]) {
+        for event in batch {
+            self.event(event);
+        }
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        let long = record.comm.len().max(record.cgroup.as_ref().map_or(0, String::len));
+        if long > MAX_NAME || !(0..=MAX_TID).contains(&record.tid) {
+            let what = format!("the name of thread {} has {long} bytes or a thread id out of range", record.tid);
+            self.fail(Error::input(what).mend(format!("at most {MAX_NAME} bytes, thread ids 0 to {MAX_TID}")));
+            return;
+        }
+        self.rows.name(record);
+        self.summary.names += 1;
+        if self.rows.len() >= self.batch_rows {
+            self.write_batch();
+        }
+    }
+}
+
+/// The threads and the CPUs (other than its own) that an event names; 0 where it names fewer.
+fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
+    match *what {
+        Payload::Switch { prev, next, .. } => ([prev, next], [0, 0]),
+        Payload::Waking { tid, target, waker, .. } => ([tid, waker], [target, 0]),
+        Payload::Wakeup { tid, target, .. } | Payload::WakeupNew { tid, target, .. } => ([tid, 0], [target, 0]),
+        Payload::Migrate { tid, from, to, .. } => ([tid, 0], [from, to]),
+        Payload::Fork { parent, child } => ([parent, child], [0, 0]),
+        Payload::Exec { tid, old } => ([tid, old], [0, 0]),
+        Payload::Exit { tid, .. } => ([tid, 0], [0, 0]),
+        Payload::Lost { .. } => ([0, 0], [0, 0]),
+    }
+}
+
+fn write_failed(error: &ArrowError) -> Error {
+    Error::system("cannot write the trace", error)
+}
+
+/// Counts the bytes that go out.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
