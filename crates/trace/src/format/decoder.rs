@@ -1,7 +1,7 @@
 //! From a tracepoint's raw record to a scheduling event.
 
 use super::Format;
-use super::names::{Names, TID_END};
+use super::names::{Names, TID_END, packed};
 use super::plan::{Plan, Task, Wake, What};
 use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
 
@@ -89,6 +89,20 @@ impl Decoder {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Takes a name that the recorder learned otherwise (from `/proc`, or a record of its own):
+    /// passes it on if it is news, and compares what the events say with it from now on.
+    #[inline]
+    pub fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
+        self.names.see(time, tid, packed(comm), &mut on_name);
+    }
+
+    /// Takes the process that a thread belongs to; passes the thread's name on again, if it is known,
+    /// when that is news.
+    #[inline]
+    pub fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
+        self.names.belongs(time, tid, tgid, &mut on_name);
     }
 
     /// Decodes one record, `common_type` first, that `cpu` wrote at `time`. A name that a task was not

@@ -7,10 +7,16 @@ pub(super) const TID_END: i64 = 1 << 22;
 
 const PAGE: usize = 1 << 10;
 
-/// A dense table from thread id to the sixteen bytes last seen, in pages that come into being with their tasks.
+/// A dense table from thread id to the name and process last seen, in pages that come into being with their tasks.
 #[derive(Default)]
 pub(super) struct Names {
-    pages: Vec<Option<Box<[u128; PAGE]>>>,
+    pages: Vec<Option<Box<Page>>>,
+}
+
+/// The tasks of a range of ids; zero is "not seen yet".
+struct Page {
+    name: [u128; PAGE],
+    tgid: [Tid; PAGE],
 }
 
 impl Names {
@@ -19,35 +25,81 @@ impl Names {
     pub(super) fn see(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
         if let Some(Some(page)) = self.pages.get(index / PAGE) {
-            if page[index % PAGE] == raw {
+            if page.name[index % PAGE] == raw {
                 return;
             }
         }
-        self.changed(time, tid, raw, on_name);
+        self.renamed(time, tid, raw, on_name);
+    }
+
+    /// The task belongs to this process: passes a record on if that is news and its name is known.
+    #[inline(always)]
+    pub(super) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
+        let index = tid as usize;
+        if let Some(Some(page)) = self.pages.get(index / PAGE) {
+            if page.tgid[index % PAGE] == tgid {
+                return;
+            }
+        }
+        self.moved(time, tid, tgid, on_name);
     }
 
     /// The slow path: new bytes, which may yet spell the old name, for the kernel does not always
     /// clear what lies behind a name's end.
     #[cold]
     #[inline(never)]
-    fn changed(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
-        let index = tid as usize;
-        if tid <= 0 || index >= TID_END as usize {
-            return; // the idle tasks share tid 0 and bear a name for each CPU
+    fn renamed(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
+        let Some((page, at)) = self.place(tid) else { return };
+        let news = spelt(page.name[at]) != spelt(raw);
+        page.name[at] = raw;
+        if news {
+            on_name(&page.record(time, tid));
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn moved(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
+        if !(1..TID_END).contains(&i64::from(tgid)) {
+            return; // perf writes -1 for a task that is already gone
+        }
+        let Some((page, at)) = self.place(tid) else { return };
+        page.tgid[at] = tgid;
+        if page.name[at] != 0 {
+            on_name(&page.record(time, tid));
+        }
+    }
+
+    /// The task's place, made if need be. The idle tasks have none: they share tid 0 and bear a name for each CPU.
+    fn place(&mut self, tid: Tid) -> Option<(&mut Page, usize)> {
+        if !(1..TID_END).contains(&i64::from(tid)) {
+            return None;
+        }
+        let index = tid as usize;
         if self.pages.len() <= index / PAGE {
             self.pages.resize_with(index / PAGE + 1, || None);
         }
-        let page = self.pages[index / PAGE].get_or_insert_with(|| Box::new([0; PAGE]));
-        let seen = &mut page[index % PAGE];
-        let news = spelt(*seen) != spelt(raw);
-        *seen = raw;
-        if news {
-            let bytes = raw.to_le_bytes();
-            let comm = String::from_utf8_lossy(&bytes[..length(raw)]).into_owned();
-            on_name(&NameRecord { time, tid, tgid: None, comm, cgroup: None });
-        }
+        let page = self.pages[index / PAGE].get_or_insert_with(|| Box::new(Page { name: [0; PAGE], tgid: [0; PAGE] }));
+        Some((page, index % PAGE))
     }
+}
+
+impl Page {
+    fn record(&self, time: Nanos, tid: Tid) -> NameRecord {
+        let at = tid as usize % PAGE;
+        let raw = self.name[at];
+        let comm = String::from_utf8_lossy(&raw.to_le_bytes()[..length(raw)]).into_owned();
+        let tgid = (self.tgid[at] != 0).then_some(self.tgid[at]);
+        NameRecord { time, tid, tgid, comm, cgroup: None }
+    }
+}
+
+/// The first sixteen bytes of a name, the rest zero.
+pub(super) fn packed(name: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    let length = name.len().min(16);
+    bytes[..length].copy_from_slice(&name[..length]);
+    u128::from_le_bytes(bytes)
 }
 
 /// The bytes before the first NUL.
@@ -67,23 +119,31 @@ fn spelt(raw: u128) -> u128 {
 mod tests {
     use super::*;
 
-    fn bytes(name: &[u8; 16]) -> u128 {
-        u128::from_le_bytes(*name)
-    }
-
     #[test]
     fn only_a_change_is_passed_on() {
         let mut names = Names::default();
         let mut seen = Vec::new();
         let mut see = |time, tid, raw| names.see(time, tid, raw, &mut |n| seen.push((n.time, n.tid, n.comm.clone())));
-        see(1, 7, bytes(b"bash\0\0\0\0\0\0\0\0\0\0\0\0"));
-        see(2, 7, bytes(b"bash\0\0\0\0\0\0\0\0\0\0\0\0"));
-        see(3, 7, bytes(b"bash\0rubbish\0\0\0\0"));
-        see(4, 7, bytes(b"sixteen-letters!"));
-        see(5, 0, bytes(b"swapper/1\0\0\0\0\0\0\0"));
-        see(6, (TID_END - 1) as i32, bytes(b"z\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"));
-        see(7, -1, bytes(b"z\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"));
+        see(1, 7, packed(b"bash"));
+        see(2, 7, packed(b"bash"));
+        see(3, 7, packed(b"bash\0rubbish"));
+        see(4, 7, packed(b"sixteen-letters!"));
+        see(5, 0, packed(b"swapper/1"));
+        see(6, (TID_END - 1) as i32, packed(b"z"));
+        see(7, -1, packed(b"z"));
         let last = (6, (TID_END - 1) as i32, "z".to_owned());
         assert_eq!(seen, [(1, 7, "bash".to_owned()), (4, 7, "sixteen-letters!".to_owned()), last]);
+    }
+
+    #[test]
+    fn a_process_that_becomes_known_later_is_news() {
+        let mut names = Names::default();
+        let mut seen = Vec::new();
+        names.belongs(1, 7, 5, &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));
+        names.see(2, 7, packed(b"bash"), &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));
+        names.belongs(3, 7, 5, &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));
+        names.belongs(4, 7, -1, &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));
+        names.belongs(5, 7, 7, &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));
+        assert_eq!(seen, [(2, "bash".to_owned(), Some(5)), (5, "bash".to_owned(), Some(7))]);
     }
 }

@@ -1,5 +1,6 @@
 //! What to load from a record of each event, worked out once from its format.
 
+use super::names::packed;
 use super::{Field, Format, Shape, StateTable};
 use schedlab_base::{Error, Result};
 
@@ -104,10 +105,7 @@ impl Text {
                 raw.get(start..start + length)?
             }
         };
-        let mut name = [0; 16];
-        let length = bytes.len().min(16);
-        name[..length].copy_from_slice(&bytes[..length]);
-        Some(u128::from_le_bytes(name))
+        Some(packed(bytes))
     }
 }
 
