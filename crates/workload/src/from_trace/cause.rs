@@ -1,0 +1,208 @@
+//! Who truly woke whom: a wake-up names the task that was on the CPU, which an interrupt may only have interrupted.
+
+use super::sequence::{NOBODY, TaskIx};
+use schedlab_base::Nanos;
+use std::collections::HashMap;
+
+/// How many pairs of waker and sleeper are counted; wake-ups of further pairs count as an interrupt's.
+const MOST_PAIRS: usize = 1 << 18;
+
+/// A timer never wakes earlier than this: shorter sleeps are no sign of one (the kernel's slack alone is 50 us).
+const SHORTEST_TIMED: Nanos = 30_000;
+
+/// So many sleeps at least make a pattern.
+const FEWEST_TIMED: usize = 5;
+
+/// An even sample of a long list of numbers in bounded memory: every n-th, n doubling.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    kept: Vec<Nanos>,
+    seen: u64,
+    stride: u64,
+}
+
+impl Sample {
+    const MOST: usize = 128;
+
+    pub(super) fn add(&mut self, value: Nanos) {
+        self.stride = self.stride.max(1);
+        if self.seen.is_multiple_of(self.stride) {
+            if self.kept.len() == Self::MOST {
+                let mut odd = true;
+                self.kept.retain(|_| {
+                    odd = !odd;
+                    !odd
+                });
+                self.stride *= 2;
+            }
+            if self.seen.is_multiple_of(self.stride) {
+                self.kept.push(value);
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// The median, and the distance between the tenth and the ninetieth percentile as a part of it.
+    pub(super) fn spread(&self) -> Option<(Nanos, f64)> {
+        if self.kept.len() < FEWEST_TIMED {
+            return None;
+        }
+        let mut sorted = self.kept.clone();
+        sorted.sort_unstable();
+        let at = |percent: usize| sorted[(sorted.len() - 1) * percent / 100];
+        let median = at(50);
+        (median > 0).then(|| (median, (at(90) - at(10)) as f64 / median as f64))
+    }
+}
+
+/// What is known of a task's wake-ups.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wakes {
+    /// All of them.
+    pub all: u64,
+    /// Those out of the idle task or an unknown place: by interrupts, so.
+    pub by_nobody: u64,
+    /// Lengths of its sleeps.
+    pub lengths: Sample,
+    /// Times from one wake-up to the next.
+    pub intervals: Sample,
+    /// The last one.
+    pub last: Option<Nanos>,
+}
+
+impl Wakes {
+    /// Counts a wake-up after a sleep of this length.
+    pub(super) fn add(&mut self, now: Nanos, length: Nanos, waker: TaskIx) {
+        self.all += 1;
+        self.by_nobody += u64::from(waker == NOBODY);
+        self.lengths.add(length);
+        if let Some(last) = self.last.replace(now) {
+            self.intervals.add(now.saturating_sub(last));
+        }
+    }
+
+    /// Whether its sleeps look like a timer's: nearly all of one length, or a fixed time from wake-up to wake-up.
+    fn timed(&self) -> bool {
+        let regular = |s: &Sample| s.spread().is_some_and(|(median, part)| median >= SHORTEST_TIMED && part <= 0.1);
+        regular(&self.intervals) || regular(&self.lengths)
+    }
+
+    /// The period, when it wakes on a fixed beat that its sleeps alone do not explain: after a longer
+    /// burst or wait it sleeps less.
+    pub(super) fn period(&self) -> Option<Nanos> {
+        let (period, jitter) = self.intervals.spread()?;
+        let (_, varies) = self.lengths.spread().unwrap_or((0, 1.0));
+        (period >= SHORTEST_TIMED && jitter <= 0.02 && jitter < varies && self.by_nobody * 10 >= self.all * 9)
+            .then_some(period)
+    }
+}
+
+/// What the rule needs to know of a task.
+pub(super) struct Facts<'a> {
+    /// Its wake-ups.
+    pub wakes: &'a Wakes,
+    /// Its CPU time.
+    pub run: Nanos,
+}
+
+/// Wake-ups counted by waker and sleeper.
+#[derive(Debug, Default)]
+pub(super) struct Pairs(HashMap<(TaskIx, TaskIx), u64>);
+
+impl Pairs {
+    /// Counts one; `false` when there is no room for another pair.
+    pub(super) fn add(&mut self, waker: TaskIx, sleeper: TaskIx) -> bool {
+        let room = self.0.len() < MOST_PAIRS;
+        match self.0.get_mut(&(waker, sleeper)) {
+            Some(count) => *count += 1,
+            None if room => {
+                self.0.insert((waker, sleeper), 1);
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn count(&self, waker: TaskIx, sleeper: TaskIx) -> u64 {
+        self.0.get(&(waker, sleeper)).copied().unwrap_or(0)
+    }
+
+    /// Whether the waker is taken as the cause of the sleeper's wake-ups.
+    ///
+    /// It is, unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps
+    /// are timed) and the waker was on the CPU no more often than its share of the CPU time explains
+    /// by chance (within three standard deviations). Two tasks that wake each other are each other's cause.
+    pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
+        let count = self.count(waker, sleeper);
+        let back = self.count(sleeper, waker);
+        if count == 0 || back * 2 >= count {
+            return count > 0;
+        }
+        let n = s.wakes.all as f64;
+        let share = (w.run as f64 / span.saturating_sub(s.run).max(1) as f64).min(1.0);
+        let by_chance = n * share + 3.0 * (n * share * (1.0 - share)).sqrt() + 1.0;
+        let by_interrupts = s.wakes.by_nobody * 2 >= s.wakes.all || s.wakes.timed();
+        !(by_interrupts && count as f64 <= by_chance)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wakes(n: u64, length: impl Fn(u64) -> Nanos, waker: impl Fn(u64) -> TaskIx) -> Wakes {
+        let mut w = Wakes::default();
+        let mut now = 0;
+        for i in 0..n {
+            now += length(i) + 1_000;
+            w.add(now, length(i), waker(i));
+        }
+        w
+    }
+
+    fn judge(wakes: &Wakes, count: u64, back: u64, waker_share: f64) -> bool {
+        let mut pairs = Pairs::default();
+        (0..count).for_each(|_| assert!(pairs.add(1, 2)));
+        (0..back).for_each(|_| assert!(pairs.add(2, 1)));
+        let quiet = Wakes::default();
+        let w = Facts { wakes: &quiet, run: (waker_share * 1e9) as Nanos };
+        pairs.causal(1, &w, 2, &Facts { wakes, run: 0 }, 1_000_000_000)
+    }
+
+    #[test]
+    fn a_hog_that_a_timer_interrupts_is_no_cause() {
+        let timed = wakes(100, |_| 1_000_000, |_| 1);
+        assert!(!judge(&timed, 100, 0, 1.0));
+        // Without a pattern the task on the CPU is believed.
+        assert!(judge(&wakes(100, |i| 100_000 * (1 + i * 7 % 13), |_| 1), 100, 0, 1.0));
+    }
+
+    #[test]
+    fn a_task_that_is_there_more_often_than_chance_is_the_cause() {
+        assert!(judge(&wakes(100, |_| 1_000_000, |_| 1), 100, 0, 0.05));
+        assert!(!judge(&wakes(100, |_| 1_000_000, |i| if i % 20 == 0 { 1 } else { NOBODY }), 5, 0, 0.05));
+    }
+
+    #[test]
+    fn two_that_wake_each_other_are_causes() {
+        assert!(judge(&wakes(100, |_| 1_000_000, |_| 1), 100, 99, 1.0));
+    }
+
+    #[test]
+    fn samples_are_even_and_bounded() {
+        let mut s = Sample::default();
+        (0..10_000).for_each(|i| s.add(i));
+        assert!(s.kept.len() <= Sample::MOST && s.kept.len() >= Sample::MOST / 2);
+        let (median, _) = s.spread().unwrap();
+        assert!((4_500..5_500).contains(&median), "{median}");
+    }
+
+    #[test]
+    fn a_beat_shows_when_sleeps_make_up_for_bursts() {
+        let mut w = Wakes::default();
+        (1..50u64).for_each(|i| w.add(i * 10_000_000, 10_000_000 - i * 100_000 % 3_000_000, NOBODY));
+        assert_eq!(w.period(), Some(10_000_000));
+        // Equal sleeps are a relative sleep, whatever the beat.
+        assert_eq!(wakes(50, |_| 1_000_000, |_| NOBODY).period(), None);
+    }
+}

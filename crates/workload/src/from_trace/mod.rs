@@ -1,0 +1,280 @@
+//! A workload out of a trace: each task's bursts, its sleeps, who wakes whom and who forks whom, free of
+//! what the recorded scheduler decided.
+//!
+//! A task's time in a trace is of three kinds. *Running* time is its demand: it is replayed as `run`,
+//! burst by burst, where a burst lasts from one blocking point to the next, however often the task was
+//! preempted in between. *Waiting* time, runnable but not on a CPU, is the scheduler's doing: it is not
+//! replayed. *Blocked* time ends in one of two ways:
+//!
+//! - another modelled task ended it: the sleeper waits on its own semaphore (`sem_wait`), and the waker
+//!   posts it (`sem_post`) at that point of its burst, so that cause and effect stay tied whatever the
+//!   scheduler. A semaphore keeps a post that comes early.
+//! - a timer or an interrupt ended it: `sleep` for as long as it was blocked, or `timer` when the task wakes
+//!   on a fixed beat.
+//!
+//! The replay cannot deadlock: every `sem_wait` has its own `sem_post`, and the recorded order itself is an
+//! order in which each post precedes its wait. Folding cycles into loops changes times, never that order.
+//!
+//! Bounds: a builder holds at most [`Options::most_tokens`] bursts, blocks and wake-ups (16 bytes each) and
+//! 65,536 tasks; beyond them it folds cycles ever more loosely, and says so.
+
+mod cause;
+mod coarse;
+mod emit;
+mod names;
+mod report;
+mod sequence;
+#[cfg(test)]
+mod tests;
+mod track;
+
+pub use report::Report;
+
+use crate::{Global, Policy, Props, TaskDef, Workload};
+use cause::Facts;
+use coarse::Coarseness;
+use names::{Keys, bound_to};
+use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
+use sequence::{NOBODY, TaskIx, Token, rewrite};
+use std::collections::HashMap;
+use track::{Begin, MOST_CPUS, MOST_TASKS, Task, Track};
+
+/// Less CPU time than this cannot be written down: the language's unit is a microsecond.
+const SHORTEST: Nanos = 500;
+
+/// What to keep.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep so many tasks, the busiest; `None` keeps all.
+    pub tasks: Option<usize>,
+    /// Leave out tasks with less CPU time.
+    pub min_run: Nanos,
+    /// The most events that the workload should have; cycles are folded, ever more loosely, until it does.
+    pub most_events: usize,
+    /// Bind kernel threads of one CPU to it, as their names say.
+    pub pin: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { tasks: None, min_run: 0, most_events: 200_000, pin: true }
+    }
+}
+
+/// A workload and what there is to say of it.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The workload.
+    pub workload: Workload,
+    /// How it came about.
+    pub report: Report,
+}
+
+/// Builds a workload from the events of a trace.
+#[derive(Debug)]
+pub struct ModelBuilder {
+    track: Track,
+    names: HashMap<Tid, String>,
+    end: Option<Nanos>,
+    events: u64,
+    coarseness: Coarseness,
+    most_tokens: usize,
+    next_check: usize,
+}
+
+impl ModelBuilder {
+    /// The default bound on what is held in memory: 4 Mi tokens of 16 bytes.
+    pub const MOST_TOKENS: usize = 1 << 22;
+
+    /// A builder for a trace with this head.
+    #[must_use]
+    pub fn new(meta: &Meta) -> Self {
+        Self::with_bound(meta, Self::MOST_TOKENS)
+    }
+
+    /// A builder that holds at most about `most_tokens` bursts, blocks and wake-ups.
+    #[must_use]
+    pub fn with_bound(meta: &Meta, most_tokens: usize) -> Self {
+        let mut capacity = Vec::new();
+        for place in meta.cpus.iter().filter(|p| p.cpu < MOST_CPUS) {
+            let at = place.cpu as usize;
+            capacity.resize(capacity.len().max(at + 1), 0);
+            capacity[at] = place.capacity;
+        }
+        let mut track = Track::new(meta.span.map(|s| s.0), capacity);
+        meta.running.iter().for_each(|(cpu, tid)| track.running_at_start(*cpu, *tid));
+        Self {
+            track,
+            names: HashMap::new(),
+            end: meta.span.map(|s| s.1),
+            events: 0,
+            coarseness: Coarseness::default(),
+            most_tokens,
+            next_check: most_tokens,
+        }
+    }
+
+    /// The workload.
+    ///
+    /// # Errors
+    /// When no task in the trace ran, or the options leave none.
+    pub fn finish(mut self, options: &Options) -> Result<Model> {
+        self.track.finish(self.end);
+        let kept = self.kept(options)?;
+        let mut report = self.count(&kept);
+        self.settle(&kept);
+        self.coarseness.shrink(&mut self.track, options.most_events);
+        let workload = self.write(&kept, options, &mut report);
+        report.remarks.extend(self.coarseness.remark());
+        Ok(Model { workload, report })
+    }
+
+    /// Which tasks the model has.
+    fn kept(&self, options: &Options) -> Result<Vec<bool>> {
+        let tasks = &self.track.tasks;
+        let enough = |t: &Task| t.run >= options.min_run.max(SHORTEST);
+        let mut order: Vec<usize> = (0..tasks.len()).filter(|i| enough(&tasks[*i])).collect();
+        order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
+        order.truncate(options.tasks.unwrap_or(usize::MAX));
+        if order.is_empty() {
+            let longest = tasks.iter().map(|t| t.run).max().unwrap_or(0);
+            return Err(if longest < SHORTEST {
+                Error::input("the trace has no task that ran").mend("record one with context switches in it")
+            } else {
+                Error::input("no task ran long enough to be kept")
+                    .mend(format!("the busiest ran {} us: lower the bound", longest / 1000))
+            });
+        }
+        let mut kept = vec![false; tasks.len()];
+        order.into_iter().for_each(|i| kept[i] = true);
+        Ok(kept)
+    }
+
+    fn count(&self, kept: &[bool]) -> Report {
+        let track = &self.track;
+        let run = |want: bool| {
+            let of = track.tasks.iter().zip(kept).filter(|(_, k)| **k == want);
+            of.map(|(t, _)| t.run).fold(0, Nanos::saturating_add)
+        };
+        let mut report = Report {
+            events: self.events,
+            tasks: kept.iter().filter(|k| **k).count(),
+            left_out: track.tasks.iter().zip(kept).filter(|(t, k)| !**k && t.run > 0).count(),
+            modelled_ns: run(true),
+            left_out_ns: run(false),
+            span_ns: track.end - track.start.unwrap_or(0),
+            lost_events: track.lost_events,
+            ..Report::default()
+        };
+        if track.losses > 0 {
+            report.remarks.push(format!(
+                "events were lost in {} places: who woke a task across them is unknown, it sleeps instead",
+                track.losses
+            ));
+        }
+        if track.beyond > 0 {
+            report.remarks.push(format!(
+                "{} sightings of tasks beyond the first {MOST_TASKS}, or of CPUs beyond {MOST_CPUS}, are not modelled",
+                track.beyond
+            ));
+        }
+        report
+    }
+
+    /// Decides who woke whom, and drops what belongs to tasks that are left out.
+    fn settle(&mut self, kept: &[bool]) {
+        let track = &mut self.track;
+        let span = track.end - track.start.unwrap_or(0);
+        let mut decided: HashMap<(TaskIx, TaskIx), bool> = HashMap::new();
+        let sequences: Vec<Vec<Token>> = {
+            let (tasks, pairs) = (&track.tasks, &track.pairs);
+            let facts = |ix: TaskIx| Facts { wakes: &tasks[ix as usize].wakes, run: tasks[ix as usize].run };
+            let mut causal = |waker: TaskIx, sleeper: TaskIx| {
+                let both = kept[waker as usize] && kept[sleeper as usize] && !tasks[sleeper as usize].cut;
+                both && *decided
+                    .entry((waker, sleeper))
+                    .or_insert_with(|| pairs.causal(waker, &facts(waker), sleeper, &facts(sleeper), span))
+            };
+            let mut settled = |(own, task): (usize, &Task)| {
+                rewrite(&task.sequence, |token| match token {
+                    Token::Block { length, waker } if waker != NOBODY && !causal(waker, own as TaskIx) => {
+                        Some(Token::Block { length, waker: NOBODY })
+                    }
+                    Token::Post(sleeper) if !causal(own as TaskIx, sleeper) => None,
+                    Token::Fork(child) if !kept[child as usize] => None,
+                    other => Some(other),
+                })
+            };
+            tasks
+                .iter()
+                .enumerate()
+                .map(|(own, task)| if kept[own] { settled((own, task)) } else { Vec::new() })
+                .collect()
+        };
+        track.tasks.iter_mut().zip(sequences).for_each(|(task, sequence)| task.sequence = sequence);
+    }
+
+    fn write(&self, kept: &[bool], options: &Options, report: &mut Report) -> Workload {
+        let mut unique = Keys::default();
+        let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
+        let tasks = &self.track.tasks;
+        let keys: Vec<String> = std::iter::zip(tasks, kept)
+            .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
+            .collect();
+        // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
+        let global = Global { duration: None, ..Global::default() };
+        let mut workload = Workload { name: "model".to_owned(), global, ..Workload::default() };
+        for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
+            let task = &tasks[ix];
+            let period = task.wakes.period();
+            let voice = emit::Voice { keys: &keys, own: ix as TaskIx, period };
+            let pinned = options.pin.then(|| bound_to(comm(task))).flatten().filter(|c| Some(*c) == task.only_cpu);
+            let mut props = report.priority(task, &keys[ix]);
+            props.cpus = pinned.map(|cpu| vec![cpu]);
+            report.pinned += usize::from(pinned.is_some());
+            let (instances, delay) = match task.begin {
+                Begin::Forked { by, .. } if kept[by as usize] => (0, 0),
+                Begin::Forked { after, .. } | Begin::After(after) => (1, (after + 500) / 1000 * 1000),
+            };
+            let phases = emit::phases(&task.sequence, &voice);
+            report.count_phases(&phases);
+            let name = keys[ix].clone();
+            let loops = Some(1);
+            workload.tasks.push(TaskDef { name, instances, delay, loops, props, phases, ..TaskDef::default() });
+        }
+        workload
+    }
+}
+
+impl Sink for ModelBuilder {
+    fn events(&mut self, batch: &[Event]) {
+        for event in batch {
+            self.track.event(event);
+            if self.track.tokens > self.next_check {
+                self.coarseness.shrink(&mut self.track, self.most_tokens / 2);
+                self.next_check = self.most_tokens.max(self.track.tokens * 2);
+            }
+        }
+        self.events += batch.len() as u64;
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        if record.tid != 0 && (self.names.len() < 2 * MOST_TASKS || self.names.contains_key(&record.tid)) {
+            self.names.insert(record.tid, record.comm.chars().take(64).collect());
+        }
+    }
+}
+
+/// Policy and priority of a kernel priority: 100..=139 are nice -20..=19; below are real-time ones, of
+/// which the trace does not tell FIFO from RR (kernel threads are FIFO); -1 is a deadline task, whose
+/// parameters the trace does not have.
+fn policy(prio: i16) -> Props {
+    let (policy, priority) = match prio {
+        120 => (None, None),
+        100..=139 => (None, Some(i32::from(prio) - 120)),
+        0..=98 => (Some(Policy::Fifo), Some(99 - i32::from(prio))),
+        i16::MIN..=-1 => (Some(Policy::Fifo), Some(99)),
+        _ => (None, None),
+    };
+    Props { policy, priority, ..Props::default() }
+}

@@ -1,0 +1,334 @@
+//! What a task did, as a compact sequence: bursts, blocks, wake-ups of others, forks, and loops of these.
+
+use schedlab_base::Nanos;
+
+/// A task's number in the model.
+pub(super) type TaskIx = u32;
+
+/// No task: a timer or an interrupt.
+pub(super) const NOBODY: TaskIx = TaskIx::MAX;
+
+/// The longest cycle, in tokens, that is looked for.
+const LONGEST_CYCLE: usize = 64;
+
+/// One thing that a task did. Inside a loop, times are totals over all its rounds, so that
+/// folding changes no sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// Used this much CPU time (in units of the biggest CPU).
+    Run(Nanos),
+    /// Was blocked this long, until `waker` woke it.
+    Block { length: Nanos, waker: TaskIx },
+    /// Woke this task.
+    Post(TaskIx),
+    /// Created this task.
+    Fork(TaskIx),
+    /// The next `len` tokens happened `times` times.
+    Loop { times: u32, len: u32 },
+}
+
+/// How different two times may be and yet count as equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tolerance {
+    /// As a part of the longer one.
+    pub part: f64,
+    /// Below this difference they are equal anyway.
+    pub floor: Nanos,
+}
+
+impl Tolerance {
+    fn admits(self, a: f64, b: f64) -> bool {
+        (a - b).abs() <= (self.part * a.max(b)).max(self.floor as f64)
+    }
+
+    /// Whether two tokens do the same, of which the first stands for `na` rounds and the second for `nb`.
+    fn same(self, a: &Token, na: u32, b: &Token, nb: u32) -> bool {
+        let near = |x: Nanos, y: Nanos| self.admits(x as f64 / f64::from(na), y as f64 / f64::from(nb));
+        match (a, b) {
+            (Token::Run(x), Token::Run(y)) => near(*x, *y),
+            (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
+            (Token::Post(x), Token::Post(y)) => x == y,
+            // Each fork makes another task, so a fork is never repeated.
+            _ => false,
+        }
+    }
+
+    fn same_all(self, a: &[Token], na: u32, b: &[Token], nb: u32) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(x, y)| self.same(x, na, y, nb))
+    }
+}
+
+/// Appends a token; two bursts without anything between them are one.
+pub(super) fn push(list: &mut Vec<Token>, token: Token) {
+    match (list.last_mut(), token) {
+        (_, Token::Run(0)) => {}
+        (Some(Token::Run(sum)), Token::Run(more)) => *sum = sum.saturating_add(more),
+        _ => list.push(token),
+    }
+}
+
+/// One stretch of a sequence: `times` rounds of `body`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch<'a> {
+    /// How often the body happened; 1 for what is no loop.
+    pub times: u32,
+    /// What happened; times are totals over all rounds.
+    pub body: &'a [Token],
+}
+
+/// The stretches of a sequence, in order.
+pub(super) fn stretches(list: &[Token]) -> impl Iterator<Item = Stretch<'_>> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let (times, skip, len) = match rest.first()? {
+            Token::Loop { times, len } => (*times, 1, *len as usize),
+            _ => (1, 0, rest.iter().position(|t| matches!(t, Token::Loop { .. })).unwrap_or(rest.len())),
+        };
+        let (head, tail) = rest.split_at((skip + len).min(rest.len()));
+        rest = tail;
+        Some(Stretch { times, body: &head[skip..] })
+    })
+}
+
+/// Folds repetitions into loops: neighbouring rounds that do the same within the tolerance.
+pub(super) fn fold(list: &[Token], tolerance: Tolerance) -> Vec<Token> {
+    let mut out = Folded { list: Vec::new(), tail: None, tolerance };
+    for stretch in stretches(list) {
+        if stretch.times > 1 {
+            out.add_rounds(stretch.times, stretch.body);
+        } else {
+            out.add_plain(stretch.body);
+        }
+    }
+    out.list.shrink_to_fit();
+    out.list
+}
+
+struct Folded {
+    list: Vec<Token>,
+    /// Where the loop's header is, when the list ends with a loop.
+    tail: Option<usize>,
+    tolerance: Tolerance,
+}
+
+impl Folded {
+    fn add_plain(&mut self, mut rest: &[Token]) {
+        while let Some(first) = rest.first() {
+            if let Some(len) = self.tail_len().filter(|len| *len <= rest.len()) {
+                if self.join_tail(1, &rest[..len]) {
+                    rest = &rest[len..];
+                    continue;
+                }
+            }
+            let used = match self.best_cycle(rest) {
+                Some((len, times)) => {
+                    let mut body = rest[..len].to_vec();
+                    (1..times).for_each(|round| add_times(&mut body, &rest[round * len..(round + 1) * len]));
+                    self.add_rounds(times as u32, &body);
+                    len * times
+                }
+                None => {
+                    match self.tail.take() {
+                        // A burst after a loop is no part of the loop's last burst.
+                        Some(_) => self.list.push(*first),
+                        None => push(&mut self.list, *first),
+                    }
+                    1
+                }
+            };
+            rest = &rest[used..];
+        }
+    }
+
+    fn add_rounds(&mut self, times: u32, body: &[Token]) {
+        let (times, body) = &self.reduced(times, body);
+        let (times, body) = (*times, body.as_slice());
+        if !self.join_tail(times, body) {
+            self.tail = Some(self.list.len());
+            self.list.push(Token::Loop { times, len: body.len() as u32 });
+            self.list.extend_from_slice(body);
+        }
+    }
+
+    /// A body that is itself made of equal rounds becomes one of them, so many times more.
+    fn reduced(&self, times: u32, body: &[Token]) -> (u32, Vec<Token>) {
+        for len in (1..=body.len() / 2).filter(|len| body.len().is_multiple_of(*len)) {
+            let mut rounds = body.chunks_exact(len);
+            let Some(first) = rounds.next() else { break };
+            let Some(more) = times.checked_mul((body.len() / len) as u32) else { break };
+            if rounds.clone().all(|round| self.tolerance.same_all(first, times, round, times)) {
+                let mut sum = first.to_vec();
+                rounds.for_each(|round| add_times(&mut sum, round));
+                return (more, sum);
+            }
+        }
+        (times, body.to_vec())
+    }
+
+    fn tail_len(&self) -> Option<usize> {
+        self.tail.map(|at| self.list.len() - at - 1)
+    }
+
+    /// Adds rounds to the loop that the list ends with, if they do the same as its own.
+    fn join_tail(&mut self, more: u32, body: &[Token]) -> bool {
+        let Some(at) = self.tail else { return false };
+        let Token::Loop { times, len } = self.list[at] else { return false };
+        let Some(sum) = times.checked_add(more) else { return false };
+        if !self.tolerance.same_all(&self.list[at + 1..], times, body, more) {
+            return false;
+        }
+        add_times(&mut self.list[at + 1..], body);
+        self.list[at] = Token::Loop { times: sum, len };
+        true
+    }
+
+    /// The cycle at the head of `rest` that saves most tokens: its length and how often it comes.
+    fn best_cycle(&self, rest: &[Token]) -> Option<(usize, usize)> {
+        let mut best = None;
+        let mut best_saving = 3;
+        for len in 1..=LONGEST_CYCLE.min(rest.len() / 2) {
+            let anchor = &rest[..len];
+            let times = 1 + rest[len..]
+                .chunks_exact(len)
+                .take(u32::MAX as usize - 1)
+                .take_while(|round| self.tolerance.same_all(anchor, 1, round, 1))
+                .count();
+            let saving = len * (times - 1);
+            if saving > best_saving {
+                (best, best_saving) = (Some((len, times)), saving);
+            }
+        }
+        best
+    }
+}
+
+fn add_times(sum: &mut [Token], more: &[Token]) {
+    for (a, b) in sum.iter_mut().zip(more) {
+        match (a, b) {
+            (Token::Run(x), Token::Run(y)) => *x = x.saturating_add(*y),
+            (Token::Block { length: x, .. }, Token::Block { length: y, .. }) => *x = x.saturating_add(*y),
+            _ => {}
+        }
+    }
+}
+
+/// Replaces or drops tokens (never loops); bursts that become neighbours become one, and a loop
+/// that is left with nothing but a burst becomes that burst.
+pub(super) fn rewrite(list: &[Token], mut change: impl FnMut(Token) -> Option<Token>) -> Vec<Token> {
+    let mut out = Vec::new();
+    let mut body = Vec::new();
+    let mut after_loop = false;
+    for Stretch { times, body: old } in stretches(list) {
+        body.clear();
+        old.iter().filter_map(|t| change(*t)).for_each(|t| push(&mut body, t));
+        let only_bursts = body.iter().all(|t| matches!(t, Token::Run(_)));
+        if times > 1 && !only_bursts {
+            out.push(Token::Loop { times, len: body.len() as u32 });
+            out.append(&mut body);
+            after_loop = true;
+        } else {
+            for token in body.drain(..) {
+                if after_loop && token != Token::Run(0) {
+                    out.push(token);
+                    after_loop = false;
+                } else {
+                    push(&mut out, token);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The CPU time in a sequence.
+pub(super) fn total_run(list: &[Token]) -> Nanos {
+    list.iter().map(|t| if let Token::Run(ns) = t { *ns } else { 0 }).fold(0, Nanos::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const EXACT: Tolerance = Tolerance { part: 0.0, floor: 0 };
+    const LOOSE: Tolerance = Tolerance { part: 0.1, floor: 0 };
+
+    fn block(length: Nanos) -> Token {
+        Token::Block { length, waker: NOBODY }
+    }
+
+    /// The sequence without loops, each round with the mean times.
+    fn unfolded(list: &[Token]) -> Vec<Token> {
+        let mut out = Vec::new();
+        for s in stretches(list) {
+            for _ in 0..s.times {
+                out.extend(s.body.iter().map(|t| match *t {
+                    Token::Run(ns) => Token::Run(ns / Nanos::from(s.times)),
+                    Token::Block { length, waker } => Token::Block { length: length / Nanos::from(s.times), waker },
+                    other => other,
+                }));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn equal_rounds_become_a_loop() {
+        let list: Vec<Token> =
+            (0..100).flat_map(|_| [Token::Run(5), Token::Post(3), Token::Run(2), block(9)]).collect();
+        let folded = fold(&list, EXACT);
+        assert_eq!(folded[0], Token::Loop { times: 100, len: 4 });
+        assert_eq!((folded.len(), total_run(&folded)), (5, 700));
+        assert_eq!(unfolded(&folded), list);
+    }
+
+    #[test]
+    fn a_later_piece_joins_the_loop_before_it() {
+        let round = [Token::Run(100), block(50)];
+        let mut list = fold(&round.repeat(10), EXACT);
+        list.extend([Token::Run(104), block(51)]);
+        assert_eq!(fold(&list, LOOSE), [Token::Loop { times: 11, len: 2 }, Token::Run(1104), block(551)]);
+        assert_eq!(stretches(&fold(&list, EXACT)).count(), 2);
+    }
+
+    #[test]
+    fn dropping_what_stood_between_bursts_joins_them() {
+        let list: Vec<Token> = (0..10).flat_map(|_| [Token::Run(5), Token::Post(3)]).collect();
+        let folded = fold(&list, EXACT);
+        assert_eq!(rewrite(&folded, |t| (t != Token::Post(3)).then_some(t)), [Token::Run(50)]);
+    }
+
+    fn token() -> impl Strategy<Value = Token> {
+        prop_oneof![
+            (1u64..4).prop_map(Token::Run),
+            (1u64..4).prop_map(block),
+            (0u32..2).prop_map(Token::Post),
+            Just(Token::Fork(7)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn folding_exactly_loses_nothing(raw in prop::collection::vec(token(), 0..400)) {
+            let mut list = Vec::new();
+            raw.into_iter().for_each(|t| push(&mut list, t));
+            let folded = fold(&list, EXACT);
+            prop_assert_eq!(unfolded(&folded), list.clone());
+            prop_assert_eq!(fold(&folded, EXACT).len() <= folded.len(), true);
+        }
+
+        #[test]
+        fn folding_loosely_keeps_the_sums_and_the_order(raw in prop::collection::vec(token(), 0..400)) {
+            let mut list = Vec::new();
+            raw.into_iter().for_each(|t| push(&mut list, t));
+            let folded = fold(&list, Tolerance { part: 1.0, floor: 0 });
+            prop_assert_eq!(total_run(&folded), total_run(&list));
+            let kinds = |l: &[Token]| l.iter().map(|t| match t {
+                Token::Run(_) => Token::Run(1),
+                Token::Block { waker, .. } => Token::Block { length: 1, waker: *waker },
+                other => *other,
+            }).collect::<Vec<_>>();
+            prop_assert_eq!(kinds(&unfolded(&folded)), kinds(&list));
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Traces with a known program give that program back; random traces keep each task's CPU time.
+
+use super::*;
+use crate::{Action, Step};
+use proptest::prelude::*;
+use schedlab_base::{CpuId, Payload, Rng, TaskState};
+use std::collections::BTreeMap;
+
+const US: Nanos = 1_000;
+
+/// Writes a trace by hand.
+#[derive(Default)]
+struct Script {
+    events: Vec<Event>,
+    names: Vec<NameRecord>,
+}
+
+impl Script {
+    fn at(&mut self, us: Nanos, cpu: CpuId, what: Payload) -> &mut Self {
+        self.events.push(Event { time: us * US, cpu, what });
+        self
+    }
+
+    fn switch(&mut self, us: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) -> &mut Self {
+        self.at(us, cpu, Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 })
+    }
+
+    fn wake(&mut self, us: Nanos, cpu: CpuId, waker: Tid, tid: Tid) -> &mut Self {
+        self.at(us, cpu, Payload::Waking { tid, prio: 120, target: cpu, waker });
+        self.at(us, cpu, Payload::Wakeup { tid, prio: 120, target: cpu })
+    }
+
+    fn name(&mut self, tid: Tid, comm: &str) -> &mut Self {
+        self.names.push(NameRecord { time: 0, tid, tgid: None, comm: comm.into(), cgroup: None });
+        self
+    }
+
+    fn model(&self, options: &Options) -> Result<Model> {
+        let mut builder = ModelBuilder::new(&Meta { span: Some((0, 0)), ..Meta::default() });
+        self.names.iter().for_each(|n| builder.name(n));
+        builder.events(&self.events);
+        builder.finish(options)
+    }
+}
+
+use TaskState::{Dead, Runnable, Sleeping};
+
+/// The phases as `loop x action action ...`.
+fn told(workload: &Workload, task: &str) -> Vec<String> {
+    let task = workload.tasks.iter().find(|t| t.name == task).expect("the task is in the model");
+    let word = |s: &Step| match &s.what {
+        Action::Run(a) => format!("run {}", a.mean / US),
+        Action::Sleep(a) => format!("sleep {}", a.mean / US),
+        Action::Timer { period, .. } => format!("timer {}", period.mean / US),
+        Action::SemWait(_) => "wait".to_owned(),
+        Action::SemPost(name) => format!("post {name}"),
+        Action::Fork(name) => format!("fork {name}"),
+        other => panic!("{other:?}"),
+    };
+    let phase = |p: &crate::Phase| {
+        format!("{} x {}", p.loops.unwrap(), p.events.iter().map(word).collect::<Vec<_>>().join(", "))
+    };
+    task.phases.iter().map(phase).collect()
+}
+
+/// The CPU time that the workload demands of each task.
+fn demand(workload: &Workload) -> BTreeMap<String, Nanos> {
+    let run = |s: &Step| if let Action::Run(a) = s.what { a.mean } else { 0 };
+    let phase = |p: &crate::Phase| p.loops.unwrap() * p.events.iter().map(run).sum::<Nanos>();
+    workload.tasks.iter().map(|t| (t.name.clone(), t.phases.iter().map(phase).sum())).collect()
+}
+
+/// Runs the workload without any time: the tasks that did not come to their end.
+fn stuck(workload: &Workload) -> Vec<String> {
+    struct Walk<'a> {
+        steps: Vec<&'a Step>,
+        at: usize,
+        alive: bool,
+    }
+    let mut walks: BTreeMap<&str, Walk> = BTreeMap::new();
+    for task in &workload.tasks {
+        let rounds = task.phases.iter().flat_map(|p| (0..p.loops.unwrap()).flat_map(|_| &p.events));
+        walks.insert(&task.name, Walk { steps: rounds.collect(), at: 0, alive: task.instances > 0 });
+    }
+    let mut posts: BTreeMap<&str, u64> = BTreeMap::new();
+    let names: Vec<&str> = walks.keys().copied().collect();
+    let mut moved = true;
+    while std::mem::take(&mut moved) {
+        for name in &names {
+            while let Some(step) = Some(&walks[name]).filter(|w| w.alive).and_then(|w| w.steps.get(w.at)).copied() {
+                match &step.what {
+                    Action::SemWait(s) => match posts.get_mut(s.as_str()).filter(|n| **n > 0) {
+                        Some(n) => *n -= 1,
+                        None => break,
+                    },
+                    Action::SemPost(s) => *posts.entry(s).or_default() += 1,
+                    Action::Fork(child) => walks.get_mut(child.as_str()).expect("a child is a task").alive = true,
+                    _ => {}
+                }
+                moved = true;
+                walks.get_mut(name).expect("known").at += 1;
+            }
+        }
+    }
+    walks.iter().filter(|(_, w)| w.at < w.steps.len()).map(|(n, _)| (*n).to_owned()).collect()
+}
+
+#[test]
+fn two_tasks_that_wake_each_other_stay_tied() {
+    let mut s = Script::default();
+    s.name(1, "ping").name(2, "pong").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    for round in 0..50 {
+        let t = round * 200;
+        s.wake(t + 60, 0, 1, 2).switch(t + 62, 1, 0, Runnable, 2).switch(t + 100, 0, 1, Sleeping, 0);
+        s.wake(t + 180, 1, 2, 1).switch(t + 190, 1, 2, Sleeping, 0).switch(t + 200, 0, 0, Runnable, 1);
+    }
+    s.switch(10_005, 0, 1, Dead, 0);
+    let model = s.model(&Options::default()).unwrap();
+    let w = &model.workload;
+    // The first wake-up of a sleeper that slept from the start is a delay, every later one is a post.
+    let ping = "1 x run 100; 49 x wait, run 60, post wake-pong-2, run 40; 1 x wait, run 5";
+    assert_eq!(told(w, "ping-1").join("; "), ping);
+    let pong = "49 x run 118, post wake-ping-1, run 10, wait; 1 x run 118, post wake-ping-1, run 10";
+    assert_eq!(told(w, "pong-2").join("; "), pong);
+    assert_eq!(w.tasks[1].delay, 60 * US);
+    assert_eq!(demand(w), BTreeMap::from([("ping-1".into(), 5_005 * US), ("pong-2".into(), 50 * 128 * US)]));
+    assert_eq!(stuck(w), [""; 0]);
+}
+
+#[test]
+fn a_timer_that_interrupts_a_hog_is_a_sleep() {
+    let mut s = Script::default();
+    s.name(1, "hog").name(2, "nap");
+    for round in 0..50 {
+        let t = 1_000 + round * 1_100;
+        s.wake(t, 0, 1, 2).switch(t, 0, 1, Runnable, 2).switch(t + 100, 0, 2, Sleeping, 1);
+    }
+    s.switch(60_000, 0, 1, Dead, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "hog-1"), ["1 x run 55000"]);
+    assert_eq!(told(&w, "nap-2"), ["49 x run 100, sleep 1000", "1 x run 100"]);
+}
+
+#[test]
+fn a_beat_is_a_timer() {
+    let mut s = Script::default();
+    s.name(2, "beat");
+    for round in 0..40 {
+        let t = 1_000 + round * 10_000;
+        s.wake(t, 0, 0, 2).switch(t, 0, 0, Runnable, 2).switch(t + 1_000 + round * 97 % 2_000, 0, 2, Sleeping, 0);
+    }
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert!(told(&w, "beat-2")[0].contains("timer 10000"), "{:?}", told(&w, "beat-2"));
+    assert!(!told(&w, "beat-2").join(";").contains("sleep"));
+}
+
+#[test]
+fn children_start_when_they_are_forked() {
+    let mut s = Script::default();
+    s.name(1, "sh").name(2, "ls").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    s.at(100, 0, Payload::Fork { parent: 1, child: 2 });
+    s.at(110, 0, Payload::WakeupNew { tid: 2, prio: 120, target: 1 });
+    s.switch(120, 1, 0, Runnable, 2).switch(150, 0, 1, Sleeping, 0);
+    s.at(500, 1, Payload::Exit { tid: 2, prio: 120 }).wake(510, 1, 2, 1);
+    s.switch(515, 0, 0, Runnable, 1).switch(520, 1, 2, Dead, 0).switch(600, 0, 1, Dead, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "sh-1"), ["1 x run 100, fork ls-2, run 50, wait, run 85"]);
+    assert_eq!(told(&w, "ls-2"), ["1 x run 390, post wake-sh-1, run 10"]);
+    assert_eq!((w.tasks[0].instances, w.tasks[1].instances), (1, 0));
+    // Without the parent the child starts at its time; without the child nobody forks it.
+    let only = |n, run: Nanos| Options { tasks: Some(n), min_run: run * US, ..Options::default() };
+    let w = s.model(&only(1, 0)).unwrap().workload;
+    assert_eq!((w.tasks[0].name.as_str(), w.tasks[0].instances, w.tasks[0].delay), ("ls-2", 1, 100 * US));
+    assert_eq!(told(&w, "ls-2"), ["1 x run 400"]);
+    assert!(s.model(&only(9, 1_000)).unwrap_err().to_string().contains("the busiest ran 400 us"));
+}
+
+#[test]
+fn after_lost_events_nobody_waits_for_a_post() {
+    let mut s = Script::default();
+    s.name(1, "a").name(2, "b").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    s.wake(10, 0, 1, 2).switch(20, 1, 0, Runnable, 2).switch(30, 1, 2, Sleeping, 0);
+    // a's switches and its wake-up of b are lost: b simply runs again.
+    s.at(500, 0, Payload::Lost { count: 7 }).switch(700, 1, 0, Runnable, 2).switch(800, 1, 2, Sleeping, 0);
+    s.switch(900, 0, 3, Sleeping, 1).switch(1_000, 0, 1, Dead, 0);
+    let model = s.model(&Options::default()).unwrap();
+    assert_eq!(told(&model.workload, "b-2"), ["1 x run 10, sleep 670, run 100"]);
+    assert_eq!(told(&model.workload, "a-1"), ["1 x run 10, sleep 890, run 100"]);
+    assert_eq!(told(&model.workload, "task-3"), ["1 x run 400"]);
+    assert!(model.report.remarks[0].contains("lost in 1 places"), "{:?}", model.report.remarks);
+}
+
+#[test]
+fn priorities_and_bound_threads_are_kept() {
+    let mut s = Script::default();
+    s.name(1, "nice").name(2, "rt").name(3, "ksoftirqd/1").name(4, "ksoftirqd/7");
+    let prio = |next, next_prio| Payload::Switch { prev: 0, prev_prio: 120, prev_state: Runnable, next, next_prio };
+    for (cpu, tid, p) in [(0, 1, 130), (1, 2, 49), (1, 3, 120), (2, 4, 120)] {
+        let t = 100 * tid as Nanos;
+        s.at(t, cpu, prio(tid, p));
+        let away = Payload::Switch { prev: tid, prev_prio: p, prev_state: Sleeping, next: 0, next_prio: 120 };
+        s.at(t + 50, cpu, away);
+    }
+    let w = s.model(&Options::default()).unwrap().workload;
+    let props: Vec<_> = w.tasks.iter().map(|t| (t.props.policy, t.props.priority, t.props.cpus.clone())).collect();
+    assert_eq!(props[0], (None, Some(10), None));
+    assert_eq!(props[1], (Some(Policy::Fifo), Some(50), None));
+    assert_eq!(props[2], (None, None, Some(vec![1])));
+    // Its name says CPU 7, but it ran on 2: the name is not to be trusted.
+    assert_eq!(props[3], (None, None, None));
+}
+
+#[test]
+fn a_wake_up_that_races_with_the_switch_counts_once() {
+    let mut s = Script::default();
+    s.name(1, "a").name(2, "b").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
+    s.wake(1, 1, 0, 2).switch(1, 1, 0, Runnable, 2);
+    // b is on its way to sleep: waking is reported before its switch, the wake-up after it.
+    s.at(50, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1 });
+    s.switch(51, 1, 2, Sleeping, 0).at(53, 0, Payload::Wakeup { tid: 2, prio: 120, target: 1 });
+    s.switch(55, 1, 0, Runnable, 2);
+    // b is woken while it still runs: no sleep comes of it.
+    s.wake(70, 0, 1, 2).switch(80, 1, 2, Runnable, 0).switch(90, 0, 1, Dead, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "b-2"), ["1 x run 50, wait, run 25"]);
+    assert_eq!(told(&w, "a-1"), ["1 x run 53, post wake-b-2, run 37"]);
+}
+
+#[test]
+fn a_trace_where_nothing_ran_is_refused() {
+    assert!(Script::default().model(&Options::default()).unwrap_err().to_string().contains("no task that ran"));
+}
+
+/// A machine that runs tasks at random: the trace, and the CPU time that each task had.
+fn chaos(seed: u64, steps: u64, cpus: u32, tasks: i32) -> (Vec<Event>, BTreeMap<Tid, Nanos>) {
+    let mut rng = Rng::new(seed);
+    let (mut events, mut run) = (Vec::new(), BTreeMap::new());
+    let mut current = vec![(0, 0); cpus as usize];
+    let (mut ready, mut asleep): (Vec<Tid>, Vec<Tid>) = (Vec::new(), (1..=tasks).collect());
+    let mut now = 0;
+    for _ in 0..steps {
+        now += 1 + rng.below(40_000);
+        let cpu = rng.below(cpus.into()) as u32;
+        let (running, since) = current[cpu as usize];
+        if rng.below(3) == 0 && !asleep.is_empty() {
+            let tid = asleep.swap_remove(rng.below(asleep.len() as u64) as usize);
+            let waker = if rng.below(4) == 0 { 0 } else { running };
+            let waking = Payload::Waking { tid, prio: 120, target: 0, waker };
+            events.push(Event { time: now, cpu, what: waking });
+            ready.push(tid);
+            continue;
+        }
+        let next = if ready.is_empty() { 0 } else { ready.swap_remove(rng.below(ready.len() as u64) as usize) };
+        if running != 0 {
+            *run.entry(running).or_insert(0) += now - since;
+        }
+        let prev_state = if running != 0 && rng.below(3) > 0 { Sleeping } else { Runnable };
+        match (running, prev_state) {
+            (0, _) => {}
+            (tid, Sleeping) => asleep.push(tid),
+            (tid, _) => ready.push(tid),
+        }
+        let what = Payload::Switch { prev: running, prev_prio: 120, prev_state, next, next_prio: 120 };
+        events.push(Event { time: now, cpu, what });
+        current[cpu as usize] = (next, now);
+    }
+    for (tid, since) in current.into_iter().filter(|c| c.0 != 0) {
+        *run.entry(tid).or_insert(0) += now - since;
+    }
+    (events, run)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn cpu_time_is_kept_and_nothing_deadlocks(
+        seed in any::<u64>(), steps in 10u64..3_000, cpus in 1u32..5, tasks in 1i32..12,
+        memory in prop_oneof![Just(100usize), Just(1_000), Just(1_000_000)],
+        most_events in prop_oneof![Just(50usize), Just(500), Just(1_000_000)],
+    ) {
+        let (events, run) = chaos(seed, steps, cpus, tasks);
+        let meta = Meta { span: Some((0, 0)), ..Meta::default() };
+        let mut builder = ModelBuilder::with_bound(&meta, memory);
+        events.chunks(100).for_each(|c| builder.events(c));
+        let options = Options { most_events, ..Options::default() };
+        let Ok(model) = builder.finish(&options) else {
+            prop_assert!(run.values().all(|ns| *ns < SHORTEST));
+            return Ok(());
+        };
+        prop_assert_eq!(stuck(&model.workload), Vec::<String>::new());
+        let demand = demand(&model.workload);
+        for (tid, ns) in run.into_iter().filter(|r| r.1 >= SHORTEST) {
+            let got = demand[&format!("task-{tid}")];
+            prop_assert!(got.abs_diff(ns) <= (ns / 100).max(US), "task {} ran {} ns, demands {}", tid, ns, got);
+        }
+    }
+
+    #[test]
+    fn any_events_make_a_workload_that_ends(raw in prop::collection::vec((0u8..8, 0u32..4, 0i32..6, 0i32..6, 0u64..9_000), 1..400)) {
+        let mut now = 0;
+        let mut builder = ModelBuilder::with_bound(&Meta::default(), 200);
+        for (kind, cpu, a, b, gap) in raw {
+            now += gap;
+            let prev_state = [Runnable, Sleeping, Dead][gap as usize % 3];
+            let what = match kind {
+                0..=2 => Payload::Switch { prev: a, prev_prio: -1, prev_state, next: b, next_prio: i16::MAX },
+                3 => Payload::Waking { tid: a, prio: 0, target: cpu, waker: b },
+                4 => Payload::Wakeup { tid: a, prio: 0, target: u32::MAX },
+                5 => Payload::Fork { parent: a, child: b },
+                6 => Payload::Exec { tid: a, old: b },
+                _ => Payload::Lost { count: u64::MAX },
+            };
+            builder.events(&[Event { time: now, cpu: if cpu == 3 { u32::MAX } else { cpu }, what }]);
+        }
+        if let Ok(model) = builder.finish(&Options::default()) {
+            prop_assert_eq!(stuck(&model.workload), Vec::<String>::new());
+        }
+    }
+}
