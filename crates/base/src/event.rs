@@ -53,6 +53,7 @@ impl TaskState {
 }
 
 /// What happened. Priorities are the kernel's (0..139; 120 is nice 0).
+#[allow(missing_docs, reason = "each variant's sentence names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The CPU went from `prev` to `next` (`sched_switch`); tid 0 is idle.
