@@ -1,5 +1,18 @@
 //! Workloads: rt-app's JSON with the x- keys, presets, and a workload out of a trace.
 
+mod check;
+pub mod from_trace;
+pub mod json;
+mod load;
 mod model;
+mod parse;
+mod place;
+pub mod plan;
+pub mod presets;
+mod suspend;
+mod write;
 
+pub use load::load;
 pub use model::*;
+pub use parse::parse;
+pub use write::write;

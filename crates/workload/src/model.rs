@@ -20,8 +20,19 @@ pub struct Workload {
     pub warnings: Vec<String>,
 }
 
+impl Workload {
+    /// Every event with its task and phase, in the order listed.
+    pub fn steps(&self) -> impl Iterator<Item = (&TaskDef, &Phase, &Step)> {
+        let phases = self.tasks.iter().flat_map(|task| task.phases.iter().map(move |phase| (task, phase)));
+        phases.flat_map(|(task, phase)| phase.events.iter().map(move |step| (task, phase, step)))
+    }
+}
+
+/// The bytes of `mem_buffer_size` where nothing is said: rt-app's 4 MiB.
+pub const MEM_BUFFER_SIZE: u64 = 4 << 20;
+
 /// `global`. Keys that only steer rt-app's own logging are checked and dropped.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Global {
     /// `duration`; `None` is rt-app's -1: until the tasks end.
     pub duration: Option<Nanos>,
@@ -35,8 +46,25 @@ pub struct Global {
     pub mem_buffer_size: u64,
     /// `cumulative_slack`.
     pub cumulative_slack: bool,
+    /// `io_device`, the file that `iorun` writes; `None` is rt-app's /dev/null.
+    pub io_device: Option<String>,
     /// `x-start`.
     pub start: Start,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self {
+            duration: None,
+            calibration_ns: None,
+            default_policy: Policy::Other,
+            pi_enabled: false,
+            mem_buffer_size: MEM_BUFFER_SIZE,
+            cumulative_slack: false,
+            io_device: None,
+            start: Start::Wake,
+        }
+    }
 }
 
 /// `x-start`: how tasks come to be.
@@ -64,8 +92,8 @@ pub enum Policy {
     Deadline,
 }
 
-/// One key of `tasks`.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One key of `tasks`. The default is one instance that repeats its phases for ever, as rt-app's.
+#[derive(Clone, Debug, PartialEq)]
 pub struct TaskDef {
     /// Its key.
     pub name: String,
@@ -75,7 +103,8 @@ pub struct TaskDef {
     pub delay: Nanos,
     /// `x-stagger` between the starts of instances.
     pub stagger: Nanos,
-    /// `loop`; `None` is -1, for ever.
+    /// How often the phases are gone through (`loop` beside `phases`); `None` is -1, for ever.
+    /// With the events in the task itself rt-app's `loop` is the phase's, and this is 1.
     pub loops: Option<u64>,
     /// What the task sets for itself before its first phase.
     pub props: Props,
@@ -87,8 +116,25 @@ pub struct TaskDef {
     pub session: Option<u32>,
 }
 
-/// One phase: its properties are applied at its start and stick.
-#[derive(Clone, Debug, Default, PartialEq)]
+impl Default for TaskDef {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            instances: 1,
+            delay: 0,
+            stagger: 0,
+            loops: None,
+            props: Props::default(),
+            phases: Vec::new(),
+            user: None,
+            session: None,
+        }
+    }
+}
+
+/// One phase, gone through once by default. Its properties are applied at its start and stick, but for `cpus`:
+/// a phase without it has the task's.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
     /// Its key; empty where the events stand in the task itself.
     pub name: String,
@@ -98,6 +144,12 @@ pub struct Phase {
     pub props: Props,
     /// Events in the order listed.
     pub events: Vec<Step>,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Self { name: String::new(), loops: Some(1), props: Props::default(), events: Vec::new() }
+    }
 }
 
 /// Properties of a task or phase; `None` leaves what was.
@@ -131,8 +183,8 @@ pub struct Props {
     pub clock_poll: Option<Nanos>,
 }
 
-/// One event with its place in the file.
-#[derive(Clone, Debug, PartialEq)]
+/// One event with its place in the file, which is no part of what it is: events of different lines can be equal.
+#[derive(Clone, Debug)]
 pub struct Step {
     /// The key as written (`run1`).
     pub key: String,
@@ -140,6 +192,12 @@ pub struct Step {
     pub line: u64,
     /// What it does.
     pub what: Action,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.what == other.what
+    }
 }
 
 /// An amount of time, perhaps drawn anew each time (`x-jitter`).
@@ -162,7 +220,7 @@ pub enum TimerMode {
 }
 
 /// `memrun`'s `type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MemAccess {
     Read,
@@ -199,7 +257,10 @@ pub enum Action {
         mutex: String,
     },
     Barrier(String),
+    /// Sleeps until this name is resumed. The reader has decided which name that is (see the crate's `suspend` notes in
+    /// docs/workloads.md): the task's own, or the one written, so that an author of events needs no such rule.
     Suspend(String),
+    /// Wakes all who are suspended under this name; lost when nobody is.
     Resume(String),
     /// Writes this many bytes.
     Mem(u64),
@@ -209,6 +270,8 @@ pub enum Action {
         count: u64,
         stride: u64,
         random: bool,
+        /// `ref`: tasks that name the same share the buffer.
+        shared: Option<String>,
     },
     /// Writes this many bytes to the I/O device.
     IoRun(u64),

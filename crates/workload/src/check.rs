@@ -1,0 +1,109 @@
+//! What can be judged only with the whole workload at hand: names that must exist or agree.
+
+use crate::parse::{Remarks, path_of};
+use crate::{Action, MemAccess, Phase, Step, TaskDef, Workload};
+use schedlab_base::{Error, Result, nearest};
+use std::collections::{HashMap, HashSet};
+
+/// Checks the workload as a whole.
+pub(crate) fn whole(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
+    forks(workload, remarks)?;
+    spinning(workload)?;
+    shared_buffers(workload)?;
+    barriers(workload, remarks);
+    waits(workload, remarks);
+    Ok(())
+}
+
+fn error(task: &TaskDef, phase: &Phase, step: &Step, what: String) -> Error {
+    Error::input(what).line(step.line).key(path_of(task, phase, &step.key))
+}
+
+/// Every forked task exists; a template is forked by somebody.
+fn forks(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
+    let names: HashSet<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
+    let mut forked = HashSet::new();
+    for (task, phase, step) in workload.steps() {
+        let Action::Fork(child) = &step.what else { continue };
+        forked.insert(child.as_str());
+        if !names.contains(child.as_str()) {
+            let error = error(task, phase, step, format!("there is no task \"{child}\" to fork"));
+            return Err(match nearest(child, workload.tasks.iter().map(|t| t.name.as_str())) {
+                Some(near) => error.mend(format!("did you mean \"{near}\"?")),
+                None => error.mend("name a key of \"tasks\""),
+            });
+        }
+    }
+    for task in workload.tasks.iter().filter(|task| task.instances == 0 && !forked.contains(task.name.as_str())) {
+        if let Some(phase) = task.phases.first()
+            && let Some(step) = phase.events.first()
+        {
+            remarks.step(task, phase, step, "a task of instance 0 that nobody forks never runs");
+        }
+    }
+    Ok(())
+}
+
+/// A spinning lock or barrier is another thing than a sleeping one: they cannot share a name.
+fn spinning(workload: &Workload) -> Result<()> {
+    let mut kinds: HashMap<(&str, &str), bool> = HashMap::new();
+    for (task, phase, step) in workload.steps() {
+        let (kind, name, spins) = match &step.what {
+            Action::Lock(name) | Action::Unlock(name) => ("lock", name, false),
+            Action::Wait { mutex, .. } | Action::Sync { mutex, .. } => ("lock", mutex, false),
+            Action::SpinLock(name) | Action::SpinUnlock(name) => ("lock", name, true),
+            Action::Barrier(name) => ("barrier", name, false),
+            Action::SpinBarrier(name) => ("barrier", name, true),
+            _ => continue,
+        };
+        if *kinds.entry((kind, name)).or_insert(spins) != spins {
+            let what = format!("\"{name}\" is a spinning {kind} in one place and a sleeping one in another");
+            return Err(error(task, phase, step, what).mend("give them different names"));
+        }
+    }
+    Ok(())
+}
+
+/// `memrun`s of one `ref` and `type` agree on the buffer, as rt-app demands.
+fn shared_buffers(workload: &Workload) -> Result<()> {
+    let mut buffers = HashMap::new();
+    for (task, phase, step) in workload.steps() {
+        let Action::MemRun { access, size, stride, random, shared: Some(name), .. } = &step.what else { continue };
+        let shape = if *access == MemAccess::Chase { (*size, *stride, *random) } else { (*size, 0, false) };
+        if *buffers.entry((name, *access)).or_insert(shape) != shape {
+            let what = format!("shares the buffer \"{name}\" but differs in size, stride or pattern");
+            return Err(error(task, phase, step, what).mend("give all of one \"ref\" the same"));
+        }
+    }
+    Ok(())
+}
+
+/// rt-app counts a barrier's users by its mentions: two in one task make it wait for a task that is not there.
+fn barriers(workload: &Workload, remarks: &mut Remarks) {
+    let mut seen = HashSet::new();
+    for (task, phase, step) in workload.steps() {
+        if let Action::Barrier(name) | Action::SpinBarrier(name) = &step.what
+            && !seen.insert((&task.name, name))
+        {
+            let what = format!("the task names the barrier \"{name}\" twice, and so counts as two users of it");
+            remarks.step(task, phase, step, what);
+        }
+    }
+}
+
+/// A `wait` gives up its mutex, so the task should hold it.
+fn waits(workload: &Workload, remarks: &mut Remarks) {
+    let mut locked = HashSet::new();
+    for (task, _, step) in workload.steps() {
+        if let Action::Lock(name) = &step.what {
+            locked.insert((&task.name, name));
+        }
+    }
+    for (task, phase, step) in workload.steps() {
+        if let Action::Wait { mutex, .. } | Action::Sync { mutex, .. } = &step.what
+            && !locked.contains(&(&task.name, mutex))
+        {
+            remarks.step(task, phase, step, format!("the task never locks the mutex \"{mutex}\" that it waits with"));
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! A JSON reader as lenient as json-c, which rt-app reads with: comments, trailing commas, single quotes, keys given
+//! twice; and it knows the line of every key and value, and the order of keys.
+//!
+//! What json-c 0.16 takes and refuses was tried out case by case; `tests/json_c.rs` holds the cases.
+
+use schedlab_base::{Error, Result};
+use std::collections::HashMap;
+
+/// The largest document that is read.
+pub const MAX_BYTES: usize = 128 << 20;
+/// How deep values may nest: json-c's own limit.
+pub const MAX_DEPTH: usize = 32;
+
+/// A value and the line, from 1, that it starts on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// The line.
+    pub line: u64,
+    /// What it is.
+    pub json: Json,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`: rt-app treats the key as if it were missing.
+    Null,
+    /// `true` or `false`, in any case.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number that 64 bits do not hold.
+    Huge,
+    /// Any other number, `NaN` and `Infinity` included.
+    Float(f64),
+    /// A string; bytes that are no UTF-8 become U+FFFD.
+    Text(String),
+    /// An array.
+    List(Vec<Value>),
+    /// An object: its members in the order of their first appearance, each key once.
+    Object(Vec<Member>),
+}
+
+impl Json {
+    /// What to call it in a message.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "true or false",
+            Self::Int(_) => "a whole number",
+            Self::Huge => "a number beyond 64 bits",
+            Self::Float(_) => "a fractional number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+}
+
+/// A member of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Its key.
+    pub key: String,
+    /// The line of the key that counts.
+    pub line: u64,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A remark on a document that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The line.
+    pub line: u64,
+    /// The dotted path of the key; empty for the document.
+    pub key: String,
+    /// What is odd.
+    pub what: String,
+}
+
+/// Reads a document. What follows its end is ignored, as json-c does, but remarked.
+///
+/// # Errors
+/// With line and key, when json-c would refuse it, or when it is larger than [`MAX_BYTES`].
+pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
+    if text.len() > MAX_BYTES {
+        return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
+    }
+    let mut reader = Reader { text, at: 0, line: 1, path: Vec::new(), remarks: Vec::new() };
+    let value = reader.value()?;
+    if reader.blank().is_err() || reader.peek().is_some() {
+        let what = "text after the end of the document is ignored".to_owned();
+        reader.remarks.push(Remark { line: reader.line, key: String::new(), what });
+    }
+    Ok((value, reader.remarks))
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+    path: Vec<String>,
+    remarks: Vec<Remark>,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        self.line += u64::from(byte == b'\n');
+        Some(byte)
+    }
+
+    fn error(&self, what: impl Into<String>) -> Error {
+        let error = Error::input(what).line(self.line);
+        if self.path.is_empty() { error } else { error.key(self.path.join(".")) }
+    }
+
+    /// What stands at the current place, for a message.
+    fn found(&self) -> String {
+        match self.peek() {
+            None => "the end of the file".to_owned(),
+            Some(byte @ 0x20..=0x7e) => format!("'{}'", char::from(byte)),
+            Some(byte @ 0x80..) => format!("byte {byte:#x}"),
+            Some(byte) => format!("control character {byte:#x}"),
+        }
+    }
+
+    /// Skips white space and comments.
+    fn blank(&mut self) -> Result<()> {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | b'\r' | b'\n') => _ = self.next(),
+                Some(b'/') => self.comment()?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn comment(&mut self) -> Result<()> {
+        let start = self.line;
+        match self.text.get(self.at + 1) {
+            Some(b'/') => {
+                while self.next().is_some_and(|b| b != b'\n') {}
+                Ok(())
+            }
+            Some(b'*') => {
+                self.at += 2;
+                loop {
+                    match self.next() {
+                        Some(b'*') if self.peek() == Some(b'/') => {
+                            self.at += 1;
+                            return Ok(());
+                        }
+                        Some(_) => {}
+                        None => return Err(self.error(format!("the comment of line {start} has no end")).mend("*/")),
+                    }
+                }
+            }
+            _ => Err(self.error("'/' starts no comment").mend("write // or /* */")),
+        }
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        self.blank()?;
+        let line = self.line;
+        let json = match self.peek() {
+            Some(b'{') => Json::Object(self.object()?),
+            Some(b'[') => Json::List(self.list()?),
+            Some(b'"' | b'\'') => Json::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b'a'..=b'z' | b'A'..=b'Z') => self.word()?,
+            _ => return Err(self.error(format!("a value is missing before {}", self.found()))),
+        };
+        Ok(Value { line, json })
+    }
+
+    fn deeper(&mut self, key: String) -> Result<()> {
+        if self.path.len() + 1 >= MAX_DEPTH {
+            return Err(self.error(format!("nested more than {MAX_DEPTH} deep")));
+        }
+        self.path.push(key);
+        Ok(())
+    }
+
+    fn object(&mut self) -> Result<Vec<Member>> {
+        self.at += 1;
+        let mut members: Vec<Member> = Vec::new();
+        let mut index: HashMap<String, usize> = HashMap::new();
+        loop {
+            self.blank()?;
+            // json-c takes a comma before the closing brace, but not a comma alone.
+            if self.peek() == Some(b'}') {
+                self.at += 1;
+                return Ok(members);
+            }
+            let member = self.member()?;
+            match index.get(&member.key) {
+                Some(&at) => {
+                    self.remark_twice(&members[at], &member);
+                    members[at] = member;
+                }
+                None => {
+                    index.insert(member.key.clone(), members.len());
+                    members.push(member);
+                }
+            }
+            self.comma(b'}')?;
+        }
+    }
+
+    fn remark_twice(&mut self, old: &Member, new: &Member) {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).chain([new.key.as_str()]).collect();
+        self.remarks.push(Remark {
+            line: new.line,
+            key: path.join("."),
+            what: format!("given on line {} too; the last value holds, at the first one's place", old.line),
+        });
+    }
+
+    fn member(&mut self) -> Result<Member> {
+        if !matches!(self.peek(), Some(b'"' | b'\'')) {
+            let what = format!("a key in quotes is missing before {}", self.found());
+            return Err(self.error(what));
+        }
+        let line = self.line;
+        let key = self.string()?;
+        self.blank()?;
+        if self.peek() != Some(b':') {
+            let what = format!("the key \"{key}\" has no value: {} where ':' should be", self.found());
+            return Err(self.error(what).mend(format!("write \"{key}\": and a value")));
+        }
+        self.at += 1;
+        self.deeper(key)?;
+        let value = self.value()?;
+        let key = self.path.pop().expect("pushed three lines above");
+        Ok(Member { key, line, value })
+    }
+
+    /// Takes the comma after an element, unless the closing bracket follows.
+    fn comma(&mut self, close: u8) -> Result<()> {
+        self.blank()?;
+        match self.peek() {
+            Some(b',') => self.at += 1,
+            Some(byte) if byte == close => {}
+            _ => {
+                let what = format!("{} where ',' or '{}' should be", self.found(), char::from(close));
+                return Err(self.error(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn list(&mut self) -> Result<Vec<Value>> {
+        self.at += 1;
+        let mut values = Vec::new();
+        loop {
+            self.blank()?;
+            if self.peek() == Some(b']') {
+                self.at += 1;
+                return Ok(values);
+            }
+            self.deeper(values.len().to_string())?;
+            values.push(self.value()?);
+            self.path.pop();
+            self.comma(b']')?;
+        }
+    }
+
+    fn string(&mut self) -> Result<String> {
+        let start = self.line;
+        let quote = self.next();
+        let mut bytes = Vec::new();
+        loop {
+            match self.next() {
+                byte if byte == quote => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+                Some(b'\\') => self.escape(&mut bytes)?,
+                Some(byte) => bytes.push(byte),
+                None => return Err(self.error(format!("the string of line {start} has no end"))),
+            }
+        }
+    }
+
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.push(match self.next() {
+            Some(byte @ (b'"' | b'\\' | b'/')) => byte,
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => {
+                let c = self.unicode()?;
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                return Ok(());
+            }
+            _ => return Err(self.error("no such escape in a string").mend("known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u")),
+        });
+        Ok(())
+    }
+
+    /// The four digits of `\uXXXX`, and the second half of a surrogate pair; a lone half is U+FFFD.
+    fn unicode(&mut self) -> Result<char> {
+        let first = self.hex4()?;
+        if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with(b"\\u") {
+            let before = self.at;
+            self.at += 2;
+            let second = self.hex4()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = before;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn hex4(&mut self) -> Result<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else { return Err(self.error("\\u wants four hexadecimal digits")) };
+            self.at += 1;
+            code = code * 16 + digit;
+        }
+        Ok(code)
+    }
+
+    /// The characters up to the next that cannot belong to a number or a word.
+    fn token(&mut self) -> &str {
+        let rest = &self.text[self.at..];
+        let part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
+        let len = rest.iter().position(|b| !part(b)).unwrap_or(rest.len());
+        self.at += len;
+        std::str::from_utf8(&rest[..len]).expect("only ASCII was taken")
+    }
+
+    fn number(&mut self) -> Result<Json> {
+        let token = self.token().to_owned();
+        let digits = token.strip_prefix('-').unwrap_or(&token);
+        if digits.eq_ignore_ascii_case("infinity") {
+            return Ok(Json::Float(f64::NEG_INFINITY));
+        }
+        if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Ok(token.parse().map_or(Json::Huge, Json::Int));
+        }
+        // json-c forgives an exponent without digits.
+        let trimmed = token.trim_end_matches(['+', '-']).trim_end_matches(['e', 'E']);
+        let plausible = digits.starts_with(|c: char| c.is_ascii_digit());
+        match trimmed.parse() {
+            Ok(number) if plausible => Ok(Json::Float(number)),
+            _ => Err(self.error(format!("\"{}\" is no number", clip(&token)))),
+        }
+    }
+
+    fn word(&mut self) -> Result<Json> {
+        let word = self.token().to_owned();
+        Ok(match word.to_ascii_lowercase().as_str() {
+            "null" => Json::Null,
+            "true" => Json::Bool(true),
+            "false" => Json::Bool(false),
+            "nan" => Json::Float(f64::NAN),
+            "infinity" => Json::Float(f64::INFINITY),
+            _ => {
+                let what = format!("{} is no value", clip(&word));
+                return Err(self.error(what).mend("a string stands in quotes"));
+            }
+        })
+    }
+}
+
+/// The head of a long word, for a message.
+fn clip(word: &str) -> String {
+    let head: String = word.chars().take(40).collect();
+    if head.len() < word.len() { head + "..." } else { head }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_and_value_knows_its_line() {
+        let (value, _) = read(b"{\n \"a\": 1,\n /* two\n lines */ \"b\":\n [2,\n 3]}").unwrap();
+        let Json::Object(members) = &value.json else { panic!("{value:?}") };
+        assert_eq!((members[0].key.as_str(), members[0].line, members[0].value.line), ("a", 2, 2));
+        assert_eq!((members[1].key.as_str(), members[1].line, members[1].value.line), ("b", 4, 5));
+        let Json::List(items) = &members[1].value.json else { panic!("{value:?}") };
+        assert_eq!(items[1].line, 6);
+    }
+
+    #[test]
+    fn errors_name_line_and_path() {
+        let message = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            message("{\"tasks\": {\n \"a\": {\n \"suspend\",\n \"run\": 1}}}"),
+            "line 3: tasks.a: the key \"suspend\" has no value: ',' where ':' should be; write \"suspend\": and a value"
+        );
+        assert_eq!(message("{\"a\": [1,\n ,2]}"), "line 2: a.1: a value is missing before ','");
+        assert_eq!(message(""), "line 1: a value is missing before the end of the file");
+    }
+
+    #[test]
+    fn a_doubled_key_keeps_its_first_place_and_its_last_value() {
+        let (value, remarks) = read(b"{\"a\": 1, \"b\": 2,\n \"a\": 3}").unwrap();
+        let Json::Object(members) = value.json else { panic!() };
+        assert_eq!(members.iter().map(|m| m.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(members[0].value.json, Json::Int(3));
+        assert_eq!(remarks.len(), 1);
+        assert_eq!((remarks[0].line, remarks[0].key.as_str()), (2, "a"));
+    }
+}

@@ -1,0 +1,91 @@
+//! From a document to a [`Workload`]: the top level and `global`. The tasks, their properties and events have their
+//! own modules; what needs the whole workload is checked last.
+
+mod event;
+mod global;
+mod groups;
+mod keys;
+mod props;
+mod task;
+
+use crate::json::{self, Remark};
+use crate::place::{At, Fields};
+use crate::{Phase, Step, TaskDef, Workload, check, suspend};
+use schedlab_base::{Error, Result};
+use std::path::Path;
+
+/// The most tasks, instances counted, that a workload may have.
+pub const MAX_TASKS: u64 = 1_000_000;
+
+/// What was accepted but deserves a word.
+#[derive(Default)]
+pub(crate) struct Remarks(Vec<Remark>);
+
+impl Remarks {
+    pub(crate) fn add(&mut self, at: &At, what: impl Into<String>) {
+        self.0.push(Remark { line: at.line, key: at.path(), what: what.into() });
+    }
+
+    /// A remark on an event.
+    pub(crate) fn step(&mut self, task: &TaskDef, phase: &Phase, step: &Step, what: impl Into<String>) {
+        self.0.push(Remark { line: step.line, key: path_of(task, phase, &step.key), what: what.into() });
+    }
+}
+
+/// The dotted path of a key of a phase.
+pub(crate) fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
+    if phase.name.is_empty() {
+        format!("tasks.{}.{key}", task.name)
+    } else {
+        format!("tasks.{}.phases.{}.{key}", task.name, phase.name)
+    }
+}
+
+/// Reads a workload. `file` is for messages, and its stem is the workload's name; nothing is opened.
+///
+/// # Errors
+/// With file, line and key: when rt-app would refuse the text, when a key or a name is not known, when a number is out
+/// of its range.
+pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
+    let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let (mut workload, remarks) = document(text).map_err(|e| e.file(file))?;
+    workload.name = name;
+    let mut lines: Vec<(u64, String)> =
+        remarks.iter().map(|r| (r.line, Error::input(&r.what).file(file).line(r.line).key(&r.key).to_string())).collect();
+    lines.sort_by_key(|(line, _)| *line);
+    workload.warnings = lines.into_iter().map(|(_, text)| text).collect();
+    Ok(workload)
+}
+
+fn document(text: &[u8]) -> Result<(Workload, Vec<Remark>)> {
+    let (root, remarks) = json::read(text)?;
+    let mut remarks = Remarks(remarks);
+    let at = At::root(root.line);
+    let fields = Fields::of(&root, &at)?;
+    keys::check_top(&fields, &mut remarks)?;
+    let mut workload = Workload::default();
+    if let Some(field) = fields.get("global") {
+        workload.global = global::read(&Fields::of(field.value, &field.at)?, &mut remarks)?;
+    }
+    if let Some(field) = fields.get("resources") {
+        global::check_resources(&field)?;
+    }
+    if let Some(field) = fields.get("x-groups") {
+        workload.groups = groups::read(&field)?;
+    }
+    if let Some(field) = fields.get("x-hotplug") {
+        workload.hotplug = groups::read_hotplug(&field)?;
+    }
+    let tasks = fields.get("tasks").ok_or_else(|| {
+        at.error("no \"tasks\" here").mend("a workload is { \"tasks\": { \"NAME\": { events } } }; fragments are to be merged first")
+    })?;
+    workload.tasks = task::read_all(&tasks, workload.global.default_policy, &mut remarks)?;
+    suspend::resolve(&mut workload, &mut remarks);
+    check::whole(&workload, &mut remarks)?;
+    Ok((workload, remarks.0))
+}
+
+/// Whether a key stands for the event of that name.
+pub(crate) fn is_event(key: &str, name: &str) -> bool {
+    event::event_of(key).is_some_and(|(event, _)| event == name)
+}

@@ -1,0 +1,82 @@
+//! The properties that tasks and phases share.
+
+use super::global::POLICIES;
+use super::{Remarks, groups};
+use crate::json::Json;
+use crate::place::{Field, Fields};
+use crate::{Policy, Props};
+use schedlab_base::{Nanos, Result};
+
+/// Reads the properties of a task or phase. What depends on the policy in force is checked with the whole task.
+pub(super) fn read(fields: &Fields) -> Result<Props> {
+    Ok(Props {
+        policy: fields.read("policy", |f| f.word(POLICIES))?,
+        priority: fields.read("priority", |f| f.int_in(-20..=99))?.map(|p| p as i32),
+        dl_runtime: dl_time(fields, "dl-runtime")?,
+        dl_deadline: dl_time(fields, "dl-deadline")?,
+        dl_period: dl_time(fields, "dl-period")?,
+        util_min: fields.read("util_min", clamp)?.flatten(),
+        util_max: fields.read("util_max", clamp)?.flatten(),
+        cpus: fields.read("cpus", Field::indices)?,
+        nodes_membind: fields.read("nodes_membind", Field::indices)?,
+        taskgroup: fields.read("taskgroup", taskgroup)?.flatten(),
+        working_set: fields.read("x-working-set", Field::count)?,
+        memory: fields.read("x-memory", memory)?,
+        clock_poll: fields.read("x-clock-poll", Field::micros)?,
+    })
+}
+
+/// A deadline parameter; rt-app takes 0 for "not given".
+fn dl_time(fields: &Fields, key: &str) -> Result<Option<Nanos>> {
+    Ok(fields.read(key, Field::micros)?.filter(|ns| *ns > 0))
+}
+
+/// The deadline keys of rt-app's past, which hold in a task where the newer ones are missing. On a task that is not
+/// SCHED_DEADLINE `runtime` is the event of that name alone: rt-app 55cb0c0 would also take it for a custom slice, an
+/// accident of its reading both from one key.
+pub(super) fn read_past(fields: &Fields, default: Policy, props: &mut Props, remarks: &mut Remarks) -> Result<()> {
+    let deadline = props.policy.unwrap_or(default) == Policy::Deadline;
+    let pairs =
+        [("runtime", &mut props.dl_runtime), ("period", &mut props.dl_period), ("deadline", &mut props.dl_deadline)];
+    for (key, slot) in pairs {
+        let Some(field) = fields.get(key) else { continue };
+        if !deadline {
+            if key != "runtime" {
+                remarks.add(&field.at, "a deadline key on a task that is not SCHED_DEADLINE is ignored");
+            }
+            continue;
+        }
+        let time = field.micros()?;
+        if slot.is_none() && time > 0 {
+            *slot = Some(time);
+        }
+    }
+    Ok(())
+}
+
+/// A utilisation clamp; -1 leaves what was.
+fn clamp(field: &Field) -> Result<Option<u32>> {
+    Ok(u32::try_from(field.int_in(-1..=1024)?).ok())
+}
+
+/// A group's path; the empty one says nothing.
+fn taskgroup(field: &Field) -> Result<Option<String>> {
+    let path = field.text()?;
+    if path.is_empty() {
+        return Ok(None);
+    }
+    groups::check_path(&field.at, path)?;
+    Ok(Some(groups::tidy(path)))
+}
+
+fn memory(field: &Field) -> Result<(u64, Option<u32>)> {
+    let fields = Fields::of(field.value, &field.at)?;
+    fields.only(&["bytes", "node"])?;
+    let bytes = fields.need("bytes")?.count()?;
+    let node = match fields.get("node") {
+        Some(node) if matches!(node.value.json, Json::Text(_)) => node.word(&[("first-touch", None)])?,
+        Some(node) => Some(node.index()?),
+        None => None,
+    };
+    Ok((bytes, node))
+}

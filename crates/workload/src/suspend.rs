@@ -1,0 +1,39 @@
+//! Under which name a `suspend` sleeps.
+//!
+//! rt-app 1.0, which Debian ships, sleeps under the name that the event gives; rt-app 55cb0c0 ignores that and sleeps
+//! under the task's own name. rt-app's examples hold files of both ages. So: the task's own name, unless nobody resumes
+//! that and somebody resumes the one given. A file that works with the later rt-app means the same here; one written
+//! for the earlier, which would sleep for ever with the later, works too.
+
+use crate::parse::Remarks;
+use crate::{Action, Workload};
+use std::collections::HashSet;
+
+/// Replaces what each `suspend` says by the name it sleeps under.
+pub(crate) fn resolve(workload: &mut Workload, remarks: &mut Remarks) {
+    let resumed: HashSet<String> = workload
+        .steps()
+        .filter_map(|(_, _, step)| if let Action::Resume(name) = &step.what { Some(name.clone()) } else { None })
+        .collect();
+    for (task, phase, step) in workload.steps() {
+        let Action::Suspend(given) = &step.what else { continue };
+        if given.is_empty() || *given == task.name {
+            continue;
+        }
+        if resumed.contains(&task.name) {
+            remarks.step(task, phase, step, format!("sleeps until \"{}\" is resumed: the task's own name counts", task.name));
+        } else if resumed.contains(given) {
+            let what = format!("sleeps until \"{given}\" is resumed, as in rt-app 1.0; later ones ignore the name");
+            remarks.step(task, phase, step, what);
+        }
+    }
+    for task in &mut workload.tasks {
+        for step in task.phases.iter_mut().flat_map(|phase| &mut phase.events) {
+            if let Action::Suspend(given) = &mut step.what
+                && (resumed.contains(&task.name) || !resumed.contains(given))
+            {
+                given.clone_from(&task.name);
+            }
+        }
+    }
+}

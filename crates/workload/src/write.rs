@@ -1,0 +1,324 @@
+//! A workload as rt-app's JSON: strict JSON with the x- keys where they are used, the same text for the same workload.
+
+use crate::{Action, Amount, Global, Group, Hotplug, MEM_BUFFER_SIZE, MemAccess, Phase, Policy, Props, Start, Step};
+use crate::{TaskDef, TimerMode, Workload};
+use schedlab_base::Nanos;
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+
+/// Writes a workload so that [`crate::parse`] reads it back as it is.
+///
+/// An event whose key does not begin with its event's name, or is taken already, gets another: `run`, `run1`, ...
+/// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which rt-app does not know; see
+/// [`Workload::round_to_micros`].
+#[must_use]
+pub fn write(workload: &Workload) -> String {
+    let mut top = Map::new();
+    let global = global(&workload.global);
+    if !global.is_empty() {
+        top.insert("global".into(), global.into());
+    }
+    if !workload.groups.is_empty() {
+        let groups = workload.groups.iter().map(|(path, g)| (path.clone(), group(g).into())).collect::<Map<_, _>>();
+        top.insert("x-groups".into(), groups.into());
+    }
+    if !workload.hotplug.is_empty() {
+        top.insert("x-hotplug".into(), workload.hotplug.iter().map(hotplug).collect());
+    }
+    let tasks = workload.tasks.iter().map(|task| (task.name.clone(), task_value(task).into())).collect::<Map<_, _>>();
+    top.insert("tasks".into(), tasks.into());
+    let mut text = String::new();
+    layout(&mut text, &top.into(), 0);
+    text.push('\n');
+    text
+}
+
+impl Workload {
+    /// Rounds every time to whole microseconds, so that rt-app can read what is written. Within a phase the rest is
+    /// carried on to the next event of the same kind, so that the sums stay.
+    pub fn round_to_micros(&mut self) {
+        for phase in self.tasks.iter_mut().flat_map(|task| &mut task.phases) {
+            let mut rest: [i64; 3] = [0; 3];
+            for step in &mut phase.events {
+                let (kind, amount) = match &mut step.what {
+                    Action::Run(amount) | Action::Runtime(amount) => (0, amount),
+                    Action::Sleep(amount) => (1, amount),
+                    Action::Timer { period, .. } => (2, period),
+                    _ => continue,
+                };
+                let wanted = amount.mean.min(i64::MAX as u64 / 2) as i64 + rest[kind];
+                let rounded = ((wanted + 500).div_euclid(1000) * 1000).max(0);
+                rest[kind] = wanted - rounded;
+                amount.mean = rounded.unsigned_abs();
+                amount.sd = (amount.sd + 500) / 1000 * 1000;
+            }
+        }
+    }
+}
+
+fn micros(ns: Nanos) -> Value {
+    if ns.is_multiple_of(1000) { json!(ns / 1000) } else { json!(ns as f64 / 1000.0) }
+}
+
+fn put(map: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        map.insert(key.into(), value.into());
+    }
+}
+
+fn policy_name(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Other => "SCHED_OTHER",
+        Policy::Batch => "SCHED_BATCH",
+        Policy::Idle => "SCHED_IDLE",
+        Policy::Fifo => "SCHED_FIFO",
+        Policy::Rr => "SCHED_RR",
+        Policy::Deadline => "SCHED_DEADLINE",
+    }
+}
+
+fn global(global: &Global) -> Map<String, Value> {
+    let mut map = Map::new();
+    put(&mut map, "duration", global.duration.map(|ns| ns.div_ceil(1_000_000_000)));
+    put(&mut map, "calibration", global.calibration_ns);
+    let policy = Some(global.default_policy).filter(|policy| *policy != Policy::Other);
+    put(&mut map, "default_policy", policy.map(policy_name));
+    put(&mut map, "pi_enabled", Some(true).filter(|_| global.pi_enabled));
+    put(&mut map, "mem_buffer_size", Some(global.mem_buffer_size).filter(|size| *size != MEM_BUFFER_SIZE));
+    put(&mut map, "cumulative_slack", Some(true).filter(|_| global.cumulative_slack));
+    put(&mut map, "io_device", global.io_device.clone());
+    let start = match global.start {
+        Start::Wake => None,
+        Start::Fork => Some("fork"),
+        Start::Threads => Some("threads"),
+    };
+    put(&mut map, "x-start", start);
+    map
+}
+
+fn group(group: &Group) -> Map<String, Value> {
+    let mut map = Map::new();
+    put(&mut map, "weight", group.weight);
+    put(&mut map, "shares", group.shares);
+    put(&mut map, "quota_us", group.quota.map(micros));
+    put(&mut map, "period_us", group.period.map(micros));
+    put(&mut map, "burst_us", group.burst.map(micros));
+    put(&mut map, "idle", Some(1).filter(|_| group.idle));
+    map
+}
+
+fn hotplug(change: &Hotplug) -> Value {
+    json!({ "at_us": micros(change.at), "cpu": change.cpu, "online": change.online })
+}
+
+fn task_value(task: &TaskDef) -> Map<String, Value> {
+    let mut map = Map::new();
+    put(&mut map, "instance", Some(task.instances).filter(|n| *n != 1));
+    put(&mut map, "delay", Some(micros(task.delay)).filter(|_| task.delay > 0));
+    put(&mut map, "x-stagger", Some(micros(task.stagger)).filter(|_| task.stagger > 0));
+    put(&mut map, "x-user", task.user);
+    put(&mut map, "x-session", task.session);
+    props(&mut map, &task.props);
+    match task.phases.as_slice() {
+        [phase] if stands_inline(task, phase) => {
+            if task.loops.is_some() {
+                put(&mut map, "loop", Some(loops(phase.loops)));
+            }
+            events(&mut map, &phase.events);
+        }
+        phases => {
+            put(&mut map, "loop", task.loops);
+            map.insert("phases".into(), phase_values(phases).into());
+        }
+    }
+    map
+}
+
+/// Whether the events can stand in the task itself: `loop` is the phase's there, and a missing one is for ever.
+fn stands_inline(task: &TaskDef, phase: &Phase) -> bool {
+    let once = |loops: Option<u64>| loops == Some(1);
+    phase.name.is_empty() && phase.props == Props::default() && (once(task.loops) || (task.loops.is_none() && once(phase.loops)))
+}
+
+fn loops(loops: Option<u64>) -> Value {
+    loops.map_or(json!(-1), |n| json!(n))
+}
+
+fn phase_values(phases: &[Phase]) -> Map<String, Value> {
+    let mut map = Map::new();
+    for phase in phases {
+        let mut value = Map::new();
+        put(&mut value, "loop", Some(loops(phase.loops)).filter(|_| phase.loops != Some(1)));
+        props(&mut value, &phase.props);
+        events(&mut value, &phase.events);
+        let name = if phase.name.is_empty() { "phase" } else { &phase.name };
+        let name = fresh(name, |name| map.contains_key(name));
+        map.insert(name, value.into());
+    }
+    map
+}
+
+/// `stem`, or `stem1`, `stem2`, ... when it is taken.
+fn fresh(stem: &str, taken: impl Fn(&str) -> bool) -> String {
+    if !taken(stem) {
+        return stem.to_owned();
+    }
+    (1_u64..).map(|n| format!("{stem}{n}")).find(|name| !taken(name)).expect("there are more numbers than names")
+}
+
+fn props(map: &mut Map<String, Value>, props: &Props) {
+    put(map, "policy", props.policy.map(policy_name));
+    put(map, "priority", props.priority);
+    put(map, "dl-runtime", props.dl_runtime.map(micros));
+    put(map, "dl-period", props.dl_period.map(micros));
+    put(map, "dl-deadline", props.dl_deadline.map(micros));
+    put(map, "util_min", props.util_min);
+    put(map, "util_max", props.util_max);
+    put(map, "cpus", props.cpus.clone());
+    put(map, "nodes_membind", props.nodes_membind.clone());
+    put(map, "taskgroup", props.taskgroup.clone());
+    put(map, "x-working-set", props.working_set);
+    let node = |node: Option<u32>| node.map_or(json!("first-touch"), |node| json!(node));
+    put(map, "x-memory", props.memory.map(|(bytes, at)| json!({ "bytes": bytes, "node": node(at) })));
+    put(map, "x-clock-poll", props.clock_poll.map(micros));
+}
+
+fn events(map: &mut Map<String, Value>, steps: &[Step]) {
+    // Keys that are still to come must not be taken by an event that needs a new one.
+    let mut taken: HashSet<String> = map.keys().cloned().collect();
+    let mut own = Vec::with_capacity(steps.len());
+    for step in steps {
+        own.push(crate::parse::is_event(&step.key, name_of(&step.what)) && taken.insert(step.key.clone()));
+    }
+    let mut next = std::collections::HashMap::new();
+    for (step, own) in steps.iter().zip(own) {
+        let stem = name_of(&step.what);
+        let mut key = step.key.clone();
+        if !own {
+            let n: &mut u64 = next.entry(stem).or_insert(0);
+            key = loop {
+                let key = if *n == 0 { stem.to_owned() } else { format!("{stem}{n}") };
+                *n += 1;
+                if taken.insert(key.clone()) {
+                    break key;
+                }
+            };
+        }
+        map.insert(key, value_of(&step.what));
+    }
+}
+
+/// The event's name, as its key begins.
+pub(crate) fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::Run(_) => "run",
+        Action::Runtime(_) => "runtime",
+        Action::Sleep(_) => "sleep",
+        Action::Timer { .. } => "timer",
+        Action::Lock(_) => "lock",
+        Action::Unlock(_) => "unlock",
+        Action::Wait { .. } => "wait",
+        Action::Signal(_) => "signal",
+        Action::Broadcast(_) => "broad",
+        Action::Sync { .. } => "sync",
+        Action::Barrier(_) => "barrier",
+        Action::Suspend(_) => "suspend",
+        Action::Resume(_) => "resume",
+        Action::Mem(_) => "mem",
+        Action::MemRun { .. } => "memrun",
+        Action::IoRun(_) => "iorun",
+        Action::Yield => "yield",
+        Action::Fork(_) => "fork",
+        Action::SemPost(_) => "sem_post",
+        Action::SemWait(_) => "sem_wait",
+        Action::SpinBarrier(_) => "x-spin-barrier",
+        Action::SpinLock(_) => "x-spin-lock",
+        Action::SpinUnlock(_) => "x-spin-unlock",
+    }
+}
+
+fn amount(amount: Amount) -> Value {
+    if amount.sd == 0 && amount.mean.is_multiple_of(1000) {
+        micros(amount.mean)
+    } else {
+        json!({ "mean": micros(amount.mean), "sd": micros(amount.sd) })
+    }
+}
+
+fn value_of(action: &Action) -> Value {
+    match action {
+        Action::Run(time) | Action::Runtime(time) | Action::Sleep(time) => amount(*time),
+        Action::Timer { name, period, mode, .. } => {
+            let mut value = json!({ "ref": name, "period": amount(*period) });
+            if *mode == TimerMode::Absolute {
+                value["mode"] = json!("absolute");
+            }
+            value
+        }
+        Action::Wait { cond, mutex } | Action::Sync { cond, mutex } => json!({ "ref": cond, "mutex": mutex }),
+        Action::Mem(bytes) | Action::IoRun(bytes) => json!(bytes),
+        Action::MemRun { access, size, count, stride, random, shared } => {
+            let kind = match access {
+                MemAccess::Read => "read",
+                MemAccess::Write => "write",
+                MemAccess::Chase => "chase",
+            };
+            let pattern = if *random { "random" } else { "sequential" };
+            let mut value =
+                json!({ "type": kind, "size": size, "count": count, "stride": stride, "pattern": pattern });
+            if let Some(name) = shared {
+                value["ref"] = json!(name);
+            }
+            value
+        }
+        Action::Yield => json!(""),
+        Action::Lock(name)
+        | Action::Unlock(name)
+        | Action::Signal(name)
+        | Action::Broadcast(name)
+        | Action::Barrier(name)
+        | Action::Suspend(name)
+        | Action::Resume(name)
+        | Action::Fork(name)
+        | Action::SemPost(name)
+        | Action::SemWait(name)
+        | Action::SpinBarrier(name)
+        | Action::SpinLock(name)
+        | Action::SpinUnlock(name) => json!(name),
+    }
+}
+
+/// Lays a value out: one member a line, but small objects and all lists of plain values on one.
+fn layout(text: &mut String, value: &Value, depth: usize) {
+    const WIDTH: usize = 80;
+    let Value::Object(members) = value else {
+        return text.push_str(&one_line(value));
+    };
+    if depth > 1 && members.values().all(|v| !v.is_object()) {
+        let line = one_line(value);
+        if line.len() <= WIDTH {
+            return text.push_str(&line);
+        }
+    }
+    text.push('{');
+    for (n, (key, value)) in members.iter().enumerate() {
+        text.push_str(if n == 0 { "\n" } else { ",\n" });
+        text.push_str(&"\t".repeat(depth + 1));
+        text.push_str(&format!("{}: ", json!(key)));
+        layout(text, value, depth + 1);
+    }
+    text.push('\n');
+    text.push_str(&"\t".repeat(depth));
+    text.push('}');
+}
+
+fn one_line(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let parts: Vec<String> = members.iter().map(|(k, v)| format!("{}: {}", json!(k), one_line(v))).collect();
+            if parts.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", parts.join(", ")) }
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(one_line).collect::<Vec<_>>().join(", ")),
+        plain => plain.to_string(),
+    }
+}
