@@ -1,1 +1,6 @@
-//! The schedulers.
+//! The schedulers, one module each, and the registry of kernels.
+
+pub mod balance;
+pub mod fair;
+pub mod kernels;
+pub mod tunables;

@@ -1,3 +1,20 @@
-//! The simulation engine.
+//! The simulation engine: time, the event queue, CPUs, tasks and their programs, and the contract
+//! with a scheduler ([`Scheduler`], [`Core`]).
+//!
+//! Deterministic by construction: no clock, no hashing, no I/O. The same load, machine, scheduler and
+//! seed give the same events, whether ticks that can change nothing are skipped or taken.
 
+mod core;
+mod cpuset;
+mod engine;
+mod process;
 pub mod program;
+mod queue;
+mod resources;
+mod scheduler;
+mod stall;
+
+pub use crate::core::{Attributes, Core, State, Task, TaskId, tid};
+pub use cpuset::CpuSet;
+pub use engine::{Options, Outcome, run};
+pub use scheduler::{Dequeue, Enqueue, Placement, Scheduler, Ticks};

@@ -16,6 +16,7 @@ pub struct Amount {
 
 /// One operation of a task's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Op {
     /// Work of this length on a CPU of capacity 1024; slower CPUs take longer.
     Run(Amount),

@@ -1,0 +1,148 @@
+//! Balancing over CPUs: idle CPUs pull, busy ones compare loads now and then, and wake-ups look for an idle CPU.
+//!
+//! This is one plain balancer for every kernel: levels are the last-level cache, the package and the whole
+//! machine, loads are sums of weights, and 25% of imbalance is borne. What each release really did
+//! (domains, groups, cpu_load, PELT, nohz) is more, and not here.
+
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::{Core, Placement, TaskId};
+
+/// What the balancer sees of a scheduler's queues, and the one thing it does to them.
+pub trait Queues {
+    /// Runnable tasks of a CPU, the running one included.
+    fn nr_running(&self, cpu: CpuId) -> u32;
+    /// The sum of their weights.
+    fn load(&self, cpu: CpuId) -> u64;
+    /// Moves one waiting task of at most `max_load` that may run on `to` from `from` to `to`.
+    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
+}
+
+/// Time between two looks of a CPU.
+const INTERVAL: Nanos = 16_000_000;
+/// The busier side must carry this much more than the other, in percent.
+const IMBALANCE_PCT: u64 = 125;
+
+/// The balancer's memory.
+#[derive(Debug)]
+pub struct Balancer {
+    /// Every CPU's spans from near to far, each without those before it.
+    spans: Vec<Vec<Vec<CpuId>>>,
+    next: Vec<Nanos>,
+}
+
+impl Balancer {
+    /// A balancer for this machine.
+    #[must_use]
+    pub fn new(machine: &schedlab_machine::Machine) -> Self {
+        let cpus = &machine.cpus;
+        let shared: [fn(&schedlab_base::CpuPlace) -> u32; 3] = [|p| p.llc, |p| p.package, |_| 0];
+        let spans = cpus
+            .iter()
+            .map(|me| {
+                let mut seen = vec![false; cpus.len()];
+                seen[me.place.cpu as usize] = true;
+                shared
+                    .iter()
+                    .map(|level| {
+                        let near = |other: &&schedlab_machine::Cpu| {
+                            level(&other.place) == level(&me.place)
+                                && !std::mem::replace(&mut seen[other.place.cpu as usize], true)
+                        };
+                        cpus.iter().filter(near).map(|c| c.place.cpu).collect::<Vec<_>>()
+                    })
+                    .filter(|span| !span.is_empty())
+                    .collect()
+            })
+            .collect();
+        let next = (0..cpus.len() as u64).map(|cpu| INTERVAL + cpu % 16 * 1_000_000).collect();
+        Self { spans, next }
+    }
+
+    /// The earliest time at which [`Balancer::tick`] on this CPU can do something.
+    #[inline]
+    #[must_use]
+    pub fn next_decision(&self, cpu: CpuId) -> Nanos {
+        if self.spans[cpu as usize].is_empty() { Nanos::MAX } else { self.next[cpu as usize] }
+    }
+
+    /// A CPU has nothing to run: takes a waiting task from the busiest CPU, the nearest level first.
+    pub fn newidle(&self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        for span in &self.spans[cpu as usize] {
+            let mut from: Vec<CpuId> = span.iter().copied().filter(|c| queues.nr_running(*c) > 1).collect();
+            from.sort_by_key(|c| (std::cmp::Reverse(queues.load(*c)), *c));
+            if let Some(p) = from.into_iter().find_map(|c| queues.pull(cx, c, cpu, u64::MAX)) {
+                return Some(p);
+            }
+        }
+        None
+    }
+
+    /// The tick on a CPU: when its time has come, it evens out loads with the busiest CPU of each level,
+    /// and lets an idle CPU pull from it (idle CPUs have no tick to do it by).
+    pub fn tick(&mut self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
+        if cx.now() < self.next_decision(cpu) {
+            return;
+        }
+        self.next[cpu as usize] = cx.now() + INTERVAL;
+        for level in 0..self.spans[cpu as usize].len() {
+            if queues.nr_running(cpu) > 1 {
+                let idle = self.spans[cpu as usize][level].iter().copied().find(|c| queues.nr_running(*c) == 0);
+                if let Some(idle) = idle {
+                    if queues.pull(cx, cpu, idle, u64::MAX).is_some() {
+                        cx.resched(idle);
+                    }
+                    continue;
+                }
+            }
+            self.even_out(queues, cx, cpu, level);
+        }
+    }
+
+    fn even_out(&self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId, level: usize) {
+        let span = &self.spans[cpu as usize][level];
+        let waiting = span.iter().copied().filter(|c| queues.nr_running(*c) > 1);
+        let Some(busiest) = waiting.max_by_key(|c| (queues.load(*c), std::cmp::Reverse(*c))) else { return };
+        loop {
+            let (theirs, ours) = (queues.load(busiest), queues.load(cpu));
+            if theirs * 100 <= ours * IMBALANCE_PCT {
+                return;
+            }
+            // A task of more than half the difference would only turn the imbalance round.
+            if queues.pull(cx, busiest, cpu, (theirs - ours) / 2).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The CPU for a task that wakes or is new.
+    #[must_use]
+    pub fn select(&self, queues: &impl Queues, cx: &Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        let allowed = &cx.task(p).allowed;
+        let idle = |c: CpuId| queues.nr_running(c) == 0 && cx.curr(c).is_none();
+        match why {
+            Placement::Fork { from } => self.idlest(queues, allowed, from),
+            Placement::Wake { .. } if !allowed.contains(prev) => self.idlest(queues, allowed, prev),
+            Placement::Wake { .. } if idle(prev) => prev,
+            Placement::Wake { .. } => {
+                let near = self.spans[prev as usize].first().into_iter().flatten().copied();
+                near.into_iter().find(|c| allowed.contains(*c) && idle(*c)).unwrap_or(prev)
+            }
+        }
+    }
+
+    /// The CPU with the least load, the nearest to `from` where equal.
+    fn idlest(&self, queues: &impl Queues, allowed: &schedlab_sim::CpuSet, from: CpuId) -> CpuId {
+        let mut best = None;
+        let near = std::iter::once(&from).chain(self.spans[from as usize].iter().flatten());
+        for &cpu in near.filter(|c| allowed.contains(**c)) {
+            let load = queues.load(cpu);
+            if best.is_none_or(|(least, _)| load < least) {
+                best = Some((load, cpu));
+            }
+            if load == 0 {
+                break;
+            }
+        }
+        best.map_or(from, |(_, cpu)| cpu)
+    }
+}

@@ -1,0 +1,601 @@
+//! The completely fair scheduler, 2.6.24 to 6.5.
+//!
+//! # Idea
+//! An ideal CPU would run all tasks at once, each at its weight's share. Every task's *virtual runtime*
+//! grows with its CPU time, the slower the heavier it is; running the task whose virtual runtime is
+//! least keeps all of them near to what the ideal CPU would have given.
+//!
+//! # Rule
+//! The leftmost task of a tree ordered by virtual runtime runs next. At the tick it is preempted when it has
+//! had its slice: its weight's part of a period in which each task runs once. A task that wakes is placed
+//! a little before the others (it slept) and preempts if it is behind by more than the wake-up granularity.
+//!
+//! # State
+//! For each CPU: the tree, `min_vruntime`, the sum of the weights, the buddies (next, last, skip).
+//! For each task: virtual runtime, CPU time, weight.
+//!
+//! # Tunables
+//! Latency (the period), minimum granularity (the least slice), wake-up granularity, and the features
+//! in [`Rules`]; names and defaults by release in the registry of kernels.
+//!
+//! # Differences from the kernel
+//! One queue of tasks a CPU: no group entities. Balancing is the plain one of [`crate::balance`].
+//! No hrtick.
+//!
+//! # Reference
+//! kernel/sched_fair.c of 2.6.32, kernel/sched/fair.c of 6.1.
+
+use super::load::{Arithmetic, Load};
+use super::timeline::{Arena, Timeline, before};
+use crate::balance::{Balancer, Queues};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks};
+
+/// What differs between releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Fixed-point arithmetic of weights.
+    pub arithmetic: Arithmetic,
+    /// `min_vruntime` at boot: `-(1 << 20)` from 2.6.29 on.
+    pub initial_min_vruntime: u64,
+    /// The tick also preempts a task that is a slice ahead of the leftmost (2.6.33 on).
+    pub preempt_if_ahead: bool,
+    /// The running task stays in the running when the next is picked, and keeps its slice if it wins
+    /// (3.15 on); before, it was put back and picked anew.
+    pub pick_with_current: bool,
+    /// A slice is at least the minimum granularity (`BASE_SLICE`, 5.13 on).
+    pub base_slice: bool,
+    /// A wake-up that preempts makes the woken task the next buddy (2.6.38 on).
+    pub buddy_on_preempt: bool,
+    /// The features.
+    pub features: Features,
+}
+
+/// `sched_features` that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Features {
+    pub fair_sleepers: bool,
+    pub gentle_fair_sleepers: bool,
+    pub start_debit: bool,
+    pub wakeup_preemption: bool,
+    pub next_buddy: bool,
+    pub last_buddy: bool,
+}
+
+/// The tunables, after scaling by the number of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// `sched_latency_ns`.
+    pub latency: Nanos,
+    /// `sched_min_granularity_ns`.
+    pub min_granularity: Nanos,
+    /// `sched_wakeup_granularity_ns`.
+    pub wakeup_granularity: Nanos,
+    /// `sched_child_runs_first`.
+    pub child_runs_first: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entity {
+    vruntime: u64,
+    exec_start: Nanos,
+    sum_exec: Nanos,
+    prev_sum_exec: Nanos,
+    load: Load,
+    on_rq: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rq {
+    tree: Timeline,
+    curr: Option<TaskId>,
+    min_vruntime: u64,
+    load: Load,
+    nr_running: u32,
+    next: Option<TaskId>,
+    last: Option<TaskId>,
+    skip: Option<TaskId>,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Cfs {
+    rules: Rules,
+    tunables: Tunables,
+    nr_latency: u32,
+    arena: Arena,
+    entities: Vec<Entity>,
+    queues: Vec<Rq>,
+    balancer: Option<Balancer>,
+}
+
+impl Cfs {
+    /// A scheduler for `machine` by the given rules.
+    #[must_use]
+    pub fn new(machine: &Machine, rules: Rules, tunables: Tunables) -> Self {
+        let nr_latency = tunables.latency.div_ceil(tunables.min_granularity.max(1)) as u32;
+        let rq = Rq { min_vruntime: rules.initial_min_vruntime, ..Rq::default() };
+        Self {
+            rules,
+            tunables,
+            nr_latency,
+            arena: Arena::default(),
+            entities: Vec::new(),
+            queues: vec![rq; machine.cpus.len()],
+            balancer: (machine.cpus.len() > 1).then(|| Balancer::new(machine)),
+        }
+    }
+
+    fn set_nr_latency(&self) -> u32 {
+        self.nr_latency
+    }
+
+    fn virtual_time(&self, p: TaskId, delta: Nanos) -> Nanos {
+        self.entities[p as usize].load.virtual_time(delta, self.rules.arithmetic)
+    }
+
+    /// Brings the account of the running task up to `now` (`update_curr`).
+    fn account(&mut self, cpu: CpuId, now: Nanos) {
+        let Some(p) = self.queues[cpu as usize].curr else { return };
+        let e = &mut self.entities[p as usize];
+        let delta = now - e.exec_start;
+        if delta == 0 {
+            return;
+        }
+        e.exec_start = now;
+        e.sum_exec += delta;
+        e.vruntime = e.vruntime.wrapping_add(e.load.virtual_time(delta, self.rules.arithmetic));
+        self.update_min_vruntime(cpu);
+    }
+
+    fn update_min_vruntime(&mut self, cpu: CpuId) {
+        let rq = &mut self.queues[cpu as usize];
+        let curr = rq.curr.filter(|p| self.entities[*p as usize].on_rq).map(|p| self.entities[p as usize].vruntime);
+        let first = rq.tree.first().map(|p| self.entities[p as usize].vruntime);
+        let least = match (curr, first) {
+            (Some(a), Some(b)) => {
+                if before(b, a) {
+                    b
+                } else {
+                    a
+                }
+            }
+            (Some(v), None) | (None, Some(v)) => v,
+            (None, None) => return,
+        };
+        if before(rq.min_vruntime, least) {
+            rq.min_vruntime = least;
+        }
+    }
+
+    /// The time in which each of `nr` tasks runs once (`__sched_period`).
+    fn period(&self, nr: u32) -> Nanos {
+        if nr > self.nr_latency { self.tunables.min_granularity * Nanos::from(nr) } else { self.tunables.latency }
+    }
+
+    /// The part of the period that is a task's (`sched_slice`); `p` need not be queued yet.
+    fn slice(&mut self, cpu: CpuId, p: TaskId) -> Nanos {
+        let queued = self.entities[p as usize].on_rq;
+        let own = self.entities[p as usize].load;
+        let period = self.period(self.queues[cpu as usize].nr_running + u32::from(!queued));
+        let arithmetic = self.rules.arithmetic;
+        let slice = if queued {
+            self.queues[cpu as usize].load.scale(period, own.weight, arithmetic)
+        } else {
+            let mut load = self.queues[cpu as usize].load;
+            load.add(&own);
+            load.scale(period, own.weight, arithmetic)
+        };
+        if self.rules.base_slice { slice.max(self.tunables.min_granularity) } else { slice }
+    }
+
+    /// Where a new task, or one that slept, joins the others (`place_entity`).
+    fn place(&mut self, cpu: CpuId, p: TaskId, initial: bool) {
+        let mut vruntime = self.queues[cpu as usize].min_vruntime;
+        if initial {
+            if self.rules.features.start_debit {
+                let slice = self.slice(cpu, p);
+                vruntime = vruntime.wrapping_add(self.virtual_time(p, slice));
+            }
+        } else if self.rules.features.fair_sleepers {
+            let credit = self.tunables.latency >> u32::from(self.rules.features.gentle_fair_sleepers);
+            vruntime = vruntime.wrapping_sub(credit);
+        }
+        let e = &mut self.entities[p as usize];
+        if before(e.vruntime, vruntime) {
+            e.vruntime = vruntime;
+        }
+    }
+
+    fn queue(&mut self, cpu: CpuId, p: TaskId) {
+        let v = self.entities[p as usize].vruntime;
+        self.queues[cpu as usize].tree.insert(&mut self.arena, p, v, v);
+    }
+
+    fn unqueue(&mut self, cpu: CpuId, p: TaskId) {
+        self.queues[cpu as usize].tree.remove(&mut self.arena, p);
+    }
+
+    fn account_enqueue(&mut self, cpu: CpuId, p: TaskId) {
+        let rq = &mut self.queues[cpu as usize];
+        rq.load.add(&self.entities[p as usize].load);
+        rq.nr_running += 1;
+        self.entities[p as usize].on_rq = true;
+    }
+
+    fn account_dequeue(&mut self, cpu: CpuId, p: TaskId) {
+        let rq = &mut self.queues[cpu as usize];
+        rq.load.sub(&self.entities[p as usize].load);
+        rq.nr_running -= 1;
+        self.entities[p as usize].on_rq = false;
+    }
+
+    fn clear_buddies(&mut self, cpu: CpuId, p: TaskId) {
+        let rq = &mut self.queues[cpu as usize];
+        for buddy in [&mut rq.next, &mut rq.last, &mut rq.skip] {
+            if *buddy == Some(p) {
+                *buddy = None;
+            }
+        }
+    }
+
+    /// The slice is used up, or (2.6.33 on) the task is a slice ahead (`check_preempt_tick`).
+    fn check_preempt_tick(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let ideal = self.slice(cpu, p);
+        let e = self.entities[p as usize];
+        let ran = e.sum_exec - e.prev_sum_exec;
+        if ran > ideal {
+            cx.resched(cpu);
+            self.clear_buddies(cpu, p);
+        } else if self.rules.preempt_if_ahead && ran >= self.tunables.min_granularity {
+            if let Some(first) = self.queues[cpu as usize].tree.first() {
+                let ahead = e.vruntime.wrapping_sub(self.entities[first as usize].vruntime) as i64;
+                if ahead > ideal as i64 {
+                    cx.resched(cpu);
+                }
+            }
+        }
+    }
+
+    /// Whether `p` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
+    fn should_preempt(&self, curr: TaskId, p: TaskId) -> bool {
+        self.ahead(curr, p) > self.granularity(p) as i64
+    }
+
+    fn ahead(&self, a: TaskId, b: TaskId) -> i64 {
+        self.entities[a as usize].vruntime.wrapping_sub(self.entities[b as usize].vruntime) as i64
+    }
+
+    fn granularity(&self, p: TaskId) -> Nanos {
+        self.virtual_time(p, self.tunables.wakeup_granularity)
+    }
+
+    /// The leftmost, but for buddies (`pick_next_entity`). `curr` is the running task where it takes part.
+    fn pick(&self, cpu: CpuId, curr: Option<TaskId>) -> Option<TaskId> {
+        let rq = &self.queues[cpu as usize];
+        let v = |p: TaskId| self.entities[p as usize].vruntime;
+        let sooner = |other: Option<TaskId>| match (curr, other) {
+            (Some(c), Some(o)) => Some(if before(v(c), v(o)) { c } else { o }),
+            (c, o) => o.or(c),
+        };
+        let left = sooner(rq.tree.first())?;
+        let mut best = left;
+        let fair = |p: TaskId| !self.should_preempt(p, left);
+        if rq.skip == Some(left) {
+            let second = if curr == Some(left) { rq.tree.first() } else { sooner(rq.tree.next(&self.arena, left)) };
+            if let Some(second) = second.filter(|p| fair(*p)) {
+                best = second;
+            }
+        }
+        if let Some(next) = rq.next.filter(|p| fair(*p)) {
+            best = next;
+        } else if let Some(last) = rq.last.filter(|p| fair(*p)) {
+            best = last;
+        }
+        Some(best)
+    }
+
+    fn put_prev(&mut self, cpu: CpuId, p: TaskId, now: Nanos) {
+        if self.entities[p as usize].on_rq {
+            self.account(cpu, now);
+            self.queue(cpu, p);
+        }
+        self.queues[cpu as usize].curr = None;
+    }
+
+    fn set_next(&mut self, cpu: CpuId, p: TaskId, now: Nanos) {
+        self.clear_buddies(cpu, p);
+        self.unqueue(cpu, p);
+        self.queues[cpu as usize].curr = Some(p);
+        let e = &mut self.entities[p as usize];
+        e.exec_start = now;
+        e.prev_sum_exec = e.sum_exec;
+    }
+
+    /// A queue other than the engine's current one is looked at: its account is brought up to date.
+    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(ticks) = cx.take_ticks(cpu) {
+            self.catch_up(cx, cpu, ticks);
+        }
+    }
+}
+
+impl Scheduler for Cfs {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
+        self.arena.grow(p);
+        let mut e = Entity { load: Load::of(&cx.task(p).attributes), ..Entity::default() };
+        if let Some(parent) = parent {
+            self.account(cx.task(parent).cpu, cx.now());
+            e.vruntime = self.entities[parent as usize].vruntime;
+        }
+        self.entities.push(e);
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        match &self.balancer {
+            Some(balancer) => balancer.select(self, cx, p, prev, why),
+            None => prev,
+        }
+    }
+
+    fn migrate_task_rq(&mut self, _cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        let (old, new) = (self.queues[from as usize].min_vruntime, self.queues[to as usize].min_vruntime);
+        let e = &mut self.entities[p as usize];
+        e.vruntime = e.vruntime.wrapping_sub(old).wrapping_add(new);
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        self.account(cpu, cx.now());
+        match how {
+            Enqueue::New => {
+                if let Some(curr) = self.queues[cpu as usize].curr {
+                    self.entities[p as usize].vruntime = self.entities[curr as usize].vruntime;
+                }
+                self.place(cpu, p, true);
+                self.child_first(cx, cpu, p);
+                self.account_enqueue(cpu, p);
+            }
+            Enqueue::Wakeup => {
+                self.account_enqueue(cpu, p);
+                self.place(cpu, p, false);
+            }
+            Enqueue::Migrated => self.account_enqueue(cpu, p),
+        }
+        self.queue(cpu, p);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+        self.account(cpu, cx.now());
+        self.clear_buddies(cpu, p);
+        if self.queues[cpu as usize].curr != Some(p) {
+            self.unqueue(cpu, p);
+        }
+        self.account_dequeue(cpu, p);
+        self.update_min_vruntime(cpu);
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = self.queues[cpu as usize].curr else { return };
+        if self.queues[cpu as usize].nr_running == 1 {
+            return;
+        }
+        self.clear_buddies(cpu, p);
+        self.account(cpu, cx.now());
+        // 2.6.32 leaves it at that (compat_yield off); later kernels pass the yielder over once.
+        if self.rules.pick_with_current {
+            self.queues[cpu as usize].skip = Some(p);
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let Some(curr) = self.queues[cpu as usize].curr else {
+            cx.resched(cpu);
+            return;
+        };
+        self.account(cpu, cx.now());
+        let scale = self.queues[cpu as usize].nr_running >= self.set_nr_latency();
+        let features = self.rules.features;
+        let mut marked = false;
+        if features.next_buddy && scale && how != Enqueue::New {
+            self.queues[cpu as usize].next = Some(p);
+            marked = true;
+        }
+        if curr == p || cx.need_resched(cpu) {
+            return;
+        }
+        let policy = |q: TaskId| cx.task(q).attributes.policy;
+        let idle_gives_way = policy(curr) == Policy::Idle && policy(p) != Policy::Idle;
+        if !idle_gives_way {
+            if policy(p) != Policy::Other || !features.wakeup_preemption || !self.should_preempt(curr, p) {
+                return;
+            }
+            if self.rules.buddy_on_preempt && !marked {
+                self.queues[cpu as usize].next = Some(p);
+            }
+        }
+        cx.resched(cpu);
+        if features.last_buddy && scale && self.entities[curr as usize].on_rq {
+            self.queues[cpu as usize].last = Some(curr);
+        }
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let now = cx.now();
+        if self.queues[cpu as usize].nr_running == 0 && self.balancer.is_some() {
+            self.newidle(cx, cpu);
+        }
+        if self.rules.pick_with_current {
+            let curr = prev.filter(|p| self.entities[*p as usize].on_rq);
+            if curr.is_some() {
+                self.account(cpu, now);
+            }
+            let next = self.pick(cpu, curr);
+            if next != curr || next.is_none() {
+                if let Some(p) = prev {
+                    self.put_prev(cpu, p, now);
+                }
+                if let Some(p) = next {
+                    self.set_next(cpu, p, now);
+                }
+            }
+            return next;
+        }
+        if let Some(p) = prev {
+            self.put_prev(cpu, p, now);
+        }
+        let next = self.pick(cpu, None)?;
+        self.set_next(cpu, next, now);
+        Some(next)
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cpu, cx.now());
+        if let Some(p) = self.queues[cpu as usize].curr {
+            if self.queues[cpu as usize].nr_running > 1 {
+                self.check_preempt_tick(cx, cpu, p);
+            }
+        }
+        if let Some(mut balancer) = self.balancer.take() {
+            balancer.tick(self, cx, cpu);
+            self.balancer = Some(balancer);
+        }
+    }
+
+    fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
+        self.account(cpu, ticks.first.max(self.curr_start(cpu)));
+        let Some(p) = self.queues[cpu as usize].curr else { return };
+        let more = ticks.count - 1;
+        let step = self.virtual_time(p, ticks.period);
+        let e = &mut self.entities[p as usize];
+        e.exec_start += more * ticks.period;
+        e.sum_exec += more * ticks.period;
+        e.vruntime = e.vruntime.wrapping_add(more * step);
+        self.update_min_vruntime(cpu);
+    }
+
+    fn next_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
+        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
+        let Some(p) = self.queues[cpu as usize].curr else { return balance };
+        if self.queues[cpu as usize].nr_running < 2 {
+            return balance;
+        }
+        let ideal = self.slice(cpu, p);
+        let e = &self.entities[p as usize];
+        let ran = e.sum_exec - e.prev_sum_exec;
+        let mut at = e.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
+        if self.rules.preempt_if_ahead {
+            if let Some(first) = self.queues[cpu as usize].tree.first() {
+                let behind = ideal as i64 - self.ahead(p, first);
+                let real = e.load.real_time_at_least(behind.max(0) as Nanos);
+                let min = self.tunables.min_granularity.saturating_sub(ran);
+                at = at.min(e.exec_start.saturating_add(real.max(min)));
+            }
+        }
+        at.min(balance)
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        false
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cpu, cx.now());
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let cpu = cx.task(p).cpu;
+        let load = Load::of(&cx.task(p).attributes);
+        let running = self.queues[cpu as usize].curr == Some(p);
+        if !self.entities[p as usize].on_rq {
+            self.entities[p as usize].load = load;
+            return;
+        }
+        // As set_user_nice(): off the queue, new weight, on again, at the same virtual runtime.
+        self.account(cpu, cx.now());
+        self.clear_buddies(cpu, p);
+        if !running {
+            self.unqueue(cpu, p);
+        }
+        self.account_dequeue(cpu, p);
+        self.entities[p as usize].load = load;
+        self.account_enqueue(cpu, p);
+        if running {
+            let e = &mut self.entities[p as usize];
+            e.prev_sum_exec = e.sum_exec;
+        } else {
+            self.queue(cpu, p);
+        }
+        let worse = cx.task(p).attributes.prio() > old.prio();
+        if !self.rules.pick_with_current {
+            if running || !worse {
+                cx.resched(cpu);
+            }
+        } else if self.queues[cpu as usize].nr_running > 1 {
+            if !running {
+                self.wakeup_preempt(cx, cpu, p, Enqueue::Wakeup);
+            } else if worse {
+                cx.resched(cpu);
+            }
+        }
+    }
+}
+
+impl Cfs {
+    fn curr_start(&self, cpu: CpuId) -> Nanos {
+        self.queues[cpu as usize].curr.map_or(0, |p| self.entities[p as usize].exec_start)
+    }
+
+    /// `sched_child_runs_first`: the child takes the parent's place.
+    fn child_first(&mut self, cx: &mut Core, cpu: CpuId, child: TaskId) {
+        let Some(curr) = self.queues[cpu as usize].curr else { return };
+        let (a, b) = (self.entities[curr as usize].vruntime, self.entities[child as usize].vruntime);
+        if self.tunables.child_runs_first && before(a, b) {
+            self.entities[curr as usize].vruntime = b;
+            self.entities[child as usize].vruntime = a;
+            cx.resched(cpu);
+        }
+    }
+
+    fn newidle(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(balancer) = self.balancer.take() {
+            balancer.newidle(self, cx, cpu);
+            self.balancer = Some(balancer);
+        }
+    }
+}
+
+impl Queues for Cfs {
+    fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].nr_running
+    }
+
+    fn load(&self, cpu: CpuId) -> u64 {
+        self.queues[cpu as usize].load.weight
+    }
+
+    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
+        self.sync(cx, from);
+        self.sync(cx, to);
+        let mut at = self.queues[from as usize].tree.first();
+        while let Some(p) = at {
+            if self.entities[p as usize].load.weight <= max_load && cx.task(p).allowed.contains(to) {
+                self.dequeue_task(cx, from, p, Dequeue::Migrated);
+                self.migrate_task_rq(cx, p, from, to);
+                cx.set_task_cpu(p, to);
+                self.enqueue_task(cx, to, p, Enqueue::Migrated);
+                if self.queues[to as usize].curr.is_some() {
+                    self.wakeup_preempt(cx, to, p, Enqueue::Migrated);
+                }
+                cx.touch(from);
+                cx.touch(to);
+                return Some(p);
+            }
+            at = self.queues[from as usize].tree.next(&self.arena, p);
+        }
+        None
+    }
+}

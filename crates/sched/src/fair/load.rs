@@ -1,0 +1,182 @@
+//! Load weights and the arithmetic on them, as `sched_prio_to_weight`, `calc_delta_mine` (2.6.24 to 3.12)
+//! and `__calc_delta` (3.13 on) have them, rounding included.
+
+use schedlab_base::Nanos;
+use schedlab_sim::Attributes;
+use schedlab_sim::program::Policy;
+
+/// The weight of nice 0.
+pub const NICE_0: u64 = 1024;
+
+/// Weights of nice -20..=19: one level is about 1.25x (kernel/sched.c, 2.6.24 on).
+pub const WEIGHTS: [u64; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
+    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// 2^32 / weight, as tabulated in the kernel (`sched_prio_to_wmult`).
+const INVERSE: [u64; 40] = [
+    48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, 449829, 563644, 704093, 875809,
+    1099582, 1376151, 1717300, 2157191, 2708050, 3363326, 4194304, 5237765, 6557202, 8165337, 10153587, 12820798,
+    15790321, 19976592, 24970740, 31350126, 39045157, 49367440, 61356676, 76695844, 95443717, 119304647, 148102320,
+    186737708, 238609294, 286331153,
+];
+
+/// The weight of a SCHED_IDLE task (3 since 2.6.30).
+const IDLE_WEIGHT: u64 = 3;
+const IDLE_INVERSE: u64 = 1_431_655_765;
+
+/// `struct load_weight`: a weight and the inverse that stands for dividing by it (0: not computed yet).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// The weight; 1024 is nice 0.
+    pub weight: u64,
+    inverse: u64,
+}
+
+/// Which kernel's fixed-point arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// `calc_delta_mine` on 64 bits: rounds to nearest, in two steps where the product is large.
+    Mine,
+    /// `__calc_delta`: truncates.
+    Calc,
+}
+
+impl Load {
+    /// A task's load by its nice level and policy (`set_load_weight`).
+    #[must_use]
+    pub fn of(attributes: &Attributes) -> Self {
+        if attributes.policy == Policy::Idle {
+            return Self { weight: IDLE_WEIGHT, inverse: IDLE_INVERSE };
+        }
+        let i = (i32::from(attributes.nice) + 20).clamp(0, 39) as usize;
+        Self { weight: WEIGHTS[i], inverse: INVERSE[i] }
+    }
+
+    /// Adds a task's load.
+    #[inline]
+    pub fn add(&mut self, other: &Self) {
+        self.weight += other.weight;
+        self.inverse = 0;
+    }
+
+    /// Takes a task's load off.
+    #[inline]
+    pub fn sub(&mut self, other: &Self) {
+        self.weight -= other.weight;
+        self.inverse = 0;
+    }
+
+    /// `delta * weight / self.weight` in the kernel's arithmetic.
+    #[inline]
+    pub fn scale(&mut self, delta: Nanos, weight: u64, arithmetic: Arithmetic) -> Nanos {
+        match arithmetic {
+            Arithmetic::Mine => self.scale_mine(delta, weight),
+            Arithmetic::Calc => self.scale_calc(delta, weight),
+        }
+    }
+
+    fn scale_mine(&mut self, delta: Nanos, weight: u64) -> Nanos {
+        const CONST: u64 = 1 << 32;
+        if self.inverse == 0 {
+            self.inverse = if self.weight >= CONST { 1 } else { 1 + (CONST - self.weight / 2) / (self.weight + 1) };
+        }
+        let round = |x: u64, shift: u32| (x.wrapping_add(1 << (shift - 1))) >> shift;
+        let product = delta.wrapping_mul(weight);
+        if product > CONST {
+            round(round(product, 16).wrapping_mul(self.inverse), 16)
+        } else {
+            round(product.wrapping_mul(self.inverse), 32)
+        }
+    }
+
+    fn scale_calc(&mut self, delta: Nanos, weight: u64) -> Nanos {
+        if self.inverse == 0 {
+            self.inverse = match self.weight {
+                0 => u64::from(u32::MAX),
+                w if w >= u64::from(u32::MAX) => 1,
+                w => u64::from(u32::MAX) / w,
+            };
+        }
+        let (mut fact, mut shift) = (weight, 32u32);
+        let narrow = |fact: &mut u64, shift: &mut u32| {
+            let bits = 64 - (*fact >> 32).leading_zeros();
+            *fact >>= bits;
+            *shift -= bits;
+        };
+        narrow(&mut fact, &mut shift);
+        fact *= self.inverse;
+        narrow(&mut fact, &mut shift);
+        ((u128::from(delta) * u128::from(fact)) >> shift) as Nanos
+    }
+
+    /// The virtual time of `delta` at this weight (`calc_delta_fair`): nice 0 is exact.
+    #[inline]
+    pub fn virtual_time(&self, delta: Nanos, arithmetic: Arithmetic) -> Nanos {
+        if self.weight == NICE_0 {
+            return delta;
+        }
+        let mut load = *self;
+        load.scale(delta, NICE_0, arithmetic)
+    }
+
+    /// A time in which virtual time surely does not advance by more than `delta` (a lower bound, a little early).
+    #[inline]
+    pub fn real_time_at_least(&self, delta: Nanos) -> Nanos {
+        if self.weight == NICE_0 {
+            return delta;
+        }
+        let exact = u128::from(delta) * u128::from(self.weight) / u128::from(NICE_0);
+        let early = (exact >> 12) + u128::from(self.weight / NICE_0) + 2;
+        exact.saturating_sub(early).min(u128::from(Nanos::MAX)) as Nanos
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nice(nice: i8) -> Load {
+        Load::of(&Attributes { policy: Policy::Other, nice, rt_priority: 0, runtime: 0, deadline: 0, period: 0 })
+    }
+
+    #[test]
+    fn a_level_is_a_quarter() {
+        for pair in WEIGHTS.windows(2) {
+            let ratio = pair[0] as f64 / pair[1] as f64;
+            assert!((1.15..1.32).contains(&ratio), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn both_arithmetics_divide() {
+        for arithmetic in [Arithmetic::Mine, Arithmetic::Calc] {
+            for n in -20..20 {
+                let load = nice(n);
+                let exact = 1e6 * 1024.0 / load.weight as f64;
+                let ours = load.virtual_time(1_000_000, arithmetic) as f64;
+                assert!((ours - exact).abs() <= 1.0 + exact * 1e-4, "nice {n}: {ours} {exact}");
+                let mut sum = Load::default();
+                sum.add(&load);
+                sum.add(&nice(0));
+                let ours = sum.scale(20_000_000, load.weight, arithmetic) as f64;
+                let exact = 2e7 * load.weight as f64 / sum.weight as f64;
+                assert!((ours - exact).abs() <= 2.0 + exact * 1e-3, "nice {n}: {ours} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_lower_bound_is_one() {
+        for n in -20..20 {
+            let load = nice(n);
+            for delta in [1, 1000, 1_000_000, 5_000_000_000] {
+                let real = load.real_time_at_least(delta);
+                for arithmetic in [Arithmetic::Mine, Arithmetic::Calc] {
+                    assert!(load.virtual_time(real, arithmetic) <= delta, "nice {n}, {delta}");
+                }
+            }
+        }
+    }
+}

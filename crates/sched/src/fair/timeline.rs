@@ -1,0 +1,388 @@
+//! The red-black tree of runnable entities, as both fair schedulers keep one on each CPU.
+//!
+//! Nodes live in one arena, a node a task, so that queueing allocates nothing. Equal keys keep the
+//! order in which they came, as in the kernel (an equal key goes right). Each node also knows the
+//! least `value` below it (the kernel's `min_vruntime` augmentation), which lets EEVDF find the first
+//! eligible entity in O(log n).
+
+use schedlab_sim::TaskId;
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: u64,
+    value: u64,
+    least: u64,
+    parent: u32,
+    left: u32,
+    right: u32,
+    red: bool,
+}
+
+const EMPTY: Node = Node { key: 0, value: 0, least: 0, parent: NIL, left: NIL, right: NIL, red: false };
+
+/// The nodes of all tasks.
+#[derive(Debug, Default)]
+pub struct Arena(Vec<Node>);
+
+/// One CPU's tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    root: u32,
+    leftmost: u32,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self { root: NIL, leftmost: NIL }
+    }
+}
+
+/// Whether virtual time `a` is before `b`; virtual times wrap around.
+#[inline]
+pub fn before(a: u64, b: u64) -> bool {
+    (a.wrapping_sub(b) as i64) < 0
+}
+
+#[inline]
+fn min(a: u64, b: u64) -> u64 {
+    if before(b, a) { b } else { a }
+}
+
+impl Arena {
+    /// Makes room for task `p`.
+    pub fn grow(&mut self, p: TaskId) {
+        if self.0.len() <= p as usize {
+            self.0.resize(p as usize + 1, EMPTY);
+        }
+    }
+
+    #[inline]
+    fn at(&self, i: u32) -> &Node {
+        &self.0[i as usize]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, i: u32) -> &mut Node {
+        &mut self.0[i as usize]
+    }
+
+    fn is_red(&self, i: u32) -> bool {
+        i != NIL && self.at(i).red
+    }
+
+    /// Recomputes the least value at and below `i`; whether it changed.
+    fn update_least(&mut self, i: u32) -> bool {
+        let node = *self.at(i);
+        let mut least = node.value;
+        if node.left != NIL {
+            least = min(least, self.at(node.left).least);
+        }
+        if node.right != NIL {
+            least = min(least, self.at(node.right).least);
+        }
+        let changed = least != node.least;
+        self.at_mut(i).least = least;
+        changed
+    }
+
+    fn propagate(&mut self, mut i: u32) {
+        while i != NIL {
+            self.update_least(i);
+            i = self.at(i).parent;
+        }
+    }
+}
+
+impl Timeline {
+    /// The first task, if any.
+    #[inline]
+    pub fn first(&self) -> Option<TaskId> {
+        (self.leftmost != NIL).then_some(self.leftmost)
+    }
+
+    /// The task after `p`.
+    pub fn next(&self, arena: &Arena, p: TaskId) -> Option<TaskId> {
+        let next = successor(arena, p);
+        (next != NIL).then_some(next)
+    }
+
+    /// The last task, if any.
+    pub fn last(&self, arena: &Arena) -> Option<TaskId> {
+        if self.root == NIL {
+            return None;
+        }
+        let mut i = self.root;
+        while arena.at(i).right != NIL {
+            i = arena.at(i).right;
+        }
+        Some(i)
+    }
+
+    /// The first task in the order of keys whose value satisfies `holds`, which must hold for every value
+    /// before one for which it holds.
+    pub fn first_where(&self, arena: &Arena, holds: impl Fn(u64) -> bool) -> Option<TaskId> {
+        let mut i = self.root;
+        while i != NIL {
+            let node = arena.at(i);
+            if node.left != NIL && holds(arena.at(node.left).least) {
+                i = node.left;
+            } else if holds(node.value) {
+                return Some(i);
+            } else {
+                i = node.right;
+            }
+        }
+        None
+    }
+
+    /// Queues `p` after all tasks with keys not after `key`.
+    pub fn insert(&mut self, arena: &mut Arena, p: TaskId, key: u64, value: u64) {
+        let (mut parent, mut i, mut leftmost, mut left) = (NIL, self.root, true, false);
+        while i != NIL {
+            parent = i;
+            let node = arena.at_mut(i);
+            node.least = min(node.least, value);
+            left = before(key, node.key);
+            leftmost &= left;
+            i = if left { node.left } else { node.right };
+        }
+        *arena.at_mut(p) = Node { key, value, least: value, parent, left: NIL, right: NIL, red: true };
+        if parent == NIL {
+            self.root = p;
+        } else if left {
+            arena.at_mut(parent).left = p;
+        } else {
+            arena.at_mut(parent).right = p;
+        }
+        if leftmost {
+            self.leftmost = p;
+        }
+        self.mend_insert(arena, p);
+    }
+
+    fn mend_insert(&mut self, arena: &mut Arena, mut i: u32) {
+        while arena.is_red(arena.at(i).parent) {
+            let parent = arena.at(i).parent;
+            let grand = arena.at(parent).parent;
+            let parent_is_left = arena.at(grand).left == parent;
+            let uncle = if parent_is_left { arena.at(grand).right } else { arena.at(grand).left };
+            if arena.is_red(uncle) {
+                arena.at_mut(parent).red = false;
+                arena.at_mut(uncle).red = false;
+                arena.at_mut(grand).red = true;
+                i = grand;
+                continue;
+            }
+            let inner = if parent_is_left { arena.at(parent).right == i } else { arena.at(parent).left == i };
+            if inner {
+                self.rotate(arena, parent, parent_is_left);
+                i = parent;
+            }
+            let parent = arena.at(i).parent;
+            arena.at_mut(parent).red = false;
+            arena.at_mut(grand).red = true;
+            self.rotate(arena, grand, !parent_is_left);
+        }
+        let root = self.root;
+        arena.at_mut(root).red = false;
+    }
+
+    /// Turns the edge between `x` and its right child (to the left) or left child (to the right).
+    fn rotate(&mut self, arena: &mut Arena, x: u32, to_left: bool) {
+        let y = if to_left { arena.at(x).right } else { arena.at(x).left };
+        let inner = if to_left { arena.at(y).left } else { arena.at(y).right };
+        if to_left {
+            arena.at_mut(x).right = inner;
+            arena.at_mut(y).left = x;
+        } else {
+            arena.at_mut(x).left = inner;
+            arena.at_mut(y).right = x;
+        }
+        if inner != NIL {
+            arena.at_mut(inner).parent = x;
+        }
+        let parent = arena.at(x).parent;
+        self.replace(arena, parent, x, y);
+        arena.at_mut(y).parent = parent;
+        arena.at_mut(x).parent = y;
+        arena.update_least(x);
+        arena.update_least(y);
+    }
+
+    /// Puts `new` where `old` hung below `parent`.
+    fn replace(&mut self, arena: &mut Arena, parent: u32, old: u32, new: u32) {
+        if parent == NIL {
+            self.root = new;
+        } else if arena.at(parent).left == old {
+            arena.at_mut(parent).left = new;
+        } else {
+            arena.at_mut(parent).right = new;
+        }
+    }
+
+    /// Takes `p` out.
+    pub fn remove(&mut self, arena: &mut Arena, p: TaskId) {
+        if self.leftmost == p {
+            self.leftmost = successor(arena, p);
+        }
+        let node = *arena.at(p);
+        if node.left != NIL && node.right != NIL {
+            self.remove_inner(arena, p);
+            return;
+        }
+        let child = if node.left != NIL { node.left } else { node.right };
+        self.replace(arena, node.parent, p, child);
+        if child != NIL {
+            arena.at_mut(child).parent = node.parent;
+        }
+        arena.propagate(node.parent);
+        if !node.red {
+            self.mend_remove(arena, child, node.parent);
+        }
+    }
+
+    /// Takes out a node with two children: its successor takes its place.
+    fn remove_inner(&mut self, arena: &mut Arena, p: TaskId) {
+        let node = *arena.at(p);
+        let next = successor(arena, p);
+        let Node { parent: next_parent, right: child, red, .. } = *arena.at(next);
+        let hole = if next_parent == p { next } else { next_parent };
+        if next_parent != p {
+            arena.at_mut(next_parent).left = child;
+            if child != NIL {
+                arena.at_mut(child).parent = next_parent;
+            }
+            arena.at_mut(next).right = node.right;
+            arena.at_mut(node.right).parent = next;
+        }
+        self.replace(arena, node.parent, p, next);
+        let taken = arena.at_mut(next);
+        (taken.parent, taken.left, taken.red) = (node.parent, node.left, node.red);
+        arena.at_mut(node.left).parent = next;
+        arena.propagate(hole);
+        if !red {
+            self.mend_remove(arena, child, hole);
+        }
+    }
+
+    /// Below `parent`, on the side of `i` (perhaps nil), one black node is missing.
+    fn mend_remove(&mut self, arena: &mut Arena, mut i: u32, mut parent: u32) {
+        while parent != NIL && !arena.is_red(i) {
+            let left = arena.at(parent).left == i;
+            let mut sibling = if left { arena.at(parent).right } else { arena.at(parent).left };
+            if arena.is_red(sibling) {
+                arena.at_mut(sibling).red = false;
+                arena.at_mut(parent).red = true;
+                self.rotate(arena, parent, left);
+                sibling = if left { arena.at(parent).right } else { arena.at(parent).left };
+            }
+            let (near, far) = if left {
+                (arena.at(sibling).left, arena.at(sibling).right)
+            } else {
+                (arena.at(sibling).right, arena.at(sibling).left)
+            };
+            if !arena.is_red(near) && !arena.is_red(far) {
+                arena.at_mut(sibling).red = true;
+                i = parent;
+                parent = arena.at(i).parent;
+                continue;
+            }
+            if !arena.is_red(far) {
+                arena.at_mut(near).red = false;
+                arena.at_mut(sibling).red = true;
+                self.rotate(arena, sibling, !left);
+                sibling = near;
+            }
+            let far = if left { arena.at(sibling).right } else { arena.at(sibling).left };
+            arena.at_mut(sibling).red = arena.at(parent).red;
+            arena.at_mut(parent).red = false;
+            arena.at_mut(far).red = false;
+            self.rotate(arena, parent, left);
+            return;
+        }
+        if i != NIL {
+            arena.at_mut(i).red = false;
+        }
+    }
+}
+
+fn successor(arena: &Arena, p: u32) -> u32 {
+    let mut i = arena.at(p).right;
+    if i != NIL {
+        while arena.at(i).left != NIL {
+            i = arena.at(i).left;
+        }
+        return i;
+    }
+    let (mut i, mut parent) = (p, arena.at(p).parent);
+    while parent != NIL && arena.at(parent).right == i {
+        i = parent;
+        parent = arena.at(i).parent;
+    }
+    parent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::Rng;
+
+    /// Checks colours, parents, least values and order; returns the black height.
+    fn check(arena: &Arena, i: u32, parent: u32) -> u32 {
+        if i == NIL {
+            return 1;
+        }
+        let node = *arena.at(i);
+        assert_eq!(node.parent, parent);
+        assert!(!(node.red && arena.is_red(parent)));
+        let mut least = node.value;
+        for child in [node.left, node.right] {
+            if child != NIL {
+                least = min(least, arena.at(child).least);
+            }
+        }
+        assert_eq!(node.least, least);
+        let (left, right) = (check(arena, node.left, i), check(arena, node.right, i));
+        assert_eq!(left, right, "both sides have as many black nodes");
+        left + u32::from(!node.red)
+    }
+
+    fn order(tree: &Timeline, arena: &Arena) -> Vec<TaskId> {
+        let mut all = Vec::new();
+        let mut at = tree.first();
+        while let Some(p) = at {
+            all.push(p);
+            at = tree.next(arena, p);
+        }
+        all
+    }
+
+    #[test]
+    fn it_is_a_sorted_list_that_keeps_the_order_of_equals() {
+        let (mut arena, mut tree, mut rng) = (Arena::default(), Timeline::default(), Rng::new(1));
+        let mut model: Vec<(u64, TaskId, u64)> = Vec::new();
+        for p in 0..200 {
+            arena.grow(p);
+        }
+        for _ in 0..20_000 {
+            let p = rng.below(200) as TaskId;
+            if let Some(at) = model.iter().position(|e| e.1 == p) {
+                model.remove(at);
+                tree.remove(&mut arena, p);
+            } else {
+                let (key, value) = (u64::MAX.wrapping_add(rng.below(40)).wrapping_sub(20), rng.below(1000));
+                let at = model.partition_point(|e| !before(key, e.0));
+                model.insert(at, (key, p, value));
+                tree.insert(&mut arena, p, key, value);
+            }
+            check(&arena, tree.root, NIL);
+            assert_eq!(order(&tree, &arena), model.iter().map(|e| e.1).collect::<Vec<_>>());
+            assert_eq!(tree.last(&arena), model.last().map(|e| e.1));
+            let bound = rng.below(1000);
+            let found = tree.first_where(&arena, |v| v <= bound);
+            assert_eq!(found, model.iter().find(|e| e.2 <= bound).map(|e| e.1));
+        }
+    }
+}

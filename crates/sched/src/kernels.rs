@@ -1,0 +1,112 @@
+//! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
+//! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
+
+mod linux_2_6_32;
+mod linux_6_1;
+mod linux_6_12;
+
+use crate::tunables::{Tunable, Values};
+use schedlab_base::{Error, Result, Sink, nearest};
+use schedlab_machine::Machine;
+use schedlab_sim::program::Load;
+use schedlab_sim::{Options, Outcome, Scheduler};
+
+/// A kernel profile.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its name: `linux-2.6.32`.
+    pub name: &'static str,
+    /// Its scheduler: `CFS`.
+    pub scheduler: &'static str,
+    /// What it stands for, in a line.
+    pub summary: &'static str,
+    /// What can be set, the tick first.
+    pub tunables: &'static [Tunable],
+    simulate: fn(&Run<'_>, &mut dyn Sink) -> Result<Outcome>,
+}
+
+/// One run's input, ready for a scheduler to be made for it.
+pub(crate) struct Run<'a> {
+    pub machine: &'a Machine,
+    pub load: &'a Load,
+    pub values: &'a Values,
+    pub options: Options,
+}
+
+impl Run<'_> {
+    /// Runs the load under this scheduler.
+    pub fn with(&self, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
+        schedlab_sim::run(scheduler, self.machine, self.load, &self.options, sink)
+    }
+}
+
+/// How to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// How long; `None`: until every task has ended.
+    pub duration: Option<schedlab_base::Nanos>,
+    /// For every random draw.
+    pub seed: u64,
+    /// Skip ticks that can change nothing. The events are the same.
+    pub skip_ticks: bool,
+}
+
+/// Every kernel, from the oldest to the newest.
+pub static KERNELS: &[&Kernel] = &[&linux_2_6_32::KERNEL, &linux_6_1::KERNEL, &linux_6_12::KERNEL];
+
+/// The kernel of that name.
+///
+/// # Errors
+/// When there is none: the error names the nearest.
+pub fn find(name: &str) -> Result<&'static Kernel> {
+    KERNELS.iter().find(|k| k.name == name).copied().ok_or_else(|| {
+        let names = KERNELS.iter().map(|k| k.name);
+        let mend = nearest(name, names.clone()).map_or_else(
+            || format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+            |near| format!("did you mean \"{near}\"?"),
+        );
+        Error::input(format!("there is no kernel \"{name}\"")).mend(mend)
+    })
+}
+
+impl Kernel {
+    /// The tunables' values on `machine`, changed by `set`.
+    ///
+    /// # Errors
+    /// When a name is unknown or a value is none.
+    pub fn values(&self, machine: &Machine, set: &[(String, String)]) -> Result<Values> {
+        Values::new(self.name, self.tunables, machine, set)
+    }
+
+    /// Simulates a load on a machine; its events go to `sink`.
+    ///
+    /// # Errors
+    /// When the load deadlocks or never lets time pass.
+    pub fn simulate(
+        &self,
+        machine: &Machine,
+        load: &Load,
+        values: &Values,
+        how: &How,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome> {
+        let tick_period = match values.ns("tick_ns") {
+            0 => 1_000_000_000 / values.ns("hz"),
+            ns => ns,
+        };
+        let tick_first = match values.ns("tick_phase_us") {
+            0 => tick_period,
+            us => us * 1000,
+        };
+        let How { duration, seed, skip_ticks } = *how;
+        let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
+        (self.simulate)(&Run { machine, load, values, options }, sink)
+    }
+}
+
+/// Which other kernels have a tunable that this one lacks.
+pub(crate) fn where_else(kernel: &str, name: &str) -> Option<String> {
+    let has = |k: &&&Kernel| k.name != kernel && k.tunables.iter().any(|t| t.name.eq_ignore_ascii_case(name));
+    let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
+    (!others.is_empty()).then(|| format!("{} has it", others.join(", ")))
+}

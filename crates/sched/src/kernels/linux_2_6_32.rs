@@ -1,0 +1,64 @@
+//! Linux 2.6.32: CFS as it came to the enterprise distributions.
+
+use super::{Kernel, Run};
+use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
+use crate::fair::load::Arithmetic;
+use crate::tunables::{Tunable, tick};
+use schedlab_base::{Result, Sink};
+use schedlab_sim::Outcome;
+
+const TICK: [Tunable; 3] = tick(1000);
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-2.6.32",
+    scheduler: "CFS",
+    summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
+    tunables: &[
+        TICK[0],
+        TICK[1],
+        TICK[2],
+        Tunable::scaled_ns("sched_latency_ns", 5_000_000, 0, "the period in which each task runs once"),
+        Tunable::scaled_ns("sched_min_granularity_ns", 1_000_000, 0, "the least slice when there are many tasks"),
+        Tunable::scaled_ns(
+            "sched_wakeup_granularity_ns",
+            1_000_000,
+            0,
+            "how far behind a woken task must be to preempt",
+        ),
+        Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+        Tunable::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others"),
+        Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "... by half the latency only"),
+        Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
+        Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
+        Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
+        Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+    ],
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
+    let rules = Rules {
+        arithmetic: Arithmetic::Mine,
+        initial_min_vruntime: (-(1i64 << 20)) as u64,
+        preempt_if_ahead: false,
+        pick_with_current: false,
+        base_slice: false,
+        buddy_on_preempt: false,
+        features: Features {
+            fair_sleepers: v.on("FAIR_SLEEPERS"),
+            gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
+            start_debit: v.on("START_DEBIT"),
+            wakeup_preemption: v.on("WAKEUP_PREEMPT"),
+            next_buddy: v.on("NEXT_BUDDY"),
+            last_buddy: v.on("LAST_BUDDY"),
+        },
+    };
+    let tunables = Tunables {
+        latency: v.ns("sched_latency_ns"),
+        min_granularity: v.ns("sched_min_granularity_ns"),
+        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
+        child_runs_first: v.on("sched_child_runs_first"),
+    };
+    run.with(Cfs::new(run.machine, rules, tunables), sink)
+}

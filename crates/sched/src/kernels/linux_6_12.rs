@@ -1,0 +1,49 @@
+//! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
+
+use super::{Kernel, Run};
+use crate::fair::eevdf::{Eevdf, Features};
+use crate::tunables::{Tunable, tick};
+use schedlab_base::{Result, Sink};
+use schedlab_sim::Outcome;
+
+const TICK: [Tunable; 3] = tick(250);
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-6.12",
+    scheduler: "EEVDF",
+    summary: "earliest eligible virtual deadline first, in Debian 13",
+    tunables: &[
+        TICK[0],
+        TICK[1],
+        TICK[2],
+        Tunable::scaled_ns("base_slice_ns", 700_000, 8, "the slice that each request asks for"),
+        Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
+        Tunable::switch("PLACE_DEADLINE_INITIAL", true, "a new task starts with half a slice"),
+        Tunable::switch("PLACE_REL_DEADLINE", true, "who moves keeps its deadline, relative to its virtual runtime"),
+        Tunable::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed"),
+        Tunable::switch("PREEMPT_SHORT", true, "a woken task with a shorter slice may preempt at once"),
+        Tunable::switch(
+            "DELAY_DEQUEUE",
+            true,
+            "a task that sleeps with negative lag stays queued until it is eligible",
+        ),
+        Tunable::switch("DELAY_ZERO", true, "... and does not gain positive lag by that"),
+        Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
+    ],
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
+    let features = Features {
+        place_lag: v.on("PLACE_LAG"),
+        place_deadline_initial: v.on("PLACE_DEADLINE_INITIAL"),
+        place_rel_deadline: v.on("PLACE_REL_DEADLINE"),
+        run_to_parity: v.on("RUN_TO_PARITY"),
+        preempt_short: v.on("PREEMPT_SHORT"),
+        delay_dequeue: v.on("DELAY_DEQUEUE"),
+        delay_zero: v.on("DELAY_ZERO"),
+        wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
+    };
+    run.with(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period), sink)
+}

@@ -1,0 +1,291 @@
+//! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
+
+use crate::cpuset::CpuSet;
+use crate::program::{Policy, Start};
+use crate::queue::Phase;
+use crate::scheduler::Ticks;
+use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
+use schedlab_machine::Machine;
+
+/// A task's number, dense from 0.
+pub type TaskId = u32;
+
+/// What a scheduler goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Policy.
+    pub policy: Policy,
+    /// Nice, -20..=19.
+    pub nice: i8,
+    /// Real-time priority, 1..=99; 0 for others.
+    pub rt_priority: u8,
+    /// A custom slice or a deadline task's runtime; 0: none.
+    pub runtime: Nanos,
+    /// Relative deadline.
+    pub deadline: Nanos,
+    /// Period.
+    pub period: Nanos,
+}
+
+impl Attributes {
+    /// The kernel's priority as traces carry it: 0..=99 for real time, 100..=139 for the rest.
+    #[must_use]
+    pub fn prio(&self) -> i16 {
+        match self.policy {
+            Policy::Fifo | Policy::Rr => 99 - i16::from(self.rt_priority),
+            Policy::Deadline => -1,
+            Policy::Other | Policy::Batch | Policy::Idle => 120 + i16::from(self.nice),
+        }
+    }
+}
+
+/// Whether a task can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Running or on a queue.
+    Runnable,
+    /// Asleep; uninterruptible when it waits for a device.
+    Sleeping {
+        /// `D` rather than `S`.
+        uninterruptible: bool,
+    },
+    /// Ended.
+    Dead,
+}
+
+/// A task as a scheduler sees it.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// What the scheduler goes by.
+    pub attributes: Attributes,
+    /// The CPU whose queue it is on, or where it last was.
+    pub cpu: CpuId,
+    /// Whether it can run.
+    pub state: State,
+    /// Where it may run.
+    pub allowed: CpuSet,
+    /// Its group, as an index into the load's groups.
+    pub group: Option<u32>,
+    /// When it last left a CPU.
+    pub last_ran: Nanos,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cpu {
+    pub curr: Option<TaskId>,
+    /// When the CPU reschedules because it was asked to; `Nanos::MAX`: it was not.
+    pub resched_at: Nanos,
+    /// The first tick that was neither taken nor caught up with.
+    pub next_tick: Nanos,
+    /// The running task's burst: since when it makes progress and when it ends.
+    pub run_from: Nanos,
+    pub burst_end: Nanos,
+    /// Something changed: the next instant must be computed anew.
+    pub touched: bool,
+}
+
+/// Why rescheduling is asked for; it decides what the way to the switch costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Tick,
+    Wakeup,
+    /// The running task itself entered the kernel.
+    Task,
+}
+
+/// The engine's state that schedulers may see, and the few things that they may ask of it.
+#[derive(Debug)]
+pub struct Core {
+    pub(crate) now: Nanos,
+    pub(crate) machine: Machine,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) tick_period: Nanos,
+    pub(crate) tick_first: Nanos,
+    pub(crate) phase: Phase,
+    /// In phase `Tick`: the CPU whose tick is being taken. CPUs below it have taken theirs.
+    pub(crate) tick_cpu: CpuId,
+    pub(crate) cause: Cause,
+    /// With cause `Task`: the CPU whose task acts.
+    pub(crate) acting: CpuId,
+    pub(crate) start: Start,
+    pub(crate) events: Vec<Event>,
+    pub(crate) touched: Vec<CpuId>,
+}
+
+impl Core {
+    pub(crate) fn new(machine: Machine, tick_period: Nanos, tick_first: Nanos, start: Start) -> Self {
+        let cpu = || Cpu {
+            curr: None,
+            resched_at: Nanos::MAX,
+            next_tick: tick_first,
+            run_from: 0,
+            burst_end: Nanos::MAX,
+            touched: false,
+        };
+        Self {
+            now: 0,
+            cpus: (0..machine.cpus.len()).map(|_| cpu()).collect(),
+            machine,
+            tasks: Vec::new(),
+            tick_period,
+            tick_first,
+            phase: Phase::Wake,
+            tick_cpu: 0,
+            cause: Cause::Task,
+            acting: 0,
+            start,
+            events: Vec::with_capacity(Self::BATCH + 64),
+            touched: Vec::new(),
+        }
+    }
+
+    /// How many events are handed to the sink at once.
+    pub(crate) const BATCH: usize = 4096;
+
+    /// The time.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The number of ticks since the start (`jiffies`).
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        if self.now < self.tick_first { 0 } else { (self.now - self.tick_first) / self.tick_period + 1 }
+    }
+
+    /// The time between two ticks.
+    #[inline]
+    #[must_use]
+    pub fn tick_period(&self) -> Nanos {
+        self.tick_period
+    }
+
+    /// The time of the `n`th tick; no tick is at 0, so the first is `n` = 1.
+    #[must_use]
+    pub fn tick_time(&self, n: u64) -> Nanos {
+        self.tick_first + n.saturating_sub(1).saturating_mul(self.tick_period)
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// How many CPUs there are.
+    #[must_use]
+    pub fn nr_cpus(&self) -> u32 {
+        self.cpus.len() as u32
+    }
+
+    /// How many tasks there have been.
+    #[must_use]
+    pub fn nr_tasks(&self) -> u32 {
+        self.tasks.len() as u32
+    }
+
+    /// A task.
+    #[inline]
+    #[must_use]
+    pub fn task(&self, p: TaskId) -> &Task {
+        &self.tasks[p as usize]
+    }
+
+    /// Who runs on a CPU; `None` is idle.
+    #[inline]
+    #[must_use]
+    pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu as usize].curr
+    }
+
+    /// Whether rescheduling was asked for and has not happened.
+    #[inline]
+    #[must_use]
+    pub fn need_resched(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu as usize].resched_at != Nanos::MAX
+    }
+
+    /// How the tasks of this load came to be.
+    #[must_use]
+    pub fn start(&self) -> Start {
+        self.start
+    }
+
+    /// Asks a CPU to reschedule (`resched_curr`).
+    pub fn resched(&mut self, cpu: CpuId) {
+        let costs = &self.machine.costs;
+        let delay = match self.cause {
+            _ if self.cpus[cpu as usize].curr.is_none() => costs.idle_exit_ns,
+            Cause::Tick => costs.tick_to_switch_ns,
+            Cause::Task if cpu == self.acting => 0,
+            Cause::Wakeup | Cause::Task => costs.wakeup_to_switch_ns,
+        };
+        let at = self.now + delay;
+        let slot = &mut self.cpus[cpu as usize].resched_at;
+        *slot = at.min(*slot);
+        self.touch(cpu);
+    }
+
+    /// Says that something changed on a CPU's queue that can change its next decision.
+    #[inline]
+    pub fn touch(&mut self, cpu: CpuId) {
+        let slot = &mut self.cpus[cpu as usize].touched;
+        if !*slot {
+            *slot = true;
+            self.touched.push(cpu);
+        }
+    }
+
+    /// Moves a task that is not running to another CPU, and traces it. The caller moves it between its queues.
+    pub fn set_task_cpu(&mut self, p: TaskId, to: CpuId) {
+        let task = &mut self.tasks[p as usize];
+        let from = std::mem::replace(&mut task.cpu, to);
+        if from != to {
+            let prio = task.attributes.prio();
+            self.emit(to, Payload::Migrate { tid: tid(p), prio, from, to });
+        }
+    }
+
+    /// The ticks on a CPU that have passed and were not accounted for; the caller accounts for them now.
+    #[inline]
+    pub fn take_ticks(&mut self, cpu: CpuId) -> Option<Ticks> {
+        let next = self.cpus[cpu as usize].next_tick;
+        if next > self.now {
+            return None;
+        }
+        let pending = self.phase == Phase::Tick && cpu >= self.tick_cpu;
+        let until = if pending { self.now } else { self.now + 1 };
+        if next >= until {
+            return None;
+        }
+        let count = (until - 1 - next) / self.tick_period + 1;
+        self.cpus[cpu as usize].next_tick = next + count * self.tick_period;
+        Some(Ticks { first: next, period: self.tick_period, count })
+    }
+
+    #[inline]
+    pub(crate) fn emit(&mut self, cpu: CpuId, what: Payload) {
+        self.events.push(Event { time: self.now, cpu, what });
+    }
+}
+
+/// The thread id under which a task is traced; 0 is idle.
+#[inline]
+#[must_use]
+pub fn tid(p: TaskId) -> Tid {
+    p as Tid + 1
+}
+
+impl State {
+    pub(crate) fn traced(self) -> TaskState {
+        match self {
+            Self::Runnable => TaskState::Runnable,
+            Self::Sleeping { uninterruptible: false } => TaskState::Sleeping,
+            Self::Sleeping { uninterruptible: true } => TaskState::Uninterruptible,
+            Self::Dead => TaskState::Dead,
+        }
+    }
+}

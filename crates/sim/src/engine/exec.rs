@@ -1,0 +1,360 @@
+//! A running task goes on with its program: works, sleeps, wakes others, waits.
+
+use super::{Engine, apply};
+use crate::core::{Cause, State, TaskId, tid};
+use crate::cpuset::CpuSet;
+use crate::process::{Burst, Wait, draw};
+use crate::program::{Amount, Op, Setting};
+use crate::scheduler::{Dequeue, Scheduler};
+use crate::stall;
+use schedlab_base::{CpuId, Nanos, Payload, Result};
+
+/// Bytes a ns that `Mem` moves where the machine's file says nothing else: some 10 GB/s of one core.
+const MEMORY_BYTES_PER_NS: u64 = 10;
+/// The time of a device's write: 100 us and 1 ns a byte (a SATA SSD's order of magnitude).
+const IO_LATENCY_NS: Nanos = 100_000;
+
+/// What became of an operation.
+enum Did {
+    /// Nothing that takes time: on to the next.
+    Next,
+    /// A burst is to be run.
+    Burst,
+    /// The task sleeps until it is woken; the operation is done.
+    Sleep { uninterruptible: bool },
+    /// The task sleeps, and tries the same operation again when it wakes.
+    Retry,
+    /// The task gave its CPU up, but stays runnable.
+    Yield,
+    /// The task moved to another CPU.
+    Moved,
+}
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// The burst of the task on `cpu` is done: goes on with its program until it takes time again.
+    pub(super) fn proceed(&mut self, cpu: CpuId) -> Result<()> {
+        let p = self.cx.curr(cpu).expect("only a running task has a burst");
+        (self.cx.cause, self.cx.acting) = (Cause::Task, cpu);
+        let slot = &mut self.cx.cpus[cpu as usize];
+        // What is left of a context switch's cost is not progress; the burst's time is.
+        slot.run_from = slot.run_from.max(self.cx.now);
+        self.processes[p as usize].burst = Burst::Work(0);
+        loop {
+            let Some(op) = self.processes[p as usize].fetch() else {
+                self.exit(cpu, p);
+                return Ok(());
+            };
+            let did = self.execute(cpu, p, op)?;
+            if !matches!(did, Did::Retry) && !self.processes[p as usize].relock {
+                self.processes[p as usize].pc += 1;
+            }
+            match did {
+                Did::Next => {
+                    if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
+                        // Preempted on the way out of the kernel, before its next operation.
+                        self.start_burst(cpu, p);
+                        return Ok(());
+                    }
+                }
+                Did::Burst => {
+                    self.start_burst(cpu, p);
+                    return Ok(());
+                }
+                Did::Sleep { uninterruptible } => return self.block(cpu, p, uninterruptible),
+                Did::Retry if self.processes[p as usize].wait.spins() => {
+                    self.active -= 1;
+                    self.start_burst(cpu, p);
+                    return self.check_cycle(p);
+                }
+                Did::Retry => return self.block(cpu, p, false),
+                Did::Yield => {
+                    self.catch_up(cpu);
+                    self.sched.yield_task(&mut self.cx, cpu);
+                    self.schedule(cpu);
+                    return Ok(());
+                }
+                Did::Moved => return Ok(()),
+            }
+        }
+    }
+
+    fn execute(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Result<Did> {
+        Ok(match *op {
+            Op::Run(amount) => self.burst(p, amount, Burst::Work),
+            Op::Runtime(amount) => self.burst(p, amount, Burst::Time),
+            Op::Mem { bytes, random } => {
+                let slower = if random { 4 } else { 1 };
+                let mean = bytes / MEMORY_BYTES_PER_NS * slower;
+                self.burst(p, Amount { mean, sd: 0 }, Burst::Work)
+            }
+            Op::Sleep(amount) => {
+                let length = draw(amount, &mut self.rng);
+                self.sleep_until(p, self.cx.now.saturating_add(length), false)
+            }
+            Op::Io(bytes) => self.sleep_until(p, self.cx.now.saturating_add(IO_LATENCY_NS + bytes), true),
+            Op::Timer { timer, period, absolute } => self.timer_wait(p, timer, period, absolute),
+            Op::Lock(m) => self.lock(p, m, false),
+            Op::SpinLock(m) => self.lock(p, m, true),
+            Op::Unlock(m) | Op::SpinUnlock(m) => {
+                self.unlock(p, m);
+                Did::Next
+            }
+            Op::Wait { cond, mutex } => self.wait_cond(p, cond, mutex),
+            Op::Signal(c) => {
+                if let Some(q) = self.resources.conds[c as usize].pop_front() {
+                    self.wake(q, Some(p));
+                }
+                Did::Next
+            }
+            Op::Broadcast(c) => {
+                while let Some(q) = self.resources.conds[c as usize].pop_front() {
+                    self.wake(q, Some(p));
+                }
+                Did::Next
+            }
+            Op::Barrier(b) => self.barrier(p, b, false),
+            Op::SpinBarrier(b) => self.barrier(p, b, true),
+            Op::Suspend(s) => {
+                self.resources.suspensions[s as usize].push(p);
+                self.wait_for(p, Wait::Resume(s))
+            }
+            Op::Resume(s) => {
+                for q in std::mem::take(&mut self.resources.suspensions[s as usize]) {
+                    self.wake(q, Some(p));
+                }
+                Did::Next
+            }
+            Op::SemPost(s) => {
+                let sem = &mut self.resources.sems[s as usize];
+                sem.count += 1;
+                if let Some(q) = sem.waiters.pop_front() {
+                    self.wake(q, Some(p));
+                }
+                Did::Next
+            }
+            Op::SemWait(s) => {
+                let sem = &mut self.resources.sems[s as usize];
+                if sem.count > 0 {
+                    sem.count -= 1;
+                    Did::Next
+                } else {
+                    sem.waiters.push_back(p);
+                    self.processes[p as usize].wait = Wait::Sem(s);
+                    Did::Retry
+                }
+            }
+            Op::Yield => Did::Yield,
+            Op::Fork(template) => {
+                self.fork(p, template);
+                Did::Next
+            }
+            Op::Set(i) => return self.set(cpu, p, i),
+            Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("fetch does the jumps"),
+        })
+    }
+
+    fn burst(&mut self, p: TaskId, amount: Amount, kind: fn(Nanos) -> Burst) -> Did {
+        let length = draw(amount, &mut self.rng);
+        if length == 0 {
+            return Did::Next;
+        }
+        self.processes[p as usize].burst = kind(length);
+        Did::Burst
+    }
+
+    fn wait_for(&mut self, p: TaskId, wait: Wait) -> Did {
+        self.processes[p as usize].wait = wait;
+        Did::Sleep { uninterruptible: false }
+    }
+
+    fn sleep_until(&mut self, p: TaskId, time: Nanos, uninterruptible: bool) -> Did {
+        if time <= self.cx.now {
+            return Did::Next;
+        }
+        self.timers.add(time, p);
+        self.processes[p as usize].wait = Wait::Time;
+        Did::Sleep { uninterruptible }
+    }
+
+    /// rt-app's timer: sleeps until the next expiry; one that was missed is made up for (absolute) or
+    /// forgotten (relative). The first period begins with the task.
+    fn timer_wait(&mut self, p: TaskId, timer: u32, period: Amount, absolute: bool) -> Did {
+        let period = draw(period, &mut self.rng);
+        let now = self.cx.now;
+        let own = self.load.timers[timer as usize].1;
+        let process = &mut self.processes[p as usize];
+        let expiry = if own {
+            let at = process.own_timers.iter().position(|t| t.0 == timer).unwrap_or_else(|| {
+                process.own_timers.push((timer, process.started));
+                process.own_timers.len() - 1
+            });
+            &mut process.own_timers[at].1
+        } else {
+            self.resources.timers[timer as usize].get_or_insert(process.started)
+        };
+        *expiry = expiry.saturating_add(period);
+        let next = *expiry;
+        if next <= now && !absolute {
+            *expiry = now;
+        }
+        self.sleep_until(p, next, false)
+    }
+
+    fn lock(&mut self, p: TaskId, m: u32, spin: bool) -> Did {
+        let mutex = &mut self.resources.mutexes[m as usize];
+        if mutex.owner.is_none() {
+            mutex.owner = Some(p);
+            return Did::Next;
+        }
+        let process = &mut self.processes[p as usize];
+        if spin {
+            mutex.spinners.push_back(p);
+            process.wait = Wait::SpinLock(m);
+            process.burst = Burst::Spin;
+        } else {
+            mutex.waiters.push_back(p);
+            process.wait = Wait::Mutex(m);
+        }
+        Did::Retry
+    }
+
+    fn unlock(&mut self, p: TaskId, m: u32) {
+        let mutex = &mut self.resources.mutexes[m as usize];
+        mutex.owner = None;
+        // The spinner that has waited longest among those on a CPU sees it first; the others try when they run.
+        let running = mutex.spinners.iter().position(|q| self.cx.curr(self.cx.task(*q).cpu) == Some(*q));
+        let spinner = running.or((!mutex.spinners.is_empty()).then_some(0));
+        if let Some(at) = spinner {
+            let q = mutex.spinners.remove(at).expect("the position is in the queue");
+            self.stop_spinning(q);
+        } else if let Some(q) = mutex.waiters.pop_front() {
+            self.wake(q, Some(p));
+        }
+    }
+
+    /// A spinning task comes onto a CPU: the lock may have become free while it was away.
+    pub(super) fn look_at_lock(&mut self, p: TaskId) {
+        let Wait::SpinLock(m) = self.processes[p as usize].wait else { return };
+        let mutex = &mut self.resources.mutexes[m as usize];
+        if mutex.owner.is_none() {
+            mutex.spinners.retain(|q| *q != p);
+            self.stop_spinning(p);
+        }
+    }
+
+    /// What a spinning task waited for has come.
+    fn stop_spinning(&mut self, q: TaskId) {
+        let process = &mut self.processes[q as usize];
+        process.burst = Burst::Work(0);
+        process.wait = Wait::Nothing;
+        self.active += 1;
+        let cpu = self.cx.task(q).cpu;
+        if self.cx.curr(cpu) == Some(q) {
+            self.cx.cpus[cpu as usize].burst_end = self.cx.now;
+            self.cx.touch(cpu);
+        }
+    }
+
+    fn wait_cond(&mut self, p: TaskId, cond: u32, mutex: u32) -> Did {
+        if self.processes[p as usize].relock {
+            let did = self.lock(p, mutex, false);
+            if matches!(did, Did::Next) {
+                self.processes[p as usize].relock = false;
+            }
+            return did;
+        }
+        self.unlock(p, mutex);
+        self.resources.conds[cond as usize].push_back(p);
+        self.processes[p as usize].relock = true;
+        self.wait_for(p, Wait::Cond(cond))
+    }
+
+    fn barrier(&mut self, p: TaskId, b: u32, spin: bool) -> Did {
+        let barrier = &mut self.resources.barriers[b as usize];
+        let here = (barrier.waiters.len() + barrier.spinners.len()) as u32;
+        if here + 1 >= barrier.participants {
+            let (waiters, spinners) = (std::mem::take(&mut barrier.waiters), std::mem::take(&mut barrier.spinners));
+            for q in waiters {
+                self.wake(q, Some(p));
+            }
+            for q in spinners {
+                self.stop_spinning(q);
+            }
+            return Did::Next;
+        }
+        if !spin {
+            barrier.waiters.push(p);
+            return self.wait_for(p, Wait::Barrier(b));
+        }
+        barrier.spinners.push(p);
+        self.processes[p as usize].wait = Wait::SpinBarrier(b);
+        self.processes[p as usize].burst = Burst::Spin;
+        self.active -= 1;
+        Did::Burst
+    }
+
+    fn fork(&mut self, p: TaskId, template: u32) {
+        let spec = &self.load.templates[template as usize];
+        let n = self.forked[template as usize];
+        self.forked[template as usize] += 1;
+        let child = self.create(spec, format!("{}-{n}", spec.name), Some(p));
+        self.wake_up_new(child, Some(p));
+    }
+
+    fn set(&mut self, cpu: CpuId, p: TaskId, i: u32) -> Result<Did> {
+        let setting: &Setting = &self.load.settings[i as usize];
+        let old = self.cx.task(p).attributes;
+        let new = apply(old, setting);
+        if let Some(every) = setting.clock_poll {
+            self.processes[p as usize].clock_poll = every;
+        }
+        if new != old {
+            self.cx.tasks[p as usize].attributes = new;
+            self.catch_up(cpu);
+            self.sched.attributes_changed(&mut self.cx, p, &old);
+            self.cx.touch(cpu);
+        }
+        if let Some(cpus) = &setting.cpus {
+            self.cx.tasks[p as usize].allowed = CpuSet::of(cpus);
+            if !self.cx.task(p).allowed.contains(cpu) {
+                self.processes[p as usize].pc += 1;
+                self.push_away(cpu, p);
+                // The operation is done; the task goes on where it now is.
+                self.processes[p as usize].pc -= 1;
+                return Ok(Did::Moved);
+            }
+        }
+        Ok(Did::Next)
+    }
+
+    fn block(&mut self, cpu: CpuId, p: TaskId, uninterruptible: bool) -> Result<()> {
+        self.cx.tasks[p as usize].state = State::Sleeping { uninterruptible };
+        self.active -= 1;
+        self.catch_up(cpu);
+        self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Sleep);
+        self.schedule(cpu);
+        self.check_cycle(p)
+    }
+
+    fn exit(&mut self, cpu: CpuId, p: TaskId) {
+        let prio = self.cx.task(p).attributes.prio();
+        self.cx.emit(cpu, Payload::Exit { tid: tid(p), prio });
+        self.cx.tasks[p as usize].state = State::Dead;
+        self.active -= 1;
+        self.ended += 1;
+        self.catch_up(cpu);
+        self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Dead);
+        self.schedule(cpu);
+        self.sched.task_dead(&mut self.cx, p);
+    }
+
+    fn check_cycle(&self, p: TaskId) -> Result<()> {
+        match stall::cycle(p, &self.processes, &self.resources) {
+            None => Ok(()),
+            Some(circle) => {
+                let text = stall::describe(&circle, &self.processes, &self.resources, self.load);
+                Err(stall::deadlock(self.cx.now, &text))
+            }
+        }
+    }
+}

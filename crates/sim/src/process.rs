@@ -1,0 +1,137 @@
+//! A task's program under way: where it stands, what of its burst is left, what it waits for.
+
+use crate::program::{Amount, Load, Op, TaskSpec};
+use schedlab_base::{Nanos, Rng};
+
+/// What a task that cannot go on waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Nothing,
+    /// A timer or a device; it will come.
+    Time,
+    Mutex(u32),
+    Cond(u32),
+    Barrier(u32),
+    Sem(u32),
+    Resume(u32),
+    SpinLock(u32),
+    SpinBarrier(u32),
+}
+
+impl Wait {
+    /// Whether the waiter burns CPU meanwhile.
+    pub fn spins(self) -> bool {
+        matches!(self, Self::SpinLock(_) | Self::SpinBarrier(_))
+    }
+
+    /// What it is called in the load.
+    pub fn describe(self, load: &Load) -> String {
+        let name = |kind: &str, name: &str| format!("{kind} \"{name}\"");
+        match self {
+            Self::Nothing => "nothing".into(),
+            Self::Time => "a timer".into(),
+            Self::Mutex(i) | Self::SpinLock(i) => name("lock", &load.mutexes[i as usize]),
+            Self::Cond(i) => name("condition", &load.conds[i as usize]),
+            Self::Barrier(i) | Self::SpinBarrier(i) => name("barrier", &load.barriers[i as usize].0),
+            Self::Sem(i) => name("semaphore", &load.sems[i as usize]),
+            Self::Resume(i) => name("resume of", &load.suspensions[i as usize]),
+        }
+    }
+}
+
+/// The burst in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Burst {
+    /// Work left, in ns on a CPU of capacity 1024.
+    Work(Nanos),
+    /// CPU time left, in ns, on whatever CPU.
+    Time(Nanos),
+    /// Burns CPU until what it waits for comes.
+    Spin,
+}
+
+#[derive(Debug)]
+pub(crate) struct Process<'a> {
+    pub spec: &'a TaskSpec,
+    pub name: String,
+    pub pc: usize,
+    loops: Vec<u64>,
+    pub burst: Burst,
+    pub wait: Wait,
+    /// Inside `Wait`: the condition has come, the mutex is still to be taken again.
+    pub relock: bool,
+    /// Deadlines of its own timers, by timer number.
+    pub own_timers: Vec<(u32, Nanos)>,
+    pub started: Nanos,
+    pub clock_poll: Nanos,
+}
+
+impl<'a> Process<'a> {
+    pub fn new(spec: &'a TaskSpec, name: String, started: Nanos) -> Self {
+        Self {
+            spec,
+            name,
+            pc: 0,
+            loops: Vec::new(),
+            burst: Burst::Work(0),
+            wait: Wait::Nothing,
+            relock: false,
+            own_timers: Vec::new(),
+            started,
+            clock_poll: spec.initial.clock_poll.unwrap_or(0),
+        }
+    }
+
+    /// Does the program's jumps up to the next operation that is none; `None` at its end.
+    pub fn fetch(&mut self) -> Option<&'a Op> {
+        let spec: &'a TaskSpec = self.spec;
+        loop {
+            match spec.program.get(self.pc)? {
+                Op::LoopStart { times } => {
+                    self.loops.push(times.unwrap_or(u64::MAX));
+                    self.pc += 1;
+                }
+                Op::LoopEnd { start } => {
+                    let left = self.loops.last_mut().expect("a loop's end has a start");
+                    if *left != u64::MAX {
+                        *left -= 1;
+                    }
+                    if *left == 0 {
+                        self.loops.pop();
+                        self.pc += 1;
+                    } else {
+                        self.pc = *start as usize + 1;
+                    }
+                }
+                op => return Some(op),
+            }
+        }
+    }
+
+    /// How long the burst in hand takes on a CPU of this capacity.
+    pub fn time_left(&self, capacity: u32) -> Nanos {
+        match self.burst {
+            Burst::Work(left) if capacity == 1024 => left,
+            Burst::Work(left) => (u128::from(left) * 1024).div_ceil(u128::from(capacity.max(1))) as Nanos,
+            Burst::Time(left) => left,
+            Burst::Spin => Nanos::MAX,
+        }
+    }
+
+    /// Takes the time that it ran on a CPU of this capacity off its burst.
+    pub fn progress(&mut self, ran: Nanos, capacity: u32) {
+        match &mut self.burst {
+            Burst::Work(left) if capacity == 1024 => *left = left.saturating_sub(ran),
+            Burst::Work(left) => {
+                *left = left.saturating_sub((u128::from(ran) * u128::from(capacity) / 1024) as Nanos);
+            }
+            Burst::Time(left) => *left = left.saturating_sub(ran),
+            Burst::Spin => {}
+        }
+    }
+}
+
+/// An amount, drawn where it varies.
+pub(crate) fn draw(amount: Amount, rng: &mut Rng) -> Nanos {
+    if amount.sd == 0 { amount.mean } else { rng.about(amount.mean, amount.sd) }
+}

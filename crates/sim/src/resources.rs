@@ -1,0 +1,59 @@
+//! What tasks wait for each other by: mutexes, conditions, barriers, semaphores, suspensions, timers.
+//!
+//! Only the bookkeeping is here; waking and blocking are the engine's. Waiters are woken first come,
+//! first served. A mutex is not handed over: whoever is woken tries again and may find it taken, as
+//! futexes do.
+
+use crate::core::TaskId;
+use crate::program::Load;
+use schedlab_base::Nanos;
+use std::collections::VecDeque;
+
+#[derive(Debug, Default)]
+pub(crate) struct Mutex {
+    pub owner: Option<TaskId>,
+    pub waiters: VecDeque<TaskId>,
+    /// Those who burn CPU until it is free.
+    pub spinners: VecDeque<TaskId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    pub participants: u32,
+    pub waiters: Vec<TaskId>,
+    pub spinners: Vec<TaskId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Semaphore {
+    pub count: u64,
+    pub waiters: VecDeque<TaskId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Resources {
+    pub mutexes: Vec<Mutex>,
+    pub conds: Vec<VecDeque<TaskId>>,
+    pub barriers: Vec<Barrier>,
+    pub sems: Vec<Semaphore>,
+    pub suspensions: Vec<Vec<TaskId>>,
+    /// The next expiry of each shared timer, from its first use on.
+    pub timers: Vec<Option<Nanos>>,
+}
+
+impl Resources {
+    pub fn new(load: &Load) -> Self {
+        Self {
+            mutexes: load.mutexes.iter().map(|_| Mutex::default()).collect(),
+            conds: load.conds.iter().map(|_| VecDeque::new()).collect(),
+            barriers: load
+                .barriers
+                .iter()
+                .map(|(_, n)| Barrier { participants: *n, waiters: Vec::new(), spinners: Vec::new() })
+                .collect(),
+            sems: load.sems.iter().map(|_| Semaphore::default()).collect(),
+            suspensions: load.suspensions.iter().map(|_| Vec::new()).collect(),
+            timers: vec![None; load.timers.len()],
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The trait that every scheduler implements, in the vocabulary of the kernel's `sched_class`.
+
+use crate::core::{Attributes, Core, TaskId};
+use crate::program::Start;
+use schedlab_base::{CpuId, Nanos};
+
+/// How a task comes onto a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    /// It slept and was woken (`ENQUEUE_WAKEUP`).
+    Wakeup,
+    /// It was just created.
+    New,
+    /// It was moved from another CPU's queue.
+    Migrated,
+}
+
+/// How a task leaves a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dequeue {
+    /// It goes to sleep (`DEQUEUE_SLEEP`).
+    Sleep,
+    /// It ends.
+    Dead,
+    /// It moves to another CPU's queue.
+    Migrated,
+}
+
+/// Why a CPU is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Placement {
+    /// A wake-up, asked for on the CPU `from` (`SD_BALANCE_WAKE`).
+    Wake { from: CpuId },
+    /// A new task (`SD_BALANCE_FORK`).
+    Fork { from: CpuId },
+}
+
+/// Ticks that passed without the scheduler being asked, because it said that they could change nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// When the first of them was.
+    pub first: Nanos,
+    /// The time between two.
+    pub period: Nanos,
+    /// How many.
+    pub count: u64,
+}
+
+/// A scheduler: it owns its queues and decides; the engine owns time, the machine and the tasks' programs.
+///
+/// Every method gets [`Core`], the engine's side: the time, who runs where, what each task is.
+/// The engine calls [`Scheduler::catch_up`] for a CPU before any other method acts on that CPU.
+pub trait Scheduler {
+    /// A task is created (`sched_fork`), by `parent` or at boot. It is on no queue yet.
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start);
+
+    /// Chooses the CPU of a task that wakes or is new. Must be allowed and online.
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId;
+
+    /// A task left `from` for another CPU while it was asleep or new (`migrate_task_rq`).
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        let _ = (cx, p, from, to);
+    }
+
+    /// Puts a runnable task on the queue of `cpu`.
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue);
+
+    /// Takes a task off the queue of `cpu`; `false` when it stays there though it sleeps
+    /// (EEVDF's delayed dequeue), until it is picked or [`Scheduler::wake_delayed`].
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool;
+
+    /// A sleeping task is woken: if it still stands on its queue, makes it runnable there (`ttwu_runnable`).
+    fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
+        let _ = (cx, p);
+        false
+    }
+
+    /// The running task calls `sched_yield()`; the engine reschedules afterwards.
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId);
+
+    /// A task became runnable on `cpu`: asks for rescheduling if it should preempt (`check_preempt_curr`).
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue);
+
+    /// Puts `prev` back if it is still runnable, and takes the next task, pulling from other CPUs
+    /// where this scheduler does so; `None` is idle.
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
+
+    /// The timer interrupt on `cpu` (`scheduler_tick`), busy or idle.
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId);
+
+    /// Accounts for ticks that [`Scheduler::next_decision`] declared without effect: leaves the state as if
+    /// [`Scheduler::task_tick`] had been called at each of them.
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks);
+
+    /// The earliest time at which a tick on `cpu` could do more than [`Scheduler::catch_up`] does, as things stand.
+    /// `Nanos::MAX`: never. Asked anew whenever something on that CPU changed.
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos;
+
+    /// Whether the timer ticks on an idle CPU too (no `NO_HZ`).
+    fn ticks_when_idle(&self) -> bool;
+
+    /// The running task reads its CPU clock: its account is brought up to date (`update_curr`).
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId);
+
+    /// The earliest time at which [`Scheduler::update_curr`] could ask for rescheduling; `Nanos::MAX`: never.
+    fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let _ = (cx, cpu);
+        Nanos::MAX
+    }
+
+    /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new ones.
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes);
+
+    /// A task ended and was dequeued (`task_dead`, `sched_exit`).
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let _ = (cx, p);
+    }
+}

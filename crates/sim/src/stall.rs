@@ -1,0 +1,58 @@
+//! When nothing can go on: who waits for what.
+
+use crate::core::TaskId;
+use crate::process::{Process, Wait};
+use crate::program::Load;
+use crate::resources::Resources;
+use schedlab_base::Error;
+use std::fmt::Write as _;
+
+/// The circle of owners that closes when `p` waits for what it waits for, if there is one.
+pub(crate) fn cycle(p: TaskId, processes: &[Process<'_>], resources: &Resources) -> Option<Vec<TaskId>> {
+    let mut chain = vec![p];
+    let mut at = p;
+    loop {
+        let mutex = match processes[at as usize].wait {
+            Wait::Mutex(m) | Wait::SpinLock(m) => m,
+            _ => return None,
+        };
+        at = resources.mutexes[mutex as usize].owner?;
+        if at == p {
+            return Some(chain);
+        }
+        if chain.contains(&at) {
+            return None;
+        }
+        chain.push(at);
+    }
+}
+
+/// Says who waits for what, and who holds it.
+pub(crate) fn describe(waiting: &[TaskId], processes: &[Process<'_>], resources: &Resources, load: &Load) -> String {
+    const SHOWN: usize = 8;
+    let mut text = String::new();
+    for &p in waiting.iter().take(SHOWN) {
+        let process = &processes[p as usize];
+        let separator = if text.is_empty() { "" } else { ", " };
+        let _ = write!(text, "{separator}{} waits for {}", process.name, process.wait.describe(load));
+        if let Wait::Mutex(m) | Wait::SpinLock(m) = process.wait {
+            if let Some(owner) = resources.mutexes[m as usize].owner {
+                let _ = write!(text, " (held by {})", processes[owner as usize].name);
+            }
+        }
+        if let Wait::Barrier(b) | Wait::SpinBarrier(b) = process.wait {
+            let barrier = &resources.barriers[b as usize];
+            let here = barrier.waiters.len() + barrier.spinners.len();
+            let _ = write!(text, " ({here} of {} came)", barrier.participants);
+        }
+    }
+    if waiting.len() > SHOWN {
+        let _ = write!(text, " and {} more", waiting.len() - SHOWN);
+    }
+    text
+}
+
+pub(crate) fn deadlock(now: u64, description: &str) -> Error {
+    Error::input(format!("the workload deadlocks {:.6} s in: {description}", now as f64 / 1e9))
+        .mend("let every task release what others wait for")
+}
