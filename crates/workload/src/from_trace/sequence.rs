@@ -114,11 +114,11 @@ struct Folded {
 impl Folded {
     fn add_plain(&mut self, mut rest: &[Token]) {
         while let Some(first) = rest.first() {
-            if let Some(len) = self.tail_len().filter(|len| *len <= rest.len()) {
-                if self.join_tail(1, &rest[..len]) {
-                    rest = &rest[len..];
-                    continue;
-                }
+            if let Some(len) = self.tail_len().filter(|len| *len <= rest.len())
+                && self.join_tail(1, &rest[..len])
+            {
+                rest = &rest[len..];
+                continue;
             }
             let used = match self.best_cycle(rest) {
                 Some((len, times)) => {

@@ -186,7 +186,8 @@ fn after_lost_events_nobody_waits_for_a_post() {
     let model = s.model(&Options::default()).unwrap();
     assert_eq!(told(&model.workload, "b-2"), ["1 x run 10, sleep 670, run 100"]);
     assert_eq!(told(&model.workload, "a-1"), ["1 x run 10, sleep 890, run 100"]);
-    assert_eq!(told(&model.workload, "task-3"), ["1 x run 400"]);
+    // Nobody saw when 3 came onto the CPU: its time is not known, and so not modelled.
+    assert_eq!(model.workload.tasks.len(), 2);
     assert!(model.report.remarks[0].contains("lost in 1 places"), "{:?}", model.report.remarks);
 }
 

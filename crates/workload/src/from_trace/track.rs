@@ -59,11 +59,9 @@ pub(super) struct Task {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     current: Option<TaskIx>,
-    /// A switch was seen, or it was said at the start who runs.
+    /// A switch was seen or lost, or it was said at the start who runs.
     known: bool,
     last: Nanos,
-    /// Events were lost since then, so `current` may be wrong.
-    doubt: Option<Nanos>,
 }
 
 /// The state of a machine along its trace.
@@ -83,6 +81,8 @@ pub(super) struct Track {
     cpus: Vec<Cpu>,
     capacity: Vec<u32>,
     wakings: bool,
+    /// The trace has everything from its start on, so the first switch of a CPU tells who ran until then.
+    complete: bool,
 }
 
 impl Track {
@@ -101,6 +101,7 @@ impl Track {
             cpus: Vec::new(),
             capacity,
             wakings: false,
+            complete: start.is_some(),
         }
     }
 
@@ -152,8 +153,7 @@ impl Track {
             Payload::Lost { count } => {
                 self.losses += 1;
                 self.lost_events = self.lost_events.saturating_add(count);
-                let cpu = self.cpu(event.cpu);
-                cpu.doubt = cpu.doubt.or(Some(cpu.last));
+                self.lose(event.cpu);
             }
         }
         self.cpu(event.cpu).last = now;
@@ -164,9 +164,8 @@ impl Track {
         self.end = self.end.max(end.unwrap_or(0));
         let end = self.end;
         for cpu in 0..self.cpus.len() {
-            let Cpu { current, doubt, .. } = self.cpus[cpu];
-            if let Some(ix) = current {
-                self.charge(ix, cpu as CpuId, doubt.unwrap_or(end));
+            if let Some(ix) = self.cpus[cpu].current {
+                self.charge(ix, cpu as CpuId, end);
             }
         }
     }
@@ -251,23 +250,22 @@ impl Track {
         task.only_cpu = (!task.moved).then_some(cpu);
     }
 
-    /// `prev` goes off the CPU.
+    /// `prev` goes off the CPU. Only where its coming is known, its time counts.
     fn leave(&mut self, cpu: CpuId, now: Nanos, prev: Tid, prio: i16, state: TaskState) {
         let start = self.start.unwrap_or(0);
-        let Cpu { current, known, last, doubt } = *self.cpu(cpu);
-        let since = if known { last } else { start };
+        let Cpu { current, known, last } = *self.cpu(cpu);
+        let since = if known || !self.complete { now } else { start };
         let ix = self.lookup(prev, Begin::After(since - start), Place::Running { cpu, since });
         if let Some(other) = current.filter(|other| Some(*other) != ix) {
-            let seen = doubt.unwrap_or(last);
-            self.charge(other, cpu, seen);
-            self.misplace(other, cpu, seen);
+            self.charge(other, cpu, last);
+            self.misplace(other, cpu, last);
         }
         let Some(ix) = ix else { return };
         self.seen_on(ix, cpu);
         match self.tasks[ix as usize].place {
             Place::Running { cpu: on, .. } if on != cpu => return, // clocks of two CPUs disagree
             Place::Running { .. } => {}
-            _ => self.start_run(ix, cpu, since),
+            _ => self.start_run(ix, cpu, now),
         }
         self.tasks[ix as usize].prio = prio;
         self.charge(ix, cpu, now);
@@ -277,6 +275,17 @@ impl Track {
             TaskState::Dead | TaskState::Zombie => Place::Dead,
             _ => Place::Blocked { since: now, sure: true },
         };
+    }
+
+    /// Events were lost: from the CPU's last event on nobody knows who ran there.
+    fn lose(&mut self, cpu: CpuId) {
+        let slot = self.cpu(cpu);
+        let (current, last) = (slot.current.take(), slot.last);
+        slot.known = true;
+        if let Some(ix) = current {
+            self.charge(ix, cpu, last);
+            self.misplace(ix, cpu, last);
+        }
     }
 
     /// What was thought to run on `cpu` does not: from `since` on it is unknown where it is.
@@ -302,7 +311,7 @@ impl Track {
             self.tasks[ix as usize].prio = prio;
         }
         let slot = self.cpu(cpu);
-        (slot.current, slot.known, slot.doubt) = (ix, true, None);
+        (slot.current, slot.known) = (ix, true);
     }
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
@@ -315,8 +324,7 @@ impl Track {
 
     /// The waker as a task, if it is certain that it runs on this CPU.
     fn waker(&mut self, cpu: CpuId, waker: Option<Tid>) -> TaskIx {
-        let Cpu { current, doubt, .. } = *self.cpu(cpu);
-        let Some(ix) = current.filter(|_| doubt.is_none()) else { return NOBODY };
+        let Some(ix) = self.cpu(cpu).current else { return NOBODY };
         let task = &self.tasks[ix as usize];
         let there = matches!(task.place, Place::Running { cpu: on, .. } if on == cpu);
         if there && waker.is_none_or(|tid| tid == task.tid) { ix } else { NOBODY }
