@@ -1,0 +1,237 @@
+//! A histogram of durations: exact while they are few, log-linear afterwards.
+//!
+//! Each octave has 64 buckets of equal width, so a quantile, given as the middle of its bucket, is off
+//! by less than 0.8% (1/128); durations below 64 ns are exact. Count, mean and maximum are always exact.
+
+use schedlab_base::Nanos;
+use serde::Serialize;
+
+const BITS: u32 = 6;
+const SUB: usize = 1 << BITS;
+const OCTAVES: usize = 64 - BITS as usize + 1;
+
+/// So many durations are kept as they are.
+const FEW: usize = 32;
+
+/// Durations recorded, for quantiles.
+#[derive(Clone, Debug, Default)]
+pub struct Histogram {
+    count: u64,
+    max: Nanos,
+    sum: u128,
+    few: Vec<Nanos>,
+    many: Option<Box<Buckets>>,
+}
+
+/// The buckets of the octaves that occurred.
+#[derive(Clone, Debug)]
+struct Buckets {
+    /// The place of each octave in `counts`, plus one; 0 where it has none yet.
+    place: [u8; OCTAVES],
+    counts: Vec<[u32; SUB]>,
+}
+
+/// What a distribution of latencies comes to, in microseconds. All zero when `count` is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// How many were measured.
+    pub count: u64,
+    /// The mean (exact).
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// 90 of 100 are no longer.
+    pub p90: f64,
+    /// 99 of 100 are no longer.
+    pub p99: f64,
+    /// 999 of 1000 are no longer.
+    pub p999: f64,
+    /// The longest (exact).
+    pub max: f64,
+}
+
+impl Histogram {
+    /// Takes a duration.
+    #[inline]
+    pub fn record(&mut self, value: Nanos) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+        match &mut self.many {
+            Some(buckets) => buckets.add(value, 1),
+            None => self.record_few(value),
+        }
+    }
+
+    fn record_few(&mut self, value: Nanos) {
+        if self.few.len() < FEW {
+            self.few.push(value);
+            return;
+        }
+        let mut buckets = Box::new(Buckets { place: [0; OCTAVES], counts: Vec::new() });
+        self.few.drain(..).chain([value]).for_each(|value| buckets.add(value, 1));
+        self.few = Vec::new();
+        self.many = Some(buckets);
+    }
+
+    /// Takes all that the other has taken.
+    pub fn merge(&mut self, other: &Self) {
+        for &value in &other.few {
+            self.record(value);
+        }
+        let Some(theirs) = &other.many else { return };
+        self.count += other.count;
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        let mine = self.many.get_or_insert_with(|| Box::new(Buckets { place: [0; OCTAVES], counts: Vec::new() }));
+        self.few.drain(..).for_each(|value| mine.add(value, 1));
+        theirs.each(|value, count| mine.add(value, count));
+    }
+
+    /// How many durations were taken.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The duration that a share `q` (0 to 1) of all do not exceed: the one of rank ⌈q·n⌉. 0 when there is none.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Nanos {
+        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        match &self.many {
+            Some(buckets) => buckets.at_rank(rank).min(self.max),
+            None => {
+                let mut few = self.few.clone();
+                few.sort_unstable();
+                few.get(rank as usize - 1).copied().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Mean, quantiles and maximum.
+    #[must_use]
+    pub fn latency(&self) -> Latency {
+        if self.count == 0 {
+            return Latency::default();
+        }
+        let us = |q| self.quantile(q) as f64 / 1e3;
+        Latency {
+            count: self.count,
+            mean: self.sum as f64 / self.count as f64 / 1e3,
+            p50: us(0.5),
+            p90: us(0.9),
+            p99: us(0.99),
+            p999: us(0.999),
+            max: self.max as f64 / 1e3,
+        }
+    }
+}
+
+impl Buckets {
+    #[inline]
+    fn add(&mut self, value: Nanos, count: u32) {
+        let octave = (64 - (value >> BITS).leading_zeros()) as usize;
+        let sub = (value >> octave.saturating_sub(1)) as usize & (SUB - 1);
+        if self.place[octave] == 0 {
+            self.counts.push([0; SUB]);
+            self.place[octave] = self.counts.len() as u8;
+        }
+        let bucket = &mut self.counts[usize::from(self.place[octave]) - 1][sub];
+        *bucket = bucket.saturating_add(count);
+    }
+
+    /// Each bucket that is not empty, lowest first: its middle and its count.
+    fn each(&self, mut f: impl FnMut(Nanos, u32)) {
+        for octave in 0..OCTAVES {
+            let Some(place) = usize::from(self.place[octave]).checked_sub(1) else { continue };
+            for (sub, &count) in self.counts[place].iter().enumerate() {
+                if count > 0 {
+                    f(middle(octave, sub), count);
+                }
+            }
+        }
+    }
+
+    fn at_rank(&self, rank: u64) -> Nanos {
+        let (mut below, mut found) = (0, None);
+        self.each(|value, count| {
+            below += u64::from(count);
+            if found.is_none() && below >= rank {
+                found = Some(value);
+            }
+        });
+        found.unwrap_or(Nanos::MAX)
+    }
+}
+
+fn middle(octave: usize, sub: usize) -> Nanos {
+    match octave {
+        0 => sub as Nanos,
+        1 => (SUB + sub) as Nanos,
+        _ => (((SUB + sub) as Nanos) << (octave - 1)) + (1 << (octave - 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::Rng;
+
+    fn exact(values: &mut [Nanos], q: f64) -> Nanos {
+        values.sort_unstable();
+        values[((q * values.len() as f64).ceil() as usize).max(1) - 1]
+    }
+
+    #[test]
+    fn few_are_exact() {
+        let mut histogram = Histogram::default();
+        [5_000, 1_000, 3_000, 2_000].into_iter().for_each(|v| histogram.record(v));
+        let latency = histogram.latency();
+        assert_eq!((latency.count, latency.mean, latency.p50, latency.p90, latency.max), (4, 2.75, 2.0, 5.0, 5.0));
+        assert_eq!(Histogram::default().latency(), Latency::default());
+    }
+
+    #[test]
+    fn quantiles_of_many_are_within_one_percent() {
+        let mut rng = Rng::new(1);
+        for scale in [40, 1_000, 1_000_000, u64::MAX >> 1] {
+            let mut values: Vec<Nanos> = (0..10_000).map(|_| rng.below(scale) / (1 + rng.below(100))).collect();
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|&v| histogram.record(v));
+            for q in [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0] {
+                let (got, want) = (histogram.quantile(q) as f64, exact(&mut values, q) as f64);
+                assert!((got - want).abs() <= want / 128.0, "{scale} {q}: {got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn merged_is_as_if_recorded_in_one() {
+        let mut rng = Rng::new(2);
+        for sizes in [[3, 5], [3, 500], [500, 3], [500, 700], [0, 40]] {
+            let (mut one, mut parts) = (Histogram::default(), Vec::new());
+            for size in sizes {
+                let mut part = Histogram::default();
+                for _ in 0..size {
+                    let value = rng.below(1 << 30);
+                    one.record(value);
+                    part.record(value);
+                }
+                parts.push(part);
+            }
+            let mut merged = Histogram::default();
+            parts.iter().for_each(|part| merged.merge(part));
+            assert_eq!(merged.latency(), one.latency());
+        }
+    }
+
+    #[test]
+    fn the_extremes_have_a_bucket() {
+        let mut histogram = Histogram::default();
+        for _ in 0..100 {
+            [0, 63, 64, 127, 128, u64::MAX].into_iter().for_each(|v| histogram.record(v));
+        }
+        assert_eq!((histogram.quantile(0.01), histogram.quantile(0.3)), (0, 63));
+        assert!(histogram.quantile(1.0) > u64::MAX / 128 * 127);
+    }
+}

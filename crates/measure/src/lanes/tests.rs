@@ -1,0 +1,101 @@
+//! Spans and cells of traces whose picture is known.
+
+use super::*;
+use proptest::prelude::*;
+use schedlab_base::{Event, Meta, Payload, Sink, TaskState};
+
+fn switch(time: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
+    Event { time, cpu, what: Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 } }
+}
+
+fn waking(time: Nanos, tid: Tid) -> Event {
+    Event { time, cpu: 0, what: Payload::Waking { tid, prio: 120, target: 0, waker: 1 } }
+}
+
+const WHOLE: Window = Window { from: 0, to: Nanos::MAX };
+
+fn follow<L: Lanes>(events: &[Event], lanes: L) -> Followed<L> {
+    let mut follow = Follow::new(&Meta::default(), lanes);
+    follow.events(events);
+    follow.finish()
+}
+
+/// 1 runs 0..40, 2 (woken at 10) waits until 40 and runs to 60, 1 waits meanwhile and then runs to 100.
+fn story() -> Vec<Event> {
+    use TaskState::{Runnable, Sleeping};
+    vec![
+        waking(1_000, 9),
+        waking(1_010, 2),
+        switch(1_040, 0, 1, Runnable, 2),
+        switch(1_060, 0, 2, Sleeping, 1),
+        switch(1_100, 0, 1, Sleeping, 0),
+    ]
+}
+
+#[test]
+fn spans_tell_what_each_task_did() {
+    let spans = follow(&story(), Spans::new(WHOLE, 100)).lanes.kept;
+    let of = |tid| spans.iter().filter(|s| s.tid == tid).map(|s| (s.doing.word(), s.from, s.to)).collect::<Vec<_>>();
+    assert_eq!(of(1), [("running", 0, 40), ("waiting", 40, 60), ("running", 60, 100)]);
+    assert_eq!(of(2), [("sleeping", 0, 10), ("waiting", 10, 40), ("running", 40, 60), ("sleeping", 60, 100)]);
+    assert_eq!(follow(&story(), Spans::new(WHOLE, 3)).lanes.left_out, 5);
+}
+
+#[test]
+fn a_census_counts_inside_its_window() {
+    let census = follow(&story(), Census::new(Window { from: 20, to: 70 })).lanes;
+    assert_eq!(census.tasks[&1], Sum { run: 30, wait: 20 });
+    assert_eq!(census.tasks[&2], Sum { run: 20, wait: 20 });
+    assert_eq!(census.busy[&0], 50);
+}
+
+#[test]
+fn cells_show_the_task_that_ran_longest() {
+    let window = Window { from: 0, to: 100 };
+    let lanes = follow(&story(), CpuCells::new(window, 4, [0, 1])).lanes.lanes;
+    let seen: Vec<_> = lanes[&0].iter().map(|c| (c.tid, (c.most * 25.0).round(), (c.busy * 25.0).round())).collect();
+    assert_eq!(seen, [(1, 25.0, 25.0), (1, 15.0, 25.0), (1, 15.0, 25.0), (1, 25.0, 25.0)]);
+    assert_eq!(lanes[&0].iter().map(|c| c.wakeups).collect::<Vec<_>>(), [2, 0, 0, 0]);
+    assert!(lanes[&1].iter().all(|c| *c == CpuCell::default()));
+    let lanes = follow(&story(), TaskCells::new(window, 10, [2])).lanes.lanes;
+    let cell = lanes[&2][4];
+    assert_eq!((cell.running, cell.waiting, lanes[&2][1].wakeups), (1.0, 0.0, 1));
+}
+
+#[test]
+fn a_child_did_nothing_before_it_was_made() {
+    let new = Event { time: 1_020, cpu: 0, what: Payload::WakeupNew { tid: 5, prio: 120, target: 0 } };
+    let events =
+        [waking(1_000, 9), new, switch(1_050, 0, 0, TaskState::Runnable, 5), switch(1_070, 0, 5, TaskState::Dead, 0)];
+    let spans = follow(&events, Spans::new(WHOLE, 100)).lanes.kept;
+    let of = spans.iter().filter(|s| s.tid == 5).map(|s| (s.doing.word(), s.from, s.to)).collect::<Vec<_>>();
+    assert_eq!(of, [("waiting", 20, 50), ("running", 50, 70)]);
+}
+
+proptest! {
+    #[test]
+    fn any_events_give_spans_in_order(raw in prop::collection::vec((0u8..5, 0u32..3, 0i32..5, 0i32..5, 0u64..50), 1..300), cells in 1usize..40) {
+        use TaskState::{Dead, Runnable, Sleeping};
+        let mut now = 0;
+        let events: Vec<Event> = raw.into_iter().map(|(kind, cpu, a, b, gap)| {
+            now += gap;
+            let what = match kind {
+                0 | 1 => return switch(now, cpu, a, [Runnable, Sleeping, Dead][gap as usize % 3], b),
+                2 => Payload::Waking { tid: a, prio: 0, target: u32::MAX, waker: b },
+                3 => Payload::WakeupNew { tid: a, prio: 0, target: cpu },
+                _ => Payload::Lost { count: 0 },
+            };
+            Event { time: now, cpu, what }
+        }).collect();
+        let spans = follow(&events, Spans::new(WHOLE, 10_000)).lanes.kept;
+        for tid in 1..5 {
+            let own: Vec<_> = spans.iter().filter(|s| s.tid == tid).collect();
+            prop_assert!(own.windows(2).all(|w| w[0].to <= w[1].from), "{:?}", own);
+        }
+        let window = Window { from: now / 3, to: now / 3 + 77 };
+        let cpus = follow(&events, CpuCells::new(window, cells, 0..3)).lanes;
+        let tasks = follow(&events, TaskCells::new(window, cells, 1..5)).lanes;
+        prop_assert!(cpus.lanes.values().flatten().all(|c| (0.0..=1.0).contains(&c.busy) && c.most <= 1.0001));
+        prop_assert!(tasks.lanes.values().flatten().all(|c| c.running + c.waiting + c.sleeping + c.blocked <= 1.0001));
+    }
+}

@@ -1,0 +1,70 @@
+//! The names and groups of tasks.
+
+use crate::tasks::Slot;
+use schedlab_base::{NameRecord, Tid};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More cgroups than this are not told apart: memory stays bounded.
+const MAX_GROUPS: usize = 1 << 16;
+
+/// What is known of a task beyond its events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Name {
+    pub(crate) comm: Arc<str>,
+    pub(crate) tgid: Option<Tid>,
+    /// The index of its cgroup.
+    pub(crate) group: Option<u32>,
+}
+
+/// The latest name of each task.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    tasks: Vec<Name>,
+    groups: Vec<Arc<str>>,
+    index: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    pub(crate) fn of(&self, slot: Slot) -> Name {
+        self.tasks.get(slot as usize).cloned().unwrap_or_default()
+    }
+
+    /// The cgroups' paths, in the order of first sight.
+    pub(crate) fn groups(&self) -> &[Arc<str>] {
+        &self.groups
+    }
+
+    /// A task is born with its parent's name and group, where nothing else was said of it.
+    pub(crate) fn inherit(&mut self, parent: Slot, child: Slot) {
+        let parent = self.of(parent);
+        let name = crate::row(&mut self.tasks, child);
+        if name.comm.is_empty() {
+            name.comm = parent.comm;
+        }
+        name.group = name.group.or(parent.group);
+    }
+
+    pub(crate) fn set(&mut self, slot: Slot, record: &NameRecord) {
+        let group = record.cgroup.as_deref().map(|path| self.group(path));
+        let name = crate::row(&mut self.tasks, slot);
+        if *name.comm != *record.comm {
+            name.comm = record.comm.as_str().into();
+        }
+        name.tgid = record.tgid.or(name.tgid);
+        name.group = group.flatten().or(name.group);
+    }
+
+    fn group(&mut self, path: &str) -> Option<u32> {
+        if let Some(&group) = self.index.get(path) {
+            return Some(group);
+        }
+        if self.groups.len() >= MAX_GROUPS {
+            return None;
+        }
+        let (path, group): (Arc<str>, u32) = (path.into(), self.groups.len() as u32);
+        self.groups.push(Arc::clone(&path));
+        self.index.insert(path, group);
+        Some(group)
+    }
+}

@@ -1,0 +1,157 @@
+//! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
+
+use crate::{Fairness, Latency, QueueLength};
+use schedlab_base::{CpuId, Tid};
+use serde::Serialize;
+
+/// What tasks, CPUs, nodes, groups and the whole have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sums {
+    /// CPU time run.
+    pub run_us: f64,
+    /// Time runnable but not running, unfinished waits included.
+    pub wait_us: f64,
+    /// The part of `wait_us` in waits that the end of the trace cut off.
+    pub wait_unfinished_us: f64,
+    /// Times switched in.
+    pub slices: u64,
+    /// Times switched out asleep.
+    pub voluntary: u64,
+    /// Times switched out while runnable.
+    pub involuntary: u64,
+    /// Moves from one CPU to another (of a CPU or node: arrivals).
+    pub migrations: u64,
+    /// From wakeup to running.
+    pub latency_us: Latency,
+    /// From waking to running.
+    pub waking_latency_us: Latency,
+}
+
+/// A task: one life of a thread id.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TaskStats {
+    /// Its last name; empty when the trace tells none.
+    pub name: String,
+    /// Its thread id.
+    pub tid: Tid,
+    /// Its process, where known.
+    pub tgid: Option<Tid>,
+    /// Its cgroup's path, where known.
+    pub group: Option<String>,
+    /// Its part of all CPU time that was run.
+    pub share: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+/// A CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CpuStats {
+    /// Its number.
+    pub cpu: CpuId,
+    /// Its node.
+    pub node: u32,
+    /// The idle task's time.
+    pub idle_us: f64,
+    /// Time of which nobody can tell: before the first switch, or around lost events.
+    pub unknown_us: f64,
+    /// Tasks that were moved away.
+    pub migrations_out: u64,
+    /// The figures: of waits on its queue, and of tasks that started on it.
+    #[serde(flatten)]
+    pub sums: Sums,
+    /// Its run queue's length.
+    pub queue: QueueLength,
+}
+
+/// A NUMA node: the sum of its CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NodeStats {
+    /// Its number.
+    pub node: u32,
+    /// Its CPUs.
+    pub cpus: Vec<CpuId>,
+    /// The idle tasks' time.
+    pub idle_us: f64,
+    /// Time of which nobody can tell.
+    pub unknown_us: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+    /// How evenly its CPUs ran.
+    pub fairness: Fairness,
+    /// Its CPUs' run queues, summed.
+    pub queue: QueueLength,
+}
+
+/// A group: the tasks of a cgroup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct GroupStats {
+    /// The cgroup's path; none for the tasks of which no cgroup is known.
+    pub group: Option<String>,
+    /// How many tasks.
+    pub tasks: u64,
+    /// Its part of all CPU time that was run.
+    pub share: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+    /// How evenly its tasks ran.
+    pub fairness: Fairness,
+    /// The mean number of its tasks that were runnable.
+    pub queue_mean: f64,
+}
+
+/// The whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TotalStats {
+    /// The first instant, on the trace's clock.
+    pub start_us: f64,
+    /// The time that the trace spans.
+    pub span_us: f64,
+    /// How many CPUs.
+    pub cpus: u64,
+    /// How many tasks.
+    pub tasks: u64,
+    /// How many events.
+    pub events: u64,
+    /// Events that the recorder lost, as far as it told their number.
+    pub lost_events: u64,
+    /// How often it lost some.
+    pub losses: u64,
+    /// Events that contradict others or name what cannot be.
+    pub contradictions: u64,
+    /// The idle tasks' time. `run_us`, `idle_us` and `unknown_us` add up to `cpus` times `span_us`.
+    pub idle_us: f64,
+    /// Time of which nobody can tell.
+    pub unknown_us: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+    /// How evenly the tasks ran.
+    pub fairness: Fairness,
+    /// How evenly the CPUs ran.
+    pub fairness_cpus: Fairness,
+    /// How evenly the nodes ran.
+    pub fairness_nodes: Fairness,
+    /// How evenly the groups ran.
+    pub fairness_groups: Fairness,
+    /// All run queues, summed.
+    pub queue: QueueLength,
+}
+
+/// The statistics of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// The tasks that ran, waited or were moved, by run time, longest first.
+    pub tasks: Vec<TaskStats>,
+    /// The CPUs, by number.
+    pub cpus: Vec<CpuStats>,
+    /// The nodes, by number.
+    pub nodes: Vec<NodeStats>,
+    /// The groups, by run time, longest first.
+    pub groups: Vec<GroupStats>,
+    /// The whole.
+    pub total: TotalStats,
+}

@@ -1,0 +1,169 @@
+//! The tasks of a trace: a slot for each life of a thread id.
+
+use schedlab_base::{CpuId, Nanos, Tid};
+use std::ops::{Index, IndexMut};
+
+/// The highest thread id that is believed: the kernel's `PID_MAX_LIMIT`.
+const MAX_TID: Tid = 1 << 22;
+
+/// With more lives than this, a reused thread id goes on in its old slot: memory stays bounded.
+const MAX_LIVES: usize = 1 << 20;
+
+const NONE: u32 = u32::MAX;
+
+/// "At no time".
+pub(crate) const NEVER: Nanos = Nanos::MAX;
+
+/// A task's index, dense, in the order of first sight.
+pub type Slot = u32;
+
+/// What a task does, as far as the trace tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Not seen yet, or events about it were lost.
+    Unknown,
+    /// Not runnable.
+    Sleeping,
+    /// Runnable, but not running.
+    Waiting,
+    /// On a CPU.
+    Running,
+    /// It left its CPU for good.
+    Dead,
+}
+
+/// One life of a thread id.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The thread.
+    pub tid: Tid,
+    /// What it does.
+    pub status: Status,
+    /// The CPU that it runs on or waits for.
+    pub(crate) cpu: CpuId,
+    /// That CPU's epoch when it began to wait.
+    pub(crate) epoch: u32,
+    /// Since when it has been running or waiting.
+    pub(crate) since: Nanos,
+    /// When it was woken, if it waits because of that.
+    pub(crate) wakeup: Nanos,
+    /// When its waking began.
+    pub(crate) waking: Nanos,
+}
+
+impl Task {
+    fn new(tid: Tid) -> Self {
+        Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, wakeup: NEVER, waking: NEVER }
+    }
+
+    pub(crate) fn is_running_on(&self, cpu: CpuId) -> bool {
+        self.status == Status::Running && self.cpu == cpu
+    }
+}
+
+/// All tasks, found by thread id without hashing.
+#[derive(Debug)]
+pub struct TaskTable {
+    slots: Vec<u32>,
+    tasks: Vec<Task>,
+}
+
+impl TaskTable {
+    pub(crate) fn new() -> Self {
+        Self { slots: Vec::new(), tasks: Vec::new() }
+    }
+
+    /// The slot of the thread's present life; a new one at first sight. `None` when the id cannot be.
+    #[inline]
+    pub fn slot(&mut self, tid: Tid) -> Option<Slot> {
+        match self.slots.get(tid as usize) {
+            Some(&slot) if slot != NONE => Some(slot),
+            _ => self.first_sight(tid),
+        }
+    }
+
+    #[cold]
+    fn first_sight(&mut self, tid: Tid) -> Option<Slot> {
+        if !(0..=MAX_TID).contains(&tid) {
+            return None;
+        }
+        let at = tid as usize;
+        if at >= self.slots.len() {
+            // Doubling keeps a climb of thread ids from copying the table each time.
+            let size = (at + 1).next_power_of_two().clamp(1024, MAX_TID as usize + 1);
+            self.slots.resize(size.max(at + 1), NONE);
+        }
+        self.slots[at] = self.tasks.len() as Slot;
+        self.tasks.push(Task::new(tid));
+        Some(self.slots[at])
+    }
+
+    /// A thread id is forked: its next life begins, unless the present one has only been named so far.
+    pub(crate) fn born(&mut self, tid: Tid) -> Option<Slot> {
+        let slot = self.slot(tid).filter(|_| tid != 0)?;
+        Some(if self[slot].status == Status::Unknown { slot } else { self.reborn(slot) })
+    }
+
+    /// The next life of a slot's thread id.
+    pub(crate) fn reborn(&mut self, slot: Slot) -> Slot {
+        let tid = self[slot].tid;
+        if self.tasks.len() >= MAX_LIVES {
+            self[slot] = Task::new(tid);
+            return slot;
+        }
+        let new = self.tasks.len() as Slot;
+        self.tasks.push(Task::new(tid));
+        self.slots[tid as usize] = new;
+        new
+    }
+
+    /// The slot that a name for this thread belongs to: a dead thread's name is its next life's.
+    pub fn to_name(&mut self, tid: Tid) -> Option<Slot> {
+        let slot = self.slot(tid).filter(|_| tid != 0)?;
+        Some(if self[slot].status == Status::Dead { self.reborn(slot) } else { slot })
+    }
+
+    /// A thread that called exec took over its leader's id.
+    pub(crate) fn rename(&mut self, old: Tid, new: Tid) {
+        if old == new || old == 0 || new == 0 || self.tasks.len() >= MAX_LIVES {
+            return;
+        }
+        let (Some(slot), Some(_)) = (self.slot(old), self.slot(new)) else { return };
+        self.slots[new as usize] = slot;
+        self.slots[old as usize] = NONE;
+        self[slot].tid = new;
+    }
+
+    /// Every slot with its task.
+    pub fn iter(&self) -> impl Iterator<Item = (Slot, &Task)> {
+        self.tasks.iter().enumerate().map(|(slot, task)| (slot as Slot, task))
+    }
+
+    /// How many slots there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether no task was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}
+
+impl Index<Slot> for TaskTable {
+    type Output = Task;
+
+    #[inline]
+    fn index(&self, slot: Slot) -> &Task {
+        &self.tasks[slot as usize]
+    }
+}
+
+impl IndexMut<Slot> for TaskTable {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut Task {
+        &mut self.tasks[slot as usize]
+    }
+}
