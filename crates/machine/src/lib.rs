@@ -6,6 +6,7 @@
 
 mod build;
 mod file;
+mod host;
 mod load;
 mod model;
 mod picture;
@@ -13,6 +14,7 @@ pub mod presets;
 pub mod tomltext;
 
 pub use file::{CostsFile, MachineFile};
+pub use host::{host, host_at};
 pub use load::load;
 pub use model::{Costs, Cpu, MAX_CPUS, Machine};
 pub use picture::picture;

@@ -7,7 +7,7 @@ use schedlab_base::{Error, Result, nearest};
 use std::path::Path;
 
 /// The machine that `spec` names: a preset, a shorthand (`N`, `SxC`, `SxCxT`: one node, sockets x cores a socket x
-/// threads a core), or the path of a TOML file.
+/// threads a core), `host` (this one), or the path of a TOML file.
 ///
 /// # Errors
 /// When `spec` is none of these, the file is wrong, or there can be no such machine.
@@ -15,6 +15,9 @@ pub fn load(spec: &str) -> Result<Machine> {
     let spec = spec.trim();
     if let Some(preset) = presets::find(spec) {
         return Ok(preset.machine());
+    }
+    if spec == "host" {
+        return crate::host();
     }
     if spec.starts_with(|c: char| c.is_ascii_digit() || c == '-') && !spec.contains(['.', '/']) {
         return shorthand(spec);

@@ -4,6 +4,7 @@
 
 pub mod arrow_file;
 pub mod format;
+pub mod ring_buffer;
 mod open;
 
 pub use arrow_file::{Reader, Summary, Writer};

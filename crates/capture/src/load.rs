@@ -1,0 +1,103 @@
+//! What is recorded: a command that we start, processes that run already, or all until somebody says stop.
+
+use crate::procfs;
+use crate::sys::{self, Signals};
+use schedlab_base::{Error, Result, Tid};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+/// How a command ended: one of the two is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CommandStatus {
+    /// Its exit status.
+    pub code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+impl From<ExitStatus> for CommandStatus {
+    fn from(status: ExitStatus) -> Self {
+        Self { code: status.code(), signal: status.signal() }
+    }
+}
+
+/// A command under recording. Dropped while it runs, it is told to end.
+pub(crate) struct Load {
+    child: Child,
+    status: Option<CommandStatus>,
+}
+
+impl Load {
+    /// Starts the command. With `quiet` its standard output goes to our standard error.
+    pub(crate) fn start(command: &[OsString], quiet: bool, signals: &Signals) -> Result<Self> {
+        let (program, arguments) = command.split_first().ok_or_else(|| Error::input("there is no command to run"))?;
+        let mut start = Command::new(program);
+        start.args(arguments);
+        if quiet {
+            start.stdout(io::stderr());
+        }
+        signals.restore_in(&mut start);
+        let child = start.spawn().map_err(|e| {
+            let error = Error::input(format!("cannot run the command \"{}\": {e}", program.display()));
+            match e.kind() {
+                io::ErrorKind::NotFound => error.mend("give its name as in $PATH, or its path"),
+                _ => error,
+            }
+        })?;
+        Ok(Self { child, status: None })
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn poll(&mut self) -> Option<CommandStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten().map(CommandStatus::from);
+        }
+        self.status
+    }
+
+    /// Sends it a signal, if it still runs.
+    pub(crate) fn signal(&mut self, number: i32) {
+        if self.poll().is_none() {
+            // It may end between the two: then there is nobody to tell, and it is not yet reaped.
+            let _ = sys::kill(self.child.id() as Tid, number);
+        }
+    }
+
+    /// Waits for its end. A signal that arrives meanwhile kills it.
+    pub(crate) fn wait(&mut self, signals: &Signals) -> CommandStatus {
+        loop {
+            if let Some(status) = self.poll() {
+                return status;
+            }
+            if let Some(signal) = signals.next() {
+                if signal.number != libc::SIGCHLD {
+                    self.signal(libc::SIGKILL);
+                }
+                continue;
+            }
+            // A failed wait costs a turn of the loop, no more.
+            let _ = sys::wait_readable(std::iter::once(signals.raw_fd()), std::time::Duration::from_millis(500));
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.signal(libc::SIGTERM);
+    }
+}
+
+/// Makes sure that there is something there to record.
+pub(crate) fn check_processes(proc: &Path, processes: &[Tid]) -> Result<()> {
+    for pid in processes {
+        if *pid <= 0 || !procfs::runs(proc, *pid) {
+            let mend = "give the ids of running processes, as ps or pgrep print them";
+            return Err(Error::input(format!("there is no process {pid}")).mend(mend));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! From the pages of many CPUs to one stream in the order of time, with bounded memory.
+
+use crate::tasks::{Change, Changes, Tasks};
+use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
+use schedlab_trace::format::Decoder;
+use schedlab_trace::ring_buffer::PageLayout;
+use std::collections::BTreeMap;
+
+/// Decodes pages and holds their events until no CPU can have an earlier one.
+pub(crate) struct Merge {
+    layout: PageLayout,
+    decoder: Decoder,
+    changes: Changes,
+    events: Vec<Event>,
+    named: Vec<(Nanos, Change)>,
+    /// Everything before this time has been passed on.
+    done: Nanos,
+    /// What has happened so far.
+    pub(crate) counts: Counts,
+    /// Losses that the pages told of, by CPU.
+    pub(crate) lost: BTreeMap<CpuId, u64>,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Events passed on, losses not among them.
+    pub events: u64,
+    /// Events that the kernel says it lost.
+    pub lost: u64,
+    /// Places where events were lost.
+    pub gaps: u64,
+    /// Events that came after later ones had been passed on; they bear the time of their arrival.
+    pub late: u64,
+}
+
+impl Merge {
+    /// Nothing yet.
+    pub(crate) fn new(layout: PageLayout, decoder: Decoder, changes: Changes) -> Self {
+        Self {
+            layout,
+            decoder,
+            changes,
+            events: Vec::new(),
+            named: Vec::new(),
+            done: 0,
+            counts: Counts::default(),
+            lost: BTreeMap::new(),
+        }
+    }
+
+    /// Takes one page of a CPU; returns the time of its last record. A page that cannot be read is a
+    /// loss of an unknown number of events.
+    pub(crate) fn page(&mut self, cpu: CpuId, bytes: &[u8], last: Nanos) -> Nanos {
+        let Ok(page) = self.layout.page(bytes) else {
+            self.lose(cpu, last, 0);
+            return last;
+        };
+        let (mut last, mut lost) = (last, page.lost);
+        for record in page.records() {
+            let Ok((time, raw)) = record else {
+                self.lose(cpu, last, 0);
+                break;
+            };
+            last = time;
+            if let Some(count) = lost.take() {
+                self.lose(cpu, time, count);
+            }
+            let named = &mut self.named;
+            let on_name = |name: &schedlab_base::NameRecord| {
+                named.push((name.time, Change::Named { tid: name.tid, comm: name.comm.clone() }));
+            };
+            if let Some(event) = self.decoder.decode(cpu, time, raw, on_name) {
+                self.events.push(event);
+            } else if let Some(change) = self.changes.read(raw) {
+                self.named.push((time, change));
+            }
+        }
+        if let Some(count) = lost {
+            self.lose(cpu, page.time, count);
+        }
+        last
+    }
+
+    /// Marks a loss on a CPU before this time.
+    pub(crate) fn lose(&mut self, cpu: CpuId, time: Nanos, count: u64) {
+        *self.lost.entry(cpu).or_default() += count;
+        self.counts.lost += count;
+        self.counts.gaps += 1;
+        self.events.push(Event { time, cpu, what: Payload::Lost { count } });
+    }
+
+    /// Puts what is held in order. To be called before [`Merge::first_switches`] and [`Merge::pass_on`].
+    pub(crate) fn order(&mut self) {
+        let late = self.events.iter_mut().filter(|e| e.time < self.done);
+        self.counts.late += late.map(|event| event.time = self.done).count() as u64;
+        // Stable, and quick on runs that are in order already: each CPU's are.
+        self.events.sort_by_key(|event| event.time);
+        for (time, _) in &mut self.named {
+            *time = (*time).max(self.done);
+        }
+        self.named.sort_by_key(|(time, _)| *time);
+    }
+
+    /// Who left each CPU at its first switch; `None` where a loss came first.
+    pub(crate) fn first_switches(&self) -> BTreeMap<CpuId, Option<Tid>> {
+        let mut first = BTreeMap::new();
+        for event in &self.events {
+            match event.what {
+                Payload::Switch { prev, .. } => first.entry(event.cpu).or_insert(Some(prev)),
+                Payload::Lost { .. } => first.entry(event.cpu).or_insert(None),
+                _ => continue,
+            };
+        }
+        first
+    }
+
+    /// Passes on everything before `until`, names before the events that need them.
+    pub(crate) fn pass_on(&mut self, until: Nanos, tasks: &mut Tasks, sink: &mut dyn Sink) {
+        let ready = self.events.partition_point(|event| event.time < until);
+        let named = self.named.partition_point(|(time, _)| *time < until);
+        let mut rest = &self.events[..ready];
+        self.counts.events += rest.iter().filter(|e| !matches!(e.what, Payload::Lost { .. })).count() as u64;
+        for (time, change) in self.named.drain(..named) {
+            let (before, after) = rest.split_at(rest.partition_point(|event| event.time < time));
+            if !before.is_empty() {
+                sink.events(before);
+            }
+            rest = after;
+            tasks.change(time, change, sink);
+        }
+        if !rest.is_empty() {
+            sink.events(rest);
+        }
+        self.events.drain(..ready);
+        self.done = self.done.max(until);
+    }
+
+    /// The time of the last event held, where there is one. Needs [`Merge::order`].
+    pub(crate) fn last(&self) -> Option<Nanos> {
+        self.events.last().map(|event| event.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::NameRecord;
+    use schedlab_trace::format::Format;
+
+    const HEADER: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+        \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
+        \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+    const EXIT: &str = "name: sched_process_exit\nID: 9\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n\
+        \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
+        \tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;\n";
+
+    fn merge() -> Merge {
+        let decoder = Decoder::new([Format::parse(EXIT).unwrap()]).unwrap();
+        Merge::new(PageLayout::parse(HEADER, false).unwrap(), decoder, Changes::new(Vec::new()))
+    }
+
+    /// A page with an exit of task `tid` at each of the times, `flags` in its commit word.
+    fn page(times: &[u64], tid: i32, flags: u64) -> Vec<u8> {
+        let mut bytes = times[0].to_le_bytes().to_vec();
+        bytes.extend((times.len() as u64 * 36 | flags).to_le_bytes());
+        let mut before = times[0];
+        for time in times {
+            bytes.extend((((time - before) as u32) << 5 | 8).to_le_bytes());
+            bytes.extend([9, 0, 0, 0, 1, 0, 0, 0]);
+            bytes.extend(*b"task\0\0\0\0\0\0\0\0\0\0\0\0");
+            bytes.extend(tid.to_le_bytes());
+            bytes.extend(120i32.to_le_bytes());
+            before = *time;
+        }
+        bytes.extend(77u64.to_le_bytes());
+        bytes
+    }
+
+    #[derive(Default)]
+    struct Seen(Vec<String>);
+
+    impl Sink for Seen {
+        fn events(&mut self, batch: &[Event]) {
+            for e in batch {
+                self.0.push(match e.what {
+                    Payload::Lost { count } => format!("{} cpu{} lost {count}", e.time, e.cpu),
+                    _ => format!("{} cpu{}", e.time, e.cpu),
+                });
+            }
+        }
+        fn name(&mut self, record: &NameRecord) {
+            self.0.push(format!("{} name {}", record.time, record.tid));
+        }
+    }
+
+    fn pass(merge: &mut Merge, until: u64) -> Vec<String> {
+        let mut tasks = Tasks::new("/nonexistent".into());
+        let mut seen = Seen::default();
+        merge.order();
+        merge.pass_on(until, &mut tasks, &mut seen);
+        seen.0
+    }
+
+    #[test]
+    fn events_come_in_order_and_names_before_them() {
+        let mut m = merge();
+        assert_eq!(m.page(0, &page(&[10, 30, 50], 5, 0), 0), 50);
+        m.page(1, &page(&[20, 40], 6, 0), 0);
+        assert_eq!(pass(&mut m, 40), ["10 name 5", "10 cpu0", "20 name 6", "20 cpu1", "30 cpu0"]);
+        assert_eq!(pass(&mut m, 100), ["40 cpu1", "50 cpu0"]);
+        assert_eq!((m.counts.events, m.counts.late), (5, 0));
+    }
+
+    #[test]
+    fn an_event_that_comes_late_is_counted_and_keeps_the_order() {
+        let mut m = merge();
+        m.page(0, &page(&[50], 5, 0), 0);
+        pass(&mut m, 60);
+        m.page(1, &page(&[40, 70], 5, 0), 0);
+        assert_eq!(pass(&mut m, 100), ["60 cpu1", "70 cpu1"]);
+        assert_eq!(m.counts.late, 1);
+    }
+
+    #[test]
+    fn a_loss_is_marked_where_it_happened() {
+        let mut m = merge();
+        m.page(3, &page(&[10], 5, 3 << 30), 0);
+        m.page(3, &[1, 2, 3], 10);
+        assert_eq!(pass(&mut m, 100), ["10 name 5", "10 cpu3 lost 77", "10 cpu3", "10 cpu3 lost 0"]);
+        assert_eq!((m.counts.lost, m.counts.gaps, m.counts.events, m.lost[&3]), (77, 2, 1, 77));
+    }
+}

@@ -1,0 +1,164 @@
+//! What /proc knows of the tasks: names, processes, cgroups, and which wait or run where.
+
+use schedlab_base::{CpuId, Tid};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A task as /proc showed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub tid: Tid,
+    pub tgid: Tid,
+    pub comm: String,
+    pub cgroup: Option<Arc<str>>,
+    /// Running or waiting for a CPU.
+    pub runnable: bool,
+    /// The CPU that it runs on or waits for, or last ran on.
+    pub cpu: CpuId,
+}
+
+/// All tasks there are, by thread id. Those that end while we look are left out.
+pub(crate) fn tasks(proc: &Path) -> Vec<Task> {
+    let hierarchy = hierarchy(proc);
+    let mut tasks = Vec::new();
+    for tgid in numbered(proc) {
+        let dir = proc.join(tgid.to_string());
+        let cgroup = cgroup(&dir, hierarchy).map(Arc::from);
+        for tid in numbered(&dir.join("task")) {
+            let stat = fs::read(dir.join("task").join(tid.to_string()).join("stat")).unwrap_or_default();
+            let stat = String::from_utf8_lossy(&stat);
+            tasks.extend(parse_stat(&stat, tid, tgid).map(|task| Task { cgroup: cgroup.clone(), ..task }));
+        }
+    }
+    tasks.sort_by_key(|task| task.tid);
+    tasks
+}
+
+/// The process and the cgroup of one task, looked up now.
+pub(crate) fn identity(proc: &Path, hierarchy: u32, tid: Tid) -> Option<(Tid, Option<Arc<str>>)> {
+    let dir = proc.join(tid.to_string());
+    let status = fs::read_to_string(dir.join("status")).ok()?;
+    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+    Some((tgid, cgroup(&dir, hierarchy).map(Arc::from)))
+}
+
+/// The threads of a process. Empty when there is no such process.
+pub(crate) fn threads(proc: &Path, pid: Tid) -> Vec<Tid> {
+    numbered(&proc.join(pid.to_string()).join("task"))
+}
+
+/// Whether a process still runs; a zombie does not.
+pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
+    fs::read(proc.join(pid.to_string()).join("stat")).is_ok_and(|stat| {
+        let stat = String::from_utf8_lossy(&stat);
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
+    })
+}
+
+/// The number of the cgroup hierarchy that the scheduler goes by: that of version 1's `cpu`
+/// controller where it is mounted, else version 2's, which is 0.
+pub(crate) fn hierarchy(proc: &Path) -> u32 {
+    let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        Some((parts.next()?.parse::<u32>().ok()?, parts.next()?))
+    });
+    lines.into_iter().find(|(_, controllers)| controllers.split(',').any(|c| c == "cpu")).map_or(0, |(id, _)| id)
+}
+
+/// The task's path in that hierarchy.
+fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
+    let text = fs::read(dir.join("cgroup")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.lines().find_map(|line| {
+        let (id, rest) = line.split_once(':')?;
+        let (_, path) = rest.split_once(':')?;
+        (id.parse() == Ok(hierarchy)).then(|| path.to_owned())
+    })
+}
+
+/// The entries of a directory whose names are numbers.
+fn numbered(dir: &Path) -> Vec<Tid> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|n| *n > 0).collect()
+}
+
+/// Reads a `stat` line: `tid (comm) state ...`, the CPU is field 39.
+fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
+    let (head, rest) = stat.rsplit_once(')')?;
+    let comm = head.split_once('(')?.1.to_owned();
+    let mut fields = rest.split_whitespace();
+    let runnable = fields.next()? == "R";
+    let cpu = fields.nth(35)?.parse().ok()?;
+    Some(Task { tid, tgid, comm, cgroup: None, runnable, cpu })
+}
+
+/// Who runs on each of these CPUs, as far as a list of tasks taken while none of them switched can
+/// say: the only runnable task, or idle where there is none.
+pub(crate) fn running(tasks: &[Task], cpus: impl IntoIterator<Item = CpuId>) -> Vec<(CpuId, Tid)> {
+    let mut runnable: BTreeMap<CpuId, Vec<Tid>> = BTreeMap::new();
+    for task in tasks.iter().filter(|task| task.runnable) {
+        runnable.entry(task.cpu).or_default().push(task.tid);
+    }
+    let sole = |cpu: CpuId| match runnable.get(&cpu).map(Vec::as_slice) {
+        None | Some([]) => Some((cpu, 0)),
+        Some([tid]) => Some((cpu, *tid)),
+        Some(_) => None,
+    };
+    cpus.into_iter().filter_map(sole).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(tid: Tid, comm: &str, state: char, cpu: CpuId) -> String {
+        let zeros = "0 ".repeat(35);
+        format!("{tid} ({comm}) {state} {zeros}{cpu} 0 0")
+    }
+
+    fn proc() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("self/cgroup", "7:memory:/m\n3:cpu,cpuacct:/here\n0::/two\n");
+        write("10/cgroup", "7:memory:/m\n3:cpu,cpuacct:/a:b\n0::/two\n");
+        write("10/task/10/stat", &stat(10, "a ) (b", 'S', 1));
+        write("10/task/11/stat", &stat(11, "w", 'R', 1));
+        write("12/task/12/stat", "12 (cut");
+        write("13/stat", "13 (z) Z 1");
+        write("self/task/x", "");
+        dir
+    }
+
+    #[test]
+    fn tasks_have_names_processes_and_cgroups() {
+        let dir = proc();
+        let tasks = tasks(dir.path());
+        assert_eq!(tasks.len(), 2, "a cut line is no task");
+        assert_eq!((tasks[0].comm.as_str(), tasks[0].tgid, tasks[0].cgroup.as_deref()), ("a ) (b", 10, Some("/a:b")));
+        assert_eq!((tasks[1].tid, tasks[1].tgid, tasks[1].runnable, tasks[1].cpu), (11, 10, true, 1));
+        assert!(!runs(dir.path(), 13) && !runs(dir.path(), 99));
+    }
+
+    #[test]
+    fn version_two_is_hierarchy_zero() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("self")).unwrap();
+        fs::write(dir.path().join("self/cgroup"), "0::/x\n").unwrap();
+        assert_eq!(hierarchy(dir.path()), 0);
+        assert_eq!(cgroup(&dir.path().join("self"), 0).as_deref(), Some("/x"));
+    }
+
+    #[test]
+    fn who_runs_is_told_only_where_it_is_certain() {
+        let task = |tid, cpu| Task { tid, tgid: tid, comm: String::new(), cgroup: None, runnable: true, cpu };
+        let tasks = [task(1, 0), task(2, 1), task(3, 1)];
+        assert_eq!(running(&tasks, [0, 1, 2]), vec![(0, 1), (2, 0)]);
+    }
+}

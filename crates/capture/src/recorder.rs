@@ -1,0 +1,452 @@
+//! The recording: set up an instance, drain it in one loop, write the stream, take all down again.
+
+use crate::drain::Drain;
+use crate::instance::Instance;
+use crate::load::{CommandStatus, Load, check_processes};
+use crate::merge::Merge;
+use crate::procfs;
+use crate::sys::{self, Signals};
+use crate::tasks::{self, Changes, Tasks};
+use crate::tracefs::{Tracefs, refused};
+use schedlab_base::{CpuId, CpuPlace, Error, Meta, Nanos, Result, Sink, Tid};
+use schedlab_trace::format::{Decoder, Format};
+use schedlab_trace::ring_buffer::PageLayout;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// The scheduler's events that are recorded.
+const EVENTS: [&str; 8] = [
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_migrate_task",
+    "sched_process_fork",
+    "sched_process_exec",
+    "sched_process_exit",
+];
+/// The buffer of a CPU, unless memory is scarce or the user says otherwise.
+const BUFFER_KIB: u64 = 4096;
+/// The smallest and the largest buffer that can be asked for.
+const BUFFER_RANGE_KIB: std::ops::RangeInclusive<u64> = 64..=1 << 20;
+/// How full a buffer wakes us, in percent.
+const WAKE_PERCENT: u64 = 25;
+/// Between two drains pass at least this and at most that.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(250);
+/// The head of the file is written this soon.
+const FIRST: Duration = Duration::from_millis(40);
+/// An event is in its buffer this soon after its time; a CPU of a virtual machine can be taken away in between.
+const SETTLE: Nanos = 10_000_000;
+/// What has been recorded reaches the file this often.
+const FLUSH: Nanos = 1_000_000_000;
+
+/// What to record, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The command to record; it starts once recording is on, and its end ends the recording.
+    pub command: Vec<OsString>,
+    /// Processes to record alone, with all their threads and the children they fork. Empty: everything.
+    pub processes: Vec<Tid>,
+    /// The longest time to record.
+    pub duration: Option<Nanos>,
+    /// Kernel buffer for each CPU, KiB; by default 4 MiB, less where memory is scarce.
+    pub buffer_kib: Option<u64>,
+    /// Send the command's standard output to standard error.
+    pub command_to_stderr: bool,
+}
+
+/// Takes a recording, and makes it last when told to.
+pub trait Output: Sink {
+    /// What it comes to.
+    type Done;
+
+    /// Brings what has gathered to safety.
+    ///
+    /// # Errors
+    /// The first failure so far.
+    fn flush(&mut self) -> Result<()>;
+
+    /// Completes it.
+    ///
+    /// # Errors
+    /// The first failure of all.
+    fn finish(self) -> Result<Self::Done>;
+}
+
+impl<W: Write> Output for schedlab_trace::Writer<W> {
+    type Done = schedlab_trace::Summary;
+
+    fn flush(&mut self) -> Result<()> {
+        Self::flush(self)
+    }
+
+    fn finish(self) -> Result<Self::Done> {
+        Self::finish(self)
+    }
+}
+
+/// How far a recording is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Events recorded.
+    pub events: u64,
+    /// Events that the kernel lost.
+    pub lost: u64,
+    /// Time since the start.
+    pub elapsed: Nanos,
+}
+
+/// What ended a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The command ended.
+    Command,
+    /// The time was over.
+    Duration,
+    /// All the processes have ended.
+    Processes,
+    /// A signal (Ctrl-C among them).
+    Signal,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recorded {
+    /// Events recorded.
+    pub events: u64,
+    /// Events lost; each loss is marked in the trace.
+    pub lost: u64,
+    /// Places where events were lost.
+    pub gaps: u64,
+    /// Events that arrived too late for their place and bear the time of their arrival.
+    pub late: u64,
+    /// From the start to the end.
+    pub duration_ns: Nanos,
+    /// What ended it.
+    pub ending: Ending,
+    /// How the command ended, where there was one.
+    pub command: Option<CommandStatus>,
+}
+
+/// A recording that is set up and can begin.
+///
+/// Its tracefs instance is removed when it is dropped, and by a guard process if this one is killed.
+pub struct Recorder {
+    options: Options,
+    meta: Meta,
+    signals: Signals,
+    drain: Drain,
+    merge: Merge,
+    tasks: Tasks,
+    buffer_bytes: usize,
+    /// For each buffer, the time of its last event.
+    last: Vec<Nanos>,
+    instance: Instance,
+    tracefs: Tracefs,
+}
+
+impl Recorder {
+    /// Sets everything up: the instance, its events, clock and buffers. Nothing is recorded yet.
+    ///
+    /// # Errors
+    /// Not permitted, with the right that is missing; a process that is not there; a buffer size out of range.
+    pub fn new(options: Options) -> Result<Self> {
+        let proc = Path::new("/proc");
+        check_processes(proc, &options.processes)?;
+        let tracefs = Tracefs::open()?;
+        crate::instance::remove_stale(&tracefs);
+        let signals = Signals::take().map_err(|e| Error::system("cannot take signals", &e))?;
+        let instance = Instance::new(&tracefs)?;
+        let places = places();
+        let buffer_kib = buffer_kib(options.buffer_kib, places.len() as u64)?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &buffer_kib.to_string())?;
+        if instance.has("buffer_percent") {
+            instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
+        }
+        choose_processes(&instance, proc, &options.processes)?;
+        let formats = enable_events(&instance)?;
+        let layout = page_layout(&tracefs, &instance)?;
+        let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
+        let (ours, sched): (Vec<Format>, Vec<Format>) =
+            formats.into_iter().partition(|f| tasks::EVENTS.iter().any(|(_, name)| *name == f.name));
+        let meta = meta(&options, places, buffer_kib);
+        Ok(Self {
+            merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
+            tasks: Tasks::new(proc.to_path_buf()),
+            buffer_bytes: (buffer_kib << 10) as usize,
+            last: vec![0; drain.len()],
+            meta,
+            signals,
+            drain,
+            instance,
+            tracefs,
+            options,
+        })
+    }
+
+    /// Whether tracefs was found mounted; otherwise it is mounted for this process alone.
+    #[must_use]
+    pub fn tracefs_was_mounted(&self) -> bool {
+        self.tracefs.was_mounted()
+    }
+
+    /// Records until the end, whatever ends it. `open` makes the output once the metadata is known, a
+    /// moment after the start; `progress` is called a few times a second.
+    ///
+    /// # Errors
+    /// When the command cannot be started, the output fails, or the kernel refuses in the middle.
+    pub fn record<O: Output>(
+        mut self,
+        open: impl FnOnce(&Meta) -> Result<O>,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<(O::Done, Recorded)> {
+        let start = sys::monotonic();
+        self.instance.switch(true)?;
+        let found = procfs::tasks(Path::new("/proc"));
+        let mut load = match self.options.command.as_slice() {
+            [] => None,
+            command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
+        };
+        self.sleep(start, FIRST)?;
+        let first = self.drain()?;
+        self.merge.order();
+        self.meta.running = self.running(&found);
+        let mut output = open(&self.meta)?;
+        self.tasks.begin(&found, &mut output);
+        self.merge.pass_on(first, &mut self.tasks, &mut output);
+        let mut flushed = start;
+        let ending = loop {
+            let now = sys::monotonic();
+            if now - flushed >= FLUSH {
+                output.flush()?;
+                flushed = now;
+            }
+            let counts = self.merge.counts;
+            progress(Progress { events: counts.events, lost: counts.lost, elapsed: now - start });
+            if let Some(ending) = self.ending(now - start, load.as_mut()) {
+                break ending;
+            }
+            self.sleep(start, LONGEST)?;
+            let until = self.drain()?;
+            self.merge.order();
+            self.merge.pass_on(until, &mut self.tasks, &mut output);
+        };
+        let end = self.finish(&mut output)?;
+        let done = output.finish()?;
+        let Self { instance, drain, signals, merge, .. } = self;
+        drop(drain);
+        drop(instance);
+        let command = load.as_mut().map(|load| {
+            if ending == Ending::Duration {
+                load.signal(libc::SIGTERM);
+            }
+            load.wait(&signals)
+        });
+        let crate::merge::Counts { events, lost, gaps, late } = merge.counts;
+        let duration_ns = end.saturating_sub(start);
+        Ok((done, Recorded { events, lost, gaps, late, duration_ns, ending, command }))
+    }
+
+    /// Waits until a buffer fills, a signal comes or the time is over. First it is deaf to the buffers for
+    /// a moment: some kernels call a buffer readable at its first event.
+    fn sleep(&self, start: Nanos, longest: Duration) -> Result<()> {
+        let failed = |e: std::io::Error| Error::system("cannot wait for events", &e);
+        let left = |now: Nanos| match self.options.duration {
+            Some(duration) => Duration::from_nanos((start + duration).saturating_sub(now)),
+            None => longest,
+        };
+        let signal = self.signals.raw_fd();
+        let deaf = SHORTEST.min(left(sys::monotonic()));
+        sys::wait_readable(std::iter::once(signal), deaf).map_err(failed)?;
+        let rest = longest.saturating_sub(SHORTEST).min(left(sys::monotonic()));
+        sys::wait_readable(std::iter::once(signal).chain(self.drain.descriptors()), rest).map_err(failed)
+    }
+
+    /// Empties the buffers into the merge. All events before the time returned are now there.
+    fn drain(&mut self) -> Result<Nanos> {
+        self.tasks.renew();
+        let mut until = sys::monotonic().saturating_sub(SETTLE);
+        for index in 0..self.drain.len() {
+            let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
+            let emptied = self.drain.drain(index, self.buffer_bytes, |page| *last = merge.page(cpu, page, *last))?;
+            if !emptied {
+                until = until.min(*last);
+            }
+        }
+        Ok(until)
+    }
+
+    /// Stops the kernel and passes on the rest, with a mark for losses that no page told of.
+    fn finish(&mut self, output: &mut dyn Sink) -> Result<Nanos> {
+        self.instance.switch(false)?;
+        let end = sys::monotonic();
+        self.tasks.renew();
+        for index in 0..self.drain.len() {
+            let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
+            self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;
+            let told = self.merge.lost.get(&cpu).copied().unwrap_or(0);
+            let untold = self.instance.lost(cpu).saturating_sub(told);
+            if untold > 0 {
+                self.merge.lose(cpu, end, untold);
+            }
+        }
+        self.merge.order();
+        self.merge.pass_on(Nanos::MAX, &mut self.tasks, output);
+        Ok(end)
+    }
+
+    /// Whether the recording is over, and why.
+    fn ending(&mut self, elapsed: Nanos, load: Option<&mut Load>) -> Option<Ending> {
+        let mut load = load;
+        while let Some(signal) = self.signals.next() {
+            if signal.number == libc::SIGCHLD {
+                continue;
+            }
+            // A terminal's Ctrl-C has reached the command by itself.
+            if let (Some(load), false) = (&mut load, signal.from_kernel) {
+                load.signal(signal.number);
+            }
+            return Some(Ending::Signal);
+        }
+        let processes = &self.options.processes;
+        if load.as_mut().is_some_and(|load| load.poll().is_some()) {
+            Some(Ending::Command)
+        } else if self.options.duration.is_some_and(|duration| elapsed >= duration) {
+            Some(Ending::Duration)
+        } else if !processes.is_empty() && !processes.iter().any(|pid| procfs::runs(Path::new("/proc"), *pid)) {
+            Some(Ending::Processes)
+        } else {
+            None
+        }
+    }
+
+    /// Who was on each CPU at the start: whom its first switch took off it, or, where none has come
+    /// yet, its only runnable task. Unknown when only some processes are recorded.
+    fn running(&self, found: &[procfs::Task]) -> Vec<(CpuId, Tid)> {
+        if !self.options.processes.is_empty() {
+            return Vec::new();
+        }
+        let mut known: BTreeMap<CpuId, Option<Tid>> =
+            procfs::running(found, self.meta.cpus.iter().map(|place| place.cpu))
+                .into_iter()
+                .map(|(cpu, tid)| (cpu, Some(tid)))
+                .collect();
+        known.extend(self.merge.first_switches());
+        known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect()
+    }
+}
+
+/// The places of this machine's CPUs; at the least their numbers.
+fn places() -> Vec<CpuPlace> {
+    match schedlab_machine::host() {
+        Ok(machine) => machine.cpus.into_iter().map(|cpu| cpu.place).collect(),
+        Err(_) => {
+            let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as CpuId);
+            (0..cpus).map(|cpu| CpuPlace { cpu, core: cpu, capacity: 1024, ..CpuPlace::default() }).collect()
+        }
+    }
+}
+
+/// The buffer for each CPU, KiB: what was asked for, else a size that leaves most of the memory alone.
+fn buffer_kib(asked: Option<u64>, cpus: u64) -> Result<u64> {
+    if let Some(kib) = asked {
+        if !BUFFER_RANGE_KIB.contains(&kib) {
+            return Err(Error::input(format!("a buffer of {kib} KiB for each CPU is out of range"))
+                .mend("choose from 64K to 1G")
+                .key("--buffer"));
+        }
+        return Ok(kib);
+    }
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|kib| kib.parse::<u64>().ok());
+    let share = available.map_or(BUFFER_KIB, |kib| kib / 16 / cpus.max(1));
+    Ok(share.clamp(256, BUFFER_KIB))
+}
+
+/// Restricts the instance to these processes, their threads, and the children that they will fork.
+fn choose_processes(instance: &Instance, proc: &Path, processes: &[Tid]) -> Result<()> {
+    if processes.is_empty() {
+        return Ok(());
+    }
+    // First, so that a thread born while we list is followed from its birth.
+    instance.write("options/event-fork", "1")?;
+    let mut known: Vec<Tid> = Vec::new();
+    loop {
+        let threads = processes.iter().flat_map(|pid| procfs::threads(proc, *pid));
+        let new: Vec<Tid> = threads.filter(|tid| !known.contains(tid)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        instance.append("set_event_pid", new.iter().map(|tid| format!("{tid}\n")))?;
+        known.extend(new);
+    }
+}
+
+/// Turns the events on and returns their formats. Those that only tell of names may be absent.
+fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
+    let sched = EVENTS.map(|name| ("sched", name, true));
+    let names = tasks::EVENTS.map(|(system, name)| (system, name, false));
+    let mut formats = Vec::new();
+    for (system, name, needed) in sched.into_iter().chain(names) {
+        if !needed && !instance.has(&format!("events/{system}/{name}/enable")) {
+            continue;
+        }
+        instance.append("set_event", [format!("{system}:{name}\n")])?;
+        formats.push(Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)?);
+    }
+    Ok(formats)
+}
+
+/// The layout of a buffer's pages.
+fn page_layout(tracefs: &Tracefs, instance: &Instance) -> Result<PageLayout> {
+    let path = tracefs.root().join("events/header_page");
+    let text = fs::read_to_string(&path).map_err(|e| refused("read the layout of pages", &path, &e))?;
+    let layout = PageLayout::parse(&text, cfg!(target_endian = "big"))?;
+    // The file describes the top buffer's pages; ours may have another size (since 6.8).
+    let ours = instance.read("buffer_subbuf_size_kb").ok().and_then(|kib| kib.trim().parse::<usize>().ok());
+    Ok(ours.map_or(layout, |kib| layout.with_page_bytes(kib << 10)))
+}
+
+/// What is known of the recording before it begins.
+fn meta(options: &Options, cpus: Vec<CpuPlace>, buffer_kib: u64) -> Meta {
+    let kernel = |file: &str| {
+        fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).map(|s| s.trim().to_owned()).unwrap_or_default()
+    };
+    let mut notes = BTreeMap::from([
+        ("host".to_owned(), kernel("hostname")),
+        ("kernel_version".to_owned(), kernel("version")),
+        ("buffer_kib_per_cpu".to_owned(), buffer_kib.to_string()),
+        ("events".to_owned(), EVENTS.join(",")),
+        ("recorder_pid".to_owned(), std::process::id().to_string()),
+    ]);
+    if !options.command.is_empty() {
+        let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
+        notes.insert("command".to_owned(), words.join(" "));
+    }
+    if !options.processes.is_empty() {
+        let ids: Vec<_> = options.processes.iter().map(Tid::to_string).collect();
+        notes.insert("processes".to_owned(), ids.join(","));
+    }
+    Meta {
+        source: "record".to_owned(),
+        kernel: kernel("osrelease"),
+        machine: "host".to_owned(),
+        clock: "mono".to_owned(),
+        span: None,
+        cpus,
+        running: Vec::new(),
+        notes,
+    }
+}

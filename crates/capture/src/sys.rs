@@ -1,0 +1,235 @@
+//! The system calls that the standard library does not offer: every `unsafe` block of the recorder.
+#![allow(unsafe_code)]
+
+use schedlab_base::{Nanos, Tid};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// Turns a system call's -1 into its error.
+fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn own(fd: libc::c_long) -> OwnedFd {
+    // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
+}
+
+/// Mounts a pseudo file system without giving it a place: it is reached through
+/// `/proc/self/fd/N` and gone once the descriptor is closed, however the process ends. Linux 5.2.
+pub(crate) fn detached_mount(kind: &CStr) -> io::Result<OwnedFd> {
+    const CLOEXEC: libc::c_long = 1; // FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC
+    const CMD_CREATE: libc::c_long = 6; // FSCONFIG_CMD_CREATE
+    const NULL: libc::c_long = 0;
+    // SAFETY: `kind` is a C string; the other arguments are numbers or null, as each call allows.
+    unsafe {
+        let fs = own(checked(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC))?);
+        checked(libc::syscall(libc::SYS_fsconfig, fs.as_raw_fd(), CMD_CREATE, NULL, NULL, NULL))?;
+        Ok(own(checked(libc::syscall(libc::SYS_fsmount, fs.as_raw_fd(), CLOEXEC, NULL))?))
+    }
+}
+
+/// Moves up to `bytes` from a trace buffer into a pipe, without waiting. `None` when no page is full.
+pub(crate) fn splice(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> io::Result<Option<usize>> {
+    let flags = libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK;
+    let null = std::ptr::null_mut();
+    // SAFETY: both descriptors are open, and null offsets are what pipes and trace buffers take.
+    let moved = unsafe { libc::splice(from.as_raw_fd(), null, to.as_raw_fd(), null, bytes, flags) };
+    match checked(moved as libc::c_long) {
+        Ok(0) => Ok(None),
+        Ok(n) => Ok(Some(n as usize)),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Sets a pipe's capacity; returns what the kernel made of it.
+pub(crate) fn set_pipe_size(pipe: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
+    // SAFETY: the descriptor is open and the command takes a number.
+    let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, bytes as libc::c_int) };
+    checked(libc::c_long::from(size)).map(|n| n as usize)
+}
+
+/// Waits until one of the descriptors can be read, or the time is over.
+pub(crate) fn wait_readable(fds: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let millis = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
+    // SAFETY: the pointer and the length are those of a live vector.
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, millis) };
+    match checked(libc::c_long::from(result)) {
+        Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// The monotonic clock, which is the trace clock `mono`.
+pub(crate) fn monotonic() -> Nanos {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
+}
+
+/// The effective user's id; 0 is root.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Sends a signal.
+pub(crate) fn kill(process: Tid, signal: i32) -> io::Result<()> {
+    // SAFETY: takes two numbers.
+    checked(libc::c_long::from(unsafe { libc::kill(process, signal) })).map(drop)
+}
+
+/// Waits for a child of ours to end and forgets it.
+pub(crate) fn reap(child: Tid) {
+    // SAFETY: a null status is allowed; the child is ours.
+    while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signal {
+    /// Its number.
+    pub number: i32,
+    /// The kernel sent it (a terminal's Ctrl-C, which the whole process group gets), not a process.
+    pub from_kernel: bool,
+}
+
+/// The signals that end a recording, and `SIGCHLD`, read from a descriptor instead of interrupting.
+/// Dropped, it lets them interrupt again.
+pub(crate) struct Signals {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// Takes the signals. `SIGHUP` stays ignored where it was (nohup).
+    pub(crate) fn take() -> io::Result<Self> {
+        // SAFETY: the sets are live and initialised by `sigemptyset` or the kernel before they are used;
+        // all-zero bytes are valid in both C structures.
+        unsafe {
+            let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&raw mut set);
+            let mut hangup: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut hangup);
+            let nohup = hangup.sa_sigaction == libc::SIG_IGN;
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP, libc::SIGCHLD] {
+                if !(signal == libc::SIGHUP && nohup) {
+                    libc::sigaddset(&raw mut set, signal);
+                }
+            }
+            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut before);
+            if failed != 0 {
+                return Err(io::Error::from_raw_os_error(failed));
+            }
+            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            match checked(libc::c_long::from(fd)) {
+                Ok(fd) => Ok(Self { fd: own(fd), before }),
+                Err(e) => {
+                    libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+                    Err(e)
+                }
+            }
+        }
+    }
+
+    /// The descriptor that can be read once a signal is there.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// The next signal that has arrived.
+    pub(crate) fn next(&self) -> Option<Signal> {
+        // SAFETY: all-zero bytes are a valid signalfd_siginfo, and the read is bounded by its size.
+        let (info, read) = unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of::<libc::signalfd_siginfo>();
+            let read = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
+            (info, read == size as isize)
+        };
+        read.then_some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == 0x80 })
+    }
+
+    /// Makes a command start with the signals as they were before.
+    pub(crate) fn restore_in(&self, command: &mut Command) {
+        let before = self.before;
+        // SAFETY: `pthread_sigmask` is safe between fork and exec, and the set is the closure's own.
+        unsafe {
+            command.pre_exec(move || {
+                match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) {
+                    0 => Ok(()),
+                    failed => Err(io::Error::from_raw_os_error(failed)),
+                }
+            });
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // A second Ctrl-C that nobody has read shall not kill us now.
+        while self.next().is_some() {}
+        // SAFETY: `before` is the set that `take` was given by the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Starts a process that outlives this one: once every writer of the pipe `alive` is gone, it removes
+/// the directory `path` and ends. It keeps open only `alive` and `keep`.
+pub(crate) fn fork_remover(alive: BorrowedFd<'_>, keep: Option<RawFd>, path: &CStr) -> io::Result<Tid> {
+    // SAFETY: the child only makes calls that are safe after a fork in a process with threads, on data
+    // made before the fork, and never returns.
+    unsafe {
+        match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => remover(alive.as_raw_fd(), keep.unwrap_or(-1), path),
+            child => Ok(child),
+        }
+    }
+}
+
+/// The forked process of [`fork_remover`].
+///
+/// # Safety
+/// Only to be called in a child that has just been forked.
+unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
+    const TRIES: u32 = 250;
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    // SAFETY: plain system calls on numbers and on memory that the fork copied.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"schedlab-guard".as_ptr());
+        let (low, high) = if keep < 0 { (alive, alive) } else { (alive.min(keep), alive.max(keep)) };
+        for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, i32::MAX)] {
+            if first <= last {
+                libc::syscall(libc::SYS_close_range, first as libc::c_uint, last as libc::c_uint, 0);
+            }
+        }
+        let mut byte = 0u8;
+        loop {
+            let read = libc::read(alive, (&raw mut byte).cast(), 1);
+            if read == 0 || (read < 0 && *libc::__errno_location() != libc::EINTR) {
+                break;
+            }
+        }
+        for _ in 0..TRIES {
+            let gone = libc::unlinkat(libc::AT_FDCWD, path.as_ptr(), libc::AT_REMOVEDIR) == 0;
+            if gone || *libc::__errno_location() == libc::ENOENT {
+                break;
+            }
+            libc::nanosleep(&raw const pause, std::ptr::null_mut());
+        }
+        libc::_exit(0)
+    }
+}

@@ -1,0 +1,104 @@
+//! Finding tracefs, mounted or not, and saying which right is missing when it cannot be had.
+
+use crate::sys;
+use schedlab_base::{Error, Result};
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+/// Where distributions mount tracefs.
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The kernel's tracefs, as found mounted, or mounted for us alone without a place in the file tree.
+#[derive(Debug)]
+pub struct Tracefs {
+    root: PathBuf,
+    own: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Opens tracefs. Where it is not mounted, a mount that nobody else sees is made; it ends with this value.
+    ///
+    /// # Errors
+    /// Not permitted, with the missing right and how to get it.
+    pub fn open() -> Result<Self> {
+        for root in PLACES.map(Path::new) {
+            match fs::metadata(root.join("instances")) {
+                Ok(_) => return Ok(Self { root: root.to_path_buf(), own: None }),
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(refused("open tracefs", root, &e)),
+                Err(_) => {}
+            }
+        }
+        let mount = sys::detached_mount(c"tracefs").map_err(|e| mount_refused(&e))?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        match fs::metadata(root.join("instances")) {
+            Ok(_) => Ok(Self { root, own: Some(mount) }),
+            Err(e) => Err(refused("open tracefs", Path::new("/sys/kernel/tracing"), &e)),
+        }
+    }
+
+    /// Its root directory, valid as long as this value.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether it was found mounted; otherwise it is mounted for this process alone.
+    #[must_use]
+    pub fn was_mounted(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// The descriptor that a child process must keep for [`Tracefs::root`] to stay valid.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.own.as_ref().map(AsRawFd::as_raw_fd)
+    }
+}
+
+/// The error of a mount that failed.
+fn mount_refused(error: &io::Error) -> Error {
+    let by_hand = "have root mount it: mount -t tracefs nodev /sys/kernel/tracing";
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) if sys::effective_user() != 0 => {
+            Error::not_permitted("recording needs root: tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN")
+                .mend("run it with sudo")
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            Error::not_permitted("tracefs is not mounted, and this process lacks CAP_SYS_ADMIN to mount it")
+                .mend(format!("{by_hand}; in a container, start it with --privileged or mount the host's"))
+        }
+        Some(libc::ENODEV) => Error::not_permitted("this kernel has no tracefs")
+            .mend("use a kernel built with CONFIG_FTRACE and CONFIG_EVENT_TRACING"),
+        Some(libc::ENOSYS) => {
+            Error::not_permitted("tracefs is not mounted, and this kernel cannot mount it out of sight").mend(by_hand)
+        }
+        _ => Error::not_permitted(format!("tracefs cannot be mounted: {error}")).mend(by_hand),
+    }
+}
+
+/// The error of an access to tracefs that the kernel refused: names the right that is missing.
+pub(crate) fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
+    let what = format!("cannot {doing}: {error}");
+    let denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EROFS));
+    if !denied {
+        return Error::system(format!("cannot {doing}"), error).file(path);
+    }
+    let mend = if sys::effective_user() != 0 {
+        "recording needs root: run it with sudo".to_owned()
+    } else if let Some(level) = lockdown(Path::new("/")).filter(|level| level != "none") {
+        format!("the kernel is locked down (\"{level}\"): boot without lockdown= or Secure Boot's lockdown")
+    } else if error.raw_os_error() == Some(libc::EROFS) {
+        "tracefs is mounted read-only: mount -o remount,rw it".to_owned()
+    } else {
+        "root is not enough here: a container or a security module forbids it; record on the host".to_owned()
+    };
+    Error::not_permitted(what).mend(mend).file(path)
+}
+
+/// The kernel's lockdown state, where it says: `none`, `integrity` or `confidentiality`.
+pub(crate) fn lockdown(root: &Path) -> Option<String> {
+    let text = fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?;
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(level, _)| level.to_owned())
+}
