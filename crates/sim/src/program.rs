@@ -96,7 +96,7 @@ pub struct Setting {
     pub util: (Option<u32>, Option<u32>),
     /// Allowed CPUs.
     pub cpus: Option<Vec<CpuId>>,
-    /// The group (index into [`Load::groups`]).
+    /// The group (index into [`Load::groups`]), or [`ROOT_GROUP`].
     pub group: Option<u32>,
     /// Bytes that the task touches.
     pub working_set: Option<u64>,
@@ -132,6 +132,9 @@ pub enum Start {
     /// As `Fork`, as threads, each with a full timeslice, and the parent gives nothing of its own.
     Threads,
 }
+
+/// As [`Setting::group`]: back to the root group.
+pub const ROOT_GROUP: u32 = u32::MAX;
 
 /// A group of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

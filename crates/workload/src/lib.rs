@@ -14,5 +14,5 @@ mod write;
 
 pub use load::load;
 pub use model::*;
-pub use parse::parse;
+pub use parse::{MAX_TASKS, parse, path_of};
 pub use write::write;

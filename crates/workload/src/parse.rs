@@ -33,7 +33,8 @@ impl Remarks {
 }
 
 /// The dotted path of a key of a phase.
-pub(crate) fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
+#[must_use]
+pub fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
     if phase.name.is_empty() {
         format!("tasks.{}.{key}", task.name)
     } else {

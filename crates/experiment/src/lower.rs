@@ -1,0 +1,158 @@
+//! From a workload, which says what tasks do in rt-app's words, to the engine's load: flat programs over numbered
+//! resources, as rt-app 55cb0c0 would carry them out.
+
+mod groups;
+mod names;
+mod program;
+mod progress;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use names::{Index, Names};
+use schedlab_base::{Error, Nanos, Result};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Load, Op, Setting, Start, TaskSpec};
+use schedlab_workload::plan::{Fault, Plan};
+use schedlab_workload::{TaskDef, Workload};
+
+/// The most operations that the programs of a load may have in all.
+const MAX_OPS: u64 = 16 << 20;
+
+/// Makes the load that a workload is on a machine.
+///
+/// `global.duration` is no part of it: how long to simulate is the caller's to say.
+///
+/// # Errors
+/// With the task and the key: a CPU or node that the machine lacks, a barrier that nobody can pass, a loop that would
+/// go on without time passing, a load too large to hold.
+pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
+    if machine.cpus.is_empty() {
+        return Err(Error::input(format!("the machine \"{}\" has no CPU", machine.name)));
+    }
+    if workload.tasks.iter().all(|task| task.instances == 0) {
+        return Err(Error::input("no task starts").key("tasks").mend("give one task at least, with \"instance\" 1 or more"));
+    }
+    settings::check_machine(workload, machine)?;
+    let names = Names::of(workload)?;
+    progress::check(workload, &names)?;
+    let mut lowering = Lowering { workload, machine, names, groups: Index::default(), load: Load::default() };
+    lowering.run()?;
+    Ok(lowering.load)
+}
+
+/// What of a workload the simulator does not model yet, one remark each.
+#[must_use]
+pub fn unmodelled(workload: &Workload) -> Vec<String> {
+    let props = || workload.tasks.iter().flat_map(|task| task.phases.iter().map(|p| &p.props).chain([&task.props]));
+    let mut remarks = Vec::new();
+    let mut remark = |there: bool, what: &str| {
+        if there {
+            remarks.push(format!("{what} is not simulated yet: it changes nothing here"));
+        }
+    };
+    remark(!workload.hotplug.is_empty(), "x-hotplug");
+    remark(props().any(|props| props.memory.is_some()), "x-memory");
+    remark(props().any(|props| props.nodes_membind.is_some()), "nodes_membind");
+    remark(workload.global.pi_enabled, "pi_enabled (priority inheritance)");
+    remarks
+}
+
+/// The load in the making.
+struct Lowering<'a> {
+    workload: &'a Workload,
+    machine: &'a Machine,
+    names: Names<'a>,
+    /// Indices of the groups by path.
+    groups: Index,
+    load: Load,
+}
+
+impl<'a> Lowering<'a> {
+    fn run(&mut self) -> Result<()> {
+        (self.load.groups, self.groups) = groups::lower(self.workload);
+        self.load.start = match self.workload.global.start {
+            schedlab_workload::Start::Wake => Start::Wake,
+            schedlab_workload::Start::Fork => Start::Fork,
+            schedlab_workload::Start::Threads => Start::Threads,
+        };
+        let mut ops = 0_u64;
+        let workload = self.workload;
+        for (n, task) in workload.tasks.iter().enumerate() {
+            let template = self.names.template(n);
+            if task.instances == 0 && template.is_none() {
+                continue;
+            }
+            let (initial, program) = self.task(n, task)?;
+            let copies = u64::from(task.instances) + u64::from(template.is_some());
+            ops = ops.saturating_add((program.len() as u64 + 1).saturating_mul(copies));
+            if ops > MAX_OPS {
+                let what = format!("the workload comes to more than {MAX_OPS} operations");
+                return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("take fewer instances or events"));
+            }
+            if let Some(template) = template {
+                self.template(template, task, &initial, &program);
+            }
+            self.instances(task, &initial, program)?;
+        }
+        self.names.fill(&mut self.load);
+        Ok(())
+    }
+
+    fn task(&mut self, n: usize, task: &TaskDef) -> Result<(Setting, Vec<Op>)> {
+        let plan = Plan::of(self.workload.global.default_policy, task)
+            .map_err(|fault: Fault| fault.without_line(task))?;
+        let initial = settings::setting(&plan.initial, &plan, self.machine, &self.groups);
+        let mut sets = Vec::with_capacity(plan.phases.len());
+        for change in &plan.phases {
+            let setting = settings::setting(change, &plan, self.machine, &self.groups);
+            sets.push((setting != Setting::default()).then(|| {
+                self.load.settings.push(setting);
+                (self.load.settings.len() - 1) as u32
+            }));
+        }
+        // A task begins in the root group unless it names another.
+        let initial = Setting { group: initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP), ..initial };
+        let program = program::of(task, &sets, |step| self.names.ops(n, task, &step.what, &self.workload.global));
+        Ok((initial, program))
+    }
+
+    fn spec(&self, task: &TaskDef, initial: &Setting) -> TaskSpec {
+        TaskSpec {
+            name: task.name.clone(),
+            initial: initial.clone(),
+            user: task.user.unwrap_or(0),
+            session: task.session.unwrap_or(0),
+            ..TaskSpec::default()
+        }
+    }
+
+    /// What a fork of the task makes; its delay counts from the fork.
+    fn template(&mut self, at: u32, task: &TaskDef, initial: &Setting, program: &[Op]) {
+        let mut spec = self.spec(task, initial);
+        spec.program = program::after(task.delay, program);
+        let at = at as usize;
+        if self.load.templates.len() <= at {
+            self.load.templates.resize(at + 1, TaskSpec::default());
+        }
+        self.load.templates[at] = spec;
+    }
+
+    fn instances(&mut self, task: &TaskDef, initial: &Setting, program: Vec<Op>) -> Result<()> {
+        for n in 0..task.instances {
+            let start = u64::from(n).checked_mul(task.stagger).and_then(|late| late.checked_add(task.delay));
+            let start: Option<Nanos> = start.filter(|start| *start <= i64::MAX as u64);
+            let mut spec = self.spec(task, initial);
+            spec.start = start.ok_or_else(|| {
+                Error::input("the last instance would start too late").key(format!("tasks.{}.x-stagger", task.name))
+            })?;
+            if task.instances > 1 {
+                spec.name = format!("{}-{n}", task.name);
+            }
+            spec.program.clone_from(&program);
+            self.load.tasks.push(spec);
+        }
+        Ok(())
+    }
+}

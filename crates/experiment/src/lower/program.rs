@@ -1,0 +1,46 @@
+//! A task's phases as one flat program with loops.
+
+use schedlab_base::Nanos;
+use schedlab_sim::program::{Amount, Op};
+use schedlab_workload::{Step, TaskDef};
+
+/// The program of a task. `sets` says for each phase which setting to apply at its start, `ops` what an event does.
+pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], ops: impl Fn(&Step) -> Vec<Op>) -> Vec<Op> {
+    let mut program = Vec::new();
+    if task.loops == Some(0) {
+        return program;
+    }
+    // One phase gone through again and again, with nothing to set between: the inner loop says nothing of its own.
+    let endless = task.loops.is_none() && task.phases.len() == 1 && sets.iter().all(Option::is_none);
+    repeat(&mut program, task.loops, |program| {
+        for (phase, set) in task.phases.iter().zip(sets) {
+            program.extend(set.map(Op::Set));
+            let loops = if endless { Some(1) } else { phase.loops };
+            repeat(program, loops, |program| program.extend(phase.events.iter().flat_map(&ops)));
+        }
+    });
+    program
+}
+
+/// The program that first sleeps.
+pub(super) fn after(delay: Nanos, program: &[Op]) -> Vec<Op> {
+    if delay == 0 {
+        return program.to_vec();
+    }
+    let sleep = Op::Sleep(Amount { mean: delay, sd: 0 });
+    let moved = program.iter().map(|op| match op {
+        Op::LoopEnd { start } => Op::LoopEnd { start: start + 1 },
+        op => op.clone(),
+    });
+    std::iter::once(sleep).chain(moved).collect()
+}
+
+fn repeat(program: &mut Vec<Op>, times: Option<u64>, body: impl FnOnce(&mut Vec<Op>)) {
+    if times == Some(1) {
+        return body(program);
+    }
+    let start = program.len() as u32;
+    program.push(Op::LoopStart { times });
+    body(program);
+    program.push(Op::LoopEnd { start });
+}

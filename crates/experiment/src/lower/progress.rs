@@ -1,0 +1,111 @@
+//! Loops in which no time passes would keep the simulator at one instant for ever: they are refused.
+//!
+//! Judged task by task: a loop must compute, sleep, or wait for somebody else. Tasks that wake each other in turn and
+//! never compute are not found here; the engine watches for them.
+
+use super::names::Names;
+use schedlab_base::{Error, Result};
+use schedlab_workload::{Action, Phase, TaskDef, Workload, path_of};
+use std::collections::HashSet;
+
+/// The most events that a task may carry out at one instant.
+const MAX_AT_ONCE: u64 = 10_000_000;
+
+/// Checks every task.
+pub(super) fn check(workload: &Workload, names: &Names) -> Result<()> {
+    for task in &workload.tasks {
+        check_task(task, names)?;
+    }
+    for (n, task) in workload.tasks.iter().enumerate() {
+        if names.template(n).is_some() {
+            check_forks(n, task, workload, names)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_task(task: &TaskDef, names: &Names) -> Result<()> {
+    let mut round: u64 = 0;
+    let mut passes = false;
+    for phase in &task.phases {
+        if phase_passes(phase, names) {
+            passes = true;
+            continue;
+        }
+        let events = phase.loops.map(|n| n.saturating_mul(phase.events.len() as u64));
+        match events {
+            Some(events) if events <= MAX_AT_ONCE => round = round.saturating_add(events),
+            _ => return Err(endless(task, phase)),
+        }
+    }
+    let all = task.loops.map_or(u64::MAX, |n| n.saturating_mul(round));
+    match task.phases.first() {
+        Some(phase) if !passes && all > MAX_AT_ONCE => Err(endless(task, phase)),
+        _ => Ok(()),
+    }
+}
+
+fn endless(task: &TaskDef, phase: &Phase) -> Error {
+    let (key, line) = phase.events.first().map_or(("", 0), |step| (step.key.as_str(), step.line));
+    let error = Error::input("this loop goes on without any time passing").key(path_of(task, phase, key));
+    let error = if line > 0 { error.line(line) } else { error };
+    error.mend("let it run, sleep or wait for another task, or loop fewer times")
+}
+
+/// Whether a round of the phase takes time or waits for others.
+fn phase_passes(phase: &Phase, names: &Names) -> bool {
+    let posts = |name: &String| phase.events.iter().any(|s| matches!(&s.what, Action::SemPost(n) if n == name));
+    phase.events.iter().any(|step| match &step.what {
+        Action::SemWait(name) => !posts(name),
+        what => takes_time(what) || waits(what, names),
+    })
+}
+
+fn takes_time(action: &Action) -> bool {
+    match action {
+        Action::Run(time) | Action::Runtime(time) | Action::Sleep(time) => time.mean > 0 || time.sd > 0,
+        Action::Timer { period, .. } => period.mean > 0 || period.sd > 0,
+        // Less than this may come to no whole ns.
+        Action::Mem(bytes) => *bytes >= 64,
+        Action::MemRun { count, .. } => *count >= 64,
+        Action::IoRun(bytes) => *bytes > 0,
+        _ => false,
+    }
+}
+
+fn waits(action: &Action, names: &Names) -> bool {
+    match action {
+        Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) | Action::SemWait(_) => true,
+        Action::Barrier(name) | Action::SpinBarrier(name) => names.participants(name) > 1,
+        _ => false,
+    }
+}
+
+/// Refuses a task that forks itself, perhaps through others, before any time has passed.
+fn check_forks(n: usize, task: &TaskDef, workload: &Workload, names: &Names) -> Result<()> {
+    let mut seen = HashSet::new();
+    let mut next = at_once(task);
+    while let Some(name) = next.pop() {
+        let Some(child) = names.task(name) else { continue };
+        if child == n {
+            let what = format!("a fork of \"{}\" forks it again before any time has passed", task.name);
+            return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("let it run or sleep first"));
+        }
+        if seen.insert(child) && workload.tasks[child].delay == 0 {
+            next.extend(at_once(&workload.tasks[child]));
+        }
+    }
+    Ok(())
+}
+
+/// What a task forks at the instant at which it starts.
+fn at_once(task: &TaskDef) -> Vec<&str> {
+    if task.loops == Some(0) || task.delay > 0 {
+        return Vec::new();
+    }
+    let steps = task.phases.iter().flat_map(|phase| &phase.events);
+    steps
+        .take_while(|step| !takes_time(&step.what))
+        .filter_map(|step| if let Action::Fork(name) = &step.what { Some(name.as_str()) } else { None })
+        .collect()
+}

@@ -1,0 +1,105 @@
+//! Properties become settings, and are held against the machine.
+
+use super::names::Index;
+use schedlab_base::{Error, Result};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Policy, ROOT_GROUP, Setting};
+use schedlab_workload::plan::{Change, Cpus, Plan, Sched};
+use schedlab_workload::{Props, Workload};
+
+fn policy(policy: schedlab_workload::Policy) -> Policy {
+    match policy {
+        schedlab_workload::Policy::Other => Policy::Other,
+        schedlab_workload::Policy::Batch => Policy::Batch,
+        schedlab_workload::Policy::Idle => Policy::Idle,
+        schedlab_workload::Policy::Fifo => Policy::Fifo,
+        schedlab_workload::Policy::Rr => Policy::Rr,
+        schedlab_workload::Policy::Deadline => Policy::Deadline,
+    }
+}
+
+/// The setting that a change of `plan` is.
+pub(super) fn setting(change: &Change, plan: &Plan, machine: &Machine, groups: &Index) -> Setting {
+    let mut setting = Setting {
+        util: (change.util_min, change.util_max),
+        cpus: change.cpus.as_ref().map(|cpus| match cpus {
+            Cpus::All => machine.cpus.iter().map(|cpu| cpu.place.cpu).collect(),
+            Cpus::These(cpus) => cpus.clone(),
+        }),
+        group: change.taskgroup.as_ref().map(|path| groups.get(path).unwrap_or(ROOT_GROUP)),
+        working_set: change.working_set,
+        clock_poll: change.clock_poll,
+        ..Setting::default()
+    };
+    if let Some(sched) = change.sched {
+        set_sched(&mut setting, sched, plan);
+    }
+    setting
+}
+
+fn set_sched(setting: &mut Setting, sched: Sched, plan: &Plan) {
+    setting.policy = Some(policy(sched.policy()));
+    // A policy's parameters end with it; those that it never had need no ending.
+    let other = |is: fn(&Sched) -> bool| plan.phases.iter().chain([&plan.initial]).filter_map(|c| c.sched).any(|s| is(&s));
+    if other(|s| matches!(s, Sched::RealTime { .. })) {
+        setting.rt_priority = Some(0);
+    }
+    if other(|s| matches!(s, Sched::Deadline { .. })) {
+        setting.dl = Some((0, 0, 0));
+    }
+    match sched {
+        Sched::Fair { nice, slice, .. } => {
+            setting.nice = Some(nice);
+            if let Some(slice) = slice {
+                setting.dl = Some((slice, 0, 0));
+            }
+        }
+        Sched::RealTime { priority, .. } => setting.rt_priority = Some(priority),
+        Sched::Deadline { runtime, deadline, period } => setting.dl = Some((runtime, deadline, period)),
+    }
+}
+
+/// Refuses CPUs and nodes that the machine lacks.
+pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()> {
+    for task in &workload.tasks {
+        check_props(&task.props, &format!("tasks.{}", task.name), machine)?;
+        for phase in &task.phases {
+            check_props(&phase.props, &format!("tasks.{}.phases.{}", task.name, phase.name), machine)?;
+        }
+    }
+    for change in &workload.hotplug {
+        check_cpu(change.cpu, machine).map_err(|e| e.key("x-hotplug"))?;
+    }
+    Ok(())
+}
+
+fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
+    for &cpu in props.cpus.iter().flatten() {
+        check_cpu(cpu, machine).map_err(|e| e.key(format!("{place}.cpus")))?;
+    }
+    for &node in props.nodes_membind.iter().flatten() {
+        check_node(node, machine).map_err(|e| e.key(format!("{place}.nodes_membind")))?;
+    }
+    if let Some((_, Some(node))) = props.memory {
+        check_node(node, machine).map_err(|e| e.key(format!("{place}.x-memory.node")))?;
+    }
+    Ok(())
+}
+
+fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
+    if machine.cpus.iter().any(|c| c.place.cpu == cpu) {
+        return Ok(());
+    }
+    let (name, count) = (&machine.name, machine.cpus.len());
+    let error = Error::input(format!("the machine \"{name}\" has no CPU {cpu}"));
+    Err(error.mend(if count == 1 { "it has CPU 0 alone".to_owned() } else { format!("it has CPUs 0 to {}", count - 1) }))
+}
+
+fn check_node(node: u32, machine: &Machine) -> Result<()> {
+    let nodes = machine.distances.len().max(1);
+    if (node as usize) < nodes {
+        return Ok(());
+    }
+    let error = Error::input(format!("the machine \"{}\" has no node {node}", machine.name));
+    Err(error.mend(if nodes == 1 { "it has node 0 alone".to_owned() } else { format!("it has nodes 0 to {}", nodes - 1) }))
+}
