@@ -16,7 +16,7 @@ with a `SchedlabError` whose text is the message of the command.
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
 from schedlab.judgement import Judgement
-from schedlab.trace import Stats, Trace
+from schedlab.trace import CutWarning, Stats, Trace
 from schedlab.verbs import (
     doctor,
     import_,
@@ -31,6 +31,7 @@ from schedlab.verbs import (
 )
 
 __all__ = [
+    "CutWarning",
     "InputError",
     "Judgement",
     "NotPermittedError",

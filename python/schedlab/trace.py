@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,16 @@ from schedlab import _native
 # What each row of a trace that is no event has in its column `event`.
 _NAME = "name"
 _META_KEY = b"schedlab.meta"
+
+
+class CutWarning(UserWarning):
+    """The file of a trace ends before the trace does; what came before the cut is there."""
+
+
+def _table_of(path: Path) -> pa.Table:
+    """Return every row of an Arrow stream in a file."""
+    with path.open("rb") as file, pa.ipc.open_stream(file) as reader:
+        return reader.read_all()
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,14 @@ class Trace:
 
     @cached_property
     def _table(self) -> pa.Table:
-        """Every row of the file. The writer ends a file that is cut off at a whole batch for us."""
-        with self.path.open("rb") as file, pa.ipc.open_stream(file) as reader:
-            return reader.read_all()
+        """Every row of the file, or of what is left of it."""
+        if (lost := _native.cut(str(self.path))) is None:
+            return _table_of(self.path)
+        warnings.warn(f"{self.path}: {lost}", CutWarning, stacklevel=2)
+        with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
+            whole = Path(home, "whole.arrows")
+            _native.convert(str(self.path), str(whole))
+            return _table_of(whole)
 
     def arrow(self) -> pa.Table:
         """Return every row as an Arrow table: the events, and the rows that name tasks."""

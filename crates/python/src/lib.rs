@@ -11,6 +11,8 @@ use pyo3::prelude::*;
 mod native {
     use crate::error::{InputError, NotPermittedError, SchedlabError, raised};
     use pyo3::prelude::*;
+    use schedlab_base::{Event, NameRecord, Sink};
+    use schedlab_measure::Stats;
     use schedlab_trace::arrow_file::{Reader, Writer};
 
     #[pymodule_init]
@@ -38,5 +40,33 @@ mod native {
             writer.finish().map(drop)
         })
         .map_err(raised)
+    }
+
+    /// What is missing at the end of a trace, as a sentence; `None` when it is whole.
+    #[pyfunction]
+    fn cut(py: Python<'_>, path: &str) -> PyResult<Option<String>> {
+        py.detach(|| schedlab_trace::read_into(path, &mut Nowhere))
+            .map(|(_, report)| report.cut.map(|cut| cut.what))
+            .map_err(raised)
+    }
+
+    /// The statistics of a trace of any known format, as JSON.
+    #[pyfunction]
+    fn stats(py: Python<'_>, path: &str) -> PyResult<String> {
+        py.detach(|| {
+            let mut source = schedlab_trace::open(path)?;
+            let mut stats = Stats::new(source.meta());
+            source.run(&mut stats)?;
+            Ok(serde_json::to_string(&stats.finish(None)).expect("plain data is always JSON"))
+        })
+        .map_err(raised)
+    }
+
+    /// A sink for a reader whose events nobody wants.
+    struct Nowhere;
+
+    impl Sink for Nowhere {
+        fn events(&mut self, _: &[Event]) {}
+        fn name(&mut self, _: &NameRecord) {}
     }
 }

@@ -1,0 +1,138 @@
+"""The verbs, held against the command of the same name."""
+
+import json
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import schedlab
+from schedlab import command
+
+KERNELS = {"linux-2.6.11", "linux-2.6.32", "linux-6.1", "linux-6.12"}
+
+
+def sim(**options: Any) -> schedlab.Trace:  # noqa: ANN401 (any option)
+    """Simulate a small load, with some options changed."""
+    return schedlab.sim(
+        **{"kernel": "linux-6.12", "machine": "2x2", "workload": "messaging", "duration": "50ms"} | options
+    )
+
+
+def test_the_same_arguments_give_the_same_bytes() -> None:
+    assert sim().path.read_bytes() == sim().path.read_bytes()
+
+
+def test_python_and_the_command_give_the_same_bytes(tmp_path: Path) -> None:
+    target = tmp_path / "command.arrows"
+    arguments = [
+        "--kernel",
+        "linux-6.12",
+        "--machine",
+        "2x2",
+        "--workload",
+        "messaging",
+        "--duration",
+        "50ms",
+        "--seed",
+        "7",
+    ]
+    subprocess.run([command.binary(), "sim", *arguments, "--output", target], check=True, capture_output=True)
+    assert target.read_bytes() == sim(seed=7).path.read_bytes()
+
+
+def test_durations_may_be_timedeltas() -> None:
+    assert sim(duration=timedelta(milliseconds=50)).arrow().equals(sim().arrow())
+
+
+def test_a_tunable_changes_the_run() -> None:
+    load = {"tasks": {"hog": {"instance": 3, "loop": -1, "run": 10_000}}}
+    plain = sim(machine="1", workload=load, duration="2s").stats().total["slices"]
+    longer = sim(machine="1", workload=load, duration="2s", set={"base_slice_ns": 30_000_000}).stats().total["slices"]
+    assert longer < plain / 2
+
+
+def test_costs_can_be_switched_off() -> None:
+    load = {"tasks": {"hog": {"instance": 2, "loop": -1, "run": 10_000}}}
+    free = sim(machine="1", workload=load, costs=False).stats().total
+    assert free["run_us"] == pytest.approx(50_000)
+    assert sim(machine="1", workload=load).arrow() != sim(machine="1", workload=load, costs=False).arrow()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernel": "linux-6.21"}, r"linux-6\.12"),
+        ({"machine": "z80"}, "z800"),
+        ({"machine": "0"}, "0"),
+        ({"workload": "mesaging"}, "messaging"),
+        ({"workload": {"tasks": {}}}, "task"),
+        ({"workload": {"tasks": {"t": {"rum": 5}}}}, "rum"),
+        ({"duration": "10"}, "unit"),
+        ({"duration": "-1s"}, "negative"),
+        ({"set": {"base_slice": 1}}, "base_slice_ns"),
+    ],
+)
+def test_what_is_wrong_is_said(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(schedlab.InputError, match=said):
+        sim(**options)
+
+
+def test_a_deadlock_is_told_not_simulated_for_ever() -> None:
+    halves = {"a": ["x", "y"], "b": ["y", "x"]}
+    tasks = {
+        name: {"lock1": first, "run1": 1000, "sleep": 1000, "lock2": second, "run2": 1000}
+        for name, (first, second) in halves.items()
+    }
+    with pytest.raises(schedlab.InputError, match=r"(?s)deadlock.*a.*b"):
+        schedlab.sim(kernel="linux-6.1", machine="2", workload={"tasks": tasks})
+
+
+def test_output_is_kept_and_not_overwritten(tmp_path: Path) -> None:
+    target = tmp_path / "run.arrows"
+    assert sim(output=target).path == target
+    with pytest.raises(schedlab.InputError, match="force"):
+        sim(output=target)
+    sim(output=target, force=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.arrows"]
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "run.arrows"
+    before = sim(output=target).path.read_bytes()
+    with pytest.raises(schedlab.InputError):
+        sim(output=target, force=True, duration="1")
+    assert target.read_bytes() == before
+
+
+def test_the_model_of_a_run_asks_for_the_same_cpu_time(tmp_path: Path) -> None:
+    load = {
+        "tasks": {"beat": {"loop": 20, "run": 3000, "sleep": 7000}, "work": {"loop": 10, "run": 20_000, "sleep": 1000}}
+    }
+    recorded = schedlab.sim(kernel="linux-6.1", machine="2", workload=load)
+    target = tmp_path / "model.json"
+    model = schedlab.model(recorded, target)
+    assert json.loads(target.read_text(encoding="utf-8")) == model
+    again = schedlab.sim(kernel="linux-6.12", machine="1", workload=model)
+    assert again.stats().total["run_us"] == pytest.approx(recorded.stats().total["run_us"], rel=0.01)
+
+
+def test_recording_works_or_says_what_is_missing() -> None:
+    try:
+        trace = schedlab.record(["sleep", "0.1"])
+    except schedlab.NotPermittedError as error:
+        pytest.skip(str(error))
+    assert "sleep" in set(trace.names["comm"])
+    assert (trace.events["event"] == "switch").any()
+
+
+def test_listings_have_what_the_design_names() -> None:
+    assert set(schedlab.kernels()["name"]) >= KERNELS
+    assert set(schedlab.machines()["name"]) >= {"up", "dual", "quad-smt", "z800"}
+    assert set(schedlab.workloads()["name"]) >= {"li", "cf", "messaging", "periodic"}
+
+
+def test_doctor_answers() -> None:
+    assert schedlab.doctor()
