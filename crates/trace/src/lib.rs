@@ -4,6 +4,7 @@
 
 pub mod arrow_file;
 pub mod format;
+pub mod perf_data;
 pub mod ring_buffer;
 mod open;
 

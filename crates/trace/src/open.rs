@@ -1,6 +1,7 @@
 //! Opening a trace of whichever known format, told by its first bytes.
 
 use crate::arrow_file;
+use crate::perf_data::{self, PerfData};
 use schedlab_base::{Event, Meta, NameRecord, Result, Sink};
 use serde::Serialize;
 use std::path::Path;
@@ -69,6 +70,9 @@ impl Sink for Trace {
 /// When the file cannot be opened or is none of the known formats.
 pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
     let path = path.as_ref();
+    if perf_data::is_perf_data_file(path) {
+        return Ok(Box::new(PerfData::open(path)?));
+    }
     Ok(Box::new(arrow_file::Reader::open(path)?))
 }
 

@@ -24,10 +24,10 @@ impl Names {
     #[inline(always)]
     pub(super) fn see(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
-        if let Some(Some(page)) = self.pages.get(index / PAGE) {
-            if page.name[index % PAGE] == raw {
-                return;
-            }
+        if let Some(Some(page)) = self.pages.get(index / PAGE)
+            && page.name[index % PAGE] == raw
+        {
+            return;
         }
         self.renamed(time, tid, raw, on_name);
     }
@@ -36,10 +36,10 @@ impl Names {
     #[inline(always)]
     pub(super) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
-        if let Some(Some(page)) = self.pages.get(index / PAGE) {
-            if page.tgid[index % PAGE] == tgid {
-                return;
-            }
+        if let Some(Some(page)) = self.pages.get(index / PAGE)
+            && page.tgid[index % PAGE] == tgid
+        {
+            return;
         }
         self.moved(time, tid, tgid, on_name);
     }

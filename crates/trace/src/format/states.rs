@@ -39,11 +39,11 @@ impl StateTable {
         let above = bits.checked_ilog2().and_then(|top| 1u64.checked_shl(top + 1)).unwrap_or(0);
         let mut table = Self { letters: [None; 64], known: 0, preempted: preempted.unwrap_or(above), idle: 0 };
         for &(bit, letter) in pairs {
-            if let (1, &[letter]) = (bit.count_ones(), letter.as_bytes()) {
-                if let Some(state) = TaskState::from_letter(letter) {
-                    table.letters[bit.trailing_zeros() as usize] = Some(state);
-                    table.known |= bit;
-                }
+            if let (1, &[letter]) = (bit.count_ones(), letter.as_bytes())
+                && let Some(state) = TaskState::from_letter(letter)
+            {
+                table.letters[bit.trailing_zeros() as usize] = Some(state);
+                table.known |= bit;
             }
         }
         let bit_of = |letter| pairs.iter().find(|p| p.1 == letter).map(|p| p.0);

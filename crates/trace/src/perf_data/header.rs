@@ -1,0 +1,107 @@
+//! The head of a perf.data file: its magic, and where its sections lie.
+
+use super::cursor::Cursor;
+use schedlab_base::{Error, Result};
+
+/// `PERFILE2` as a little-endian machine writes it.
+const MAGIC: &[u8; 8] = b"PERFILE2";
+/// The same from a big-endian machine.
+const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
+/// The first version of the format, out of use since Linux 3.6 (2012).
+const MAGIC_OLD: &[u8; 8] = b"PERFFILE";
+
+/// Size of the whole header of a file, and of the trimmed one of a pipe.
+pub(super) const FILE_SIZE: usize = 104;
+pub(super) const PIPE_SIZE: usize = 16;
+
+/// A span of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+impl Section {
+    pub(super) fn read(from: &mut Cursor) -> Option<Self> {
+        Some(Self { offset: from.u64()?, size: from.u64()? })
+    }
+}
+
+/// What the head says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// Written into a file: sections at known places.
+    File { attr_size: u64, attrs: Section, data: Section, features: [u64; 4] },
+    /// Written into a pipe: everything is a record.
+    Pipe,
+}
+
+/// Whether these first bytes of a file (eight are enough) are those of a perf.data file of any kind,
+/// even of one that is refused later (another byte order, the old version).
+#[must_use]
+pub fn is_perf_data(first_bytes: &[u8]) -> bool {
+    [MAGIC, MAGIC_SWAPPED, MAGIC_OLD].iter().any(|magic| first_bytes.starts_with(*magic))
+}
+
+impl Head {
+    /// Reads the head out of the first [`FILE_SIZE`] bytes of a file (fewer where it is shorter).
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+        if bytes.is_empty() {
+            return Err(Error::input("the file is empty"));
+        }
+        let mut from = Cursor::new(bytes);
+        let magic = from.take(8).unwrap_or(bytes);
+        if magic == MAGIC_SWAPPED {
+            return Err(Error::input("this perf.data comes from a big-endian machine, which is not read")
+                .mend("convert it there: perf sched script > FILE"));
+        }
+        if magic == MAGIC_OLD {
+            return Err(Error::input(
+                "this perf.data has version 1 of the format (before Linux 3.6), which is not read",
+            ));
+        }
+        if magic != MAGIC {
+            return Err(Error::input("no perf.data: it does not begin with \"PERFILE2\""));
+        }
+        let short = || Error::input(format!("the perf.data ends within its header, after {} bytes", bytes.len()));
+        let size = from.u64().ok_or_else(short)?;
+        if size == PIPE_SIZE as u64 {
+            return Ok(Self::Pipe);
+        }
+        if size < FILE_SIZE as u64 {
+            return Err(Error::input(format!(
+                "the perf.data has a header of {size} bytes; {FILE_SIZE} would be right"
+            )));
+        }
+        Self::read_file(&mut from).ok_or_else(short)
+    }
+
+    fn read_file(from: &mut Cursor) -> Option<Self> {
+        let attr_size = from.u64()?;
+        let (attrs, data, _types) = (Section::read(from)?, Section::read(from)?, Section::read(from)?);
+        let features = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
+        Some(Self::File { attr_size, attrs, data, features })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: &[u8]) -> String {
+        Head::read(bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_perf_data_is_told_apart() {
+        assert!(message(b"").contains("empty"));
+        assert!(message(b"PERF").contains("does not begin"));
+        assert!(message(b"2ELIFREP\0\0\0\0\0\0\0\x68").contains("big-endian"));
+        assert!(message(b"PERFFILE").contains("version 1"));
+        assert!(message(b"PERFILE2").contains("ends within its header"));
+        assert!(message(b"PERFILE2\x20\0\0\0\0\0\0\0").contains("32 bytes"));
+        assert!(message(b"PERFILE2\x68\0\0\0\0\0\0\0\x90").contains("ends within its header"));
+        assert_eq!(Head::read(b"PERFILE2\x10\0\0\0\0\0\0\0").unwrap(), Head::Pipe);
+        assert!(is_perf_data(b"PERFFILEx") && !is_perf_data(b"PERFILE") && !is_perf_data(b"ARROW1"));
+    }
+}

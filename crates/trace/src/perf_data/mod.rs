@@ -1,0 +1,238 @@
+//! Reads perf.data, as `perf sched record` writes it into a file or a pipe (`-o -`).
+//!
+//! Every field is found by the formats embedded in the file. The layout is described in the kernel's
+//! tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h.
+//!
+//! A file that perf was killed over has no length in its header and lacks what comes last in a file,
+//! the formats among it; its records are read all the same if the formats can be had elsewhere
+//! ([`Options::formats`]).
+
+mod attr;
+mod cursor;
+mod features;
+mod header;
+mod inflate;
+mod prelude;
+mod session;
+mod stream;
+mod topology;
+mod tracing_data;
+mod window;
+
+pub use header::is_perf_data;
+pub use session::Findings;
+
+use crate::{Cut, ReadReport, Source};
+use cursor::u64_at;
+use header::{FILE_SIZE, Head, PIPE_SIZE};
+use prelude::Prelude;
+use schedlab_base::{Error, Meta, Result, Sink};
+use session::{Output, Session, kind};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use stream::{Next, Stream};
+
+/// Progress is told every so many records.
+const PROGRESS_EVERY: u32 = 1 << 16;
+
+/// How to read.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A folder laid out as `/sys/kernel/tracing/events`, with the formats of the kernel that the
+    /// trace comes from, in case the file has lost its own.
+    pub formats: Option<PathBuf>,
+}
+
+/// Called with the bytes read so far and the bytes in all (0 where that is not known).
+pub type Progress = Box<dyn FnMut(u64, u64) + Send>;
+
+/// An opened perf.data.
+pub struct PerfData {
+    path: PathBuf,
+    stream: Stream,
+    session: Session,
+    meta: Meta,
+    total: u64,
+    /// perf never wrote the file's length.
+    unfinished: bool,
+    foreign_formats: Option<PathBuf>,
+    progress: Option<Progress>,
+    done: bool,
+}
+
+/// Whether this is a regular file that begins as [`is_perf_data`] wants it; `false` also where it cannot be read.
+#[must_use]
+pub fn is_perf_data_file(path: &Path) -> bool {
+    let mut head = Vec::new();
+    path.is_file()
+        && File::open(path).and_then(|file| file.take(8).read_to_end(&mut head)).is_ok()
+        && is_perf_data(&head)
+}
+
+impl PerfData {
+    /// Opens a file, or a named pipe.
+    ///
+    /// # Errors
+    /// When it cannot be read, is no perf.data of a kind that is read, or holds no scheduling events.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &Options::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`PerfData::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        let unreadable = |e: std::io::Error| Error::input(format!("cannot be read: {e}")).file(path);
+        let file = File::open(path).map_err(unreadable)?;
+        let status = file.metadata().map_err(unreadable)?;
+        if status.is_dir() {
+            return Err(Error::input("is a folder, as perf record --threads writes; one file would be right")
+                .mend("record without --threads")
+                .file(path));
+        }
+        if status.is_file() {
+            Self::of_file(file, status.len(), path, options).map_err(|e| e.file(path))
+        } else {
+            Self::of_pipe(Box::new(file), path, options)
+        }
+    }
+
+    /// Reads what `perf sched record -o -` writes; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// As [`PerfData::open`].
+    pub fn of_pipe(mut input: Box<dyn Read + Send>, name: &Path, options: &Options) -> Result<Self> {
+        let mut head = Vec::new();
+        let read = input.by_ref().take(PIPE_SIZE as u64).read_to_end(&mut head);
+        read.map_err(|e| Error::input(format!("cannot be read: {e}")).file(name))?;
+        let open = || match Head::read(&head)? {
+            Head::Pipe => Self::of_stream(input, 0, name, options),
+            Head::File { .. } => Err(Error::input("a perf.data made as a file cannot be read out of a pipe")
+                .mend("give its name, or record with -o -")),
+        };
+        open().map_err(|e| e.file(name))
+    }
+
+    /// What follows the head of the pipe's format.
+    fn of_stream(input: Box<dyn Read + Send>, total: u64, path: &Path, options: &Options) -> Result<Self> {
+        let mut stream = Stream::new(input, PIPE_SIZE as u64, None);
+        let prelude = Prelude::of_pipe(&mut stream)?;
+        Self::new(path, stream, prelude, total, false, options)
+    }
+
+    fn of_file(mut file: File, length: u64, path: &Path, options: &Options) -> Result<Self> {
+        let mut bytes = Vec::new();
+        let seek = |file: &mut File, to: u64| {
+            file.seek(SeekFrom::Start(to)).map_err(|e| Error::system("reading the perf.data", &e))
+        };
+        (&mut file)
+            .take(FILE_SIZE as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::system("reading the perf.data", &e))?;
+        let head = Head::read(&bytes)?;
+        let Head::File { data, .. } = &head else {
+            seek(&mut file, PIPE_SIZE as u64)?;
+            return Self::of_stream(Box::new(file), length, path, options);
+        };
+        let prelude = Prelude::of_file(&mut file, length, &head)?;
+        seek(&mut file, data.offset)?;
+        let unfinished = data.size == 0;
+        let size = if unfinished { length.saturating_sub(data.offset) } else { data.size };
+        let stream = Stream::new(Box::new(file), data.offset, Some(size));
+        Self::new(path, stream, prelude, length, unfinished, options)
+    }
+
+    fn new(
+        path: &Path,
+        stream: Stream,
+        prelude: Prelude,
+        total: u64,
+        unfinished: bool,
+        options: &Options,
+    ) -> Result<Self> {
+        let meta = prelude.meta();
+        let (attrs, formats, foreign_formats) = prelude.with_formats(options.formats.as_deref())?;
+        let session = Session::new(attrs, formats)?;
+        let path = path.to_path_buf();
+        Ok(Self { path, stream, session, meta, total, unfinished, foreign_formats, progress: None, done: false })
+    }
+
+    /// Whom to tell of the progress.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Progress) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// What was found beside the events so far.
+    #[must_use]
+    pub fn findings(&self) -> Findings {
+        self.session.findings()
+    }
+
+    /// The folder that the formats of events were taken from, where the file had none.
+    #[must_use]
+    pub fn foreign_formats(&self) -> Option<&Path> {
+        self.foreign_formats.as_deref()
+    }
+
+    /// Reads all records; says where and why they ended before the end.
+    fn records(&mut self, out: &mut Output) -> Result<Option<Cut>> {
+        let mut until_progress = PROGRESS_EVERY;
+        loop {
+            let offset = self.stream.offset();
+            let cut = |what: &str| Some(Cut { offset, what: what.to_owned() });
+            let record = match self.stream.next()? {
+                Next::Record(record) => record,
+                Next::Cut(what) => return Ok(cut(what)),
+                Next::End if self.unfinished => {
+                    return Ok(cut("perf was killed before it finished the file: what it still held is missing"));
+                }
+                Next::End => return Ok(None),
+            };
+            // Some of perf's own records are followed by data that their size does not count.
+            let behind = match record.kind {
+                kind::AUXTRACE => u64_at(record.body, 0).unwrap_or(0),
+                kind::TRACING_DATA => prelude::tracing_data_size(record.body),
+                _ => {
+                    self.session.record(record, out)?;
+                    0
+                }
+            };
+            if behind > 0 && !self.stream.skip(behind)? {
+                return Ok(cut("the file ends before its last record does"));
+            }
+            until_progress -= 1;
+            if until_progress == 0 {
+                until_progress = PROGRESS_EVERY;
+                if let Some(progress) = &mut self.progress {
+                    progress(self.stream.offset(), self.total);
+                }
+            }
+        }
+    }
+}
+
+impl Source for PerfData {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn run(&mut self, sink: &mut dyn Sink) -> Result<ReadReport> {
+        if std::mem::replace(&mut self.done, true) {
+            return Ok(ReadReport::default());
+        }
+        let mut out = Output::new(sink, &self.session);
+        let cut = self.records(&mut out).map_err(|e| e.file(&self.path))?;
+        self.session.finish(&mut out);
+        let (events, names) = (out.events, out.names);
+        if let Some(progress) = &mut self.progress {
+            progress(self.total, self.total);
+        }
+        let found = self.findings();
+        Ok(ReadReport { events, names, skipped: found.other + found.malformed, cut })
+    }
+}

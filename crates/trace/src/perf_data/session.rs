@@ -1,0 +1,375 @@
+//! What the records of a perf.data mean, once its events and their formats are known.
+
+use super::attr::{Attr, Layout, Trailer};
+use super::cursor::{u32_at, u64_at};
+use super::inflate::Inflate;
+use super::stream::Record;
+use super::window::{Item, Window};
+use crate::format::{Decoder, Format};
+use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Sink, Tid};
+
+/// Kinds of records. From 64 on they are perf's own, not the kernel's.
+pub(super) mod kind {
+    pub(super) const LOST: u32 = 2;
+    pub(super) const COMM: u32 = 3;
+    pub(super) const FORK: u32 = 7;
+    pub(super) const SAMPLE: u32 = 9;
+    pub(super) const LOST_SAMPLES: u32 = 13;
+    pub(in super::super) const USER_START: u32 = 64;
+    pub(in super::super) const HEADER_ATTR: u32 = 64;
+    pub(in super::super) const TRACING_DATA: u32 = 66;
+    pub(in super::super) const FINISHED_ROUND: u32 = 68;
+    pub(in super::super) const AUXTRACE: u32 = 71;
+    pub(in super::super) const FEATURE: u32 = 80;
+    pub(in super::super) const COMPRESSED: u32 = 81;
+    pub(in super::super) const COMPRESSED2: u32 = 83;
+}
+
+/// `PERF_RECORD_MISC_COMM_EXEC`: the name comes from exec.
+const MISC_COMM_EXEC: u16 = 1 << 13;
+/// Events are handed to the sink in batches of this many.
+const BATCH: usize = 8192;
+/// More CPUs than any kernel is built for; a number beyond it is damage.
+const CPU_END: u32 = 1 << 16;
+
+/// What was found beside the events, for the user to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Samples of events that say nothing of scheduling, or that bear statistics only.
+    pub other: u64,
+    /// Samples that are damaged.
+    pub malformed: u64,
+    /// Records that perf lost while recording.
+    pub lost: u64,
+    /// Records that came too late to be put in order, and were left out.
+    pub late: u64,
+}
+
+/// The state of reading.
+pub(super) struct Session {
+    attrs: Vec<Attr>,
+    layouts: Vec<Option<Layout>>,
+    /// Where samples keep the id of their event, where it must be looked at.
+    id_at: Option<usize>,
+    /// Ids and the places of their events in `attrs`, ordered.
+    ids: Vec<(u64, u32)>,
+    trailer: Trailer,
+    decoder: Decoder,
+    window: Window,
+    inflate: Option<Inflate>,
+    /// perf's records stand in for these tracepoints where they were not recorded.
+    forks_from_perf: bool,
+    execs_from_perf: bool,
+    /// Losses by the counters that perf read at the end, which tell the same losses again.
+    lost_samples: u64,
+    late_unmarked: u64,
+    findings: Findings,
+}
+
+impl Session {
+    /// A session for these events and the formats of their kernel.
+    pub(super) fn new(attrs: Vec<Attr>, formats: Vec<Format>) -> Result<Self> {
+        let recorded = |name: &str| {
+            formats.iter().any(|f| f.name == name && attrs.iter().any(|a| a.tracepoint() == Some(u64::from(f.id))))
+        };
+        let (forks_from_perf, execs_from_perf) = (!recorded("sched_process_fork"), !recorded("sched_process_exec"));
+        let decoder = Decoder::new(formats)?;
+        let wanted = |a: &Attr| a.tracepoint().is_some_and(|id| decoder.knows(id));
+        if !attrs.iter().any(wanted) {
+            return Err(Error::input("the perf.data holds no scheduling events")
+                .mend("record them: perf sched record -- COMMAND"));
+        }
+        let layouts: Vec<_> = attrs.iter().map(Attr::layout).collect();
+        if let Some((attr, _)) = attrs.iter().zip(&layouts).find(|(a, layout)| wanted(a) && layout.is_none()) {
+            let id = attr.tracepoint().unwrap_or_default();
+            return Err(Error::input(format!(
+                "the perf.data's samples of event {id} lack the time, the CPU or the raw data"
+            ))
+            .mend("record them with: perf sched record, or perf record -R -T --sample-cpu"));
+        }
+        let mut ids: Vec<_> =
+            attrs.iter().enumerate().flat_map(|(i, a)| a.ids.iter().map(move |id| (*id, i as u32))).collect();
+        ids.sort_unstable();
+        Ok(Self {
+            id_at: id_place(&attrs, &layouts)?,
+            ids,
+            trailer: attrs.iter().find(|a| a.sample_id_all).map(Attr::trailer).unwrap_or_default(),
+            attrs,
+            layouts,
+            decoder,
+            window: Window::default(),
+            inflate: None,
+            forks_from_perf,
+            execs_from_perf,
+            lost_samples: 0,
+            late_unmarked: 0,
+            findings: Findings::default(),
+        })
+    }
+
+    /// What was found so far.
+    pub(super) fn findings(&self) -> Findings {
+        let counts = self.decoder.counts();
+        Findings {
+            other: self.findings.other + counts.other,
+            malformed: self.findings.malformed + counts.malformed,
+            ..self.findings
+        }
+    }
+
+    /// Takes a record that the kernel wrote, or one that compresses or orders such records.
+    pub(super) fn record(&mut self, record: Record, out: &mut Output) -> Result<()> {
+        match record.kind {
+            kind::FINISHED_ROUND => {
+                self.window.end_round(|time, item| out.item(&mut self.decoder, time, item));
+                self.mark_late(out);
+            }
+            kind::COMPRESSED => self.compressed(record.body, out)?,
+            kind::COMPRESSED2 => {
+                let size = u64_at(record.body, 0).and_then(|n| usize::try_from(n).ok());
+                let packed = size.and_then(|n| record.body[8..].get(..n));
+                let packed =
+                    packed.ok_or_else(|| Error::input("the perf.data is damaged: a compressed record is too short"))?;
+                self.compressed(packed, out)?;
+            }
+            _ => self.kernel_record(record, out),
+        }
+        Ok(())
+    }
+
+    /// Hands on what is still held back.
+    pub(super) fn finish(&mut self, out: &mut Output) {
+        self.window.finish(|time, item| out.item(&mut self.decoder, time, item));
+        self.mark_late(out);
+        let unseen = self.lost_samples.saturating_sub(self.findings.lost);
+        if unseen > 0 {
+            // Lost after the last record that had room: perf's counters alone tell of them.
+            self.findings.lost += unseen;
+            out.event(Event { time: out.last, cpu: 0, what: Payload::Lost { count: unseen } });
+        }
+        out.flush();
+    }
+
+    fn compressed(&mut self, packed: &[u8], out: &mut Output) -> Result<()> {
+        let mut inflate = match self.inflate.take() {
+            Some(inflate) => inflate,
+            None => Inflate::new()?,
+        };
+        let result = inflate.feed(packed, |record| {
+            self.kernel_record(record, out);
+            Ok(())
+        });
+        self.inflate = Some(inflate);
+        result
+    }
+
+    #[inline]
+    fn kernel_record(&mut self, record: Record, out: &mut Output) {
+        match record.kind {
+            kind::SAMPLE => self.sample(record.body),
+            kind::COMM => self.comm(record, out),
+            kind::FORK => self.fork(record.body),
+            kind::LOST => self.lost(record.body),
+            kind::LOST_SAMPLES => {
+                self.lost_samples = self.lost_samples.saturating_add(u64_at(record.body, 0).unwrap_or(0));
+            }
+            _ => {}
+        }
+        if self.window.is_full() {
+            self.window.shrink(|time, item| out.item(&mut self.decoder, time, item));
+            self.mark_late(out);
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, body: &[u8]) {
+        let index = match self.id_at {
+            None => 0,
+            Some(at) => match u64_at(body, at).and_then(|id| self.event_of(id)) {
+                Some(index) => index,
+                None => {
+                    self.findings.malformed += 1;
+                    return;
+                }
+            },
+        };
+        let Some(layout) = &self.layouts[index] else {
+            self.findings.other += 1;
+            return;
+        };
+        if self.id_at.is_some() && self.attrs[index].tracepoint().is_none() {
+            self.findings.other += 1;
+            return;
+        }
+        let Some((time, cpu, raw)) = place_and_raw(layout, body) else {
+            self.findings.malformed += 1;
+            return;
+        };
+        let id = raw.first_chunk().map_or(0, |id| u64::from(u16::from_le_bytes(*id)));
+        if !self.decoder.knows(id) {
+            self.findings.other += 1;
+            return;
+        }
+        let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
+        let (tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
+        self.hold(time, Item::Raw { cpu, tgid, tid, raw });
+    }
+
+    #[inline]
+    fn event_of(&self, id: u64) -> Option<usize> {
+        let found = self.ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.ids[found].1 as usize)
+    }
+
+    fn comm(&mut self, record: Record, out: &mut Output) {
+        let body = record.body;
+        let name_end = body.len().saturating_sub(self.trailer.size);
+        let (Some(tgid), Some(tid), Some(name)) = (u32_at(body, 0), u32_at(body, 4), body.get(8..name_end)) else {
+            self.findings.malformed += 1;
+            return;
+        };
+        let (time, cpu) = (self.trailer.time(body), self.trailer.cpu(body));
+        let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
+        let item = Item::Comm { cpu, tgid: tgid as Tid, tid: tid as Tid, exec, name };
+        match time {
+            0 | u64::MAX => out.item(&mut self.decoder, 0, item), // perf's inventory of what ran before
+            _ => self.hold(time, item),
+        }
+    }
+
+    fn fork(&mut self, body: &[u8]) {
+        let number = |i: usize| u32_at(body, 4 * i).map(|n| n as Tid);
+        let (Some(tgid), Some(child), Some(parent)) = (number(0), number(2), number(3)) else {
+            self.findings.malformed += 1;
+            return;
+        };
+        let (time, cpu) = (self.trailer.time(body), self.trailer.cpu(body));
+        if time != 0 && time != u64::MAX {
+            self.hold(time, Item::Fork { cpu, parent, tgid, child });
+        }
+    }
+
+    fn lost(&mut self, body: &[u8]) {
+        let count = u64_at(body, 8).unwrap_or(0);
+        self.findings.lost = self.findings.lost.saturating_add(count);
+        let time = match self.trailer.time(body) {
+            0 => self.window.newest(),
+            time => time,
+        };
+        self.hold(time, Item::Lost { cpu: self.trailer.cpu(body), count });
+    }
+
+    #[inline]
+    fn hold(&mut self, time: Nanos, item: Item) {
+        let cpu = match item {
+            Item::Raw { cpu, .. } | Item::Comm { cpu, .. } | Item::Fork { cpu, .. } | Item::Lost { cpu, .. } => cpu,
+        };
+        if cpu >= CPU_END {
+            self.findings.malformed += 1;
+        } else if !self.window.push(time, item) {
+            self.findings.late += 1;
+            self.late_unmarked += 1;
+        }
+    }
+
+    /// What came too late is missing from the trace: that is marked where it went missing.
+    fn mark_late(&mut self, out: &mut Output) {
+        let count = std::mem::take(&mut self.late_unmarked);
+        if count > 0 {
+            out.event(Event { time: out.last, cpu: 0, what: Payload::Lost { count } });
+        }
+    }
+}
+
+/// Where samples keep the id of their event; `None` when every event's samples are laid out alike
+/// and are tracepoints', so that it need not be looked at.
+fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>> {
+    let mut sampled = attrs.iter().zip(layouts).filter(|(attr, _)| !attr.is_dummy());
+    let alike = layouts.first().is_some_and(|first| sampled.all(|(a, l)| a.tracepoint().is_some() && l == first));
+    if alike && !attrs[0].is_dummy() {
+        return Ok(None);
+    }
+    let first = attrs.first().and_then(Attr::id_at);
+    if first.is_none() || attrs.iter().any(|a| a.id_at() != first) {
+        return Err(Error::input("the perf.data's samples do not say which event they are of"));
+    }
+    Ok(first)
+}
+
+#[inline]
+fn place_and_raw<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, CpuId, &'a [u8])> {
+    Some((u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?))
+}
+
+/// Hands names and events to the sink, events in batches.
+pub(super) struct Output<'a> {
+    sink: &'a mut dyn Sink,
+    batch: Vec<Event>,
+    pub(super) events: u64,
+    pub(super) names: u64,
+    /// The time of the last event.
+    last: Nanos,
+    forks: bool,
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink, session: &Session) -> Self {
+        let forks = session.forks_from_perf;
+        Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
+    }
+
+    #[inline]
+    fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
+        let (sink, names) = (&mut *self.sink, &mut self.names);
+        let on_name = |record: &NameRecord| {
+            *names += 1;
+            sink.name(record);
+        };
+        let mut on_name = on_name;
+        let event = match item {
+            Item::Raw { cpu, tgid, tid, raw } => {
+                if tid > 0 {
+                    decoder.belongs(time, tid, tgid, &mut on_name);
+                }
+                decoder.decode(cpu, time, raw, &mut on_name)
+            }
+            Item::Comm { cpu, tgid, tid, exec, name } => {
+                let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+                decoder.belongs(time, tid, tgid, &mut on_name);
+                decoder.named(time, tid, &name[..end], &mut on_name);
+                (exec && is_tid(tid)).then_some(Event { time, cpu, what: Payload::Exec { tid, old: tid } })
+            }
+            Item::Fork { cpu, parent, tgid, child } => {
+                decoder.belongs(time, child, tgid, &mut on_name);
+                let whole = self.forks && is_tid(parent) && is_tid(child);
+                whole.then_some(Event { time, cpu, what: Payload::Fork { parent, child } })
+            }
+            Item::Lost { cpu, count } => Some(Event { time, cpu, what: Payload::Lost { count } }),
+        };
+        if let Some(event) = event {
+            self.event(event);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: Event) {
+        self.last = event.time;
+        self.events += 1;
+        self.batch.push(event);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            self.sink.events(&self.batch);
+            self.batch.clear();
+        }
+    }
+}
+
+/// Whether a kernel can have given out this id.
+fn is_tid(tid: Tid) -> bool {
+    (0..1 << 22).contains(&tid)
+}

@@ -1,0 +1,200 @@
+//! The records of the data section, one behind the other, out of any reader.
+
+use super::cursor::u32_at;
+use schedlab_base::{Error, Result};
+use std::io::{ErrorKind, Read};
+
+/// Read at once; longer than any record.
+const CHUNK: usize = 1 << 20;
+/// `perf_event_header`: a 32-bit type, 16 bits of `misc`, the 16-bit size of the whole record.
+const HEADER: usize = 8;
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+    /// What follows the header.
+    pub(super) body: &'a [u8],
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Next<'a> {
+    Record(Record<'a>),
+    /// The section ends here, as it should.
+    End,
+    /// The bytes end in the middle of a record, or before the section should end.
+    Cut(&'static str),
+}
+
+/// Reads records, holding one chunk of the file at a time.
+pub(super) struct Stream {
+    input: Box<dyn Read + Send>,
+    /// How much of the section is still to be read from the input; `None` where only its end tells.
+    left: Option<u64>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Where `start` lies in the file.
+    offset: u64,
+}
+
+impl Stream {
+    /// A stream that starts at `offset` in its file and goes on for `size` bytes, or to the end.
+    pub(super) fn new(input: Box<dyn Read + Send>, offset: u64, size: Option<u64>) -> Self {
+        Self { input, left: size, buffer: vec![0; CHUNK], start: 0, end: 0, offset }
+    }
+
+    /// Where the next record lies in the file.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next record.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or what follows is no record.
+    pub(super) fn next(&mut self) -> Result<Next<'_>> {
+        let size = match self.look(HEADER)? {
+            0 if self.left.is_none_or(|left| left == 0) => return Ok(Next::End),
+            n if n < HEADER => return Ok(Next::Cut("the file ends before its last record does")),
+            _ => usize::from(self.size_field()),
+        };
+        if size < HEADER {
+            if self.look(CHUNK)? > 0 && self.buffer[self.start..self.end].iter().all(|b| *b == 0) {
+                return Ok(Next::Cut("the rest of the file was never written: it holds zeros"));
+            }
+            let what = format!("at byte {}: a record of {size} bytes cannot be", self.offset);
+            return Err(Error::input(format!("the perf.data is damaged {what}")));
+        }
+        if self.look(size)? < size {
+            return Ok(Next::Cut("the file ends before its last record does"));
+        }
+        let record = &self.buffer[self.start..self.start + size];
+        let kind = u32_at(record, 0).expect("the header is there");
+        let misc = u16::from_le_bytes([record[4], record[5]]);
+        let body = self.start + HEADER..self.start + size;
+        self.advance(size);
+        Ok(Next::Record(Record { kind, misc, body: &self.buffer[body] }))
+    }
+
+    /// The type of the next record, without taking it.
+    pub(super) fn peek(&mut self) -> Result<Option<u32>> {
+        Ok(if self.look(HEADER)? < HEADER { None } else { u32_at(&self.buffer, self.start) })
+    }
+
+    /// Passes over the bytes that belong to a record without lying in it. `false` when the file ends before.
+    pub(super) fn skip(&mut self, mut size: u64) -> Result<bool> {
+        while size > 0 {
+            let step = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
+            let there = self.look(step)?.min(step);
+            if there == 0 {
+                return Ok(false);
+            }
+            self.advance(there);
+            size -= there as u64;
+        }
+        Ok(true)
+    }
+
+    /// Takes the bytes that belong to a record without lying in it: all of them, or as many as there are.
+    pub(super) fn take(&mut self, mut size: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while size > 0 {
+            let step = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
+            let there = self.look(step)?.min(step);
+            if there == 0 {
+                break;
+            }
+            bytes.extend_from_slice(&self.buffer[self.start..self.start + there]);
+            self.advance(there);
+            size -= there as u64;
+        }
+        Ok(bytes)
+    }
+
+    fn size_field(&self) -> u16 {
+        u16::from_le_bytes([self.buffer[self.start + 6], self.buffer[self.start + 7]])
+    }
+
+    fn advance(&mut self, size: usize) {
+        self.start += size;
+        self.offset += size as u64;
+    }
+
+    /// Sees to it that `size` bytes (a chunk at the most) are at hand, and says how many are.
+    #[inline]
+    fn look(&mut self, size: usize) -> Result<usize> {
+        if self.end - self.start < size {
+            self.fill(size)?;
+        }
+        Ok(self.end - self.start)
+    }
+
+    #[cold]
+    fn fill(&mut self, size: usize) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        while self.end < size {
+            let room = (CHUNK - self.end) as u64;
+            let most = usize::try_from(self.left.map_or(room, |left| left.min(room))).unwrap_or(CHUNK);
+            match self.input.read(&mut self.buffer[self.end..self.end + most]) {
+                Ok(0) => break,
+                Ok(n) => {
+                    self.end += n;
+                    self.left = self.left.map(|left| left - n as u64);
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::system("reading the perf.data", &e)),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+        [&kind.to_le_bytes()[..], &[0, 0], &(8 + body.len() as u16).to_le_bytes(), body].concat()
+    }
+
+    fn stream(bytes: Vec<u8>, size: Option<u64>) -> Stream {
+        Stream::new(Box::new(std::io::Cursor::new(bytes)), 100, size)
+    }
+
+    #[test]
+    fn records_across_chunks() {
+        let many: Vec<u8> = (0..40_000u32).flat_map(|i| record(i, &[i as u8; 60])).collect();
+        let mut stream = stream(many.clone(), Some(many.len() as u64));
+        for i in 0..40_000 {
+            assert_eq!(stream.peek().unwrap(), Some(i));
+            let Next::Record(r) = stream.next().unwrap() else { panic!("record {i} is missing") };
+            assert_eq!((r.kind, r.body), (i, &[i as u8; 60][..]));
+        }
+        assert!(matches!(stream.next().unwrap(), Next::End));
+        assert_eq!(stream.offset(), 100 + many.len() as u64);
+    }
+
+    #[test]
+    fn what_is_missing_is_a_cut_and_what_is_wrong_an_error() {
+        let one = record(9, &[1, 2, 3]);
+        assert!(matches!(stream(one[..5].to_vec(), None).next().unwrap(), Next::Cut(_)));
+        assert!(matches!(stream(one[..9].to_vec(), None).next().unwrap(), Next::Cut(_)));
+        assert!(matches!(stream(vec![], Some(1)).next().unwrap(), Next::Cut(_)));
+        assert!(matches!(stream(vec![0; 3000], None).next().unwrap(), Next::Cut(_)));
+        assert!(stream([&[0; 8][..], &one].concat(), None).next().is_err());
+        assert!(stream(vec![9, 0, 0, 0, 0, 0, 4, 0, 1], None).next().is_err());
+    }
+
+    #[test]
+    fn payloads_are_taken_or_passed_over() {
+        let bytes = vec![7; 3 * CHUNK + 5];
+        assert!(stream(bytes.clone(), None).skip(3 * CHUNK as u64 + 5).unwrap());
+        assert!(!stream(bytes.clone(), None).skip(u64::MAX).unwrap());
+        assert_eq!(stream(bytes.clone(), None).take(CHUNK as u64 + 1).unwrap().len(), CHUNK + 1);
+        assert_eq!(stream(bytes, None).take(u64::MAX).unwrap().len(), 3 * CHUNK + 5);
+    }
+}

@@ -1,0 +1,212 @@
+//! Puts what several CPUs wrote into the order of time, with bounded memory.
+//!
+//! perf empties the buffers of the CPUs in rounds and marks the end of each. Nothing that is written
+//! after a round's end is older than the newest record of the round before it, so what is that old
+//! can be handed on. A file without such marks (or with an enormous round) is handed on in part when
+//! the window is full.
+
+use schedlab_base::{CpuId, Nanos, Tid};
+use std::ops::Range;
+
+/// Bytes of records held back at the most.
+const BYTES_MAX: usize = 256 << 20;
+/// Records held back at the most.
+const ITEMS_MAX: usize = 4 << 20;
+
+/// What is held back until its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item<'a> {
+    /// A tracepoint's record, the CPU it comes from, and the process and thread that ran there.
+    Raw { cpu: CpuId, tgid: Tid, tid: Tid, raw: &'a [u8] },
+    /// A task's name, and whether exec gave it.
+    Comm { cpu: CpuId, tgid: Tid, tid: Tid, exec: bool, name: &'a [u8] },
+    /// A new task.
+    Fork { cpu: CpuId, parent: Tid, tgid: Tid, child: Tid },
+    /// Records were lost.
+    Lost { cpu: CpuId, count: u64 },
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    time: Nanos,
+    at: u32,
+    size: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Raw,
+    Comm,
+    Exec,
+    Fork,
+    Lost,
+}
+
+/// Three numbers lie before the bytes of each item.
+const HEAD: usize = 12;
+
+/// The records held back.
+#[derive(Default)]
+pub(super) struct Window {
+    entries: Vec<Entry>,
+    bytes: Vec<u8>,
+    /// The newest time seen, and what it was at the end of the last round.
+    newest: Nanos,
+    settled: Nanos,
+    /// What was handed on goes up to here.
+    done: Nanos,
+}
+
+impl Window {
+    /// Holds an item back. `false` when it comes too late to be put in order, and is left out.
+    #[inline]
+    pub(super) fn push(&mut self, time: Nanos, item: Item) -> bool {
+        if time < self.done {
+            return false;
+        }
+        self.newest = self.newest.max(time);
+        let (kind, head, tail): (_, [u32; 3], &[u8]) = match item {
+            Item::Raw { cpu, tgid, tid, raw } => (Kind::Raw, [cpu, tgid as u32, tid as u32], raw),
+            Item::Comm { cpu, tgid, tid, exec, name } => {
+                (if exec { Kind::Exec } else { Kind::Comm }, [cpu, tgid as u32, tid as u32], name)
+            }
+            Item::Fork { cpu, parent, tgid, child } => {
+                (Kind::Fork, [cpu, parent as u32, tgid as u32], &child.to_le_bytes())
+            }
+            Item::Lost { cpu, count } => (Kind::Lost, [cpu, 0, 0], &count.to_le_bytes()),
+        };
+        let at = self.bytes.len() as u32;
+        for number in head {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(tail);
+        self.entries.push(Entry { time, at, size: tail.len() as u16, kind });
+        true
+    }
+
+    /// Whether a part must be handed on before more is taken.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= BYTES_MAX || self.entries.len() >= ITEMS_MAX
+    }
+
+    /// The newest time seen.
+    pub(super) fn newest(&self) -> Nanos {
+        self.newest
+    }
+
+    /// A round ends: hands on what nothing still to come can precede.
+    pub(super) fn end_round(&mut self, take: impl FnMut(Nanos, Item)) {
+        let limit = std::mem::replace(&mut self.settled, self.newest);
+        self.hand_on(take, |entries| entries.partition_point(|e| e.time <= limit));
+    }
+
+    /// The window is full: hands on the older half.
+    pub(super) fn shrink(&mut self, take: impl FnMut(Nanos, Item)) {
+        self.hand_on(take, |entries| entries.len().div_ceil(2));
+    }
+
+    /// The file ends: hands on all.
+    pub(super) fn finish(&mut self, take: impl FnMut(Nanos, Item)) {
+        self.hand_on(take, <[Entry]>::len);
+    }
+
+    /// Sorts, hands on as many as `how_many` says, and keeps the rest.
+    fn hand_on(&mut self, mut take: impl FnMut(Nanos, Item), how_many: impl Fn(&[Entry]) -> usize) {
+        // Each CPU's records are in order already: a merge of runs. Equal times keep the file's order.
+        self.entries.sort_by_key(|e| e.time);
+        let count = how_many(&self.entries);
+        for entry in &self.entries[..count] {
+            take(entry.time, item(entry, &self.bytes));
+        }
+        if let Some(last) = self.entries[..count].last() {
+            self.done = last.time;
+        }
+        self.entries.drain(..count);
+        self.close_up();
+    }
+
+    /// Moves the bytes of what is kept to the front, and the entries back into the file's order.
+    fn close_up(&mut self) {
+        self.entries.sort_by_key(|e| e.at);
+        let mut end = 0;
+        for entry in &mut self.entries {
+            let from = span(entry);
+            let length = from.len();
+            self.bytes.copy_within(from, end);
+            entry.at = end as u32;
+            end += length;
+        }
+        self.bytes.truncate(end);
+    }
+}
+
+fn span(entry: &Entry) -> Range<usize> {
+    let start = entry.at as usize;
+    start..start + HEAD + usize::from(entry.size)
+}
+
+#[inline]
+fn item<'a>(entry: &Entry, bytes: &'a [u8]) -> Item<'a> {
+    let (head, tail) = bytes[span(entry)].split_at(HEAD);
+    let number = |i: usize| u32::from_le_bytes([head[4 * i], head[4 * i + 1], head[4 * i + 2], head[4 * i + 3]]);
+    let (cpu, tgid, tid) = (number(0), number(1) as Tid, number(2) as Tid);
+    match entry.kind {
+        Kind::Raw => Item::Raw { cpu, tgid, tid, raw: tail },
+        Kind::Comm | Kind::Exec => Item::Comm { cpu, tgid, tid, exec: entry.kind == Kind::Exec, name: tail },
+        Kind::Fork => {
+            let child = Tid::from_le_bytes(tail.try_into().expect("a child was pushed"));
+            Item::Fork { cpu, parent: tgid, tgid: tid, child }
+        }
+        Kind::Lost => Item::Lost { cpu, count: u64::from_le_bytes(tail.try_into().expect("a count was pushed")) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(cpu: CpuId, raw: &[u8]) -> Item<'_> {
+        Item::Raw { cpu, tgid: 1, tid: 2, raw }
+    }
+
+    #[test]
+    fn a_round_hands_on_what_the_one_before_it_settled() {
+        let mut window = Window::default();
+        let mut out = Vec::new();
+        for time in [10, 30, 20, 40] {
+            assert!(window.push(time, raw(0, &[time as u8])));
+        }
+        window.end_round(|time, _| out.push(time));
+        assert!(out.is_empty());
+        assert!(window.push(15, raw(1, &[15])));
+        assert!(window.push(50, raw(1, &[50])));
+        window.end_round(|time, item| {
+            assert_eq!(item, raw(u32::from(time == 15), &[time as u8]));
+            out.push(time);
+        });
+        assert_eq!(out, [10, 15, 20, 30, 40]);
+        assert!(!window.push(39, raw(0, &[])), "this comes too late");
+        assert!(window.push(45, raw(0, &[])));
+        window.finish(|time, _| out.push(time));
+        assert_eq!(out, [10, 15, 20, 30, 40, 45, 50]);
+    }
+
+    #[test]
+    fn every_kind_of_item_comes_out_as_it_went_in() {
+        let items = [
+            raw(3, b"bytes"),
+            Item::Comm { cpu: 1, tgid: 5, tid: 6, exec: true, name: b"sh" },
+            Item::Comm { cpu: 1, tgid: 5, tid: 6, exec: false, name: b"" },
+            Item::Fork { cpu: 2, parent: 7, tgid: 8, child: 9 },
+            Item::Lost { cpu: 4, count: u64::MAX },
+        ];
+        let mut window = Window::default();
+        items.iter().for_each(|item| assert!(window.push(7, *item)));
+        let mut next = items.iter();
+        window.shrink(|_, item| assert_eq!(Some(&item), next.next()));
+        window.finish(|_, item| assert_eq!(Some(&item), next.next()));
+        assert_eq!(next.len(), 0);
+    }
+}
