@@ -32,7 +32,9 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
         return Err(Error::input(format!("the machine \"{}\" has no CPU", machine.name)));
     }
     if workload.tasks.iter().all(|task| task.instances == 0) {
-        return Err(Error::input("no task starts").key("tasks").mend("give one task at least, with \"instance\" 1 or more"));
+        return Err(Error::input("no task starts")
+            .key("tasks")
+            .mend("give one task at least, with \"instance\" 1 or more"));
     }
     settings::check_machine(workload, machine)?;
     let names = Names::of(workload)?;
@@ -89,7 +91,9 @@ impl<'a> Lowering<'a> {
             ops = ops.saturating_add((program.len() as u64 + 1).saturating_mul(copies));
             if ops > MAX_OPS {
                 let what = format!("the workload comes to more than {MAX_OPS} operations");
-                return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("take fewer instances or events"));
+                return Err(Error::input(what)
+                    .key(format!("tasks.{}", task.name))
+                    .mend("take fewer instances or events"));
             }
             if let Some(template) = template {
                 self.template(template, task, &initial, &program);
@@ -101,8 +105,8 @@ impl<'a> Lowering<'a> {
     }
 
     fn task(&mut self, n: usize, task: &TaskDef) -> Result<(Setting, Vec<Op>)> {
-        let plan = Plan::of(self.workload.global.default_policy, task)
-            .map_err(|fault: Fault| fault.without_line(task))?;
+        let plan =
+            Plan::of(self.workload.global.default_policy, task).map_err(|fault: Fault| fault.without_line(task))?;
         let initial = settings::setting(&plan.initial, &plan, self.machine, &self.groups);
         let mut sets = Vec::with_capacity(plan.phases.len());
         for change in &plan.phases {

@@ -300,7 +300,11 @@ impl Reader<'_> {
                 bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
-            _ => return Err(self.error("no such escape in a string").mend("known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u")),
+            _ => {
+                return Err(self
+                    .error("no such escape in a string")
+                    .mend("known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u"));
+            }
         });
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Workloads: rt-app's JSON with the x- keys, presets, and a workload out of a trace.
 
 mod check;
+mod describe;
 pub mod from_trace;
 pub mod json;
 mod load;
@@ -12,6 +13,7 @@ pub mod presets;
 mod suspend;
 mod write;
 
+pub use describe::time;
 pub use load::load;
 pub use model::*;
 pub use parse::{MAX_TASKS, parse, path_of};

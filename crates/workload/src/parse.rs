@@ -51,8 +51,10 @@ pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut workload, remarks) = document(text).map_err(|e| e.file(file))?;
     workload.name = name;
-    let mut lines: Vec<(u64, String)> =
-        remarks.iter().map(|r| (r.line, Error::input(&r.what).file(file).line(r.line).key(&r.key).to_string())).collect();
+    let mut lines: Vec<(u64, String)> = remarks
+        .iter()
+        .map(|r| (r.line, Error::input(&r.what).file(file).line(r.line).key(&r.key).to_string()))
+        .collect();
     lines.sort_by_key(|(line, _)| *line);
     workload.warnings = lines.into_iter().map(|(_, text)| text).collect();
     Ok(workload)
@@ -78,7 +80,8 @@ fn document(text: &[u8]) -> Result<(Workload, Vec<Remark>)> {
         workload.hotplug = groups::read_hotplug(&field)?;
     }
     let tasks = fields.get("tasks").ok_or_else(|| {
-        at.error("no \"tasks\" here").mend("a workload is { \"tasks\": { \"NAME\": { events } } }; fragments are to be merged first")
+        at.error("no \"tasks\" here")
+            .mend("a workload is { \"tasks\": { \"NAME\": { events } } }; fragments are to be merged first")
     })?;
     workload.tasks = task::read_all(&tasks, workload.global.default_policy, &mut remarks)?;
     suspend::resolve(&mut workload, &mut remarks);

@@ -276,7 +276,8 @@ fn merge(state: &mut Change, change: &Change) {
         }
     }
     let mut sched = change.sched;
-    if let (Some(Sched::Fair { slice: old, .. }), Some(Sched::Fair { slice: new @ None, .. })) = (state.sched, &mut sched)
+    if let (Some(Sched::Fair { slice: old, .. }), Some(Sched::Fair { slice: new @ None, .. })) =
+        (state.sched, &mut sched)
     {
         *new = old;
     }
@@ -352,8 +353,15 @@ mod tests {
         let grouped = Props { taskgroup: Some("/a".into()), policy: Some(Policy::Fifo), ..Props::default() };
         let clamps = Props { util_min: Some(9), util_max: Some(8), ..Props::default() };
         for props in [
-            nice(20), rt(0), rt(-1), dl(None, None, None), dl(Some(9000), Some(8000), None),
-            dl(Some(2000), Some(9000), Some(8000)), dl(Some(1000), None, None), grouped, clamps,
+            nice(20),
+            rt(0),
+            rt(-1),
+            dl(None, None, None),
+            dl(Some(9000), Some(8000), None),
+            dl(Some(2000), Some(9000), Some(8000)),
+            dl(Some(1000), None, None),
+            grouped,
+            clamps,
         ] {
             assert!(Plan::of(Policy::Other, &task(props.clone(), vec![])).is_err(), "{props:?}");
             assert!(Plan::of(Policy::Other, &task(Props::default(), vec![props.clone()])).is_err(), "{props:?}");

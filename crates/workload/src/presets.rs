@@ -198,12 +198,8 @@ fn periodic(given: &Given) -> Result<Workload> {
     if period == 0 {
         return Err(Error::input("period=0 never waits").mend("give a time, as in period=10ms"));
     }
-    let timer = Action::Timer {
-        name: "unique".to_owned(),
-        unique: true,
-        period: exactly(period),
-        mode: TimerMode::Relative,
-    };
+    let timer =
+        Action::Timer { name: "unique".to_owned(), unique: true, period: exactly(period), mode: TimerMode::Relative };
     let events = vec![step("run", Action::Run(exactly(given.time("run")?))), step("timer", timer)];
     Ok(alone(TaskDef {
         name: "periodic".to_owned(),
@@ -249,7 +245,11 @@ fn messaging(given: &Given) -> Result<Workload> {
 }
 
 fn ready() -> Phase {
-    Phase { name: "ready".to_owned(), events: vec![step("barrier", Action::Barrier("go".to_owned()))], ..Phase::default() }
+    Phase {
+        name: "ready".to_owned(),
+        events: vec![step("barrier", Action::Barrier("go".to_owned()))],
+        ..Phase::default()
+    }
 }
 
 fn send(group: i64, fds: i64) -> Vec<Step> {

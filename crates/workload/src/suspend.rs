@@ -21,7 +21,12 @@ pub(crate) fn resolve(workload: &mut Workload, remarks: &mut Remarks) {
             continue;
         }
         if resumed.contains(&task.name) {
-            remarks.step(task, phase, step, format!("sleeps until \"{}\" is resumed: the task's own name counts", task.name));
+            remarks.step(
+                task,
+                phase,
+                step,
+                format!("sleeps until \"{}\" is resumed: the task's own name counts", task.name),
+            );
         } else if resumed.contains(given) {
             let what = format!("sleeps until \"{given}\" is resumed, as in rt-app 1.0; later ones ignore the name");
             remarks.step(task, phase, step, what);

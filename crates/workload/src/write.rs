@@ -137,7 +137,9 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
 /// Whether the events can stand in the task itself: `loop` is the phase's there, and a missing one is for ever.
 fn stands_inline(task: &TaskDef, phase: &Phase) -> bool {
     let once = |loops: Option<u64>| loops == Some(1);
-    phase.name.is_empty() && phase.props == Props::default() && (once(task.loops) || (task.loops.is_none() && once(phase.loops)))
+    phase.name.is_empty()
+        && phase.props == Props::default()
+        && (once(task.loops) || (task.loops.is_none() && once(phase.loops)))
 }
 
 fn loops(loops: Option<u64>) -> Value {
@@ -264,8 +266,7 @@ fn value_of(action: &Action) -> Value {
                 MemAccess::Chase => "chase",
             };
             let pattern = if *random { "random" } else { "sequential" };
-            let mut value =
-                json!({ "type": kind, "size": size, "count": count, "stride": stride, "pattern": pattern });
+            let mut value = json!({ "type": kind, "size": size, "count": count, "stride": stride, "pattern": pattern });
             if let Some(name) = shared {
                 value["ref"] = json!(name);
             }

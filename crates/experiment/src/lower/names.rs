@@ -146,7 +146,9 @@ impl<'a> Names<'a> {
             let error = |what: String| Error::input(what).line(step.line).key(path_of(task, phase, &step.key));
             if count == 0 {
                 let what = format!("only forked tasks use the barrier \"{name}\", and rt-app does not count those");
-                return Err(error(what).mend("let a task that exists from the start use it, or use sem_post and sem_wait"));
+                return Err(
+                    error(what).mend("let a task that exists from the start use it, or use sem_post and sem_wait")
+                );
             }
             if count > u64::from(u32::MAX) {
                 return Err(error(format!("the barrier \"{name}\" has too many users")));
@@ -235,9 +237,7 @@ impl<'a> Names<'a> {
             Action::Mem(bytes) => Op::Mem { bytes: *bytes, random: false },
             Action::MemRun { access, count, stride, random, .. } => match access {
                 MemAccess::Read | MemAccess::Write => Op::Mem { bytes: *count, random: false },
-                MemAccess::Chase => {
-                    Op::Mem { bytes: count.saturating_mul((*stride).min(CACHE_LINE)), random: *random }
-                }
+                MemAccess::Chase => Op::Mem { bytes: count.saturating_mul((*stride).min(CACHE_LINE)), random: *random },
             },
             Action::IoRun(bytes) => io(*bytes, global),
             Action::Yield => Op::Yield,

@@ -40,7 +40,8 @@ pub(super) fn setting(change: &Change, plan: &Plan, machine: &Machine, groups: &
 fn set_sched(setting: &mut Setting, sched: Sched, plan: &Plan) {
     setting.policy = Some(policy(sched.policy()));
     // A policy's parameters end with it; those that it never had need no ending.
-    let other = |is: fn(&Sched) -> bool| plan.phases.iter().chain([&plan.initial]).filter_map(|c| c.sched).any(|s| is(&s));
+    let other =
+        |is: fn(&Sched) -> bool| plan.phases.iter().chain([&plan.initial]).filter_map(|c| c.sched).any(|s| is(&s));
     if other(|s| matches!(s, Sched::RealTime { .. })) {
         setting.rt_priority = Some(0);
     }
@@ -92,7 +93,11 @@ fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
     }
     let (name, count) = (&machine.name, machine.cpus.len());
     let error = Error::input(format!("the machine \"{name}\" has no CPU {cpu}"));
-    Err(error.mend(if count == 1 { "it has CPU 0 alone".to_owned() } else { format!("it has CPUs 0 to {}", count - 1) }))
+    Err(error.mend(if count == 1 {
+        "it has CPU 0 alone".to_owned()
+    } else {
+        format!("it has CPUs 0 to {}", count - 1)
+    }))
 }
 
 fn check_node(node: u32, machine: &Machine) -> Result<()> {
@@ -101,5 +106,9 @@ fn check_node(node: u32, machine: &Machine) -> Result<()> {
         return Ok(());
     }
     let error = Error::input(format!("the machine \"{}\" has no node {node}", machine.name));
-    Err(error.mend(if nodes == 1 { "it has node 0 alone".to_owned() } else { format!("it has nodes 0 to {}", nodes - 1) }))
+    Err(error.mend(if nodes == 1 {
+        "it has node 0 alone".to_owned()
+    } else {
+        format!("it has nodes 0 to {}", nodes - 1)
+    }))
 }

@@ -111,7 +111,8 @@ fn groups_are_nested_and_weights_become_shares() {
 
 #[test]
 fn a_task_suspends_under_its_own_name_unless_only_the_given_one_is_resumed() {
-    let own = lowered(r#"{"tasks": {"a": {"suspend": "x", "run": 1}, "b": {"resume": "a", "resume1": "x", "run": 1}}}"#);
+    let own =
+        lowered(r#"{"tasks": {"a": {"suspend": "x", "run": 1}, "b": {"resume": "a", "resume1": "x", "run": 1}}}"#);
     assert_eq!(own.suspensions, ["a", "x"]);
     assert_eq!(own.tasks[0].program[1], Op::Suspend(0));
     let given = lowered(r#"{"tasks": {"a": {"suspend": "x", "run": 1}, "b": {"resume": "x", "run": 1}}}"#);
@@ -128,7 +129,8 @@ fn a_suspension_that_shares_its_name_with_a_condition_is_that_condition() {
 
 #[test]
 fn templates_are_made_for_what_is_forked() {
-    let load = lowered(r#"{"tasks": {"t": {"instance": 0, "delay": 5, "loop": 2, "run": 1}, "p": {"run": 1, "fork": "t"}}}"#);
+    let load =
+        lowered(r#"{"tasks": {"t": {"instance": 0, "delay": 5, "loop": 2, "run": 1}, "p": {"run": 1, "fork": "t"}}}"#);
     assert_eq!(load.tasks.len(), 1);
     assert_eq!(load.templates[0].name, "t");
     let sleep = Op::Sleep(Amount { mean: 5000, sd: 0 });
@@ -151,7 +153,10 @@ fn what_the_machine_lacks_is_refused() {
         "tasks.t.cpus: the machine \"4\" has no CPU 4; it has CPUs 0 to 3"
     );
     assert!(refused(r#"{"tasks": {"t": {"phases": {"p": {"run": 1, "nodes_membind": [1]}}}}}"#).contains("no node 1"));
-    assert!(refused(r#"{"x-hotplug": [{"at_us": 1, "cpu": 9, "online": false}], "tasks": {"t": {"run": 1}}}"#).contains("CPU 9"));
+    assert!(
+        refused(r#"{"x-hotplug": [{"at_us": 1, "cpu": 9, "online": false}], "tasks": {"t": {"run": 1}}}"#)
+            .contains("CPU 9")
+    );
 }
 
 #[test]
@@ -172,7 +177,8 @@ fn loops_in_which_no_time_passes_are_refused() {
     }
     let message = refused(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "fork": "b", "run": 1}}}"#);
     assert!(message.contains("forks it again"), "{message}");
-    let message = refused(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "barrier": "x", "run": 1}}}"#);
+    let message =
+        refused(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "barrier": "x", "run": 1}}}"#);
     assert!(message.contains("only forked tasks"), "{message}");
 }
 

@@ -133,8 +133,15 @@ mod tests {
     #[test]
     fn the_longest_beginning_decides() {
         for (key, event) in [
-            ("run1", "run"), ("run_a", "run"), ("runtime0", "runtime"), ("runti", "run"), ("memrun_x", "memrun"),
-            ("memory", "mem"), ("broadcast", "broad"), ("sem_wait3", "sem_wait"), ("x-spin-unlock1", "x-spin-unlock"),
+            ("run1", "run"),
+            ("run_a", "run"),
+            ("runtime0", "runtime"),
+            ("runti", "run"),
+            ("memrun_x", "memrun"),
+            ("memory", "mem"),
+            ("broadcast", "broad"),
+            ("sem_wait3", "sem_wait"),
+            ("x-spin-unlock1", "x-spin-unlock"),
         ] {
             assert_eq!(event_of(key).map(|(name, _)| name), Some(event), "{key}");
         }

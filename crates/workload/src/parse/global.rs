@@ -73,7 +73,10 @@ fn calibration(field: &Field) -> Result<Option<u64>> {
 fn log_size(field: &Field, remarks: &mut Remarks) -> Result<()> {
     if let Json::Text(mode) = &field.value.json {
         if !["disable", "file", "auto"].contains(&mode.as_str()) {
-            remarks.add(&field.at, format!("\"{mode}\" is not \"disable\", \"file\" or \"auto\"; rt-app logs nothing then"));
+            remarks.add(
+                &field.at,
+                format!("\"{mode}\" is not \"disable\", \"file\" or \"auto\"; rt-app logs nothing then"),
+            );
         }
         return Ok(());
     }

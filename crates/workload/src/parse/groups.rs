@@ -56,12 +56,16 @@ fn read_group(fields: &Fields) -> Result<Group> {
         idle: fields.read("idle", idle)?.unwrap_or(false),
     };
     if group.weight.is_some() && group.shares.is_some() {
-        return Err(at.error("has both \"weight\" and \"shares\"").mend("weight is cgroup v2's, shares v1's: give one"));
+        return Err(at
+            .error("has both \"weight\" and \"shares\"")
+            .mend("weight is cgroup v2's, shares v1's: give one"));
     }
     if let (Some(quota), Some(burst)) = (group.quota, group.burst)
         && burst > quota
     {
-        return Err(at.error("\"burst_us\" is more than \"quota_us\"").mend("the kernel allows no more than the quota"));
+        return Err(at
+            .error("\"burst_us\" is more than \"quota_us\"")
+            .mend("the kernel allows no more than the quota"));
     }
     Ok(group)
 }

@@ -8,8 +8,20 @@ use schedlab_base::{Result, nearest};
 
 const TOP: &[&str] = &["tasks", "global", "resources", "x-groups", "x-hotplug"];
 const GLOBAL: &[&str] = &[
-    "duration", "calibration", "default_policy", "pi_enabled", "lock_pages", "logdir", "log_basename", "log_size",
-    "ftrace", "gnuplot", "io_device", "mem_buffer_size", "cumulative_slack", "x-start",
+    "duration",
+    "calibration",
+    "default_policy",
+    "pi_enabled",
+    "lock_pages",
+    "logdir",
+    "log_basename",
+    "log_size",
+    "ftrace",
+    "gnuplot",
+    "io_device",
+    "mem_buffer_size",
+    "cumulative_slack",
+    "x-start",
 ];
 /// Keys of rt-app's past, which it skips and which its own examples still carry.
 const GLOBAL_PAST: &[&str] = &["frag", "spacing", "die_on_dmiss"];
@@ -18,8 +30,19 @@ const TASK: &[&str] = &["instance", "delay", "loop", "phases", "x-user", "x-sess
 const TASK_PAST: &[&str] = &["period", "deadline"];
 const PHASE: &[&str] = &["loop"];
 const PROPS: &[&str] = &[
-    "policy", "priority", "dl-runtime", "dl-period", "dl-deadline", "util_min", "util_max", "cpus", "nodes_membind",
-    "taskgroup", "x-working-set", "x-memory", "x-clock-poll",
+    "policy",
+    "priority",
+    "dl-runtime",
+    "dl-period",
+    "dl-deadline",
+    "util_min",
+    "util_max",
+    "cpus",
+    "nodes_membind",
+    "taskgroup",
+    "x-working-set",
+    "x-memory",
+    "x-clock-poll",
 ];
 
 pub(super) fn check_top(fields: &Fields, remarks: &mut Remarks) -> Result<()> {

@@ -3,8 +3,8 @@
 use super::{MAX_TASKS, Remarks, event, keys, props};
 use crate::json::Json;
 use crate::place::{At, Field, Fields};
-use crate::{Phase, Policy, Props, TaskDef};
 use crate::plan::{Fault, Plan};
+use crate::{Phase, Policy, Props, TaskDef};
 use schedlab_base::{Error, Result};
 
 /// Reads `tasks`. `default` is `default_policy`.

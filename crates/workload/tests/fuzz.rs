@@ -1,0 +1,119 @@
+//! Whatever the bytes, the readers answer: never a panic, never without end.
+
+use proptest::prelude::*;
+use schedlab_base::Rng;
+use schedlab_workload::{json, parse, presets, write};
+use std::path::{Path, PathBuf};
+
+fn examples() -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut texts: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    texts.push(write(&presets::build("messaging:groups=1,fds=2").unwrap()).into_bytes());
+    texts
+}
+
+/// Changes a few places: a byte, a cut, a doubled or swapped piece, or something that means something.
+fn mutate(text: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
+    const PIECES: [&str; 16] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "'",
+        "/*",
+        "//",
+        "null",
+        "-1",
+        "0",
+        "99999999999999999999",
+        "1e999",
+        "\\ud800",
+    ];
+    for _ in 0..=rng.below(6) {
+        let place = |rng: &mut Rng, len: usize| rng.below(len as u64 + 1) as usize;
+        let (a, b) = (place(rng, text.len()), place(rng, text.len()));
+        let (from, to) = (a.min(b), a.max(b).min(a.min(b) + 200));
+        match rng.below(6) {
+            0 if a < text.len() => text[a] = rng.below(256) as u8,
+            1 => text.truncate(a),
+            2 => _ = text.drain(from..to),
+            3 => {
+                let piece = text[from..to].to_vec();
+                text.splice(b..b, piece);
+            }
+            4 => {
+                let start = place(rng, other.len());
+                let end = other.len().min(start + 100);
+                text.splice(a..a, other[start..end].iter().copied());
+            }
+            _ => _ = text.splice(a..a, PIECES[rng.below(PIECES.len() as u64) as usize].bytes()),
+        }
+    }
+}
+
+/// Reads a text; what is accepted must survive writing and reading.
+fn check(text: &[u8]) -> bool {
+    let path = Path::new("w.json");
+    match parse(text, path) {
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.starts_with("w.json:"), "{message}");
+            false
+        }
+        Ok(workload) => {
+            let again = parse(write(&workload).as_bytes(), path);
+            let again =
+                again.unwrap_or_else(|e| panic!("{e}\n{}\n{}", String::from_utf8_lossy(text), write(&workload)));
+            assert_eq!(again.tasks, workload.tasks, "{}", String::from_utf8_lossy(text));
+            true
+        }
+    }
+}
+
+#[test]
+fn mutated_workloads_are_read_or_refused() {
+    let examples = examples();
+    let mut rng = Rng::new(20_240_611);
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..20_000 {
+        let mut text = examples[round % examples.len()].clone();
+        let other = &examples[rng.below(examples.len() as u64) as usize];
+        mutate(&mut text, other, &mut rng);
+        *if check(&text) { &mut taken } else { &mut refused } += 1;
+    }
+    // Both ways were gone, so the mutations are neither too tame nor too wild.
+    assert!(taken > 1000 && refused > 1000, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn every_beginning_of_an_example_is_read_or_refused() {
+    for text in examples() {
+        for end in 0..text.len() {
+            check(&text[..end]);
+        }
+        assert!(check(&text));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = json::read(&text);
+        check(&text);
+    }
+
+    #[test]
+    fn anything_json_like_is_read_or_refused(text in r#"[\[\]{}:,"'/*a-c0-9.eE+ \n\\-]{0,60}"#) {
+        let _ = json::read(text.as_bytes());
+    }
+
+    #[test]
+    fn any_preset_spec_is_built_or_refused(spec in "(li|cf|messaging|periodic)(:[a-z]{0,8}=?[0-9a-z.-]{0,12}(,[a-z]{0,8}=[0-9a-z]{0,6}){0,3})?") {
+        let _ = presets::build(&spec);
+    }
+}

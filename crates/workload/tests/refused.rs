@@ -1,0 +1,159 @@
+//! What is wrong in a workload is told with its line, its key and the mend; what rt-app takes is taken.
+
+use schedlab_workload::{Workload, parse};
+use std::path::Path;
+
+fn read(text: &str) -> schedlab_base::Result<Workload> {
+    parse(text.as_bytes(), Path::new("w.json"))
+}
+
+/// A workload of one task with these members, each on a line of its own from line 2 on.
+fn task(members: &str) -> String {
+    format!("{{\"tasks\": {{\"t\": {{\n{members}}}}}}}")
+}
+
+#[test]
+fn errors_name_line_key_and_mend() {
+    for (text, message) in [
+        ("{}".to_owned(), "w.json:1: no \"tasks\" here; a workload is"),
+        ("[]".to_owned(), "w.json:1: is a list, but should be an object"),
+        ("{\"tasks\": {}}".to_owned(), "w.json:1: tasks: no task starts; give one task at least"),
+        (task("\"instance\": 0, \"run\": 1"), "w.json:1: tasks: no task starts"),
+        (task("\"loop\": 1"), "w.json:1: tasks.t: has no events; give at least one of runtime, run, sleep"),
+        (task("\"run\": -5"), "w.json:2: tasks.t.run: -5 is negative; a time in us is 0 or more"),
+        (task("\"sleep\": 1.5"), "w.json:2: tasks.t.sleep: is a fractional number, but should be a whole number"),
+        (task("\"run\": 9223372036854775807"), "w.json:2: tasks.t.run: 9223372036854775807 us is too long a time"),
+        (task("\"run\": 99999999999999999999"), "w.json:2: tasks.t.run: is a number beyond 64 bits"),
+        (
+            task("\"run\": \"5\""),
+            "w.json:2: tasks.t.run: is a string, but should be a whole number; the key makes it the event \"run\"",
+        ),
+        (task("\"run\": 1,\n\"delay\": -1"), "w.json:3: tasks.t.delay: -1 is negative"),
+        (task("\"run\": 1,\n\"instance\": -1"), "w.json:3: tasks.t.instance: -1 is not in 0..1000000"),
+        (task("\"run\": 1,\n\"instance\": 1000001"), "w.json:3: tasks.t.instance: 1000001 is not in"),
+        (task("\"run\": 1,\n\"loop\": 0"), "w.json:1: tasks.t: \"loop\": 0 is no number of loops"),
+        (task("\"run\": 1,\n\"lop\": 2"), "w.json:3: tasks.t.lop: no such key here; did you mean \"loop\"?"),
+        (task("\"run\": 1,\n\"x-what\": 2"), "w.json:3: tasks.t.x-what: no such x- key here; known here are x-user"),
+        (
+            task("\"run\": 1,\n\"policy\": \"SCHED_FIF\""),
+            "w.json:3: tasks.t.policy: \"SCHED_FIF\" is not known here; did you mean \"SCHED_FIFO\"?",
+        ),
+        (task("\"run\": 1,\n\"priority\": 20"), "w.json:3: tasks.t.priority: 20 is no nice value"),
+        (
+            task("\"run\": 1,\"policy\": \"SCHED_RR\",\n\"priority\": 0"),
+            "w.json:3: tasks.t.priority: 0 is no real-time priority",
+        ),
+        (
+            task("\"run\": 1,\n\"policy\": \"SCHED_DEADLINE\""),
+            "w.json:3: tasks.t.policy: SCHED_DEADLINE without a runtime",
+        ),
+        (
+            task(
+                "\"phases\": {\n\"p\": {\"run\": 1,\n\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 9,\n\"dl-deadline\": 8}}",
+            ),
+            "w.json:4: tasks.t.phases.p.dl-runtime: is more than the deadline",
+        ),
+        (
+            task("\"phases\": {\n\"p\": {\"run\": 1,\n\"instance\": 2}}"),
+            "w.json:4: tasks.t.phases.p.instance: belongs to the task",
+        ),
+        (
+            task("\"run\": 1, \"policy\": \"SCHED_FIFO\",\n\"taskgroup\": \"/g\""),
+            "w.json:3: tasks.t.taskgroup: a task in the group \"/g\" cannot be Fifo",
+        ),
+        (
+            task("\"run\": 1,\n\"taskgroup\": \"g\""),
+            "w.json:3: tasks.t.taskgroup: the group \"g\" does not start with '/'",
+        ),
+        (task("\"run\": 1,\n\"cpus\": []"), "w.json:3: tasks.t.cpus: is empty"),
+        (task("\"run\": 1,\n\"cpus\": [0,\n-1]"), "w.json:4: tasks.t.cpus: -1 is not in"),
+        (task("\"run\": 1,\n\"util_min\": 1025"), "w.json:3: tasks.t.util_min: 1025 is not in -1..1024"),
+        (
+            task("\"fork\": \"tt\", \"run\": 1"),
+            "w.json:2: tasks.t.fork: there is no task \"tt\" to fork; did you mean \"t\"?",
+        ),
+        (
+            task("\"timer\": {\"ref\": \"u\",\n\"perod\": 5}"),
+            "w.json:3: tasks.t.timer.perod: no such key here; did you mean \"period\"?",
+        ),
+        (task("\"run\": {\"mean\": 5,\n\"sd\": -1}"), "w.json:3: tasks.t.run.sd: -1 is negative"),
+        (task("\"memrun\": {\"type\": \"read\", \"count\": 4}"), "w.json:2: tasks.t.memrun: \"size\" is missing"),
+        (task("\"memrun\": {\"type\": \"chase\", \"size\": 100, \"count\": 4}"), "is less than two strides"),
+        (
+            task("\"lock\": \"a\",\n\"x-spin-lock\": \"a\""),
+            "w.json:3: tasks.t.x-spin-lock: \"a\" is a spinning lock in one place",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": -2}}".to_owned(),
+            "w.json:2: global.duration: -2 is negative",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duraton\": 2}}".to_owned(),
+            "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
+            "w.json:2: x-groups./a: has both",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-hotplug\": [{\"at_us\": 1, \"cpu\": 0}]}".to_owned(),
+            "w.json:2: x-hotplug: \"online\" is missing",
+        ),
+    ] {
+        let told = read(&text).map(|w| format!("{w:?}")).expect_err(&text).to_string();
+        assert!(told.contains(message), "{text}\n  gave {told}\n  not  {message}");
+    }
+}
+
+#[test]
+fn what_rt_app_takes_is_taken_with_a_remark() {
+    for (text, remark) in [
+        (task("\"run\": 1, \"run\": 2"), "w.json:2: tasks.t.run: given on line 2 too"),
+        (task("\"run\": 1, \"comment\": \"why\""), "tasks.t.comment: not known, so ignored"),
+        (
+            task("\"phases\": {\"p\": {\"run\": 1}}, \"sleep\": 2"),
+            "tasks.t.sleep: an event beside \"phases\" is ignored",
+        ),
+        (task("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\"}"), "never locks the mutex \"m\""),
+        (task("\"barrier\": \"b\", \"barrier1\": \"b\", \"run\": 1"), "counts as two users"),
+        (task("\"run\": 1, \"period\": 5"), "a deadline key on a task that is not SCHED_DEADLINE"),
+        ("{\"tasks\": {\"t\": {\"run\": 1}, \"u\": {\"instance\": 0, \"run\": 1}}}".to_owned(), "nobody forks"),
+        ("{\"tasks\": {\"t\": {\"run\": 1}}, \"global\": {\"duration\": 0}}".to_owned(), "sets no limit"),
+        ("{\"tasks\": {\"t\": {\"run\": 1}}} and more".to_owned(), "after the end of the document"),
+    ] {
+        let workload = read(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert!(workload.warnings.iter().any(|w| w.contains(remark)), "{text}: {:?}", workload.warnings);
+    }
+}
+
+#[test]
+fn null_is_as_if_the_key_were_missing() {
+    let plain = read(&task("\"run\": 1")).unwrap();
+    let nulls =
+        task("\"run\": 1, \"priority\": null, \"cpus\": null, \"instance\": null, \"policy\": null, \"loop\": null");
+    assert_eq!(read(&nulls).unwrap(), plain);
+}
+
+#[test]
+fn legacy_deadline_keys_hold_in_tasks() {
+    let workload =
+        read(&task("\"policy\": \"SCHED_DEADLINE\", \"runtime\": 3, \"deadline\": 8, \"period\": 9")).unwrap();
+    let props = &workload.tasks[0].props;
+    assert_eq!((props.dl_runtime, props.dl_deadline, props.dl_period), (Some(3000), Some(8000), Some(9000)));
+    assert_eq!(workload.tasks[0].phases[0].events.len(), 1, "\"runtime\" is an event, too");
+    let fair = read(&task("\"runtime\": 3")).unwrap();
+    assert_eq!(fair.tasks[0].props.dl_runtime, None);
+}
+
+#[test]
+fn loop_is_the_phases_where_events_stand_in_the_task() {
+    let loops = |members: &str| {
+        let task = read(&task(members)).unwrap().tasks.remove(0);
+        (task.loops, task.phases[0].loops)
+    };
+    assert_eq!(loops("\"run\": 1"), (None, Some(1)));
+    assert_eq!(loops("\"run\": 1, \"loop\": -1"), (Some(1), None));
+    assert_eq!(loops("\"run\": 1, \"loop\": 5"), (Some(1), Some(5)));
+    assert_eq!(loops("\"phases\": {\"p\": {\"run\": 1}}"), (None, Some(1)));
+    assert_eq!(loops("\"phases\": {\"p\": {\"run\": 1, \"loop\": 3}}, \"loop\": 5"), (Some(5), Some(3)));
+}
