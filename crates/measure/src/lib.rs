@@ -6,6 +6,7 @@
 
 pub mod fairness;
 pub mod histogram;
+pub mod lanes;
 pub mod latency;
 pub mod migrations;
 mod names;
