@@ -1,6 +1,7 @@
 //! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
+mod linux_2_6_11;
 mod linux_2_6_32;
 mod linux_6_1;
 mod linux_6_12;
@@ -52,7 +53,8 @@ pub struct How {
 }
 
 /// Every kernel, from the oldest to the newest.
-pub static KERNELS: &[&Kernel] = &[&linux_2_6_32::KERNEL, &linux_6_1::KERNEL, &linux_6_12::KERNEL];
+pub static KERNELS: &[&Kernel] =
+    &[&linux_2_6_11::KERNEL, &linux_2_6_32::KERNEL, &linux_6_1::KERNEL, &linux_6_12::KERNEL];
 
 /// The kernel of that name.
 ///

@@ -3,4 +3,5 @@
 pub mod balance;
 pub mod fair;
 pub mod kernels;
+pub mod o1;
 pub mod tunables;

@@ -11,6 +11,8 @@ pub enum Unit {
     Ns,
     /// Microseconds.
     Us,
+    /// Milliseconds.
+    Ms,
     /// Timer ticks.
     Ticks,
     /// A plain number.
@@ -26,6 +28,7 @@ impl Unit {
         match self {
             Self::Ns => "ns",
             Self::Us => "us",
+            Self::Ms => "ms",
             Self::Ticks => "ticks",
             Self::Number => "",
             Self::Switch => "on/off",

@@ -11,7 +11,7 @@ use schedlab_machine::Machine;
 pub type TaskId = u32;
 
 /// What a scheduler goes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// Policy.
     pub policy: Policy,
@@ -206,6 +206,20 @@ impl Core {
     #[must_use]
     pub fn need_resched(&self, cpu: CpuId) -> bool {
         self.cpus[cpu as usize].resched_at != Nanos::MAX
+    }
+
+    /// Whether what happens now was caused by an interrupt (a timer, the tick) rather than by a running task.
+    #[inline]
+    #[must_use]
+    pub fn in_interrupt(&self) -> bool {
+        self.cause != Cause::Task
+    }
+
+    /// The first tick on a CPU that was neither taken nor accounted for.
+    #[inline]
+    #[must_use]
+    pub fn next_tick(&self, cpu: CpuId) -> Nanos {
+        self.cpus[cpu as usize].next_tick
     }
 
     /// How the tasks of this load came to be.

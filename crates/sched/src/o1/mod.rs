@@ -1,0 +1,552 @@
+//! The O(1) scheduler, as Linux 2.6.11 had it.
+//!
+//! # Idea
+//! A CPU keeps two arrays of lists, one list for each priority. Tasks run from the *active* array, best priority
+//! first, in turns; whose slice is used up goes to the *expired* array, and when the active one is empty, the two
+//! change places. With a bitmap of the lists, each step costs the same however many tasks there are.
+//! Which tasks are interactive is guessed from how much they sleep: sleep raises a task's priority by up to
+//! five levels, and keeps it in the active array when its slice is used up.
+//!
+//! # Rule
+//! The first task of the best list of the active array runs. A task that wakes joins the active array and
+//! preempts who has a worse priority. The tick counts the slice down; an interactive task goes behind its equals
+//! now and then, and stays active at the end of its slice unless the expired tasks have waited too long.
+//! Priority is nice level less bonus; the bonus follows the sleep average, which grows asleep (the faster the
+//! lower it is) and shrinks running (the slower the higher it is).
+//!
+//! # State
+//! For each CPU: the two arrays, when the first task expired, the best nice level that did.
+//! For each task: priority, sleep average, what is left of its slice, since when it runs, waits or sleeps, how it
+//! was woken.
+//!
+//! # Tunables
+//! The constants at the head of kernel/sched.c, in [`Tunables`]; names and defaults in the registry of kernels.
+//!
+//! # Differences from the kernel
+//! Balancing is the plain one of [`crate::balance`]; new tasks start on their parent's CPU, as they did.
+//! Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
+//! The policies BATCH, IDLE and DEADLINE, which came later, count as OTHER.
+//! A bonus of more than 30 levels does not overflow `TIMESLICE_GRANULARITY`, nor does `MAX_SLEEP_AVG` below
+//! `DEF_TIMESLICE` turn negative: both are held at their bounds.
+//!
+//! # Reference
+//! kernel/sched.c of 2.6.11.
+
+mod array;
+mod rules;
+mod state;
+
+use crate::balance::{Balancer, Queues};
+use array::{Links, MAX_PRIO};
+use rules::Rules;
+pub use rules::Tunables;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks};
+use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
+
+/// The load of one task in the balancer's eyes (`SCHED_LOAD_SCALE`).
+const LOAD_SCALE: u64 = 128;
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct O1 {
+    rules: Rules,
+    links: Links,
+    tasks: Vec<Task>,
+    queues: Vec<Rq>,
+    /// What is left of the slice of the task that forks the first tasks, in ticks.
+    boot_slice: u32,
+    balancer: Option<Balancer>,
+}
+
+impl O1 {
+    /// A scheduler for `machine` whose ticks are `tick` apart.
+    #[must_use]
+    pub fn new(machine: &Machine, tunables: Tunables, tick: Nanos) -> Self {
+        let cpus = machine.cpus.len();
+        let rules = Rules::new(tunables, tick, cpus);
+        Self {
+            boot_slice: rules.timeslice(120),
+            rules,
+            links: Links::default(),
+            tasks: Vec::new(),
+            queues: vec![Rq::default(); cpus],
+            balancer: (cpus > 1).then(|| Balancer::new(machine)),
+        }
+    }
+
+    fn task(&self, p: TaskId) -> &Task {
+        &self.tasks[p as usize]
+    }
+
+    fn task_mut(&mut self, p: TaskId) -> &mut Task {
+        &mut self.tasks[p as usize]
+    }
+
+    /// Puts a task at the end of its list on one of the arrays of `cpu`.
+    fn push(&mut self, cpu: CpuId, p: TaskId, side: Side) {
+        let t = &mut self.tasks[p as usize];
+        t.side = Some(side);
+        self.queues[cpu as usize].arrays[side].push(&mut self.links, p, t.prio);
+    }
+
+    /// Takes a task off the array that it is on, and says which one that was.
+    fn take(&mut self, cpu: CpuId, p: TaskId) -> Option<Side> {
+        let t = &mut self.tasks[p as usize];
+        let side = t.side.take()?;
+        self.queues[cpu as usize].arrays[side].remove(&mut self.links, p, t.prio);
+        Some(side)
+    }
+
+    fn active(&self, cpu: CpuId) -> Side {
+        self.queues[cpu as usize].active
+    }
+
+    /// Sets the priority of an ordinary task by its bonus; it is on no list.
+    fn update_prio(&mut self, p: TaskId) {
+        let t = &mut self.tasks[p as usize];
+        if !t.is_real_time() {
+            t.prio = self.rules.effective_prio(t.static_prio, t.sleep_avg);
+        }
+    }
+
+    /// Counts the time since its timestamp as sleep (`recalc_task_prio`).
+    fn credit_sleep(&mut self, p: TaskId, slept: Nanos) {
+        let t = &mut self.tasks[p as usize];
+        let for_device = t.activated == Activated::Uninterruptible;
+        t.sleep_avg = self.rules.after_sleep(t.static_prio, t.sleep_avg, slept, for_device);
+        self.update_prio(p);
+    }
+
+    /// A task that slept becomes runnable, or one comes from another CPU (`activate_task`).
+    fn activate(&mut self, cx: &Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let now = cx.now();
+        let t = self.task_mut(p);
+        let slept = now - t.timestamp;
+        if std::mem::take(&mut t.for_device) {
+            t.activated = Activated::Uninterruptible;
+        }
+        self.credit_sleep(p, slept);
+        let t = self.task_mut(p);
+        if t.activated == Activated::No {
+            // A running task is moved by a thread of the kernel.
+            let by_interrupt = how == Enqueue::Wakeup && cx.in_interrupt();
+            t.activated = if by_interrupt { Activated::ByInterrupt } else { Activated::ByTask };
+        }
+        t.timestamp = now;
+        self.push(cpu, p, self.active(cpu));
+    }
+
+    /// A task becomes runnable for the first time (`wake_up_new_task`).
+    fn activate_new(&mut self, cx: &Core, cpu: CpuId, p: TaskId) {
+        self.task_mut(p).timestamp = cx.now();
+        let parent = self.task(p).parent;
+        if let Some(parent) = parent {
+            let (ours, theirs) = self.rules.after_fork(self.task(parent).sleep_avg);
+            self.task_mut(p).sleep_avg = ours;
+            self.task_mut(parent).sleep_avg = theirs;
+        }
+        self.update_prio(p);
+        let ahead_of = parent.filter(|q| Self::runs_before_parent(cx, cpu, p, *q));
+        match ahead_of.and_then(|q| Some((q, *self.task(q), self.task(q).side?))) {
+            Some((q, Task { prio, .. }, side)) => {
+                let t = &mut self.tasks[p as usize];
+                (t.prio, t.side) = (prio, Some(side));
+                self.queues[cpu as usize].arrays[side].insert_before(&mut self.links, p, q, prio);
+            }
+            None => self.push(cpu, p, self.active(cpu)),
+        }
+    }
+
+    /// A child process runs before its parent, at its parent's priority, if nothing else was set for it.
+    fn runs_before_parent(cx: &Core, cpu: CpuId, p: TaskId, parent: TaskId) -> bool {
+        cx.start() != Start::Threads
+            && cx.curr(cpu) == Some(parent)
+            && cx.task(p).attributes == cx.task(parent).attributes
+    }
+
+    /// `TASK_PREEMPTS_CURR`: asks for rescheduling if `p` is better than who runs.
+    fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let running = cx.curr(cpu).map_or(MAX_PRIO, |q| self.task(q).prio);
+        if self.task(p).prio < running {
+            cx.resched(cpu);
+        }
+    }
+
+    /// The tick of the running task.
+    fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let active = self.active(cpu);
+        if self.task(p).side != Some(active) {
+            // It has expired, or yielded, and is still to be switched from.
+            cx.resched(cpu);
+            return;
+        }
+        match self.task(p).policy {
+            Policy::Fifo => {}
+            Policy::Rr => {
+                let slice = self.rules.timeslice(self.task(p).static_prio);
+                let t = self.task_mut(p);
+                t.time_slice -= 1;
+                if t.time_slice == 0 {
+                    (t.time_slice, t.first_time_slice) = (slice, false);
+                    self.requeue(cx, cpu, p);
+                }
+            }
+            _ => {
+                let t = self.task_mut(p);
+                t.time_slice -= 1;
+                if t.time_slice == 0 {
+                    self.slice_ends(cx, cpu, p);
+                } else if self.ticks_to_turn(p, 0) == Some(0) {
+                    self.requeue(cx, cpu, p);
+                }
+            }
+        }
+    }
+
+    fn requeue(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if let Some(side) = self.take(cpu, p) {
+            self.push(cpu, p, side);
+        }
+        cx.resched(cpu);
+    }
+
+    /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
+    fn slice_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.take(cpu, p);
+        cx.resched(cpu);
+        self.update_prio(p);
+        let t = &mut self.tasks[p as usize];
+        let Task { prio, static_prio, .. } = *t;
+        t.time_slice = self.rules.timeslice(static_prio);
+        t.first_time_slice = false;
+        let rq = &mut self.queues[cpu as usize];
+        let jiffies = cx.jiffies();
+        if rq.expired_timestamp == 0 {
+            rq.expired_timestamp = jiffies;
+        }
+        // The task itself still counts as running.
+        let starving = self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1)
+            || static_prio > rq.best_expired_prio;
+        if self.rules.interactive(static_prio, prio) && !starving {
+            self.push(cpu, p, self.active(cpu));
+        } else {
+            rq.best_expired_prio = rq.best_expired_prio.min(static_prio);
+            let expired = rq.expired();
+            self.push(cpu, p, expired);
+        }
+    }
+
+    /// After how many more ticks, `from` at least, an interactive task goes behind its equals within its slice;
+    /// `None`: not in this slice.
+    fn ticks_to_turn(&self, p: TaskId, from: u32) -> Option<u64> {
+        let t = self.task(p);
+        if !self.rules.interactive(t.static_prio, t.prio) {
+            return None;
+        }
+        let every = u64::from(self.rules.granularity(t.sleep_avg));
+        let left = t.time_slice - from;
+        // Unsigned as in the kernel: a slice can be longer than a whole one (a child gave it back, or nice changed).
+        let used = u64::from(self.rules.timeslice(t.static_prio).wrapping_sub(left));
+        let wait = (used.next_multiple_of(every) - used).min((1 << 32) - used);
+        (u64::from(left) >= every + wait).then_some(u64::from(from) + wait)
+    }
+
+    /// How many ticks from now on the next one is that does more than count the running task's slice down.
+    fn ticks_to_decision(&self, cpu: CpuId, p: TaskId) -> Option<u64> {
+        let t = self.task(p);
+        if t.side != Some(self.active(cpu)) {
+            return Some(1);
+        }
+        let slice = u64::from(t.time_slice);
+        match t.policy {
+            Policy::Fifo => None,
+            Policy::Rr => Some(slice),
+            _ => Some(self.ticks_to_turn(p, 1).map_or(slice, |turn| turn.min(slice))),
+        }
+    }
+
+    /// The first task of the best list, after the arrays changed places if need be. Some task must be runnable.
+    fn choose(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        let rq = &mut self.queues[cpu as usize];
+        if rq.arrays[rq.active].nr_active() == 0 {
+            rq.active = rq.expired();
+            rq.expired_timestamp = 0;
+            rq.best_expired_prio = MAX_PRIO;
+        }
+        let next = rq.arrays[rq.active].first()?;
+        let t = *self.task(next);
+        let waited = now - t.timestamp;
+        let credit = match t.activated {
+            _ if t.is_real_time() => None,
+            Activated::No | Activated::Uninterruptible => None,
+            Activated::ByTask => Some(self.rules.weighted_wait(waited)),
+            Activated::ByInterrupt => Some(waited),
+        };
+        if let Some(credit) = credit {
+            let side = self.take(cpu, next)?;
+            self.credit_sleep(next, credit);
+            self.push(cpu, next, side);
+        }
+        self.task_mut(next).activated = Activated::No;
+        Some(next)
+    }
+
+    /// A queue other than the engine's current one is looked at: its ticks are accounted for.
+    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(ticks) = cx.take_ticks(cpu) {
+            self.catch_up(cx, cpu, ticks);
+        }
+    }
+
+    fn with_balancer(&mut self, act: impl FnOnce(&mut Balancer, &mut Self)) {
+        if let Some(mut balancer) = self.balancer.take() {
+            act(&mut balancer, self);
+            self.balancer = Some(balancer);
+        }
+    }
+
+    /// `sched_setscheduler()`: onto the active array at the new priority.
+    fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
+        let on_rq = self.take(cpu, p).is_some();
+        let t = self.task_mut(p);
+        let old_prio = t.prio;
+        t.policy = policy(new);
+        t.prio = real_time_prio(new).unwrap_or(t.static_prio);
+        let worse = t.prio > old_prio;
+        if !on_rq {
+            return;
+        }
+        self.push(cpu, p, self.active(cpu));
+        if cx.curr(cpu) != Some(p) {
+            self.preempt_if_better(cx, cpu, p);
+        } else if worse {
+            cx.resched(cpu);
+        }
+    }
+
+    /// `set_user_nice()`: the priority is the bare nice level's until the bonus next counts.
+    fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
+        let prio = static_prio(new);
+        if self.task(p).is_real_time() {
+            self.task_mut(p).static_prio = prio;
+            return;
+        }
+        let side = self.take(cpu, p);
+        let t = self.task_mut(p);
+        let old_prio = t.prio;
+        (t.static_prio, t.prio) = (prio, prio);
+        if let Some(side) = side {
+            self.push(cpu, p, side);
+            if prio < old_prio || (prio > old_prio && cx.curr(cpu) == Some(p)) {
+                cx.resched(cpu);
+            }
+        }
+    }
+
+    /// Whom the balancer may move from `from` to `to`: the expired first, best priority first, each list from its end.
+    fn movable(&self, cx: &Core, from: CpuId, to: CpuId) -> Option<TaskId> {
+        let rq = &self.queues[from as usize];
+        [rq.expired(), rq.active].into_iter().find_map(|side| {
+            let array = &rq.arrays[side];
+            let levels = std::iter::successors(array.level_from(0), |prio| array.level_from(prio + 1));
+            let mut tasks = levels.flat_map(|prio| std::iter::successors(array.last(prio), |p| self.links.before(*p)));
+            tasks.find(|p| cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(to))
+        })
+    }
+}
+
+/// The slices of a child and of its parent after the fork (`sched_fork`), in ticks.
+fn share_slice(parent: u32) -> (u32, u32) {
+    (parent.div_ceil(2), parent / 2)
+}
+
+impl Scheduler for O1 {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
+        self.links.grow(p);
+        let mut t = Task::new(&cx.task(p).attributes);
+        t.timestamp = cx.now();
+        if let Some(q) = parent {
+            let cpu = cx.task(q).cpu;
+            self.sync(cx, cpu);
+            let theirs = self.task_mut(q);
+            t.parent = parent;
+            t.sleep_avg = theirs.sleep_avg;
+            (t.time_slice, theirs.time_slice) = share_slice(theirs.time_slice);
+            if theirs.time_slice == 0 {
+                // The parent gave the last tick of its slice away.
+                theirs.time_slice = 1;
+                self.tick_running(cx, cpu, q);
+            }
+            cx.touch(cpu);
+        } else if how == Start::Fork {
+            let (ours, theirs) = share_slice(self.boot_slice);
+            t.time_slice = ours;
+            self.boot_slice = if theirs == 0 { self.rules.timeslice(120) } else { theirs };
+        } else {
+            t.time_slice = self.rules.timeslice(t.static_prio);
+        }
+        if self.tasks.len() <= p as usize {
+            self.tasks.resize(p as usize + 1, Task::new(&Attributes::default()));
+        }
+        self.tasks[p as usize] = t;
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        match (why, &self.balancer) {
+            // Balancing at the fork came with 2.6.12.
+            (Placement::Fork { from }, _) if cx.task(p).allowed.contains(from) => from,
+            (_, Some(balancer)) => balancer.select(self, cx, p, prev, why),
+            (_, None) => prev,
+        }
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        match how {
+            Enqueue::New => self.activate_new(cx, cpu, p),
+            Enqueue::Wakeup | Enqueue::Migrated => self.activate(cx, cpu, p, how),
+        }
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        self.take(cpu, p);
+        if how == Dequeue::Sleep {
+            self.task_mut(p).for_device = cx.task(p).state == State::Sleeping { uninterruptible: true };
+        }
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else { return };
+        let rq = &self.queues[cpu as usize];
+        let side = if self.task(p).is_real_time() { rq.active } else { rq.expired() };
+        self.take(cpu, p);
+        self.push(cpu, p, side);
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let forked_here = how == Enqueue::New && self.task(p).parent.is_some_and(|q| cx.curr(cpu) == Some(q));
+        if !forked_here {
+            self.preempt_if_better(cx, cpu, p);
+        } else if cx.start() != Start::Threads {
+            cx.resched(cpu);
+        }
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let now = cx.now();
+        let charge = prev.map_or(0, |p| {
+            let t = self.task(p);
+            self.rules.run_charge(t.sleep_avg, now - t.timestamp)
+        });
+        if self.queues[cpu as usize].nr_running() == 0 {
+            self.with_balancer(|balancer, me| {
+                balancer.newidle(me, cx, cpu);
+            });
+        }
+        let next = if self.queues[cpu as usize].nr_running() == 0 {
+            self.queues[cpu as usize].expired_timestamp = 0;
+            None
+        } else {
+            self.choose(cpu, now)
+        };
+        if let Some(p) = prev {
+            let t = self.task_mut(p);
+            t.sleep_avg = t.sleep_avg.saturating_sub(charge);
+            t.timestamp = now;
+        }
+        if let Some(p) = next {
+            self.task_mut(p).timestamp = now;
+        }
+        next
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(p) = cx.curr(cpu) {
+            self.tick_running(cx, cpu, p);
+        }
+        self.with_balancer(|balancer, me| balancer.tick(me, cx, cpu));
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let Some(p) = cx.curr(cpu) else { return };
+        let active = self.active(cpu);
+        let t = self.task_mut(p);
+        if t.side == Some(active) && t.policy != Policy::Fifo {
+            debug_assert!(u64::from(t.time_slice) > ticks.count, "a tick that ends a slice was skipped");
+            t.time_slice -= ticks.count as u32;
+        }
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
+        let ticks = cx.curr(cpu).and_then(|p| self.ticks_to_decision(cpu, p));
+        let own =
+            ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add((n - 1).saturating_mul(cx.tick_period())));
+        own.min(balance)
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        true
+    }
+
+    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
+        self.sync(cx, cpu);
+        if policy(&new) != policy(old) || real_time_prio(&new) != real_time_prio(old) {
+            self.set_policy(cx, cpu, p, &new);
+        }
+        if new.nice != old.nice {
+            self.set_nice(cx, cpu, p, &new);
+        }
+        cx.touch(cpu);
+    }
+
+    /// `sched_exit()`: a slice that the child did not use up goes back, and the parent takes its share of its ways.
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let child = *self.task(p);
+        let Some(parent) = child.parent.filter(|q| cx.task(*q).state != State::Dead) else { return };
+        let cpu = cx.task(parent).cpu;
+        self.sync(cx, cpu);
+        let full = self.rules.timeslice(child.static_prio);
+        let t = &mut self.tasks[parent as usize];
+        if child.first_time_slice {
+            t.time_slice = (t.time_slice + child.time_slice).min(full);
+        }
+        t.sleep_avg = self.rules.after_exit(t.sleep_avg, child.sleep_avg);
+        cx.touch(cpu);
+    }
+}
+
+impl Queues for O1 {
+    fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].nr_running()
+    }
+
+    fn load(&self, cpu: CpuId) -> u64 {
+        u64::from(self.nr_running(cpu)) * LOAD_SCALE
+    }
+
+    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
+        if max_load < LOAD_SCALE {
+            return None;
+        }
+        let p = self.movable(cx, from, to)?;
+        self.sync(cx, from);
+        self.sync(cx, to);
+        let side = self.take(from, p)?;
+        let expired = side == self.queues[from as usize].expired();
+        cx.set_task_cpu(p, to);
+        let rq = &self.queues[to as usize];
+        let side = if expired { rq.expired() } else { rq.active };
+        self.push(to, p, side);
+        self.preempt_if_better(cx, to, p);
+        cx.touch(from);
+        cx.touch(to);
+        Some(p)
+    }
+}

@@ -1,0 +1,125 @@
+//! What the scheduler knows of a task and of a CPU.
+
+use super::array::{MAX_PRIO, PrioArray};
+use super::rules::MAX_RT_PRIO;
+use schedlab_base::Nanos;
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Attributes, TaskId};
+
+/// How a task was woken (`activated`), until it first runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activated {
+    /// It has run since.
+    #[default]
+    No,
+    /// From a sleep for a device: its wait is no sleep.
+    Uninterruptible,
+    /// By a task: a part of its wait counts as sleep.
+    ByTask,
+    /// By an interrupt: its wait counts as sleep.
+    ByInterrupt,
+}
+
+/// One of a CPU's two arrays.
+pub type Side = usize;
+
+/// A task, as its `task_struct` had it.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The list that it is on or will be put on.
+    pub prio: u8,
+    /// By its nice level.
+    pub static_prio: u8,
+    /// OTHER, FIFO or RR.
+    pub policy: Policy,
+    /// How it was woken.
+    pub activated: Activated,
+    /// The array that it is on.
+    pub side: Option<Side>,
+    /// It sleeps, and waits for a device.
+    pub for_device: bool,
+    /// What is left of its first slice was its parent's.
+    pub first_time_slice: bool,
+    /// In ticks.
+    pub time_slice: u32,
+    /// How much it slept of late, less what it ran.
+    pub sleep_avg: Nanos,
+    /// Since when it runs, waits or sleeps.
+    pub timestamp: Nanos,
+    /// Who forked it.
+    pub parent: Option<TaskId>,
+}
+
+impl Task {
+    /// A task that has not run, without a slice.
+    pub fn new(attributes: &Attributes) -> Self {
+        let static_prio = static_prio(attributes);
+        Self {
+            prio: real_time_prio(attributes).unwrap_or(static_prio),
+            static_prio,
+            policy: policy(attributes),
+            activated: Activated::No,
+            side: None,
+            for_device: false,
+            first_time_slice: true,
+            time_slice: 0,
+            sleep_avg: 0,
+            timestamp: 0,
+            parent: None,
+        }
+    }
+
+    /// Whether its priority is fixed.
+    pub fn is_real_time(&self) -> bool {
+        self.prio < MAX_RT_PRIO
+    }
+}
+
+/// The priority of a nice level.
+pub fn static_prio(attributes: &Attributes) -> u8 {
+    (120 + i16::from(attributes.nice)).clamp(i16::from(MAX_RT_PRIO), i16::from(MAX_PRIO) - 1) as u8
+}
+
+/// The policy, of those that there were: OTHER, FIFO or RR.
+pub fn policy(attributes: &Attributes) -> Policy {
+    match attributes.policy {
+        real_time @ (Policy::Fifo | Policy::Rr) => real_time,
+        _ => Policy::Other,
+    }
+}
+
+/// The priority of a task with a real-time policy.
+pub fn real_time_prio(attributes: &Attributes) -> Option<u8> {
+    (policy(attributes) != Policy::Other).then(|| 99u8.saturating_sub(attributes.rt_priority))
+}
+
+/// A CPU's queue.
+#[derive(Clone, Debug)]
+pub struct Rq {
+    /// The active and the expired one, in turns.
+    pub arrays: [PrioArray; 2],
+    /// Which of them is the active one.
+    pub active: Side,
+    /// When the first task expired since the arrays changed places, in jiffies; 0: none has.
+    pub expired_timestamp: u64,
+    /// The best static priority among the expired.
+    pub best_expired_prio: u8,
+}
+
+impl Default for Rq {
+    fn default() -> Self {
+        Self { arrays: Default::default(), active: 0, expired_timestamp: 0, best_expired_prio: MAX_PRIO }
+    }
+}
+
+impl Rq {
+    /// Which array is the expired one.
+    pub fn expired(&self) -> Side {
+        1 - self.active
+    }
+
+    /// How many tasks can run, the running one included.
+    pub fn nr_running(&self) -> u32 {
+        self.arrays.iter().map(PrioArray::nr_active).sum()
+    }
+}
