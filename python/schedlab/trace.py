@@ -103,8 +103,9 @@ class Trace:
     def events(self) -> pd.DataFrame:
         """One row an event, with the columns that docs/trace-format.md describes."""
         rows = self._table.to_pandas()
-        events = rows[rows["event"] != _NAME].drop(columns=["tgid", "comm", "cgroup"])
-        return events.reset_index(drop=True)
+        events = rows[rows["event"] != _NAME].drop(columns=["tgid", "comm", "cgroup"]).reset_index(drop=True)
+        events["event"] = events["event"].cat.remove_categories([_NAME])
+        return events
 
     @cached_property
     def names(self) -> pd.DataFrame:
