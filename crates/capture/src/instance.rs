@@ -1,7 +1,7 @@
 //! Our own tracefs instance: made, set up, and removed whatever happens.
 
 use crate::sys;
-use crate::tracefs::{Tracefs, refused};
+use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{CpuId, Error, Result, Tid};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -74,7 +74,20 @@ impl Instance {
     /// Reads one of its files.
     pub(crate) fn read(&self, file: &str) -> Result<String> {
         let path = self.path.join(file);
-        fs::read_to_string(&path).map_err(|e| refused(&format!("read {file}"), &path, &e))
+        read_text(&path).map_err(|e| refused(&format!("read {file}"), &path, &e))
+    }
+
+    /// Spares the kernel the list of command names that it keeps for the text of `trace` (a third of the
+    /// cost of an event). That switch also reaches events that others have on, so it stays where somebody
+    /// else traces; it is our instance's own and goes with it.
+    pub(crate) fn drop_saved_names(&self, tracefs: &Tracefs) {
+        let others = fs::read_dir(tracefs.root().join("instances"))
+            .map_or(true, |entries| entries.flatten().any(|e| !e.file_name().to_string_lossy().starts_with(PREFIX)));
+        let top = read_text(&tracefs.root().join("set_event")).map_or(true, |events| !events.trim().is_empty());
+        if !others && !top {
+            // An old kernel without the switch is a little slower, no more.
+            let _ = self.write("trace_options", "norecord-cmd");
+        }
     }
 
     /// Whether it has such a file.
@@ -113,8 +126,8 @@ impl Instance {
 
     /// Events that this CPU's buffer lost so far, as its statistics count them.
     pub(crate) fn lost(&self, cpu: CpuId) -> u64 {
-        let text = fs::read_to_string(self.path.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default();
-        count_lost(&text)
+        let path = self.path.join(format!("per_cpu/cpu{cpu}/stats"));
+        read_text(&path).map_or(0, |text| count_lost(&text))
     }
 }
 

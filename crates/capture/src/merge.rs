@@ -135,11 +135,6 @@ impl Merge {
         self.events.drain(..ready);
         self.done = self.done.max(until);
     }
-
-    /// The time of the last event held, where there is one. Needs [`Merge::order`].
-    pub(crate) fn last(&self) -> Option<Nanos> {
-        self.events.last().map(|event| event.time)
-    }
 }
 
 #[cfg(test)]

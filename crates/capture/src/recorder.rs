@@ -7,7 +7,7 @@ use crate::merge::Merge;
 use crate::procfs;
 use crate::sys::{self, Signals};
 use crate::tasks::{self, Changes, Tasks};
-use crate::tracefs::{Tracefs, refused};
+use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{CpuId, CpuPlace, Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_trace::format::{Decoder, Format};
 use schedlab_trace::ring_buffer::PageLayout;
@@ -31,7 +31,7 @@ const EVENTS: [&str; 8] = [
     "sched_process_exit",
 ];
 /// The buffer of a CPU, unless memory is scarce or the user says otherwise.
-const BUFFER_KIB: u64 = 4096;
+const BUFFER_KIB: u64 = 8192;
 /// The smallest and the largest buffer that can be asked for.
 const BUFFER_RANGE_KIB: std::ops::RangeInclusive<u64> = 64..=1 << 20;
 /// How full a buffer wakes us, in percent.
@@ -55,7 +55,7 @@ pub struct Options {
     pub processes: Vec<Tid>,
     /// The longest time to record.
     pub duration: Option<Nanos>,
-    /// Kernel buffer for each CPU, KiB; by default 4 MiB, less where memory is scarce.
+    /// Kernel buffer for each CPU, KiB; by default 8 MiB, less where memory is scarce.
     pub buffer_kib: Option<u64>,
     /// Send the command's standard output to standard error.
     pub command_to_stderr: bool,
@@ -166,6 +166,7 @@ impl Recorder {
         let instance = Instance::new(&tracefs)?;
         let places = places();
         let buffer_kib = buffer_kib(options.buffer_kib, places.len() as u64)?;
+        instance.drop_saved_names(&tracefs);
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &buffer_kib.to_string())?;
         if instance.has("buffer_percent") {
@@ -412,7 +413,7 @@ fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
 /// The layout of a buffer's pages.
 fn page_layout(tracefs: &Tracefs, instance: &Instance) -> Result<PageLayout> {
     let path = tracefs.root().join("events/header_page");
-    let text = fs::read_to_string(&path).map_err(|e| refused("read the layout of pages", &path, &e))?;
+    let text = read_text(&path).map_err(|e| refused("read the layout of pages", &path, &e))?;
     let layout = PageLayout::parse(&text, cfg!(target_endian = "big"))?;
     // The file describes the top buffer's pages; ours may have another size (since 6.8).
     let ours = instance.read("buffer_subbuf_size_kb").ok().and_then(|kib| kib.trim().parse::<usize>().ok());

@@ -3,7 +3,7 @@
 use crate::sys;
 use schedlab_base::{Error, Result};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
@@ -54,6 +54,21 @@ impl Tracefs {
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.own.as_ref().map(AsRawFd::as_raw_fd)
     }
+}
+
+/// Reads a file of tracefs with large reads: some (`header_page` in 6.18) give nothing to a second one.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    const MOST: usize = 1 << 20;
+    let mut file = fs::File::open(path)?;
+    let (mut text, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut chunk)? {
+            0 => break,
+            n if text.len() + n > MOST => return Err(io::Error::other("longer than any such file")),
+            n => text.extend_from_slice(&chunk[..n]),
+        }
+    }
+    String::from_utf8(text).map_err(io::Error::other)
 }
 
 /// The error of a mount that failed.

@@ -32,6 +32,8 @@ macro_rules! verbs {
 }
 
 verbs! {
+    /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
+    Record => record,
     /// What machines there are, and what one looks like.
     Machines => machines,
 }

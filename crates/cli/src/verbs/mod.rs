@@ -1,3 +1,4 @@
 //! The verbs: each module carries `Args` and `run`.
 
 pub mod machines;
+pub mod record;

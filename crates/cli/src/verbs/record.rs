@@ -1,0 +1,171 @@
+//! `schedlab record`: the scheduling events of this kernel, around a command, for a time, or of some processes.
+
+use crate::ui::{Ui, check_overwrite};
+use schedlab_base::{Error, Nanos, Result, Tid};
+use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder};
+use schedlab_trace::{Summary, Writer};
+use serde_json::json;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `record` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  schedlab record -- make -j8\n  schedlab record -o web.arrows --duration 10s\n  \
+    schedlab record -p $(pidof postgres | tr ' ' ,) --duration 1m\n\nThe exit status is 0 when the recording worked, \
+    whatever the command's was; that one is printed.\nRecording needs root. Ctrl-C ends it, and the file is complete.")]
+pub struct Args {
+    /// The trace to write.
+    #[arg(short, long, value_name = "FILE", default_value = "schedlab.arrows")]
+    output: PathBuf,
+    /// Stop after this time (10s, 250ms); a command that still runs is told to end.
+    #[arg(long, value_parser = schedlab_base::parse_duration)]
+    duration: Option<Nanos>,
+    /// Record only these processes, with all their threads and the children they fork.
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    pids: Vec<Tid>,
+    /// Kernel buffer for each CPU (512K, 8M); more rides out longer bursts. Default 8M, less where memory is scarce.
+    #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
+    buffer: Option<u64>,
+    /// Overwrite the trace if it exists.
+    #[arg(long)]
+    force: bool,
+    /// The command to record, which starts once recording is on; with --json its output goes to standard error.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Records.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    check_overwrite(&args.output, args.force)?;
+    let forever = args.command.is_empty() && args.duration.is_none() && args.pids.is_empty();
+    let recorder = Recorder::new(Options {
+        command: args.command,
+        processes: args.pids,
+        duration: args.duration,
+        buffer_kib: args.buffer,
+        command_to_stderr: ui.json,
+    })?;
+    let file =
+        File::create(&args.output).map_err(|e| Error::input(format!("cannot be created: {e}")).file(&args.output))?;
+    if forever {
+        ui.note("recording everything; Ctrl-C ends it");
+    }
+    let bar = ui.progress(None, "recording");
+    let recorded = recorder.record(
+        |meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta),
+        |progress| {
+            bar.set_message(format!("recording: {} events, {} lost", grouped(progress.events), grouped(progress.lost)));
+            bar.tick();
+        },
+    );
+    bar.finish_and_clear();
+    match recorded {
+        Ok((written, recorded)) => report(&args.output, &written, &recorded, ui),
+        Err(error) => {
+            remove_if_empty(&args.output);
+            return Err(error.file(&args.output));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A recording that failed before its first byte leaves no file.
+fn remove_if_empty(path: &Path) {
+    if path.metadata().is_ok_and(|meta| meta.len() == 0) {
+        // A file that cannot be removed is no worse than one that is left.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
+    let per_event = if recorded.events == 0 { None } else { Some(written.bytes as f64 / recorded.events as f64) };
+    if ui.json {
+        ui.print_json(&json!({
+            "file": path,
+            "events": recorded.events,
+            "lost": recorded.lost,
+            "gaps": recorded.gaps,
+            "late": recorded.late,
+            "duration_us": recorded.duration_ns as f64 / 1e3,
+            "bytes": written.bytes,
+            "bytes_per_event": per_event,
+            "ending": recorded.ending,
+            "command": recorded.command,
+        }));
+        return;
+    }
+    let lost = match (recorded.lost, recorded.gaps) {
+        (0, 0) => "none lost".to_owned(),
+        (lost, gaps) => format!("{} lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)),
+    };
+    ui.note(format!(
+        "{}: {} events in {:.3} s, {lost}; {} bytes{}",
+        path.display(),
+        grouped(recorded.events),
+        recorded.duration_ns as f64 / 1e9,
+        grouped(written.bytes),
+        per_event.map_or_else(String::new, |n| format!(", {n:.1} an event")),
+    ));
+    if recorded.ending == Ending::Processes {
+        ui.note("the processes have ended");
+    }
+    match recorded.command {
+        None | Some(CommandStatus { code: Some(0), .. }) => {}
+        Some(CommandStatus { code: Some(code), .. }) => ui.note(format!("the command's exit status was {code}")),
+        Some(CommandStatus { signal, .. }) => {
+            ui.note(format!("the command was ended by signal {}", signal.unwrap_or(0)));
+        }
+    }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Reads a size with its unit into KiB: `512K`, `8M`, `1G`.
+fn parse_kib(text: &str) -> Result<u64> {
+    let bad = || Error::input(format!("\"{text}\" is no size")).mend("write a number and a unit: 512K, 8M, 1G");
+    let text = text.trim();
+    let (number, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 0),
+        Some((at, 'm' | 'M')) => (&text[..at], 10),
+        Some((at, 'g' | 'G')) => (&text[..at], 20),
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    number.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_carry_their_unit() {
+        assert_eq!(
+            (parse_kib("512K").unwrap(), parse_kib("8M").unwrap(), parse_kib("1g").unwrap()),
+            (512, 8192, 1 << 20)
+        );
+        for bad in ["", "8", "M", "-1M", "1.5M", "99999999999999999G", "8Mé"] {
+            assert!(parse_kib(bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let all = [0, 999, 1000, 1234567].map(grouped);
+        assert_eq!(all, ["0", "999", "1,000", "1,234,567"]);
+    }
+}
