@@ -3,7 +3,7 @@
 use crate::core::{Attributes, Cause, Core, State, Task, TaskId, tid};
 use crate::cpuset::CpuSet;
 use crate::process::{Burst, Process, Wait};
-use crate::program::{Load, Policy, Setting, Start, TaskSpec};
+use crate::program::{Load, Setting, Start, TaskSpec};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
@@ -165,11 +165,32 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn timer(&mut self, p: TaskId) {
         self.cx.cause = Cause::Wakeup;
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
-        if fresh && self.load.start != Start::Wake {
-            self.wake_up_new(p, None);
-        } else {
-            self.wake(p, None);
+        match self.load.start {
+            Start::Fork if fresh => self.start_by_fork(p),
+            Start::Threads if fresh => self.wake_up_new(p, None),
+            _ => self.wake(p, None),
         }
+    }
+
+    /// `x-start: fork`: the boot task forks the first task, which runs at once where the CPU is idle; being the
+    /// current task, it is the parent of those that start at the same time. Each is born with its parent's
+    /// attributes and then set to its own, as a launcher does it.
+    fn start_by_fork(&mut self, p: TaskId) {
+        let own = self.cx.task(p).attributes;
+        let cpu = self.cx.task(p).cpu;
+        let parent = self.cx.curr(cpu);
+        let born = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
+        self.cx.tasks[p as usize].attributes = born;
+        self.catch_up(cpu);
+        self.sched.task_fork(&mut self.cx, p, parent, Start::Fork);
+        self.wake_up_new(p, parent);
+        let cpu = self.cx.task(p).cpu;
+        if self.cx.need_resched(cpu) {
+            self.schedule(cpu);
+        }
+        self.cx.tasks[p as usize].attributes = own;
+        self.sched.attributes_changed(&mut self.cx, p, &born);
+        self.cx.touch(cpu);
     }
 
     /// Creates a task, asleep, on its parent's CPU or the first that it may use.
@@ -179,10 +200,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let nr_cpus = self.cx.nr_cpus();
         let home = parent.map_or(0, |q| self.cx.task(q).cpu);
         let cpu = if allowed.contains(home) { home } else { (0..nr_cpus).find(|c| allowed.contains(*c)).unwrap_or(0) };
-        let inherited = parent.map_or(
-            Attributes { policy: Policy::Other, nice: 0, rt_priority: 0, runtime: 0, deadline: 0, period: 0 },
-            |q| self.cx.task(q).attributes,
-        );
+        let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
         self.cx.tasks.push(Task {
             attributes: apply(inherited, &spec.initial),
             cpu,
@@ -202,7 +220,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.flush();
         self.sink.name(&record);
         self.processes.push(Process::new(spec, name, self.cx.now));
-        self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
+        if parent.is_some() || self.load.start != Start::Fork {
+            self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
+        }
         p
     }
 

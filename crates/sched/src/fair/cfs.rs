@@ -49,6 +49,12 @@ pub struct Rules {
     pub base_slice: bool,
     /// A wake-up that preempts makes the woken task the next buddy (2.6.38 on).
     pub buddy_on_preempt: bool,
+    /// The running task becomes the last buddy at every wake-up and fork that checks for preemption, and the tick
+    /// leaves it one: it is preferred once more after its slice (2.6.32-rc3; later kernels set it only when it is
+    /// preempted, among many tasks, and the tick clears it).
+    pub early_last_buddy: bool,
+    /// Changing a task's nice level or policy also moves `min_vruntime` up to the running task (until 4.9).
+    pub change_moves_min: bool,
     /// The features.
     pub features: Features,
 }
@@ -249,7 +255,9 @@ impl Cfs {
         let ran = e.sum_exec - e.prev_sum_exec;
         if ran > ideal {
             cx.resched(cpu);
-            self.clear_buddies(cpu, p);
+            if !self.rules.early_last_buddy {
+                self.clear_buddies(cpu, p);
+            }
         } else if self.rules.preempt_if_ahead && ran >= self.tunables.min_granularity {
             if let Some(first) = self.queues[cpu as usize].tree.first() {
                 let ahead = e.vruntime.wrapping_sub(self.entities[first as usize].vruntime) as i64;
@@ -331,7 +339,10 @@ impl Scheduler for Cfs {
             self.account(cx.task(parent).cpu, cx.now());
             e.vruntime = self.entities[parent as usize].vruntime;
         }
-        self.entities.push(e);
+        if self.entities.len() <= p as usize {
+            self.entities.resize(p as usize + 1, Entity::default());
+        }
+        self.entities[p as usize] = e;
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
@@ -404,6 +415,9 @@ impl Scheduler for Cfs {
             self.queues[cpu as usize].next = Some(p);
             marked = true;
         }
+        if self.rules.early_last_buddy && features.last_buddy && curr != p {
+            self.queues[cpu as usize].last = Some(curr);
+        }
         if curr == p || cx.need_resched(cpu) {
             return;
         }
@@ -418,7 +432,7 @@ impl Scheduler for Cfs {
             }
         }
         cx.resched(cpu);
-        if features.last_buddy && scale && self.entities[curr as usize].on_rq {
+        if !self.rules.early_last_buddy && features.last_buddy && scale && self.entities[curr as usize].on_rq {
             self.queues[cpu as usize].last = Some(curr);
         }
     }
@@ -520,6 +534,9 @@ impl Scheduler for Cfs {
         if !running {
             self.unqueue(cpu, p);
         }
+        if self.rules.change_moves_min {
+            self.update_min_vruntime(cpu);
+        }
         self.account_dequeue(cpu, p);
         self.entities[p as usize].load = load;
         self.account_enqueue(cpu, p);
@@ -531,7 +548,7 @@ impl Scheduler for Cfs {
         }
         let worse = cx.task(p).attributes.prio() > old.prio();
         if !self.rules.pick_with_current {
-            if running || !worse {
+            if cx.task(p).attributes.prio() != old.prio() && (running || !worse) {
                 cx.resched(cpu);
             }
         } else if self.queues[cpu as usize].nr_running > 1 {

@@ -363,7 +363,10 @@ impl Scheduler for Eevdf {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
         self.arena.grow(p);
         let attributes = cx.task(p).attributes;
-        self.entities.push(Entity { load: Load::of(&attributes), ..Entity::default() });
+        if self.entities.len() <= p as usize {
+            self.entities.resize(p as usize + 1, Entity::default());
+        }
+        self.entities[p as usize] = Entity { load: Load::of(&attributes), ..Entity::default() };
         self.set_slice(p, &attributes);
     }
 

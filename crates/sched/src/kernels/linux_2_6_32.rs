@@ -45,6 +45,8 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         pick_with_current: false,
         base_slice: false,
         buddy_on_preempt: false,
+        early_last_buddy: true,
+        change_moves_min: true,
         features: Features {
             fair_sleepers: v.on("FAIR_SLEEPERS"),
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),

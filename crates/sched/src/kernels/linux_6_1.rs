@@ -40,6 +40,8 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         pick_with_current: true,
         base_slice: v.on("BASE_SLICE"),
         buddy_on_preempt: true,
+        early_last_buddy: false,
+        change_moves_min: false,
         features: Features {
             fair_sleepers: true,
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),

@@ -1,0 +1,143 @@
+//! What the tests of schedulers share: a sink that keeps each task's account, and loads by hand.
+
+#![allow(dead_code)]
+
+use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState};
+use schedlab_machine::Machine;
+use schedlab_sched::kernels::{self, How};
+use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+
+/// What happened to a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    pub run: Nanos,
+    pub wait: Nanos,
+    /// The part of `wait` that was still under way at the end.
+    pub unfinished: Nanos,
+    pub slices: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+    pub latencies: Vec<Nanos>,
+    runs_since: Option<Nanos>,
+    waits_since: Option<Nanos>,
+    woken: Option<Nanos>,
+}
+
+/// Keeps the accounts of all tasks, in the order of their creation, and every event.
+#[derive(Default)]
+pub struct Accounts {
+    pub tasks: Vec<Account>,
+    pub names: Vec<String>,
+    pub events: Vec<Event>,
+}
+
+impl Accounts {
+    fn task(&mut self, tid: i32) -> Option<&mut Account> {
+        (tid > 0).then(|| &mut self.tasks[tid as usize - 1])
+    }
+
+    /// Closes what is still open at the end of the run.
+    pub fn finish(&mut self, end: Nanos) {
+        for t in &mut self.tasks {
+            if let Some(since) = t.runs_since.take() {
+                t.run += end - since;
+            }
+            if let Some(since) = t.waits_since.take() {
+                t.wait += end - since;
+                t.unfinished = end - since;
+            }
+        }
+    }
+
+    pub fn named(&self, name: &str) -> &Account {
+        &self.tasks[self.names.iter().position(|n| n == name).expect("a task of that name")]
+    }
+}
+
+impl Sink for Accounts {
+    fn events(&mut self, batch: &[Event]) {
+        self.events.extend_from_slice(batch);
+        for e in batch {
+            let now = e.time;
+            match e.what {
+                Payload::Switch { prev, prev_state, next, .. } => {
+                    if let Some(t) = self.task(prev) {
+                        t.run += now - t.runs_since.take().expect("who leaves a CPU was on it");
+                        if prev_state == TaskState::Runnable {
+                            t.involuntary += 1;
+                            t.waits_since = Some(now);
+                        } else {
+                            t.voluntary += 1;
+                        }
+                    }
+                    if let Some(t) = self.task(next) {
+                        t.slices += 1;
+                        t.wait += now - t.waits_since.take().expect("who comes onto a CPU waited for it");
+                        t.runs_since = Some(now);
+                        if let Some(woken) = t.woken.take() {
+                            t.latencies.push(now - woken);
+                        }
+                    }
+                }
+                Payload::Wakeup { tid, .. } => {
+                    if let Some(t) = self.task(tid) {
+                        t.waits_since = Some(now);
+                        t.woken = Some(now);
+                    }
+                }
+                Payload::WakeupNew { tid, .. } => {
+                    if let Some(t) = self.task(tid) {
+                        t.waits_since = Some(now);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        self.names.push(record.comm.clone());
+        self.tasks.push(Account::default());
+    }
+}
+
+pub fn exactly(mean: Nanos) -> Amount {
+    Amount { mean, sd: 0 }
+}
+
+/// A task that does this for ever.
+pub fn forever(name: &str, nice: i8, body: Vec<Op>) -> TaskSpec {
+    let mut program = vec![Op::LoopStart { times: None }];
+    program.extend(body);
+    program.push(Op::LoopEnd { start: 0 });
+    let mut spec = TaskSpec { name: name.into(), program, ..TaskSpec::default() };
+    spec.initial.nice = Some(nice);
+    spec
+}
+
+/// A task that never sleeps.
+pub fn hog(name: &str, nice: i8) -> TaskSpec {
+    forever(name, nice, vec![Op::Run(exactly(1_000_000_000))])
+}
+
+/// A machine of so many equal CPUs without costs.
+pub fn bare(cpus: &str) -> Machine {
+    let mut machine = schedlab_machine::load(cpus).expect("a machine");
+    machine.costs = schedlab_machine::Costs::none();
+    machine
+}
+
+/// Simulates; `set` is pairs of tunables and values.
+pub fn simulate(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], duration: Nanos) -> Accounts {
+    simulate_how(kernel, machine, load, set, &How { duration: Some(duration), seed: 1, skip_ticks: true })
+}
+
+pub fn simulate_how(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], how: &How) -> Accounts {
+    let kernel = kernels::find(kernel).expect("a kernel");
+    let set: Vec<_> = set.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+    let values = kernel.values(machine, &set).expect("tunables");
+    let mut accounts = Accounts::default();
+    let outcome = kernel.simulate(machine, load, &values, how, &mut accounts).expect("a run");
+    accounts.finish(outcome.end);
+    accounts
+}
