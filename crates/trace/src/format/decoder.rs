@@ -85,6 +85,15 @@ impl Decoder {
         usize::try_from(id).ok().and_then(|id| self.plans.get(id)).is_some_and(Option::is_some)
     }
 
+    /// The task that was on the CPU when the record was written, as the record itself says (`common_pid`);
+    /// `None` for records that are not decoded.
+    #[must_use]
+    pub fn current(&self, raw: &[u8]) -> Option<Tid> {
+        let id = u16::from_le_bytes(*raw.first_chunk()?);
+        let plan = self.plans.get(usize::from(id))?.as_ref()?;
+        (raw.len() >= plan.need).then(|| plan.current.get(raw) as Tid)
+    }
+
     /// What became of the records so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -167,6 +167,12 @@ impl PerfData {
         self
     }
 
+    /// The file's name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What was found beside the events so far.
     #[must_use]
     pub fn findings(&self) -> Findings {

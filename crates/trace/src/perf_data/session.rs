@@ -29,6 +29,8 @@ pub(super) mod kind {
 const MISC_COMM_EXEC: u16 = 1 << 13;
 /// Events are handed to the sink in batches of this many.
 const BATCH: usize = 8192;
+/// No machine runs more tasks (PID_MAX_LIMIT).
+const INVENTORY_MAX: usize = 1 << 22;
 /// More CPUs than any kernel is built for; a number beyond it is damage.
 const CPU_END: u32 = 1 << 16;
 
@@ -52,7 +54,7 @@ pub(super) struct Session {
     /// Where samples keep the id of their event, where it must be looked at.
     id_at: Option<usize>,
     /// Ids and the places of their events in `attrs`, ordered.
-    ids: Vec<(u64, u32)>,
+    event_ids: Vec<(u64, u32)>,
     trailer: Trailer,
     decoder: Decoder,
     window: Window,
@@ -63,7 +65,17 @@ pub(super) struct Session {
     /// Losses by the counters that perf read at the end, which tell the same losses again.
     lost_samples: u64,
     late_unmarked: u64,
+    ids: Ids,
     findings: Findings,
+}
+
+/// Whether the ids in perf's own records are those of the tracepoints. perf run inside a PID namespace
+/// (a container) counts from 1 there, while the tracepoints show the kernel's ids.
+enum Ids {
+    /// Not known before the first sample: the names of what ran before wait here.
+    Open(Vec<(Tid, Tid, Box<[u8]>)>),
+    Same,
+    Different,
 }
 
 impl Session {
@@ -92,7 +104,7 @@ impl Session {
         ids.sort_unstable();
         Ok(Self {
             id_at: id_place(&attrs, &layouts)?,
-            ids,
+            event_ids: ids,
             trailer: attrs.iter().find(|a| a.sample_id_all).map(Attr::trailer).unwrap_or_default(),
             attrs,
             layouts,
@@ -103,6 +115,7 @@ impl Session {
             execs_from_perf,
             lost_samples: 0,
             late_unmarked: 0,
+            ids: Ids::Open(Vec::new()),
             findings: Findings::default(),
         })
     }
@@ -139,6 +152,7 @@ impl Session {
 
     /// Hands on what is still held back.
     pub(super) fn finish(&mut self, out: &mut Output) {
+        self.settle_ids(Ids::Same, out);
         self.window.finish(|time, item| out.item(&mut self.decoder, time, item));
         self.mark_late(out);
         let unseen = self.lost_samples.saturating_sub(self.findings.lost);
@@ -166,8 +180,8 @@ impl Session {
     #[inline]
     fn kernel_record(&mut self, record: Record, out: &mut Output) {
         match record.kind {
-            kind::SAMPLE => self.sample(record.body),
-            kind::COMM => self.comm(record, out),
+            kind::SAMPLE => self.sample(record.body, out),
+            kind::COMM => self.comm(record),
             kind::FORK => self.fork(record.body),
             kind::LOST => self.lost(record.body),
             kind::LOST_SAMPLES => {
@@ -182,7 +196,7 @@ impl Session {
     }
 
     #[inline]
-    fn sample(&mut self, body: &[u8]) {
+    fn sample(&mut self, body: &[u8], out: &mut Output) {
         let index = match self.id_at {
             None => 0,
             Some(at) => match u64_at(body, at).and_then(|id| self.event_of(id)) {
@@ -211,29 +225,59 @@ impl Session {
             return;
         }
         let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
-        let (tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
+        let (mut tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
+        match self.ids {
+            Ids::Same => {}
+            Ids::Different => tgid = 0,
+            Ids::Open(_) => self.compare_ids(tid, raw, out),
+        }
         self.hold(time, Item::Raw { cpu, tgid, tid, raw });
     }
 
     #[inline]
     fn event_of(&self, id: u64) -> Option<usize> {
-        let found = self.ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.ids[found].1 as usize)
+        let found = self.event_ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.event_ids[found].1 as usize)
     }
 
-    fn comm(&mut self, record: Record, out: &mut Output) {
+    /// Decides, by a sample that names the running task twice, whether perf's ids are the kernel's.
+    #[cold]
+    fn compare_ids(&mut self, tid: Tid, raw: &[u8], out: &mut Output) {
+        let Some(current) = self.decoder.current(raw).filter(|current| *current > 0 && tid > 0) else { return };
+        self.settle_ids(if current == tid { Ids::Same } else { Ids::Different }, out);
+    }
+
+    fn settle_ids(&mut self, ids: Ids, out: &mut Output) {
+        let before = std::mem::replace(&mut self.ids, ids);
+        if let (Ids::Open(waiting), Ids::Same) = (before, &self.ids) {
+            for (tgid, tid, name) in waiting {
+                let item = Item::Comm { cpu: 0, tgid, tid, exec: false, name: &name };
+                out.item(&mut self.decoder, 0, item);
+            }
+        }
+    }
+
+    fn comm(&mut self, record: Record) {
         let body = record.body;
         let name_end = body.len().saturating_sub(self.trailer.size);
         let (Some(tgid), Some(tid), Some(name)) = (u32_at(body, 0), u32_at(body, 4), body.get(8..name_end)) else {
             self.findings.malformed += 1;
             return;
         };
-        let (time, cpu) = (self.trailer.time(body), self.trailer.cpu(body));
-        let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
-        let item = Item::Comm { cpu, tgid: tgid as Tid, tid: tid as Tid, exec, name };
-        match time {
-            0 | u64::MAX => out.item(&mut self.decoder, 0, item), // perf's inventory of what ran before
-            _ => self.hold(time, item),
+        let (tgid, tid, time) = (tgid as Tid, tid as Tid, self.trailer.time(body));
+        match (&mut self.ids, time) {
+            (Ids::Different, _) => {}
+            // perf's inventory of what ran before.
+            (Ids::Open(waiting), 0 | u64::MAX) => {
+                if waiting.len() < INVENTORY_MAX {
+                    waiting.push((tgid, tid, name[..name.len().min(16)].into()));
+                }
+            }
+            _ => {
+                let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
+                let time = if time == u64::MAX { 0 } else { time };
+                self.hold(time, Item::Comm { cpu: self.trailer.cpu(body), tgid, tid, exec, name });
+            }
         }
     }
 
@@ -244,7 +288,7 @@ impl Session {
             return;
         };
         let (time, cpu) = (self.trailer.time(body), self.trailer.cpu(body));
-        if time != 0 && time != u64::MAX {
+        if time != 0 && time != u64::MAX && !matches!(self.ids, Ids::Different) {
             self.hold(time, Item::Fork { cpu, parent, tgid, child });
         }
     }
@@ -328,7 +372,7 @@ impl<'a> Output<'a> {
         let mut on_name = on_name;
         let event = match item {
             Item::Raw { cpu, tgid, tid, raw } => {
-                if tid > 0 {
+                if tgid > 0 {
                     decoder.belongs(time, tid, tgid, &mut on_name);
                 }
                 decoder.decode(cpu, time, raw, &mut on_name)
