@@ -101,10 +101,8 @@ impl ModelBuilder {
             capacity.resize(capacity.len().max(at + 1), 0);
             capacity[at] = place.capacity;
         }
-        let mut track = Track::new(meta.span.map(|s| s.0), capacity);
-        meta.running.iter().for_each(|(cpu, tid)| track.running_at_start(*cpu, *tid));
         Self {
-            track,
+            track: Track::new(meta.span.map(|s| s.0), capacity, meta.running.clone()),
             names: HashMap::new(),
             end: meta.span.map(|s| s.1),
             events: 0,

@@ -228,6 +228,16 @@ fn a_wake_up_that_races_with_the_switch_counts_once() {
 }
 
 #[test]
+fn who_runs_at_the_start_runs_from_the_first_event_on() {
+    let mut script = Script::default();
+    script.switch(5_000, 0, 8, Sleeping, 0).switch(5_100, 1, 7, Sleeping, 0).switch(5_200, 0, 0, Runnable, 0);
+    let mut builder = ModelBuilder::new(&Meta { running: vec![(0, 0), (1, 7)], ..Meta::default() });
+    builder.events(&script.events);
+    let w = builder.finish(&Options::default()).unwrap().workload;
+    assert_eq!((w.tasks.len(), told(&w, "task-7")), (1, vec!["1 x run 100".to_owned()]));
+}
+
+#[test]
 fn a_trace_where_nothing_ran_is_refused() {
     assert!(Script::default().model(&Options::default()).unwrap_err().to_string().contains("no task that ran"));
 }

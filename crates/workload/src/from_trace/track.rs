@@ -80,14 +80,16 @@ pub(super) struct Track {
     by_tid: HashMap<Tid, TaskIx>,
     cpus: Vec<Cpu>,
     capacity: Vec<u32>,
+    running: Vec<(CpuId, Tid)>,
+    begun: bool,
     wakings: bool,
     /// The trace has everything from its start on, so the first switch of a CPU tells who ran until then.
     complete: bool,
 }
 
 impl Track {
-    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest.
-    pub(super) fn new(start: Option<Nanos>, capacity: Vec<u32>) -> Self {
+    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest; `running`: who is known to run at the start.
+    pub(super) fn new(start: Option<Nanos>, capacity: Vec<u32>, running: Vec<(CpuId, Tid)>) -> Self {
         Self {
             tasks: Vec::new(),
             pairs: Pairs::default(),
@@ -100,28 +102,33 @@ impl Track {
             by_tid: HashMap::new(),
             cpus: Vec::new(),
             capacity,
+            running,
+            begun: false,
             wakings: false,
             complete: start.is_some(),
         }
     }
 
-    /// A task that is known to run at the start.
-    pub(super) fn running_at_start(&mut self, cpu: CpuId, tid: Tid) {
-        if cpu >= MOST_CPUS {
-            return;
+    /// The trace begins: puts those who are known to run on their CPUs.
+    fn begin(&mut self, now: Nanos) -> Nanos {
+        (self.start, self.begun) = (Some(now), true);
+        for (cpu, tid) in std::mem::take(&mut self.running).into_iter().filter(|(cpu, _)| *cpu < MOST_CPUS) {
+            let ix = self.lookup(tid, Begin::After(0), Place::Running { cpu, since: now });
+            let slot = self.cpu(cpu);
+            (slot.current, slot.known, slot.last) = (ix, true, now);
+            if let Some(ix) = ix {
+                self.seen_on(ix, cpu);
+            }
         }
-        let now = self.start.unwrap_or(0);
-        let ix = self.lookup(tid, Begin::After(0), Place::Running { cpu, since: now });
-        let slot = self.cpu(cpu);
-        (slot.current, slot.known, slot.last) = (ix, true, now);
-        if let Some(ix) = ix {
-            self.seen_on(ix, cpu);
-        }
+        now
     }
 
     /// Takes one event.
     pub(super) fn event(&mut self, event: &Event) {
-        let start = *self.start.get_or_insert(event.time);
+        let start = match self.start {
+            Some(start) if self.begun => start,
+            start => self.begin(start.unwrap_or(event.time)),
+        };
         let now = event.time.max(start);
         self.end = self.end.max(now);
         if event.cpu >= MOST_CPUS {
