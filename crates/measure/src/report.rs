@@ -122,6 +122,8 @@ pub struct TotalStats {
     pub losses: u64,
     /// Events that contradict others or name what cannot be.
     pub contradictions: u64,
+    /// CPU time that was given to a task by guess because of a contradiction.
+    pub contradicted_us: f64,
     /// The idle tasks' time. `run_us`, `idle_us` and `unknown_us` add up to `cpus` times `span_us`.
     pub idle_us: f64,
     /// Time of which nobody can tell.

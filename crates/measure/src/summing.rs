@@ -208,6 +208,7 @@ fn total(stats: &Stats, whole: &Raw, cpus: &[(CpuId, Raw)]) -> TotalStats {
         lost_events: stats.tracker.lost,
         losses: stats.tracker.losses,
         contradictions: stats.tracker.contradictions,
+        contradicted_us: us(stats.tracker.contradicted),
         idle_us: us(whole.off.idle),
         unknown_us: us(whole.off.unknown),
         sums: whole.sums(&latency),

@@ -4,6 +4,10 @@
 //! after lost events until its next switch: such spans count as neither run nor idle. A task's wait
 //! begins when it becomes runnable (woken, newly forked, or switched out while runnable) and ends when
 //! it is switched in.
+//!
+//! When a CPU is left by another task than the one that it was seen switching to, a switch between the two
+//! was not recorded (some systems hide some tasks from tracing). It counts as a contradiction, and the time
+//! since then that is given to the task which left is summed up as resting on a guess.
 
 use crate::tasks::{NEVER, Slot, Status, Task, TaskTable};
 use schedlab_base::{CpuId, Event, Meta, Nanos, Payload, TaskState, Tid};
@@ -77,6 +81,8 @@ pub struct Tracker {
     pub losses: u64,
     /// Events that contradict those before, or name what cannot be.
     pub contradictions: u64,
+    /// Time that rests on a guess because of that.
+    pub contradicted: Nanos,
 }
 
 impl Tracker {
@@ -98,6 +104,7 @@ impl Tracker {
             lost: 0,
             losses: 0,
             contradictions: 0,
+            contradicted: 0,
         };
         for place in meta.cpus.iter().filter(|place| place.cpu < MAX_CPUS) {
             tracker.grow(place.cpu);
@@ -262,21 +269,42 @@ impl Tracker {
     #[inline]
     fn close(&mut self, number: CpuId, left: Occupant, measures: &mut impl Observer) {
         let cpu = &self.cpus[number as usize];
-        let who = match cpu.occupant {
-            known if known == left => known,
-            Occupant::Unknown if cpu.fresh && self.complete => left,
-            Occupant::Unknown => Occupant::Unknown,
-            other => {
-                self.contradictions += 1;
-                if let Occupant::Task(slot) = other
-                    && self.tasks[slot].is_running_on(number)
-                {
-                    self.tasks[slot].status = Status::Unknown;
-                }
-                Occupant::Unknown
+        let (since, now) = (cpu.since, self.now);
+        match cpu.occupant {
+            known if known == left => measures.span(number, known, since, now),
+            Occupant::Unknown if cpu.fresh && self.complete => measures.span(number, left, since, now),
+            Occupant::Unknown => measures.span(number, Occupant::Unknown, since, now),
+            believed => self.close_unseen(number, believed, left, measures),
+        }
+    }
+
+    /// A switch from `believed` to `left` was not seen: some tasks are hidden from some recorders. It is put
+    /// at the earliest instant possible, since hidden tasks are mostly short.
+    #[cold]
+    fn close_unseen(&mut self, number: CpuId, believed: Occupant, left: Occupant, measures: &mut impl Observer) {
+        let (since, now) = (self.cpus[number as usize].since, self.now);
+        if let Occupant::Task(slot) = believed
+            && self.tasks[slot].is_running_on(number)
+        {
+            self.tasks[slot].status = Status::Unknown;
+        }
+        let mut at = since;
+        if let Occupant::Task(slot) = left {
+            let task = &mut self.tasks[slot];
+            (task.wakeup, task.waking) = (NEVER, NEVER);
+            if task.status == Status::Waiting {
+                at = at.max(task.since).min(now);
             }
-        };
-        measures.span(number, who, cpu.since, self.now);
+            self.now = at;
+            if self.tasks[slot].status != Status::Dead {
+                self.enter(slot, number, measures);
+            }
+            self.now = now;
+        }
+        measures.span(number, believed, since, at);
+        measures.span(number, left, at, now);
+        self.contradictions += 1;
+        self.contradicted = self.contradicted.saturating_add(now - at);
     }
 
     #[inline]

@@ -229,6 +229,19 @@ fn a_thread_that_called_exec_goes_on_under_its_leaders_id() {
 }
 
 #[test]
+fn an_unseen_switch_is_put_at_the_earliest_instant() {
+    // 8 was seen to get the CPU at 2, but 7, waiting since 1, is seen to leave it at 10.
+    let script = Script::default().switch(0, 0, 0, R, 7).switch(1, 0, 7, R, 9).switch(2, 0, 9, S, 8);
+    let mut stats = Stats::new(&meta(1));
+    stats.events(&script.switch(10, 0, 7, S, 0).0);
+    let report = stats.finish(Some(12 * MS));
+    let seven = &task(&report, 7).sums;
+    assert_eq!((seven.run_us, seven.wait_us, seven.slices, seven.latency_us.count), (9e3, 1e3, 2, 0));
+    assert_eq!((task(&report, 8).sums.run_us, report.cpus[0].idle_us), (0.0, 2e3));
+    assert_eq!((report.total.contradictions, report.total.contradicted_us), (1, 8e3));
+}
+
+#[test]
 fn clocks_that_differ_a_little_do_not_break_a_move() {
     // Task 7 is seen to start on CPU 1 just before it is seen to leave CPU 0.
     let report = Script::default()

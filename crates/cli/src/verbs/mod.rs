@@ -2,3 +2,4 @@
 
 pub mod machines;
 pub mod record;
+pub mod stats;

@@ -1,0 +1,98 @@
+//! `schedlab stats`: run time, wait time, latency, migrations, run queues and fairness of a trace.
+
+pub mod table;
+pub mod text;
+
+use crate::ui::Ui;
+use indicatif::ProgressBar;
+use schedlab_base::{Event, Meta, NameRecord, Result, Sink};
+use schedlab_measure::{Report, Stats};
+use schedlab_trace::ReadReport;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `stats` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by cpu\n  \
+                        schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n\n\
+                        latency is from wakeup to running; waking latency, from waking to running, is in the JSON.")]
+pub struct Args {
+    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    trace: PathBuf,
+    /// What a row of the table stands for; the JSON holds all of them.
+    #[arg(long, value_enum, default_value_t = By::Task)]
+    by: By,
+    /// Every row, not just the 30 that ran longest.
+    #[arg(long)]
+    all: bool,
+}
+
+/// What a row stands for.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    /// A thread.
+    Task,
+    /// A CPU.
+    Cpu,
+    /// A NUMA node.
+    Node,
+    /// A cgroup.
+    Group,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    trace: TraceFacts<'a>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// Where the statistics come from.
+#[derive(Serialize)]
+struct TraceFacts<'a> {
+    file: &'a Path,
+    source: &'a str,
+    kernel: &'a str,
+    machine: &'a str,
+    clock: &'a str,
+    #[serde(flatten)]
+    read: &'a ReadReport,
+}
+
+/// Reads the trace and prints its statistics.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let mut source = schedlab_trace::open(&args.trace)?;
+    let mut stats = Stats::new(source.meta());
+    let mut ticker = Ticker(ui.progress(None, "reading"), 0);
+    let read = source.run(&mut (&mut stats, &mut ticker));
+    ticker.0.finish_and_clear();
+    let read = read?;
+    let report = stats.finish(None);
+    if ui.json {
+        let Meta { source, kernel, machine, clock, .. } = source.meta();
+        let trace = TraceFacts { file: &args.trace, source, kernel, machine, clock, read: &read };
+        ui.print_json(&Document { trace, report: &report });
+    } else {
+        let title = args.trace.display().to_string();
+        ui.print(&text::report(&title, source.meta(), &read, &report, args.by, args.all));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows how far the reading has come.
+struct Ticker(ProgressBar, u64);
+
+impl Sink for Ticker {
+    fn events(&mut self, batch: &[Event]) {
+        let before = self.1;
+        self.1 += batch.len() as u64;
+        if before >> 18 != self.1 >> 18 {
+            self.0.set_message(format!("reading: {} events", table::grouped(self.1)));
+            self.0.tick();
+        }
+    }
+
+    fn name(&mut self, _: &NameRecord) {}
+}

@@ -1,0 +1,91 @@
+//! Tables and readable numbers.
+
+/// A time with a unit that suits it.
+pub fn duration(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{:.3} s", us / 1e6),
+        us if us >= 1e3 => format!("{:.3} ms", us / 1e3),
+        0.0 => "0".to_owned(),
+        us => format!("{us:.3} us"),
+    }
+}
+
+/// A part of the whole.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// A number with its thousands set apart.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let lead = digits.len() % 3;
+    let mut out = digits[..lead].to_owned();
+    for at in (lead..digits.len()).step_by(3) {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&digits[at..at + 3]);
+    }
+    out
+}
+
+/// A name that fits a column and cannot disturb the terminal.
+pub fn shorten(name: &str) -> String {
+    const WIDTH: usize = 32;
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    match name.chars().count() {
+        n if n <= WIDTH => name.chars().map(clean).collect(),
+        n => std::iter::once('…').chain(name.chars().skip(n - WIDTH + 1).map(clean)).collect(),
+    }
+}
+
+/// A table: the first `left` columns flush left, the rest right; the last row is the total.
+pub struct Table {
+    left: usize,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these heads.
+    pub fn new(left: usize, heads: impl IntoIterator<Item = &'static str>) -> Self {
+        Self { left, rows: vec![heads.into_iter().map(str::to_owned).collect()] }
+    }
+
+    /// Adds a row, as long as the head.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Takes a column out.
+    pub fn drop_column(&mut self, at: usize) {
+        self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        self.left -= usize::from(at < self.left);
+    }
+
+    /// The text, a line for each row.
+    pub fn render(&self) -> String {
+        let width = |at: usize| self.rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cell = |(at, text): (usize, &String)| {
+                let width = widths[at];
+                if at < self.left { format!("{text:<width$}") } else { format!("{text:>width$}") }
+            };
+            row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.0, 0.5, 1500.0, 2e6].map(duration), ["0", "0.500 us", "1.500 ms", "2.000 s"]);
+        assert_eq!(shorten("a\x1b[31mb"), "a?[31mb");
+        assert_eq!(shorten(&"x".repeat(40)).chars().count(), 32);
+    }
+}

@@ -1,0 +1,228 @@
+//! Statistics as text for people.
+
+use super::By;
+use super::table::{Table, duration, grouped, percent, shorten};
+use schedlab_base::Meta;
+use schedlab_measure::{CpuStats, Fairness, GroupStats, NodeStats, QueueLength, Report, Sums, TaskStats};
+use schedlab_trace::ReadReport;
+use std::fmt::Write;
+
+/// So many rows unless all are asked for.
+const TOP: usize = 30;
+
+/// The whole text: head, table, totals, doubts. `title` is the file or what else the trace comes from.
+pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: By, all: bool) -> String {
+    let mut out = head(title, meta, report);
+    let limit = if all { usize::MAX } else { TOP };
+    let (table, rows) = match by {
+        By::Task => (tasks(report, limit), report.tasks.len()),
+        By::Cpu => (cpus(report, limit), report.cpus.len()),
+        By::Node => (nodes(report, limit), report.nodes.len()),
+        By::Group => (groups(report, limit), report.groups.len()),
+    };
+    out.push_str(&table.render());
+    if rows > limit {
+        let _ = writeln!(out, "... and {} more (--all shows them)", grouped((rows - limit) as u64));
+    }
+    out.push('\n');
+    out.push_str(&foot(by, report));
+    out.push_str(&doubts(read, report));
+    out
+}
+
+fn head(title: &str, meta: &Meta, report: &Report) -> String {
+    let total = &report.total;
+    let mut out = title.to_owned();
+    for (what, value) in [("", &meta.source), ("kernel ", &meta.kernel), ("machine ", &meta.machine)] {
+        if !value.is_empty() {
+            let _ = write!(out, " · {what}{value}");
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n{} CPU{} for {}: {} tasks, {} events\n",
+        total.cpus,
+        if total.cpus == 1 { "" } else { "s" },
+        duration(total.span_us),
+        grouped(total.tasks),
+        grouped(total.events)
+    );
+    out
+}
+
+const FIGURES: [&str; 10] =
+    ["run", "share", "wait", "slices", "volunt", "involunt", "migr", "lat p50", "lat p99", "lat max"];
+
+/// Some recorders write wakings only (`perf sched record` among them): then latency is from there.
+fn only_wakings(report: &Report) -> bool {
+    report.total.sums.latency_us.count == 0 && report.total.sums.waking_latency_us.count > 0
+}
+
+fn figures(sums: &Sums, share: f64) -> Vec<String> {
+    let measured = if sums.latency_us.count == 0 { &sums.waking_latency_us } else { &sums.latency_us };
+    let latency = |us: f64| if measured.count == 0 { "-".to_owned() } else { duration(us) };
+    vec![
+        duration(sums.run_us),
+        percent(share),
+        duration(sums.wait_us),
+        grouped(sums.slices),
+        grouped(sums.voluntary),
+        grouped(sums.involuntary),
+        grouped(sums.migrations),
+        latency(measured.p50),
+        latency(measured.p99),
+        latency(measured.max),
+    ]
+}
+
+fn tasks(report: &Report, limit: usize) -> Table {
+    let mut table = Table::new(2, ["task", "group", "tid"].into_iter().chain(FIGURES));
+    let grouped = report.tasks.iter().any(|task| task.group.is_some());
+    for task in report.tasks.iter().take(limit) {
+        let TaskStats { name, tid, group, sums, share, .. } = task;
+        let group = group.as_deref().unwrap_or(if grouped { "?" } else { "" });
+        let name = if name.is_empty() { "?" } else { name };
+        table.row([shorten(name), shorten(group), tid.to_string()].into_iter().chain(figures(sums, *share)));
+    }
+    let total = figures(&report.total.sums, whole(report));
+    table.row(["total".to_owned(), String::new(), String::new()].into_iter().chain(total));
+    if !grouped {
+        table.drop_column(1);
+    }
+    table
+}
+
+/// The share of all tasks together.
+fn whole(report: &Report) -> f64 {
+    if report.total.sums.run_us > 0.0 { 1.0 } else { 0.0 }
+}
+
+/// A CPU's or node's rows show how busy it was: its part of the time that is known.
+fn place_row(sums: &Sums, idle_us: f64, unknown_us: f64, queue: &QueueLength) -> Vec<String> {
+    let known = sums.run_us + idle_us;
+    let mut row = figures(sums, if known > 0.0 { sums.run_us / known } else { 0.0 });
+    row.splice(2..2, [duration(idle_us), duration(unknown_us)]);
+    row.extend([format!("{:.2}", queue.mean), queue.max.to_string()]);
+    row
+}
+
+fn place_table(names: &[&'static str]) -> Table {
+    let mut heads: Vec<&str> = names.iter().copied().chain(FIGURES).chain(["queue", "max"]).collect();
+    let run = names.len();
+    heads[run + 1] = "busy";
+    heads.splice(run + 2..run + 2, ["idle", "unknown"]);
+    Table::new(0, heads)
+}
+
+fn cpus(report: &Report, limit: usize) -> Table {
+    let mut table = place_table(&["cpu", "node"]);
+    for CpuStats { cpu, node, idle_us, unknown_us, sums, queue, .. } in report.cpus.iter().take(limit) {
+        let figures = place_row(sums, *idle_us, *unknown_us, queue);
+        table.row([cpu.to_string(), node.to_string()].into_iter().chain(figures));
+    }
+    let total = &report.total;
+    let figures = place_row(&total.sums, total.idle_us, total.unknown_us, &total.queue);
+    table.row(["total".to_owned(), String::new()].into_iter().chain(figures));
+    table
+}
+
+fn nodes(report: &Report, limit: usize) -> Table {
+    let mut table = place_table(&["node", "cpus"]);
+    for NodeStats { node, cpus, idle_us, unknown_us, sums, queue, .. } in report.nodes.iter().take(limit) {
+        let figures = place_row(sums, *idle_us, *unknown_us, queue);
+        table.row([node.to_string(), cpus.len().to_string()].into_iter().chain(figures));
+    }
+    let total = &report.total;
+    let figures = place_row(&total.sums, total.idle_us, total.unknown_us, &total.queue);
+    table.row(["total".to_owned(), total.cpus.to_string()].into_iter().chain(figures));
+    table
+}
+
+fn groups(report: &Report, limit: usize) -> Table {
+    let mut table = Table::new(1, ["group", "tasks"].into_iter().chain(FIGURES).chain(["queue", "Jain"]));
+    for GroupStats { group, tasks, share, sums, fairness, queue_mean } in report.groups.iter().take(limit) {
+        let name = group.as_deref().map_or("(no group known)".to_owned(), shorten);
+        let ends = [format!("{queue_mean:.2}"), format!("{:.3}", fairness.jain)];
+        table.row([name, grouped(*tasks)].into_iter().chain(figures(sums, *share)).chain(ends));
+    }
+    let total = &report.total;
+    let ends = [format!("{:.2}", total.queue.mean), format!("{:.3}", total.fairness.jain)];
+    let figures = figures(&total.sums, whole(report)).into_iter().chain(ends);
+    table.row(["total".to_owned(), grouped(total.tasks)].into_iter().chain(figures));
+    table
+}
+
+/// The figures of the whole that have no column.
+fn foot(by: By, report: &Report) -> String {
+    let total = &report.total;
+    let mut out = String::new();
+    if matches!(by, By::Task | By::Group) {
+        let all = total.sums.run_us + total.idle_us;
+        let busy = if all > 0.0 { total.sums.run_us / all } else { 0.0 };
+        let _ = writeln!(
+            out,
+            "CPUs busy {}, idle {}; run queues {:.2} runnable on average, {} at most",
+            percent(busy),
+            duration(total.idle_us),
+            total.queue.mean,
+            total.queue.max
+        );
+    }
+    let (what, fairness): (_, &Fairness) = match by {
+        By::Task => ("tasks", &total.fairness),
+        By::Cpu => ("CPUs", &total.fairness_cpus),
+        By::Node => ("nodes", &total.fairness_nodes),
+        By::Group => ("groups", &total.fairness_groups),
+    };
+    let _ = writeln!(
+        out,
+        "run time among {} {what}: Jain's index {:.4}, variance of the shares {:.3e}",
+        grouped(fairness.parties),
+        fairness.jain,
+        fairness.share_variance
+    );
+    if only_wakings(report) {
+        out.push_str("latency is from waking to running: the trace holds no wakeups\n");
+    }
+    if total.sums.wait_unfinished_us > 0.0 {
+        let _ = writeln!(out, "{} of the wait was under way at the end", duration(total.sums.wait_unfinished_us));
+    }
+    out
+}
+
+/// What makes the figures less than certain.
+fn doubts(read: &ReadReport, report: &Report) -> String {
+    let total = &report.total;
+    let mut out = String::new();
+    if total.losses > 0 {
+        let _ = writeln!(
+            out,
+            "LOST: the recorder lost {} events or more, in {} places",
+            grouped(total.lost_events),
+            grouped(total.losses)
+        );
+    }
+    if total.unknown_us > 0.0 {
+        let _ = writeln!(
+            out,
+            "unknown: who ran in {} of the CPUs' time (before a CPU's first switch, or around lost events)",
+            duration(total.unknown_us)
+        );
+    }
+    if let Some(cut) = &read.cut {
+        let _ = writeln!(out, "CUT at byte {}: {}", grouped(cut.offset), cut.what);
+    }
+    if read.skipped > 0 {
+        let _ = writeln!(out, "skipped: {} rows of kinds that this version does not know", grouped(read.skipped));
+    }
+    if total.contradictions > 0 {
+        let _ = writeln!(
+            out,
+            "contradictions: {} events do not fit those before (a switch was not recorded); {} of run or idle time is \
+             a guess because of that",
+            grouped(total.contradictions),
+            duration(total.contradicted_us)
+        );
+    }
+    out
+}
