@@ -156,6 +156,7 @@ fn check_rest(file: &MachineFile) -> Result<(), Wrong> {
     for (key, cost) in [
         ("costs.wakeup_to_switch_ns", costs.wakeup_to_switch_ns),
         ("costs.tick_to_switch_ns", costs.tick_to_switch_ns),
+        ("costs.change_to_switch_ns", costs.change_to_switch_ns),
         ("costs.context_switch_ns", costs.context_switch_ns),
         ("costs.idle_exit_ns", costs.idle_exit_ns),
     ] {

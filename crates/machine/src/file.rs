@@ -57,7 +57,11 @@ pub struct CostsFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000_000))]
     pub tick_to_switch_ns: Option<u64>,
-    /// CPU time that a context switch takes from the task switched to (default 1300).
+    /// From a running task's change of its own nice level or policy to the switch that it causes (default 15000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000_000))]
+    pub change_to_switch_ns: Option<u64>,
+    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold (default 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000_000))]
     pub context_switch_ns: Option<u64>,
@@ -79,6 +83,7 @@ impl CostsFile {
         Costs {
             wakeup_to_switch_ns: self.wakeup_to_switch_ns.unwrap_or(default.wakeup_to_switch_ns),
             tick_to_switch_ns: self.tick_to_switch_ns.unwrap_or(default.tick_to_switch_ns),
+            change_to_switch_ns: self.change_to_switch_ns.unwrap_or(default.change_to_switch_ns),
             context_switch_ns: self.context_switch_ns.unwrap_or(default.context_switch_ns),
             idle_exit_ns: self.idle_exit_ns.unwrap_or(default.idle_exit_ns),
         }
@@ -90,6 +95,7 @@ impl CostsFile {
         Self {
             wakeup_to_switch_ns: given(costs.wakeup_to_switch_ns, default.wakeup_to_switch_ns),
             tick_to_switch_ns: given(costs.tick_to_switch_ns, default.tick_to_switch_ns),
+            change_to_switch_ns: given(costs.change_to_switch_ns, default.change_to_switch_ns),
             context_switch_ns: given(costs.context_switch_ns, default.context_switch_ns),
             idle_exit_ns: given(costs.idle_exit_ns, default.idle_exit_ns),
         }

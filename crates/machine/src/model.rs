@@ -24,7 +24,9 @@ pub struct Costs {
     pub wakeup_to_switch_ns: Nanos,
     /// From a tick that preempts to the switch.
     pub tick_to_switch_ns: Nanos,
-    /// CPU time that a context switch takes from the task switched to.
+    /// From a running task's change of its own nice level or policy to the switch that it causes.
+    pub change_to_switch_ns: Nanos,
+    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold.
     pub context_switch_ns: Nanos,
     /// Leaving idle, from the wake-up to the first instruction of the task.
     pub idle_exit_ns: Nanos,
@@ -43,13 +45,20 @@ impl Costs {
     /// |---|---|---|
     /// | wake-up to switch | 3 us | Debian's 6.1 and 6.12 kernels in a guest with deterministic time |
     /// | tick to switch | 8 us | the same |
-    /// | context switch | 1.3 us | B. Sigoure, "How long does it take to make a context switch?" (2010): two pinned tasks on a Xeon X5550 |
+    /// | change to switch | 15 us | the same: from `setpriority()` to the switch |
+    /// | context switch | 0 | a recorded or calibrated burst holds it already; some 1.3 us on a Xeon X5550 (B. Sigoure, "How long does it take to make a context switch?", 2010) |
     /// | idle exit | 2 us | the latency of state C1 that the kernel's `intel_idle` gives for Xeons from Sandy Bridge on |
     ///
     /// The refill of caches is no part of the context switch's cost: it depends on the working set.
     #[must_use]
     pub fn measured() -> Self {
-        Self { wakeup_to_switch_ns: 3_000, tick_to_switch_ns: 8_000, context_switch_ns: 1_300, idle_exit_ns: 2_000 }
+        Self {
+            wakeup_to_switch_ns: 3_000,
+            tick_to_switch_ns: 8_000,
+            change_to_switch_ns: 15_000,
+            context_switch_ns: 0,
+            idle_exit_ns: 2_000,
+        }
     }
 }
 

@@ -91,6 +91,8 @@ pub(crate) enum Cause {
     Wakeup,
     /// The running task itself entered the kernel.
     Task,
+    /// The running task changed its own attributes.
+    Change,
 }
 
 /// The engine's state that schedulers may see, and the few things that they may ask of it.
@@ -235,7 +237,8 @@ impl Core {
             _ if self.cpus[cpu as usize].curr.is_none() => costs.idle_exit_ns,
             Cause::Tick => costs.tick_to_switch_ns,
             Cause::Task if cpu == self.acting => 0,
-            Cause::Wakeup | Cause::Task => costs.wakeup_to_switch_ns,
+            Cause::Change if cpu == self.acting => costs.change_to_switch_ns,
+            Cause::Wakeup | Cause::Task | Cause::Change => costs.wakeup_to_switch_ns,
         };
         let at = self.now + delay;
         let slot = &mut self.cpus[cpu as usize].resched_at;

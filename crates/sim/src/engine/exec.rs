@@ -311,7 +311,9 @@ impl<S: Scheduler> Engine<'_, S> {
         if new != old {
             self.cx.tasks[p as usize].attributes = new;
             self.catch_up(cpu);
+            self.cx.cause = Cause::Change;
             self.sched.attributes_changed(&mut self.cx, p, &old);
+            self.cx.cause = Cause::Task;
             self.cx.touch(cpu);
         }
         if let Some(cpus) = &setting.cpus {
