@@ -34,6 +34,8 @@ macro_rules! verbs {
 verbs! {
     /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
     Record => record,
+    /// Read a recording that another tool made (perf.data).
+    Import => import,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
     /// What machines there are, and what one looks like.

@@ -20,6 +20,8 @@ const ATTRS_MAX: u64 = 1 << 12;
 const IDS_MAX: u64 = 1 << 20;
 /// No feature is longer; the formats, the longest, have some 100 KB.
 const FEATURE_MAX: u64 = 64 << 20;
+/// No attr is longer (`perf_event_attr` began with 64 bytes and has 136 since Linux 6.2).
+const ATTR_SIZE_MAX: u64 = 4096;
 /// The place of an attr's ids follows it in the file.
 const IDS_SECTION: u64 = 16;
 
@@ -49,7 +51,8 @@ impl Prelude {
 
     fn read_attrs(&mut self, sections: &mut Sections, attr_size: u64, attrs: Section) -> Result<()> {
         let damaged = || Error::input("the perf.data is damaged: its list of events cannot be read");
-        let size = attr_size.checked_sub(IDS_SECTION).filter(|size| *size >= 64).ok_or_else(damaged)?;
+        let size = attr_size.checked_sub(IDS_SECTION).filter(|size| (64..=ATTR_SIZE_MAX).contains(size));
+        let size = size.ok_or_else(damaged)?;
         if attrs.size / attr_size > ATTRS_MAX {
             return Err(damaged());
         }

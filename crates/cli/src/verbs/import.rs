@@ -1,0 +1,162 @@
+//! `schedlab import`: a trace that another tool recorded, as a trace of schedlab's own.
+
+use crate::ui::{Ui, check_overwrite};
+use schedlab_base::{Error, Result};
+use schedlab_trace::perf_data::{self, Options, PerfData};
+use schedlab_trace::{ReadReport, Reader, Source, Summary, Writer};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What is read, for the user who brings something else.
+const FORMATS: &str = "perf.data (perf sched record, also -z and -o -)";
+
+/// What `import` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  schedlab import perf.data -o web.arrows\n  \
+    perf sched record -o - -- make -j8 | schedlab import - -o make.arrows\n\n\
+    Read are: perf.data (perf sched record, also -z and -o -). The format is told by the content.\n\
+    A recording that was cut off is read as far as it goes, and said to be cut.")]
+pub struct Args {
+    /// The recording; - reads a pipe from standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The trace to write.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Where the formats of the recording's events are, if it was cut off and lost its own: a copy of
+    /// /sys/kernel/tracing/events of the kernel that it comes from.
+    #[arg(long, value_name = "DIR")]
+    formats: Option<PathBuf>,
+    /// Overwrite the trace if it exists.
+    #[arg(long)]
+    force: bool,
+}
+
+/// Imports.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    check_overwrite(&args.output, args.force)?;
+    let bar = ui.progress(args.file.metadata().ok().map(|m| m.len()).filter(|n| *n > 0), "importing");
+    let moving = bar.clone();
+    let mut source = open(&args)?.with_progress(Box::new(move |done, _| moving.set_position(done)));
+    let imported = Target::of(&args.output).write(&mut source);
+    bar.finish_and_clear();
+    let (report, written) = imported?;
+    tell(&args, &source, &report, &written, ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the recording by what its first bytes say.
+fn open(args: &Args) -> Result<PerfData> {
+    let (file, options) = (&args.file, Options { formats: args.formats.clone() });
+    if file.as_os_str() == "-" {
+        return PerfData::of_pipe(Box::new(std::io::stdin()), Path::new("standard input"), &options);
+    }
+    let status = file.metadata().map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
+    if status.is_file() && status.len() > 0 && !perf_data::is_perf_data_file(file) {
+        std::fs::File::open(file).map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
+        let what = match Reader::open(file) {
+            Ok(_) => "is a trace of schedlab's own already; it needs no import".to_owned(),
+            Err(_) => format!("is of no known format; what is read: {FORMATS}"),
+        };
+        return Err(Error::input(what).file(file));
+    }
+    PerfData::open_with(file, &options)
+}
+
+/// The file to write, under a name of its own until it is whole: a failed import leaves nothing
+/// behind and takes nothing away.
+struct Target<'a> {
+    path: &'a Path,
+    part: PathBuf,
+}
+
+impl<'a> Target<'a> {
+    fn of(path: &'a Path) -> Self {
+        // A device or a pipe (/dev/null) is written as it is.
+        let special = path.metadata().is_ok_and(|m| !m.is_file());
+        let part = match path.file_name() {
+            Some(name) if !special => {
+                let mut part = std::ffi::OsString::from(".");
+                part.push(name);
+                part.push(format!(".{}.part", std::process::id()));
+                path.with_file_name(part)
+            }
+            _ => path.to_path_buf(),
+        };
+        Self { path, part }
+    }
+
+    fn write(&self, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
+        let result = self.fill(source);
+        if self.part != self.path {
+            match &result {
+                Ok(_) => std::fs::rename(&self.part, self.path)
+                    .map_err(|e| Error::system("giving the trace its name", &e).file(self.path))?,
+                // A part that cannot be removed is no worse than one that is left.
+                Err(_) => drop(std::fs::remove_file(&self.part)),
+            }
+        }
+        result
+    }
+
+    fn fill(&self, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
+        let mut writer = Writer::create(&self.part, source.meta()).map_err(|_| cannot_write(self.path))?;
+        let report = source.run(&mut writer)?;
+        let written = writer.finish().map_err(|e| e.file(self.path))?;
+        if report.events == 0 {
+            let why = report.cut.as_ref().map_or("it holds none".to_owned(), |cut| cut.what.clone());
+            return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(source.path()));
+        }
+        Ok((report, written))
+    }
+}
+
+fn cannot_write(path: &Path) -> Error {
+    Error::input("cannot be created").mend("choose a folder that exists and may be written").file(path)
+}
+
+fn tell(args: &Args, source: &PerfData, report: &ReadReport, written: &Summary, ui: &Ui) {
+    let found = source.findings();
+    let per_event = written.bytes as f64 / report.events.max(1) as f64;
+    if ui.json {
+        ui.print_json(&json!({
+            "file": args.output,
+            "source": source.meta().source,
+            "kernel": source.meta().kernel,
+            "clock": source.meta().clock,
+            "events": report.events,
+            "names": report.names,
+            "other": found.other,
+            "malformed": found.malformed,
+            "lost": found.lost,
+            "late": found.late,
+            "cut": report.cut,
+            "formats_from": source.foreign_formats(),
+            "bytes": written.bytes,
+            "bytes_per_event": per_event,
+        }));
+        return;
+    }
+    ui.note(format!(
+        "{}: {} events ({} of other sorts passed over), {} bytes, {per_event:.1} an event",
+        args.output.display(),
+        report.events,
+        found.other,
+        written.bytes,
+    ));
+    let remark = |count: u64, text: &str| {
+        if count > 0 {
+            ui.note(format!("{count} {text}"));
+        }
+    };
+    remark(found.lost, "records were lost by perf while it recorded; each gap is marked");
+    remark(found.late, "records came too late to be put in order and are left out; each gap is marked");
+    remark(found.malformed, "records are damaged and are left out");
+    if let Some(folder) = source.foreign_formats() {
+        ui.note(format!("the recording has lost the formats of its events; those in {} were used", folder.display()));
+    }
+    if let Some(cut) = &report.cut {
+        ui.note(format!("the recording is cut at byte {}: {}", cut.offset, cut.what));
+    }
+}
