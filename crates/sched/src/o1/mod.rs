@@ -536,8 +536,6 @@ impl Queues for O1 {
             return None;
         }
         let p = self.movable(cx, from, to)?;
-        self.sync(cx, from);
-        self.sync(cx, to);
         let side = self.take(from, p)?;
         let expired = side == self.queues[from as usize].expired();
         cx.set_task_cpu(p, to);

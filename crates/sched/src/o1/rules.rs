@@ -148,9 +148,6 @@ impl Rules {
     pub fn after_sleep(&self, static_prio: u8, sleep_avg: Nanos, slept: Nanos, uninterruptible: bool) -> Nanos {
         let slept = slept.min(self.most_sleep());
         let idle = self.level(static_prio).interactive_sleep;
-        if slept == 0 {
-            return sleep_avg;
-        }
         if !uninterruptible && slept > idle {
             return self.long_sleeper;
         }
@@ -255,6 +252,8 @@ mod tests {
         // 800 ms are a long sleep at nice 0: interactive, but not at the best.
         assert_eq!(r.after_sleep(120, 0, 800 * MS, false), 900 * MS);
         assert_eq!(r.after_sleep(120, 0, 799 * MS, false), 1000 * MS);
+        let short = Rules::new(Tunables { max_timeslice: 50, ..RELEASED }, MS, 1);
+        assert_eq!(short.after_sleep(120, 0, 800 * MS, false), 950 * MS);
         // For a device it is no merit to be slow.
         assert_eq!(r.after_sleep(120, 0, 800 * MS, true), 799 * MS);
         assert_eq!(r.after_sleep(120, 850 * MS, 800 * MS, true), 850 * MS);

@@ -1,0 +1,123 @@
+//! The O(1) scheduler with ticks skipped and with every tick taken: random loads give the same events.
+
+mod support;
+
+use schedlab_base::{Nanos, Rng};
+use schedlab_machine::Machine;
+use schedlab_sched::kernels::How;
+use schedlab_sim::program::{Amount, Load, Op, Policy, Setting, Start, TaskSpec};
+use support::{Accounts, bare, forever, simulate_how};
+
+const US: Nanos = 1_000;
+const NICE: [i8; 7] = [0, 0, 0, -20, -5, 7, 19];
+
+fn amount(rng: &mut Rng, most_us: u64) -> Amount {
+    // Whole ticks are where things coincide; make them frequent.
+    let us = 1 + rng.below(most_us);
+    let mean = if rng.below(2) == 0 { us.next_multiple_of(1000) * US } else { us * US };
+    Amount { mean, sd: if rng.below(4) == 0 { mean / 4 } else { 0 } }
+}
+
+fn body(rng: &mut Rng) -> Vec<Op> {
+    let mut ops = vec![Op::Run(amount(rng, 40_000))];
+    for _ in 0..rng.below(5) {
+        ops.push(match rng.below(9) {
+            0..3 => Op::Run(amount(rng, 200_000)),
+            3..5 => Op::Sleep(amount(rng, 300_000)),
+            5 => Op::Io(rng.below(30_000) * US),
+            6 => Op::Yield,
+            7 => Op::Set(rng.below(4) as u32),
+            _ => Op::SemPost(0),
+        });
+    }
+    match rng.below(8) {
+        0 => ops.push(Op::Fork(0)),
+        1 => ops.insert(0, Op::SemWait(0)),
+        _ => {}
+    }
+    ops
+}
+
+fn setting(rng: &mut Rng) -> Setting {
+    Setting { nice: Some(NICE[rng.below(7) as usize]), ..Setting::default() }
+}
+
+fn task(rng: &mut Rng, i: u64, cpus: u32) -> TaskSpec {
+    let mut spec = match rng.below(3) {
+        0 => forever(&format!("hog-{i}"), 0, vec![Op::Run(amount(rng, 1_000_000))]),
+        _ => forever(&format!("task-{i}"), 0, body(rng)),
+    };
+    spec.initial = setting(rng);
+    if rng.below(8) == 0 {
+        let policy = if rng.below(3) == 0 { Policy::Fifo } else { Policy::Rr };
+        (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(1 + rng.below(2) as u8));
+    }
+    if rng.below(5) == 0 {
+        spec.initial.cpus = Some(vec![rng.below(u64::from(cpus)) as u32]);
+    }
+    spec.start = rng.below(3) * rng.below(50_000) * US;
+    spec
+}
+
+fn load(rng: &mut Rng, cpus: u32) -> Load {
+    let mut tasks: Vec<_> = (0..1 + rng.below(7)).map(|i| task(rng, i, cpus)).collect();
+    // Nobody waits at the semaphore for ever.
+    let feed = vec![Op::Run(amount(rng, 1_000)), Op::SemPost(0), Op::Sleep(amount(rng, 60_000))];
+    tasks.push(forever("feeder", 0, feed));
+    let child = TaskSpec { name: "child".into(), program: body(rng), ..TaskSpec::default() };
+    let child = TaskSpec { program: child.program.into_iter().filter(|op| *op != Op::Fork(0)).collect(), ..child };
+    Load {
+        tasks,
+        templates: vec![child],
+        settings: (0..4).map(|_| setting(rng)).collect(),
+        sems: vec!["sem".into()],
+        start: [Start::Wake, Start::Fork, Start::Threads][rng.below(3) as usize],
+        ..Load::default()
+    }
+}
+
+/// Constants under which more happens in a second than under the released ones, now and then.
+fn tunables(rng: &mut Rng) -> Vec<(&'static str, String)> {
+    if rng.below(2) == 0 {
+        return Vec::new();
+    }
+    vec![
+        ("hz", ["1000", "1000", "250", "300"][rng.below(4) as usize].into()),
+        ("def_timeslice", (1 + rng.below(150)).to_string()),
+        ("prio_bonus_ratio", rng.below(101).to_string()),
+        ("max_sleep_avg", (1 + rng.below(1000)).to_string()),
+        ("starvation_limit", rng.below(50).to_string()),
+        ("timeslice_granularity", (1 + rng.below(10)).to_string()),
+    ]
+}
+
+fn both(machine: &Machine, load: &Load, set: &[(&str, String)], seed: u64) -> (Accounts, Accounts) {
+    let run = |skip_ticks| {
+        let how = How { duration: Some(3_000_000_000), seed, skip_ticks };
+        simulate_how("linux-2.6.11", machine, load, set, &how)
+    };
+    (run(true), run(false))
+}
+
+#[test]
+fn skipped_ticks_change_nothing() {
+    let mut events = 0;
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let machine = match rng.below(4) {
+            0 | 1 => bare("up"),
+            2 => bare("1x2x1"),
+            _ => schedlab_machine::load("2x2x1").expect("a machine"),
+        };
+        let load = load(&mut rng, machine.cpus.len() as u32);
+        let set = tunables(&mut rng);
+        let (skipped, taken) = both(&machine, &load, &set, seed);
+        let differs = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+        if let Some(i) = differs {
+            panic!("seed {seed}: event {i} is {:?}, and with every tick {:?}", skipped.events[i], taken.events[i]);
+        }
+        assert_eq!(skipped.events.len(), taken.events.len(), "seed {seed}");
+        events += taken.events.len();
+    }
+    assert!(events > 50_000, "the loads do too little: {events} events");
+}
