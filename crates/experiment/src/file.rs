@@ -1,0 +1,256 @@
+//! The experiment file as it is written: TOML, every key known, nothing computed yet.
+
+use crate::scalar::Scalar;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An experiment: what is run, what is measured, what was published and what is expected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "schedlab experiment")]
+pub struct ExperimentFile {
+    /// A short name, unique among the experiments: `cfs-17`.
+    pub id: String,
+    /// What it is about, in one line.
+    pub title: String,
+    /// Who ran it first, and where that is written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceFile>,
+    /// Remarks that a reader needs: what was chosen, what is wrong in the source.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The machine: a preset, a shorthand such as `2x6`, or a machine file beside this one.
+    pub machine: String,
+    /// How long it runs, with its unit (`100s`); until every task has ended when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
+    /// One run a seed; `[1]` when left out.
+    #[serde(default = "one_seed")]
+    pub seeds: Vec<u64>,
+    /// `machine`: switches and wake-ups cost what the machine says; `none`: the bare algorithm.
+    #[serde(default)]
+    pub costs: CostsChoice,
+    /// The windows of `run_s[window=k]` and of the charts over time, with unit; chosen to fit when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
+    /// Parameters and their values: everything runs once for each combination. `{name}` in any text of `machine`,
+    /// `duration`, `workload` and `set` stands for the value.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<Scalar>>,
+    /// The parameter values whose runs the report draws in full; the first of each when left out.
+    #[serde(default)]
+    pub show: BTreeMap<String, Scalar>,
+    /// What runs.
+    pub workload: WorkloadFile,
+    /// The kernels that are put side by side.
+    pub kernels: Vec<KernelFile>,
+    /// Figures by name, each computed for every run.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, MetricFile>,
+    /// Published (or reference) tables.
+    #[serde(default)]
+    pub tables: Vec<TableFile>,
+    /// What must hold.
+    #[serde(default)]
+    pub expectations: Vec<ExpectationFile>,
+    /// Charts for the report, over a parameter of the sweep.
+    #[serde(default)]
+    pub charts: Vec<ChartFile>,
+}
+
+fn one_seed() -> Vec<u64> {
+    vec![1]
+}
+
+/// Where an experiment was published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFile {
+    /// The work: author or kind, title, year.
+    pub work: String,
+    /// The figure, table or section in it.
+    pub place: String,
+    /// The machine and kernel that the authors had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// What it reports or claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+}
+
+/// Whether switches and wake-ups take time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CostsChoice {
+    /// What the machine's file says.
+    #[default]
+    Machine,
+    /// Nothing: the bare algorithm.
+    None,
+}
+
+/// The workload: exactly one of its keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadFile {
+    /// A preset with its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// A file in rt-app's JSON, beside this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// rt-app's JSON itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inline: Option<String>,
+}
+
+/// A kernel and its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KernelFile {
+    /// The name by which this file speaks of it (`variance@cfs`); letters, digits, `_`.
+    pub name: String,
+    /// The profile: `linux-2.6.32`, ...
+    pub kernel: String,
+    /// How reports call it; the profile's name when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Tunables, with the value that the running system would have after scaling.
+    #[serde(default)]
+    pub set: BTreeMap<String, Scalar>,
+}
+
+/// A figure computed for each run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MetricFile {
+    /// The expression over the run's measures: `var(run_s['hog-*'])`.
+    pub value: String,
+    /// What it is, for axes and tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+}
+
+/// A table of numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableFile {
+    /// The name by which expressions speak of it (`weights.weight[nice=0]`).
+    pub name: String,
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The columns' names.
+    pub columns: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<Scalar>>,
+}
+
+/// What must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectationFile {
+    /// The figure or table of the source that it answers to.
+    pub figure: String,
+    /// What it says, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// `number`: within a tolerance; `shape`: sign, order and rough factor.
+    pub kind: Kind,
+    /// The expression that is judged: a metric's name, or more.
+    pub metric: String,
+    /// The kernels that it is asked of; all when left out.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// The parameter values at which it is asked; all when left out.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<Scalar>>,
+    /// How the metric must stand to the bound.
+    pub relation: Relation,
+    /// The bound: a number or an expression.
+    pub bound: Scalar,
+    /// What is allowed beyond the bound: `"2%"` of it, or an amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Scalar>,
+    /// What was published: a number, a text, or `=` and an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Scalar>,
+    /// Why a faithful model cannot meet it; it fails if it ever starts to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_difference: Option<String>,
+    /// Why it is not judged for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
+}
+
+/// How firm a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Depends on the algorithm alone: agreement within the tolerance.
+    Number,
+    /// Depends on their hardware too: sign, order, rough factor.
+    Shape,
+}
+
+/// How a metric must stand to its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Relation {
+    /// Less.
+    #[serde(rename = "<")]
+    Less,
+    /// At most.
+    #[serde(rename = "<=")]
+    AtMost,
+    /// Equal, within the margin.
+    #[serde(rename = "==")]
+    Equal,
+    /// At least.
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// More.
+    #[serde(rename = ">")]
+    More,
+}
+
+impl Relation {
+    /// As it is written.
+    #[must_use]
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Equal => "==",
+            Self::AtLeast => ">=",
+            Self::More => ">",
+        }
+    }
+}
+
+/// A chart over a parameter of the sweep: one line a kernel, and what was published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChartFile {
+    /// What it shows.
+    pub title: String,
+    /// The parameter along the x axis.
+    pub x: String,
+    /// The x axis's label; the parameter's name when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_label: Option<String>,
+    /// The expression along the y axis.
+    pub y: String,
+    /// The y axis's label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_label: Option<String>,
+    /// A logarithmic y axis.
+    #[serde(default)]
+    pub log: bool,
+    /// Published values to lay under ours: label and expression.
+    #[serde(default)]
+    pub published: BTreeMap<String, String>,
+}

@@ -1,0 +1,46 @@
+//! Shares over time as a heat map: a row a task, darker where it had more of the CPU.
+
+use super::axis::Axis;
+use super::stack::Layer;
+use super::svg::{Anchor, Svg};
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 130.0;
+const RIGHT: f64 = 944.0;
+const TOP: f64 = 28.0;
+/// Rows and columns beyond these are left out or merged, so that the page stays small.
+const MOST_ROWS: usize = 64;
+const MOST_COLUMNS: usize = 120;
+
+/// Draws one row a layer. Full colour is the largest share of all.
+pub fn heat(title: &str, window_s: f64, layers: &[Layer]) -> String {
+    let shown = &layers[..layers.len().min(MOST_ROWS)];
+    let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0).max(1);
+    let merge = windows.div_ceil(MOST_COLUMNS);
+    let row = if shown.len() > 32 { 7.0 } else { 12.0 };
+    let bottom = TOP + row * shown.len() as f64 + 4.0;
+    let mut svg = Svg::new(WIDTH, bottom + 30.0, title);
+    let left_out = layers.len() - shown.len();
+    let more = if left_out > 0 { format!(" (the first {MOST_ROWS} of {})", layers.len()) } else { String::new() };
+    svg.text("heading", (LEFT, 16.0), Anchor::Start, &format!("{title}{more}"));
+    let x = Axis::exact((0.0, window_s * windows as f64), (LEFT, RIGHT));
+    let merged = |layer: &Layer| -> Vec<f64> {
+        layer.values.chunks(merge).map(|c| c.iter().sum::<f64>() / merge as f64).collect()
+    };
+    let most = shown.iter().flat_map(|l| merged(l)).fold(1e-12, f64::max);
+    for (i, layer) in shown.iter().enumerate() {
+        let y = TOP + row * i as f64;
+        if row > 8.0 || i % 8 == 0 {
+            svg.text("tick small", (LEFT - 8.0, y + row - 2.0), Anchor::End, &layer.label);
+        }
+        for (k, value) in merged(layer).into_iter().enumerate() {
+            if value > 0.0 {
+                let from = x.at((k * merge) as f64 * window_s);
+                let to = x.at(((k + 1) * merge).min(windows) as f64 * window_s);
+                svg.cell(value / most, (from, y), (to - from + 0.3, row - 1.5));
+            }
+        }
+    }
+    x.draw_horizontal(&mut svg, bottom, " s");
+    svg.finish()
+}

@@ -1,0 +1,136 @@
+//! Lines over a parameter: ours with points, what was published dashed and hollow.
+
+use super::COLOURS;
+use super::axis::Axis;
+use super::svg::{Anchor, Svg};
+use crate::text::number;
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Ours: solid, filled points.
+    Ours,
+    /// Published: dashed, hollow points.
+    Published,
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its name in the legend.
+    pub label: String,
+    /// How it is drawn.
+    pub mark: Mark,
+    /// Its points, by x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug)]
+pub struct LineChart {
+    /// What it shows.
+    pub title: String,
+    /// The x axis's label.
+    pub x: String,
+    /// The y axis's label.
+    pub y: String,
+    /// A logarithmic y axis.
+    pub log: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 944.0;
+const PLOT: f64 = 300.0;
+
+/// Draws the chart.
+pub fn lines(chart: &LineChart) -> String {
+    let legend_rows = legend_places(chart).last().map_or(1.0, |(_, y)| y / 22.0 + 1.0);
+    let top = 16.0 + legend_rows * 22.0;
+    let bottom = top + PLOT;
+    let mut svg = Svg::new(WIDTH, bottom + 52.0, &chart.title);
+    let xs = || chart.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0));
+    let ys = || chart.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1));
+    let x = Axis::linear(xs(), false, (LEFT, RIGHT));
+    let y = if chart.log { Axis::log(ys(), (bottom, top)) } else { Axis::linear(ys(), false, (bottom, top)) };
+    y.draw_vertical(&mut svg, (LEFT, RIGHT));
+    x.draw_horizontal(&mut svg, bottom, "");
+    svg.text("label", ((LEFT + RIGHT) / 2.0, bottom + 42.0), Anchor::Middle, &chart.x);
+    svg.text_up("label", (16.0, (top + bottom) / 2.0), &chart.y);
+    // What was published lies below ours.
+    for published in [true, false] {
+        for (line, class) in chart.lines.iter().zip(classes(chart)) {
+            if (line.mark == Mark::Published) == published {
+                draw(&mut svg, line, &class, &x, &y);
+            }
+        }
+    }
+    for ((line, class), (x, y)) in chart.lines.iter().zip(classes(chart)).zip(legend_places(chart)) {
+        legend(&mut svg, line, &class, (x, y + 14.0));
+    }
+    svg.finish()
+}
+
+/// Ours take the series' colours in order; the published are greys.
+fn classes(chart: &LineChart) -> Vec<String> {
+    let (mut ours, mut theirs) = (0, 0);
+    chart
+        .lines
+        .iter()
+        .map(|line| match line.mark {
+            Mark::Ours => {
+                ours += 1;
+                format!("s{}", (ours - 1) % COLOURS)
+            }
+            Mark::Published => {
+                theirs += 1;
+                format!("p{}", (theirs - 1) % 2)
+            }
+        })
+        .collect()
+}
+
+fn draw(svg: &mut Svg, line: &Line, class: &str, x: &Axis, y: &Axis) {
+    let places: Vec<(f64, f64)> = line.points.iter().map(|p| (x.at(p.0), y.at(p.1))).collect();
+    let dashed = if line.mark == Mark::Published { " dashed" } else { "" };
+    svg.path(&format!("line {class}{dashed}"), &places, false, &line.label);
+    if places.len() > 120 {
+        return;
+    }
+    for (place, value) in places.iter().zip(&line.points) {
+        let title = format!("{}: {} at {}", line.label, number(value.1), number(value.0));
+        match line.mark {
+            Mark::Ours => svg.circle(&format!("point {class}"), *place, 3.0, &title),
+            Mark::Published => svg.circle(&format!("hollow {class}"), *place, 4.5, &title),
+        }
+    }
+}
+
+fn legend_places(chart: &LineChart) -> Vec<(f64, f64)> {
+    let (mut x, mut y) = (LEFT, 0.0);
+    chart
+        .lines
+        .iter()
+        .map(|line| {
+            let width = 48.0 + 7.6 * line.label.chars().count() as f64;
+            if x + width > RIGHT && x > LEFT {
+                (x, y) = (LEFT, y + 22.0);
+            }
+            let place = (x, y);
+            x += width;
+            place
+        })
+        .collect()
+}
+
+fn legend(svg: &mut Svg, line: &Line, class: &str, (x, y): (f64, f64)) {
+    let dashed = if line.mark == Mark::Published { " dashed" } else { "" };
+    svg.line(&format!("line {class}{dashed}"), (x, y - 4.0), (x + 24.0, y - 4.0));
+    match line.mark {
+        Mark::Ours => svg.circle(&format!("point {class}"), (x + 12.0, y - 4.0), 3.0, ""),
+        Mark::Published => svg.circle(&format!("hollow {class}"), (x + 12.0, y - 4.0), 4.5, ""),
+    }
+    svg.text("legend", (x + 30.0, y), Anchor::Start, &line.label);
+}

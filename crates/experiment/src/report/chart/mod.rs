@@ -1,0 +1,20 @@
+//! Charts as inline SVG, one kind a file. Colours and type come from the page's style sheet, so that they follow
+//! its light and dark side; nothing is fetched.
+
+mod axis;
+mod bars;
+mod heat;
+mod histogram;
+mod lines;
+mod stack;
+mod svg;
+
+pub use bars::{Bar, bars};
+pub use heat::heat;
+pub use histogram::histograms;
+pub use lines::{Line, LineChart, Mark, lines};
+pub use stack::{Layer, stack};
+pub use svg::escape;
+
+/// How many series colours the style sheet has.
+pub const COLOURS: usize = 8;

@@ -1,0 +1,54 @@
+//! Shares over time, stacked: who had the CPUs when.
+
+use super::COLOURS;
+use super::axis::Axis;
+use super::svg::{Anchor, Svg};
+
+/// One layer: its values in each window, in CPUs.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Whose it is.
+    pub label: String,
+    /// Its part of each window.
+    pub values: Vec<f64>,
+}
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 780.0;
+const TOP: f64 = 28.0;
+const PLOT: f64 = 150.0;
+
+/// Draws the layers from the bottom up; `window_s` is the width of a window.
+pub fn stack(title: &str, window_s: f64, cpus: f64, layers: &[Layer]) -> String {
+    let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0);
+    let bottom = TOP + PLOT;
+    let mut svg = Svg::new(WIDTH, bottom + 48.0, title);
+    svg.text("heading", (LEFT, 16.0), Anchor::Start, title);
+    let x = Axis::exact((0.0, window_s * windows.max(1) as f64), (LEFT, RIGHT));
+    let y = Axis::exact((0.0, cpus), (bottom, TOP));
+    let mut floor = vec![0.0; windows];
+    for (i, layer) in layers.iter().enumerate() {
+        let ceiling: Vec<f64> = (0..windows).map(|k| floor[k] + layer.values.get(k).unwrap_or(&0.0)).collect();
+        let edge = |heights: &[f64]| -> Vec<(f64, f64)> {
+            let step = |(k, h): (usize, &f64)| {
+                let y = y.at(*h);
+                [(x.at(k as f64 * window_s), y), (x.at((k + 1) as f64 * window_s), y)]
+            };
+            heights.iter().enumerate().flat_map(step).collect()
+        };
+        let mut outline = edge(&ceiling);
+        outline.extend(edge(&floor).into_iter().rev());
+        svg.path(&format!("area s{}", i % COLOURS), &outline, true, &layer.label);
+        let at = TOP + 10.0 + 19.0 * i as f64;
+        svg.rect(&format!("bar s{}", i % COLOURS), (RIGHT + 18.0, at - 10.0), (12.0, 12.0), "");
+        svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &layer.label);
+        floor = ceiling;
+    }
+    for tick in y.ticks() {
+        svg.text("tick", (LEFT - 8.0, y.at(tick) + 4.0), Anchor::End, &crate::text::number(tick));
+    }
+    x.draw_horizontal(&mut svg, bottom, " s");
+    svg.text_up("label", (16.0, (TOP + bottom) / 2.0), "CPUs");
+    svg.finish()
+}

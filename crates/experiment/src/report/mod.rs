@@ -1,0 +1,48 @@
+//! Reports: one HTML page with everything in it, for a browser and for passing around.
+
+pub mod chart;
+mod experiment;
+mod page;
+mod runs;
+
+pub use page::Reproduce;
+
+use crate::outcome::Outcome;
+use crate::run::Run;
+use page::Page;
+
+/// The report of experiments: verdicts, our figures over the published ones, what went on over time.
+#[must_use]
+pub fn experiments(outcome: &Outcome, reproduce: &Reproduce) -> String {
+    let title = match &outcome.experiments[..] {
+        [one] => format!("{}: {}", one.experiment.file.id, one.experiment.file.title),
+        several => format!("{} experiments", several.len()),
+    };
+    let lead = experiment::summary(outcome);
+    let mut page = Page::new(&title, &lead);
+    if outcome.experiments.len() > 1 {
+        experiment::contents(&mut page, outcome);
+    }
+    for judged in &outcome.experiments {
+        experiment::write(&mut page, judged, outcome.experiments.len() > 1);
+    }
+    page.finish(reproduce)
+}
+
+/// The report of runs of one load, side by side: figures, shares over time, latencies.
+#[must_use]
+pub fn comparison(title: &str, lead: &str, notes: &[String], runs: &[Run], reproduce: &Reproduce) -> String {
+    let mut page = Page::new(title, lead);
+    let runs: Vec<&Run> = runs.iter().collect();
+    page.heading("The runs side by side");
+    runs::figures(&mut page, &runs);
+    page.heading("From wake-up to running");
+    runs::latencies(&mut page, &runs);
+    page.heading("Who had the CPUs when");
+    runs::shares(&mut page, &runs);
+    if !notes.is_empty() {
+        page.heading("Notes");
+        page.list(notes);
+    }
+    page.finish(reproduce)
+}

@@ -1,0 +1,246 @@
+//! What goes on over time: each task's and each CPU's running time by window, when tasks start and end, and how long
+//! they wait from wake-up to running.
+
+use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use std::collections::HashMap;
+
+/// Windows are doubled in width when there would be more of them than this, where their width is free.
+const MOST_FREE: usize = 240;
+/// The most windows of a width that was asked for.
+pub const MOST_FIXED: u64 = 10_000;
+/// The most window values kept in all; beyond, windows are no more recorded.
+const MOST_VALUES: usize = 32 << 20;
+/// The first width where it is free, in ns.
+const FIRST_WIDTH: Nanos = 1_000_000;
+
+/// Latencies by powers of two: bucket `k` holds those of 2^k up to 2^(k+1) ns (bucket 0 from 0).
+pub type Histogram = [u64; 48];
+
+/// One task's or CPU's time.
+#[derive(Clone, Debug, Default)]
+pub struct Track {
+    /// Its name; a CPU's is empty.
+    pub name: String,
+    /// Its thread id.
+    pub tid: Tid,
+    /// When it first became runnable.
+    pub start: Option<Nanos>,
+    /// When it ended.
+    pub end: Option<Nanos>,
+    /// How long it ran.
+    pub run: Nanos,
+    /// How long it ran in each window.
+    pub windows: Vec<Nanos>,
+    running_since: Option<Nanos>,
+    woken_at: Option<Nanos>,
+}
+
+/// Takes a run's events and keeps its series.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The windows' width.
+    pub width: Nanos,
+    /// The tasks, in the order in which they were named or seen.
+    pub tasks: Vec<Track>,
+    /// The CPUs by number.
+    pub cpus: Vec<Track>,
+    /// From wake-up to running, over all tasks.
+    pub latency: Box<Histogram>,
+    /// The time of the end.
+    pub end: Nanos,
+    /// Some windows are missing: there were too many.
+    pub cut: bool,
+    fixed: bool,
+    values: usize,
+    slots: HashMap<Tid, usize>,
+    current: Vec<Option<usize>>,
+}
+
+impl Series {
+    /// An empty one over `cpus` CPUs; `width` fixes the windows.
+    #[must_use]
+    pub fn new(cpus: usize, width: Option<Nanos>) -> Self {
+        Self {
+            width: width.unwrap_or(FIRST_WIDTH).max(1),
+            tasks: Vec::new(),
+            cpus: vec![Track::default(); cpus],
+            latency: Box::new([0; 48]),
+            end: 0,
+            cut: false,
+            fixed: width.is_some(),
+            values: 0,
+            slots: HashMap::new(),
+            current: vec![None; cpus],
+        }
+    }
+
+    /// Closes what is running at `end`.
+    pub fn finish(&mut self, end: Nanos) {
+        self.end = self.end.max(end);
+        for cpu in 0..self.current.len() {
+            self.stop(cpu, self.end);
+        }
+    }
+
+    fn slot(&mut self, tid: Tid) -> usize {
+        *self.slots.entry(tid).or_insert_with(|| {
+            self.tasks.push(Track { name: format!("tid {tid}"), tid, ..Track::default() });
+            self.tasks.len() - 1
+        })
+    }
+
+    /// Charges what ran on `cpu` up to `now`.
+    fn stop(&mut self, cpu: usize, now: Nanos) {
+        let Some(slot) = self.current[cpu].take() else { return };
+        let Some(since) = self.tasks[slot].running_since.take() else { return };
+        if now <= since {
+            return;
+        }
+        if !self.fixed {
+            while (now - 1) / self.width >= MOST_FREE as u64 {
+                self.widen();
+            }
+        }
+        let room = MOST_VALUES.saturating_sub(self.values);
+        for track in [&mut self.tasks[slot], &mut self.cpus[cpu]] {
+            track.run += now - since;
+            let before = track.windows.len();
+            self.cut |= !charge(&mut track.windows, self.width, since, now, before + room / 2);
+            self.values += track.windows.len() - before;
+        }
+    }
+
+    fn widen(&mut self) {
+        self.width *= 2;
+        for track in self.tasks.iter_mut().chain(&mut self.cpus) {
+            track.windows = track.windows.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+    }
+
+    fn switch(&mut self, cpu: usize, event: &Event, prev_state: TaskState, next: Tid) {
+        if let Some(slot) = self.current[cpu]
+            && prev_state == TaskState::Dead
+        {
+            self.tasks[slot].end.get_or_insert(event.time);
+        }
+        self.stop(cpu, event.time);
+        if next == 0 {
+            return;
+        }
+        let slot = self.slot(next);
+        let task = &mut self.tasks[slot];
+        task.running_since = Some(event.time);
+        task.start.get_or_insert(event.time);
+        if let Some(woken) = task.woken_at.take() {
+            let waited = event.time.saturating_sub(woken);
+            self.latency[waited.max(1).ilog2().min(47) as usize] += 1;
+        }
+        self.current[cpu] = Some(slot);
+    }
+
+    fn one(&mut self, event: &Event) {
+        let cpu = event.cpu as usize;
+        if cpu >= self.current.len() {
+            return;
+        }
+        self.end = self.end.max(event.time);
+        match event.what {
+            Payload::Switch { prev_state, next, .. } => self.switch(cpu, event, prev_state, next),
+            Payload::Wakeup { tid, .. } | Payload::WakeupNew { tid, .. } => {
+                let slot = self.slot(tid);
+                let task = &mut self.tasks[slot];
+                task.start.get_or_insert(event.time);
+                task.woken_at = task.running_since.is_none().then_some(event.time);
+            }
+            Payload::Exit { tid, .. } => {
+                let slot = self.slot(tid);
+                self.tasks[slot].end = Some(event.time);
+            }
+            Payload::Waking { .. }
+            | Payload::Migrate { .. }
+            | Payload::Fork { .. }
+            | Payload::Exec { .. }
+            | Payload::Lost { .. } => {}
+        }
+    }
+}
+
+/// Adds the span to the windows that it touches; false when there would be more than `most` windows.
+fn charge(windows: &mut Vec<Nanos>, width: Nanos, since: Nanos, now: Nanos, most: usize) -> bool {
+    let last = (now - 1) / width;
+    if last >= MOST_FIXED || last as usize >= most {
+        return false;
+    }
+    if windows.len() <= last as usize {
+        windows.resize(last as usize + 1, 0);
+    }
+    let mut from = since;
+    while from < now {
+        let window = from / width;
+        let to = now.min((window + 1) * width);
+        windows[window as usize] += to - from;
+        from = to;
+    }
+    true
+}
+
+impl Sink for Series {
+    fn events(&mut self, batch: &[Event]) {
+        for event in batch {
+            self.one(event);
+        }
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        if record.tid != 0 {
+            let slot = self.slot(record.tid);
+            self.tasks[slot].name.clone_from(&record.comm);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(time: Nanos, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
+        Event { time, cpu: 0, what: Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 } }
+    }
+
+    #[test]
+    fn running_time_falls_into_its_windows() {
+        let mut series = Series::new(1, Some(10));
+        let wake = Payload::WakeupNew { tid: 1, prio: 120, target: 0 };
+        series.events(&[Event { time: 1, cpu: 0, what: wake }, switch(5, 0, TaskState::Runnable, 1)]);
+        series.events(&[switch(25, 1, TaskState::Dead, 2)]);
+        series.finish(30);
+        assert_eq!(series.tasks[0].windows, [5, 10, 5]);
+        assert_eq!(series.tasks[1].windows, [0, 0, 5]);
+        assert_eq!(series.cpus[0].windows, [5, 10, 10]);
+        assert_eq!((series.tasks[0].start, series.tasks[0].end), (Some(1), Some(25)));
+        assert_eq!(series.latency[2], 1, "4 ns lie in [4, 8)");
+    }
+
+    #[test]
+    fn free_windows_widen_and_lose_nothing() {
+        let mut series = Series::new(1, None);
+        let second = 1_000_000_000;
+        for k in 0..1000 {
+            let (prev, next) = if k % 2 == 0 { (2, 1) } else { (1, 2) };
+            series.events(&[switch(k * second / 10, prev, TaskState::Runnable, next)]);
+        }
+        series.finish(100 * second);
+        assert!(series.cpus[0].windows.len() <= MOST_FREE);
+        assert_eq!(series.cpus[0].windows.iter().sum::<u64>(), 100 * second);
+        assert_eq!(series.tasks[0].windows.iter().sum::<u64>(), series.tasks[0].run);
+    }
+
+    #[test]
+    fn far_windows_are_cut_not_allocated() {
+        let mut series = Series::new(1, Some(1));
+        series.events(&[switch(0, 0, TaskState::Runnable, 1)]);
+        series.finish(u64::MAX / 2);
+        assert!(series.cut);
+        assert!(series.tasks[0].windows.is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! The table that `run` prints: experiment, figure, published, ours, verdict.
+
+use crate::file::Kind;
+use crate::outcome::{Outcome, Row};
+use crate::verdict::Verdict;
+use std::fmt::Write;
+
+/// The widest that a figure's cell may be, in characters.
+const WIDEST: usize = 46;
+
+/// A number with about five digits, as tables print it.
+#[must_use]
+pub fn number(x: f64) -> String {
+    if x == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = 4 - x.abs().log10().floor() as i32;
+    let text = match digits {
+        ..=-12 | 12.. => format!("{x:.3e}"),
+        _ => format!("{x:.*}", digits.clamp(0, 9) as usize),
+    };
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// What was published, as tables print it.
+#[must_use]
+pub fn published(row: &Row) -> String {
+    match &row.published {
+        None => "-".to_owned(),
+        Some(serde_json::Value::Number(x)) => number(x.as_f64().unwrap_or_default()),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Ours, with the kernel and the point that it is of.
+#[must_use]
+pub fn ours(row: &Row) -> String {
+    let Some(measured) = row.measured else { return "-".to_owned() };
+    let mut text = number(measured);
+    let mut place: Vec<String> = row.kernel.iter().cloned().collect();
+    if !row.at.is_empty() {
+        place.push(row.at.clone());
+    }
+    if row.cases.len() > 1 {
+        place.push(format!("worst of {}", row.cases.len()));
+    }
+    if !place.is_empty() {
+        let _ = write!(text, " ({})", place.join(", "));
+    }
+    text
+}
+
+/// The verdict, with how firm the claim is.
+#[must_use]
+pub fn verdict(row: &Row) -> String {
+    match (row.kind, row.verdict) {
+        (Kind::Shape, Verdict::Pass) => "pass (shape)".to_owned(),
+        (_, verdict) => verdict.to_string(),
+    }
+}
+
+fn clip(text: &str) -> String {
+    if text.chars().count() <= WIDEST {
+        return text.to_owned();
+    }
+    text.chars().take(WIDEST - 3).chain("...".chars()).collect()
+}
+
+/// The table, then the reasons of what neither passed nor plainly failed, then a line with the counts.
+#[must_use]
+pub fn table(outcome: &Outcome) -> String {
+    let mut rows = vec![["experiment", "figure", "published", "ours", "verdict"].map(str::to_owned)];
+    for judged in &outcome.experiments {
+        let id = &judged.experiment.file.id;
+        for row in &judged.rows {
+            rows.push([id.clone(), clip(&row.figure), clip(&published(row)), ours(row), verdict(row)]);
+        }
+        if judged.rows.is_empty() {
+            rows.push([id.clone(), "-".into(), "-".into(), "-".into(), judged.verdict.to_string()]);
+        }
+    }
+    let mut out = columns(&rows);
+    for judged in &outcome.experiments {
+        for row in &judged.rows {
+            remark(&mut out, &judged.experiment.file.id, row);
+        }
+    }
+    let count = |v: Verdict| outcome.experiments.iter().flat_map(|e| &e.rows).filter(|r| r.verdict == v).count();
+    let runs: usize = outcome.experiments.iter().map(|e| e.runs.len()).sum();
+    let _ = write!(out, "\n{runs} runs; {} passed, {} failed", count(Verdict::Pass), count(Verdict::Fail));
+    for (verdict, word) in [
+        (Verdict::Undecided, "undecided"),
+        (Verdict::KnownDifference, "known differences"),
+        (Verdict::Skipped, "skipped"),
+    ] {
+        if count(verdict) > 0 {
+            let _ = write!(out, ", {} {word}", count(verdict));
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn remark(out: &mut String, id: &str, row: &Row) {
+    if row.verdict == Verdict::Fail {
+        let bound = row.bound.map_or_else(String::new, |b| format!(", that is {}", number(b)));
+        let _ = writeln!(out, "\n{id}, {}: expected {}{bound}", row.figure, row.expected);
+    }
+    if let Some(reason) = &row.reason {
+        let _ = writeln!(out, "\n{id}, {}: {}: {reason}", row.figure, row.verdict);
+    }
+}
+
+/// Columns padded to their widest cell.
+fn columns(rows: &[[String; 5]]) -> String {
+    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    let mut out = String::new();
+    for (i, row) in rows.iter().enumerate() {
+        let line: Vec<String> = row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
+        let _ = writeln!(out, "{}", line.join("  ").trim_end());
+        if i == 0 {
+            let rules: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();
+            let _ = writeln!(out, "{}", rules.join("  "));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_keep_five_digits() {
+        for (x, text) in [
+            (0.0, "0"),
+            (1.25, "1.25"),
+            (1.249_987, "1.25"),
+            (5912.4, "5912.4"),
+            (1_234_567.8, "1234568"),
+            (0.000_123_45, "0.00012345"),
+            (-2.5, "-2.5"),
+            (1e20, "1.000e20"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+    }
+}
