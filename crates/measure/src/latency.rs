@@ -1,10 +1,11 @@
 //! Latency: from a wake-up (it is on a queue) or from its waking (somebody asked for it) to running.
 //!
 //! The first start of a new task is no wake-up and counts in neither; nor does a wait after preemption.
+//! These two count in the delay, which is any wait that ended.
 
-use crate::tracker::Observer;
+use crate::tracker::{Delay, Observer};
 use crate::{Histogram, Slot, row};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::CpuId;
 
 /// The latencies of a task, or of the tasks that started on a CPU.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,8 @@ pub struct Latencies {
     pub wakeup: Histogram,
     /// From waking to running.
     pub waking: Histogram,
+    /// From becoming runnable to running.
+    pub delay: Histogram,
 }
 
 impl Latencies {
@@ -20,14 +23,16 @@ impl Latencies {
     pub fn merge(&mut self, other: &Self) {
         self.wakeup.merge(&other.wakeup);
         self.waking.merge(&other.waking);
+        self.delay.merge(&other.delay);
     }
 
     #[inline]
-    fn record(&mut self, since_wakeup: Option<Nanos>, since_waking: Option<Nanos>) {
-        if let Some(latency) = since_wakeup {
+    fn record(&mut self, delay: Delay) {
+        self.delay.record(delay.wait);
+        if let Some(latency) = delay.wakeup {
             self.wakeup.record(latency);
         }
-        if let Some(latency) = since_waking {
+        if let Some(latency) = delay.waking {
             self.waking.record(latency);
         }
     }
@@ -44,8 +49,8 @@ pub struct LatencyTimes {
 
 impl Observer for LatencyTimes {
     #[inline]
-    fn latency(&mut self, task: Slot, cpu: CpuId, since_wakeup: Option<Nanos>, since_waking: Option<Nanos>) {
-        row(&mut self.tasks, task).record(since_wakeup, since_waking);
-        row(&mut self.cpus, cpu).record(since_wakeup, since_waking);
+    fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
+        row(&mut self.tasks, task).record(delay);
+        row(&mut self.cpus, cpu).record(delay);
     }
 }

@@ -25,7 +25,7 @@ pub use report::{CpuStats, GroupStats, NodeStats, Report, Sums, TaskStats, Total
 pub use run_queue::QueueLength;
 pub use stats::Stats;
 pub use tasks::Slot;
-pub use tracker::{Observer, Occupant, Tracker};
+pub use tracker::{Delay, Observer, Occupant, Tracker};
 
 /// The entry of a table that grows as far as it is asked for.
 #[inline]

@@ -25,6 +25,8 @@ pub struct Sums {
     pub latency_us: Latency,
     /// From waking to running.
     pub waking_latency_us: Latency,
+    /// Each wait that ended, from becoming runnable (woken, forked or preempted) to running.
+    pub delay_us: Latency,
 }
 
 /// A task: one life of a thread id.

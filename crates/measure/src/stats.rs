@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::run_queue::RunQueues;
 use crate::run_time::RunTimes;
 use crate::tasks::Slot;
-use crate::tracker::{MAX_CPUS, Observer, Occupant, Tracker};
+use crate::tracker::{Delay, MAX_CPUS, Observer, Occupant, Tracker};
 use crate::wait_time::WaitTimes;
 use crate::{Report, summing};
 use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState};
@@ -57,8 +57,8 @@ impl Observer for Measures {
     }
 
     #[inline]
-    fn latency(&mut self, task: Slot, cpu: CpuId, since_wakeup: Option<Nanos>, since_waking: Option<Nanos>) {
-        self.latency.latency(task, cpu, since_wakeup, since_waking);
+    fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
+        self.latency.served(task, cpu, delay);
     }
 
     #[inline]

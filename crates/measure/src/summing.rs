@@ -49,6 +49,7 @@ impl Raw {
             migrations: self.migrations,
             latency_us: latency.wakeup.latency(),
             waking_latency_us: latency.waking.latency(),
+            delay_us: latency.delay.latency(),
         }
     }
 }

@@ -43,8 +43,10 @@ pub struct Task {
     pub(crate) cpu: CpuId,
     /// That CPU's epoch when it began to wait.
     pub(crate) epoch: u32,
-    /// Since when it has been running or waiting.
+    /// Since when it has been running, or waiting on its present CPU's queue.
     pub(crate) since: Nanos,
+    /// Since when it has been waiting, on whatever queue.
+    pub(crate) queued: Nanos,
     /// When it was woken, if it waits because of that.
     pub(crate) wakeup: Nanos,
     /// When its waking began.
@@ -53,7 +55,7 @@ pub struct Task {
 
 impl Task {
     fn new(tid: Tid) -> Self {
-        Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, wakeup: NEVER, waking: NEVER }
+        Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, queued: 0, wakeup: NEVER, waking: NEVER }
     }
 
     pub(crate) fn is_running_on(&self, cpu: CpuId) -> bool {

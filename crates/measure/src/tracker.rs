@@ -26,6 +26,17 @@ pub enum Occupant {
     Task(Slot),
 }
 
+/// How long it took a task to get a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// Since it became runnable, whatever made it so.
+    pub wait: Nanos,
+    /// Since its wakeup, if that made it so.
+    pub wakeup: Option<Nanos>,
+    /// Since its waking, if that led to it.
+    pub waking: Option<Nanos>,
+}
+
 /// A measure: told of what happens, keeps what it needs.
 pub trait Observer {
     /// The CPU was the occupant's for this span.
@@ -36,8 +47,8 @@ pub trait Observer {
     fn stopped(&mut self, _task: Slot, _cpu: CpuId, _state: TaskState) {}
     /// The task waited on this CPU's queue; `finished` unless the trace ended before the wait did.
     fn waited(&mut self, _task: Slot, _cpu: CpuId, _from: Nanos, _to: Nanos, _finished: bool) {}
-    /// A task that was woken got the CPU: so long after the wake-up.
-    fn latency(&mut self, _task: Slot, _cpu: CpuId, _since_wakeup: Option<Nanos>, _since_waking: Option<Nanos>) {}
+    /// A task that had waited got the CPU.
+    fn served(&mut self, _task: Slot, _cpu: CpuId, _delay: Delay) {}
     /// The task was moved.
     fn migrated(&mut self, _task: Slot, _from: CpuId, _to: CpuId) {}
     /// From now on the CPU has so many runnable tasks, the running one included; `None`: it is unknown.
@@ -336,15 +347,16 @@ impl Tracker {
                 self.dequeue(slot, measures);
                 if known {
                     measures.waited(slot, task.cpu, task.since, now, true);
-                    if task.wakeup != NEVER {
-                        measures.latency(slot, number, since(task.wakeup), since(task.waking));
-                    }
+                    let wait = now.saturating_sub(task.queued);
+                    let delay = Delay { wait, wakeup: since(task.wakeup), waking: since(task.waking) };
+                    measures.served(slot, number, delay);
                 }
             }
             // A trace without wake-ups proper: the wait is known from the waking on.
             Status::Sleeping | Status::Unknown if task.waking != NEVER => {
                 measures.waited(slot, number, task.waking, now, true);
-                measures.latency(slot, number, None, since(task.waking));
+                let wait = now.saturating_sub(task.waking);
+                measures.served(slot, number, Delay { wait, wakeup: None, waking: Some(wait) });
             }
             Status::Dead => slot = self.tasks.reborn(slot),
             _ => {}
@@ -362,7 +374,8 @@ impl Tracker {
         let cpu = &mut self.cpus[number as usize];
         cpu.waiting += 1;
         let task = &mut self.tasks[slot];
-        (task.status, task.cpu, task.since, task.epoch) = (Status::Waiting, number, self.now, cpu.epoch);
+        (task.status, task.cpu, task.epoch) = (Status::Waiting, number, cpu.epoch);
+        (task.since, task.queued) = (self.now, self.now);
         (task.wakeup, task.waking) = (NEVER, NEVER);
     }
 
@@ -428,7 +441,8 @@ impl Tracker {
         }
         self.dequeue(slot, measures);
         self.enqueue(slot, to);
-        (self.tasks[slot].wakeup, self.tasks[slot].waking) = (task.wakeup, task.waking);
+        let moved = &mut self.tasks[slot];
+        (moved.queued, moved.wakeup, moved.waking) = (task.queued, task.wakeup, task.waking);
         self.tell_queue(to, measures);
     }
 

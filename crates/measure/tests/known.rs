@@ -78,6 +78,7 @@ fn two_tasks_share_a_cpu() {
     assert_eq!(report.total.sums.run_us, 20e3);
     assert_eq!((report.total.queue.max, report.total.queue.mean), (2, 1.45));
     assert_eq!(task(&report, 2).share, 0.7);
+    assert_eq!((two.delay_us.count, two.delay_us.max, two.delay_us.mean), (2, 3e3, 2.5e3));
     assert!((report.total.fairness.jain - 20.0f64.powi(2) / (2.0 * (36.0 + 196.0))).abs() < 1e-9);
 }
 
@@ -142,6 +143,7 @@ fn a_queued_task_that_is_moved_waits_on_both_cpus() {
         .stats(&meta(2), 10);
     assert_eq!((report.cpus[0].sums.wait_us, report.cpus[1].sums.wait_us), (3e3, 5e3));
     assert_eq!((task(&report, 8).sums.wait_us, task(&report, 8).sums.run_us), (8e3, 1e3));
+    assert_eq!((task(&report, 8).sums.delay_us.count, task(&report, 8).sums.delay_us.max), (1, 8e3));
     assert_eq!((report.cpus[0].queue.max, report.cpus[1].queue.max, report.total.queue.max), (2, 1, 2));
     assert_eq!(report.nodes.len(), 1);
     assert_eq!(report.nodes[0].queue.mean, 1.9);
