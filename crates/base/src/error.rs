@@ -124,8 +124,11 @@ impl std::error::Error for Error {}
 /// The known name nearest to `name`, if one is near enough to be a slip of the keys.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing costs time and memory by the product of the lengths; nobody mistypes a name of this length.
+    const MAX_NAME: usize = 100;
     known
         .into_iter()
+        .filter(|k| k.len() <= MAX_NAME && name.len() <= MAX_NAME)
         .map(|k| (strsim::damerau_levenshtein(&name.to_lowercase(), &k.to_lowercase()), k))
         .filter(|(distance, k)| *distance <= 1 + k.len().max(name.len()) / 4)
         .min_by_key(|(distance, _)| *distance)

@@ -82,7 +82,7 @@ impl<'a> Lowering<'a> {
         let mut ops = 0_u64;
         let workload = self.workload;
         for (n, task) in workload.tasks.iter().enumerate() {
-            let template = self.names.template(n);
+            let template = self.names.template(task);
             if task.instances == 0 && template.is_none() {
                 continue;
             }
@@ -107,10 +107,11 @@ impl<'a> Lowering<'a> {
     fn task(&mut self, n: usize, task: &TaskDef) -> Result<(Setting, Vec<Op>)> {
         let plan =
             Plan::of(self.workload.global.default_policy, task).map_err(|fault: Fault| fault.without_line(task))?;
-        let initial = settings::setting(&plan.initial, &plan, self.machine, &self.groups);
+        let had = settings::Had::of(&plan);
+        let initial = settings::setting(&plan.initial, had, self.machine, &self.groups);
         let mut sets = Vec::with_capacity(plan.phases.len());
         for change in &plan.phases {
-            let setting = settings::setting(change, &plan, self.machine, &self.groups);
+            let setting = settings::setting(change, had, self.machine, &self.groups);
             sets.push((setting != Setting::default()).then(|| {
                 self.load.settings.push(setting);
                 (self.load.settings.len() - 1) as u32

@@ -17,6 +17,9 @@ use std::path::Path;
 /// The most tasks, instances counted, that a workload may have.
 pub const MAX_TASKS: u64 = 1_000_000;
 
+/// The most remarks that are kept.
+const MAX_REMARKS: usize = 100;
+
 /// What was accepted but deserves a word.
 #[derive(Default)]
 pub(crate) struct Remarks(Vec<Remark>);
@@ -24,6 +27,11 @@ pub(crate) struct Remarks(Vec<Remark>);
 impl Remarks {
     pub(crate) fn add(&mut self, at: &At, what: impl Into<String>) {
         self.0.push(Remark { line: at.line, key: at.path(), what: what.into() });
+    }
+
+    /// Whether there are more than anybody will read.
+    pub(crate) fn many(&self) -> bool {
+        self.0.len() > 10 * MAX_REMARKS
     }
 
     /// A remark on an event.
@@ -56,7 +64,11 @@ pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
         .map(|r| (r.line, Error::input(&r.what).file(file).line(r.line).key(&r.key).to_string()))
         .collect();
     lines.sort_by_key(|(line, _)| *line);
-    workload.warnings = lines.into_iter().map(|(_, text)| text).collect();
+    let more = lines.len().saturating_sub(MAX_REMARKS);
+    workload.warnings = lines.into_iter().take(MAX_REMARKS).map(|(_, text)| text).collect();
+    if more > 0 {
+        workload.warnings.push(format!("{}: and {more} remarks more", file.display()));
+    }
     Ok(workload)
 }
 

@@ -4,7 +4,7 @@ use crate::{Action, Amount, Global, Group, Hotplug, MEM_BUFFER_SIZE, MemAccess, 
 use crate::{TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Writes a workload so that [`crate::parse`] reads it back as it is.
 ///
@@ -147,25 +147,39 @@ fn loops(loops: Option<u64>) -> Value {
 }
 
 fn phase_values(phases: &[Phase]) -> Map<String, Value> {
+    let taken = phases.iter().map(|phase| phase.name.clone()).collect();
+    let mut keys = Keys { taken, next: HashMap::new() };
     let mut map = Map::new();
     for phase in phases {
         let mut value = Map::new();
         put(&mut value, "loop", Some(loops(phase.loops)).filter(|_| phase.loops != Some(1)));
         props(&mut value, &phase.props);
         events(&mut value, &phase.events);
-        let name = if phase.name.is_empty() { "phase" } else { &phase.name };
-        let name = fresh(name, |name| map.contains_key(name));
+        let fits = !phase.name.is_empty() && !map.contains_key(&phase.name);
+        let name = if fits { phase.name.clone() } else { keys.fresh("phase") };
         map.insert(name, value.into());
     }
     map
 }
 
-/// `stem`, or `stem1`, `stem2`, ... when it is taken.
-fn fresh(stem: &str, taken: impl Fn(&str) -> bool) -> String {
-    if !taken(stem) {
-        return stem.to_owned();
+/// Keys of an object that are taken, and the number to try next for each stem.
+struct Keys {
+    taken: HashSet<String>,
+    next: HashMap<&'static str, u64>,
+}
+
+impl Keys {
+    /// `stem`, or `stem1`, `stem2`, ... when it is taken; taken from now on.
+    fn fresh(&mut self, stem: &'static str) -> String {
+        let n = self.next.entry(stem).or_insert(0);
+        loop {
+            let key = if *n == 0 { stem.to_owned() } else { format!("{stem}{n}") };
+            *n += 1;
+            if self.taken.insert(key.clone()) {
+                return key;
+            }
+        }
     }
-    (1_u64..).map(|n| format!("{stem}{n}")).find(|name| !taken(name)).expect("there are more numbers than names")
 }
 
 fn props(map: &mut Map<String, Value>, props: &Props) {
@@ -187,25 +201,13 @@ fn props(map: &mut Map<String, Value>, props: &Props) {
 
 fn events(map: &mut Map<String, Value>, steps: &[Step]) {
     // Keys that are still to come must not be taken by an event that needs a new one.
-    let mut taken: HashSet<String> = map.keys().cloned().collect();
-    let mut own = Vec::with_capacity(steps.len());
-    for step in steps {
-        own.push(crate::parse::is_event(&step.key, name_of(&step.what)) && taken.insert(step.key.clone()));
-    }
-    let mut next = std::collections::HashMap::new();
+    let mut keys = Keys { taken: map.keys().cloned().collect(), next: HashMap::new() };
+    let fits = |step: &Step, keys: &mut Keys| {
+        crate::parse::is_event(&step.key, name_of(&step.what)) && keys.taken.insert(step.key.clone())
+    };
+    let own: Vec<bool> = steps.iter().map(|step| fits(step, &mut keys)).collect();
     for (step, own) in steps.iter().zip(own) {
-        let stem = name_of(&step.what);
-        let mut key = step.key.clone();
-        if !own {
-            let n: &mut u64 = next.entry(stem).or_insert(0);
-            key = loop {
-                let key = if *n == 0 { stem.to_owned() } else { format!("{stem}{n}") };
-                *n += 1;
-                if taken.insert(key.clone()) {
-                    break key;
-                }
-            };
-        }
+        let key = if own { step.key.clone() } else { keys.fresh(name_of(&step.what)) };
         map.insert(key, value_of(&step.what));
     }
 }

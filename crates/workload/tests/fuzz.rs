@@ -100,6 +100,20 @@ fn every_beginning_of_an_example_is_read_or_refused() {
     }
 }
 
+#[test]
+fn size_alone_costs_no_more_than_its_reading() {
+    let long = "y".repeat(4 << 20);
+    assert!(check(format!("{{\"tasks\": {{\"t\": {{\"run\": 1, \"{long}\": 2}}}}}}").as_bytes()));
+    assert!(!check(format!("{{\"tasks\": {{\"t\": {{\"run\": 1, \"policy\": \"{long}\"}}}}}}").as_bytes()));
+    assert!(!check(format!("{{\"tasks\": {{\"t\": {{\"fork\": \"{long}\"}}}}}}").as_bytes()));
+    let events: String = (0..50_000).map(|n| format!("\"run{n}\": 1, \"k{n}\": 2,")).collect();
+    assert!(check(format!("{{\"tasks\": {{\"t\": {{{events}}}}}}}").as_bytes()));
+    let phases: String = (0..25_000).map(|n| format!("\"p{n}\": {{\"priority\": {}, \"run\": 1}},", n % 19)).collect();
+    assert!(check(format!("{{\"tasks\": {{\"t\": {{\"phases\": {{{phases}}}}}}}}}").as_bytes()));
+    let tasks: String = (0..25_000).map(|n| format!("\"t{n}\": {{\"fork\": \"t{}\", \"run\": 1}},", n / 2)).collect();
+    assert!(check(format!("{{\"tasks\": {{{tasks}}}}}").as_bytes()));
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {

@@ -176,8 +176,8 @@ impl<'a> Names<'a> {
     }
 
     /// The template's number, where the task is forked by some task.
-    pub(super) fn template(&self, task: usize) -> Option<u32> {
-        self.templates.names.iter().position(|name| self.task_of.get(name.as_str()) == Some(&task)).map(|at| at as u32)
+    pub(super) fn template(&self, task: &TaskDef) -> Option<u32> {
+        self.templates.get(&task.name)
     }
 
     /// The index of a task by its name.

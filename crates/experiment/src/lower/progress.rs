@@ -6,7 +6,6 @@
 use super::names::Names;
 use schedlab_base::{Error, Result};
 use schedlab_workload::{Action, Phase, TaskDef, Workload, path_of};
-use std::collections::HashSet;
 
 /// The most events that a task may carry out at one instant.
 const MAX_AT_ONCE: u64 = 10_000_000;
@@ -16,12 +15,7 @@ pub(super) fn check(workload: &Workload, names: &Names) -> Result<()> {
     for task in &workload.tasks {
         check_task(task, names)?;
     }
-    for (n, task) in workload.tasks.iter().enumerate() {
-        if names.template(n).is_some() {
-            check_forks(n, task, workload, names)?;
-        }
-    }
-    Ok(())
+    check_forks(workload, names)
 }
 
 fn check_task(task: &TaskDef, names: &Names) -> Result<()> {
@@ -82,20 +76,33 @@ fn waits(action: &Action, names: &Names) -> bool {
 }
 
 /// Refuses a task that forks itself, perhaps through others, before any time has passed.
-fn check_forks(n: usize, task: &TaskDef, workload: &Workload, names: &Names) -> Result<()> {
-    let mut seen = HashSet::new();
-    let mut next = at_once(task);
-    while let Some(name) = next.pop() {
-        let Some(child) = names.task(name) else { continue };
-        if child == n {
-            let what = format!("a fork of \"{}\" forks it again before any time has passed", task.name);
-            return Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("let it run or sleep first"));
-        }
-        if seen.insert(child) && workload.tasks[child].delay == 0 {
-            next.extend(at_once(&workload.tasks[child]));
+fn check_forks(workload: &Workload, names: &Names) -> Result<()> {
+    let children: Vec<Vec<usize>> = workload
+        .tasks
+        .iter()
+        .map(|task| at_once(task).into_iter().filter_map(|name| names.task(name)).collect())
+        .collect();
+    let mut parents = vec![0_u32; children.len()];
+    for &child in children.iter().flatten() {
+        parents[child] += 1;
+    }
+    // Take away who is forked by nobody that is left: what stays forks itself, or is forked by such a one.
+    let mut free: Vec<usize> = (0..children.len()).filter(|n| parents[*n] == 0).collect();
+    while let Some(n) = free.pop() {
+        for &child in &children[n] {
+            parents[child] -= 1;
+            if parents[child] == 0 {
+                free.push(child);
+            }
         }
     }
-    Ok(())
+    match workload.tasks.iter().zip(&parents).find(|(_, parents)| **parents > 0) {
+        None => Ok(()),
+        Some((task, _)) => {
+            let what = format!("forks of \"{}\" go on without any time passing", task.name);
+            Err(Error::input(what).key(format!("tasks.{}", task.name)).mend("let it run or sleep first"))
+        }
+    }
 }
 
 /// What a task forks at the instant at which it starts.

@@ -18,8 +18,25 @@ fn policy(policy: schedlab_workload::Policy) -> Policy {
     }
 }
 
-/// The setting that a change of `plan` is.
-pub(super) fn setting(change: &Change, plan: &Plan, machine: &Machine, groups: &Index) -> Setting {
+/// Which kinds of policy a task has at some time.
+#[derive(Clone, Copy)]
+pub(super) struct Had {
+    real_time: bool,
+    deadline: bool,
+}
+
+impl Had {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let scheds = || plan.phases.iter().chain([&plan.initial]).filter_map(|change| change.sched);
+        Self {
+            real_time: scheds().any(|sched| matches!(sched, Sched::RealTime { .. })),
+            deadline: scheds().any(|sched| matches!(sched, Sched::Deadline { .. })),
+        }
+    }
+}
+
+/// The setting that a change is, of a task that had these kinds of policy.
+pub(super) fn setting(change: &Change, had: Had, machine: &Machine, groups: &Index) -> Setting {
     let mut setting = Setting {
         util: (change.util_min, change.util_max),
         cpus: change.cpus.as_ref().map(|cpus| match cpus {
@@ -32,20 +49,18 @@ pub(super) fn setting(change: &Change, plan: &Plan, machine: &Machine, groups: &
         ..Setting::default()
     };
     if let Some(sched) = change.sched {
-        set_sched(&mut setting, sched, plan);
+        set_sched(&mut setting, sched, had);
     }
     setting
 }
 
-fn set_sched(setting: &mut Setting, sched: Sched, plan: &Plan) {
+fn set_sched(setting: &mut Setting, sched: Sched, had: Had) {
     setting.policy = Some(policy(sched.policy()));
     // A policy's parameters end with it; those that it never had need no ending.
-    let other =
-        |is: fn(&Sched) -> bool| plan.phases.iter().chain([&plan.initial]).filter_map(|c| c.sched).any(|s| is(&s));
-    if other(|s| matches!(s, Sched::RealTime { .. })) {
+    if had.real_time {
         setting.rt_priority = Some(0);
     }
-    if other(|s| matches!(s, Sched::Deadline { .. })) {
+    if had.deadline {
         setting.dl = Some((0, 0, 0));
     }
     match sched {
@@ -88,7 +103,7 @@ fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
 }
 
 fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
-    if machine.cpus.iter().any(|c| c.place.cpu == cpu) {
+    if (cpu as usize) < machine.cpus.len() {
         return Ok(());
     }
     let (name, count) = (&machine.name, machine.cpus.len());

@@ -176,10 +176,16 @@ fn loops_in_which_no_time_passes_are_refused() {
         assert!(message.contains("without any time passing"), "{body}: {message}");
     }
     let message = refused(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "fork": "b", "run": 1}}}"#);
-    assert!(message.contains("forks it again"), "{message}");
+    assert!(message.contains("forks of \"b\" go on"), "{message}");
     let message =
         refused(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "barrier": "x", "run": 1}}}"#);
     assert!(message.contains("only forked tasks"), "{message}");
+}
+
+#[test]
+fn a_task_may_fork_itself_after_a_while() {
+    let load = lowered(r#"{"tasks": {"a": {"fork": "b", "run": 1}, "b": {"instance": 0, "run": 1, "fork": "b"}}}"#);
+    assert_eq!(load.templates.len(), 1);
 }
 
 #[test]
