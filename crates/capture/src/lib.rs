@@ -1,6 +1,7 @@
 //! Recording on a live kernel: our own tracefs instance, drained by splice() in one loop, decoded,
 //! put in the order of time and handed to whoever takes events.
 
+pub mod doctor;
 mod drain;
 mod instance;
 mod load;

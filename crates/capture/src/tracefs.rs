@@ -113,7 +113,33 @@ pub(crate) fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
 
 /// The kernel's lockdown state, where it says: `none`, `integrity` or `confidentiality`.
 pub(crate) fn lockdown(root: &Path) -> Option<String> {
-    let text = fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?;
+    chosen(&fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?)
+}
+
+/// The word in brackets, as the kernel marks the one of several that holds.
+pub(crate) fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(level, _)| level.to_owned())
+    rest.split_once(']').map(|(word, _)| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lockdown_state_is_the_word_in_brackets() {
+        assert_eq!(chosen("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
+        assert_eq!(chosen("none"), None);
+    }
+
+    #[test]
+    fn a_refusal_names_the_missing_right_and_the_exit_status_is_four() {
+        let denied = io::Error::from_raw_os_error(libc::EPERM);
+        let error = refused("create a tracefs instance", Path::new("/t"), &denied);
+        assert_eq!(error.exit_status(), 4);
+        assert!(error.to_string().starts_with("/t: cannot create a tracefs instance"), "{error}");
+        assert_eq!(mount_refused(&denied).exit_status(), 4);
+        let full = refused("x", Path::new("/t"), &io::Error::from_raw_os_error(libc::ENOSPC));
+        assert_eq!(full.exit_status(), 2);
+    }
 }

@@ -32,6 +32,8 @@ macro_rules! verbs {
 }
 
 verbs! {
+    /// What this machine allows, and how to mend what it does not.
+    Doctor => doctor,
     /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
     Record => record,
     /// Read a recording that another tool made (perf.data).

@@ -1,5 +1,6 @@
 //! The verbs: each module carries `Args` and `run`.
 
+pub mod doctor;
 pub mod import;
 pub mod machines;
 pub mod record;

@@ -1,0 +1,367 @@
+//! What this machine allows, and how to mend what it does not.
+
+use crate::recorder::{Options, Recorder};
+use crate::tracefs::{self, Tracefs};
+use crate::{instance, procfs, sys};
+use schedlab_base::Result;
+use serde::Serialize;
+use std::ffi::CStr;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How one thing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It is there.
+    Ok,
+    /// It is missing.
+    No,
+    /// It could be better, or cannot be told from here.
+    Hint,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name, for scripts.
+    pub id: &'static str,
+    /// How it stands.
+    pub status: Status,
+    /// What was found.
+    pub found: String,
+    /// What it is needed for, or what would mend it.
+    pub mend: Option<String>,
+}
+
+impl Check {
+    fn ok(id: &'static str, found: impl Into<String>) -> Self {
+        Self { id, status: Status::Ok, found: found.into(), mend: None }
+    }
+
+    fn no(id: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { id, status: Status::No, found: found.into(), mend: Some(mend.into()) }
+    }
+
+    fn hint(id: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { id, status: Status::Hint, found: found.into(), mend: Some(mend.into()) }
+    }
+}
+
+/// Looks at everything. Leaves nothing behind; instances that killed recorders left are removed.
+#[must_use]
+pub fn examine() -> Vec<Check> {
+    let root = Path::new("/");
+    let mut checks = vec![kernel(root), machine(), clock(root), rights(root), lockdown(root)];
+    checks.extend(recording());
+    checks.extend([perf_events(root), btf(root), sched_ext(root), cgroups(root), knobs(root), kvm(root), qemu()]);
+    checks
+}
+
+/// A file's text without its last newline.
+fn text(root: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(root.join(path)).ok().map(|text| text.trim_end().to_owned())
+}
+
+fn kernel(root: &Path) -> Check {
+    let release = text(root, "proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    let version = text(root, "proc/sys/kernel/version").unwrap_or_default();
+    let preempt: Vec<&str> = version.split_whitespace().filter(|word| word.starts_with("PREEMPT")).collect();
+    let preempt = if preempt.is_empty() { String::new() } else { format!(", {}", preempt.join(" ")) };
+    Check::ok("kernel", format!("{release}, {}{preempt}", generation(&release)))
+}
+
+/// The scheduler of fair tasks in a kernel of this release.
+fn generation(release: &str) -> &'static str {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    match version {
+        (0, ..) => "scheduler unknown",
+        v if v >= (6, 6, 0) => "EEVDF",
+        v if v >= (2, 6, 23) => "CFS",
+        v if v >= (2, 6, 0) => "O(1)",
+        _ => "O(n)",
+    }
+}
+
+fn machine() -> Check {
+    match schedlab_machine::host() {
+        Ok(machine) => Check::ok(
+            "machine",
+            [
+                count(machine.cpus.len(), "CPU"),
+                count(machine.cores(), "core"),
+                count(machine.sockets(), "socket"),
+                count(machine.distances.len(), "node"),
+            ]
+            .join(", "),
+        ),
+        Err(e) => Check::no("machine", e.to_string(), "is /sys mounted? mount -t sysfs nodev /sys"),
+    }
+}
+
+fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+fn clock(root: &Path) -> Check {
+    match text(root, "sys/devices/system/clocksource/clocksource0/current_clocksource") {
+        Some(source) if matches!(source.as_str(), "tsc" | "arch_sys_counter" | "timebase" | "tod" | "kvm-clock") => {
+            Check::ok("clock", source)
+        }
+        Some(source) => {
+            let mend = "each event costs more with a slow clock; the kernel's log says why it gave up a faster one";
+            Check::hint("clock", source, mend)
+        }
+        None => Check::hint("clock", "unknown", "/sys does not tell the clock source"),
+    }
+}
+
+/// Capabilities by their bits (include/uapi/linux/capability.h).
+const CAPABILITIES: [(u32, &str); 4] =
+    [(21, "CAP_SYS_ADMIN"), (23, "CAP_SYS_NICE"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
+
+fn rights(root: &Path) -> Check {
+    let status = text(root, "proc/self/status").unwrap_or_default();
+    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let user = field("Uid:").and_then(|uids| uids.split_whitespace().nth(1)).unwrap_or("?");
+    let caps = field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    let missing: Vec<&str> = CAPABILITIES.iter().filter(|(bit, _)| caps >> bit & 1 == 0).map(|(_, n)| *n).collect();
+    match (user, missing.as_slice()) {
+        ("0", []) => Check::ok("rights", "root"),
+        ("0", missing) => Check::hint(
+            "rights",
+            format!("root without {}", missing.join(", ")),
+            "a container was given less than root: start it with --privileged",
+        ),
+        (user, _) => Check::no("rights", format!("user {user}"), "recording needs root: sudo schedlab ..."),
+    }
+}
+
+fn lockdown(root: &Path) -> Check {
+    let detached = || {
+        let mount = sys::detached_mount(c"securityfs").ok()?;
+        let place = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        fs::read_to_string(place.join("lockdown")).ok().as_deref().and_then(tracefs::chosen)
+    };
+    match tracefs::lockdown(root).or_else(detached) {
+        Some(level) if level == "none" => Check::ok("lockdown", "none"),
+        Some(level) => Check::hint(
+            "lockdown",
+            level,
+            "debugfs and some tracers are closed; switch off Secure Boot or drop lockdown= from the kernel's command line",
+        ),
+        None => Check::ok("lockdown", "not in this kernel"),
+    }
+}
+
+/// tracefs, and whether a recording can be set up: all of it but the recording.
+fn recording() -> Vec<Check> {
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(e) => return vec![Check::no("tracefs", e.to_string(), "nothing can be recorded without it")],
+    };
+    let place = if tracefs.was_mounted() {
+        format!("mounted at {}", tracefs.root().display())
+    } else {
+        "not mounted; each recording mounts it for itself".to_owned()
+    };
+    let mut checks = vec![Check::ok("tracefs", place)];
+    let removed = instance::remove_stale(&tracefs);
+    if !removed.is_empty() {
+        let found = format!("removed what killed recorders left: {}", removed.join(", "));
+        checks.push(Check::ok("leftovers", found));
+    }
+    checks.push(match Recorder::new(Options::default()) {
+        Ok(_) => Check::ok("recording", "an instance of our own works: schedlab record"),
+        Err(e) => Check::no("recording", e.to_string(), "see the lines above"),
+    });
+    checks
+}
+
+fn perf_events(root: &Path) -> Check {
+    match text(root, "proc/sys/kernel/perf_event_paranoid").and_then(|n| n.parse::<i32>().ok()) {
+        None => Check::hint("perf_events", "not in this kernel", "only `perf` itself needs them"),
+        Some(level) if level < 0 => Check::ok("perf_events", format!("perf_event_paranoid is {level}: open to all")),
+        Some(level) if sys::effective_user() == 0 => {
+            Check::ok("perf_events", format!("perf_event_paranoid is {level}: root may use them"))
+        }
+        Some(level) => Check::hint(
+            "perf_events",
+            format!("perf_event_paranoid is {level}"),
+            "`perf sched record` needs root, or: sysctl kernel.perf_event_paranoid=-1",
+        ),
+    }
+}
+
+fn btf(root: &Path) -> Check {
+    if root.join("sys/kernel/btf/vmlinux").exists() {
+        Check::ok("btf", "/sys/kernel/btf/vmlinux")
+    } else {
+        Check::hint("btf", "none", "sched_ext schedulers need CONFIG_DEBUG_INFO_BTF; recording does not")
+    }
+}
+
+fn sched_ext(root: &Path) -> Check {
+    match text(root, "sys/kernel/sched_ext/state") {
+        Some(state) => {
+            let ops = text(root, "sys/kernel/sched_ext/root/ops").map_or(String::new(), |ops| format!(": {ops}"));
+            Check::ok("sched_ext", format!("{state}{ops}"))
+        }
+        None => Check::hint("sched_ext", "not in this kernel", "CONFIG_SCHED_CLASS_EXT, from 6.12 on"),
+    }
+}
+
+fn cgroups(root: &Path) -> Check {
+    let controllers = text(root, "sys/fs/cgroup/cgroup.controllers");
+    let has_cpu = |list: &str| list.split_whitespace().any(|c| c == "cpu");
+    match (controllers, procfs::hierarchy(&root.join("proc"))) {
+        (Some(list), _) if has_cpu(&list) => Check::ok("cgroups", "version 2, with the cpu controller"),
+        (_, 0) => Check::hint(
+            "cgroups",
+            "no cpu controller",
+            "CPU shares of groups cannot be set; boot with systemd.unified_cgroup_hierarchy=1",
+        ),
+        (_, _) => Check::ok("cgroups", "version 1 for the cpu controller"),
+    }
+}
+
+/// The scheduler's knobs: in debugfs from 5.13 on, before that in /proc/sys/kernel.
+const KNOBS: [&str; 6] =
+    ["base_slice_ns", "latency_ns", "min_granularity_ns", "migration_cost_ns", "nr_migrate", "features"];
+
+fn knobs(root: &Path) -> Check {
+    if let Some(check) = knobs_in(&root.join("sys/kernel/debug/sched")) {
+        return check;
+    }
+    let old = root.join("proc/sys/kernel/sched_latency_ns");
+    if OpenOptions::new().write(true).open(&old).is_ok() {
+        return Check::ok("knobs", "writable under /proc/sys/kernel/sched_*");
+    }
+    let detached = |kind: &CStr| {
+        let mount = sys::detached_mount(kind).ok()?;
+        knobs_in(&PathBuf::from(format!("/proc/self/fd/{}/sched", mount.as_raw_fd())))
+    };
+    detached(c"debugfs").unwrap_or_else(|| {
+        Check::no(
+            "knobs",
+            "none that can be reached",
+            "as root: mount -t debugfs nodev /sys/kernel/debug; needs CONFIG_SCHED_DEBUG",
+        )
+    })
+}
+
+/// The knobs in this directory, opened for writing and left as they are. `None` when there are none.
+fn knobs_in(dir: &Path) -> Option<Check> {
+    let open = |knob: &&str| OpenOptions::new().write(true).open(dir.join(knob));
+    let tried: Vec<(&str, io::Result<fs::File>)> = KNOBS.iter().map(|knob| (*knob, open(knob))).collect();
+    let writable: Vec<&str> = tried.iter().filter(|(_, file)| file.is_ok()).map(|(knob, _)| *knob).collect();
+    if !writable.is_empty() {
+        return Some(Check::ok("knobs", format!("writable: {}", writable.join(", "))));
+    }
+    let refusal =
+        tried.iter().filter_map(|(_, file)| file.as_ref().err()).find(|e| e.kind() != io::ErrorKind::NotFound)?;
+    let why = match refusal.raw_os_error() {
+        Some(libc::EPERM) if sys::effective_user() == 0 => "the kernel is locked down: use a virtual machine (--on vm)",
+        _ => "they are root's",
+    };
+    Some(Check::no("knobs", format!("not writable: {refusal}"), why))
+}
+
+fn kvm(root: &Path) -> Check {
+    if !root.join("dev/kvm").exists() {
+        let mend = "guests run by emulation, slower; on hardware: modprobe kvm_intel or kvm_amd, in a guest: nested=1";
+        return Check::hint("kvm", "no /dev/kvm", mend);
+    }
+    match sys::kvm_makes_a_machine() {
+        Ok(()) => Check::ok("kvm", "/dev/kvm makes a machine"),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+            Check::no("kvm", format!("/dev/kvm: {e}"), "join the group kvm: usermod -aG kvm USER")
+        }
+        Err(e) => Check::hint(
+            "kvm",
+            format!("/dev/kvm is there but makes no machine: {e}"),
+            "guests run by emulation, slower",
+        ),
+    }
+}
+
+fn qemu() -> Check {
+    let name = format!("qemu-system-{}", std::env::consts::ARCH);
+    let version = || -> Result<String, io::Error> {
+        let output = Command::new(&name).arg("--version").output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())
+    };
+    match version() {
+        Ok(version) if !version.is_empty() => Check::ok("qemu", version),
+        _ => Check::no(
+            "qemu",
+            format!("no {name} in $PATH"),
+            "for --on vm: apt install qemu-system-x86 (or dnf, pacman)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn releases_have_their_generation() {
+        let of = ["6.18.4-x", "6.6.0", "6.5.13", "6.1.0-21-amd64", "2.6.23", "2.6.18-8.el5", "2.4.37", "strange"];
+        let is = ["EEVDF", "EEVDF", "CFS", "CFS", "CFS", "O(1)", "O(n)", "scheduler unknown"];
+        assert_eq!(of.map(generation), is);
+    }
+
+    #[test]
+    fn rights_name_what_is_missing() {
+        let status = |uid: u32, caps: &str| {
+            let text = format!("Name:\tx\nUid:\t1\t{uid}\t1\t1\nCapEff:\t{caps}\n");
+            rights(tree(&[("proc/self/status", &text)]).path())
+        };
+        assert_eq!(status(0, "000001ffffffffff").status, Status::Ok);
+        let container = status(0, "00000000a80425fb");
+        assert!(container.status == Status::Hint && container.found.contains("CAP_SYS_ADMIN"), "{container:?}");
+        assert_eq!(status(1000, "0000000000000000").status, Status::No);
+    }
+
+    #[test]
+    fn cgroups_of_either_version_are_seen() {
+        let v2 = tree(&[("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n"), ("proc/self/cgroup", "0::/\n")]);
+        let v1 = tree(&[("proc/self/cgroup", "2:cpu,cpuacct:/\n0::/\n")]);
+        let none = tree(&[("proc/self/cgroup", "0::/\n")]);
+        let of = |dir: &tempfile::TempDir| cgroups(dir.path());
+        assert!(of(&v2).found.contains("version 2") && of(&v1).found.contains("version 1"));
+        assert_eq!(of(&none).status, Status::Hint);
+    }
+
+    #[test]
+    fn knobs_that_can_be_written_are_named() {
+        let dir = tree(&[("base_slice_ns", "700000"), ("features", "X")]);
+        assert_eq!(knobs_in(dir.path()).unwrap().found, "writable: base_slice_ns, features");
+        assert_eq!(knobs_in(Path::new("/nonexistent")), None);
+    }
+
+    #[test]
+    fn every_thing_is_looked_at_and_told_apart() {
+        let checks = examine();
+        let mut ids: Vec<&str> = checks.iter().map(|c| c.id).collect();
+        assert!(checks.iter().all(|c| (c.status == Status::Ok) == c.mend.is_none()), "{checks:?}");
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), checks.len());
+    }
+}
