@@ -75,7 +75,8 @@ fn preset_json(preset: &Preset) -> Value {
 
 fn summary(workload: &Workload) -> String {
     let duration = workload.global.duration.map_or("until its tasks end".to_owned(), |ns| format!("for {}", time(ns)));
-    let mut out = format!("{}: {} tasks, {duration}\n", workload.name, threads(workload));
+    let count = threads(workload);
+    let mut out = format!("{}: {count} task{}, {duration}\n", workload.name, if count == 1 { "" } else { "s" });
     for (path, group) in &workload.groups {
         let _ = writeln!(out, "  group {path}{}", group_words(group));
     }
