@@ -43,7 +43,7 @@ pub struct RunQueues {
     cpus: Vec<Gauge>,
     nodes: Vec<Gauge>,
     total: Gauge,
-    /// The node of each CPU that has one.
+    /// The node of each CPU; empty where there is but one, whose length is the total.
     node_of: Vec<u32>,
     start: Option<Nanos>,
     /// A step of the series is 2^shift ns.
@@ -51,7 +51,7 @@ pub struct RunQueues {
 }
 
 impl RunQueues {
-    /// Knows each CPU's node.
+    /// Knows each CPU's node; empty where there is but one.
     #[must_use]
     pub fn new(node_of: Vec<u32>) -> Self {
         Self { node_of, ..Self::default() }
@@ -66,7 +66,7 @@ impl RunQueues {
     /// A node's length: the sum over its CPUs.
     #[must_use]
     pub fn node(&self, node: u32) -> QueueLength {
-        self.length(self.nodes.get(node as usize))
+        if self.node_of.is_empty() { self.total() } else { self.length(self.nodes.get(node as usize)) }
     }
 
     /// The sum over all CPUs.
@@ -124,6 +124,10 @@ impl Gauge {
             self.series.resize(last + 1, 0);
         }
         let length = u64::from(self.length);
+        if first == last {
+            self.series[last] = self.series[last].saturating_add((to - from).saturating_mul(length));
+            return;
+        }
         for (step, area) in self.series.iter_mut().enumerate().take(last + 1).skip(first) {
             let begin = (step as u64) << shift;
             let part = (to - begin).min(1 << shift) - from.saturating_sub(begin);

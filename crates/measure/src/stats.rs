@@ -89,7 +89,7 @@ impl Stats {
                 wait: WaitTimes::default(),
                 latency: LatencyTimes::default(),
                 migrations: Migrations::default(),
-                queues: RunQueues::new(node_of.clone()),
+                queues: RunQueues::new(if nodes.len() > 1 { node_of.clone() } else { Vec::new() }),
             },
             names: Names::default(),
             nodes,

@@ -327,7 +327,7 @@ impl Tracker {
             return;
         }
         if task.status == Status::Waiting {
-            self.dequeue(slot, measures);
+            self.dequeue(slot, number, measures);
         }
         match state {
             TaskState::Runnable => self.enqueue(slot, number),
@@ -344,7 +344,7 @@ impl Tracker {
         match task.status {
             Status::Waiting => {
                 let known = self.cpus[task.cpu as usize].epoch == task.epoch;
-                self.dequeue(slot, measures);
+                self.dequeue(slot, number, measures);
                 if known {
                     measures.waited(slot, task.cpu, task.since, now, true);
                     let wait = now.saturating_sub(task.queued);
@@ -379,14 +379,16 @@ impl Tracker {
         (task.wakeup, task.waking) = (NEVER, NEVER);
     }
 
-    /// Takes a waiting task off its queue.
+    /// Takes a waiting task off its queue. The caller tells the length of the queue of CPU `told`.
     #[inline]
-    fn dequeue(&mut self, slot: Slot, measures: &mut impl Observer) {
+    fn dequeue(&mut self, slot: Slot, told: CpuId, measures: &mut impl Observer) {
         let Task { cpu: number, epoch, .. } = self.tasks[slot];
         let cpu = &mut self.cpus[number as usize];
         if cpu.epoch == epoch {
             cpu.waiting -= 1;
-            self.tell_queue(number, measures);
+            if number != told {
+                self.tell_queue(number, measures);
+            }
         }
     }
 
@@ -439,7 +441,7 @@ impl Tracker {
         if self.cpus[task.cpu as usize].epoch == task.epoch {
             measures.waited(slot, task.cpu, task.since, self.now, true);
         }
-        self.dequeue(slot, measures);
+        self.dequeue(slot, to, measures);
         self.enqueue(slot, to);
         let moved = &mut self.tasks[slot];
         (moved.queued, moved.wakeup, moved.waking) = (task.queued, task.wakeup, task.waking);
