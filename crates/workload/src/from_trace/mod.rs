@@ -170,6 +170,12 @@ impl ModelBuilder {
                 track.losses
             ));
         }
+        if track.contradictions > 0 {
+            report.remarks.push(format!(
+                "{} switches contradict those before them, as if the recorder had not seen some tasks; the time goes to those it saw",
+                track.contradictions
+            ));
+        }
         if track.beyond > 0 {
             report.remarks.push(format!(
                 "{} sightings of tasks beyond the first {MOST_TASKS}, or of CPUs beyond {MOST_CPUS}, are not modelled",

@@ -238,6 +238,17 @@ fn who_runs_at_the_start_runs_from_the_first_event_on() {
 }
 
 #[test]
+fn a_switch_that_was_not_seen_is_put_as_early_as_can_be() {
+    let mut s = Script::default();
+    // 2 waits from 200 on; that it replaced 1 was not seen.
+    s.switch(100, 0, 0, Runnable, 1).wake(200, 0, 1, 2).switch(300, 0, 2, Sleeping, 1).switch(400, 0, 1, Sleeping, 0);
+    let model = s.model(&Options::default()).unwrap();
+    assert_eq!(told(&model.workload, "task-2"), ["1 x run 100"]);
+    assert_eq!(told(&model.workload, "task-1"), ["1 x run 100, sleep 100, run 100"]);
+    assert!(model.report.remarks[0].starts_with("1 switches contradict"), "{:?}", model.report.remarks);
+}
+
+#[test]
 fn a_trace_where_nothing_ran_is_refused() {
     assert!(Script::default().model(&Options::default()).unwrap_err().to_string().contains("no task that ran"));
 }

@@ -16,8 +16,8 @@ pub(super) const MOST_CPUS: u32 = 1 << 16;
 enum Place {
     /// On a CPU, its time counted up to `since`.
     Running { cpu: CpuId, since: Nanos },
-    /// Waiting for a CPU.
-    Ready,
+    /// Waiting for a CPU since then.
+    Ready { since: Nanos },
     /// Blocked since then; not `sure` when events were lost and it may have been elsewhere.
     Blocked { since: Nanos, sure: bool },
     /// Ended.
@@ -55,12 +55,27 @@ pub(super) struct Task {
     asked: Option<TaskIx>,
 }
 
+/// How it is known who is on a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    /// Not yet: no switch was seen.
+    #[default]
+    Fresh,
+    /// By the last switch, or it was said at the start.
+    Known,
+    /// Not any more: events were lost.
+    Lost,
+}
+
 /// What is known of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
+    /// Who is on it; `None` is the idle task.
     current: Option<TaskIx>,
-    /// A switch was seen or lost, or it was said at the start who runs.
-    known: bool,
+    sight: Sight,
+    /// Since when.
+    since: Nanos,
+    /// Its last event.
     last: Nanos,
 }
 
@@ -75,6 +90,8 @@ pub(super) struct Track {
     pub end: Nanos,
     pub lost_events: u64,
     pub losses: u64,
+    /// Switches away from a task that was not known to be on the CPU.
+    pub contradictions: u64,
     /// Events of tasks or CPUs beyond the limits.
     pub beyond: u64,
     by_tid: HashMap<Tid, TaskIx>,
@@ -98,6 +115,7 @@ impl Track {
             end: start.unwrap_or(0),
             lost_events: 0,
             losses: 0,
+            contradictions: 0,
             beyond: 0,
             by_tid: HashMap::new(),
             cpus: Vec::new(),
@@ -115,7 +133,7 @@ impl Track {
         for (cpu, tid) in std::mem::take(&mut self.running).into_iter().filter(|(cpu, _)| *cpu < MOST_CPUS) {
             let ix = self.lookup(tid, Begin::After(0), Place::Running { cpu, since: now });
             let slot = self.cpu(cpu);
-            (slot.current, slot.known, slot.last) = (ix, true, now);
+            (slot.current, slot.sight, slot.since, slot.last) = (ix, Sight::Known, now, now);
             if let Some(ix) = ix {
                 self.seen_on(ix, cpu);
             }
@@ -144,7 +162,7 @@ impl Track {
             Payload::Wakeup { tid, prio, .. } => self.wakeup(event.cpu, now, tid, prio),
             Payload::WakeupNew { tid, prio, .. } => {
                 let begin = Begin::After(now - start);
-                if let Some(ix) = self.lookup(tid, begin, Place::Ready) {
+                if let Some(ix) = self.lookup(tid, begin, Place::Ready { since: now }) {
                     self.tasks[ix as usize].prio = prio;
                     self.wake(ix, now, NOBODY);
                 }
@@ -257,28 +275,41 @@ impl Track {
         task.only_cpu = (!task.moved).then_some(cpu);
     }
 
-    /// `prev` goes off the CPU. Only where its coming is known, its time counts.
+    /// `prev` goes off the CPU.
     fn leave(&mut self, cpu: CpuId, now: Nanos, prev: Tid, prio: i16, state: TaskState) {
         let start = self.start.unwrap_or(0);
-        let Cpu { current, known, last } = *self.cpu(cpu);
-        let since = if known || !self.complete { now } else { start };
+        let Cpu { current, sight, since, .. } = *self.cpu(cpu);
+        // It ran since it was seen coming. If it was not: from the start, if nothing can have come before;
+        // after a loss nobody knows. And where a recorder hides some tasks, as early as can be.
+        let since = match sight {
+            Sight::Known => since,
+            Sight::Fresh if self.complete => start,
+            Sight::Fresh | Sight::Lost => now,
+        };
         let ix = self.lookup(prev, Begin::After(since - start), Place::Running { cpu, since });
-        if let Some(other) = current.filter(|other| Some(*other) != ix) {
-            self.charge(other, cpu, last);
-            self.misplace(other, cpu, last);
+        let since = match ix.map(|ix| self.tasks[ix as usize].place) {
+            Some(Place::Ready { since: then } | Place::Blocked { since: then, .. }) => since.max(then).min(now),
+            _ => since,
+        };
+        if sight == Sight::Known && current != ix {
+            self.contradictions += 1;
+            if let Some(other) = current {
+                self.charge(other, cpu, since);
+                self.misplace(other, cpu);
+            }
         }
         let Some(ix) = ix else { return };
         self.seen_on(ix, cpu);
         match self.tasks[ix as usize].place {
             Place::Running { cpu: on, .. } if on != cpu => return, // clocks of two CPUs disagree
             Place::Running { .. } => {}
-            _ => self.start_run(ix, cpu, now),
+            _ => self.start_run(ix, cpu, since),
         }
         self.tasks[ix as usize].prio = prio;
         self.charge(ix, cpu, now);
         let task = &mut self.tasks[ix as usize];
         task.place = match state {
-            TaskState::Runnable => Place::Ready,
+            TaskState::Runnable => Place::Ready { since: now },
             TaskState::Dead | TaskState::Zombie => Place::Dead,
             _ => Place::Blocked { since: now, sure: true },
         };
@@ -288,17 +319,19 @@ impl Track {
     fn lose(&mut self, cpu: CpuId) {
         let slot = self.cpu(cpu);
         let (current, last) = (slot.current.take(), slot.last);
-        slot.known = true;
+        slot.sight = Sight::Lost;
         if let Some(ix) = current {
             self.charge(ix, cpu, last);
-            self.misplace(ix, cpu, last);
+            self.misplace(ix, cpu);
         }
     }
 
-    /// What was thought to run on `cpu` does not: from `since` on it is unknown where it is.
-    fn misplace(&mut self, ix: TaskIx, cpu: CpuId, since: Nanos) {
+    /// What was thought to run on `cpu` does not: since it was last counted nobody knows where it is.
+    fn misplace(&mut self, ix: TaskIx, cpu: CpuId) {
         let task = &mut self.tasks[ix as usize];
-        if matches!(task.place, Place::Running { cpu: on, .. } if on == cpu) {
+        if let Place::Running { cpu: on, since } = task.place
+            && on == cpu
+        {
             task.place = Place::Blocked { since, sure: false };
         }
     }
@@ -307,7 +340,7 @@ impl Track {
     fn enter(&mut self, cpu: CpuId, now: Nanos, next: Tid, prio: i16) {
         // A task that nobody woke since the start was waiting from the start.
         let queued_since = if self.losses == 0 { 0 } else { now - self.start.unwrap_or(0) };
-        let ix = self.lookup(next, Begin::After(queued_since), Place::Ready);
+        let ix = self.lookup(next, Begin::After(queued_since), Place::Ready { since: now });
         if let Some(ix) = ix {
             if let Place::Running { cpu: on, .. } = self.tasks[ix as usize].place {
                 self.charge(ix, on, now);
@@ -318,7 +351,7 @@ impl Track {
             self.tasks[ix as usize].prio = prio;
         }
         let slot = self.cpu(cpu);
-        (slot.current, slot.known) = (ix, true);
+        (slot.current, slot.sight, slot.since) = (ix, Sight::Known, now);
     }
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
@@ -340,7 +373,7 @@ impl Track {
     fn waking(&mut self, cpu: CpuId, now: Nanos, tid: Tid, prio: i16, waker: Tid) {
         self.wakings = true;
         let asleep_until = Begin::After(now - self.start.unwrap_or(0));
-        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready) else { return };
+        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready { since: now }) else { return };
         let by = self.waker(cpu, Some(waker));
         let task = &mut self.tasks[ix as usize];
         task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { prio };
@@ -352,7 +385,7 @@ impl Track {
 
     fn wakeup(&mut self, cpu: CpuId, now: Nanos, tid: Tid, prio: i16) {
         let asleep_until = Begin::After(now - self.start.unwrap_or(0));
-        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready) else { return };
+        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready { since: now }) else { return };
         let task = &mut self.tasks[ix as usize];
         let asked = task.asked.take();
         if let Place::Blocked { .. } = task.place {
@@ -389,7 +422,7 @@ impl Track {
         self.push(ix, Token::Block { length, waker });
         let task = &mut self.tasks[ix as usize];
         task.wakes.add(now, length, waker);
-        task.place = Place::Ready;
+        task.place = Place::Ready { since: now };
         task.asked = None;
     }
 
@@ -400,7 +433,7 @@ impl Track {
         let by = self.waker(cpu, Some(parent));
         let after = now - self.start.unwrap_or(0);
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
-        if let (Some(ix), Begin::Forked { by, .. }) = (self.create(child, begin, Place::Ready), begin) {
+        if let (Some(ix), Begin::Forked { by, .. }) = (self.create(child, begin, Place::Ready { since: now }), begin) {
             self.charge(by, cpu, now);
             self.push(by, Token::Fork(ix));
         }

@@ -1,0 +1,188 @@
+//! `schedlab gantt`: who ran where and when, drawn in the terminal.
+
+mod draw;
+
+use crate::ui::Ui;
+use draw::{Picture, TaskLabel};
+use schedlab_base::{CpuId, Error, Nanos, Result, Tid, parse_duration};
+use schedlab_measure::lanes::{Census, CpuCells, Doing, Follow, Followed, Lanes, Span, Spans, TaskCells, Window};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The most spans that `--json` prints.
+const MOST_SPANS: usize = 200_000;
+
+/// What `gantt` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab gantt t.arrows
+  schedlab gantt t.arrows --from 10ms --to 30ms --by task
+  schedlab gantt t.arrows --by task --lanes 5 --json")]
+pub struct Args {
+    /// The trace.
+    trace: PathBuf,
+    /// Begin so long after the trace's start.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    from: Option<Nanos>,
+    /// End so long after the trace's start.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    to: Option<Nanos>,
+    /// One lane for each CPU, or for each task.
+    #[arg(long, value_enum, default_value = "cpu")]
+    by: By,
+    /// Columns of the picture; those of the terminal when left out, or 80.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..=2000))]
+    width: Option<u16>,
+    /// The most lanes: the first CPUs, or the busiest tasks.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "24")]
+    lanes: u16,
+    /// Colours: where standard output is a terminal and NO_COLOR is not set, always, or never.
+    #[arg(long, value_enum, default_value = "auto")]
+    color: Color,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    Cpu,
+    Task,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What the first reading found.
+struct Overview {
+    window: Window,
+    length: Nanos,
+    cpus: Vec<CpuId>,
+    busy: BTreeMap<CpuId, Nanos>,
+    /// The tasks of the window, the busiest first.
+    tasks: Vec<TaskLabel>,
+}
+
+/// Draws the picture.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let overview = overview(&args)?;
+    if ui.json {
+        ui.print_json(&spans(&args, &overview)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = args.width.map_or_else(terminal_width, usize::from);
+    let picture = Picture { window: overview.window, length: overview.length, width, color: colored(args.color) };
+    let most = usize::from(args.lanes);
+    let text = match args.by {
+        By::Cpu => {
+            let cpus = &overview.cpus[..overview.cpus.len().min(most)];
+            let cells = CpuCells::new(overview.window, picture.cpu_cells(), cpus.iter().copied());
+            let drawn = follow(&args.trace, cells)?.lanes;
+            picture.cpus(&drawn, &overview.busy, &overview.tasks, overview.cpus.len() - cpus.len())
+        }
+        By::Task => {
+            let tasks = &overview.tasks[..overview.tasks.len().min(most)];
+            let cells = TaskCells::new(overview.window, picture.task_cells(tasks), tasks.iter().map(|t| t.tid));
+            let drawn = follow(&args.trace, cells)?.lanes;
+            picture.tasks(&drawn, tasks, overview.tasks.len() - tasks.len())
+        }
+    };
+    ui.print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn follow<L: Lanes>(trace: &Path, lanes: L) -> Result<Followed<L>> {
+    let mut source = schedlab_trace::open(trace)?;
+    let mut follow = Follow::new(source.meta(), lanes);
+    source.run(&mut follow)?;
+    Ok(follow.finish())
+}
+
+/// Reads the trace once, to learn its length and who is in the window.
+fn overview(args: &Args) -> Result<Overview> {
+    let from = args.from.unwrap_or(0);
+    let mut window = Window { from, to: args.to.unwrap_or(Nanos::MAX) };
+    if window.to <= from {
+        return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
+    }
+    let Followed { lanes: census, length, names } = follow(&args.trace, Census::new(window))?;
+    if length == 0 {
+        return Err(Error::input("the trace has nothing to draw: no time passes in it").file(&args.trace));
+    }
+    if from >= length {
+        let length = draw::time(length);
+        return Err(Error::input(format!("the trace ends {length} after its start")).key("--from").file(&args.trace));
+    }
+    window.to = window.to.min(length);
+    let mut tasks: Vec<TaskLabel> = census
+        .tasks
+        .iter()
+        .map(|(tid, sum)| TaskLabel { tid: *tid, name: names.get(tid).cloned().unwrap_or_default(), sum: *sum })
+        .collect();
+    tasks.sort_by_key(|t| (std::cmp::Reverse(t.sum.run), std::cmp::Reverse(t.sum.wait), t.tid));
+    let cpus = census.busy.keys().copied().collect();
+    Ok(Overview { window, length, cpus, busy: census.busy, tasks })
+}
+
+fn spans(args: &Args, overview: &Overview) -> Result<Value> {
+    let most = usize::from(args.lanes);
+    let names: BTreeMap<Tid, &str> = overview.tasks.iter().map(|t| (t.tid, t.name.as_str())).collect();
+    let Followed { lanes: Spans { kept, left_out, .. }, .. } =
+        follow(&args.trace, Spans::new(overview.window, MOST_SPANS))?;
+    let us = |ns: Nanos| ns as f64 / 1e3;
+    let mut by_cpu: BTreeMap<CpuId, Vec<Value>> = BTreeMap::new();
+    let mut by_task: BTreeMap<Tid, Vec<Value>> = BTreeMap::new();
+    for Span { tid, doing, cpu, from, to } in kept {
+        let (start, end) = (us(from), us(to));
+        if args.by == By::Task {
+            by_task.entry(tid).or_default().push(json!({
+                "start_us": start, "end_us": end, "state": doing.word(), "cpu": cpu,
+            }));
+        } else if doing == Doing::Running {
+            by_cpu.entry(cpu).or_default().push(json!({
+                "start_us": start, "end_us": end, "tid": tid, "name": names.get(&tid),
+            }));
+        }
+    }
+    let (lanes, all): (Vec<Value>, usize) = match args.by {
+        By::Cpu => {
+            let lane = |cpu: &CpuId| json!({ "cpu": cpu, "spans": by_cpu.remove(cpu).unwrap_or_default() });
+            (overview.cpus.iter().take(most).map(lane).collect(), overview.cpus.len())
+        }
+        By::Task => {
+            let lane = |t: &TaskLabel| {
+                json!({
+                    "tid": t.tid, "name": t.name, "run_us": us(t.sum.run), "wait_us": us(t.sum.wait),
+                    "spans": by_task.remove(&t.tid).unwrap_or_default(),
+                })
+            };
+            (overview.tasks.iter().take(most).map(lane).collect(), overview.tasks.len())
+        }
+    };
+    let lanes_left_out = all - lanes.len();
+    Ok(json!({
+        "start_us": us(overview.window.from), "end_us": us(overview.window.to), "trace_us": us(overview.length),
+        "lanes": lanes, "lanes_left_out": lanes_left_out, "spans_left_out": left_out,
+    }))
+}
+
+fn terminal_width() -> usize {
+    let seen = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    seen.filter(|_| std::io::stdout().is_terminal()).unwrap_or(80).clamp(40, 2000)
+}
+
+fn colored(color: Color) -> bool {
+    let unset = |name: &str| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+            std::io::stdout().is_terminal() && unset("NO_COLOR") && !dumb
+        }
+    }
+}

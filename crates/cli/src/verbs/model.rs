@@ -1,0 +1,119 @@
+//! `schedlab model`: a workload out of a trace, to be simulated under other schedulers.
+
+use crate::ui::{Ui, check_overwrite};
+use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_workload::Workload;
+use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `model` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab model t.arrows -o load.json
+  schedlab model t.arrows --tasks 20 --min-run 1ms -o load.json
+  schedlab sim --kernel linux-6.12 --machine 2x6 --workload load.json")]
+pub struct Args {
+    /// The trace.
+    trace: PathBuf,
+    /// The workload's file; standard output when left out.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Keep only so many tasks, the busiest.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    tasks: Option<u32>,
+    /// Leave out tasks that ran less than this in all (1ms, 500us).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    min_run: Option<Nanos>,
+    /// Fold repeated cycles, ever more loosely, until the workload has at most so many events.
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    most_events: u32,
+    /// Do not bind kernel threads of one CPU to it (a smaller machine may lack that CPU).
+    #[arg(long)]
+    no_pin: bool,
+    /// Overwrite the file if it exists.
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// Builds the model and writes it down.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    if let Some(output) = &args.output {
+        check_overwrite(output, args.force)?;
+    }
+    let Model { workload, mut report } = read(&args, ui)?;
+    let text = written(&workload, &args.trace, &mut report)?;
+    match &args.output {
+        Some(output) => {
+            std::fs::write(output, text).map_err(|e| Error::system("cannot write", &e).file(output))?;
+            if ui.json {
+                ui.print_json(&json!({ "workload": output, "report": report }));
+            }
+        }
+        None => ui.print(&text),
+    }
+    tell(&report, ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(args: &Args, ui: &Ui) -> Result<Model> {
+    let mut source = schedlab_trace::open(&args.trace)?;
+    let mut builder = ModelBuilder::new(source.meta());
+    let progress = ui.progress(None, "reading the trace");
+    let read = source.run(&mut builder)?;
+    progress.finish_and_clear();
+    let options = Options {
+        tasks: args.tasks.map(|n| n as usize),
+        min_run: args.min_run.unwrap_or(0),
+        most_events: args.most_events as usize,
+        pin: !args.no_pin,
+    };
+    let mut model = builder.finish(&options).map_err(|e| e.file(&args.trace))?;
+    model.report.remarks.extend(read.cut.map(|cut| cut.what));
+    Ok(model)
+}
+
+/// The workload's text, read back to make sure that it says the same.
+fn written(workload: &Workload, trace: &Path, report: &mut Report) -> Result<String> {
+    let text = schedlab_workload::write(workload);
+    let back = schedlab_workload::parse(text.as_bytes(), Path::new("the model"))?;
+    report.remarks.extend(back.warnings);
+    if back.tasks.len() != workload.tasks.len() {
+        return Err(Error::input("the trace's tasks have names that a workload cannot hold").file(trace));
+    }
+    Ok(text)
+}
+
+fn seconds(ns: Nanos) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+fn tell(report: &Report, ui: &Ui) {
+    let all = report.modelled_ns + report.left_out_ns;
+    ui.note(format!(
+        "{} events over {}; {} tasks modelled with {} of CPU time ({:.2}% of what was recorded)",
+        report.events,
+        seconds(report.span_ns),
+        report.tasks,
+        seconds(report.modelled_ns),
+        report.modelled_ns as f64 * 100.0 / all.max(1) as f64,
+    ));
+    ui.note(format!(
+        "the workload demands {} in {} events; {} sleeps end by another task's wake-up, {} by themselves",
+        seconds(report.demand_ns),
+        report.workload_events,
+        report.waits,
+        report.sleeps,
+    ));
+    if report.left_out > 0 {
+        ui.note(format!("left out: {} tasks with {}", report.left_out, seconds(report.left_out_ns)));
+    }
+    if report.pinned > 0 {
+        ui.note(format!(
+            "{} kernel threads are bound to their CPU, as their names say (--no-pin frees them)",
+            report.pinned
+        ));
+    }
+    report.remarks.iter().for_each(|remark| ui.note(remark));
+}
