@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::topology::Topology;
-use schedlab_base::{Meta, Nanos};
+use schedlab_base::Meta;
 use std::collections::BTreeMap;
 
 /// Numbers of the features that are read.
@@ -28,7 +28,6 @@ pub(super) mod id {
 pub(super) struct Features {
     hostname: String,
     kernel: String,
-    span: Option<(Nanos, Nanos)>,
     topology: Topology,
     notes: BTreeMap<String, String>,
 }
@@ -50,7 +49,7 @@ impl Features {
             id::CPUDESC => note("cpu", from.header_string()),
             id::CMDLINE => note("command", from.header_strings().map(|words| words.join(" "))),
             id::CLOCK_DATA => note("wall_clock", wall_clock(&mut from)),
-            id::SAMPLE_TIME => self.span = span(&mut from),
+            id::SAMPLE_TIME => note("samples", samples(&mut from)),
             id::NRCPUS => drop(self.topology.cpu_counts(data)),
             id::CPU_TOPOLOGY => drop(self.topology.cpus(data)),
             id::NUMA_TOPOLOGY => drop(self.topology.numa(data)),
@@ -66,7 +65,8 @@ impl Features {
             kernel: self.kernel.clone(),
             machine: self.hostname.clone(),
             clock: clock_name(clockid),
-            span: self.span,
+            // perf does not say when it began and ended to record, only when the first and last sample came.
+            span: None,
             cpus: self.topology.places(),
             running: Vec::new(),
             notes: self.notes.clone(),
@@ -74,10 +74,10 @@ impl Features {
     }
 }
 
-/// First and last sample; perf leaves zeros where it did not look.
-fn span(from: &mut Cursor) -> Option<(Nanos, Nanos)> {
+/// Times of the first and last sample; perf leaves zeros where it did not look.
+fn samples(from: &mut Cursor) -> Option<String> {
     let (first, last) = (from.u64()?, from.u64()?);
-    (last != 0 && first <= last).then_some((first, last))
+    (last != 0 && first <= last).then(|| format!("{first} to {last} ns"))
 }
 
 /// Which time of the trace's clock was which time of day.
@@ -117,7 +117,7 @@ mod tests {
             (meta.machine.as_str(), meta.kernel.as_str(), meta.clock.as_str()),
             ("box", "6.1.0-13-amd64", "mono")
         );
-        assert_eq!((meta.span, meta.notes["command"].as_str()), (Some((5, 9)), "perf sched"));
+        assert_eq!((meta.notes["samples"].as_str(), meta.notes["command"].as_str()), ("5 to 9 ns", "perf sched"));
     }
 
     #[test]
