@@ -161,7 +161,7 @@ mod tests {
     /// A page with an exit of task `tid` at each of the times, `flags` in its commit word.
     fn page(times: &[u64], tid: i32, flags: u64) -> Vec<u8> {
         let mut bytes = times[0].to_le_bytes().to_vec();
-        bytes.extend((times.len() as u64 * 36 | flags).to_le_bytes());
+        bytes.extend(((times.len() as u64 * 36) | flags).to_le_bytes());
         let mut before = times[0];
         for time in times {
             bytes.extend((((time - before) as u32) << 5 | 8).to_le_bytes());

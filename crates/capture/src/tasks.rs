@@ -200,7 +200,9 @@ mod tests {
         procfs::Task { tid, tgid, comm: "sh".into(), cgroup: Some("/a".into()), runnable: false, cpu: 0 }
     }
 
-    fn summary(written: &Written) -> Vec<(u64, Tid, Option<Tid>, &str, Option<&str>)> {
+    type Row<'a> = (u64, Tid, Option<Tid>, &'a str, Option<&'a str>);
+
+    fn summary(written: &Written) -> Vec<Row<'_>> {
         written.0.iter().map(|n| (n.time, n.tid, n.tgid, n.comm.as_str(), n.cgroup.as_deref())).collect()
     }
 

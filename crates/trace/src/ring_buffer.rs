@@ -257,7 +257,7 @@ mod tests {
 
     fn page(time: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut bytes = time.to_le_bytes().to_vec();
-        bytes.extend((words.len() as u64 * 4 | flags).to_le_bytes());
+        bytes.extend(((words.len() as u64 * 4) | flags).to_le_bytes());
         words.iter().for_each(|w| bytes.extend(w.to_le_bytes()));
         bytes.extend(behind);
         bytes.resize(4096, 0);
