@@ -16,7 +16,8 @@ with a `SchedlabError` whose text is the message of the command.
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
 from schedlab.judgement import Judgement
-from schedlab.trace import CutWarning, Stats, Trace
+from schedlab.remarks import CutWarning, SchedlabWarning
+from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     doctor,
     import_,
@@ -36,6 +37,7 @@ __all__ = [
     "Judgement",
     "NotPermittedError",
     "SchedlabError",
+    "SchedlabWarning",
     "Stats",
     "Trace",
     "__version__",

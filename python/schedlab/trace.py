@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import warnings
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +15,11 @@ import pandas as pd
 import pyarrow as pa
 
 from schedlab import _native
+from schedlab.remarks import CutWarning
 
 # What each row of a trace that is no event has in its column `event`.
 _NAME = "name"
 _META_KEY = b"schedlab.meta"
-
-
-class CutWarning(UserWarning):
-    """The file of a trace ends before the trace does; what came before the cut is there."""
 
 
 def _table_of(path: Path) -> pa.Table:
@@ -66,11 +64,12 @@ class Trace:
     Rows are read when they are first asked for and kept.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, home: tempfile.TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, home: Path | None = None) -> None:
         self.path = Path(path)
         """The trace's file: an Arrow IPC stream, which many programs read."""
-        # The folder that holds the file, where the trace is nobody's: it goes when this object goes.
-        self._home = home
+        if home is not None:
+            # The folder that holds the file of a trace that nobody kept: it goes when this object goes.
+            weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
 
     def __repr__(self) -> str:
         meta = self.meta

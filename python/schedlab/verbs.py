@@ -6,7 +6,9 @@ a unit (`"250ms"`) or a `datetime.timedelta`.
 
 import json
 import os
+import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
@@ -17,6 +19,7 @@ import pandas as pd
 
 from schedlab import _native, command
 from schedlab.judgement import Judgement
+from schedlab.remarks import SchedlabWarning
 from schedlab.trace import Trace
 
 PathLike = str | os.PathLike[str]
@@ -43,7 +46,7 @@ def sim(
     machine: PathLike,
     workload: Workload,
     duration: Duration | None = None,
-    seed: int = 0,
+    seed: int = 1,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
     costs: bool = True,
     output: PathLike | None = None,
@@ -59,7 +62,11 @@ def sim(
 
         def simulate(target: str) -> None:
             settings = [(name, _setting(value)) for name, value in (set or {}).items()]
-            _native.simulate(kernel, os.fspath(machine), load, target, _duration(duration), seed, settings, costs)
+            remarks = _native.simulate(
+                kernel, os.fspath(machine), load, target, _duration(duration), seed, settings, costs
+            )
+            for remark in remarks:
+                warnings.warn(remark, SchedlabWarning, stacklevel=4)
 
         return _made(output, force, simulate)
 
@@ -93,10 +100,13 @@ def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: boo
     return workload
 
 
-def run(experiment: PathLike, *, on: str | None = None, report: PathLike | None = None) -> Judgement:
+def run(
+    experiment: PathLike, *, on: str | None = None, report: PathLike | None = None, force: bool = False
+) -> Judgement:
     """Run an experiment file and judge its expectations; `report` names an HTML file to write."""
     options = [] if on is None else ["--on", on]
-    options += [] if report is None else ["--report", os.fspath(report)]
+    options += [] if report is None else ["--output", os.fspath(report)]
+    options += ["--force"] if force else []
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["run", os.fspath(experiment), *options], statuses)
     return Judgement(status, document)
@@ -131,10 +141,13 @@ def _listing(verb: str) -> pd.DataFrame:
 def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -> Trace:
     """Let `make` write a trace, to `output` or to a folder that goes with the trace."""
     if output is None:
-        home = tempfile.TemporaryDirectory(prefix="schedlab-")
-        path = Path(home.name, "trace.arrows")
-        make(str(path))
-        return Trace(path, home=home)
+        home = Path(tempfile.mkdtemp(prefix="schedlab-"))
+        try:
+            make(str(home / "trace.arrows"))
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
+        return Trace(home / "trace.arrows", home=home)
     path = Path(output)
     if path.exists() and not force:
         raise _native.InputError(f"{path}: exists already; choose another name or give force=True")

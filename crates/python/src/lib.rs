@@ -11,7 +11,9 @@ use pyo3::prelude::*;
 mod native {
     use crate::error::{InputError, NotPermittedError, SchedlabError, raised};
     use pyo3::prelude::*;
-    use schedlab_base::{Event, NameRecord, Sink};
+    use schedlab_base::{Event, NameRecord, Sink, parse_duration};
+    use schedlab_experiment::backend::sim::{self, SimRequest};
+    use schedlab_machine::Costs;
     use schedlab_measure::Stats;
     use schedlab_trace::arrow_file::{Reader, Writer};
 
@@ -58,6 +60,36 @@ mod native {
             let mut stats = Stats::new(source.meta());
             source.run(&mut stats)?;
             Ok(serde_json::to_string(&stats.finish(None)).expect("plain data is always JSON"))
+        })
+        .map_err(raised)
+    }
+
+    /// Simulates and writes the trace to `target`; gives back what the user should know of the run.
+    #[pyfunction]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
+    fn simulate(
+        py: Python<'_>,
+        kernel: String,
+        machine: &str,
+        workload: &str,
+        target: &str,
+        duration: Option<&str>,
+        seed: u64,
+        settings: Vec<(String, String)>,
+        costs: bool,
+    ) -> PyResult<Vec<String>> {
+        py.detach(|| {
+            let mut machine = schedlab_machine::load(machine)?;
+            if !costs {
+                machine.costs = Costs::none();
+            }
+            let workload = schedlab_workload::load(workload)?;
+            let duration = duration.map(parse_duration).transpose()?;
+            let request = SimRequest { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
+            let mut writer = Writer::create(target, &sim::meta(&request))?;
+            let outcome = sim::simulate(&request, &mut writer)?;
+            writer.finish()?;
+            Ok([request.workload.warnings, outcome.notes].concat())
         })
         .map_err(raised)
     }
