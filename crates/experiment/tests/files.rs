@@ -1,0 +1,176 @@
+//! Experiment files that are wrong: each is refused with its file, its line, its key, what is wrong and the mend.
+
+use proptest::prelude::*;
+use schedlab_experiment::{Backend, Experiment, Verdict, run_experiments, text};
+use schedlab_machine::tomltext::TomlText;
+
+const GOOD: &str = r#"id = "x-1"
+title = "two hogs"
+machine = "up"
+duration = "1s"
+
+[sweep]
+n = [2, 3]
+
+[workload]
+inline = '{"tasks": {"hog": {"instance": {n}, "loop": -1, "run": 1000}}}'
+
+[[kernels]]
+name = "cfs"
+kernel = "linux-2.6.32"
+
+[metrics.share]
+value = "max(run_s['hog-*']) / sum(run_s)"
+
+[[tables]]
+name = "paper"
+columns = ["n", "share"]
+rows = [[2, 0.5], [3, 0.333]]
+
+[[expectations]]
+figure = "T1"
+kind = "number"
+metric = "share"
+relation = "=="
+bound = "paper.share[n=n]"
+margin = "3%"
+"#;
+
+fn parse(text: &str) -> Result<Experiment, String> {
+    Experiment::parse(TomlText::new("e.toml", text)).map_err(|e| e.to_string())
+}
+
+/// The message that replacing `from` by `to` in the good file brings.
+fn slip(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from} is not in the file");
+    parse(&GOOD.replacen(from, to, 1)).expect_err(to)
+}
+
+/// The message that running the changed file brings.
+fn slip_when_run(from: &str, to: &str) -> String {
+    let experiment = parse(&GOOD.replacen(from, to, 1)).expect("it is well-formed");
+    run_experiments(vec![experiment], Backend::Sim, 1, &|_, _| {}).expect_err(to).to_string()
+}
+
+#[test]
+fn the_good_file_runs_and_passes() {
+    let outcome = run_experiments(vec![parse(GOOD).unwrap()], Backend::Sim, 1, &|_, _| {}).unwrap();
+    assert_eq!(outcome.verdict(), Verdict::Pass, "{}", text::table(&outcome));
+    let json = outcome.to_json();
+    let expectation = &json["experiments"][0]["expectations"][0];
+    assert_eq!((&expectation["figure"], &expectation["verdict"]), (&"T1".into(), &"pass".into()));
+    assert!(expectation["measured"].is_number() && expectation.get("published").is_some());
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    assert_eq!(slip("duration =", "durration ="), "e.toml:4: durration: \"durration\" is no key; did you mean \"duration\"?");
+    assert_eq!(slip("margin =", "margine ="), "e.toml:30: expectations[0].margine: \"margine\" is no key; did you mean \"margin\"?");
+    assert!(slip("inline =", "online =").starts_with("e.toml:10: workload.online: \"online\" is no key; did you mean \"inline\"?"));
+    assert!(slip("kind = \"number\"", "kind = \"numbre\"").contains("\"numbre\" is no known value; did you mean \"number\"?"));
+}
+
+#[test]
+fn unknown_names_in_expressions_name_the_nearest_with_file_line_and_key() {
+    assert_eq!(
+        slip("max(run_s['hog-*'])", "max(rum_s['hog-*'])"),
+        "e.toml:17: metrics.share.value: \"rum_s\" is no measure, parameter or table; did you mean \"run_s\"?"
+    );
+    assert_eq!(
+        slip("metric = \"share\"", "metric = \"shaer\""),
+        "e.toml:27: expectations[0].metric: \"shaer\" is no metric, parameter or table; did you mean \"share\"?"
+    );
+    assert!(slip("metric = \"share\"", "metric = \"share@csf\"").contains("\"csf\" is no kernel of this file; did you mean \"cfs\"?"));
+    assert!(slip("paper.share[n=n]", "papper.share[n=n]").contains("did you mean \"paper.share\"?"));
+    assert!(slip("max(run_s", "mx(run_s").contains("\"mx\" is no function; did you mean \"max\"?"));
+    assert!(slip("run_s['hog-*']", "wait_s[window=1]").contains("\"window\" is no selector here"));
+}
+
+#[test]
+fn values_that_cannot_be_are_refused() {
+    for (from, to, told) in [
+        ("id = \"x-1\"", "id = \"x 1\"", "e.toml:1: id: \"x 1\" is no id"),
+        ("n = [2, 3]", "n = []", "e.toml:7: sweep.n: has no value"),
+        ("n = [2, 3]", "n = [2, 2]", "has a value twice"),
+        ("name = \"cfs\"", "name = \"c f s\"", "kernels[0].name: \"c f s\" is no name"),
+        ("[2, 0.5]", "[2]", "tables[0].rows[0]: 1 cells for 2 columns"),
+        ("margin = \"3%\"", "margin = \"3\"", "expectations[0].margin: \"3\" is no margin"),
+        ("margin = \"3%\"", "at = { n = [9] }", "n = 9 is not among the sweep's"),
+        ("margin = \"3%\"", "at = { m = [2] }", "\"m\" is no parameter of the sweep"),
+        ("margin = \"3%\"", "kernels = [\"cf\"]", "\"cf\" is no kernel of this file"),
+        ("[workload]", "[workload]\npreset = \"li\"", "workload: is not one workload"),
+        ("duration = \"1s\"", "duration = \"1s\"\nseeds = []", "seeds: no seed, no run"),
+        ("duration = \"1s\"", "duration = \"1s\"\nwindow = \"0s\"", "window: a window of no width"),
+        ("duration = \"1s\"", "duration = \"1s\"\nwindow = \"1ns\"", "makes too many windows"),
+    ] {
+        let got = slip(from, to);
+        assert!(got.starts_with("e.toml:") && got.contains(told), "{to}: {got}");
+    }
+    let many: Vec<String> = (0..20_001).map(|n| n.to_string()).collect();
+    assert!(slip("n = [2, 3]", &format!("n = [{}]", many.join(","))).contains("runs are too many"));
+}
+
+#[test]
+fn what_shows_only_when_it_is_run_is_told_with_file_and_line() {
+    for (from, to, told) in [
+        ("duration = \"1s\"", "duration = \"1\"", "e.toml:4: duration: the duration \"1\" has no unit"),
+        ("machine = \"up\"", "machine = \"upp\"", "e.toml:3: machine: \"upp\" is no machine; did you mean \"up\"?"),
+        ("linux-2.6.32", "linux-2.6.23", "did you mean \"linux-2.6.32\"?"),
+        ("\"run\": 1000", "\"rum\": 1000", "e.toml:10: workload.inline:"),
+        ("'hog-*'", "'hig-*'", "e.toml:17: metrics.share.value: cfs at n=2: no task is named 'hig-*'"),
+        ("inline = '", "file = 'gone.json' #", "workload.file: there is no file gone.json"),
+        ("duration = \"1s\"", "", "never ends"),
+        ("metric = \"share\"", "metric = \"share[n=7]\"", "expectations[0]: \"share\" was run at no such point"),
+    ] {
+        let got = slip_when_run(from, to);
+        assert!(got.starts_with("e.toml:") && got.contains(told), "{to}: {got}");
+    }
+}
+
+#[test]
+fn verdicts_are_judged_case_by_case() {
+    let verdict = |from: &str, to: &str| {
+        let experiment = parse(&GOOD.replacen(from, to, 1)).unwrap();
+        let outcome = run_experiments(vec![experiment], Backend::Sim, 1, &|_, _| {}).unwrap();
+        (outcome.verdict(), outcome.experiments[0].rows[0].clone())
+    };
+    let (failed, row) = verdict("bound = \"paper.share[n=n]\"", "bound = 0.5");
+    assert_eq!((failed, row.cases.len(), row.at.as_str()), (Verdict::Fail, 2, "n=3"));
+    let known = "margin = \"3%\"\nknown_difference = \"the cause\"";
+    let (_, row) = verdict("margin = \"3%\"", known);
+    assert_eq!(row.verdict, Verdict::Fail, "a known difference that holds fails");
+    assert!(row.reason.unwrap().contains("is no more"));
+    let off = format!("bound = 0.5\n{known}");
+    let (all, row) = verdict("bound = \"paper.share[n=n]\"\nmargin = \"3%\"", &off);
+    assert_eq!((all, row.reason.as_deref()), (Verdict::KnownDifference, Some("the cause")));
+    let (skipped, _) = verdict("margin = \"3%\"", "skip = \"not now\"");
+    assert_eq!(skipped, Verdict::Skipped);
+    let (undecided, row) = verdict("value = \"max(run_s['hog-*']) / sum(run_s)\"", "value = \"mean(finish_s)\"");
+    assert_eq!(undecided, Verdict::Undecided);
+    assert_eq!(row.reason.as_deref(), Some("the task 'hog-0' had not ended"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_mutated_file_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+                              cut in any::<prop::sample::Index>(), truncate in any::<bool>()) {
+        let mut bytes = GOOD.as_bytes().to_vec();
+        for (at, byte) in &changes {
+            let n = bytes.len();
+            bytes[at.index(n)] = *byte;
+        }
+        if truncate {
+            bytes.truncate(cut.index(GOOD.len()));
+        }
+        let _ = parse(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_shuffled_file_panics(order in Just((0..GOOD.lines().count()).collect::<Vec<_>>()).prop_shuffle(), keep in 1usize..30) {
+        let lines: Vec<&str> = GOOD.lines().collect();
+        let text: Vec<&str> = order.iter().take(keep).map(|i| lines[*i]).collect();
+        let _ = parse(&text.join("\n"));
+    }
+}

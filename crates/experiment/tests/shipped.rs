@@ -1,0 +1,56 @@
+//! The experiments in `experiments/` hold, and their report stands on its own.
+
+use schedlab_experiment::{Backend, Experiment, Outcome, Verdict, report, run_experiments, text};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments")
+}
+
+fn run(files: &[&str], threads: usize) -> Outcome {
+    let experiments = files.iter().map(|f| Experiment::open(&folder().join(f)).expect("it is well-formed")).collect();
+    run_experiments(experiments, Backend::Sim, threads, &|_, _| {}).expect("it runs")
+}
+
+fn page(outcome: &Outcome) -> String {
+    let reproduce = report::Reproduce { command: "schedlab run experiments".into(), version: "0".into() };
+    report::experiments(outcome, &reproduce)
+}
+
+#[test]
+fn every_shipped_experiment_is_well_formed() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder()).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let experiment = Experiment::open(&path).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(Some(experiment.file.id.as_str()), path.file_stem().and_then(|s| s.to_str()));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 2, "{seen} experiments");
+}
+
+#[test]
+fn the_published_figures_are_met() {
+    let outcome = run(&["cfs-17.toml", "qe-01.toml"], 2);
+    let page = page(&outcome);
+    if let Some(path) = std::env::var_os("SCHEDLAB_TEST_REPORT") {
+        std::fs::write(path, &page).expect("the report can be written");
+    }
+    assert_eq!(outcome.verdict(), Verdict::Pass, "{}", text::table(&outcome));
+    for outside in ["http:", "https:", "src=", "href=\"/", "url(", "@import", "<script", "<link"] {
+        assert!(!page.contains(outside), "the report refers outside by {outside}");
+    }
+    for wanted in ["<svg", "prefers-color-scheme: dark", "qe-01", "EEVDF 6.12", "weight table"] {
+        assert!(page.contains(wanted), "the report lacks {wanted}");
+    }
+}
+
+#[test]
+fn the_outcome_does_not_depend_on_the_threads() {
+    let one = run(&["qe-01.toml"], 1);
+    let three = run(&["qe-01.toml"], 3);
+    assert_eq!(one.to_json(), three.to_json());
+    assert_eq!(page(&one), page(&three));
+}
