@@ -34,6 +34,8 @@ macro_rules! verbs {
 verbs! {
     /// What this machine allows, and how to mend what it does not.
     Doctor => doctor,
+    /// Run experiments, print our figures beside the published ones, and judge.
+    Run => run,
     /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
     Record => record,
     /// Read a recording that another tool made (perf.data).

@@ -4,4 +4,5 @@ pub mod doctor;
 pub mod import;
 pub mod machines;
 pub mod record;
+pub mod run;
 pub mod stats;
