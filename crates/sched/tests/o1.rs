@@ -121,6 +121,15 @@ fn what_a_child_leaves_of_its_slice_goes_back_to_its_parent() {
 }
 
 #[test]
+fn a_slice_that_a_child_was_given_later_is_its_own() {
+    // C's first slice ends at 65. When it ends itself, at 152, most of its second is left, and P, which had 45 of
+    // its 100 ms, gets no more than the other 55.
+    let mut load = family(vec![run(36), sleep(45), run(1)], hog("H", 19), Start::Wake);
+    load.tasks[0].program[2] = run(300);
+    assert_eq!(schedule(&load, 208), "0 P, 30 C-0, 65 P, 100 H, 105 C-0, 106 P, 151 C-0, 152 P, 207 H");
+}
+
+#[test]
 fn a_new_thread_runs_last() {
     let load = family(vec![run(100)], hog("H", 0), Start::Threads);
     assert_eq!(schedule(&load, 166), "0 P, 65 H, 165 C-0");
