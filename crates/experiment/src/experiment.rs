@@ -306,6 +306,9 @@ impl Check<'_> {
         for (i, chart) in self.file.charts.iter().enumerate() {
             let path = format!("charts[{i}]");
             self.parameter(&format!("{path}.x"), &chart.x)?;
+            for kernel in &chart.kernels {
+                self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names.kernels.iter().copied())?;
+            }
             let y = self.expression(&format!("{path}.y"), &chart.y, &names)?;
             let published = chart
                 .published

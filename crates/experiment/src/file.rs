@@ -247,6 +247,9 @@ pub struct ChartFile {
     /// The y axis's label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y_label: Option<String>,
+    /// The kernels drawn; all when left out.
+    #[serde(default)]
+    pub kernels: Vec<String>,
     /// A logarithmic y axis.
     #[serde(default)]
     pub log: bool,

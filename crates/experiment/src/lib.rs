@@ -18,6 +18,7 @@ pub mod report;
 mod run;
 mod scalar;
 pub mod series;
+pub mod side_by_side;
 mod tables;
 pub mod text;
 mod verdict;

@@ -5,6 +5,7 @@ use crate::compare::{Case, Results};
 use crate::experiment::Experiment;
 use crate::file::{ExpectationFile, Kind};
 use crate::run::{self, Job, RunResult};
+use crate::side_by_side::{Comparison, comparisons};
 use crate::verdict::Verdict;
 use schedlab_base::Result;
 use serde::Serialize;
@@ -157,6 +158,10 @@ impl Outcome {
     /// The JSON that `run --json` prints.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
+        let as_json = |c: Comparison| {
+            let values: serde_json::Map<_, _> = c.values.into_iter().map(|(k, v)| (k, v.into())).collect();
+            serde_json::json!({ "metric": c.metric, "label": c.label, "unit": c.unit, "at": c.at, "values": values })
+        };
         let one = |judged: &Judged| {
             let file = &judged.experiment.file;
             serde_json::json!({
@@ -167,6 +172,7 @@ impl Outcome {
                 "runs": judged.runs.len(),
                 "seeds": file.seeds,
                 "expectations": judged.rows,
+                "comparisons": comparisons(judged).into_iter().map(as_json).collect::<Vec<_>>(),
             })
         };
         serde_json::json!({ "experiments": self.experiments.iter().map(one).collect::<Vec<_>>() })

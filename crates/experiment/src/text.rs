@@ -2,8 +2,12 @@
 
 use crate::file::Kind;
 use crate::outcome::{Outcome, Row};
+use crate::side_by_side::comparisons;
 use crate::verdict::Verdict;
 use std::fmt::Write;
+
+/// Where there is no value.
+const NOTHING: &str = "-";
 
 /// The widest that a figure's cell may be, in characters.
 const WIDEST: usize = 46;
@@ -30,7 +34,7 @@ pub fn number(x: f64) -> String {
 #[must_use]
 pub fn published(row: &Row) -> String {
     match &row.published {
-        None => "-".to_owned(),
+        None => NOTHING.to_owned(),
         Some(serde_json::Value::Number(x)) => number(x.as_f64().unwrap_or_default()),
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -40,7 +44,7 @@ pub fn published(row: &Row) -> String {
 /// Ours, with the kernel and the point that it is of.
 #[must_use]
 pub fn ours(row: &Row) -> String {
-    let Some(measured) = row.measured else { return "-".to_owned() };
+    let Some(measured) = row.measured else { return NOTHING.to_owned() };
     let mut text = number(measured);
     let mut place: Vec<String> = row.kernel.iter().cloned().collect();
     if !row.at.is_empty() {
@@ -81,7 +85,7 @@ pub fn table(outcome: &Outcome) -> String {
             rows.push([id.clone(), clip(&row.figure), clip(&published(row)), ours(row), verdict(row)]);
         }
         if judged.rows.is_empty() {
-            rows.push([id.clone(), "-".into(), "-".into(), "-".into(), judged.verdict.to_string()]);
+            rows.push([id.clone(), NOTHING.into(), NOTHING.into(), NOTHING.into(), judged.verdict.to_string()]);
         }
     }
     let mut out = columns(&rows);
@@ -116,13 +120,35 @@ fn remark(out: &mut String, id: &str, row: &Row) {
     }
 }
 
+/// The kernels side by side, by every metric; empty where no experiment has any.
+#[must_use]
+pub fn side_by_side(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    for judged in &outcome.experiments {
+        let comparisons = comparisons(judged);
+        let Some(first) = comparisons.first() else { continue };
+        let id = &judged.experiment.file.id;
+        let mut rows = vec![vec![if first.at.is_empty() { id.clone() } else { format!("{id} at {}", first.at) }]];
+        rows[0].extend(first.values.iter().map(|(kernel, _)| kernel.clone()));
+        for c in &comparisons {
+            let label = if c.unit.is_empty() { c.label.clone() } else { format!("{} ({})", c.label, c.unit) };
+            let mut row = vec![label];
+            row.extend(c.values.iter().map(|(_, value)| value.map_or_else(|| "-".to_owned(), number)));
+            rows.push(row);
+        }
+        out.push_str(&columns(&rows));
+        out.push('\n');
+    }
+    out
+}
+
 /// Columns padded to their widest cell.
-fn columns(rows: &[[String; 5]]) -> String {
-    let width = |c: usize| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..5).map(width).collect();
+fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let width = |c: usize| rows.iter().map(|r| r.as_ref()[c].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, |r| r.as_ref().len())).map(width).collect();
     let mut out = String::new();
     for (i, row) in rows.iter().enumerate() {
-        let line: Vec<String> = row.iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
+        let line: Vec<String> = row.as_ref().iter().zip(&widths).map(|(cell, w)| format!("{cell:<w$}")).collect();
         let _ = writeln!(out, "{}", line.join("  ").trim_end());
         if i == 0 {
             let rules: Vec<String> = widths.iter().map(|w| "-".repeat(*w)).collect();

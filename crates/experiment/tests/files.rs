@@ -64,10 +64,22 @@ fn the_good_file_runs_and_passes() {
 
 #[test]
 fn unknown_keys_name_the_nearest() {
-    assert_eq!(slip("duration =", "durration ="), "e.toml:4: durration: \"durration\" is no key; did you mean \"duration\"?");
-    assert_eq!(slip("margin =", "margine ="), "e.toml:30: expectations[0].margine: \"margine\" is no key; did you mean \"margin\"?");
-    assert!(slip("inline =", "online =").starts_with("e.toml:10: workload.online: \"online\" is no key; did you mean \"inline\"?"));
-    assert!(slip("kind = \"number\"", "kind = \"numbre\"").contains("\"numbre\" is no known value; did you mean \"number\"?"));
+    assert_eq!(
+        slip("duration =", "durration ="),
+        "e.toml:4: durration: \"durration\" is no key; did you mean \"duration\"?"
+    );
+    assert_eq!(
+        slip("margin =", "margine ="),
+        "e.toml:30: expectations[0].margine: \"margine\" is no key; did you mean \"margin\"?"
+    );
+    assert!(
+        slip("inline =", "online =")
+            .starts_with("e.toml:10: workload.online: \"online\" is no key; did you mean \"inline\"?")
+    );
+    assert!(
+        slip("kind = \"number\"", "kind = \"numbre\"")
+            .contains("\"numbre\" is no known value; did you mean \"number\"?")
+    );
 }
 
 #[test]
@@ -80,7 +92,10 @@ fn unknown_names_in_expressions_name_the_nearest_with_file_line_and_key() {
         slip("metric = \"share\"", "metric = \"shaer\""),
         "e.toml:27: expectations[0].metric: \"shaer\" is no metric, parameter or table; did you mean \"share\"?"
     );
-    assert!(slip("metric = \"share\"", "metric = \"share@csf\"").contains("\"csf\" is no kernel of this file; did you mean \"cfs\"?"));
+    assert!(
+        slip("metric = \"share\"", "metric = \"share@csf\"")
+            .contains("\"csf\" is no kernel of this file; did you mean \"cfs\"?")
+    );
     assert!(slip("paper.share[n=n]", "papper.share[n=n]").contains("did you mean \"paper.share\"?"));
     assert!(slip("max(run_s", "mx(run_s").contains("\"mx\" is no function; did you mean \"max\"?"));
     assert!(slip("run_s['hog-*']", "wait_s[window=1]").contains("\"window\" is no selector here"));

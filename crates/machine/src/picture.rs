@@ -28,9 +28,10 @@ pub fn picture(machine: &Machine) -> String {
     let us = |ns: u64| format!("{} us", ns as f64 / 1000.0);
     let _ = writeln!(
         out,
-        "\ncosts: wake-up to switch {}, tick to switch {}, context switch {}, idle exit {}",
+        "\ncosts: wake-up to switch {}, tick to switch {}, nice to switch {}, context switch {}, idle exit {}",
         us(costs.wakeup_to_switch_ns),
         us(costs.tick_to_switch_ns),
+        us(costs.change_to_switch_ns),
         us(costs.context_switch_ns),
         us(costs.idle_exit_ns)
     );

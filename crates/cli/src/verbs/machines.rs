@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 /// What `machines` is asked.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host")]
+#[command(
+    after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host"
+)]
 pub struct Args {
     /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml); all presets when left out.
     #[arg(conflicts_with = "host")]
@@ -95,7 +97,7 @@ fn to_json(machine: &Machine) -> Value {
     let costs = &machine.costs;
     value["costs"] = json!({
         "wakeup_to_switch_ns": costs.wakeup_to_switch_ns, "tick_to_switch_ns": costs.tick_to_switch_ns,
-        "context_switch_ns": costs.context_switch_ns, "idle_exit_ns": costs.idle_exit_ns,
+        "change_to_switch_ns": costs.change_to_switch_ns, "context_switch_ns": costs.context_switch_ns, "idle_exit_ns": costs.idle_exit_ns,
     });
     value
 }

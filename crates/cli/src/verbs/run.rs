@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 /// What `run` is asked.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\nExit status: 0 all hold, 1 some fail, 2 bad input, 3 nothing failed but something is undecided.")]
+#[command(
+    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\nExit status: 0 all hold, 1 some fail, 2 bad input, 3 nothing failed but something is undecided."
+)]
 pub struct Args {
     /// Experiment files, or folders of them.
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -56,6 +58,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if ui.json {
         ui.print_json(&outcome.to_json());
     } else {
+        ui.print(&text::side_by_side(&outcome));
         ui.print(&text::table(&outcome));
     }
     Ok(ExitCode::from(outcome.verdict().exit_status()))

@@ -10,9 +10,13 @@ use crate::outcome::{Judged, Outcome, Row};
 use crate::points::Point;
 use crate::run::Run;
 use crate::scalar::Scalar;
+use crate::side_by_side::comparisons;
 use crate::text;
 use crate::verdict::Verdict;
 use std::fmt::Write;
+
+/// Fewer wake-ups than these make no histogram worth looking at.
+const FEW_WAKEUPS: u64 = 10;
 
 /// `2 experiments, 180 runs: 8 expectations hold, 1 fails`.
 pub fn summary(outcome: &Outcome) -> String {
@@ -150,7 +154,9 @@ fn charts(page: &mut Page, judged: &Judged) {
     let results = Results::new(experiment, &judged.runs);
     for (file, chart) in experiment.file.charts.iter().zip(&experiment.charts) {
         let along = |expr: &Expr, kernel: Option<usize>| along(&results, judged, file, expr, kernel);
+        let asked = |k: &usize| file.kernels.is_empty() || file.kernels.contains(&experiment.file.kernels[*k].name);
         let mut drawn: Vec<Line> = (0..experiment.file.kernels.len())
+            .filter(asked)
             .map(|k| Line {
                 label: experiment.kernel_label(k).to_owned(),
                 mark: Mark::Ours,
@@ -192,45 +198,27 @@ fn along(results: &Results, judged: &Judged, chart: &ChartFile, expr: &Expr, ker
 
 /// Every metric at the shown point, compared between the kernels.
 fn metrics(page: &mut Page, judged: &Judged) {
-    let experiment = &judged.experiment;
-    if experiment.metrics.is_empty() {
-        return;
-    }
-    let point = experiment.shown_point();
-    let label = experiment.points[point].label();
-    page.heading(&if label.is_empty() { "Metrics".to_owned() } else { format!("Metrics at {label}") });
-    let drawings: Vec<String> = experiment
-        .file
-        .metrics
+    let comparisons = comparisons(judged);
+    let Some(first) = comparisons.first() else { return };
+    page.heading(&if first.at.is_empty() { "Metrics".to_owned() } else { format!("Metrics at {}", first.at) });
+    let drawings: Vec<String> = comparisons
         .iter()
-        .map(|(name, metric)| {
-            let rows: Vec<Bar> = (0..experiment.file.kernels.len())
-                .map(|kernel| Bar {
-                    label: experiment.kernel_label(kernel).to_owned(),
-                    value: mean(judged, kernel, point, name),
-                })
-                .collect();
-            bars(metric.label.as_deref().unwrap_or(name), metric.unit.as_deref().unwrap_or(""), &rows)
+        .map(|c| {
+            let rows: Vec<Bar> =
+                c.values.iter().map(|(label, value)| Bar { label: label.clone(), value: *value }).collect();
+            bars(&c.label, &c.unit, &rows)
         })
         .collect();
     page.grid(&drawings);
-}
-
-fn mean(judged: &Judged, kernel: usize, point: usize, metric: &str) -> Option<f64> {
-    let values: Vec<f64> = judged
-        .runs
-        .iter()
-        .filter(|r| r.kernel == kernel && r.point == point)
-        .filter_map(|r| r.metrics.get(metric)?.clone().ok())
-        .collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 fn details(page: &mut Page, judged: &Judged) {
     let shown: Vec<&Run> = judged.runs.iter().filter_map(|r| r.detail.as_deref()).collect();
     let label = judged.experiment.points[judged.experiment.shown_point()].label();
     let at = if label.is_empty() { String::new() } else { format!(" at {label}") };
-    if shown.iter().any(|r| r.series.latency.iter().any(|n| *n > 0)) {
+    page.heading(&format!("The kernels side by side{at}"));
+    runs::figures(page, &shown);
+    if shown.iter().any(|r| r.series.latency.iter().sum::<u64>() >= FEW_WAKEUPS) {
         page.heading(&format!("From wake-up to running{at}"));
         runs::latencies(page, &shown);
     }

@@ -8,7 +8,6 @@ mod runs;
 pub use page::Reproduce;
 
 use crate::outcome::Outcome;
-use crate::run::Run;
 use page::Page;
 
 /// The report of experiments: verdicts, our figures over the published ones, what went on over time.
@@ -25,24 +24,6 @@ pub fn experiments(outcome: &Outcome, reproduce: &Reproduce) -> String {
     }
     for judged in &outcome.experiments {
         experiment::write(&mut page, judged, outcome.experiments.len() > 1);
-    }
-    page.finish(reproduce)
-}
-
-/// The report of runs of one load, side by side: figures, shares over time, latencies.
-#[must_use]
-pub fn comparison(title: &str, lead: &str, notes: &[String], runs: &[Run], reproduce: &Reproduce) -> String {
-    let mut page = Page::new(title, lead);
-    let runs: Vec<&Run> = runs.iter().collect();
-    page.heading("The runs side by side");
-    runs::figures(&mut page, &runs);
-    page.heading("From wake-up to running");
-    runs::latencies(&mut page, &runs);
-    page.heading("Who had the CPUs when");
-    runs::shares(&mut page, &runs);
-    if !notes.is_empty() {
-        page.heading("Notes");
-        page.list(notes);
     }
     page.finish(reproduce)
 }

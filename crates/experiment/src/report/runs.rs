@@ -1,6 +1,6 @@
 //! The parts of a report that draw runs side by side: figures compared, shares over time, latencies.
 
-use super::chart::{Bar, Layer, bars, heat, histograms, stack};
+use super::chart::{Bar, Layer, Span, bars, heat, histograms, stack};
 use super::page::Page;
 use crate::run::Run;
 use crate::series::Track;
@@ -31,17 +31,20 @@ pub fn figures(page: &mut Page, runs: &[&Run]) {
 pub fn shares(page: &mut Page, runs: &[&Run]) {
     for run in runs {
         let series = &run.series;
-        let width = series.width as f64;
+        let width = series.width;
+        // The last window may be a part of one.
+        let length = |k: usize| width.min(series.end.saturating_sub(k as u64 * width)).max(1) as f64;
         let layer = |track: &Track| Layer {
             label: track.name.clone(),
-            values: track.windows.iter().map(|ns| *ns as f64 / width).collect(),
+            values: track.windows.iter().enumerate().map(|(k, ns)| *ns as f64 / length(k)).collect(),
         };
+        let span = Span { window_s: width as f64 * 1e-9, end_s: series.end as f64 * 1e-9 };
         let ran: Vec<&Track> = series.tasks.iter().filter(|t| t.run > 0).collect();
         let layers: Vec<Layer> = ran.iter().map(|t| layer(t)).collect();
         let drawing = if layers.len() <= MOST_LAYERS {
-            stack(&run.label, width * 1e-9, series.cpus.len().max(1) as f64, &layers)
+            stack(&run.label, span, series.cpus.len().max(1) as f64, &layers)
         } else {
-            heat(&run.label, width * 1e-9, &layers)
+            heat(&run.label, span, &layers)
         };
         page.figure("", &drawing);
     }

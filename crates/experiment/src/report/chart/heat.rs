@@ -1,7 +1,7 @@
 //! Shares over time as a heat map: a row a task, darker where it had more of the CPU.
 
 use super::axis::Axis;
-use super::stack::Layer;
+use super::stack::{Layer, Span};
 use super::svg::{Anchor, Svg};
 
 const WIDTH: f64 = 960.0;
@@ -13,7 +13,7 @@ const MOST_ROWS: usize = 64;
 const MOST_COLUMNS: usize = 120;
 
 /// Draws one row a layer. Full colour is the largest share of all.
-pub fn heat(title: &str, window_s: f64, layers: &[Layer]) -> String {
+pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
     let shown = &layers[..layers.len().min(MOST_ROWS)];
     let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0).max(1);
     let merge = windows.div_ceil(MOST_COLUMNS);
@@ -23,7 +23,7 @@ pub fn heat(title: &str, window_s: f64, layers: &[Layer]) -> String {
     let left_out = layers.len() - shown.len();
     let more = if left_out > 0 { format!(" (the first {MOST_ROWS} of {})", layers.len()) } else { String::new() };
     svg.text("heading", (LEFT, 16.0), Anchor::Start, &format!("{title}{more}"));
-    let x = Axis::exact((0.0, window_s * windows as f64), (LEFT, RIGHT));
+    let x = Axis::exact((0.0, span.end_s), (LEFT, RIGHT));
     let merged = |layer: &Layer| -> Vec<f64> {
         layer.values.chunks(merge).map(|c| c.iter().sum::<f64>() / merge as f64).collect()
     };
@@ -35,8 +35,8 @@ pub fn heat(title: &str, window_s: f64, layers: &[Layer]) -> String {
         }
         for (k, value) in merged(layer).into_iter().enumerate() {
             if value > 0.0 {
-                let from = x.at((k * merge) as f64 * window_s);
-                let to = x.at(((k + 1) * merge).min(windows) as f64 * window_s);
+                let from = x.at(span.edge(k * merge));
+                let to = x.at(span.edge(((k + 1) * merge).min(windows)));
                 svg.cell(value / most, (from, y), (to - from + 0.3, row - 1.5));
             }
         }

@@ -13,7 +13,7 @@ pub use bars::{Bar, bars};
 pub use heat::heat;
 pub use histogram::histograms;
 pub use lines::{Line, LineChart, Mark, lines};
-pub use stack::{Layer, stack};
+pub use stack::{Layer, Span, stack};
 pub use svg::escape;
 
 /// How many series colours the style sheet has.

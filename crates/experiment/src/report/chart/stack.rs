@@ -13,19 +13,35 @@ pub struct Layer {
     pub values: Vec<f64>,
 }
 
+/// How long the windows are, and when the last one ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The width of a window.
+    pub window_s: f64,
+    /// The end of the run.
+    pub end_s: f64,
+}
+
+impl Span {
+    /// Where a window begins; the last ends with the run.
+    pub fn edge(self, window: usize) -> f64 {
+        (window as f64 * self.window_s).min(self.end_s)
+    }
+}
+
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 780.0;
 const TOP: f64 = 28.0;
 const PLOT: f64 = 150.0;
 
-/// Draws the layers from the bottom up; `window_s` is the width of a window.
-pub fn stack(title: &str, window_s: f64, cpus: f64, layers: &[Layer]) -> String {
+/// Draws the layers from the bottom up.
+pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
     let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0);
     let bottom = TOP + PLOT;
     let mut svg = Svg::new(WIDTH, bottom + 48.0, title);
     svg.text("heading", (LEFT, 16.0), Anchor::Start, title);
-    let x = Axis::exact((0.0, window_s * windows.max(1) as f64), (LEFT, RIGHT));
+    let x = Axis::exact((0.0, span.end_s), (LEFT, RIGHT));
     let y = Axis::exact((0.0, cpus), (bottom, TOP));
     let mut floor = vec![0.0; windows];
     for (i, layer) in layers.iter().enumerate() {
@@ -33,7 +49,7 @@ pub fn stack(title: &str, window_s: f64, cpus: f64, layers: &[Layer]) -> String 
         let edge = |heights: &[f64]| -> Vec<(f64, f64)> {
             let step = |(k, h): (usize, &f64)| {
                 let y = y.at(*h);
-                [(x.at(k as f64 * window_s), y), (x.at((k + 1) as f64 * window_s), y)]
+                [(x.at(span.edge(k)), y), (x.at(span.edge(k + 1)), y)]
             };
             heights.iter().enumerate().flat_map(step).collect()
         };

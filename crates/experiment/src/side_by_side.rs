@@ -1,0 +1,46 @@
+//! Every metric at the point that is shown, kernel beside kernel.
+
+use crate::outcome::Judged;
+
+/// A metric, with its value under each kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The metric's name in the experiment's file.
+    pub metric: String,
+    /// What it is.
+    pub label: String,
+    /// Its unit; empty where it has none.
+    pub unit: String,
+    /// The parameters' values; empty without a sweep.
+    pub at: String,
+    /// Each kernel's label, and the mean over its seeds; `None` where it is not defined.
+    pub values: Vec<(String, Option<f64>)>,
+}
+
+/// Compares the kernels by every metric.
+#[must_use]
+pub fn comparisons(judged: &Judged) -> Vec<Comparison> {
+    let experiment = &judged.experiment;
+    let point = experiment.shown_point();
+    let compared = |(name, metric): (&String, &crate::file::MetricFile)| Comparison {
+        metric: name.clone(),
+        label: metric.label.clone().unwrap_or_else(|| name.clone()),
+        unit: metric.unit.clone().unwrap_or_default(),
+        at: experiment.points[point].label(),
+        values: (0..experiment.file.kernels.len())
+            .map(|kernel| (experiment.kernel_label(kernel).to_owned(), mean(judged, kernel, point, name)))
+            .collect(),
+    };
+    experiment.file.metrics.iter().map(compared).collect()
+}
+
+/// The mean over the seeds.
+fn mean(judged: &Judged, kernel: usize, point: usize, metric: &str) -> Option<f64> {
+    let values: Vec<f64> = judged
+        .runs
+        .iter()
+        .filter(|r| r.kernel == kernel && r.point == point)
+        .filter_map(|r| r.metrics.get(metric)?.clone().ok())
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
