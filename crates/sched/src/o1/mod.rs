@@ -33,10 +33,12 @@
 //! kernel/sched.c of 2.6.11.
 
 mod array;
+mod moves;
 mod rules;
 mod state;
+mod tick;
 
-use crate::balance::{Balancer, Queues};
+use crate::balance::Balancer;
 use array::{Links, MAX_PRIO};
 use rules::Rules;
 pub use rules::Tunables;
@@ -45,9 +47,6 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks};
 use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
-
-/// The load of one task in the balancer's eyes (`SCHED_LOAD_SCALE`).
-const LOAD_SCALE: u64 = 128;
 
 /// The scheduler.
 #[derive(Debug)]
@@ -112,7 +111,7 @@ impl O1 {
         }
     }
 
-    /// Counts the time since its timestamp as sleep (`recalc_task_prio`).
+    /// Counts `slept` as sleep, and sets the priority by it (`recalc_task_prio`).
     fn credit_sleep(&mut self, p: TaskId, slept: Nanos) {
         let t = &mut self.tasks[p as usize];
         let for_device = t.activated == Activated::Uninterruptible;
@@ -172,99 +171,6 @@ impl O1 {
         let running = cx.curr(cpu).map_or(MAX_PRIO, |q| self.task(q).prio);
         if self.task(p).prio < running {
             cx.resched(cpu);
-        }
-    }
-
-    /// The tick of the running task.
-    fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        let active = self.active(cpu);
-        if self.task(p).side != Some(active) {
-            // It has expired, or yielded, and is still to be switched from.
-            cx.resched(cpu);
-            return;
-        }
-        match self.task(p).policy {
-            Policy::Fifo => {}
-            Policy::Rr => {
-                let slice = self.rules.timeslice(self.task(p).static_prio);
-                let t = self.task_mut(p);
-                t.time_slice -= 1;
-                if t.time_slice == 0 {
-                    (t.time_slice, t.first_time_slice) = (slice, false);
-                    self.requeue(cx, cpu, p);
-                }
-            }
-            _ => {
-                let t = self.task_mut(p);
-                t.time_slice -= 1;
-                if t.time_slice == 0 {
-                    self.slice_ends(cx, cpu, p);
-                } else if self.ticks_to_turn(p, 0) == Some(0) {
-                    self.requeue(cx, cpu, p);
-                }
-            }
-        }
-    }
-
-    fn requeue(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        if let Some(side) = self.take(cpu, p) {
-            self.push(cpu, p, side);
-        }
-        cx.resched(cpu);
-    }
-
-    /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
-    fn slice_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        self.take(cpu, p);
-        cx.resched(cpu);
-        self.update_prio(p);
-        let t = &mut self.tasks[p as usize];
-        let Task { prio, static_prio, .. } = *t;
-        t.time_slice = self.rules.timeslice(static_prio);
-        t.first_time_slice = false;
-        let rq = &mut self.queues[cpu as usize];
-        let jiffies = cx.jiffies();
-        if rq.expired_timestamp == 0 {
-            rq.expired_timestamp = jiffies;
-        }
-        // The task itself still counts as running.
-        let starving = self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1)
-            || static_prio > rq.best_expired_prio;
-        if self.rules.interactive(static_prio, prio) && !starving {
-            self.push(cpu, p, self.active(cpu));
-        } else {
-            rq.best_expired_prio = rq.best_expired_prio.min(static_prio);
-            let expired = rq.expired();
-            self.push(cpu, p, expired);
-        }
-    }
-
-    /// After how many more ticks, `from` at least, an interactive task goes behind its equals within its slice;
-    /// `None`: not in this slice.
-    fn ticks_to_turn(&self, p: TaskId, from: u32) -> Option<u64> {
-        let t = self.task(p);
-        if !self.rules.interactive(t.static_prio, t.prio) {
-            return None;
-        }
-        let every = u64::from(self.rules.granularity(t.sleep_avg));
-        let left = t.time_slice - from;
-        // Unsigned as in the kernel: a slice can be longer than a whole one (a child gave it back, or nice changed).
-        let used = u64::from(self.rules.timeslice(t.static_prio).wrapping_sub(left));
-        let wait = (used.next_multiple_of(every) - used).min((1 << 32) - used);
-        (u64::from(left) >= every + wait).then_some(u64::from(from) + wait)
-    }
-
-    /// How many ticks from now on the next one is that does more than count the running task's slice down.
-    fn ticks_to_decision(&self, cpu: CpuId, p: TaskId) -> Option<u64> {
-        let t = self.task(p);
-        if t.side != Some(self.active(cpu)) {
-            return Some(1);
-        }
-        let slice = u64::from(t.time_slice);
-        match t.policy {
-            Policy::Fifo => None,
-            Policy::Rr => Some(slice),
-            _ => Some(self.ticks_to_turn(p, 1).map_or(slice, |turn| turn.min(slice))),
         }
     }
 
@@ -344,17 +250,6 @@ impl O1 {
                 cx.resched(cpu);
             }
         }
-    }
-
-    /// Whom the balancer may move from `from` to `to`: the expired first, best priority first, each list from its end.
-    fn movable(&self, cx: &Core, from: CpuId, to: CpuId) -> Option<TaskId> {
-        let rq = &self.queues[from as usize];
-        [rq.expired(), rq.active].into_iter().find_map(|side| {
-            let array = &rq.arrays[side];
-            let levels = std::iter::successors(array.level_from(0), |prio| array.level_from(prio + 1));
-            let mut tasks = levels.flat_map(|prio| std::iter::successors(array.last(prio), |p| self.links.before(*p)));
-            tasks.find(|p| cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(to))
-        })
     }
 }
 
@@ -519,32 +414,5 @@ impl Scheduler for O1 {
         }
         t.sleep_avg = self.rules.after_exit(t.sleep_avg, child.sleep_avg);
         cx.touch(cpu);
-    }
-}
-
-impl Queues for O1 {
-    fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.queues[cpu as usize].nr_running()
-    }
-
-    fn load(&self, cpu: CpuId) -> u64 {
-        u64::from(self.nr_running(cpu)) * LOAD_SCALE
-    }
-
-    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
-        if max_load < LOAD_SCALE {
-            return None;
-        }
-        let p = self.movable(cx, from, to)?;
-        let side = self.take(from, p)?;
-        let expired = side == self.queues[from as usize].expired();
-        cx.set_task_cpu(p, to);
-        let rq = &self.queues[to as usize];
-        let side = if expired { rq.expired() } else { rq.active };
-        self.push(to, p, side);
-        self.preempt_if_better(cx, to, p);
-        cx.touch(from);
-        cx.touch(to);
-        Some(p)
     }
 }

@@ -1,0 +1,102 @@
+//! The tick of the running task: its slice counted down, its turn among its equals, and when that next matters.
+
+use super::O1;
+use super::state::Task;
+use schedlab_base::CpuId;
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Core, TaskId};
+
+impl O1 {
+    /// The tick of the running task.
+    pub(super) fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let active = self.active(cpu);
+        if self.task(p).side != Some(active) {
+            // It has expired, or yielded, and is still to be switched from.
+            cx.resched(cpu);
+            return;
+        }
+        match self.task(p).policy {
+            Policy::Fifo => {}
+            Policy::Rr => {
+                let slice = self.rules.timeslice(self.task(p).static_prio);
+                let t = self.task_mut(p);
+                t.time_slice -= 1;
+                if t.time_slice == 0 {
+                    (t.time_slice, t.first_time_slice) = (slice, false);
+                    self.requeue(cx, cpu, p);
+                }
+            }
+            _ => {
+                let t = self.task_mut(p);
+                t.time_slice -= 1;
+                if t.time_slice == 0 {
+                    self.slice_ends(cx, cpu, p);
+                } else if self.ticks_to_turn(p, 0) == Some(0) {
+                    self.requeue(cx, cpu, p);
+                }
+            }
+        }
+    }
+
+    fn requeue(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if let Some(side) = self.take(cpu, p) {
+            self.push(cpu, p, side);
+        }
+        cx.resched(cpu);
+    }
+
+    /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
+    fn slice_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.take(cpu, p);
+        cx.resched(cpu);
+        self.update_prio(p);
+        let t = &mut self.tasks[p as usize];
+        let Task { prio, static_prio, .. } = *t;
+        t.time_slice = self.rules.timeslice(static_prio);
+        t.first_time_slice = false;
+        let rq = &mut self.queues[cpu as usize];
+        let jiffies = cx.jiffies();
+        if rq.expired_timestamp == 0 {
+            rq.expired_timestamp = jiffies;
+        }
+        // The task itself still counts as running.
+        let starving = self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1)
+            || static_prio > rq.best_expired_prio;
+        if self.rules.interactive(static_prio, prio) && !starving {
+            self.push(cpu, p, self.active(cpu));
+        } else {
+            rq.best_expired_prio = rq.best_expired_prio.min(static_prio);
+            let expired = rq.expired();
+            self.push(cpu, p, expired);
+        }
+    }
+
+    /// After how many more ticks, `from` at least, an interactive task goes behind its equals within its slice;
+    /// `None`: not in this slice.
+    fn ticks_to_turn(&self, p: TaskId, from: u32) -> Option<u64> {
+        let t = self.task(p);
+        if !self.rules.interactive(t.static_prio, t.prio) {
+            return None;
+        }
+        let every = u64::from(self.rules.granularity(t.sleep_avg));
+        let left = t.time_slice - from;
+        // Unsigned as in the kernel: a slice can be longer than a whole one (a child gave it back, or nice changed).
+        let used = u64::from(self.rules.timeslice(t.static_prio).wrapping_sub(left));
+        let wait = (used.next_multiple_of(every) - used).min((1 << 32) - used);
+        (u64::from(left) >= every + wait).then_some(u64::from(from) + wait)
+    }
+
+    /// How many ticks from now on the next one is that does more than count the running task's slice down.
+    pub(super) fn ticks_to_decision(&self, cpu: CpuId, p: TaskId) -> Option<u64> {
+        let t = self.task(p);
+        if t.side != Some(self.active(cpu)) {
+            return Some(1);
+        }
+        let slice = u64::from(t.time_slice);
+        match t.policy {
+            Policy::Fifo => None,
+            Policy::Rr => Some(slice),
+            _ => Some(self.ticks_to_turn(p, 1).map_or(slice, |turn| turn.min(slice))),
+        }
+    }
+}
