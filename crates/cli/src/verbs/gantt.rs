@@ -7,7 +7,7 @@ use draw::{Picture, TaskLabel};
 use schedlab_base::{CpuId, Error, Nanos, Result, Tid, parse_duration};
 use schedlab_measure::lanes::{Census, CpuCells, Doing, Follow, Followed, Lanes, Span, Spans, TaskCells, Window};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -128,46 +128,58 @@ fn overview(args: &Args) -> Result<Overview> {
     Ok(Overview { window, length, cpus, busy: census.busy, tasks })
 }
 
+/// The lanes' spans as JSON.
 fn spans(args: &Args, overview: &Overview) -> Result<Value> {
-    let most = usize::from(args.lanes);
-    let names: BTreeMap<Tid, &str> = overview.tasks.iter().map(|t| (t.tid, t.name.as_str())).collect();
-    let Followed { lanes: Spans { kept, left_out, .. }, .. } =
-        follow(&args.trace, Spans::new(overview.window, MOST_SPANS))?;
-    let us = |ns: Nanos| ns as f64 / 1e3;
-    let mut by_cpu: BTreeMap<CpuId, Vec<Value>> = BTreeMap::new();
-    let mut by_task: BTreeMap<Tid, Vec<Value>> = BTreeMap::new();
-    for Span { tid, doing, cpu, from, to } in kept {
-        let (start, end) = (us(from), us(to));
-        if args.by == By::Task {
-            by_task.entry(tid).or_default().push(json!({
-                "start_us": start, "end_us": end, "state": doing.word(), "cpu": cpu,
-            }));
-        } else if doing == Doing::Running {
-            by_cpu.entry(cpu).or_default().push(json!({
-                "start_us": start, "end_us": end, "tid": tid, "name": names.get(&tid),
-            }));
-        }
+    match args.by {
+        By::Cpu => cpu_spans(args, overview),
+        By::Task => task_spans(args, overview),
     }
-    let (lanes, all): (Vec<Value>, usize) = match args.by {
-        By::Cpu => {
-            let lane = |cpu: &CpuId| json!({ "cpu": cpu, "spans": by_cpu.remove(cpu).unwrap_or_default() });
-            (overview.cpus.iter().take(most).map(lane).collect(), overview.cpus.len())
-        }
-        By::Task => {
-            let lane = |t: &TaskLabel| {
-                json!({
-                    "tid": t.tid, "name": t.name, "run_us": us(t.sum.run), "wait_us": us(t.sum.wait),
-                    "spans": by_task.remove(&t.tid).unwrap_or_default(),
-                })
-            };
-            (overview.tasks.iter().take(most).map(lane).collect(), overview.tasks.len())
-        }
+}
+
+fn cpu_spans(args: &Args, overview: &Overview) -> Result<Value> {
+    let cpus: Vec<CpuId> = overview.cpus.iter().copied().take(args.lanes.into()).collect();
+    let wanted = |s: &Span| s.doing == Doing::Running && cpus.binary_search(&s.cpu).is_ok();
+    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted))?.lanes;
+    let names: BTreeMap<Tid, &str> = overview.tasks.iter().map(|t| (t.tid, t.name.as_str())).collect();
+    let mut by_cpu: BTreeMap<CpuId, Vec<Value>> = BTreeMap::new();
+    for Span { tid, cpu, from, to, .. } in found.kept {
+        let span = json!({ "start_us": us(from), "end_us": us(to), "tid": tid, "name": names.get(&tid) });
+        by_cpu.entry(cpu).or_default().push(span);
+    }
+    let lane = |cpu: &CpuId| json!({ "cpu": cpu, "spans": by_cpu.remove(cpu).unwrap_or_default() });
+    let lanes: Vec<Value> = cpus.iter().map(lane).collect();
+    Ok(document(overview, lanes, overview.cpus.len(), found.left_out))
+}
+
+fn task_spans(args: &Args, overview: &Overview) -> Result<Value> {
+    let tasks = &overview.tasks[..overview.tasks.len().min(args.lanes.into())];
+    let tids: BTreeSet<Tid> = tasks.iter().map(|t| t.tid).collect();
+    let wanted = |s: &Span| tids.contains(&s.tid);
+    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted))?.lanes;
+    let mut by_task: BTreeMap<Tid, Vec<Value>> = BTreeMap::new();
+    for Span { tid, doing, cpu, from, to } in found.kept {
+        let span = json!({ "start_us": us(from), "end_us": us(to), "state": doing.word(), "cpu": cpu });
+        by_task.entry(tid).or_default().push(span);
+    }
+    let lane = |t: &TaskLabel| {
+        json!({
+            "tid": t.tid, "name": t.name, "run_us": us(t.sum.run), "wait_us": us(t.sum.wait),
+            "spans": by_task.remove(&t.tid).unwrap_or_default(),
+        })
     };
-    let lanes_left_out = all - lanes.len();
-    Ok(json!({
+    let lanes: Vec<Value> = tasks.iter().map(lane).collect();
+    Ok(document(overview, lanes, overview.tasks.len(), found.left_out))
+}
+
+fn document(overview: &Overview, lanes: Vec<Value>, all: usize, spans_left_out: u64) -> Value {
+    json!({
         "start_us": us(overview.window.from), "end_us": us(overview.window.to), "trace_us": us(overview.length),
-        "lanes": lanes, "lanes_left_out": lanes_left_out, "spans_left_out": left_out,
-    }))
+        "lanes_left_out": all - lanes.len(), "spans_left_out": spans_left_out, "lanes": lanes,
+    })
+}
+
+fn us(ns: Nanos) -> f64 {
+    ns as f64 / 1e3
 }
 
 fn terminal_width() -> usize {

@@ -136,28 +136,29 @@ impl Lanes for Census {
     }
 }
 
-/// Keeps the spans of a window, up to a limit.
+/// Keeps the spans of a window that are wanted, up to a limit.
 #[derive(Clone, Debug)]
-pub struct Spans {
+pub struct Spans<F> {
     window: Window,
+    wanted: F,
     most: usize,
     /// What was kept.
     pub kept: Vec<Span>,
-    /// How many were not.
+    /// How many were wanted but not kept.
     pub left_out: u64,
 }
 
-impl Spans {
-    /// Keeps at most `most` spans.
+impl<F: Fn(&Span) -> bool> Spans<F> {
+    /// Keeps at most `most` of the spans for which `wanted` is true.
     #[must_use]
-    pub fn new(window: Window, most: usize) -> Self {
-        Self { window, most, kept: Vec::new(), left_out: 0 }
+    pub fn new(window: Window, most: usize, wanted: F) -> Self {
+        Self { window, wanted, most, kept: Vec::new(), left_out: 0 }
     }
 }
 
-impl Lanes for Spans {
+impl<F: Fn(&Span) -> bool> Lanes for Spans<F> {
     fn span(&mut self, span: &Span) {
-        match self.window.clip(span) {
+        match self.window.clip(span).filter(|part| (self.wanted)(part)) {
             Some(part) if self.kept.len() < self.most => self.kept.push(part),
             Some(_) => self.left_out += 1,
             None => {}

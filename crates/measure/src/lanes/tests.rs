@@ -34,11 +34,11 @@ fn story() -> Vec<Event> {
 
 #[test]
 fn spans_tell_what_each_task_did() {
-    let spans = follow(&story(), Spans::new(WHOLE, 100)).lanes.kept;
+    let spans = follow(&story(), Spans::new(WHOLE, 100, |_| true)).lanes.kept;
     let of = |tid| spans.iter().filter(|s| s.tid == tid).map(|s| (s.doing.word(), s.from, s.to)).collect::<Vec<_>>();
     assert_eq!(of(1), [("running", 0, 40), ("waiting", 40, 60), ("running", 60, 100)]);
     assert_eq!(of(2), [("sleeping", 0, 10), ("waiting", 10, 40), ("running", 40, 60), ("sleeping", 60, 100)]);
-    assert_eq!(follow(&story(), Spans::new(WHOLE, 3)).lanes.left_out, 5);
+    assert_eq!(follow(&story(), Spans::new(WHOLE, 3, |_| true)).lanes.left_out, 5);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_child_did_nothing_before_it_was_made() {
     let new = Event { time: 1_020, cpu: 0, what: Payload::WakeupNew { tid: 5, prio: 120, target: 0 } };
     let events =
         [waking(1_000, 9), new, switch(1_050, 0, 0, TaskState::Runnable, 5), switch(1_070, 0, 5, TaskState::Dead, 0)];
-    let spans = follow(&events, Spans::new(WHOLE, 100)).lanes.kept;
+    let spans = follow(&events, Spans::new(WHOLE, 100, |_| true)).lanes.kept;
     let of = spans.iter().filter(|s| s.tid == 5).map(|s| (s.doing.word(), s.from, s.to)).collect::<Vec<_>>();
     assert_eq!(of, [("waiting", 20, 50), ("running", 50, 70)]);
 }
@@ -87,7 +87,7 @@ proptest! {
             };
             Event { time: now, cpu, what }
         }).collect();
-        let spans = follow(&events, Spans::new(WHOLE, 10_000)).lanes.kept;
+        let spans = follow(&events, Spans::new(WHOLE, 10_000, |_| true)).lanes.kept;
         for tid in 1..5 {
             let own: Vec<_> = spans.iter().filter(|s| s.tid == tid).collect();
             prop_assert!(own.windows(2).all(|w| w[0].to <= w[1].from), "{:?}", own);

@@ -55,9 +55,20 @@ pub struct Picture {
 
 /// A time in the unit that suits it.
 pub fn time(ns: Nanos) -> String {
+    with_decimals(ns, 3)
+}
+
+fn with_decimals(ns: Nanos, decimals: usize) -> String {
     let (unit, name) = unit(ns);
-    let text = format!("{:.3}", ns as f64 / unit as f64);
-    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
+    let text = format!("{:.decimals$}", ns as f64 / unit as f64);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {name}")
+}
+
+/// A time to about three digits.
+fn roughly(ns: Nanos) -> String {
+    let whole = ns / unit(ns).0;
+    with_decimals(ns, [2, 1, 0][(whole >= 10) as usize + (whole >= 100) as usize])
 }
 
 fn unit(ns: Nanos) -> (Nanos, &'static str) {
@@ -126,9 +137,9 @@ impl Picture {
         }
         out.push('\n');
         out += &self.letters_legend(&letters, tasks);
-        out += "blank: idle   ·: busy for less than half   ↑ 2 3: so many tasks were woken to run here\n";
+        out += "blank: idle   · busy for less than half   ↑ 2 3 so many woken to run here\n";
         if cells.lanes.values().flatten().any(|cell| cell.lost) {
-            out += "?: events were lost\n";
+            out += "? events were lost\n";
         }
         out
     }
@@ -158,9 +169,9 @@ impl Picture {
         let part = if from == 0 && to == self.length {
             format!("{} in all", time(to))
         } else {
-            format!("{} to {} of {}", time(from), time(to), time(self.length))
+            format!("{} to {} of {}", if from == 0 { "0".to_owned() } else { time(from) }, time(to), time(self.length))
         };
-        format!("{part}; one column is {}\n\n", time((to - from) / cells as Nanos))
+        format!("{part}; one column is {}\n\n", roughly((to - from) / cells as Nanos))
     }
 
     /// Two lines: times, and ticks where they are.
@@ -256,8 +267,7 @@ impl Picture {
         match tasks.len() - shown.len() {
             0 => {}
             n => {
-                let _ =
-                    writeln!(out, "and {n} more tasks, none of which has a column of its own ({OTHER} where it has)");
+                let _ = writeln!(out, "and {n} more tasks ({OTHER} where one of them ran longest)");
             }
         }
         out
@@ -312,7 +322,7 @@ mod tests {
         assert_eq!(lines[0], " 0 ms      10 ms     20 ms     30 ms     40 ms");
         assert_eq!(lines[1], format!("┌{}┐", "┬─────────".repeat(5)));
         let text = picture(12_345_000, 12_347_000).ruler("", 40, "");
-        assert!(text.contains("12.3450 ms") || text.contains("12345.0 us") || text.contains("12345 us"), "{text}");
+        assert!(text.contains("12.345 ms           12.346 ms"), "{text}");
         let text = picture(0, 2_400_000_000).ruler("", 50, "");
         assert!(text.starts_with(" 0.0 s     0.5 s     1.0 s"), "{text}");
     }
@@ -322,6 +332,9 @@ mod tests {
         assert_eq!(time(1_500), "1.5 us");
         assert_eq!(time(20_000_000), "20 ms");
         assert_eq!(time(0), "0 ns");
+        assert_eq!(roughly(36_615_384), "36.6 ms");
+        assert_eq!(roughly(666_666), "667 us");
+        assert_eq!(roughly(100_000_000), "100 ms");
         assert_eq!(tick_step(21), 50);
         assert_eq!(tick_step(Nanos::MAX), Nanos::MAX);
     }
