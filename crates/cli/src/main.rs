@@ -36,14 +36,24 @@ verbs! {
     Doctor => doctor,
     /// Run experiments, print our figures beside the published ones, and judge.
     Run => run,
+    /// Simulate a workload on a machine under a kernel, and print its statistics.
+    Sim => sim,
     /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
     Record => record,
+    /// A workload out of a trace, for what-if.
+    Model => model,
+    /// Draw who ran where and when, in the terminal.
+    Gantt => gantt,
     /// Read a recording that another tool made (perf.data).
     Import => import,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
+    /// What kernels there are, and what one lets you set.
+    Kernels => kernels,
     /// What machines there are, and what one looks like.
     Machines => machines,
+    /// What workloads there are by name, and what one does.
+    Workloads => workloads,
 }
 
 fn main() -> ExitCode {

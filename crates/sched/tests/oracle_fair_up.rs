@@ -9,7 +9,7 @@ mod support;
 use schedlab_base::Nanos;
 use schedlab_sim::program::{Load, Op, Setting, TaskSpec};
 use serde::Deserialize;
-use support::{Account, bare, exactly, forever, simulate};
+use support::{Account, exactly, forever, simulate};
 
 #[derive(Deserialize)]
 struct Case {

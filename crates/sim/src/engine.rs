@@ -435,8 +435,18 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             let wait = self.processes[*p as usize].wait;
             wait.spins() || matches!(wait, Wait::Mutex(_) | Wait::Barrier(_))
         });
-        // Servers may wait for requests when all their clients have ended; nobody else may.
-        if certain || self.ended == 0 { Err(stall::deadlock(self.cx.now, &text)) } else { Ok(Some(text)) }
+        // Servers may wait for requests when all their clients have ended, and with a duration given rt-app idles
+        // to its end when a wake-up was lost; without one, nobody would ever go on.
+        if certain || (self.ended == 0 && self.options.duration.is_none()) {
+            Err(stall::deadlock(self.cx.now, &text))
+        } else if self.ended == 0 {
+            Ok(Some(format!(
+                "the workload deadlocks {:.6} s in and idles from then on: {text}",
+                self.cx.now as f64 / 1e9
+            )))
+        } else {
+            Ok(Some(format!("nothing happens after {:.6} s: {text}", self.cx.now as f64 / 1e9)))
+        }
     }
 
     fn livelock(&self) -> Error {

@@ -1,8 +1,13 @@
 //! The verbs: each module carries `Args` and `run`.
 
 pub mod doctor;
+pub mod gantt;
 pub mod import;
+pub mod kernels;
 pub mod machines;
+pub mod model;
 pub mod record;
 pub mod run;
+pub mod sim;
 pub mod stats;
+pub mod workloads;

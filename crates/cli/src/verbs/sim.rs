@@ -1,0 +1,181 @@
+//! `schedlab sim`: one workload on one machine under one kernel; prints its statistics, keeps its trace.
+
+use super::stats::{By, text};
+use crate::ui::{Ui, check_overwrite};
+use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_experiment::backend::sim::{SimOutcome, SimRequest, meta, simulate};
+use schedlab_machine::Costs;
+use schedlab_measure::{Report, Stats};
+use schedlab_trace::{ReadReport, Writer};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What `sim` is asked.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  schedlab sim --kernel linux-6.12 --machine 4 --workload li:tasks=10 --duration 10s\n  \
+                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 -o t.arrows\n\n\
+                  schedlab kernels, machines and workloads list what there is."
+)]
+pub struct Args {
+    /// The kernel whose scheduler runs the load.
+    #[arg(long, short)]
+    kernel: String,
+    /// The machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml).
+    #[arg(long, short, default_value = "up")]
+    machine: String,
+    /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
+    #[arg(long, short)]
+    workload: String,
+    /// A tunable and its value after scaling, in its own unit; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// How long, with its unit; else the workload's own duration, else until every task has ended.
+    #[arg(long, short, value_parser = parse_duration)]
+    duration: Option<Nanos>,
+    /// Seed of every random draw: equal seeds give equal bytes.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// `none` switches every cost of the machine off: the bare algorithm.
+    #[arg(long, value_enum, default_value_t = CostsArg::Machine)]
+    costs: CostsArg,
+    /// Take every tick, also those that can change nothing (slower; the trace is the same).
+    #[arg(long)]
+    every_tick: bool,
+    /// Write the trace to this file.
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Overwrite an existing file.
+    #[arg(long)]
+    force: bool,
+    /// What a row of the table stands for; the JSON holds all of them.
+    #[arg(long, value_enum, default_value_t = By::Task)]
+    by: By,
+    /// Every row, not just the 30 that ran longest.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Which costs count.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum CostsArg {
+    /// Those of the machine's file, or the defaults.
+    Machine,
+    /// None.
+    None,
+}
+
+fn setting(text: &str) -> Result<(String, String)> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| Error::input(format!("\"{text}\" sets nothing")).mend("write --set name=value"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    simulation: Facts<'a>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// What was simulated.
+#[derive(Serialize)]
+struct Facts<'a> {
+    kernel: &'a str,
+    machine: &'a str,
+    workload: &'a str,
+    seed: u64,
+    duration_us: f64,
+    tasks: u32,
+    notes: &'a [String],
+}
+
+/// Simulates, prints the statistics, writes the trace where one is asked for.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let mut machine = schedlab_machine::load(&args.machine)?;
+    if args.costs == CostsArg::None {
+        machine.costs = Costs::none();
+    }
+    let workload = schedlab_workload::load(&args.workload)?;
+    for warning in &workload.warnings {
+        ui.note(warning);
+    }
+    let request = SimRequest {
+        kernel: args.kernel,
+        machine,
+        workload,
+        set: args.set,
+        duration: args.duration,
+        seed: args.seed,
+        skip_ticks: !args.every_tick,
+    };
+    let meta = meta(&request);
+    let mut stats = Stats::new(&meta);
+    let outcome = match &args.output {
+        None => simulate_with_progress(&request, &meta, &mut stats, ui)?,
+        Some(path) => {
+            check_overwrite(path, args.force)?;
+            let mut writer = Writer::create(path, &meta)?;
+            let outcome = simulate_with_progress(&request, &meta, &mut (&mut stats, &mut writer), ui);
+            if outcome.is_err() {
+                // Half a run is no trace: nothing that existed was overwritten without --force.
+                drop(writer);
+                let _ = std::fs::remove_file(path);
+                outcome?
+            } else {
+                writer.finish()?;
+                outcome?
+            }
+        }
+    };
+    for note in &outcome.notes {
+        ui.note(note);
+    }
+    let report = stats.finish(Some(outcome.end));
+    if ui.json {
+        let simulation = Facts {
+            kernel: &request.kernel,
+            machine: &request.machine.name,
+            workload: &request.workload.name,
+            seed: request.seed,
+            duration_us: outcome.end as f64 / 1e3,
+            tasks: outcome.tasks,
+            notes: &outcome.notes,
+        };
+        ui.print_json(&Document { simulation, report: &report });
+    } else {
+        let title = format!("{} on {}, {}", request.workload.name, request.machine.name, request.kernel);
+        ui.print(&text::report(&title, &meta, &ReadReport::default(), &report, args.by, args.all));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn simulate_with_progress(request: &SimRequest, meta: &Meta, sink: &mut dyn Sink, ui: &Ui) -> Result<SimOutcome> {
+    let length = meta.span.map(|(_, end)| end / 1_000_000);
+    let mut ticker = Ticker { bar: ui.progress(length, "simulating"), batches: 0 };
+    let outcome = simulate(request, &mut (sink, &mut ticker));
+    ticker.bar.finish_and_clear();
+    outcome
+}
+
+/// Shows how far simulated time has come.
+struct Ticker {
+    bar: indicatif::ProgressBar,
+    batches: u32,
+}
+
+impl Sink for Ticker {
+    fn events(&mut self, batch: &[Event]) {
+        self.batches += 1;
+        if self.batches % 64 == 0 {
+            if let Some(last) = batch.last() {
+                self.bar.set_position(last.time / 1_000_000);
+            }
+        }
+    }
+
+    fn name(&mut self, _: &NameRecord) {}
+}
