@@ -9,7 +9,7 @@ mod linux_6_12;
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
 use schedlab_machine::Machine;
-use schedlab_sim::program::Load;
+use schedlab_sim::program::{Load, Policy};
 use schedlab_sim::{Options, Outcome, Scheduler};
 
 /// A kernel profile.
@@ -21,6 +21,8 @@ pub struct Kernel {
     pub scheduler: &'static str,
     /// What it stands for, in a line.
     pub summary: &'static str,
+    /// The policies that it models; a task of another one is scheduled as `Other`.
+    pub policies: &'static [Policy],
     /// What can be set, the tick first.
     pub tunables: &'static [Tunable],
     simulate: fn(&Run<'_>, &mut dyn Sink) -> Result<Outcome>,
@@ -72,6 +74,33 @@ pub fn find(name: &str) -> Result<&'static Kernel> {
 }
 
 impl Kernel {
+    /// What of a load this kernel does not model, one remark each.
+    #[must_use]
+    pub fn unmodelled(&self, load: &Load) -> Vec<String> {
+        let specs = || load.tasks.iter().chain(&load.templates);
+        let settings = || specs().map(|spec| &spec.initial).chain(&load.settings);
+        let named = [
+            (Policy::Batch, "SCHED_BATCH"),
+            (Policy::Idle, "SCHED_IDLE"),
+            (Policy::Fifo, "SCHED_FIFO"),
+            (Policy::Rr, "SCHED_RR"),
+            (Policy::Deadline, "SCHED_DEADLINE"),
+        ];
+        let used = |policy| settings().any(|s| s.policy == Some(policy));
+        let mut remarks: Vec<String> = named
+            .into_iter()
+            .filter(|(policy, _)| !self.policies.contains(policy) && used(*policy))
+            .map(|(_, name)| format!("{} is not modelled with {name} yet: such tasks run as SCHED_OTHER", self.name))
+            .collect();
+        if settings().any(|s| s.group.is_some()) {
+            remarks.push("groups are not simulated yet: every task counts for itself".to_owned());
+        }
+        if settings().any(|s| s.util != (None, None)) {
+            remarks.push("util_min and util_max are not simulated yet: they change nothing here".to_owned());
+        }
+        remarks
+    }
+
     /// The tunables' values on `machine`, changed by `set`.
     ///
     /// # Errors

@@ -258,13 +258,15 @@ impl Cfs {
             if !self.rules.early_last_buddy {
                 self.clear_buddies(cpu, p);
             }
-        } else if self.rules.preempt_if_ahead && ran >= self.tunables.min_granularity
-            && let Some(first) = self.queues[cpu as usize].tree.first() {
-                let ahead = e.vruntime.wrapping_sub(self.entities[first as usize].vruntime) as i64;
-                if ahead > ideal as i64 {
-                    cx.resched(cpu);
-                }
+        } else if self.rules.preempt_if_ahead
+            && ran >= self.tunables.min_granularity
+            && let Some(first) = self.queues[cpu as usize].tree.first()
+        {
+            let ahead = e.vruntime.wrapping_sub(self.entities[first as usize].vruntime) as i64;
+            if ahead > ideal as i64 {
+                cx.resched(cpu);
             }
+        }
     }
 
     /// Whether `p` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
@@ -469,9 +471,10 @@ impl Scheduler for Cfs {
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cpu, cx.now());
         if let Some(p) = self.queues[cpu as usize].curr
-            && self.queues[cpu as usize].nr_running > 1 {
-                self.check_preempt_tick(cx, cpu, p);
-            }
+            && self.queues[cpu as usize].nr_running > 1
+        {
+            self.check_preempt_tick(cx, cpu, p);
+        }
         if let Some(mut balancer) = self.balancer.take() {
             balancer.tick(self, cx, cpu);
             self.balancer = Some(balancer);
@@ -501,12 +504,13 @@ impl Scheduler for Cfs {
         let ran = e.sum_exec - e.prev_sum_exec;
         let mut at = e.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
         if self.rules.preempt_if_ahead
-            && let Some(first) = self.queues[cpu as usize].tree.first() {
-                let behind = ideal as i64 - self.ahead(p, first);
-                let real = e.load.real_time_at_least(behind.max(0) as Nanos);
-                let min = self.tunables.min_granularity.saturating_sub(ran);
-                at = at.min(e.exec_start.saturating_add(real.max(min)));
-            }
+            && let Some(first) = self.queues[cpu as usize].tree.first()
+        {
+            let behind = ideal as i64 - self.ahead(p, first);
+            let real = e.load.real_time_at_least(behind.max(0) as Nanos);
+            let min = self.tunables.min_granularity.saturating_sub(ran);
+            at = at.min(e.exec_start.saturating_add(real.max(min)));
+        }
         at.min(balance)
     }
 

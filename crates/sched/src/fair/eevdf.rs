@@ -299,9 +299,11 @@ impl Eevdf {
         let holds = |v: u64| i128::from(sum) >= i128::from(v.wrapping_sub(rq.zero) as i64) * i128::from(weight);
         let curr = running.filter(|p| holds(self.entities[*p as usize].vruntime));
         if let Some(p) = curr
-            && self.features.run_to_parity && self.entities[p as usize].protected {
-                return curr;
-            }
+            && self.features.run_to_parity
+            && self.entities[p as usize].protected
+        {
+            return curr;
+        }
         let best = rq.tree.first_where(&self.arena, holds);
         match (curr, best) {
             (Some(c), Some(b)) => {
@@ -481,10 +483,12 @@ impl Scheduler for Eevdf {
         };
         if next != prev || next.is_none() {
             if let Some(p) = prev
-                && self.entities[p as usize].on_rq && self.queues[cpu as usize].curr == Some(p) {
-                    self.advance(cpu, now);
-                    self.queue(cpu, p);
-                }
+                && self.entities[p as usize].on_rq
+                && self.queues[cpu as usize].curr == Some(p)
+            {
+                self.advance(cpu, now);
+                self.queue(cpu, p);
+            }
             self.queues[cpu as usize].curr = None;
             if let Some(p) = next {
                 self.set_next(cpu, p, now);

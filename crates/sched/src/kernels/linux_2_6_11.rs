@@ -5,6 +5,7 @@ use crate::o1::{O1, Tunables};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
@@ -21,6 +22,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.11",
     scheduler: "O(1)",
     summary: "the O(1) scheduler of 2005: two arrays of priorities, a bonus for who sleeps",
+    policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],
         TICK[1],

@@ -6,6 +6,7 @@ use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
@@ -13,6 +14,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.32",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
+    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
     tunables: &[
         TICK[0],
         TICK[1],

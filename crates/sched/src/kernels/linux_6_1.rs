@@ -6,6 +6,7 @@ use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -13,6 +14,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.1",
     scheduler: "CFS",
     summary: "the completely fair scheduler in its last form, in Debian 12",
+    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
     tunables: &[
         TICK[0],
         TICK[1],

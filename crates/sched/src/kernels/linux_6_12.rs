@@ -5,6 +5,7 @@ use crate::fair::eevdf::{Eevdf, Features};
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -12,6 +13,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.12",
     scheduler: "EEVDF",
     summary: "earliest eligible virtual deadline first, in Debian 13",
+    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
     tunables: &[
         TICK[0],
         TICK[1],
