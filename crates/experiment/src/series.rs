@@ -146,7 +146,12 @@ impl Series {
         self.end = self.end.max(event.time);
         match event.what {
             Payload::Switch { prev_state, next, .. } => self.switch(cpu, event, prev_state, next),
-            Payload::Wakeup { tid, .. } | Payload::WakeupNew { tid, .. } => {
+            // As in the statistics, the first run of a new task is no wake-up.
+            Payload::WakeupNew { tid, .. } => {
+                let slot = self.slot(tid);
+                self.tasks[slot].start.get_or_insert(event.time);
+            }
+            Payload::Wakeup { tid, .. } => {
                 let slot = self.slot(tid);
                 let task = &mut self.tasks[slot];
                 task.start.get_or_insert(event.time);
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn running_time_falls_into_its_windows() {
         let mut series = Series::new(1, Some(10));
-        let wake = Payload::WakeupNew { tid: 1, prio: 120, target: 0 };
+        let wake = Payload::Wakeup { tid: 1, prio: 120, target: 0 };
         series.events(&[Event { time: 1, cpu: 0, what: wake }, switch(5, 0, TaskState::Runnable, 1)]);
         series.events(&[switch(25, 1, TaskState::Dead, 2)]);
         series.finish(30);

@@ -20,7 +20,7 @@ pub fn number(x: f64) -> String {
     }
     let digits = 4 - x.abs().log10().floor() as i32;
     let text = match digits {
-        ..=-12 | 12.. => format!("{x:.3e}"),
+        ..=-12 | 9.. => format!("{x:.3e}"),
         _ => format!("{x:.*}", digits.clamp(0, 9) as usize),
     };
     if text.contains('.') && !text.contains('e') {
@@ -171,6 +171,7 @@ mod tests {
             (5912.4, "5912.4"),
             (1_234_567.8, "1234568"),
             (0.000_123_45, "0.00012345"),
+            (0.000_048_697, "4.870e-5"),
             (-2.5, "-2.5"),
             (1e20, "1.000e20"),
         ] {

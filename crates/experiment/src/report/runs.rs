@@ -17,14 +17,19 @@ pub fn figures(page: &mut Page, runs: &[&Run]) {
     let latency = |get: fn(&schedlab_measure::Latency) -> f64| {
         move |r: &Run| (r.report.total.sums.latency_us.count > 0).then(|| get(&r.report.total.sums.latency_us))
     };
-    page.grid(&[
-        chart("Wake-up latency, mean", "us", &latency(|l| l.mean)),
-        chart("Wake-up latency, 99th percentile", "us", &latency(|l| l.p99)),
+    let woken = runs.iter().any(|r| r.report.total.sums.latency_us.count > 0);
+    let mut drawings = Vec::new();
+    if woken {
+        drawings.push(chart("Wake-up latency, mean", "us", &latency(|l| l.mean)));
+        drawings.push(chart("Wake-up latency, 99th percentile", "us", &latency(|l| l.p99)));
+    }
+    drawings.extend([
         chart("Switches while runnable (involuntary)", "", &|r| Some(r.report.total.sums.involuntary as f64)),
         chart("Moves between CPUs", "", &|r| Some(r.report.total.sums.migrations as f64)),
         chart("CPU time, all tasks", "s", &|r| Some(r.report.total.sums.run_us / 1e6)),
         chart("Time waited for a CPU, all tasks", "s", &|r| Some(r.report.total.sums.wait_us / 1e6)),
     ]);
+    page.grid(&drawings);
 }
 
 /// Who had the CPUs when, one drawing a run.

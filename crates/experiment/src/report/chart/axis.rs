@@ -10,6 +10,7 @@ pub struct Axis {
     max: f64,
     from: f64,
     to: f64,
+    step: f64,
     log: bool,
 }
 
@@ -27,12 +28,13 @@ impl Axis {
         }
         let step = step(max - min);
         let (min, max) = ((min / step).floor() * step, (max / step).ceil() * step);
-        Self { min, max, from, to, log: false }
+        Self { min, max, from, to, step, log: false }
     }
 
     /// An axis of exactly this range.
     pub fn exact((min, max): (f64, f64), (from, to): (f64, f64)) -> Self {
-        Self { min, max: if max > min { max } else { min + 1.0 }, from, to, log: false }
+        let max = if max > min { max } else { min + 1.0 };
+        Self { min, max, from, to, step: step(max - min), log: false }
     }
 
     /// A logarithmic axis over whole decades; values not above 0 do not show.
@@ -40,7 +42,7 @@ impl Axis {
         let (min, max) = range(values.filter(|v| *v > 0.0));
         let (min, max) = if min > 0.0 { (min, max) } else { (1.0, 10.0) };
         let (low, high) = (min.log10().floor(), max.log10().ceil());
-        Self { min: 10f64.powf(low), max: 10f64.powf(high.max(low + 1.0)), from, to, log: true }
+        Self { min: 10f64.powf(low), max: 10f64.powf(high.max(low + 1.0)), from, to, step: 1.0, log: true }
     }
 
     /// The place of a value.
@@ -60,10 +62,9 @@ impl Axis {
             let stride = 1 + (high - low) / 8;
             return (low..=high).step_by(stride as usize).map(|e| 10f64.powi(e)).collect();
         }
-        let step = step(self.max - self.min);
-        let first = (self.min / step - 1e-9).ceil() as i64;
-        let last = (self.max / step + 1e-9).floor() as i64;
-        (first..=last).map(|k| k as f64 * step).collect()
+        let first = (self.min / self.step - 1e-9).ceil() as i64;
+        let last = (self.max / self.step + 1e-9).floor() as i64;
+        (first..=last).map(|k| k as f64 * self.step).collect()
     }
 
     /// Draws the horizontal grid lines and labels of a vertical axis.

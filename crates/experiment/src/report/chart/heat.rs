@@ -3,6 +3,7 @@
 use super::axis::Axis;
 use super::stack::{Layer, Span};
 use super::svg::{Anchor, Svg};
+use crate::text::number;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 130.0;
@@ -12,7 +13,7 @@ const TOP: f64 = 28.0;
 const MOST_ROWS: usize = 64;
 const MOST_COLUMNS: usize = 120;
 
-/// Draws one row a layer. Full colour is the largest share of all.
+/// Draws one row a layer. Full colour is a share that hardly any window exceeds.
 pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
     let shown = &layers[..layers.len().min(MOST_ROWS)];
     let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0).max(1);
@@ -27,7 +28,8 @@ pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
     let merged = |layer: &Layer| -> Vec<f64> {
         layer.values.chunks(merge).map(|c| c.iter().sum::<f64>() / merge as f64).collect()
     };
-    let most = shown.iter().flat_map(|l| merged(l)).fold(1e-12, f64::max);
+    let full = full_colour(shown.iter().flat_map(merged).collect());
+    svg.text("tick", (RIGHT, 16.0), Anchor::End, &format!("full colour: {} of a CPU", number(full)));
     for (i, layer) in shown.iter().enumerate() {
         let y = TOP + row * i as f64;
         if row > 8.0 || i % 8 == 0 {
@@ -37,10 +39,17 @@ pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
             if value > 0.0 {
                 let from = x.at(span.edge(k * merge));
                 let to = x.at(span.edge(((k + 1) * merge).min(windows)));
-                svg.cell(value / most, (from, y), (to - from + 0.3, row - 1.5));
+                svg.cell((value / full).min(1.0), (from, y), (to - from + 0.3, row - 1.5));
             }
         }
     }
     x.draw_horizontal(&mut svg, bottom, " s");
     svg.finish()
+}
+
+/// The share that gets full colour: all but one in a hundred lie at or below it.
+fn full_colour(mut shares: Vec<f64>) -> f64 {
+    shares.retain(|s| *s > 0.0);
+    shares.sort_by(f64::total_cmp);
+    shares.get(shares.len() * 99 / 100).copied().unwrap_or(1.0)
 }

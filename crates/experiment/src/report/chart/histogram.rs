@@ -45,12 +45,9 @@ fn row(svg: &mut Svg, label: &str, histogram: &Histogram, i: usize, place: (f64,
     svg.text("tick", (LEFT - 14.0, top + 52.0), Anchor::End, &format!("{all} wake-ups"));
     svg.line("axis", (LEFT, base), (RIGHT, base));
     let most = histogram.iter().copied().max().unwrap_or(0).max(1);
-    for k in first..=last {
-        if histogram[k] == 0 {
-            continue;
-        }
-        let part = histogram[k] as f64 / all as f64;
-        let tall = (histogram[k] as f64 / most as f64 * height).max(1.0);
+    for (k, count) in histogram.iter().enumerate().take(last + 1).skip(first).filter(|(_, count)| **count > 0) {
+        let part = *count as f64 / all as f64;
+        let tall = (*count as f64 / most as f64 * height).max(1.0);
         let x = LEFT + width * (k - first) as f64;
         let title = format!("{label}: {:.2}% from {} to {}", part * 100.0, time(1 << k), time(1 << (k + 1)));
         svg.rect(&format!("bar s{}", i % COLOURS), (x + 1.0, base - tall), (width - 2.0, tall), &title);

@@ -18,3 +18,6 @@ pub use svg::escape;
 
 /// How many series colours the style sheet has.
 pub const COLOURS: usize = 8;
+
+/// The series colours in the order in which tasks take them: kernels take them from the first on.
+const TASK_COLOURS: [usize; COLOURS] = [4, 5, 6, 7, 0, 1, 2, 3];

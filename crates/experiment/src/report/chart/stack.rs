@@ -1,6 +1,6 @@
 //! Shares over time, stacked: who had the CPUs when.
 
-use super::COLOURS;
+use super::TASK_COLOURS;
 use super::axis::Axis;
 use super::svg::{Anchor, Svg};
 
@@ -55,9 +55,14 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
         };
         let mut outline = edge(&ceiling);
         outline.extend(edge(&floor).into_iter().rev());
-        svg.path(&format!("area s{}", i % COLOURS), &outline, true, &layer.label);
+        svg.path(&format!("area s{}", TASK_COLOURS[i % TASK_COLOURS.len()]), &outline, true, &layer.label);
         let at = TOP + 10.0 + 19.0 * i as f64;
-        svg.rect(&format!("bar s{}", i % COLOURS), (RIGHT + 18.0, at - 10.0), (12.0, 12.0), "");
+        svg.rect(
+            &format!("bar s{}", TASK_COLOURS[i % TASK_COLOURS.len()]),
+            (RIGHT + 18.0, at - 10.0),
+            (12.0, 12.0),
+            "",
+        );
         svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &layer.label);
         floor = ceiling;
     }
