@@ -7,6 +7,8 @@
 mod body;
 mod frame;
 mod gather;
+#[cfg(test)]
+mod hostile_tests;
 mod layout;
 mod reader;
 mod rows;

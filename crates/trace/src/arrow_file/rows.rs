@@ -101,7 +101,7 @@ impl Rows {
         sink: &mut dyn Sink,
         report: &mut ReadReport,
     ) -> Result<(), String> {
-        let view = View::new(&self.columns, &self.states);
+        let view = View::new(&self.columns, &self.states, self.defined);
         let mut last = self.last;
         for row in 0..rows {
             let in_row = |what: String| format!("row {}: {what}", self.rows + row as u64 + 1);
@@ -169,16 +169,18 @@ fn hand_on(events: &mut Vec<Event>, sink: &mut dyn Sink, report: &mut ReadReport
 struct View<'a> {
     columns: &'a [Column; COLUMNS.len()],
     states: &'a Dictionary<TaskState>,
+    defined: [usize; 2],
     time: &'a [[u8; 8]],
     cpu: &'a [[u8; 2]],
     event: &'a [[u8; 1]],
 }
 
 impl<'a> View<'a> {
-    fn new(columns: &'a [Column; COLUMNS.len()], states: &'a Dictionary<TaskState>) -> Self {
+    fn new(columns: &'a [Column; COLUMNS.len()], states: &'a Dictionary<TaskState>, defined: [usize; 2]) -> Self {
         Self {
             columns,
             states,
+            defined,
             time: columns[Col::Time as usize].values(),
             cpu: columns[Col::Cpu as usize].values(),
             event: columns[Col::Event as usize].values(),
@@ -221,7 +223,10 @@ impl<'a> View<'a> {
         Ok(Some(match kind {
             Kind::Switch => {
                 let [state] = self.value(Col::State, row)?;
-                let Some(prev_state) = self.states[usize::from(state)] else { return Ok(None) };
+                let Some(prev_state) = self.states[usize::from(state)] else {
+                    let known = usize::from(state) < self.defined[1];
+                    return if known { Ok(None) } else { Err("the state's index is not in its dictionary") };
+                };
                 Payload::Switch {
                     prev: tid(Col::Tid)?,
                     prev_prio: prio(Col::Prio)?,
