@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     min_run: Option<Nanos>,
     /// Fold repeated cycles, ever more loosely, until the workload has at most so many events.
-    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
     most_events: u32,
     /// Do not bind kernel threads of one CPU to it (a smaller machine may lack that CPU).
     #[arg(long)]

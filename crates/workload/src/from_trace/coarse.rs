@@ -1,6 +1,6 @@
 //! Keeps a model small: folds repetition, ever more loosely, and in the end gives up who wakes whom.
 
-use super::sequence::{NOBODY, Token, Tolerance, fold, rewrite};
+use super::sequence::{NOBODY, Token, Tolerance, average, fold, rewrite};
 use super::track::{Task, Track};
 
 /// How loosely rounds are compared, step by step.
@@ -32,8 +32,14 @@ impl Coarseness {
             }
             if self.level + 1 < TOLERANCES.len() {
                 self.level += 1;
-            } else if !self.cut_longest(track) {
-                return;
+            } else {
+                let more = self.cut_longest(track);
+                let pieces = (goal / (4 * track.tasks.len().max(1))).clamp(1, 64);
+                each(&mut track.tasks, |task| task.sequence = average(&task.sequence, pieces));
+                track.tokens = track.tasks.iter().map(|t| t.sequence.len()).sum();
+                if !more || track.tokens <= goal {
+                    return;
+                }
             }
         }
     }

@@ -15,7 +15,7 @@
 //! The replay cannot deadlock: every `sem_wait` has its own `sem_post`, and the recorded order itself is an
 //! order in which each post precedes its wait. Folding cycles into loops changes times, never that order.
 //!
-//! Bounds: a builder holds at most [`Options::most_tokens`] bursts, blocks and wake-ups (16 bytes each) and
+//! Bounds: a builder holds at most [`ModelBuilder::MOST_TOKENS`] bursts, blocks and wake-ups (16 bytes each) and
 //! 65,536 tasks; beyond them it folds cycles ever more loosely, and says so.
 
 mod cause;
@@ -35,7 +35,7 @@ use cause::Facts;
 use coarse::Coarseness;
 use names::{Keys, bound_to};
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
-use sequence::{NOBODY, TaskIx, Token, rewrite};
+use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
 use track::{Begin, MOST_CPUS, MOST_TASKS, Task, Track};
 
@@ -57,7 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tasks: None, min_run: 0, most_events: 200_000, pin: true }
+        Self { tasks: None, min_run: 0, most_events: 500_000, pin: true }
     }
 }
 
@@ -190,7 +190,11 @@ impl ModelBuilder {
         let track = &mut self.track;
         let span = track.end - track.start.unwrap_or(0);
         let mut decided: HashMap<(TaskIx, TaskIx), bool> = HashMap::new();
-        let sequences: Vec<Vec<Token>> = {
+        for own in 0..track.tasks.len() as TaskIx {
+            let old = std::mem::take(&mut track.tasks[own as usize].sequence);
+            if !kept[own as usize] {
+                continue;
+            }
             let (tasks, pairs) = (&track.tasks, &track.pairs);
             let facts = |ix: TaskIx| Facts { wakes: &tasks[ix as usize].wakes, run: tasks[ix as usize].run };
             let mut causal = |waker: TaskIx, sleeper: TaskIx| {
@@ -199,23 +203,16 @@ impl ModelBuilder {
                     .entry((waker, sleeper))
                     .or_insert_with(|| pairs.causal(waker, &facts(waker), sleeper, &facts(sleeper), span))
             };
-            let mut settled = |(own, task): (usize, &Task)| {
-                rewrite(&task.sequence, |token| match token {
-                    Token::Block { length, waker } if waker != NOBODY && !causal(waker, own as TaskIx) => {
-                        Some(Token::Block { length, waker: NOBODY })
-                    }
-                    Token::Post(sleeper) if !causal(own as TaskIx, sleeper) => None,
-                    Token::Fork(child) if !kept[child as usize] => None,
-                    other => Some(other),
-                })
-            };
-            tasks
-                .iter()
-                .enumerate()
-                .map(|(own, task)| if kept[own] { settled((own, task)) } else { Vec::new() })
-                .collect()
-        };
-        track.tasks.iter_mut().zip(sequences).for_each(|(task, sequence)| task.sequence = sequence);
+            track.tasks[own as usize].sequence = rewrite(&old, |token| match token {
+                Token::Block { length, waker } => {
+                    let waker = if waker != NOBODY && causal(waker, own) { SOMEBODY } else { NOBODY };
+                    Some(Token::Block { length, waker })
+                }
+                Token::Post(sleeper) if !causal(own, sleeper) => None,
+                Token::Fork(child) if !kept[child as usize] => None,
+                other => Some(other),
+            });
+        }
     }
 
     fn write(&self, kept: &[bool], options: &Options, report: &mut Report) -> Workload {

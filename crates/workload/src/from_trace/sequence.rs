@@ -8,6 +8,9 @@ pub(super) type TaskIx = u32;
 /// No task: a timer or an interrupt.
 pub(super) const NOBODY: TaskIx = TaskIx::MAX;
 
+/// Some task, which one does not matter any more: the sleeper waits on its own semaphore.
+pub(super) const SOMEBODY: TaskIx = TaskIx::MAX - 1;
+
 /// The longest cycle, in tokens, that is looked for.
 const LONGEST_CYCLE: usize = 64;
 
@@ -238,6 +241,65 @@ pub(super) fn rewrite(list: &[Token], mut change: impl FnMut(Token) -> Option<To
         }
     }
     out
+}
+
+/// Replaces stretches of nothing but bursts and sleeps by loops of their mean, at most about `pieces` of them.
+pub(super) fn average(list: &[Token], pieces: usize) -> Vec<Token> {
+    let plain = |t: &Token| matches!(t, Token::Run(_) | Token::Block { waker: NOBODY, .. });
+    let blocks =
+        |s: &Stretch| u64::from(s.times) * s.body.iter().filter(|t| matches!(t, Token::Block { .. })).count() as u64;
+    let most = stretches(list).map(|s| blocks(&s)).sum::<u64>().div_ceil(pieces.max(1) as u64).min(u32::MAX.into());
+    let mut out = Vec::new();
+    let mut mean = Mean::default();
+    for stretch in stretches(list) {
+        if stretch.times > 1 && !stretch.body.iter().all(plain) {
+            mean.flush(&mut out);
+            out.push(Token::Loop { times: stretch.times, len: stretch.body.len() as u32 });
+            out.extend_from_slice(stretch.body);
+            continue;
+        }
+        for token in stretch.body {
+            match *token {
+                Token::Run(ns) => mean.run = mean.run.saturating_add(ns),
+                Token::Block { length, waker: NOBODY } => {
+                    mean.sleep = mean.sleep.saturating_add(length);
+                    mean.times = mean.times.saturating_add(stretch.times);
+                }
+                other => {
+                    mean.flush(&mut out);
+                    out.push(other);
+                }
+            }
+        }
+        if u64::from(mean.times) >= most {
+            mean.flush(&mut out);
+        }
+    }
+    mean.flush(&mut out);
+    out
+}
+
+/// Rounds of a burst and a sleep, summed up.
+#[derive(Default)]
+struct Mean {
+    times: u32,
+    run: Nanos,
+    sleep: Nanos,
+}
+
+impl Mean {
+    fn flush(&mut self, out: &mut Vec<Token>) {
+        let Self { times, run, sleep } = std::mem::take(self);
+        if times > 1 {
+            out.push(Token::Loop { times, len: 2 });
+        }
+        if run > 0 || times > 1 {
+            out.push(Token::Run(run));
+        }
+        if times > 0 {
+            out.push(Token::Block { length: sleep, waker: NOBODY });
+        }
+    }
 }
 
 /// The CPU time in a sequence.

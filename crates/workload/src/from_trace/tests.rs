@@ -311,6 +311,8 @@ proptest! {
             return Ok(());
         };
         prop_assert_eq!(stuck(&model.workload), Vec::<String>::new());
+        let most = (2 * most_events).max(8 * tasks as usize);
+        prop_assert!(model.report.workload_events as usize <= most, "{} events", model.report.workload_events);
         let demand = demand(&model.workload);
         for (tid, ns) in run.into_iter().filter(|r| r.1 >= SHORTEST) {
             let got = demand[&format!("task-{tid}")];
