@@ -43,7 +43,7 @@ pub(super) struct Attr {
     config: u64,
     sample_type: u64,
     read_format: u64,
-    pub(super) sample_id_all: bool,
+    sample_id_all: bool,
     /// The clock that was asked for, as `clock_gettime` numbers them.
     pub(super) clockid: Option<i32>,
     /// The ids by which samples name it.
@@ -100,6 +100,12 @@ impl Attr {
             read_format: (self.sample_type & sample::READ != 0).then_some(self.read_format),
             callchain: self.sample_type & sample::CALLCHAIN != 0,
         })
+    }
+
+    /// Whether its records name it at a place that does not depend on their layout: first in a sample,
+    /// last in any other record.
+    pub(super) fn has_identifier(&self) -> bool {
+        self.sample_type & sample::IDENTIFIER != 0
     }
 
     /// Where samples keep the id of their event, from the front.

@@ -46,34 +46,20 @@ pub fn is_perf_data(first_bytes: &[u8]) -> bool {
 impl Head {
     /// Reads the head out of the first [`FILE_SIZE`] bytes of a file (fewer where it is shorter).
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
-        if bytes.is_empty() {
-            return Err(Error::input("the file is empty"));
-        }
-        let mut from = Cursor::new(bytes);
-        let magic = from.take(8).unwrap_or(bytes);
-        if magic == MAGIC_SWAPPED {
-            return Err(Error::input("this perf.data comes from a big-endian machine, which is not read")
-                .mend("convert it there: perf sched script > FILE"));
-        }
-        if magic == MAGIC_OLD {
-            return Err(Error::input(
-                "this perf.data has version 1 of the format (before Linux 3.6), which is not read",
-            ));
-        }
-        if magic != MAGIC {
-            return Err(Error::input("no perf.data: it does not begin with \"PERFILE2\""));
-        }
-        let short = || Error::input(format!("the perf.data ends within its header, after {} bytes", bytes.len()));
-        let size = from.u64().ok_or_else(short)?;
+        let size = header_size(bytes)?;
         if size == PIPE_SIZE as u64 {
             return Ok(Self::Pipe);
         }
-        if size < FILE_SIZE as u64 {
-            return Err(Error::input(format!(
-                "the perf.data has a header of {size} bytes; {FILE_SIZE} would be right"
-            )));
+        Self::read_file(&mut Cursor::new(&bytes[PIPE_SIZE..])).ok_or_else(|| ends_within(bytes))
+    }
+
+    /// Checks the head of what comes out of a pipe: its first [`PIPE_SIZE`] bytes.
+    pub(super) fn check_pipe(bytes: &[u8]) -> Result<()> {
+        if header_size(bytes)? == PIPE_SIZE as u64 {
+            return Ok(());
         }
-        Self::read_file(&mut from).ok_or_else(short)
+        Err(Error::input("a perf.data made as a file cannot be read out of a pipe")
+            .mend("give its name, or record with -o -"))
     }
 
     fn read_file(from: &mut Cursor) -> Option<Self> {
@@ -82,6 +68,33 @@ impl Head {
         let features = [from.u64()?, from.u64()?, from.u64()?, from.u64()?];
         Some(Self::File { attr_size, attrs, data, features })
     }
+}
+
+/// The header's size as it says itself, behind a magic that is read: of a pipe's or a file's.
+fn header_size(bytes: &[u8]) -> Result<u64> {
+    if bytes.is_empty() {
+        return Err(Error::input("the file is empty"));
+    }
+    let mut from = Cursor::new(bytes);
+    let magic = from.take(8).unwrap_or(bytes);
+    if magic == MAGIC_SWAPPED {
+        return Err(Error::input("this perf.data comes from a big-endian machine, which is not read"));
+    }
+    if magic == MAGIC_OLD {
+        return Err(Error::input("this perf.data has version 1 of the format (before Linux 3.6), which is not read"));
+    }
+    if magic != MAGIC {
+        return Err(Error::input("no perf.data: it does not begin with \"PERFILE2\""));
+    }
+    let size = from.u64().ok_or_else(|| ends_within(bytes))?;
+    if size != PIPE_SIZE as u64 && size < FILE_SIZE as u64 {
+        return Err(Error::input(format!("the perf.data has a header of {size} bytes; {FILE_SIZE} would be right")));
+    }
+    Ok(size)
+}
+
+fn ends_within(bytes: &[u8]) -> Error {
+    Error::input(format!("the perf.data ends within its header, after {} bytes", bytes.len()))
 }
 
 #[cfg(test)]

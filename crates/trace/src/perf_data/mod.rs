@@ -12,6 +12,7 @@ mod cursor;
 mod features;
 mod header;
 mod inflate;
+mod output;
 mod prelude;
 mod session;
 mod stream;
@@ -25,9 +26,10 @@ pub use session::Findings;
 use crate::{Cut, ReadReport, Source};
 use cursor::u64_at;
 use header::{FILE_SIZE, Head, PIPE_SIZE};
+use output::Output;
 use prelude::Prelude;
 use schedlab_base::{Error, Meta, Result, Sink};
-use session::{Output, Session, kind};
+use session::{Session, kind};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -108,10 +110,9 @@ impl PerfData {
         let mut head = Vec::new();
         let read = input.by_ref().take(PIPE_SIZE as u64).read_to_end(&mut head);
         read.map_err(|e| Error::input(format!("cannot be read: {e}")).file(name))?;
-        let open = || match Head::read(&head)? {
-            Head::Pipe => Self::of_stream(input, 0, name, options),
-            Head::File { .. } => Err(Error::input("a perf.data made as a file cannot be read out of a pipe")
-                .mend("give its name, or record with -o -")),
+        let open = || {
+            Head::check_pipe(&head)?;
+            Self::of_stream(input, 0, name, options)
         };
         open().map_err(|e| e.file(name))
     }
@@ -231,7 +232,7 @@ impl Source for PerfData {
         if std::mem::replace(&mut self.done, true) {
             return Ok(ReadReport::default());
         }
-        let mut out = Output::new(sink, &self.session);
+        let mut out = self.session.output(sink);
         let cut = self.records(&mut out).map_err(|e| e.file(&self.path))?;
         self.session.finish(&mut out);
         let (events, names) = (out.events, out.names);

@@ -3,10 +3,11 @@
 use super::attr::{Attr, Layout, Trailer};
 use super::cursor::{u32_at, u64_at};
 use super::inflate::Inflate;
+use super::output::Output;
 use super::stream::Record;
 use super::window::{Item, Window};
 use crate::format::{Decoder, Format};
-use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Sink, Tid};
+use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
 
 /// Kinds of records. From 64 on they are perf's own, not the kernel's.
 pub(super) mod kind {
@@ -27,8 +28,6 @@ pub(super) mod kind {
 
 /// `PERF_RECORD_MISC_COMM_EXEC`: the name comes from exec.
 const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Events are handed to the sink in batches of this many.
-const BATCH: usize = 8192;
 /// No machine runs more tasks (PID_MAX_LIMIT).
 const INVENTORY_MAX: usize = 1 << 22;
 /// More CPUs than any kernel is built for; a number beyond it is damage.
@@ -55,7 +54,8 @@ pub(super) struct Session {
     id_at: Option<usize>,
     /// Ids and the places of their events in `attrs`, ordered.
     event_ids: Vec<(u64, u32)>,
-    trailer: Trailer,
+    /// By event; a single one where all are alike.
+    trailers: Vec<Trailer>,
     decoder: Decoder,
     window: Window,
     inflate: Option<Inflate>,
@@ -105,7 +105,7 @@ impl Session {
         Ok(Self {
             id_at: id_place(&attrs, &layouts)?,
             event_ids: ids,
-            trailer: attrs.iter().find(|a| a.sample_id_all).map(Attr::trailer).unwrap_or_default(),
+            trailers: trailers(&attrs),
             attrs,
             layouts,
             decoder,
@@ -118,6 +118,11 @@ impl Session {
             ids: Ids::Open(Vec::new()),
             findings: Findings::default(),
         })
+    }
+
+    /// An output for what this session reads.
+    pub(super) fn output<'a>(&self, sink: &'a mut dyn Sink) -> Output<'a> {
+        Output::new(sink, self.forks_from_perf)
     }
 
     /// What was found so far.
@@ -257,14 +262,24 @@ impl Session {
         }
     }
 
+    /// The trailer of a record that is no sample: its event's, whose id is the last thing in it.
+    fn trailer(&self, body: &[u8]) -> Trailer {
+        let index = match &self.trailers[..] {
+            [_] => Some(0),
+            _ => body.len().checked_sub(8).and_then(|at| self.event_of(u64_at(body, at)?)),
+        };
+        index.and_then(|i| self.trailers.get(i)).copied().unwrap_or_default()
+    }
+
     fn comm(&mut self, record: Record) {
         let body = record.body;
-        let name_end = body.len().saturating_sub(self.trailer.size);
+        let trailer = self.trailer(body);
+        let name_end = body.len().saturating_sub(trailer.size);
         let (Some(tgid), Some(tid), Some(name)) = (u32_at(body, 0), u32_at(body, 4), body.get(8..name_end)) else {
             self.findings.malformed += 1;
             return;
         };
-        let (tgid, tid, time) = (tgid as Tid, tid as Tid, self.trailer.time(body));
+        let (tgid, tid, time) = (tgid as Tid, tid as Tid, trailer.time(body));
         match (&mut self.ids, time) {
             (Ids::Different, _) => {}
             // perf's inventory of what ran before.
@@ -276,7 +291,7 @@ impl Session {
             _ => {
                 let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
                 let time = if time == u64::MAX { 0 } else { time };
-                self.hold(time, Item::Comm { cpu: self.trailer.cpu(body), tgid, tid, exec, name });
+                self.hold(time, Item::Comm { cpu: trailer.cpu(body), tgid, tid, exec, name });
             }
         }
     }
@@ -287,7 +302,8 @@ impl Session {
             self.findings.malformed += 1;
             return;
         };
-        let (time, cpu) = (self.trailer.time(body), self.trailer.cpu(body));
+        let trailer = self.trailer(body);
+        let (time, cpu) = (trailer.time(body), trailer.cpu(body));
         if time != 0 && time != u64::MAX && !matches!(self.ids, Ids::Different) {
             self.hold(time, Item::Fork { cpu, parent, tgid, child });
         }
@@ -296,11 +312,12 @@ impl Session {
     fn lost(&mut self, body: &[u8]) {
         let count = u64_at(body, 8).unwrap_or(0);
         self.findings.lost = self.findings.lost.saturating_add(count);
-        let time = match self.trailer.time(body) {
+        let trailer = self.trailer(body);
+        let time = match trailer.time(body) {
             0 => self.window.newest(),
             time => time,
         };
-        self.hold(time, Item::Lost { cpu: self.trailer.cpu(body), count });
+        self.hold(time, Item::Lost { cpu: trailer.cpu(body), count });
     }
 
     #[inline]
@@ -325,6 +342,16 @@ impl Session {
     }
 }
 
+/// The trailers of each event's records, or one for all where they are alike or do not name their event.
+fn trailers(attrs: &[Attr]) -> Vec<Trailer> {
+    let each: Vec<_> = attrs.iter().map(Attr::trailer).collect();
+    let told = attrs.iter().all(Attr::has_identifier);
+    if told && each.windows(2).any(|pair| pair[0] != pair[1]) {
+        return each;
+    }
+    vec![each.into_iter().find(|t| t.size > 0).unwrap_or_default()]
+}
+
 /// Where samples keep the id of their event; `None` when every event's samples are laid out alike
 /// and are tracepoints', so that it need not be looked at.
 fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>> {
@@ -343,77 +370,4 @@ fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>>
 #[inline]
 fn place_and_raw<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, CpuId, &'a [u8])> {
     Some((u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?))
-}
-
-/// Hands names and events to the sink, events in batches.
-pub(super) struct Output<'a> {
-    sink: &'a mut dyn Sink,
-    batch: Vec<Event>,
-    pub(super) events: u64,
-    pub(super) names: u64,
-    /// The time of the last event.
-    last: Nanos,
-    forks: bool,
-}
-
-impl<'a> Output<'a> {
-    pub(super) fn new(sink: &'a mut dyn Sink, session: &Session) -> Self {
-        let forks = session.forks_from_perf;
-        Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
-    }
-
-    #[inline]
-    fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
-        let (sink, names) = (&mut *self.sink, &mut self.names);
-        let on_name = |record: &NameRecord| {
-            *names += 1;
-            sink.name(record);
-        };
-        let mut on_name = on_name;
-        let event = match item {
-            Item::Raw { cpu, tgid, tid, raw } => {
-                if tgid > 0 {
-                    decoder.belongs(time, tid, tgid, &mut on_name);
-                }
-                decoder.decode(cpu, time, raw, &mut on_name)
-            }
-            Item::Comm { cpu, tgid, tid, exec, name } => {
-                let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-                decoder.belongs(time, tid, tgid, &mut on_name);
-                decoder.named(time, tid, &name[..end], &mut on_name);
-                (exec && is_tid(tid)).then_some(Event { time, cpu, what: Payload::Exec { tid, old: tid } })
-            }
-            Item::Fork { cpu, parent, tgid, child } => {
-                decoder.belongs(time, child, tgid, &mut on_name);
-                let whole = self.forks && is_tid(parent) && is_tid(child);
-                whole.then_some(Event { time, cpu, what: Payload::Fork { parent, child } })
-            }
-            Item::Lost { cpu, count } => Some(Event { time, cpu, what: Payload::Lost { count } }),
-        };
-        if let Some(event) = event {
-            self.event(event);
-        }
-    }
-
-    #[inline]
-    fn event(&mut self, event: Event) {
-        self.last = event.time;
-        self.events += 1;
-        self.batch.push(event);
-        if self.batch.len() == BATCH {
-            self.flush();
-        }
-    }
-
-    fn flush(&mut self) {
-        if !self.batch.is_empty() {
-            self.sink.events(&self.batch);
-            self.batch.clear();
-        }
-    }
-}
-
-/// Whether a kernel can have given out this id.
-fn is_tid(tid: Tid) -> bool {
-    (0..1 << 22).contains(&tid)
 }

@@ -1,0 +1,81 @@
+//! From what the window hands on, in the order of time, to names and events for the sink.
+
+use super::window::Item;
+use crate::format::Decoder;
+use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, Tid};
+
+/// Events are handed to the sink in batches of this many.
+const BATCH: usize = 8192;
+
+/// Hands names and events to the sink, events in batches.
+pub(super) struct Output<'a> {
+    sink: &'a mut dyn Sink,
+    batch: Vec<Event>,
+    pub(super) events: u64,
+    pub(super) names: u64,
+    /// The time of the last event.
+    pub(super) last: Nanos,
+    forks: bool,
+}
+
+impl<'a> Output<'a> {
+    /// For this sink; `forks` are taken from perf's records if no tracepoint tells of them.
+    pub(super) fn new(sink: &'a mut dyn Sink, forks: bool) -> Self {
+        Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
+    }
+
+    #[inline]
+    pub(super) fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
+        let (sink, names) = (&mut *self.sink, &mut self.names);
+        let on_name = |record: &NameRecord| {
+            *names += 1;
+            sink.name(record);
+        };
+        let mut on_name = on_name;
+        let event = match item {
+            Item::Raw { cpu, tgid, tid, raw } => {
+                if tgid > 0 {
+                    decoder.belongs(time, tid, tgid, &mut on_name);
+                }
+                decoder.decode(cpu, time, raw, &mut on_name)
+            }
+            Item::Comm { cpu, tgid, tid, exec, name } => {
+                let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
+                decoder.belongs(time, tid, tgid, &mut on_name);
+                decoder.named(time, tid, &name[..end], &mut on_name);
+                (exec && is_tid(tid)).then_some(Event { time, cpu, what: Payload::Exec { tid, old: tid } })
+            }
+            Item::Fork { cpu, parent, tgid, child } => {
+                decoder.belongs(time, child, tgid, &mut on_name);
+                let whole = self.forks && is_tid(parent) && is_tid(child);
+                whole.then_some(Event { time, cpu, what: Payload::Fork { parent, child } })
+            }
+            Item::Lost { cpu, count } => Some(Event { time, cpu, what: Payload::Lost { count } }),
+        };
+        if let Some(event) = event {
+            self.event(event);
+        }
+    }
+
+    #[inline]
+    pub(super) fn event(&mut self, event: Event) {
+        self.last = event.time;
+        self.events += 1;
+        self.batch.push(event);
+        if self.batch.len() == BATCH {
+            self.flush();
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        if !self.batch.is_empty() {
+            self.sink.events(&self.batch);
+            self.batch.clear();
+        }
+    }
+}
+
+/// Whether a kernel can have given out this id.
+fn is_tid(tid: Tid) -> bool {
+    (0..1 << 22).contains(&tid)
+}
