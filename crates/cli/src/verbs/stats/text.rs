@@ -213,7 +213,7 @@ fn doubts(read: &ReadReport, report: &Report) -> String {
         let _ = writeln!(out, "CUT at byte {}: {}", grouped(cut.offset), cut.what);
     }
     if read.skipped > 0 {
-        let _ = writeln!(out, "skipped: {} rows of kinds that this version does not know", grouped(read.skipped));
+        let _ = writeln!(out, "skipped: {} records of kinds that are not read", grouped(read.skipped));
     }
     if total.contradictions > 0 {
         let _ = writeln!(
