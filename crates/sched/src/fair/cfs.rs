@@ -27,7 +27,7 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues};
+use crate::balance::{Balancer, Queues, move_waiting, sync};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -323,13 +323,6 @@ impl Cfs {
         e.exec_start = now;
         e.prev_sum_exec = e.sum_exec;
     }
-
-    /// A queue other than the engine's current one is looked at: its account is brought up to date.
-    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(ticks) = cx.take_ticks(cpu) {
-            self.catch_up(cx, cpu, ticks);
-        }
-    }
 }
 
 impl Scheduler for Cfs {
@@ -597,20 +590,13 @@ impl Queues for Cfs {
     }
 
     fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
-        self.sync(cx, from);
-        self.sync(cx, to);
+        sync(self, cx, from);
+        sync(self, cx, to);
         let mut at = self.queues[from as usize].tree.first();
         while let Some(p) = at {
-            if self.entities[p as usize].load.weight <= max_load && cx.task(p).allowed.contains(to) {
-                self.dequeue_task(cx, from, p, Dequeue::Migrated);
-                self.migrate_task_rq(cx, p, from, to);
-                cx.set_task_cpu(p, to);
-                self.enqueue_task(cx, to, p, Enqueue::Migrated);
-                if self.queues[to as usize].curr.is_some() {
-                    self.wakeup_preempt(cx, to, p, Enqueue::Migrated);
-                }
-                cx.touch(from);
-                cx.touch(to);
+            let e = &self.entities[p as usize];
+            if e.load.weight <= max_load && cx.task(p).allowed.contains(to) {
+                move_waiting(self, cx, p, from, to);
                 return Some(p);
             }
             at = self.queues[from as usize].tree.next(&self.arena, p);
