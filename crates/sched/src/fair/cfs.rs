@@ -330,7 +330,9 @@ impl Scheduler for Cfs {
         self.arena.grow(p);
         let mut e = Entity { load: Load::of(&cx.task(p).attributes), ..Entity::default() };
         if let Some(parent) = parent {
-            self.account(cx.task(parent).cpu, cx.now());
+            let cpu = cx.task(parent).cpu;
+            sync(self, cx, cpu);
+            self.account(cpu, cx.now());
             e.vruntime = self.entities[parent as usize].vruntime;
         }
         if self.entities.len() <= p as usize {
