@@ -106,7 +106,14 @@ impl Kernel {
     /// # Errors
     /// When a name is unknown or a value is none.
     pub fn values(&self, machine: &Machine, set: &[(String, String)]) -> Result<Values> {
-        Values::new(self.name, self.tunables, machine, set)
+        Values::new(self.tunables, machine, set, |name| self.where_else(name))
+    }
+
+    /// Which other kernels have a tunable that this one lacks.
+    fn where_else(&self, name: &str) -> Option<String> {
+        let has = |k: &&&Kernel| k.tunables.iter().any(|t| t.name.eq_ignore_ascii_case(name));
+        let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
+        (!others.is_empty()).then(|| format!("{} does not have it, {} has", self.name, others.join(", ")))
     }
 
     /// Simulates a load on a machine; its events go to `sink`.
@@ -133,11 +140,4 @@ impl Kernel {
         let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
         (self.simulate)(&Run { machine, load, values, options }, sink)
     }
-}
-
-/// Which other kernels have a tunable that this one lacks.
-pub(crate) fn where_else(kernel: &str, name: &str) -> Option<String> {
-    let has = |k: &&&Kernel| k.name != kernel && k.tunables.iter().any(|t| t.name.eq_ignore_ascii_case(name));
-    let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
-    (!others.is_empty()).then(|| format!("{} has it", others.join(", ")))
 }

@@ -124,25 +124,26 @@ pub const fn tick(hz: i64) -> [Tunable; 3] {
 pub struct Values(BTreeMap<&'static str, i64>);
 
 impl Values {
-    /// The defaults for this machine, changed by `set` (names and values as the user wrote them).
+    /// The defaults for this machine, changed by `set` (names and values as the user wrote them). `elsewhere` says
+    /// of a name that is not among the tunables who has it.
     ///
     /// # Errors
-    /// When a name is not known to `kernel`, or a value is none or out of range.
-    pub fn new(kernel: &str, tunables: &[Tunable], machine: &Machine, set: &[(String, String)]) -> Result<Self> {
+    /// When a name is not among the tunables, or a value is none or out of range.
+    pub fn new(
+        tunables: &[Tunable],
+        machine: &Machine,
+        set: &[(String, String)],
+        elsewhere: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
         let cpus = machine.cpus.len() as u32;
         let mut values: BTreeMap<_, _> = tunables.iter().map(|t| (t.name, t.default_for(cpus))).collect();
         for (name, text) in set {
             let Some(tunable) = tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name)) else {
-                let error = Error::input(format!("{kernel} has no such tunable")).key(format!("--set {name}"));
-                let mend = crate::kernels::where_else(kernel, name)
-                    .or_else(|| {
-                        nearest(name, tunables.iter().map(|t| t.name)).map(|near| format!("did you mean \"{near}\"?"))
-                    })
-                    .unwrap_or_else(|| {
-                        let names: Vec<_> = tunables.iter().map(|t| t.name).collect();
-                        format!("it has {}", names.join(", "))
-                    });
-                return Err(error.mend(mend));
+                let names = || tunables.iter().map(|t| t.name);
+                let mend = elsewhere(name)
+                    .or_else(|| nearest(name, names()).map(|near| format!("did you mean \"{near}\"?")))
+                    .unwrap_or_else(|| format!("it has {}", names().collect::<Vec<_>>().join(", ")));
+                return Err(Error::input("no such tunable").key(format!("--set {name}")).mend(mend));
             };
             values.insert(tunable.name, tunable.parse(text)?);
         }

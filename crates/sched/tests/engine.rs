@@ -171,6 +171,16 @@ fn time_that_stands_still_is_told() {
 }
 
 #[test]
+fn forks_without_end_are_told() {
+    let load = Load {
+        tasks: vec![forever("bomb", 0, vec![Op::Run(exactly(1_000)), Op::Fork(0)])],
+        templates: vec![TaskSpec { name: "child".into(), program: vec![], ..TaskSpec::default() }],
+        ..Load::default()
+    };
+    assert!(failure(&load, Some(3_600 * SECOND)).contains("1048576 tasks"));
+}
+
+#[test]
 fn servers_whose_clients_ended_are_no_deadlock() {
     let client =
         TaskSpec { name: "client".into(), program: vec![Op::Run(exactly(MS)), Op::SemPost(0)], ..TaskSpec::default() };

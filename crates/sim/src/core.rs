@@ -3,7 +3,6 @@
 use crate::cpuset::CpuSet;
 use crate::program::{Policy, Start};
 use crate::queue::Phase;
-use crate::scheduler::Ticks;
 use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
 use schedlab_machine::Machine;
 
@@ -68,6 +67,17 @@ pub struct Task {
     pub group: Option<u32>,
     /// When it last left a CPU.
     pub last_ran: Nanos,
+}
+
+/// Ticks that passed without the scheduler being asked, because it said that they could change nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// When the first of them was.
+    pub first: Nanos,
+    /// The time between two.
+    pub period: Nanos,
+    /// How many.
+    pub count: u64,
 }
 
 #[derive(Debug)]

@@ -39,6 +39,8 @@ pub struct Outcome {
     pub idle_note: Option<String>,
 }
 
+/// More tasks than this in one run, and the load forks without end.
+pub(crate) const MOST_TASKS: u32 = 1 << 20;
 /// More instants than this at one time, and the load goes nowhere.
 const STUCK: u32 = 20_000_000;
 

@@ -14,7 +14,7 @@ mod resources;
 mod scheduler;
 mod stall;
 
-pub use crate::core::{Attributes, Core, State, Task, TaskId, tid};
+pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, tid};
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
-pub use scheduler::{Dequeue, Enqueue, Placement, Scheduler, Ticks};
+pub use scheduler::{Dequeue, Enqueue, Placement, Scheduler};

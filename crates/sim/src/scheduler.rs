@@ -1,6 +1,6 @@
 //! The trait that every scheduler implements, in the vocabulary of the kernel's `sched_class`.
 
-use crate::core::{Attributes, Core, TaskId};
+use crate::core::{Attributes, Core, TaskId, Ticks};
 use crate::program::Start;
 use schedlab_base::{CpuId, Nanos};
 
@@ -34,17 +34,6 @@ pub enum Placement {
     Wake { from: CpuId },
     /// A new task (`SD_BALANCE_FORK`).
     Fork { from: CpuId },
-}
-
-/// Ticks that passed without the scheduler being asked, because it said that they could change nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticks {
-    /// When the first of them was.
-    pub first: Nanos,
-    /// The time between two.
-    pub period: Nanos,
-    /// How many.
-    pub count: u64,
 }
 
 /// A scheduler: it owns its queues and decides; the engine owns time, the machine and the tasks' programs.

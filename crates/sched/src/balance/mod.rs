@@ -5,7 +5,7 @@
 //! (domains, groups, cpu_load, PELT, nohz) is more, and not here.
 
 use schedlab_base::{CpuId, Nanos};
-use schedlab_sim::{Core, Placement, TaskId};
+use schedlab_sim::{Core, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 /// What the balancer sees of a scheduler's queues, and the one thing it does to them.
 pub trait Queues {
@@ -15,6 +15,26 @@ pub trait Queues {
     fn load(&self, cpu: CpuId) -> u64;
     /// Moves one waiting task of at most `max_load` that may run on `to` from `from` to `to`.
     fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
+}
+
+/// Brings a CPU's queue up to date before another CPU looks at it.
+pub fn sync(scheduler: &mut impl Scheduler, cx: &mut Core, cpu: CpuId) {
+    if let Some(ticks) = cx.take_ticks(cpu) {
+        scheduler.catch_up(cx, cpu, ticks);
+    }
+}
+
+/// Moves a waiting task from one CPU's queue to another's, and lets it preempt there.
+pub fn move_waiting(scheduler: &mut impl Scheduler, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+    scheduler.dequeue_task(cx, from, p, Dequeue::Migrated);
+    scheduler.migrate_task_rq(cx, p, from, to);
+    cx.set_task_cpu(p, to);
+    scheduler.enqueue_task(cx, to, p, Enqueue::Migrated);
+    if cx.curr(to).is_some() {
+        scheduler.wakeup_preempt(cx, to, p, Enqueue::Migrated);
+    }
+    cx.touch(from);
+    cx.touch(to);
 }
 
 /// Time between two looks of a CPU.

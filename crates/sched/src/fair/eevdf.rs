@@ -27,7 +27,7 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues};
+use crate::balance::{Balancer, Queues, move_waiting, sync};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -331,12 +331,6 @@ impl Eevdf {
             && (before(pse.deadline, se.deadline) || !self.eligible(cpu, curr))
     }
 
-    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(ticks) = cx.take_ticks(cpu) {
-            self.catch_up(cx, cpu, ticks);
-        }
-    }
-
     fn newidle(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(balancer) = self.balancer.take() {
             balancer.newidle(self, cx, cpu);
@@ -591,20 +585,13 @@ impl Queues for Eevdf {
     }
 
     fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
-        self.sync(cx, from);
-        self.sync(cx, to);
+        sync(self, cx, from);
+        sync(self, cx, to);
         let mut at = self.queues[from as usize].tree.first();
         while let Some(p) = at {
             let e = &self.entities[p as usize];
             if !e.delayed && e.load.weight <= max_load && cx.task(p).allowed.contains(to) {
-                self.dequeue_task(cx, from, p, Dequeue::Migrated);
-                cx.set_task_cpu(p, to);
-                self.enqueue_task(cx, to, p, Enqueue::Migrated);
-                if self.queues[to as usize].curr.is_some() {
-                    self.wakeup_preempt(cx, to, p, Enqueue::Migrated);
-                }
-                cx.touch(from);
-                cx.touch(to);
+                move_waiting(self, cx, p, from, to);
                 return Some(p);
             }
             at = self.queues[from as usize].tree.next(&self.arena, p);

@@ -1,13 +1,13 @@
 //! A running task goes on with its program: works, sleeps, wakes others, waits.
 
-use super::{Engine, apply};
+use super::{Engine, MOST_TASKS, apply};
 use crate::core::{Cause, State, TaskId, tid};
 use crate::cpuset::CpuSet;
 use crate::process::{Burst, Wait, draw};
 use crate::program::{Amount, Op, Setting};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
-use schedlab_base::{CpuId, Nanos, Payload, Result};
+use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
 
 /// Bytes a ns that `Mem` moves where the machine's file says nothing else: some 10 GB/s of one core.
 const MEMORY_BYTES_PER_NS: u64 = 10;
@@ -145,7 +145,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Op::Yield => Did::Yield,
             Op::Fork(template) => {
-                self.fork(p, template);
+                self.fork(p, template)?;
                 Did::Next
             }
             Op::Set(i) => return self.set(cpu, p, i),
@@ -293,12 +293,17 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Burst
     }
 
-    fn fork(&mut self, p: TaskId, template: u32) {
+    fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
+        if self.cx.nr_tasks() >= MOST_TASKS {
+            let text = format!("the workload has made {MOST_TASKS} tasks by {:.6} s", self.cx.now as f64 / 1e9);
+            return Err(Error::input(text).mend("let it fork less often, or run it for a shorter time"));
+        }
         let spec = &self.load.templates[template as usize];
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
         let child = self.create(spec, format!("{}-{n}", spec.name), Some(p));
         self.wake_up_new(child, Some(p));
+        Ok(())
     }
 
     fn set(&mut self, cpu: CpuId, p: TaskId, i: u32) -> Result<Did> {
