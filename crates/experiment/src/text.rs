@@ -45,7 +45,15 @@ pub fn published(row: &Row) -> String {
 #[must_use]
 pub fn ours(row: &Row) -> String {
     let Some(measured) = row.measured else { return NOTHING.to_owned() };
-    let mut text = number(measured);
+    match place(row) {
+        place if place.is_empty() => number(measured),
+        place => format!("{} ({place})", number(measured)),
+    }
+}
+
+/// The kernel and the point that our figure is of, and of how many it is the worst.
+#[must_use]
+pub fn place(row: &Row) -> String {
     let mut place: Vec<String> = row.kernel.iter().cloned().collect();
     if !row.at.is_empty() {
         place.push(row.at.clone());
@@ -53,10 +61,7 @@ pub fn ours(row: &Row) -> String {
     if row.cases.len() > 1 {
         place.push(format!("worst of {}", row.cases.len()));
     }
-    if !place.is_empty() {
-        let _ = write!(text, " ({})", place.join(", "));
-    }
-    text
+    place.join(", ")
 }
 
 /// The verdict, with how firm the claim is.

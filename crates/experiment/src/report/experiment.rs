@@ -71,8 +71,12 @@ pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
         let (id, title) = (escape(&file.id), escape(&file.title));
         page.push(&format!("<h2 id=\"{id}\">{id}: {title}</h2>\n<p>{}</p>\n", chip(judged.verdict, "")));
     }
+    if !headed {
+        page.push(&format!("<p>{}</p>\n", chip(judged.verdict, "")));
+    }
     source(page, judged);
-    page.heading("Published and ours");
+    let published = judged.rows.iter().any(|r| r.published.is_some());
+    page.heading(if published { "Published and ours" } else { "Expected and found" });
     expectations(page, &judged.rows);
     charts(page, judged);
     metrics(page, judged);
@@ -109,9 +113,10 @@ fn source(page: &mut Page, judged: &Judged) {
         .collect();
     items.push(("kernels", kernels.join("; ")));
     let seeds: Vec<String> = file.seeds.iter().map(u64::to_string).collect();
-    let duration = file.duration.as_deref().map_or_else(|| "until all tasks end".to_owned(), str::to_owned);
+    let duration =
+        file.duration.as_deref().map_or_else(|| "until all tasks end".to_owned(), |d| format!("of {d} each"));
     items.push(("machine", file.machine.clone()));
-    items.push(("runs", format!("{} of {duration}, seed {}", judged.runs.len(), seeds.join(", "))));
+    items.push(("runs", format!("{} {duration}, seed {}", judged.runs.len(), seeds.join(", "))));
     let cells: String = items.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text))).collect();
     page.push(&format!("<dl>{cells}</dl>\n"));
 }
@@ -121,25 +126,25 @@ fn expectations(page: &mut Page, rows: &[Row]) {
         page.paragraph("This experiment states no expectation.");
         return;
     }
-    let mut html = String::from(
-        "<div class=\"scroll\"><table><tr><th>figure</th><th class=\"n\">published</th><th class=\"n\">ours</th>\
-         <th>expected</th><th>verdict</th></tr>",
+    let published = rows.iter().any(|r| r.published.is_some());
+    let column = if published { "<th class=\"n\">published</th>" } else { "" };
+    let mut html = format!(
+        "<div class=\"scroll\"><table><tr><th>figure</th>{column}<th class=\"n\">ours</th><th>expected</th>\
+         <th>verdict</th></tr>"
     );
     for row in rows {
         let small =
             |text: &str| if text.is_empty() { String::new() } else { format!("<small>{}</small>", escape(text)) };
         let measured = row.measured.map_or_else(|| "\u{2013}".to_owned(), text::number);
-        let ours = text::ours(row);
-        let place = ours.split_once(" (").map_or("", |(_, rest)| rest.trim_end_matches(')'));
         let kind = if row.kind == Kind::Shape { " (shape)" } else { "" };
         let _ = write!(
             html,
-            "<tr><td>{}{}</td><td class=\"n\">{}</td><td class=\"n\">{}{}</td><td><code>{}</code></td><td>{}{}</td></tr>",
+            "<tr><td>{}{}</td>{}<td class=\"n\">{}{}</td><td><code>{}</code></td><td>{}{}</td></tr>",
             escape(&row.figure),
             small(row.claim.as_deref().unwrap_or("")),
-            escape(&text::published(row)),
+            if published { format!("<td class=\"n\">{}</td>", escape(&text::published(row))) } else { String::new() },
             escape(&measured),
-            small(place),
+            small(&text::place(row)),
             escape(&row.expected),
             chip(row.verdict, kind),
             small(row.reason.as_deref().unwrap_or(""))

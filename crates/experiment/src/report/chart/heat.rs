@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::stack::{Layer, Span};
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Svg, clip};
 use crate::text::number;
 
 const WIDTH: f64 = 960.0;
@@ -33,7 +33,7 @@ pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
     for (i, layer) in shown.iter().enumerate() {
         let y = TOP + row * i as f64;
         if row > 8.0 || i % 8 == 0 {
-            svg.text("tick small", (LEFT - 8.0, y + row - 2.0), Anchor::End, &layer.label);
+            svg.text("tick small", (LEFT - 8.0, y + row - 2.0), Anchor::End, &clip(&layer.label, 18));
         }
         for (k, value) in merged(layer).into_iter().enumerate() {
             if value > 0.0 {

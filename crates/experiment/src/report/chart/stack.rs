@@ -2,7 +2,7 @@
 
 use super::TASK_COLOURS;
 use super::axis::Axis;
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Svg, clip};
 
 /// One layer: its values in each window, in CPUs.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
             (12.0, 12.0),
             "",
         );
-        svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &layer.label);
+        svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &clip(&layer.label, 20));
         floor = ceiling;
     }
     for tick in y.ticks() {

@@ -35,6 +35,15 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// The text, or so many of its characters and an ellipsis.
+pub fn clip(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        text.to_owned()
+    } else {
+        text.chars().take(most - 1).chain(['\u{2026}']).collect()
+    }
+}
+
 impl Svg {
     /// An empty drawing of that size; `label` says to a screen reader what it shows.
     pub fn new(width: f64, height: f64, label: &str) -> Self {
