@@ -55,7 +55,7 @@ fn run(kernel: &str, cpus: &str, load: &Load, skip_ticks: bool) -> Accounts {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn skipping_ticks_changes_no_event(load in loads(), cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")]) {

@@ -117,6 +117,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             if key.time() >= end {
                 break;
             }
+            assert!(key.time() >= self.cx.now, "time goes back from {} to {}", self.cx.now, key.time());
             if key.time() == self.cx.now {
                 stuck += 1;
                 if stuck > STUCK {
@@ -356,16 +357,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn refresh_touched(&mut self) {
         while let Some(cpu) = self.cx.touched.pop() {
             self.cx.cpus[cpu as usize].touched = false;
-            self.catch_up_quietly(cpu);
+            // An idle CPU may have passed over ticks since it last had anything to say.
+            self.catch_up(cpu);
             let key = self.next_instant(cpu);
             self.queue.set(cpu as usize, key);
-        }
-    }
-
-    /// Accounts for ticks of a CPU that has none to take (idle without a tick) before it is asked what comes next.
-    fn catch_up_quietly(&mut self, cpu: CpuId) {
-        if self.cx.phase != Phase::Tick {
-            self.catch_up(cpu);
         }
     }
 
