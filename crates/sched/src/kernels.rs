@@ -54,6 +54,9 @@ pub struct How {
     pub skip_ticks: bool,
 }
 
+/// As at the most ticks a second that `hz` takes.
+const SHORTEST_TICK_NS: u64 = 10_000;
+
 /// Every kernel, from the oldest to the newest.
 pub static KERNELS: &[&Kernel] =
     &[&linux_2_6_11::KERNEL, &linux_2_6_32::KERNEL, &linux_6_1::KERNEL, &linux_6_12::KERNEL];
@@ -130,6 +133,11 @@ impl Kernel {
     ) -> Result<Outcome> {
         let tick_period = match values.ns("tick_ns") {
             0 => 1_000_000_000 / values.ns("hz"),
+            ns if ns < SHORTEST_TICK_NS => {
+                return Err(Error::input(format!("a tick each {ns} ns"))
+                    .key("--set tick_ns")
+                    .mend(format!("take {SHORTEST_TICK_NS} or more, or 0 for 1 s / hz")));
+            }
             ns => ns,
         };
         let tick_first = match values.ns("tick_phase_us") {

@@ -91,6 +91,9 @@ impl Tunable {
             (Unit::Switch, "on" | "true" | "1") => 1,
             (Unit::Switch, "off" | "false" | "0") => 0,
             (Unit::Switch, other) => return Err(fail(format!("\"{other}\" is no switch")).mend("write on or off")),
+            (Unit::Number, text) => text
+                .parse::<i64>()
+                .map_err(|_| fail(format!("\"{text}\" is no whole number")).mend("write a whole number"))?,
             (_, text) => text.parse::<i64>().map_err(|_| {
                 fail(format!("\"{text}\" is no whole number"))
                     .mend(format!("write it in {}, without a unit", self.unit.name()))

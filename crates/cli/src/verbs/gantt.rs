@@ -25,10 +25,10 @@ pub struct Args {
     /// The trace.
     trace: PathBuf,
     /// Begin so long after the trace's start.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     from: Option<Nanos>,
     /// End so long after the trace's start.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     to: Option<Nanos>,
     /// One lane for each CPU, or for each task.
     #[arg(long, value_enum, default_value = "cpu")]

@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// How long, with its unit; else the workload's own duration, else until every task has ended.
-    #[arg(long, short, value_parser = parse_duration)]
+    #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
     duration: Option<Nanos>,
     /// Seed of every random draw: equal seeds give equal bytes.
     #[arg(long, default_value_t = 1)]
