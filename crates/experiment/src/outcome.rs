@@ -148,6 +148,20 @@ fn plain_published(file: &ExpectationFile) -> Option<serde_json::Value> {
     serde_json::to_value(published).ok().filter(|v| !v.as_str().is_some_and(|s| s.starts_with('=')))
 }
 
+impl Judged {
+    /// What the backend remarked on the runs (what of the load it does not model, ...), each remark once.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<&str> {
+        let mut remarks: Vec<&str> = Vec::new();
+        for note in self.runs.iter().filter_map(|r| r.note.as_deref()) {
+            if !remarks.contains(&note) {
+                remarks.push(note);
+            }
+        }
+        remarks
+    }
+}
+
 impl Outcome {
     /// The verdict of all experiments together.
     #[must_use]
@@ -171,6 +185,7 @@ impl Outcome {
                 "verdict": judged.verdict,
                 "runs": judged.runs.len(),
                 "seeds": file.seeds,
+                "remarks": judged.remarks(),
                 "expectations": judged.rows,
                 "comparisons": comparisons(judged).into_iter().map(as_json).collect::<Vec<_>>(),
             })

@@ -143,6 +143,15 @@ fn what_shows_only_when_it_is_run_is_told_with_file_and_line() {
 }
 
 #[test]
+fn what_is_not_modelled_is_remarked_once() {
+    let text = GOOD.replacen("{\"tasks\"", "{\"global\": {\"pi_enabled\": true}, \"tasks\"", 1);
+    let outcome = run_experiments(vec![parse(&text).unwrap()], Backend::Sim, 1, &|_, _| {}).unwrap();
+    let remarks = outcome.experiments[0].remarks();
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert!(remarks[0].contains("pi_enabled"), "{remarks:?}");
+}
+
+#[test]
 fn verdicts_are_judged_case_by_case() {
     let verdict = |from: &str, to: &str| {
         let experiment = parse(&GOOD.replacen(from, to, 1)).unwrap();

@@ -50,6 +50,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     });
     bar.finish_and_clear();
     let outcome = outcome?;
+    for judged in &outcome.experiments {
+        judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
+    }
     if let Some(output) = &args.output {
         let page = report::experiments(&outcome, &reproduce(&args));
         std::fs::write(output, page).map_err(|e| Error::system("cannot write the report", &e).file(output))?;

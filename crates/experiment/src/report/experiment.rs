@@ -85,9 +85,11 @@ pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
         page.heading("Tables");
         file.tables.iter().for_each(|t| table(page, t));
     }
-    if !file.notes.is_empty() {
+    let notes: Vec<String> =
+        file.notes.iter().cloned().chain(judged.remarks().into_iter().map(str::to_owned)).collect();
+    if !notes.is_empty() {
         page.heading("Notes");
-        page.list(&file.notes);
+        page.list(&notes);
     }
     page.push("</article>\n");
 }
