@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn pass(merge: &mut Merge, until: u64) -> Vec<String> {
-        let mut tasks = Tasks::new("/nonexistent".into());
+        let mut tasks = Tasks::new(None);
         let mut seen = Seen::default();
         merge.order();
         merge.pass_on(until, &mut tasks, &mut seen);

@@ -44,6 +44,12 @@ pub(crate) fn identity(proc: &Path, hierarchy: u32, tid: Tid) -> Option<(Tid, Op
     Some((tgid, cgroup(&dir, hierarchy).map(Arc::from)))
 }
 
+/// Whether the numbers in this /proc are those that the kernel's events bear: not so in a container,
+/// whose PID namespace counts anew. The first namespace has a fixed number (`PROC_PID_INIT_INO`).
+pub(crate) fn counts_as_the_kernel(proc: &Path) -> bool {
+    fs::read_link(proc.join("self/ns/pid")).is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
 /// The threads of a process. Empty when there is no such process.
 pub(crate) fn threads(proc: &Path, pid: Tid) -> Vec<Tid> {
     numbered(&proc.join(pid.to_string()).join("task"))
@@ -144,6 +150,15 @@ mod tests {
         assert_eq!((tasks[0].comm.as_str(), tasks[0].tgid, tasks[0].cgroup.as_deref()), ("a ) (b", 10, Some("/a:b")));
         assert_eq!((tasks[1].tid, tasks[1].tgid, tasks[1].runnable, tasks[1].cpu), (11, 10, true, 1));
         assert!(!runs(dir.path(), 13) && !runs(dir.path(), 99));
+    }
+
+    #[test]
+    fn a_containers_numbers_are_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("self/ns")).unwrap();
+        assert!(!counts_as_the_kernel(dir.path()));
+        std::os::unix::fs::symlink("pid:[4026532000]", dir.path().join("self/ns/pid")).unwrap();
+        assert!(!counts_as_the_kernel(dir.path()));
     }
 
     #[test]

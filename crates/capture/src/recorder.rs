@@ -145,6 +145,8 @@ pub struct Recorder {
     drain: Drain,
     merge: Merge,
     tasks: Tasks,
+    /// Whether /proc counts tasks as the events do.
+    counts_alike: bool,
     buffer_bytes: usize,
     /// For each buffer, the time of its last event.
     last: Vec<Nanos>,
@@ -159,6 +161,11 @@ impl Recorder {
     /// Not permitted, with the right that is missing; a process that is not there; a buffer size out of range.
     pub fn new(options: Options) -> Result<Self> {
         let proc = Path::new("/proc");
+        let counts_alike = procfs::counts_as_the_kernel(proc);
+        if !counts_alike && !options.processes.is_empty() {
+            return Err(Error::not_permitted("this is a container: its process ids are not the kernel's")
+                .mend("choose processes from outside, or record everything"));
+        }
         check_processes(proc, &options.processes)?;
         let tracefs = Tracefs::open()?;
         crate::instance::remove_stale(&tracefs);
@@ -181,7 +188,8 @@ impl Recorder {
         let meta = meta(&options, places, buffer_kib);
         Ok(Self {
             merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
-            tasks: Tasks::new(proc.to_path_buf()),
+            tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
+            counts_alike,
             buffer_bytes: (buffer_kib << 10) as usize,
             last: vec![0; drain.len()],
             meta,
@@ -211,7 +219,7 @@ impl Recorder {
     ) -> Result<(O::Done, Recorded)> {
         let start = sys::monotonic();
         self.instance.switch(true)?;
-        let found = procfs::tasks(Path::new("/proc"));
+        let found = if self.counts_alike { procfs::tasks(Path::new("/proc")) } else { Vec::new() };
         let mut load = match self.options.command.as_slice() {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
@@ -335,11 +343,11 @@ impl Recorder {
         if !self.options.processes.is_empty() {
             return Vec::new();
         }
-        let mut known: BTreeMap<CpuId, Option<Tid>> =
-            procfs::running(found, self.meta.cpus.iter().map(|place| place.cpu))
-                .into_iter()
-                .map(|(cpu, tid)| (cpu, Some(tid)))
-                .collect();
+        let mut known: BTreeMap<CpuId, Option<Tid>> = BTreeMap::new();
+        if !found.is_empty() {
+            let cpus = self.meta.cpus.iter().map(|place| place.cpu);
+            known.extend(procfs::running(found, cpus).into_iter().map(|(cpu, tid)| (cpu, Some(tid))));
+        }
         known.extend(self.merge.first_switches());
         known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect()
     }

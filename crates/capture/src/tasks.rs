@@ -101,16 +101,17 @@ struct Task {
 
 /// Every task seen, and what of it has been written.
 pub(crate) struct Tasks {
-    proc: PathBuf,
+    /// Where /proc is, if its numbers are the kernel's.
+    proc: Option<PathBuf>,
     hierarchy: u32,
     tasks: HashMap<Tid, Task>,
     lookups: u32,
 }
 
 impl Tasks {
-    /// Nobody yet; `proc` is where /proc is mounted.
-    pub(crate) fn new(proc: PathBuf) -> Self {
-        let hierarchy = procfs::hierarchy(&proc);
+    /// Nobody yet; `proc` is where /proc is mounted, if its numbers are the kernel's.
+    pub(crate) fn new(proc: Option<PathBuf>) -> Self {
+        let hierarchy = proc.as_deref().map_or(0, procfs::hierarchy);
         Self { proc, hierarchy, tasks: HashMap::new(), lookups: LOOKUPS }
     }
 
@@ -168,11 +169,9 @@ impl Tasks {
 
     /// The process and cgroup of a task whose birth we missed, if it still lives.
     fn look_up(&mut self, tid: Tid) -> (Option<Tid>, Option<Arc<str>>) {
-        if self.lookups == 0 {
-            return (None, None);
-        }
+        let Some(proc) = self.proc.as_deref().filter(|_| self.lookups > 0) else { return (None, None) };
         self.lookups -= 1;
-        procfs::identity(&self.proc, self.hierarchy, tid).map_or((None, None), |(tgid, cgroup)| (Some(tgid), cgroup))
+        procfs::identity(proc, self.hierarchy, tid).map_or((None, None), |(tgid, cgroup)| (Some(tgid), cgroup))
     }
 }
 
@@ -209,7 +208,7 @@ mod tests {
     #[test]
     fn children_inherit_and_changes_are_written_once() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut tasks, mut out) = (Tasks::new(dir.path().into()), Written::default());
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
         tasks.begin(&[task(5, 5)], &mut out);
         let new = |tid, flags| Change::New { parent: 5, tid, comm: "sh".into(), flags };
         tasks.change(10, new(6, 0), &mut out);
@@ -238,7 +237,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("9")).unwrap();
         std::fs::write(dir.path().join("9/status"), "Name:\tx\nTgid:\t8\n").unwrap();
         std::fs::write(dir.path().join("9/cgroup"), "0::/c\n").unwrap();
-        let (mut tasks, mut out) = (Tasks::new(dir.path().into()), Written::default());
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
         tasks.change(1, Change::Named { tid: 9, comm: "x".into() }, &mut out);
         tasks.change(2, Change::Named { tid: 77, comm: "gone".into() }, &mut out);
         assert_eq!(summary(&out), vec![(1, 9, Some(8), "x", Some("/c")), (2, 77, None, "gone", None)]);
