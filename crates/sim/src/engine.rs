@@ -1,5 +1,6 @@
 //! The main loop: takes the next instant, lets the scheduler decide, moves tasks between CPUs.
 
+use self::homes::Homes;
 use crate::core::{Attributes, Cause, Core, State, Task, TaskId, tid};
 use crate::cpuset::CpuSet;
 use crate::process::{Burst, Process, Wait};
@@ -12,6 +13,7 @@ use schedlab_base::{CpuId, Error, NameRecord, Nanos, Payload, Result, Rng, Sink}
 use schedlab_machine::Machine;
 
 mod exec;
+mod homes;
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +77,7 @@ pub(crate) struct Engine<'a, S> {
     ended: u32,
     /// How often each template was forked, for names.
     forked: Vec<u32>,
+    homes: Homes,
 }
 
 impl<'a, S: Scheduler> Engine<'a, S> {
@@ -93,6 +96,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             active: 0,
             ended: 0,
             forked: vec![0; load.templates.len()],
+            homes: Homes::new(machine),
         }
     }
 
@@ -196,12 +200,17 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.touch(cpu);
     }
 
-    /// Creates a task, asleep, on its parent's CPU or the first that it may use.
+    /// Creates a task, asleep: on its parent's CPU; where tasks are to wake, on a CPU of its own as long as there is
+    /// one; else on the boot CPU. Or on the first that it may use.
     fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> TaskId {
         let p = self.cx.nr_tasks();
         let allowed = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
         let nr_cpus = self.cx.nr_cpus();
-        let home = parent.map_or(0, |q| self.cx.task(q).cpu);
+        let home = match parent {
+            Some(q) => self.cx.task(q).cpu,
+            None if self.load.start == Start::Wake => self.homes.next(&allowed),
+            None => 0,
+        };
         let cpu = if allowed.contains(home) { home } else { (0..nr_cpus).find(|c| allowed.contains(*c)).unwrap_or(0) };
         let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
         self.cx.tasks.push(Task {

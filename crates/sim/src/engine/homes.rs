@@ -1,0 +1,62 @@
+//! Where tasks that are to wake have slept before: spread over the machine as fork balancing spreads them.
+
+use crate::cpuset::CpuSet;
+use schedlab_base::CpuId;
+use schedlab_machine::Machine;
+use std::collections::BTreeMap;
+
+/// The CPUs in the order in which they are filled: packages in turn, their cores one by one, SMT siblings last.
+#[derive(Debug)]
+pub(super) struct Homes {
+    order: Vec<CpuId>,
+    at: usize,
+}
+
+impl Homes {
+    pub fn new(machine: &Machine) -> Self {
+        let (mut threads, mut cores) = (BTreeMap::<u32, u32>::new(), BTreeMap::<u32, Vec<u32>>::new());
+        let mut ranked: Vec<_> = machine
+            .cpus
+            .iter()
+            .map(|cpu| {
+                let thread = threads.entry(cpu.place.core).or_default();
+                let siblings = cores.entry(cpu.place.package).or_default();
+                if *thread == 0 {
+                    siblings.push(cpu.place.core);
+                }
+                let core = siblings.iter().position(|c| *c == cpu.place.core).unwrap_or(0);
+                let rank = (*thread, core, cpu.place.package, cpu.place.cpu);
+                *thread += 1;
+                rank
+            })
+            .collect();
+        ranked.sort_unstable();
+        Self { order: ranked.into_iter().map(|(.., cpu)| cpu).collect(), at: 0 }
+    }
+
+    /// The next CPU in turn that is allowed; the first of all where none is.
+    pub fn next(&mut self, allowed: &CpuSet) -> CpuId {
+        for step in 0..self.order.len() {
+            let at = (self.at + step) % self.order.len();
+            if allowed.contains(self.order[at]) {
+                self.at = at + 1;
+                return self.order[at];
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_take_turns_and_siblings_come_last() {
+        let mut homes = Homes::new(&schedlab_machine::load("2x2x2").unwrap());
+        let order: Vec<CpuId> = (0..8).map(|_| homes.next(&CpuSet::ALL)).collect();
+        assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!(homes.next(&CpuSet::of(&[3])), 3);
+        assert_eq!(homes.next(&CpuSet::of(&[99])), 0);
+    }
+}
