@@ -1,6 +1,6 @@
 //! The buffers of a batch: found, checked against their claims, decompressed.
 
-use super::MAX_ROWS;
+use super::{MAX_NAME, MAX_ROWS};
 use arrow_ipc::{BodyCompressionMethod, CompressionType, RecordBatch};
 use zstd::bulk::Decompressor;
 
@@ -127,7 +127,8 @@ impl Column {
         // A batch without rows may lack the one offset.
         let least = if batch.rows == 0 { 0 } else { size };
         batch.load(buffer + 1, least, size, inflate, &mut self.values)?;
-        batch.load(buffer + 2, 0, MAX_TEXT, inflate, &mut self.text)
+        // No text is longer than a name may be.
+        batch.load(buffer + 2, 0, MAX_TEXT.min(batch.rows * MAX_NAME), inflate, &mut self.text)
     }
 
     fn load_validity(&mut self, batch: &Batch<'_>, buffer: usize, inflate: &mut Inflate) -> Result<(), String> {
