@@ -4,9 +4,9 @@
 
 pub mod arrow_file;
 pub mod format;
+mod open;
 pub mod perf_data;
 pub mod ring_buffer;
-mod open;
 
 pub use arrow_file::{Reader, Summary, Writer};
 pub use open::{Cut, ReadReport, Source, Trace, open, read_all, read_into};
