@@ -6,7 +6,7 @@ use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// Writes a workload so that [`crate::parse`] reads it back as it is.
+/// Writes a workload so that [`crate::parse()`] reads it back as it is.
 ///
 /// An event whose key does not begin with its event's name, or is taken already, gets another: `run`, `run1`, ...
 /// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which rt-app does not know; see

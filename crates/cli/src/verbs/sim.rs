@@ -170,10 +170,10 @@ struct Ticker {
 impl Sink for Ticker {
     fn events(&mut self, batch: &[Event]) {
         self.batches += 1;
-        if self.batches % 64 == 0 {
-            if let Some(last) = batch.last() {
-                self.bar.set_position(last.time / 1_000_000);
-            }
+        if self.batches.is_multiple_of(64)
+            && let Some(last) = batch.last()
+        {
+            self.bar.set_position(last.time / 1_000_000);
         }
     }
 
