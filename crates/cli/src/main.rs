@@ -40,12 +40,12 @@ verbs! {
     Sim => sim,
     /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
     Record => record,
+    /// Read a recording that another tool made (perf.data).
+    Import => import,
     /// A workload out of a trace, for what-if.
     Model => model,
     /// Draw who ran where and when, in the terminal.
     Gantt => gantt,
-    /// Read a recording that another tool made (perf.data).
-    Import => import,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
     /// What kernels there are, and what one lets you set.

@@ -14,7 +14,8 @@ pub struct TimeHist {
     /// How many printed figures `run_us` is the sum of; each is cut to 1 us.
     pub figures: u32,
     pub switched_out: u64,
-    pub migrations: u64,
+    /// None where perf has no row for the task.
+    pub migrations: Option<u64>,
     /// The sum and the longest of its scheduling delays.
     pub delay_us: f64,
     pub delay_max_us: f64,
@@ -42,7 +43,7 @@ pub fn time_hist(file: &Path) -> BTreeMap<Tid, TimeHist> {
             task.run_us += run * 1e3;
             task.figures += 1;
             task.switched_out += count as u64;
-            task.migrations += migrations as u64;
+            task.migrations = Some(task.migrations.unwrap_or(0) + migrations as u64);
         }
     }
     for line in perf_sched(&["timehist"], file).lines() {

@@ -33,6 +33,8 @@ impl Delays {
 pub struct Facts {
     /// Time from its last switch in to the end of the trace, where it was still running then.
     pub open_us: f64,
+    /// How often it left a CPU.
+    pub switched_out: u64,
     /// The first that is seen of it is that it starts to run.
     pub appears_running: bool,
     /// Its id was given out twice.
@@ -83,6 +85,7 @@ impl Facts {
     }
 
     fn leaves(&mut self, state: TaskState) {
+        self.switched_out += 1;
         self.first_waking = None;
         if let Some(delay) = self.untold.take() {
             self.perf.add(delay);
