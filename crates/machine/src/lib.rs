@@ -1,6 +1,6 @@
 //! Machines: CPUs, SMT, caches, nodes, distances, capacities and costs; presets; files; this host.
 //!
-//! [`load`] takes what a user writes: a preset's name, a shorthand (`4`, `2x6`, `4x15x2`), `host`, or the path of
+//! [`load()`] takes what a user writes: a preset's name, a shorthand (`4`, `2x6`, `4x15x2`), `host`, or the path of
 //! a TOML file. The CPUs are numbered the way Linux numbers them in a guest or on a machine whose firmware lists
 //! SMT siblings next to each other: threads of a core first, then the cores of a socket, then the sockets.
 

@@ -1,6 +1,6 @@
 //! The trace: its file format, and the readers and writers of the formats of others.
 //!
-//! Whoever wants the events of a file, whatever its format, calls [`open`], [`read_into`] or [`read_all`].
+//! Whoever wants the events of a file, whatever its format, calls [`open()`], [`read_into`] or [`read_all`].
 
 pub mod arrow_file;
 pub mod format;
