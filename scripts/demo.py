@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import schedlab
@@ -14,6 +15,8 @@ def main(recording: str, model: str) -> None:
     print(f"\n{len(trace.events)} events, of these:")
     print(trace.events["event"].value_counts().head(4).to_string())
 
+    # What the simulation does not model, `schedlab run` has said already.
+    warnings.simplefilter("ignore", schedlab.SchedlabWarning)
     workload = json.loads(Path(model).read_text(encoding="utf-8"))
     columns = ["name", "run_us", "wait_us", "latency_us_p99"]
     for machine in ("dual", "z800"):

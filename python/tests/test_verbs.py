@@ -119,6 +119,52 @@ def test_the_model_of_a_run_asks_for_the_same_cpu_time(tmp_path: Path) -> None:
     assert again.stats().total["run_us"] == pytest.approx(recorded.stats().total["run_us"], rel=0.01)
 
 
+EXPERIMENT = """
+id = "hogs"
+title = "Three hogs on two CPUs"
+machine = "2"
+duration = "1s"
+
+[workload]
+preset = "li:tasks=3"
+
+[[kernels]]
+name = "cfs"
+kernel = "linux-6.1"
+
+[metrics.time]
+value = "sum(run_s)"
+
+[[expectations]]
+figure = "time given"
+kind = "number"
+metric = "time"
+relation = "=="
+bound = {bound}
+margin = "1%"
+"""
+
+
+@pytest.mark.parametrize(("bound", "status"), [(2.0, command.DONE), (3.0, command.FAILED)])
+def test_an_experiment_is_judged(bound: float, status: int, tmp_path: Path) -> None:
+    file = tmp_path / "hogs.toml"
+    file.write_text(EXPERIMENT.format(bound=bound), encoding="utf-8")
+    judgement = schedlab.run(file, report=tmp_path / "report.html")
+    assert (judgement.status, judgement.held) == (status, status == command.DONE)
+    row = judgement.expectations.iloc[0]
+    assert (row["experiment"], row["figure"]) == ("hogs", "time given")
+    assert row["measured"] == pytest.approx(2.0, rel=0.01)
+    assert row["verdict"] == ("pass" if judgement.held else "fail")
+    assert "Three hogs" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_experiment_with_a_slip_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "slip.toml"
+    file.write_text(EXPERIMENT.format(bound=1).replace("machine", "machin"), encoding="utf-8")
+    with pytest.raises(schedlab.InputError, match=r"slip\.toml.*machine"):
+        schedlab.run(file)
+
+
 def test_recording_works_or_says_what_is_missing() -> None:
     try:
         trace = schedlab.record(["sleep", "0.1"])
