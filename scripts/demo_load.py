@@ -30,7 +30,7 @@ def player(until: float) -> None:
     """Decode a frame each 16 ms."""
     due = time.monotonic()
     while due < until:
-        spin(0.003)
+        spin(0.001)
         due += FRAME_S
         time.sleep(max(0.0, due - time.monotonic()))
 
@@ -45,7 +45,7 @@ def batch(until: float) -> None:
 def serve(requests: int, replies: list[int]) -> None:
     """Answer each request, a byte that tells whose it is, until the last client has gone."""
     while client := os.read(requests, 1):
-        spin(0.0008)
+        spin(0.0003)
         os.write(replies[client[0]], b".")
 
 
@@ -54,7 +54,7 @@ def ask(number: int, requests: int, reply: int, until: float) -> None:
     while time.monotonic() < until:
         os.write(requests, bytes([number]))
         os.read(reply, 1)
-        time.sleep(0.004)
+        time.sleep(0.008)
 
 
 def source(functions: int) -> str:
