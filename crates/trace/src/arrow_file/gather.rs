@@ -2,9 +2,13 @@
 
 use super::schema::{COLUMNS, KINDS, Kind, STATES, Type};
 use super::{META_KEY, VERSION, VERSION_KEY};
-use arrow_array::builder::{Int16Builder, Int32Builder, StringBuilder, UInt8Builder, UInt16Builder, UInt64Builder};
-use arrow_array::types::UInt8Type;
-use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray};
+use arrow_array::builder::{ArrayBuilder, StringBuilder};
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt16Type, UInt64Type};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int16Array, Int32Array, PrimitiveArray, RecordBatch, StringArray, UInt8Array,
+    UInt16Array, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
 use std::collections::HashMap;
@@ -31,44 +35,91 @@ pub(super) fn schema(meta: &Meta) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, metadata))
 }
 
-/// The rows of the batch that is gathering, column by column.
+/// The rows of the batch that is gathering, column by column. Which columns a row of an event fills
+/// follows from its kind, so that only values are kept, 0 where there is none, and the masks of what
+/// is there are made in one go when the batch is full.
 pub(super) struct Gather {
     schema: SchemaRef,
     kinds: ArrayRef,
     states: ArrayRef,
-    len: usize,
-    time: UInt64Builder,
-    cpu: UInt16Builder,
-    event: UInt8Builder,
-    tid: Int32Builder,
-    prio: Int16Builder,
-    state: UInt8Builder,
-    next_tid: Int32Builder,
-    next_prio: Int16Builder,
-    other_tid: Int32Builder,
-    orig_cpu: UInt16Builder,
-    target_cpu: UInt16Builder,
-    count: UInt64Builder,
-    tgid: Int32Builder,
-    comm: StringBuilder,
-    cgroup: StringBuilder,
+    rows: Rows,
+    /// The few rows that fill a column of their own.
+    orig_cpus: Vec<(usize, u16)>,
+    counts: Vec<(usize, u64)>,
+    names: Vec<(usize, NameRecord)>,
 }
 
-/// What a row holds beyond its time, its CPU and its kind.
+/// The columns that are filled often.
 #[derive(Default)]
-struct Row<'a> {
-    tid: Option<Tid>,
-    prio: Option<i16>,
-    state: Option<u8>,
-    next_tid: Option<Tid>,
-    next_prio: Option<i16>,
-    other_tid: Option<Tid>,
-    orig_cpu: Option<CpuId>,
-    target_cpu: Option<CpuId>,
-    count: Option<u64>,
-    tgid: Option<Tid>,
-    comm: Option<&'a str>,
-    cgroup: Option<&'a str>,
+struct Rows {
+    time: Vec<u64>,
+    cpu: Vec<u16>,
+    kind: Vec<u8>,
+    tid: Vec<i32>,
+    prio: Vec<i16>,
+    state: Vec<u8>,
+    next_tid: Vec<i32>,
+    next_prio: Vec<i16>,
+    other_tid: Vec<i32>,
+    target_cpu: Vec<u16>,
+}
+
+/// What a row holds beyond its time, its CPU and its kind; 0 where its kind has no such thing.
+#[derive(Default)]
+struct Row {
+    tid: Tid,
+    prio: i16,
+    state: u8,
+    next_tid: Tid,
+    next_prio: i16,
+    other_tid: Tid,
+    target_cpu: CpuId,
+}
+
+/// A set of kinds, a bit each.
+const fn of(kinds: &[Kind]) -> u16 {
+    let (mut set, mut at) = (0, 0);
+    while at < kinds.len() {
+        set |= 1 << kinds[at] as u16;
+        at += 1;
+    }
+    set
+}
+
+/// The kinds whose rows have a subject, its priority, the columns of a switch, another task, a target.
+const HAS_TID: u16 = !of(&[Kind::Lost]);
+const HAS_PRIO: u16 = !of(&[Kind::Fork, Kind::Exec, Kind::Lost, Kind::Name]);
+const IS_SWITCH: u16 = of(&[Kind::Switch]);
+const HAS_OTHER: u16 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
+const HAS_TARGET: u16 = of(&[Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate]);
+
+impl Rows {
+    fn reserve(&mut self, rows: usize) {
+        self.time.reserve(rows);
+        self.cpu.reserve(rows);
+        self.kind.reserve(rows);
+        self.tid.reserve(rows);
+        self.prio.reserve(rows);
+        self.state.reserve(rows);
+        self.next_tid.reserve(rows);
+        self.next_prio.reserve(rows);
+        self.other_tid.reserve(rows);
+        self.target_cpu.reserve(rows);
+    }
+
+    #[inline]
+    fn push(&mut self, time: Nanos, cpu: CpuId, kind: Kind, row: &Row) {
+        self.time.push(time);
+        self.cpu.push(cpu as u16);
+        self.kind.push(kind as u8);
+        self.tid.push(row.tid);
+        self.prio.push(row.prio);
+        self.state.push(row.state);
+        self.next_tid.push(row.next_tid);
+        self.next_prio.push(row.next_prio);
+        self.other_tid.push(row.other_tid);
+        self.target_cpu.push(row.target_cpu as u16);
+    }
 }
 
 impl Gather {
@@ -77,119 +128,135 @@ impl Gather {
             schema,
             kinds: Arc::new(StringArray::from_iter_values(KINDS.iter().map(|(_, name)| name))),
             states: Arc::new(StringArray::from_iter_values(STATES.iter().map(|(_, letter)| letter))),
-            len: 0,
-            time: UInt64Builder::new(),
-            cpu: UInt16Builder::new(),
-            event: UInt8Builder::new(),
-            tid: Int32Builder::new(),
-            prio: Int16Builder::new(),
-            state: UInt8Builder::new(),
-            next_tid: Int32Builder::new(),
-            next_prio: Int16Builder::new(),
-            other_tid: Int32Builder::new(),
-            orig_cpu: UInt16Builder::new(),
-            target_cpu: UInt16Builder::new(),
-            count: UInt64Builder::new(),
-            tgid: Int32Builder::new(),
-            comm: StringBuilder::new(),
-            cgroup: StringBuilder::new(),
+            rows: Rows::default(),
+            orig_cpus: Vec::new(),
+            counts: Vec::new(),
+            names: Vec::new(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.rows.kind.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.rows.kind.is_empty()
     }
 
-    fn push(&mut self, time: Nanos, cpu: CpuId, kind: Kind, row: &Row<'_>) {
-        let narrow = |cpu: Option<CpuId>| cpu.map(|cpu| cpu as u16);
-        self.time.append_value(time);
-        self.cpu.append_value(cpu as u16);
-        self.event.append_value(kind as u8);
-        self.tid.append_option(row.tid);
-        self.prio.append_option(row.prio);
-        self.state.append_option(row.state);
-        self.next_tid.append_option(row.next_tid);
-        self.next_prio.append_option(row.next_prio);
-        self.other_tid.append_option(row.other_tid);
-        self.orig_cpu.append_option(narrow(row.orig_cpu));
-        self.target_cpu.append_option(narrow(row.target_cpu));
-        self.count.append_option(row.count);
-        self.tgid.append_option(row.tgid);
-        self.comm.append_option(row.comm);
-        self.cgroup.append_option(row.cgroup);
-        self.len += 1;
-    }
-
+    #[inline]
     pub(super) fn event(&mut self, event: &Event) {
+        match event.what {
+            Payload::Migrate { from, .. } => self.orig_cpus.push((self.len(), from as u16)),
+            Payload::Lost { count } => self.counts.push((self.len(), count)),
+            _ => {}
+        }
         let (kind, row) = row_of(&event.what);
-        self.push(event.time, event.cpu, kind, &row);
+        self.rows.push(event.time, event.cpu, kind, &row);
     }
 
     pub(super) fn name(&mut self, name: &NameRecord) {
-        let row = Row {
-            tid: Some(name.tid),
-            tgid: name.tgid,
-            comm: Some(&name.comm),
-            cgroup: name.cgroup.as_deref(),
-            ..Row::default()
-        };
-        self.push(name.time, 0, Kind::Name, &row);
+        self.names.push((self.len(), name.clone()));
+        self.rows.push(name.time, 0, Kind::Name, &Row { tid: name.tid, ..Row::default() });
     }
 
     /// The batch so far; the rows start anew.
     pub(super) fn take(&mut self) -> RecordBatch {
-        self.len = 0;
-        let dictionary = |keys: &mut UInt8Builder, values: &ArrayRef| -> ArrayRef {
-            let array = DictionaryArray::<UInt8Type>::try_new(keys.finish(), Arc::clone(values));
+        let rows = std::mem::take(&mut self.rows);
+        let len = rows.kind.len();
+        self.rows.reserve(len);
+        let has = |set: u16| {
+            let mask = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| set >> rows.kind[at] & 1 == 1));
+            Some(mask).filter(|mask| mask.null_count() > 0)
+        };
+        let dictionary = |keys: Vec<u8>, mask: Option<NullBuffer>, values: &ArrayRef| -> ArrayRef {
+            let array = DictionaryArray::try_new(UInt8Array::new(keys.into(), mask), Arc::clone(values));
             Arc::new(array.expect("every key is one of the table's"))
         };
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(COLUMNS.len());
-        columns.push(Arc::new(self.time.finish()));
-        columns.push(Arc::new(self.cpu.finish()));
-        columns.push(dictionary(&mut self.event, &self.kinds));
-        columns.push(Arc::new(self.tid.finish()));
-        columns.push(Arc::new(self.prio.finish()));
-        columns.push(dictionary(&mut self.state, &self.states));
-        columns.push(Arc::new(self.next_tid.finish()));
-        columns.push(Arc::new(self.next_prio.finish()));
-        columns.push(Arc::new(self.other_tid.finish()));
-        columns.push(Arc::new(self.orig_cpu.finish()));
-        columns.push(Arc::new(self.target_cpu.finish()));
-        columns.push(Arc::new(self.count.finish()));
-        columns.push(Arc::new(self.tgid.finish()));
-        columns.push(Arc::new(self.comm.finish()));
-        columns.push(Arc::new(self.cgroup.finish()));
+        let (subject, prio, switch, other, target) =
+            (has(HAS_TID), has(HAS_PRIO), has(IS_SWITCH), has(HAS_OTHER), has(HAS_TARGET));
+        let (tgid, comm, cgroup) = self.take_names(len);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt64Array::new(rows.time.into(), None)),
+            Arc::new(UInt16Array::new(rows.cpu.into(), None)),
+            dictionary(rows.kind, None, &self.kinds),
+            Arc::new(Int32Array::new(rows.tid.into(), subject)),
+            Arc::new(Int16Array::new(rows.prio.into(), prio)),
+            dictionary(rows.state, switch.clone(), &self.states),
+            Arc::new(Int32Array::new(rows.next_tid.into(), switch.clone())),
+            Arc::new(Int16Array::new(rows.next_prio.into(), switch)),
+            Arc::new(Int32Array::new(rows.other_tid.into(), other)),
+            Arc::new(sparse::<UInt16Type>(len, self.orig_cpus.drain(..))),
+            Arc::new(UInt16Array::new(rows.target_cpu.into(), target)),
+            Arc::new(sparse::<UInt64Type>(len, self.counts.drain(..))),
+            tgid,
+            comm,
+            cgroup,
+        ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
+    }
+
+    /// The three columns that only names fill.
+    fn take_names(&mut self, len: usize) -> (ArrayRef, ArrayRef, ArrayRef) {
+        let names = std::mem::take(&mut self.names);
+        let tgids = names.iter().filter_map(|(at, name)| Some((*at, name.tgid?)));
+        let comms = names.iter().map(|(at, name)| (*at, name.comm.as_str()));
+        let cgroups = names.iter().filter_map(|(at, name)| Some((*at, name.cgroup.as_deref()?)));
+        (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups))
     }
 }
 
-fn row_of(what: &Payload) -> (Kind, Row<'static>) {
-    let subject = |tid, prio| Row { tid: Some(tid), prio, ..Row::default() };
+/// A column of numbers that few rows fill: these, in order.
+fn sparse<T: ArrowPrimitiveType>(len: usize, filled: impl Iterator<Item = (usize, T::Native)>) -> PrimitiveArray<T> {
+    let mut values = vec![T::default_value(); len];
+    let mut mask = BooleanBufferBuilder::new(len);
+    mask.append_n(len, false);
+    for (at, value) in filled {
+        values[at] = value;
+        mask.set_bit(at, true);
+    }
+    let mask = NullBuffer::new(mask.finish());
+    PrimitiveArray::new(values.into(), Some(mask).filter(|mask| mask.null_count() > 0))
+}
+
+/// A column of text that few rows fill: these, in order.
+fn sparse_text<'a>(len: usize, filled: impl Iterator<Item = (usize, &'a str)>) -> ArrayRef {
+    let mut column = StringBuilder::new();
+    for (at, text) in filled {
+        column.append_nulls(at - column.len());
+        column.append_value(text);
+    }
+    column.append_nulls(len - column.len());
+    Arc::new(column.finish())
+}
+
+#[inline]
+fn row_of(what: &Payload) -> (Kind, Row) {
+    let none = Row::default();
     match *what {
         Payload::Switch { prev, prev_prio, prev_state, next, next_prio } => {
-            let state = STATES.iter().position(|(state, _)| *state == prev_state).map(|at| at as u8);
-            let row = Row { state, next_tid: Some(next), next_prio: Some(next_prio), ..subject(prev, Some(prev_prio)) };
-            (Kind::Switch, row)
+            let state = STATE_KEYS[prev_state as usize];
+            (Kind::Switch, Row { tid: prev, prio: prev_prio, state, next_tid: next, next_prio, ..none })
         }
         Payload::Waking { tid, prio, target, waker } => {
-            (Kind::Waking, Row { target_cpu: Some(target), other_tid: Some(waker), ..subject(tid, Some(prio)) })
+            (Kind::Waking, Row { tid, prio, target_cpu: target, other_tid: waker, ..none })
         }
-        Payload::Wakeup { tid, prio, target } => {
-            (Kind::Wakeup, Row { target_cpu: Some(target), ..subject(tid, Some(prio)) })
-        }
-        Payload::WakeupNew { tid, prio, target } => {
-            (Kind::WakeupNew, Row { target_cpu: Some(target), ..subject(tid, Some(prio)) })
-        }
-        Payload::Migrate { tid, prio, from, to } => {
-            (Kind::Migrate, Row { orig_cpu: Some(from), target_cpu: Some(to), ..subject(tid, Some(prio)) })
-        }
-        Payload::Fork { parent, child } => (Kind::Fork, Row { other_tid: Some(parent), ..subject(child, None) }),
-        Payload::Exec { tid, old } => (Kind::Exec, Row { other_tid: Some(old), ..subject(tid, None) }),
-        Payload::Exit { tid, prio } => (Kind::Exit, subject(tid, Some(prio))),
-        Payload::Lost { count } => (Kind::Lost, Row { count: Some(count), ..Row::default() }),
+        Payload::Wakeup { tid, prio, target } => (Kind::Wakeup, Row { tid, prio, target_cpu: target, ..none }),
+        Payload::WakeupNew { tid, prio, target } => (Kind::WakeupNew, Row { tid, prio, target_cpu: target, ..none }),
+        Payload::Migrate { tid, prio, to, .. } => (Kind::Migrate, Row { tid, prio, target_cpu: to, ..none }),
+        Payload::Fork { parent, child } => (Kind::Fork, Row { tid: child, other_tid: parent, ..none }),
+        Payload::Exec { tid, old } => (Kind::Exec, Row { tid, other_tid: old, ..none }),
+        Payload::Exit { tid, prio } => (Kind::Exit, Row { tid, prio, ..none }),
+        Payload::Lost { .. } => (Kind::Lost, none),
     }
 }
+
+/// The place of each state in the dictionary, by its letter.
+const STATE_KEYS: [u8; 128] = {
+    let mut keys = [0; 128];
+    let mut at = 0;
+    while at < STATES.len() {
+        keys[STATES[at].0 as usize] = at as u8;
+        at += 1;
+    }
+    keys
+};
