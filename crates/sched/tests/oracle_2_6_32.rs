@@ -34,8 +34,8 @@ const KNOWN: [(&str, &str); 2] = [
     ),
     (
         "hogs-11-19",
-        "the nice 0 task's slices are 45 ticks here (44.011 ms by the kernel's rounding, just above 44 ticks), and partly 44 \
-         there: one slice of the nice 5 task more in 10 s",
+        "the nice 0 task's slice is 44.011 ms by the kernel's rounding, just above 44 ticks: 45 ticks here, 44 there. With \
+         the latency at 59.975 ms, which makes it 44 here too, every CPU time is the real one to the tick",
     ),
 ];
 
