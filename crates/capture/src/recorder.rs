@@ -19,17 +19,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// The scheduler's events that are recorded.
-const EVENTS: [&str; 8] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup",
-    "sched_wakeup_new",
-    "sched_migrate_task",
-    "sched_process_fork",
-    "sched_process_exec",
-    "sched_process_exit",
-];
 /// The buffer of a CPU, unless memory is scarce or the user says otherwise.
 const BUFFER_KIB: u64 = 8192;
 /// The smallest and the largest buffer that can be asked for.
@@ -405,7 +394,7 @@ fn choose_processes(instance: &Instance, proc: &Path, processes: &[Tid]) -> Resu
 
 /// Turns the events on and returns their formats. Those that only tell of names may be absent.
 fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
-    let sched = EVENTS.map(|name| ("sched", name, true));
+    let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = tasks::EVENTS.map(|(system, name)| (system, name, false));
     let mut formats = Vec::new();
     for (system, name, needed) in sched.into_iter().chain(names) {
@@ -437,7 +426,7 @@ fn meta(options: &Options, cpus: Vec<CpuPlace>, buffer_kib: u64) -> Meta {
         ("host".to_owned(), kernel("hostname")),
         ("kernel_version".to_owned(), kernel("version")),
         ("buffer_kib_per_cpu".to_owned(), buffer_kib.to_string()),
-        ("events".to_owned(), EVENTS.join(",")),
+        ("events".to_owned(), Decoder::EVENTS.join(",")),
         ("recorder_pid".to_owned(), std::process::id().to_string()),
     ]);
     if !options.command.is_empty() {

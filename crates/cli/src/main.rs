@@ -1,5 +1,6 @@
 //! The `schedlab` command: each verb in its own file under `verbs/`.
 
+mod target;
 mod ui;
 mod verbs;
 

@@ -1,5 +1,6 @@
 //! `schedlab import`: a trace that another tool recorded, as a trace of schedlab's own.
 
+use crate::target::Target;
 use crate::ui::{Ui, check_overwrite};
 use schedlab_base::{Error, Result};
 use schedlab_trace::perf_data::{self, Options, PerfData};
@@ -39,7 +40,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let bar = ui.progress(args.file.metadata().ok().map(|m| m.len()).filter(|n| *n > 0), "importing");
     let moving = bar.clone();
     let mut source = open(&args)?.with_progress(Box::new(move |done, _| moving.set_position(done)));
-    let imported = Target::of(&args.output).write(&mut source);
+    let imported = Target::of(&args.output).write(|part| fill(part, &args.output, &mut source));
     bar.finish_and_clear();
     let (report, written) = imported?;
     tell(&args, &source, &report, &written, ui);
@@ -64,52 +65,15 @@ fn open(args: &Args) -> Result<PerfData> {
     PerfData::open_with(file, &options)
 }
 
-/// The file to write, under a name of its own until it is whole: a failed import leaves nothing
-/// behind and takes nothing away.
-struct Target<'a> {
-    path: &'a Path,
-    part: PathBuf,
-}
-
-impl<'a> Target<'a> {
-    fn of(path: &'a Path) -> Self {
-        // A device or a pipe (/dev/null) is written as it is.
-        let special = path.metadata().is_ok_and(|m| !m.is_file());
-        let part = match path.file_name() {
-            Some(name) if !special => {
-                let mut part = std::ffi::OsString::from(".");
-                part.push(name);
-                part.push(format!(".{}.part", std::process::id()));
-                path.with_file_name(part)
-            }
-            _ => path.to_path_buf(),
-        };
-        Self { path, part }
+fn fill(part: &Path, path: &Path, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
+    let mut writer = Writer::create(part, source.meta()).map_err(|_| cannot_write(path))?;
+    let report = source.run(&mut writer)?;
+    let written = writer.finish().map_err(|e| e.file(path))?;
+    if report.events == 0 {
+        let why = report.cut.as_ref().map_or("it holds none".to_owned(), |cut| cut.what.clone());
+        return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(source.path()));
     }
-
-    fn write(&self, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
-        let result = self.fill(source);
-        if self.part != self.path {
-            match &result {
-                Ok(_) => std::fs::rename(&self.part, self.path)
-                    .map_err(|e| Error::system("giving the trace its name", &e).file(self.path))?,
-                // A part that cannot be removed is no worse than one that is left.
-                Err(_) => drop(std::fs::remove_file(&self.part)),
-            }
-        }
-        result
-    }
-
-    fn fill(&self, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
-        let mut writer = Writer::create(&self.part, source.meta()).map_err(|_| cannot_write(self.path))?;
-        let report = source.run(&mut writer)?;
-        let written = writer.finish().map_err(|e| e.file(self.path))?;
-        if report.events == 0 {
-            let why = report.cut.as_ref().map_or("it holds none".to_owned(), |cut| cut.what.clone());
-            return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(source.path()));
-        }
-        Ok((report, written))
-    }
+    Ok((report, written))
 }
 
 fn cannot_write(path: &Path) -> Error {

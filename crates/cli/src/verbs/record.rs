@@ -1,5 +1,6 @@
 //! `schedlab record`: the scheduling events of this kernel, around a command, for a time, or of some processes.
 
+use super::stats::table::grouped;
 use crate::ui::{Ui, check_overwrite};
 use schedlab_base::{Error, Nanos, Result, Tid};
 use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder};
@@ -119,19 +120,6 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
             ui.note(format!("the command was ended by signal {}", signal.unwrap_or(0)));
         }
     }
-}
-
-/// A number with its thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Reads a size with its unit into KiB: `512K`, `8M`, `1G`.

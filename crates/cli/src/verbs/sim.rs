@@ -1,6 +1,7 @@
 //! `schedlab sim`: one workload on one machine under one kernel; prints its statistics, keeps its trace.
 
 use super::stats::{By, text};
+use crate::target::Target;
 use crate::ui::{Ui, check_overwrite};
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_experiment::backend::sim::{SimOutcome, SimRequest, meta, simulate};
@@ -118,17 +119,12 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         None => simulate_with_progress(&request, &meta, &mut stats, ui)?,
         Some(path) => {
             check_overwrite(path, args.force)?;
-            let mut writer = Writer::create(path, &meta)?;
-            let outcome = simulate_with_progress(&request, &meta, &mut (&mut stats, &mut writer), ui);
-            if outcome.is_err() {
-                // Half a run is no trace: nothing that existed was overwritten without --force.
-                drop(writer);
-                let _ = std::fs::remove_file(path);
-                outcome?
-            } else {
+            Target::of(path).write(|part| {
+                let mut writer = Writer::create(part, &meta).map_err(|e| e.file(path))?;
+                let outcome = simulate_with_progress(&request, &meta, &mut (&mut stats, &mut writer), ui)?;
                 writer.finish()?;
-                outcome?
-            }
+                Ok(outcome)
+            })?
         }
     };
     for note in &outcome.notes {

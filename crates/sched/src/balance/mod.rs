@@ -9,12 +9,22 @@ use schedlab_sim::{Core, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 /// What the balancer sees of a scheduler's queues, and the one thing it does to them.
 pub trait Queues {
+    /// The balancer, where the machine has more than one CPU.
+    fn balancer(&mut self) -> &mut Option<Balancer>;
     /// Runnable tasks of a CPU, the running one included.
     fn nr_running(&self, cpu: CpuId) -> u32;
     /// The sum of their weights.
     fn load(&self, cpu: CpuId) -> u64;
     /// Moves one waiting task of at most `max_load` that may run on `to` from `from` to `to`.
     fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
+}
+
+/// Lets the balancer, if there is one, act on the queues that it belongs to.
+pub fn with_balancer<Q: Queues>(queues: &mut Q, act: impl FnOnce(&mut Balancer, &mut Q)) {
+    if let Some(mut balancer) = queues.balancer().take() {
+        act(&mut balancer, queues);
+        *queues.balancer() = Some(balancer);
+    }
 }
 
 /// Brings a CPU's queue up to date before another CPU looks at it.

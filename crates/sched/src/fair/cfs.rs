@@ -27,7 +27,7 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues, move_waiting, sync};
+use crate::balance::{Balancer, Queues, move_waiting, sync, with_balancer};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -133,10 +133,6 @@ impl Cfs {
             queues: vec![rq; machine.cpus.len()],
             balancer: (machine.cpus.len() > 1).then(|| Balancer::new(machine)),
         }
-    }
-
-    fn set_nr_latency(&self) -> u32 {
-        self.nr_latency
     }
 
     fn virtual_time(&self, p: TaskId, delta: Nanos) -> Nanos {
@@ -404,7 +400,7 @@ impl Scheduler for Cfs {
             return;
         };
         self.account(cpu, cx.now());
-        let scale = self.queues[cpu as usize].nr_running >= self.set_nr_latency();
+        let scale = self.queues[cpu as usize].nr_running >= self.nr_latency;
         let features = self.rules.features;
         let mut marked = false;
         if features.next_buddy && scale && how != Enqueue::New {
@@ -437,7 +433,9 @@ impl Scheduler for Cfs {
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let now = cx.now();
         if self.queues[cpu as usize].nr_running == 0 && self.balancer.is_some() {
-            self.newidle(cx, cpu);
+            with_balancer(self, |balancer, me| {
+                balancer.newidle(me, cx, cpu);
+            });
         }
         if self.rules.pick_with_current {
             let curr = prev.filter(|p| self.entities[*p as usize].on_rq);
@@ -470,10 +468,7 @@ impl Scheduler for Cfs {
         {
             self.check_preempt_tick(cx, cpu, p);
         }
-        if let Some(mut balancer) = self.balancer.take() {
-            balancer.tick(self, cx, cpu);
-            self.balancer = Some(balancer);
-        }
+        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -573,16 +568,13 @@ impl Cfs {
             cx.resched(cpu);
         }
     }
-
-    fn newidle(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(balancer) = self.balancer.take() {
-            balancer.newidle(self, cx, cpu);
-            self.balancer = Some(balancer);
-        }
-    }
 }
 
 impl Queues for Cfs {
+    fn balancer(&mut self) -> &mut Option<Balancer> {
+        &mut self.balancer
+    }
+
     fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].nr_running
     }

@@ -27,7 +27,7 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues, move_waiting, sync};
+use crate::balance::{Balancer, Queues, move_waiting, sync, with_balancer};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -331,13 +331,6 @@ impl Eevdf {
             && (before(pse.deadline, se.deadline) || !self.eligible(cpu, curr))
     }
 
-    fn newidle(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(balancer) = self.balancer.take() {
-            balancer.newidle(self, cx, cpu);
-            self.balancer = Some(balancer);
-        }
-    }
-
     /// Takes the slice that a task asked for itself.
     fn set_slice(&mut self, p: TaskId, a: &Attributes) {
         let custom = a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
@@ -462,7 +455,9 @@ impl Scheduler for Eevdf {
                 if std::mem::replace(&mut pulled, true) {
                     break None;
                 }
-                self.newidle(cx, cpu);
+                with_balancer(self, |balancer, me| {
+                    balancer.newidle(me, cx, cpu);
+                });
                 continue;
             }
             if self.running(cpu).is_some() {
@@ -493,10 +488,7 @@ impl Scheduler for Eevdf {
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
-        if let Some(mut balancer) = self.balancer.take() {
-            balancer.tick(self, cx, cpu);
-            self.balancer = Some(balancer);
-        }
+        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -575,6 +567,10 @@ impl Scheduler for Eevdf {
 }
 
 impl Queues for Eevdf {
+    fn balancer(&mut self) -> &mut Option<Balancer> {
+        &mut self.balancer
+    }
+
     fn nr_running(&self, cpu: CpuId) -> u32 {
         let rq = &self.queues[cpu as usize];
         rq.nr_queued - rq.nr_delayed

@@ -38,7 +38,7 @@ mod rules;
 mod state;
 mod tick;
 
-use crate::balance::Balancer;
+use crate::balance::{Balancer, sync, with_balancer};
 use array::{Links, MAX_PRIO};
 use rules::Rules;
 pub use rules::Tunables;
@@ -200,20 +200,6 @@ impl O1 {
         Some(next)
     }
 
-    /// A queue other than the engine's current one is looked at: its ticks are accounted for.
-    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(ticks) = cx.take_ticks(cpu) {
-            self.catch_up(cx, cpu, ticks);
-        }
-    }
-
-    fn with_balancer(&mut self, act: impl FnOnce(&mut Balancer, &mut Self)) {
-        if let Some(mut balancer) = self.balancer.take() {
-            act(&mut balancer, self);
-            self.balancer = Some(balancer);
-        }
-    }
-
     /// `sched_setscheduler()`: onto the active array at the new priority.
     fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let on_rq = self.take(cpu, p).is_some();
@@ -265,7 +251,7 @@ impl Scheduler for O1 {
         t.timestamp = cx.now();
         if let Some(q) = parent {
             let cpu = cx.task(q).cpu;
-            self.sync(cx, cpu);
+            sync(self, cx, cpu);
             let theirs = self.task_mut(q);
             t.parent = parent;
             t.sleep_avg = theirs.sleep_avg;
@@ -337,7 +323,7 @@ impl Scheduler for O1 {
             self.rules.run_charge(t.sleep_avg, now - t.timestamp)
         });
         if self.queues[cpu as usize].nr_running() == 0 {
-            self.with_balancer(|balancer, me| {
+            with_balancer(self, |balancer, me| {
                 balancer.newidle(me, cx, cpu);
             });
         }
@@ -362,7 +348,7 @@ impl Scheduler for O1 {
         if let Some(p) = cx.curr(cpu) {
             self.tick_running(cx, cpu, p);
         }
-        self.with_balancer(|balancer, me| balancer.tick(me, cx, cpu));
+        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -391,7 +377,7 @@ impl Scheduler for O1 {
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
-        self.sync(cx, cpu);
+        sync(self, cx, cpu);
         if policy(&new) != policy(old) || real_time_prio(&new) != real_time_prio(old) {
             self.set_policy(cx, cpu, p, &new);
         }
@@ -406,7 +392,7 @@ impl Scheduler for O1 {
         let child = *self.task(p);
         let Some(parent) = child.parent.filter(|q| cx.task(*q).state != State::Dead) else { return };
         let cpu = cx.task(parent).cpu;
-        self.sync(cx, cpu);
+        sync(self, cx, cpu);
         let full = self.rules.timeslice(child.static_prio);
         let t = &mut self.tasks[parent as usize];
         if child.first_time_slice {

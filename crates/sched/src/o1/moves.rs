@@ -1,7 +1,7 @@
 //! The queues as the balancer sees them, and whom it may move.
 
 use super::O1;
-use crate::balance::Queues;
+use crate::balance::{Balancer, Queues};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId};
 
@@ -22,6 +22,10 @@ impl O1 {
 }
 
 impl Queues for O1 {
+    fn balancer(&mut self) -> &mut Option<Balancer> {
+        &mut self.balancer
+    }
+
     fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].nr_running()
     }

@@ -8,18 +8,6 @@ use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid
 /// More CPUs than any kernel is built for; a number beyond it is damage.
 const CPU_END: i64 = 1 << 16;
 
-/// The events that are decoded.
-const WANTED: [&str; 8] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup",
-    "sched_wakeup_new",
-    "sched_migrate_task",
-    "sched_process_fork",
-    "sched_process_exec",
-    "sched_process_exit",
-];
-
 /// What became of the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -52,6 +40,18 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// The events that are decoded.
+    pub const EVENTS: [&'static str; 8] = [
+        "sched_switch",
+        "sched_waking",
+        "sched_wakeup",
+        "sched_wakeup_new",
+        "sched_migrate_task",
+        "sched_process_fork",
+        "sched_process_exec",
+        "sched_process_exit",
+    ];
+
     /// A decoder for the kernel with these formats; those of other events may be among them.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Decoder {
     /// Whether an event of this name is decoded at all, whatever the kernel.
     #[must_use]
     pub fn wants(event: &str) -> bool {
-        WANTED.contains(&event)
+        Self::EVENTS.contains(&event)
     }
 
     /// Whether the records of this id are decoded.

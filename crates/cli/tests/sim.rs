@@ -1,0 +1,39 @@
+//! `schedlab sim` through the command line: its file, and what a failure leaves of it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn sim(output: &Path, kernel: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_schedlab"))
+        .args([
+            "sim",
+            "--kernel",
+            kernel,
+            "--machine",
+            "2",
+            "--workload",
+            "li:tasks=3",
+            "--duration",
+            "1s",
+            "--force",
+            "-o",
+        ])
+        .arg(output)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_failed_simulation_leaves_the_file_that_was_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    assert!(sim(&file, "linux-6.12").status.success());
+    let before = std::fs::read(&file).unwrap();
+    let failed = sim(&file, "linux-6.13");
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(String::from_utf8(failed.stderr).unwrap().contains("did you mean \"linux-6.1"));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    assert!(sim(&file, "linux-6.12").status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), before, "the same seed gives the same bytes");
+}
