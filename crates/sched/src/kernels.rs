@@ -10,7 +10,8 @@ use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
-use schedlab_sim::{Options, Outcome, Scheduler};
+use schedlab_sim::{Inspect, Options, Outcome, Scheduler};
+use std::cell::RefCell;
 
 /// A kernel profile.
 #[derive(Debug)]
@@ -34,12 +35,14 @@ pub(crate) struct Run<'a> {
     pub load: &'a Load,
     pub values: &'a Values,
     pub options: Options,
+    inspect: RefCell<Option<Inspect<'a>>>,
 }
 
 impl Run<'_> {
     /// Runs the load under this scheduler.
     pub fn with(&self, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
-        schedlab_sim::run(scheduler, self.machine, self.load, &self.options, sink)
+        let inspect = self.inspect.take();
+        schedlab_sim::run(scheduler, self.machine, self.load, &self.options, sink, inspect)
     }
 }
 
@@ -131,6 +134,22 @@ impl Kernel {
         how: &How,
         sink: &mut dyn Sink,
     ) -> Result<Outcome> {
+        self.simulate_and_look(machine, load, values, how, sink, None)
+    }
+
+    /// As [`Kernel::simulate`]; what `inspect` asks for is shown to it on the way.
+    ///
+    /// # Errors
+    /// As [`Kernel::simulate`].
+    pub fn simulate_and_look<'a>(
+        &self,
+        machine: &'a Machine,
+        load: &'a Load,
+        values: &'a Values,
+        how: &How,
+        sink: &'a mut dyn Sink,
+        inspect: Option<Inspect<'a>>,
+    ) -> Result<Outcome> {
         let tick_period = match values.ns("tick_ns") {
             0 => 1_000_000_000 / values.ns("hz"),
             ns if ns < SHORTEST_TICK_NS => {
@@ -146,6 +165,6 @@ impl Kernel {
         };
         let How { duration, seed, skip_ticks } = *how;
         let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
-        (self.simulate)(&Run { machine, load, values, options }, sink)
+        (self.simulate)(&Run { machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

@@ -1,13 +1,17 @@
 //! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
 
 use crate::cpuset::CpuSet;
+use crate::inspect::Decision;
 use crate::program::{Policy, Start};
-use crate::queue::Phase;
+use crate::queue::{OwnTimers, Phase};
 use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
 use schedlab_machine::Machine;
 
 /// A task's number, dense from 0.
 pub type TaskId = u32;
+
+/// The number of one of the scheduler's timers: its own choice, small.
+pub type TimerId = u32;
 
 /// What a scheduler goes by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,10 +65,16 @@ pub struct Task {
     pub cpu: CpuId,
     /// Whether it can run.
     pub state: State,
-    /// Where it may run.
+    /// Where it may run: the online ones of the CPUs that it asked for, or every online CPU where none of those is.
     pub allowed: CpuSet,
     /// Its group, as an index into the load's groups.
     pub group: Option<u32>,
+    /// Its user, for grouping by user.
+    pub user: u32,
+    /// Its session, for autogroups.
+    pub session: u32,
+    /// Utilisation clamps (0..=1024): the least and the most that it counts for.
+    pub clamp: (u32, u32),
     /// When it last left a CPU.
     pub last_ran: Nanos,
 }
@@ -83,6 +93,7 @@ pub struct Ticks {
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub curr: Option<TaskId>,
+    pub online: bool,
     /// When the CPU reschedules because it was asked to; `Nanos::MAX`: it was not.
     pub resched_at: Nanos,
     /// The first tick that was neither taken nor caught up with.
@@ -123,12 +134,17 @@ pub struct Core {
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
     pub(crate) touched: Vec<CpuId>,
+    pub(crate) timers: OwnTimers,
+    /// Decisions are kept while this holds.
+    pub(crate) explaining: bool,
+    pub(crate) decisions: Vec<Decision>,
 }
 
 impl Core {
     pub(crate) fn new(machine: Machine, tick_period: Nanos, tick_first: Nanos, start: Start) -> Self {
         let cpu = || Cpu {
             curr: None,
+            online: true,
             resched_at: Nanos::MAX,
             next_tick: tick_first,
             run_from: 0,
@@ -149,6 +165,9 @@ impl Core {
             start,
             events: Vec::with_capacity(Self::BATCH + 64),
             touched: Vec::new(),
+            timers: OwnTimers::default(),
+            explaining: false,
+            decisions: Vec::new(),
         }
     }
 
@@ -191,6 +210,19 @@ impl Core {
     #[must_use]
     pub fn nr_cpus(&self) -> u32 {
         self.cpus.len() as u32
+    }
+
+    /// Whether a CPU is online.
+    #[inline]
+    #[must_use]
+    pub fn online(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu as usize].online
+    }
+
+    /// How many CPUs are online.
+    #[must_use]
+    pub fn nr_online(&self) -> u32 {
+        self.cpus.iter().filter(|cpu| cpu.online).count() as u32
     }
 
     /// How many tasks there have been.
@@ -254,6 +286,40 @@ impl Core {
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
+    }
+
+    /// Starts one of the scheduler's timers, or moves it: [`Scheduler::timer`](crate::Scheduler::timer) is called at
+    /// `at`, which must not have passed.
+    pub fn start_timer(&mut self, id: TimerId, at: Nanos) {
+        debug_assert!(at >= self.now, "timer {id} is set to the past");
+        self.timers.start(id, at);
+    }
+
+    /// Stops one of the scheduler's timers, if it runs.
+    pub fn cancel_timer(&mut self, id: TimerId) {
+        self.timers.cancel(id);
+    }
+
+    /// When one of the scheduler's timers expires; `Nanos::MAX`: it does not run.
+    #[must_use]
+    pub fn timer_due(&self, id: TimerId) -> Nanos {
+        self.timers.due(id)
+    }
+
+    /// Notes a decision, if somebody wants to know; `reason` is asked only then. Its time is filled in.
+    #[inline]
+    pub fn explain(&mut self, reason: impl FnOnce(&Self) -> Decision) {
+        if self.explaining {
+            let decision = Decision { time: self.now, ..reason(self) };
+            self.decisions.push(decision);
+        }
+    }
+
+    /// Whether somebody wants to know the reasons of decisions.
+    #[inline]
+    #[must_use]
+    pub fn explaining(&self) -> bool {
+        self.explaining
     }
 
     /// Says that something changed on a CPU's queue that can change its next decision.

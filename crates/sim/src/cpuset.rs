@@ -31,6 +31,18 @@ impl CpuSet {
         }
     }
 
+    /// Those of `0..cpus` that are in it and of which `keep` holds.
+    #[must_use]
+    pub fn filter(&self, cpus: u32, keep: impl Fn(CpuId) -> bool) -> Self {
+        Self::of(&(0..cpus).filter(|cpu| self.contains(*cpu) && keep(*cpu)).collect::<Vec<_>>())
+    }
+
+    /// Whether it is no CPU at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_some_and(|bits| bits.iter().all(|word| *word == 0))
+    }
+
     /// Whether it is every CPU.
     #[must_use]
     pub fn is_all(&self) -> bool {

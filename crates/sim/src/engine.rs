@@ -3,8 +3,9 @@
 use self::homes::Homes;
 use crate::core::{Attributes, Cause, Core, State, Task, TaskId, tid};
 use crate::cpuset::CpuSet;
+use crate::inspect::Inspect;
 use crate::process::{Burst, Process, Wait};
-use crate::program::{Load, Setting, Start, TaskSpec};
+use crate::program::{Load, Policy, Setting, Start, TaskSpec};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
@@ -14,6 +15,8 @@ use schedlab_machine::Machine;
 
 mod exec;
 mod homes;
+mod hotplug;
+mod looking;
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -46,18 +49,19 @@ pub(crate) const MOST_TASKS: u32 = 1 << 20;
 /// More instants than this at one time, and the load goes nowhere.
 const STUCK: u32 = 20_000_000;
 
-/// Runs a load on a machine under a scheduler; its events go to `sink`.
+/// Runs a load on a machine under a scheduler; its events go to `sink`, what is to be looked at to `inspect`.
 ///
 /// # Errors
-/// When the load deadlocks or never lets time pass: the error says who waits for what.
-pub fn run<S: Scheduler>(
+/// When the load deadlocks, never lets time pass or asks for what the kernel refuses: the error says who and what.
+pub fn run<'a, S: Scheduler>(
     scheduler: S,
     machine: &Machine,
-    load: &Load,
+    load: &'a Load,
     options: &Options,
-    sink: &mut dyn Sink,
+    sink: &'a mut dyn Sink,
+    inspect: Option<Inspect<'a>>,
 ) -> Result<Outcome> {
-    Engine::new(scheduler, machine, load, options, sink).run()
+    Engine::new(scheduler, machine, load, options, sink, inspect).run()
 }
 
 pub(crate) struct Engine<'a, S> {
@@ -78,10 +82,23 @@ pub(crate) struct Engine<'a, S> {
     /// How often each template was forked, for names.
     forked: Vec<u32>,
     homes: Homes,
+    inspect: Option<Inspect<'a>>,
+    /// Before the first instant that is later than this, something is to be looked at.
+    next_look: Nanos,
+    /// When the next CPU goes or comes, and how many have.
+    next_hotplug: Key,
+    hotplugged: usize,
 }
 
 impl<'a, S: Scheduler> Engine<'a, S> {
-    fn new(sched: S, machine: &Machine, load: &'a Load, options: &Options, sink: &'a mut dyn Sink) -> Self {
+    fn new(
+        sched: S,
+        machine: &Machine,
+        load: &'a Load,
+        options: &Options,
+        sink: &'a mut dyn Sink,
+        inspect: Option<Inspect<'a>>,
+    ) -> Self {
         Self {
             cx: Core::new(machine.clone(), options.tick_period, options.tick_first, load.start),
             sched,
@@ -97,15 +114,20 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             ended: 0,
             forked: vec![0; load.templates.len()],
             homes: Homes::new(machine),
+            next_look: Nanos::MAX,
+            inspect,
+            next_hotplug: hotplug::first(load),
+            hotplugged: 0,
         }
     }
 
     fn run(mut self) -> Result<Outcome> {
         let end = self.options.duration.unwrap_or(Nanos::MAX);
         for spec in &self.load.tasks {
-            let p = self.create(spec, spec.name.clone(), None);
+            let p = self.create(spec, spec.name.clone(), None)?;
             self.timers.add(spec.start, p);
         }
+        self.look(0);
         let mut idle_note = None;
         let mut stuck = 0;
         loop {
@@ -113,13 +135,20 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             if self.cx.events.len() >= Core::BATCH {
                 self.flush();
             }
+            if self.cx.decisions.len() >= Core::BATCH {
+                self.tell_decisions();
+            }
             if self.active == 0 && self.timers.first() == Key::NEVER {
                 idle_note = self.stalled()?;
                 break;
             }
-            let key = self.queue.first().min(self.timers.first());
+            let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_hotplug);
             if key.time() >= end {
+                self.look(end);
                 break;
+            }
+            if key.time() > self.next_look {
+                self.look(key.time());
             }
             assert!(key.time() >= self.cx.now, "time goes back from {} to {}", self.cx.now, key.time());
             if key.time() == self.cx.now {
@@ -133,6 +162,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.step(key)?;
         }
         self.flush();
+        self.tell_decisions();
         let end = if self.options.duration.is_some() { end } else { self.cx.now };
         Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note })
     }
@@ -143,6 +173,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.phase = key.phase();
         match key.phase() {
             Phase::Tick => self.tick(who),
+            Phase::Timer if key == self.next_hotplug => self.hotplug(),
+            Phase::Timer => {
+                self.cx.cause = Cause::Wakeup;
+                self.cx.timers.pop();
+                self.sched.timer(&mut self.cx, who);
+            }
             Phase::Wake => {
                 self.timers.pop();
                 self.timer(who);
@@ -202,9 +238,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Creates a task, asleep: on its parent's CPU; where tasks are to wake, on a CPU of its own as long as there is
     /// one; else on the boot CPU. Or on the first that it may use.
-    fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> TaskId {
+    fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
-        let allowed = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
+        let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
         let nr_cpus = self.cx.nr_cpus();
         let home = match parent {
             Some(q) => self.cx.task(q).cpu,
@@ -219,6 +255,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             state: State::Sleeping { uninterruptible: false },
             allowed,
             group: spec.initial.group,
+            user: spec.user,
+            session: spec.session,
+            clamp: clamp((0, 1024), &spec.initial),
             last_ran: 0,
         });
         let record = NameRecord {
@@ -235,7 +274,26 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
         }
-        p
+        let own = self.cx.task(p).attributes;
+        self.admit(p, &own)?;
+        Ok(p)
+    }
+
+    /// Asks the scheduler whether a task may have these attributes.
+    pub(crate) fn admit(&mut self, p: TaskId, new: &Attributes) -> Result<()> {
+        if new.policy != Policy::Deadline || self.sched.admits(&self.cx, p, new) {
+            return Ok(());
+        }
+        let Attributes { runtime, deadline, period, .. } = *new;
+        let us = |t: Nanos| t as f64 / 1e3;
+        Err(Error::input(format!(
+            "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us (EBUSY)",
+            self.processes[p as usize].name,
+            us(runtime),
+            us(deadline),
+            us(period)
+        ))
+        .mend("let the deadline tasks' runtime / period add up to no more than 95% of the CPUs"))
     }
 
     fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
@@ -355,12 +413,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     pub(crate) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
         self.schedule(cpu);
-        let to = self.place(p, Placement::Wake { from: cpu });
-        self.catch_up(to);
-        self.cx.cause = Cause::Wakeup;
-        self.sched.enqueue_task(&mut self.cx, to, p, Enqueue::Migrated);
-        self.sched.wakeup_preempt(&mut self.cx, to, p, Enqueue::Migrated);
-        self.cx.touch(to);
+        self.requeue(cpu, p);
     }
 
     fn refresh_touched(&mut self) {
@@ -383,7 +436,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if curr.is_some() && slot.burst_end != Nanos::MAX {
             key = key.min(Key::new(slot.burst_end, Phase::Run, cpu));
         }
-        if key.time() >= next_tick && (curr.is_some() || self.sched.ticks_when_idle()) {
+        if key.time() >= next_tick && slot.online && (curr.is_some() || self.sched.ticks_when_idle()) {
             let tick = self.next_tick_to_take(cpu, next_tick);
             key = key.min(Key::new(tick, Phase::Tick, cpu));
         }
@@ -463,6 +516,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         ))
         .mend("let each loop run, sleep or wait for something")
     }
+}
+
+/// The utilisation clamps after a setting.
+pub(crate) fn clamp((least, most): (u32, u32), setting: &Setting) -> (u32, u32) {
+    (setting.util.0.unwrap_or(least), setting.util.1.unwrap_or(most))
 }
 
 /// The attributes after a setting.

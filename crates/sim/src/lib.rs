@@ -7,6 +7,7 @@
 mod core;
 mod cpuset;
 mod engine;
+mod inspect;
 mod process;
 pub mod program;
 mod queue;
@@ -14,7 +15,8 @@ mod resources;
 mod scheduler;
 mod stall;
 
-pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, tid};
+pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, TimerId, tid};
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
+pub use inspect::{Choice, Decision, Inspect, Inspector, View};
 pub use scheduler::{Dequeue, Enqueue, Placement, Scheduler};

@@ -1,5 +1,6 @@
 //! A task's program under way: where it stands, what of its burst is left, what it waits for.
 
+use crate::cpuset::CpuSet;
 use crate::program::{Amount, Load, Op, TaskSpec};
 use schedlab_base::{Nanos, Rng};
 
@@ -64,6 +65,8 @@ pub(crate) struct Process<'a> {
     pub own_timers: Vec<(u32, Nanos)>,
     pub started: Nanos,
     pub clock_poll: Nanos,
+    /// The CPUs that it asked for, online or not.
+    pub requested: CpuSet,
 }
 
 impl<'a> Process<'a> {
@@ -79,6 +82,7 @@ impl<'a> Process<'a> {
             own_timers: Vec::new(),
             started,
             clock_poll: spec.initial.clock_poll.unwrap_or(0),
+            requested: spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of),
         }
     }
 

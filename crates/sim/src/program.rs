@@ -153,6 +153,17 @@ pub struct GroupSpec {
     pub idle: bool,
 }
 
+/// A CPU that is taken offline or brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hotplug {
+    /// When.
+    pub at: Nanos,
+    /// Which.
+    pub cpu: CpuId,
+    /// Whether it is online from then on.
+    pub online: bool,
+}
+
 /// A whole load, ready to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -178,4 +189,6 @@ pub struct Load {
     pub timers: Vec<(String, bool)>,
     /// How the tasks of `tasks` start.
     pub start: Start,
+    /// CPUs that go and come, ordered by time. At least one CPU stays online.
+    pub hotplug: Vec<Hotplug>,
 }

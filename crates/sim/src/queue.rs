@@ -1,8 +1,8 @@
 //! What comes next: a winner tree over the CPUs and a heap of timers.
 //!
 //! Instants are ordered by time, then by [`Phase`], then by CPU or task number. That order is part
-//! of the engine's contract (and of the oracles'): at one instant ticks come first, then wake-ups in
-//! the order of tasks, then rescheduling, then whatever the running tasks do next.
+//! of the engine's contract (and of the oracles'): at one instant ticks come first, then the
+//! scheduler's timers, then wake-ups in the order of tasks, then rescheduling, then whatever the running tasks do next.
 
 use schedlab_base::Nanos;
 use std::cmp::Reverse;
@@ -14,6 +14,8 @@ use std::collections::BinaryHeap;
 pub enum Phase {
     /// The timer interrupt.
     Tick,
+    /// A timer of the scheduler's own expires, or a CPU goes offline or comes back.
+    Timer,
     /// A timer of a task expires, or a task starts.
     Wake,
     /// The running task reads its CPU clock.
@@ -49,9 +51,10 @@ impl Key {
     pub fn phase(self) -> Phase {
         match (self.0 >> 32) as u8 {
             0 => Phase::Tick,
-            1 => Phase::Wake,
-            2 => Phase::Poll,
-            3 => Phase::Resched,
+            1 => Phase::Timer,
+            2 => Phase::Wake,
+            3 => Phase::Poll,
+            4 => Phase::Resched,
             _ => Phase::Run,
         }
     }
@@ -121,6 +124,59 @@ impl Timers {
     }
 }
 
+/// The scheduler's own timers, by number: one expiry each.
+#[derive(Debug, Default)]
+pub struct OwnTimers {
+    /// When each expires; `Nanos::MAX`: it is not running.
+    due: Vec<Nanos>,
+    /// May hold expiries that were moved or cancelled since.
+    heap: BinaryHeap<Reverse<Key>>,
+}
+
+impl OwnTimers {
+    /// Starts a timer, or moves it.
+    pub fn start(&mut self, id: u32, at: Nanos) {
+        if self.due.len() <= id as usize {
+            self.due.resize(id as usize + 1, Nanos::MAX);
+        }
+        if self.due[id as usize] != at {
+            self.due[id as usize] = at;
+            self.heap.push(Reverse(Key::new(at, Phase::Timer, id)));
+        }
+    }
+
+    /// Stops a timer.
+    pub fn cancel(&mut self, id: u32) {
+        if let Some(due) = self.due.get_mut(id as usize) {
+            *due = Nanos::MAX;
+        }
+    }
+
+    /// When a timer expires; `Nanos::MAX`: it is not running.
+    pub fn due(&self, id: u32) -> Nanos {
+        self.due.get(id as usize).copied().unwrap_or(Nanos::MAX)
+    }
+
+    /// The earliest that has not been cancelled.
+    #[inline]
+    pub fn first(&mut self) -> Key {
+        while let Some(Reverse(key)) = self.heap.peek() {
+            if self.due[key.who() as usize] == key.time() {
+                return *key;
+            }
+            self.heap.pop();
+        }
+        Key::NEVER
+    }
+
+    /// Takes the earliest away: it is no longer running.
+    pub fn pop(&mut self) {
+        if let Some(Reverse(key)) = self.heap.pop() {
+            self.cancel(key.who());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +193,24 @@ mod tests {
         queue.set(1, Key::NEVER);
         queue.set(2, Key::NEVER);
         assert_eq!(queue.first().who(), 0);
+    }
+
+    #[test]
+    fn a_timer_that_was_moved_or_cancelled_does_not_expire() {
+        let mut timers = OwnTimers::default();
+        timers.start(3, 50);
+        timers.start(1, 40);
+        timers.start(3, 30);
+        assert_eq!((timers.first().who(), timers.first().time(), timers.due(3)), (3, 30, 30));
+        timers.pop();
+        assert_eq!(timers.due(3), Nanos::MAX);
+        timers.cancel(1);
+        assert_eq!(timers.first(), Key::NEVER);
+        timers.start(1, 40);
+        timers.start(1, 60);
+        timers.start(1, 40);
+        assert_eq!(timers.first().time(), 40);
+        timers.pop();
+        assert_eq!(timers.first(), Key::NEVER);
     }
 }

@@ -1,6 +1,7 @@
 //! The trait that every scheduler implements, in the vocabulary of the kernel's `sched_class`.
 
-use crate::core::{Attributes, Core, TaskId, Ticks};
+use crate::core::{Attributes, Core, TaskId, Ticks, TimerId};
+use crate::inspect::View;
 use crate::program::Start;
 use schedlab_base::{CpuId, Nanos};
 
@@ -100,6 +101,46 @@ pub trait Scheduler {
 
     /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new ones.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes);
+
+    /// Whether the kernel lets a task have these attributes: admission of deadline tasks (`EBUSY` where not).
+    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
+        let _ = (cx, p, new);
+        true
+    }
+
+    /// A task moves to another group (`sched_move_task`): called before and after `cx.task(p).group` changes. Before,
+    /// the scheduler takes it off its queue, if it is on one; after, it puts it back.
+    fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
+        let _ = (cx, p);
+    }
+
+    /// See [`Scheduler::leave_group`].
+    fn join_group(&mut self, cx: &mut Core, p: TaskId) {
+        let _ = (cx, p);
+    }
+
+    /// One of the timers that the scheduler started ([`Core::start_timer`]) expires.
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        let _ = (cx, id);
+    }
+
+    /// A CPU came online. Nothing runs or waits on it yet.
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        let _ = (cx, cpu);
+    }
+
+    /// A CPU goes offline. `cx.online(cpu)` is false already and no task is allowed there any more; those that are on
+    /// its queue are moved by the engine afterwards, like migrations. What stands there though it sleeps
+    /// (delayed dequeue) must leave now, and what is throttled must become movable.
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        let _ = (cx, cpu);
+    }
+
+    /// The state of a CPU's queues, and of what hangs together with them, to be shown.
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let _ = (cx, cpu);
+        View::Nothing
+    }
 
     /// A task ended and was dequeued (`task_dead`, `sched_exit`).
     fn task_dead(&mut self, cx: &mut Core, p: TaskId) {

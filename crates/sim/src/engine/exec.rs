@@ -1,10 +1,10 @@
 //! A running task goes on with its program: works, sleeps, wakes others, waits.
 
-use super::{Engine, MOST_TASKS, apply};
+use super::{Engine, MOST_TASKS, apply, clamp};
 use crate::core::{Cause, State, TaskId, tid};
 use crate::cpuset::CpuSet;
 use crate::process::{Burst, Wait, draw};
-use crate::program::{Amount, Op, Setting};
+use crate::program::{Amount, Op, ROOT_GROUP, Setting};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
 use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
@@ -301,7 +301,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let spec = &self.load.templates[template as usize];
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
-        let child = self.create(spec, format!("{}-{n}", spec.name), Some(p));
+        let child = self.create(spec, format!("{}-{n}", spec.name), Some(p))?;
         self.wake_up_new(child, Some(p));
         Ok(())
     }
@@ -313,7 +313,19 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(every) = setting.clock_poll {
             self.processes[p as usize].clock_poll = every;
         }
+        if let Some(group) = setting.group {
+            let group = (group != ROOT_GROUP).then_some(group);
+            if group != self.cx.task(p).group {
+                self.catch_up(cpu);
+                self.sched.leave_group(&mut self.cx, p);
+                self.cx.tasks[p as usize].group = group;
+                self.sched.join_group(&mut self.cx, p);
+                self.cx.touch(cpu);
+            }
+        }
+        self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
         if new != old {
+            self.admit(p, &new)?;
             self.cx.tasks[p as usize].attributes = new;
             self.catch_up(cpu);
             self.cx.cause = Cause::Change;
@@ -322,7 +334,8 @@ impl<S: Scheduler> Engine<'_, S> {
             self.cx.touch(cpu);
         }
         if let Some(cpus) = &setting.cpus {
-            self.cx.tasks[p as usize].allowed = CpuSet::of(cpus);
+            self.processes[p as usize].requested = CpuSet::of(cpus);
+            self.cx.tasks[p as usize].allowed = self.effective(&CpuSet::of(cpus));
             if !self.cx.task(p).allowed.contains(cpu) {
                 self.processes[p as usize].pc += 1;
                 self.push_away(cpu, p);
