@@ -1,6 +1,7 @@
 //! The schedulers, one module each, and the registry of kernels.
 
 pub mod balance;
+pub mod classes;
 pub mod fair;
 pub mod kernels;
 pub mod o1;

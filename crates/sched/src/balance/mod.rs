@@ -5,7 +5,7 @@
 //! (domains, groups, cpu_load, PELT, nohz) is more, and not here.
 
 use schedlab_base::{CpuId, Nanos};
-use schedlab_sim::{Core, Dequeue, Enqueue, Placement, Scheduler, TaskId};
+use schedlab_sim::{Core, Placement, Scheduler, TaskId};
 
 /// What the balancer sees of a scheduler's queues, and the one thing it does to them.
 pub trait Queues {
@@ -32,19 +32,6 @@ pub fn sync(scheduler: &mut impl Scheduler, cx: &mut Core, cpu: CpuId) {
     if let Some(ticks) = cx.take_ticks(cpu) {
         scheduler.catch_up(cx, cpu, ticks);
     }
-}
-
-/// Moves a waiting task from one CPU's queue to another's, and lets it preempt there.
-pub fn move_waiting(scheduler: &mut impl Scheduler, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
-    scheduler.dequeue_task(cx, from, p, Dequeue::Migrated);
-    scheduler.migrate_task_rq(cx, p, from, to);
-    cx.set_task_cpu(p, to);
-    scheduler.enqueue_task(cx, to, p, Enqueue::Migrated);
-    if cx.curr(to).is_some() {
-        scheduler.wakeup_preempt(cx, to, p, Enqueue::Migrated);
-    }
-    cx.touch(from);
-    cx.touch(to);
 }
 
 /// Time between two looks of a CPU.

@@ -27,11 +27,12 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues, move_waiting, sync, with_balancer};
+use crate::balance::{Balancer, Queues, with_balancer};
+use crate::classes::{Class, move_waiting, sync};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks};
 
 /// What differs between releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,7 +322,7 @@ impl Cfs {
     }
 }
 
-impl Scheduler for Cfs {
+impl Class for Cfs {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
         self.arena.grow(p);
         let mut e = Entity { load: Load::of(&cx.task(p).attributes), ..Entity::default() };
@@ -395,10 +396,7 @@ impl Scheduler for Cfs {
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
-        let Some(curr) = self.queues[cpu as usize].curr else {
-            cx.resched(cpu);
-            return;
-        };
+        let Some(curr) = self.queues[cpu as usize].curr else { return };
         self.account(cpu, cx.now());
         let scale = self.queues[cpu as usize].nr_running >= self.nr_latency;
         let features = self.rules.features;
@@ -427,6 +425,44 @@ impl Scheduler for Cfs {
         cx.resched(cpu);
         if !self.rules.early_last_buddy && features.last_buddy && scale && curr_queued {
             self.queues[cpu as usize].last = Some(curr);
+        }
+    }
+
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].nr_running > 0
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.put_prev(cpu, p, cx.now());
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        if self.entities[p as usize].on_rq {
+            self.account(cpu, cx.now());
+            self.clear_buddies(cpu, p);
+            if self.queues[cpu as usize].curr == Some(p) {
+                self.queues[cpu as usize].curr = None;
+            } else {
+                self.unqueue(cpu, p);
+            }
+            self.account_dequeue(cpu, p);
+            self.update_min_vruntime(cpu);
+        }
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        self.entities[p as usize].load = Load::of(&cx.task(p).attributes);
+        if cx.task(p).state == State::Runnable {
+            let cpu = cx.task(p).cpu;
+            self.enqueue_task(cx, cpu, p, Enqueue::Wakeup);
+            if cx.curr(cpu) == Some(p) {
+                self.set_next(cpu, p, cx.now());
+            }
         }
     }
 
@@ -468,7 +504,14 @@ impl Scheduler for Cfs {
         {
             self.check_preempt_tick(cx, cpu, p);
         }
+    }
+
+    fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
         with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+    }
+
+    fn next_balance(&self, cpu: CpuId) -> Nanos {
+        self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu))
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -484,10 +527,9 @@ impl Scheduler for Cfs {
     }
 
     fn next_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
-        let Some(p) = self.queues[cpu as usize].curr else { return balance };
+        let Some(p) = self.queues[cpu as usize].curr else { return Nanos::MAX };
         if self.queues[cpu as usize].nr_running < 2 {
-            return balance;
+            return Nanos::MAX;
         }
         let ideal = self.slice(cpu, p);
         let e = &self.entities[p as usize];
@@ -501,11 +543,7 @@ impl Scheduler for Cfs {
             let min = self.tunables.min_granularity.saturating_sub(ran);
             at = at.min(e.exec_start.saturating_add(real.max(min)));
         }
-        at.min(balance)
-    }
-
-    fn ticks_when_idle(&self) -> bool {
-        false
+        at
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {

@@ -27,11 +27,12 @@
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
-use crate::balance::{Balancer, Queues, move_waiting, sync, with_balancer};
+use crate::balance::{Balancer, Queues, with_balancer};
+use crate::classes::{Class, move_waiting, sync};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks};
 
 /// `sched_features` that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -347,7 +348,7 @@ impl Eevdf {
     }
 }
 
-impl Scheduler for Eevdf {
+impl Class for Eevdf {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
         self.arena.grow(p);
         let attributes = cx.task(p).attributes;
@@ -421,10 +422,7 @@ impl Scheduler for Eevdf {
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
-        let Some(curr) = self.queues[cpu as usize].curr else {
-            cx.resched(cpu);
-            return;
-        };
+        let Some(curr) = self.queues[cpu as usize].curr else { return };
         if curr == p || cx.need_resched(cpu) || !self.features.wakeup_preemption {
             return;
         }
@@ -444,6 +442,46 @@ impl Scheduler for Eevdf {
         }
         if self.pick(cpu) == Some(p) {
             cx.resched(cpu);
+        }
+    }
+
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].nr_queued > 0
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if self.entities[p as usize].on_rq {
+            self.advance(cpu, cx.now());
+            self.queue(cpu, p);
+        }
+        self.queues[cpu as usize].curr = None;
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        if self.entities[p as usize].on_rq {
+            self.account(cx, cpu);
+            self.leave(cpu, p, false);
+            if self.queues[cpu as usize].curr == Some(p) {
+                self.queues[cpu as usize].curr = None;
+            }
+        }
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        let new = cx.task(p).attributes;
+        self.entities[p as usize].load = Load::of(&new);
+        self.set_slice(p, &new);
+        if cx.task(p).state == State::Runnable {
+            let cpu = cx.task(p).cpu;
+            self.join(cx, cpu, p, false);
+            if cx.curr(cpu) == Some(p) {
+                self.set_next(cpu, p, cx.now());
+            }
         }
     }
 
@@ -488,7 +526,14 @@ impl Scheduler for Eevdf {
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
+    }
+
+    fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
         with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+    }
+
+    fn next_balance(&self, cpu: CpuId) -> Nanos {
+        self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu))
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -501,17 +546,12 @@ impl Scheduler for Eevdf {
     }
 
     fn next_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
-        let Some(p) = self.queues[cpu as usize].curr else { return balance };
+        let Some(p) = self.queues[cpu as usize].curr else { return Nanos::MAX };
         if self.queues[cpu as usize].nr_queued < 2 {
-            return balance;
+            return Nanos::MAX;
         }
         let lost = self.features.preempt_short && !self.entities[p as usize].protected;
-        if lost { 0 } else { self.consumed_at(p).min(balance) }
-    }
-
-    fn ticks_when_idle(&self) -> bool {
-        false
+        if lost { 0 } else { self.consumed_at(p) }
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {

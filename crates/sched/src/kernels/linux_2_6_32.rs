@@ -1,6 +1,7 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
@@ -64,5 +65,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
     };
-    run.with(Cfs::new(run.machine, rules, tunables), sink)
+    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

@@ -1,6 +1,7 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
@@ -59,5 +60,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         wakeup_granularity: v.ns("wakeup_granularity_ns"),
         child_runs_first: v.on("child_runs_first"),
     };
-    run.with(Cfs::new(run.machine, rules, tunables), sink)
+    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

@@ -1,6 +1,7 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
@@ -47,5 +48,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_zero: v.on("DELAY_ZERO"),
         wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
     };
-    run.with(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period), sink)
+    run.with(Stack::new(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period)), sink)
 }
