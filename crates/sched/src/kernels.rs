@@ -2,9 +2,14 @@
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
 mod linux_2_6_11;
+mod linux_2_6_24;
 mod linux_2_6_32;
+mod linux_3_10;
+mod linux_3_18;
+mod linux_4_1;
 mod linux_6_1;
 mod linux_6_12;
+mod linux_6_6;
 
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -61,8 +66,17 @@ pub struct How {
 const SHORTEST_TICK_NS: u64 = 10_000;
 
 /// Every kernel, from the oldest to the newest.
-pub static KERNELS: &[&Kernel] =
-    &[&linux_2_6_11::KERNEL, &linux_2_6_32::KERNEL, &linux_6_1::KERNEL, &linux_6_12::KERNEL];
+pub static KERNELS: &[&Kernel] = &[
+    &linux_2_6_11::KERNEL,
+    &linux_2_6_24::KERNEL,
+    &linux_2_6_32::KERNEL,
+    &linux_3_10::KERNEL,
+    &linux_3_18::KERNEL,
+    &linux_4_1::KERNEL,
+    &linux_6_1::KERNEL,
+    &linux_6_6::KERNEL,
+    &linux_6_12::KERNEL,
+];
 
 /// The kernel of that name.
 ///

@@ -20,12 +20,12 @@
 //!
 //! # Differences from the kernel
 //! One queue of tasks a CPU: no group entities. Balancing is the plain one of [`crate::balance`].
-//! No hrtick.
+//! No hrtick. 2.6.24's TREE_AVG and APPROX_AVG, off by default, are left out.
 //!
 //! # Reference
-//! kernel/sched_fair.c of 2.6.32, kernel/sched/fair.c of 6.1.
+//! kernel/sched_fair.c of 2.6.24 and 2.6.32, kernel/sched/fair.c of 3.10, 3.18, 4.1 and 6.1.
 
-use super::load::{Arithmetic, Load};
+use super::load::{Arithmetic, Load, NICE_0};
 use super::timeline::{Arena, Timeline, before};
 use crate::balance::{Balancer, Queues, with_balancer};
 use crate::classes::{Class, move_waiting, sync};
@@ -37,27 +37,91 @@ use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId,
 /// What differs between releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Fixed-point arithmetic of weights.
+    /// Fixed-point arithmetic of virtual time.
     pub arithmetic: Arithmetic,
-    /// `min_vruntime` at boot: `-(1 << 20)` from 2.6.29 on.
+    /// The arithmetic of slices: exact division in 2.6.24.
+    pub slices: Arithmetic,
+    /// The weight of a SCHED_IDLE task: 2, and 3 from 2.6.29 on.
+    pub idle_weight: u64,
+    /// `min_vruntime` at boot.
     pub initial_min_vruntime: u64,
+    /// `min_vruntime` moves only with the running task's account, and then always; later also when a task leaves,
+    /// but not when no time has passed (2.6.24).
+    pub min_moves_with_account: bool,
+    /// The period of many tasks is `latency * nr / (latency / min granularity)` (2.6.24), later `min granularity * nr`.
+    pub period_by_ratio: bool,
     /// The tick also preempts a task that is a slice ahead of the leftmost (2.6.33 on).
     pub preempt_if_ahead: bool,
     /// The running task stays in the running when the next is picked, and keeps its slice if it wins
     /// (3.15 on); before, it was put back and picked anew.
     pub pick_with_current: bool,
+    /// A task that is picked is no longer a buddy, even if it was running already (until 5.13).
+    pub pick_clears_buddies: bool,
     /// A slice is at least the minimum granularity (`BASE_SLICE`, 5.13 on).
     pub base_slice: bool,
+    /// A new task is placed by `min_vruntime` alone and its start always reschedules (2.6.24); later it starts no
+    /// earlier than its parent.
+    pub new_task_from_min: bool,
+    /// The wake-up granularity is scaled by the running task's weight, not the woken one's (until 2.6.27).
+    pub granularity_by_current: bool,
+    /// Wake-ups and forks compare virtual runtimes as plain numbers, which errs until they have passed 0: in the
+    /// first millisecond (2.6.24).
+    pub plain_compare: bool,
+    /// SCHED_IDLE tasks give way to every other and preempt none (2.6.29 on); before, only their weight told.
+    pub idle_gives_way: bool,
     /// A wake-up that preempts makes the woken task the next buddy (2.6.38 on).
     pub buddy_on_preempt: bool,
     /// The running task becomes the last buddy at every wake-up and fork that checks for preemption, and the tick
     /// leaves it one: it is preferred once more after its slice (2.6.32-rc3; later kernels set it only when it is
     /// preempted, among many tasks, and the tick clears it).
     pub early_last_buddy: bool,
-    /// Changing a task's nice level or policy also moves `min_vruntime` up to the running task (until 4.9).
+    /// Who yields is passed over once (2.6.39 on); before, `sched_yield()` only brought the account up to date, or,
+    /// for SCHED_BATCH and with `sched_compat_yield`, went behind the last.
+    pub skip_on_yield: bool,
+    /// A running task counts for `min_vruntime` even as it leaves its queue, to sleep or for a new nice level
+    /// (until 4.9).
     pub change_moves_min: bool,
+    /// A new nice level reschedules the CPU when it is better, or the task runs (until 5.7); later a waiting task
+    /// must earn it as at a wake-up.
+    pub nice_rescheds: bool,
+    /// A new nice level gives the running task a new slice (4.10 on).
+    pub change_renews_slice: bool,
     /// The features.
     pub features: Features,
+}
+
+impl Rules {
+    /// CFS in its last form; what an older release did otherwise stands in its profile.
+    pub const LAST: Self = Self {
+        arithmetic: Arithmetic::Calc,
+        slices: Arithmetic::Calc,
+        idle_weight: 3,
+        initial_min_vruntime: (-(1i64 << 20)) as u64,
+        min_moves_with_account: false,
+        period_by_ratio: false,
+        preempt_if_ahead: true,
+        pick_with_current: true,
+        pick_clears_buddies: false,
+        base_slice: true,
+        new_task_from_min: false,
+        granularity_by_current: false,
+        plain_compare: false,
+        idle_gives_way: true,
+        buddy_on_preempt: true,
+        early_last_buddy: false,
+        skip_on_yield: true,
+        change_moves_min: false,
+        nice_rescheds: false,
+        change_renews_slice: true,
+        features: Features {
+            fair_sleepers: true,
+            gentle_fair_sleepers: true,
+            start_debit: true,
+            wakeup_preemption: true,
+            next_buddy: false,
+            last_buddy: true,
+        },
+    };
 }
 
 /// `sched_features` that matter here.
@@ -83,6 +147,8 @@ pub struct Tunables {
     pub wakeup_granularity: Nanos,
     /// `sched_child_runs_first`.
     pub child_runs_first: bool,
+    /// `sched_compat_yield` (until 2.6.38).
+    pub compat_yield: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +159,8 @@ struct Entity {
     prev_sum_exec: Nanos,
     load: Load,
     on_rq: bool,
+    /// The CPU of the task that created it.
+    forked_on: Option<CpuId>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -136,6 +204,10 @@ impl Cfs {
         }
     }
 
+    fn load_of(&self, attributes: &Attributes) -> Load {
+        Load::with_idle(attributes, self.rules.idle_weight)
+    }
+
     fn virtual_time(&self, p: TaskId, delta: Nanos) -> Nanos {
         self.entities[p as usize].load.virtual_time(delta, self.rules.arithmetic)
     }
@@ -145,7 +217,7 @@ impl Cfs {
         let Some(p) = self.queues[cpu as usize].curr else { return };
         let e = &mut self.entities[p as usize];
         let delta = now - e.exec_start;
-        if delta == 0 {
+        if delta == 0 && !self.rules.min_moves_with_account {
             return;
         }
         e.exec_start = now;
@@ -176,7 +248,14 @@ impl Cfs {
 
     /// The time in which each of `nr` tasks runs once (`__sched_period`).
     fn period(&self, nr: u32) -> Nanos {
-        if nr > self.nr_latency { self.tunables.min_granularity * Nanos::from(nr) } else { self.tunables.latency }
+        let Tunables { latency, min_granularity, .. } = self.tunables;
+        if nr <= self.nr_latency {
+            latency
+        } else if self.rules.period_by_ratio {
+            latency * Nanos::from(nr) / Nanos::from(self.nr_latency)
+        } else {
+            min_granularity * Nanos::from(nr)
+        }
     }
 
     /// The part of the period that is a task's (`sched_slice`); `p` need not be queued yet.
@@ -184,7 +263,7 @@ impl Cfs {
         let queued = self.entities[p as usize].on_rq;
         let own = self.entities[p as usize].load;
         let period = self.period(self.queues[cpu as usize].nr_running + u32::from(!queued));
-        let arithmetic = self.rules.arithmetic;
+        let arithmetic = self.rules.slices;
         let slice = if queued {
             self.queues[cpu as usize].load.scale(period, own.weight, arithmetic)
         } else {
@@ -200,17 +279,27 @@ impl Cfs {
         let mut vruntime = self.queues[cpu as usize].min_vruntime;
         if initial {
             if self.rules.features.start_debit {
-                let slice = self.slice(cpu, p);
-                vruntime = vruntime.wrapping_add(self.virtual_time(p, slice));
+                vruntime = vruntime.wrapping_add(self.virtual_slice(cpu, p));
             }
         } else if self.rules.features.fair_sleepers {
             let credit = self.tunables.latency >> u32::from(self.rules.features.gentle_fair_sleepers);
             vruntime = vruntime.wrapping_sub(credit);
         }
         let e = &mut self.entities[p as usize];
-        if before(e.vruntime, vruntime) {
+        if before(e.vruntime, vruntime) || (initial && self.rules.new_task_from_min) {
             e.vruntime = vruntime;
         }
+    }
+
+    /// The virtual time of a new task's first slice (`sched_vslice`).
+    fn virtual_slice(&mut self, cpu: CpuId, p: TaskId) -> Nanos {
+        if self.rules.slices != Arithmetic::Divide {
+            let slice = self.slice(cpu, p);
+            return self.virtual_time(p, slice);
+        }
+        let mut load = self.queues[cpu as usize].load;
+        load.add(&self.entities[p as usize].load);
+        load.scale(self.period(self.queues[cpu as usize].nr_running + 1), NICE_0, Arithmetic::Divide)
     }
 
     fn queue(&mut self, cpu: CpuId, p: TaskId) {
@@ -268,7 +357,12 @@ impl Cfs {
 
     /// Whether `p` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
     fn should_preempt(&self, curr: TaskId, p: TaskId) -> bool {
-        self.ahead(curr, p) > self.granularity(p) as i64
+        let granularity = self.granularity(if self.rules.granularity_by_current { curr } else { p });
+        if self.rules.plain_compare {
+            let v = |q: TaskId| self.entities[q as usize].vruntime;
+            return v(p).wrapping_add(granularity) < v(curr);
+        }
+        self.ahead(curr, p) > granularity as i64
     }
 
     fn ahead(&self, a: TaskId, b: TaskId) -> i64 {
@@ -325,12 +419,13 @@ impl Cfs {
 impl Class for Cfs {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
         self.arena.grow(p);
-        let mut e = Entity { load: Load::of(&cx.task(p).attributes), ..Entity::default() };
+        let mut e = Entity { load: self.load_of(&cx.task(p).attributes), ..Entity::default() };
         if let Some(parent) = parent {
             let cpu = cx.task(parent).cpu;
             sync(self, cx, cpu);
             self.account(cpu, cx.now());
             e.vruntime = self.entities[parent as usize].vruntime;
+            e.forked_on = Some(cpu);
         }
         if self.entities.len() <= p as usize {
             self.entities.resize(p as usize + 1, Entity::default());
@@ -358,6 +453,9 @@ impl Class for Cfs {
                 if let Some(curr) = self.queues[cpu as usize].curr {
                     self.entities[p as usize].vruntime = self.entities[curr as usize].vruntime;
                 }
+                if self.rules.new_task_from_min {
+                    cx.resched(cpu);
+                }
                 self.place(cpu, p, true);
                 self.child_first(cx, cpu, p);
                 self.account_enqueue(cpu, p);
@@ -377,8 +475,13 @@ impl Class for Cfs {
         if self.queues[cpu as usize].curr != Some(p) {
             self.unqueue(cpu, p);
         }
+        if self.rules.change_moves_min {
+            self.update_min_vruntime(cpu);
+        }
         self.account_dequeue(cpu, p);
-        self.update_min_vruntime(cpu);
+        if !self.rules.change_moves_min && !self.rules.min_moves_with_account {
+            self.update_min_vruntime(cpu);
+        }
         true
     }
 
@@ -388,9 +491,13 @@ impl Class for Cfs {
             return;
         }
         self.clear_buddies(cpu, p);
+        let batch = cx.task(p).attributes.policy == Policy::Batch;
+        if !self.rules.skip_on_yield && (batch || self.tunables.compat_yield) {
+            self.go_last(cpu, p);
+            return;
+        }
         self.account(cpu, cx.now());
-        // 2.6.32 leaves it at that (compat_yield off); later kernels pass the yielder over once.
-        if self.rules.pick_with_current {
+        if self.rules.skip_on_yield {
             self.queues[cpu as usize].skip = Some(p);
         }
     }
@@ -413,9 +520,10 @@ impl Class for Cfs {
             return;
         }
         let policy = |q: TaskId| cx.task(q).attributes.policy;
-        let idle_gives_way = policy(curr) == Policy::Idle && policy(p) != Policy::Idle;
-        if !idle_gives_way {
-            if policy(p) != Policy::Other || !features.wakeup_preemption || !self.should_preempt(curr, p) {
+        let idle = |q: TaskId| self.rules.idle_gives_way && policy(q) == Policy::Idle;
+        let (curr_idle, p_idle) = (idle(curr), idle(p));
+        if !curr_idle || p_idle {
+            if p_idle || policy(p) == Policy::Batch || !features.wakeup_preemption || !self.should_preempt(curr, p) {
                 return;
             }
             if self.rules.buddy_on_preempt && !marked {
@@ -423,7 +531,7 @@ impl Class for Cfs {
             }
         }
         cx.resched(cpu);
-        if !self.rules.early_last_buddy && features.last_buddy && scale && curr_queued {
+        if !self.rules.early_last_buddy && features.last_buddy && scale && curr_queued && !curr_idle {
             self.queues[cpu as usize].last = Some(curr);
         }
     }
@@ -479,6 +587,11 @@ impl Class for Cfs {
                 self.account(cpu, now);
             }
             let next = self.pick(cpu, curr);
+            if self.rules.pick_clears_buddies
+                && let Some(p) = next
+            {
+                self.clear_buddies(cpu, p);
+            }
             if next != curr || next.is_none() {
                 if let Some(p) = prev {
                     self.put_prev(cpu, p, now);
@@ -552,7 +665,7 @@ impl Class for Cfs {
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let cpu = cx.task(p).cpu;
-        let load = Load::of(&cx.task(p).attributes);
+        let load = self.load_of(&cx.task(p).attributes);
         let running = self.queues[cpu as usize].curr == Some(p);
         if !self.entities[p as usize].on_rq {
             self.entities[p as usize].load = load;
@@ -570,14 +683,14 @@ impl Class for Cfs {
         self.account_dequeue(cpu, p);
         self.entities[p as usize].load = load;
         self.account_enqueue(cpu, p);
-        if running {
+        if !running {
+            self.queue(cpu, p);
+        } else if self.rules.change_renews_slice {
             let e = &mut self.entities[p as usize];
             e.prev_sum_exec = e.sum_exec;
-        } else {
-            self.queue(cpu, p);
         }
         let worse = cx.task(p).attributes.prio() > old.prio();
-        if !self.rules.pick_with_current {
+        if self.rules.nice_rescheds {
             if cx.task(p).attributes.prio() != old.prio() && (running || !worse) {
                 cx.resched(cpu);
             }
@@ -596,11 +709,22 @@ impl Cfs {
         self.queues[cpu as usize].curr.map_or(0, |p| self.entities[p as usize].exec_start)
     }
 
+    /// Puts the running task just behind the last, by a virtual runtime that it has not had.
+    fn go_last(&mut self, cpu: CpuId, p: TaskId) {
+        let Some(last) = self.queues[cpu as usize].tree.last(&self.arena) else { return };
+        if self.ahead(p, last) <= 0 {
+            self.entities[p as usize].vruntime = self.entities[last as usize].vruntime.wrapping_add(1);
+        }
+    }
+
     /// `sched_child_runs_first`: the child takes the parent's place.
     fn child_first(&mut self, cx: &mut Core, cpu: CpuId, child: TaskId) {
         let Some(curr) = self.queues[cpu as usize].curr else { return };
+        if self.entities[child as usize].forked_on.is_some_and(|parents| parents != cpu) {
+            return;
+        }
         let (a, b) = (self.entities[curr as usize].vruntime, self.entities[child as usize].vruntime);
-        if self.tunables.child_runs_first && before(a, b) {
+        if self.tunables.child_runs_first && (if self.rules.plain_compare { a < b } else { before(a, b) }) {
             self.entities[curr as usize].vruntime = b;
             self.entities[child as usize].vruntime = a;
             cx.resched(cpu);

@@ -23,7 +23,7 @@
 //! [`crate::balance`]. No hrtick.
 //!
 //! # Reference
-//! kernel/sched/fair.c of 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
+//! kernel/sched/fair.c of 6.6 and 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
 
 use super::load::{Arithmetic, Load};
 use super::timeline::{Arena, Timeline, before};
@@ -46,6 +46,17 @@ pub struct Features {
     pub delay_dequeue: bool,
     pub delay_zero: bool,
     pub wakeup_preemption: bool,
+    /// A task may ask for its own slice (6.12 on).
+    pub custom_slice: bool,
+    /// `sched_yield()` gives up the rest of the request by moving the virtual deadline a slice away, eligible or not
+    /// (6.6); later the virtual runtime goes to the deadline.
+    pub yield_moves_deadline: bool,
+    /// A SCHED_IDLE task that a wake-up preempts also loses its protection; in 6.6 it keeps the CPU until it is no
+    /// longer eligible.
+    pub idle_loses_protection: bool,
+    /// The tree is ordered by virtual runtime, and searched for the least deadline; later by deadline. It decides
+    /// between equal deadlines only (6.6).
+    pub tree_by_vruntime: bool,
 }
 
 /// Bounds of a task's own slice (`__setparam_fair`: 0.1 to 100 ms).
@@ -215,7 +226,9 @@ impl Eevdf {
         let rq = &mut self.queues[cpu as usize];
         rq.sum = rq.sum.wrapping_add(key.wrapping_mul(w));
         rq.weight += w;
-        rq.tree.insert(&mut self.arena, p, e.deadline, e.vruntime);
+        let (key, value) =
+            if self.features.tree_by_vruntime { (e.vruntime, e.deadline) } else { (e.deadline, e.vruntime) };
+        rq.tree.insert(&mut self.arena, p, key, value);
     }
 
     fn unqueue(&mut self, cpu: CpuId, p: TaskId) {
@@ -305,6 +318,9 @@ impl Eevdf {
         {
             return curr;
         }
+        if self.features.tree_by_vruntime {
+            return rq.tree.least_where(&self.arena, holds, curr.map(|p| (p, self.entities[p as usize].deadline)));
+        }
         let best = rq.tree.first_where(&self.arena, holds);
         match (curr, best) {
             (Some(c), Some(b)) => {
@@ -334,7 +350,7 @@ impl Eevdf {
 
     /// Takes the slice that a task asked for itself.
     fn set_slice(&mut self, p: TaskId, a: &Attributes) {
-        let custom = a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
+        let custom = self.features.custom_slice && a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
         let e = &mut self.entities[p as usize];
         e.custom_slice = custom;
         e.slice = if custom { a.runtime.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()) } else { self.base_slice };
@@ -414,7 +430,11 @@ impl Class for Eevdf {
             return;
         }
         self.account(cx, cpu);
-        if self.eligible(cpu, p) {
+        if self.features.yield_moves_deadline {
+            let e = &mut self.entities[p as usize];
+            e.deadline = e.deadline.wrapping_add(e.load.virtual_time(e.slice, Arithmetic::Calc));
+            e.protected = false;
+        } else if self.eligible(cpu, p) {
             let e = &mut self.entities[p as usize];
             e.vruntime = e.deadline;
             self.update_deadline(cpu, p);
@@ -429,7 +449,9 @@ impl Class for Eevdf {
         let idle = |q: TaskId| cx.task(q).attributes.policy == Policy::Idle;
         let (curr_idle, p_idle) = (idle(curr), idle(p));
         if curr_idle && !p_idle {
-            self.entities[curr as usize].protected = false;
+            if self.features.idle_loses_protection {
+                self.entities[curr as usize].protected = false;
+            }
             cx.resched(cpu);
             return;
         }

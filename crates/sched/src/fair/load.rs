@@ -22,9 +22,8 @@ const INVERSE: [u64; 40] = [
     186737708, 238609294, 286331153,
 ];
 
-/// The weight of a SCHED_IDLE task (3 since 2.6.30).
+/// The weight of a SCHED_IDLE task from 2.6.29 on.
 const IDLE_WEIGHT: u64 = 3;
-const IDLE_INVERSE: u64 = 1_431_655_765;
 
 /// `struct load_weight`: a weight and the inverse that stands for dividing by it (0: not computed yet).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,18 +36,29 @@ pub struct Load {
 /// Which kernel's fixed-point arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// `calc_delta_mine` on 64 bits: rounds to nearest, in two steps where the product is large.
+    /// `calc_delta_mine` on 64 bits: rounds to nearest, in two steps where the product is large; a sum's inverse is
+    /// rounded as of one more (2.6.24 to 2.6.39).
     Mine,
+    /// The same with an inverse that is truncated (3.0 to 3.12).
+    MineTruncated,
     /// `__calc_delta`: truncates.
     Calc,
+    /// A plain division: 2.6.24's slices.
+    Divide,
 }
 
 impl Load {
     /// A task's load by its nice level and policy (`set_load_weight`).
     #[must_use]
     pub fn of(attributes: &Attributes) -> Self {
+        Self::with_idle(attributes, IDLE_WEIGHT)
+    }
+
+    /// The same where SCHED_IDLE has another weight.
+    #[must_use]
+    pub fn with_idle(attributes: &Attributes, idle_weight: u64) -> Self {
         if attributes.policy == Policy::Idle {
-            return Self { weight: IDLE_WEIGHT, inverse: IDLE_INVERSE };
+            return Self { weight: idle_weight, inverse: (1 << 32) / idle_weight };
         }
         let i = (i32::from(attributes.nice) + 20).clamp(0, 39) as usize;
         Self { weight: WEIGHTS[i], inverse: INVERSE[i] }
@@ -72,15 +82,20 @@ impl Load {
     #[inline]
     pub fn scale(&mut self, delta: Nanos, weight: u64, arithmetic: Arithmetic) -> Nanos {
         match arithmetic {
-            Arithmetic::Mine => self.scale_mine(delta, weight),
+            Arithmetic::Mine | Arithmetic::MineTruncated => self.scale_mine(delta, weight, arithmetic),
             Arithmetic::Calc => self.scale_calc(delta, weight),
+            Arithmetic::Divide => (u128::from(delta) * u128::from(weight) / u128::from(self.weight)) as Nanos,
         }
     }
 
-    fn scale_mine(&mut self, delta: Nanos, weight: u64) -> Nanos {
+    fn scale_mine(&mut self, delta: Nanos, weight: u64, arithmetic: Arithmetic) -> Nanos {
         const CONST: u64 = 1 << 32;
         if self.inverse == 0 {
-            self.inverse = if self.weight >= CONST { 1 } else { 1 + (CONST - self.weight / 2) / (self.weight + 1) };
+            self.inverse = match self.weight {
+                w if w >= CONST => 1,
+                w if arithmetic == Arithmetic::MineTruncated => CONST / w.max(1),
+                w => 1 + (CONST - w / 2) / (w + 1),
+            };
         }
         let round = |x: u64, shift: u32| (x.wrapping_add(1 << (shift - 1))) >> shift;
         let product = delta.wrapping_mul(weight);
@@ -137,6 +152,8 @@ impl Load {
 mod tests {
     use super::*;
 
+    const ALL: [Arithmetic; 4] = [Arithmetic::Mine, Arithmetic::MineTruncated, Arithmetic::Calc, Arithmetic::Divide];
+
     fn nice(nice: i8) -> Load {
         Load::of(&Attributes { policy: Policy::Other, nice, rt_priority: 0, runtime: 0, deadline: 0, period: 0 })
     }
@@ -150,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn both_arithmetics_divide() {
-        for arithmetic in [Arithmetic::Mine, Arithmetic::Calc] {
+    fn every_arithmetic_divides() {
+        for arithmetic in ALL {
             for n in -20..20 {
                 let load = nice(n);
                 let exact = 1e6 * 1024.0 / load.weight as f64;
@@ -173,7 +190,7 @@ mod tests {
             let load = nice(n);
             for delta in [1, 1000, 1_000_000, 5_000_000_000] {
                 let real = load.real_time_at_least(delta);
-                for arithmetic in [Arithmetic::Mine, Arithmetic::Calc] {
+                for arithmetic in ALL {
                     assert!(load.virtual_time(real, arithmetic) <= delta, "nice {n}, {delta}");
                 }
             }

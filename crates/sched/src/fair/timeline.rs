@@ -87,6 +87,17 @@ impl Arena {
         changed
     }
 
+    /// The node that holds the least value at and below `i`: itself before its left branch, that before its right.
+    fn least_below(&self, mut i: u32) -> u32 {
+        loop {
+            let node = self.at(i);
+            if node.value == node.least {
+                return i;
+            }
+            i = if node.left != NIL && self.at(node.left).least == node.least { node.left } else { node.right };
+        }
+    }
+
     fn propagate(&mut self, mut i: u32) {
         while i != NIL {
             self.update_least(i);
@@ -135,6 +146,48 @@ impl Timeline {
             }
         }
         None
+    }
+
+    /// The task with the least value among `rival` and those whose key satisfies `holds`, which must hold for every key
+    /// before one for which it holds. Of equal values the rival's stands before those on the way down, and any in a
+    /// branch left of the way before both (`__pick_eevdf` of 6.6).
+    pub fn least_where(
+        &self,
+        arena: &Arena,
+        holds: impl Fn(u64) -> bool,
+        rival: Option<(TaskId, u64)>,
+    ) -> Option<TaskId> {
+        let mut best = rival;
+        let mut branch = NIL;
+        let mut i = self.root;
+        while i != NIL {
+            let node = arena.at(i);
+            if !holds(node.key) {
+                i = node.left;
+                continue;
+            }
+            if best.is_none_or(|(_, least)| before(node.value, least)) {
+                best = Some((i, node.value));
+            }
+            if node.left != NIL {
+                let least = arena.at(node.left).least;
+                if branch == NIL || before(least, arena.at(branch).least) {
+                    branch = node.left;
+                }
+                if least == node.least {
+                    break;
+                }
+            }
+            if node.value == node.least {
+                break;
+            }
+            i = node.right;
+        }
+        let (p, value) = best?;
+        if branch == NIL || before(value, arena.at(branch).least) {
+            return Some(p);
+        }
+        Some(arena.least_below(branch))
     }
 
     /// Queues `p` after all tasks with keys not after `key`.

@@ -29,6 +29,7 @@ pub(super) static KERNEL: Kernel = Kernel {
             "how far behind a woken task must be to preempt",
         ),
         Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+        Tunable::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS"),
         Tunable::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others"),
         Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "... by half the latency only"),
         Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
@@ -43,13 +44,16 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let rules = Rules {
         arithmetic: Arithmetic::Mine,
-        initial_min_vruntime: (-(1i64 << 20)) as u64,
+        slices: Arithmetic::Mine,
         preempt_if_ahead: false,
         pick_with_current: false,
         base_slice: false,
         buddy_on_preempt: false,
         early_last_buddy: true,
+        skip_on_yield: false,
         change_moves_min: true,
+        nice_rescheds: true,
+        change_renews_slice: false,
         features: Features {
             fair_sleepers: v.on("FAIR_SLEEPERS"),
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
@@ -58,12 +62,14 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
             next_buddy: v.on("NEXT_BUDDY"),
             last_buddy: v.on("LAST_BUDDY"),
         },
+        ..Rules::LAST
     };
     let tunables = Tunables {
         latency: v.ns("sched_latency_ns"),
         min_granularity: v.ns("sched_min_granularity_ns"),
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: v.on("sched_compat_yield"),
     };
     run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

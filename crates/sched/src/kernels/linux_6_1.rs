@@ -3,7 +3,6 @@
 use super::{Kernel, Run};
 use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
-use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
@@ -23,7 +22,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::scaled_ns("latency_ns", 6_000_000, 8, "the period in which each task runs once"),
         Tunable::scaled_ns("min_granularity_ns", 750_000, 8, "the least slice"),
         Tunable::scaled_ns("wakeup_granularity_ns", 1_000_000, 8, "how far behind a woken task must be to preempt"),
-        Tunable::switch("child_runs_first", false, "a new child runs before its parent"),
+        Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
         Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others"),
         Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
@@ -37,14 +36,7 @@ pub(super) static KERNEL: Kernel = Kernel {
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let rules = Rules {
-        arithmetic: Arithmetic::Calc,
-        initial_min_vruntime: (-(1i64 << 20)) as u64,
-        preempt_if_ahead: true,
-        pick_with_current: true,
         base_slice: v.on("BASE_SLICE"),
-        buddy_on_preempt: true,
-        early_last_buddy: false,
-        change_moves_min: false,
         features: Features {
             fair_sleepers: true,
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
@@ -53,12 +45,14 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
             next_buddy: v.on("NEXT_BUDDY"),
             last_buddy: v.on("LAST_BUDDY"),
         },
+        ..Rules::LAST
     };
     let tunables = Tunables {
         latency: v.ns("latency_ns"),
         min_granularity: v.ns("min_granularity_ns"),
         wakeup_granularity: v.ns("wakeup_granularity_ns"),
-        child_runs_first: v.on("child_runs_first"),
+        child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: false,
     };
     run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

@@ -47,6 +47,10 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_dequeue: v.on("DELAY_DEQUEUE"),
         delay_zero: v.on("DELAY_ZERO"),
         wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
+        custom_slice: true,
+        yield_moves_deadline: false,
+        idle_loses_protection: true,
+        tree_by_vruntime: false,
     };
     run.with(Stack::new(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period)), sink)
 }
