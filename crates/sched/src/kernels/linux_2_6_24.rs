@@ -2,6 +2,7 @@
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
@@ -79,5 +80,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: v.on("sched_compat_yield"),
     };
-    run.with(Cfs::new(run.machine, rules, tunables), sink)
+    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

@@ -1,6 +1,7 @@
 //! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, tick};
@@ -64,5 +65,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: false,
     };
-    run.with(Cfs::new(run.machine, rules, tunables), sink)
+    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

@@ -1,6 +1,7 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
@@ -61,5 +62,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: false,
     };
-    run.with(Cfs::new(run.machine, rules, tunables), sink)
+    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
 }

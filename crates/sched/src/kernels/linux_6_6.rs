@@ -2,6 +2,7 @@
 //! slice.
 
 use super::{Kernel, Run};
+use crate::classes::Stack;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
@@ -50,5 +51,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         idle_loses_protection: false,
         tree_by_vruntime: true,
     };
-    run.with(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period), sink)
+    run.with(Stack::new(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period)), sink)
 }
