@@ -1,7 +1,9 @@
 //! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
+mod linux_2_6_0;
 mod linux_2_6_11;
+mod linux_2_6_18;
 mod linux_2_6_24;
 mod linux_2_6_32;
 mod linux_3_10;
@@ -10,6 +12,7 @@ mod linux_4_1;
 mod linux_6_1;
 mod linux_6_12;
 mod linux_6_6;
+mod o1;
 
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -67,7 +70,9 @@ const SHORTEST_TICK_NS: u64 = 10_000;
 
 /// Every kernel, from the oldest to the newest.
 pub static KERNELS: &[&Kernel] = &[
+    &linux_2_6_0::KERNEL,
     &linux_2_6_11::KERNEL,
+    &linux_2_6_18::KERNEL,
     &linux_2_6_24::KERNEL,
     &linux_2_6_32::KERNEL,
     &linux_3_10::KERNEL,

@@ -2,41 +2,12 @@
 
 mod support;
 
-use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_base::Nanos;
 use schedlab_sim::program::{Load, Op, Policy, Setting, Start, TaskSpec};
-use support::{Accounts, bare, exactly, forever, hog, simulate};
-
-const MS: Nanos = 1_000_000;
-
-fn run(ms: Nanos) -> Op {
-    Op::Run(exactly(ms * MS))
-}
-
-fn sleep(ms: Nanos) -> Op {
-    Op::Sleep(exactly(ms * MS))
-}
-
-fn once(name: &str, program: Vec<Op>) -> TaskSpec {
-    TaskSpec { name: name.into(), program, ..TaskSpec::default() }
-}
-
-fn threads(tasks: Vec<TaskSpec>) -> Load {
-    Load { tasks, start: Start::Threads, ..Load::default() }
-}
+use support::{Accounts, MS, bare, forever, hog, lane, once, pinned, run, simulate, sleep, threads};
 
 fn simulated(load: &Load, ms: Nanos) -> Accounts {
     simulate("linux-2.6.11", &bare("up"), load, &[], ms * MS)
-}
-
-/// Who ran on a CPU from when on, in ms: `0 A, 100 B`.
-fn lane(accounts: &Accounts, cpu: CpuId) -> String {
-    let on_cpu = accounts.events.iter().filter(|e| e.cpu == cpu);
-    let lines = on_cpu.filter_map(|e| match e.what {
-        Payload::Switch { next: 0, .. } => Some(format!("{} -", e.time as f64 / 1e6)),
-        Payload::Switch { next, .. } => Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1])),
-        _ => None,
-    });
-    lines.collect::<Vec<_>>().join(", ")
 }
 
 fn schedule(load: &Load, ms: Nanos) -> String {
@@ -186,11 +157,6 @@ fn an_idle_cpu_pulls_tasks_from_a_busy_one() {
     // The second CPU is idle until it first looks, within 32 ms.
     assert!(busy > 2 * 10_000 * MS - 32 * MS, "{busy}");
     assert!(accounts.tasks.iter().all(|t| t.run.abs_diff(5_000 * MS) < 150 * MS), "{:?}", accounts.tasks);
-}
-
-fn pinned(mut spec: TaskSpec, cpu: CpuId) -> TaskSpec {
-    spec.initial.cpus = Some(vec![cpu]);
-    spec
 }
 
 #[test]

@@ -49,6 +49,8 @@ fn task(rng: &mut Rng, i: u64, cpus: u32) -> TaskSpec {
     };
     spec.initial = setting(rng);
     if rng.below(8) == 0 {
+        spec.initial.policy = Some(Policy::Batch);
+    } else if rng.below(8) == 0 {
         let policy = if rng.below(3) == 0 { Policy::Fifo } else { Policy::Rr };
         (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(1 + rng.below(2) as u8));
     }
@@ -77,30 +79,35 @@ fn load(rng: &mut Rng, cpus: u32) -> Load {
 }
 
 /// Constants under which more happens in a second than under the released ones, now and then.
-fn tunables(rng: &mut Rng) -> Vec<(&'static str, String)> {
+fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     if rng.below(2) == 0 {
         return Vec::new();
     }
+    let slice = 1 + rng.below(150);
+    let (slice, turn) = match kernel {
+        "linux-2.6.0" => (("max_timeslice", slice.to_string()), "min_timeslice"),
+        _ => (("def_timeslice", slice.to_string()), "timeslice_granularity"),
+    };
     vec![
+        slice,
+        (turn, (1 + rng.below(10)).to_string()),
         ("hz", ["1000", "1000", "250", "300"][rng.below(4) as usize].into()),
-        ("def_timeslice", (1 + rng.below(150)).to_string()),
         ("prio_bonus_ratio", rng.below(101).to_string()),
         ("max_sleep_avg", (1 + rng.below(1000)).to_string()),
         ("starvation_limit", rng.below(50).to_string()),
-        ("timeslice_granularity", (1 + rng.below(10)).to_string()),
     ]
 }
 
-fn both(machine: &Machine, load: &Load, set: &[(&str, String)], seed: u64) -> (Accounts, Accounts) {
+fn both(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], seed: u64) -> (Accounts, Accounts) {
     let run = |skip_ticks| {
         let how = How { duration: Some(3_000_000_000), seed, skip_ticks };
-        simulate_how("linux-2.6.11", machine, load, set, &how)
+        simulate_how(kernel, machine, load, set, &how)
     };
     (run(true), run(false))
 }
 
-#[test]
-fn skipped_ticks_change_nothing() {
+/// How many events random loads make, the same with ticks skipped and taken.
+fn events_of(kernel: &str) -> usize {
     let mut events = 0;
     for seed in 0..150 {
         let mut rng = Rng::new(seed);
@@ -110,14 +117,25 @@ fn skipped_ticks_change_nothing() {
             _ => schedlab_machine::load("2x2x1").expect("a machine"),
         };
         let load = load(&mut rng, machine.cpus.len() as u32);
-        let set = tunables(&mut rng);
-        let (skipped, taken) = both(&machine, &load, &set, seed);
+        let set = tunables(kernel, &mut rng);
+        let (skipped, taken) = both(kernel, &machine, &load, &set, seed);
         let differs = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
         if let Some(i) = differs {
-            panic!("seed {seed}: event {i} is {:?}, and with every tick {:?}", skipped.events[i], taken.events[i]);
+            panic!(
+                "{kernel}, seed {seed}: event {i} is {:?}, and with every tick {:?}",
+                skipped.events[i], taken.events[i]
+            );
         }
-        assert_eq!(skipped.events.len(), taken.events.len(), "seed {seed}");
+        assert_eq!(skipped.events.len(), taken.events.len(), "{kernel}, seed {seed}");
         events += taken.events.len();
     }
-    assert!(events > 50_000, "the loads do too little: {events} events");
+    events
+}
+
+#[test]
+fn skipped_ticks_change_nothing() {
+    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18"] {
+        let events = events_of(kernel);
+        assert!(events > 50_000, "the loads do too little under {kernel}: {events} events");
+    }
 }

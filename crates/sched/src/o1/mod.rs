@@ -1,4 +1,4 @@
-//! The O(1) scheduler, as Linux 2.6.11 had it.
+//! The O(1) scheduler, as Linux 2.6.0, 2.6.11 and 2.6.18 had it.
 //!
 //! # Idea
 //! A CPU keeps two arrays of lists, one list for each priority. Tasks run from the *active* array, best priority
@@ -14,32 +14,44 @@
 //! Priority is nice level less bonus; the bonus follows the sleep average, which grows asleep (the faster the
 //! lower it is) and shrinks running (the slower the higher it is).
 //!
+//! What changed from release to release is data, [`Release`]. In 2.6.0 slices fall in a line from 200 ms to 10 ms, and
+//! a task must earn a lasting bonus by an *interactive credit*, which it gets for long sleeps and loses when its
+//! sleep average is used up. By 2.6.11 the credit is gone, slices of negative nice levels are four times as
+//! long, and an expired task of a better nice level ends the privilege of interactive ones. By 2.6.18 sleep counts
+//! only as long as it was, one long sleep makes just interactive and no more, there is `SCHED_BATCH`, and a task's
+//! weight in balancing follows its nice level (smpnice).
+//!
 //! # State
-//! For each CPU: the two arrays, when the first task expired, the best nice level that did.
-//! For each task: priority, sleep average, what is left of its slice, since when it runs, waits or sleeps, how it
-//! was woken.
+//! For each CPU: the two arrays, when the first task expired, the best nice level that did, the sum of weights.
+//! For each task: priority, sleep average, interactive credit (2.6.0), what is left of its slice, since when it runs,
+//! waits or sleeps, how it was woken.
 //!
 //! # Tunables
 //! The constants at the head of kernel/sched.c, in [`Tunables`]; names and defaults in the registry of kernels.
 //!
 //! # Differences from the kernel
-//! Balancing is the plain one of [`crate::balance`]; new tasks start on their parent's CPU, as they did.
+//! Balancing is the plain one of [`crate::balance`]; new tasks start on their parent's CPU before 2.6.18, as they did.
+//! A heavy task is not pulled for its priority alone (the exception of `move_tasks` in 2.6.18).
 //! Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
-//! The policies BATCH, IDLE and DEADLINE, which came later, count as OTHER.
+//! No wake-up is synchronous, and no sleep is marked non-interactive (2.6.18 does so for a pipe's reader and writer):
+//! waits for other tasks count as sleep.
+//! Policies that came later than a release (BATCH before 2.6.18, IDLE, DEADLINE) count as OTHER.
 //! A bonus of more than 30 levels does not overflow `TIMESLICE_GRANULARITY`, nor does `MAX_SLEEP_AVG` below
 //! `DEF_TIMESLICE` turn negative: both are held at their bounds.
 //!
 //! # Reference
-//! kernel/sched.c of 2.6.11.
+//! kernel/sched.c of 2.6.0, 2.6.11 and 2.6.18; kernel/fork.c of 2.6.0.
 
 mod array;
 mod moves;
+mod release;
 mod rules;
 mod state;
 mod tick;
 
 use crate::balance::{Balancer, sync, with_balancer};
 use array::{Links, MAX_PRIO};
+pub use release::{Release, Sleep};
 use rules::Rules;
 pub use rules::Tunables;
 use schedlab_base::{CpuId, Nanos};
@@ -61,11 +73,11 @@ pub struct O1 {
 }
 
 impl O1 {
-    /// A scheduler for `machine` whose ticks are `tick` apart.
+    /// A release's scheduler for `machine` whose ticks are `tick` apart.
     #[must_use]
-    pub fn new(machine: &Machine, tunables: Tunables, tick: Nanos) -> Self {
+    pub fn new(machine: &Machine, release: Release, tunables: Tunables, tick: Nanos) -> Self {
         let cpus = machine.cpus.len();
-        let rules = Rules::new(tunables, tick, cpus);
+        let rules = Rules::new(release, tunables, tick, cpus);
         Self {
             boot_slice: rules.timeslice(120),
             rules,
@@ -88,19 +100,29 @@ impl O1 {
     fn push(&mut self, cpu: CpuId, p: TaskId, side: Side) {
         let t = &mut self.tasks[p as usize];
         t.side = Some(side);
-        self.queues[cpu as usize].arrays[side].push(&mut self.links, p, t.prio);
+        let rq = &mut self.queues[cpu as usize];
+        rq.arrays[side].push(&mut self.links, p, t.prio);
+        rq.load += self.rules.weight(t);
     }
 
     /// Takes a task off the array that it is on, and says which one that was.
     fn take(&mut self, cpu: CpuId, p: TaskId) -> Option<Side> {
         let t = &mut self.tasks[p as usize];
         let side = t.side.take()?;
-        self.queues[cpu as usize].arrays[side].remove(&mut self.links, p, t.prio);
+        let rq = &mut self.queues[cpu as usize];
+        rq.arrays[side].remove(&mut self.links, p, t.prio);
+        rq.load -= self.rules.weight(t);
         Some(side)
     }
 
     fn active(&self, cpu: CpuId) -> Side {
         self.queues[cpu as usize].active
+    }
+
+    /// The array that a task joins when it becomes runnable (`__activate_task`).
+    fn home(&self, cpu: CpuId, p: TaskId) -> Side {
+        let rq = &self.queues[cpu as usize];
+        if self.task(p).policy == Policy::Batch { rq.expired() } else { rq.active }
     }
 
     /// Sets the priority of an ordinary task by its bonus; it is on no list.
@@ -111,12 +133,16 @@ impl O1 {
         }
     }
 
-    /// Counts `slept` as sleep, and sets the priority by it (`recalc_task_prio`).
-    fn credit_sleep(&mut self, p: TaskId, slept: Nanos) {
+    /// Counts `slept` as sleep, and says which priority follows (`recalc_task_prio`).
+    fn credit_sleep(&mut self, p: TaskId, slept: Nanos) -> u8 {
         let t = &mut self.tasks[p as usize];
-        let for_device = t.activated == Activated::Uninterruptible;
-        t.sleep_avg = self.rules.after_sleep(t.static_prio, t.sleep_avg, slept, for_device);
-        self.update_prio(p);
+        let slept = if t.policy == Policy::Batch { 0 } else { slept };
+        let habit = self.rules.after_sleep(t.static_prio, t.habit(), slept);
+        (t.sleep_avg, t.credit) = (habit.sleep_avg, habit.credit);
+        if habit.aloof {
+            t.activated = Activated::Uninterruptible;
+        }
+        if t.is_real_time() { t.prio } else { self.rules.effective_prio(t.static_prio, t.sleep_avg) }
     }
 
     /// A task that slept becomes runnable, or one comes from another CPU (`activate_task`).
@@ -127,7 +153,10 @@ impl O1 {
         if std::mem::take(&mut t.for_device) {
             t.activated = Activated::Uninterruptible;
         }
-        self.credit_sleep(p, slept);
+        // From 2.6.18 on a real-time task keeps its sleep average.
+        if !(self.task(p).is_real_time() && self.rules.release().change_keeps_bonus) {
+            self.task_mut(p).prio = self.credit_sleep(p, slept);
+        }
         let t = self.task_mut(p);
         if t.activated == Activated::No {
             // A running task is moved by a thread of the kernel.
@@ -135,7 +164,7 @@ impl O1 {
             t.activated = if by_interrupt { Activated::ByInterrupt } else { Activated::ByTask };
         }
         t.timestamp = now;
-        self.push(cpu, p, self.active(cpu));
+        self.push(cpu, p, self.home(cpu, p));
     }
 
     /// A task becomes runnable for the first time (`wake_up_new_task`).
@@ -148,22 +177,28 @@ impl O1 {
             self.task_mut(parent).sleep_avg = theirs;
         }
         self.update_prio(p);
-        let ahead_of = parent.filter(|q| Self::runs_before_parent(cx, cpu, p, *q));
+        let ahead_of = parent.filter(|q| self.runs_before_parent(cx, cpu, p, *q));
         match ahead_of.and_then(|q| Some((q, *self.task(q), self.task(q).side?))) {
             Some((q, Task { prio, .. }, side)) => {
                 let t = &mut self.tasks[p as usize];
                 (t.prio, t.side) = (prio, Some(side));
-                self.queues[cpu as usize].arrays[side].insert_before(&mut self.links, p, q, prio);
+                let rq = &mut self.queues[cpu as usize];
+                rq.arrays[side].insert_before(&mut self.links, p, q, prio);
+                rq.load += self.rules.weight(t);
             }
-            None => self.push(cpu, p, self.active(cpu)),
+            None => self.push(cpu, p, self.home(cpu, p)),
         }
     }
 
     /// A child process runs before its parent, at its parent's priority, if nothing else was set for it.
-    fn runs_before_parent(cx: &Core, cpu: CpuId, p: TaskId, parent: TaskId) -> bool {
-        cx.start() != Start::Threads
+    fn runs_before_parent(&self, cx: &Core, cpu: CpuId, p: TaskId, parent: TaskId) -> bool {
+        self.children_run_first(cx)
             && cx.curr(cpu) == Some(parent)
             && cx.task(p).attributes == cx.task(parent).attributes
+    }
+
+    fn children_run_first(&self, cx: &Core) -> bool {
+        self.rules.release().threads_first || cx.start() != Start::Threads
     }
 
     /// `TASK_PREEMPTS_CURR`: asks for rescheduling if `p` is better than who runs.
@@ -186,15 +221,18 @@ impl O1 {
         let t = *self.task(next);
         let waited = now - t.timestamp;
         let credit = match t.activated {
-            _ if t.is_real_time() => None,
+            _ if t.is_real_time() && !self.rules.release().real_time_waits => None,
             Activated::No | Activated::Uninterruptible => None,
             Activated::ByTask => Some(self.rules.weighted_wait(waited)),
             Activated::ByInterrupt => Some(waited),
         };
         if let Some(credit) = credit {
-            let side = self.take(cpu, next)?;
-            self.credit_sleep(next, credit);
-            self.push(cpu, next, side);
+            let prio = self.credit_sleep(next, credit);
+            if prio != t.prio || !self.rules.release().keeps_place {
+                let side = self.take(cpu, next)?;
+                self.task_mut(next).prio = prio;
+                self.push(cpu, next, side);
+            }
         }
         self.task_mut(next).activated = Activated::No;
         Some(next)
@@ -203,15 +241,20 @@ impl O1 {
     /// `sched_setscheduler()`: onto the active array at the new priority.
     fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let on_rq = self.take(cpu, p).is_some();
+        let policy = policy(new, self.rules.release());
+        let prio = real_time_prio(new).unwrap_or_else(|| self.prio_after_change(p));
         let t = self.task_mut(p);
-        let old_prio = t.prio;
-        t.policy = policy(new);
-        t.prio = real_time_prio(new).unwrap_or(t.static_prio);
+        let old_prio = std::mem::replace(&mut t.prio, prio);
+        t.policy = policy;
+        if policy == Policy::Batch {
+            // The priority that its sleep earned it stays until the end of its slice.
+            t.sleep_avg = 0;
+        }
         let worse = t.prio > old_prio;
         if !on_rq {
             return;
         }
-        self.push(cpu, p, self.active(cpu));
+        self.push(cpu, p, self.home(cpu, p));
         if cx.curr(cpu) != Some(p) {
             self.preempt_if_better(cx, cpu, p);
         } else if worse {
@@ -219,17 +262,23 @@ impl O1 {
         }
     }
 
-    /// `set_user_nice()`: the priority is the bare nice level's until the bonus next counts.
+    /// The priority of an ordinary task whose policy or nice level changed.
+    fn prio_after_change(&self, p: TaskId) -> u8 {
+        let t = self.task(p);
+        let keeps = self.rules.release().change_keeps_bonus;
+        if keeps { self.rules.effective_prio(t.static_prio, t.sleep_avg) } else { t.static_prio }
+    }
+
+    /// `set_user_nice()`.
     fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
-        let prio = static_prio(new);
         if self.task(p).is_real_time() {
-            self.task_mut(p).static_prio = prio;
+            self.task_mut(p).static_prio = static_prio(new);
             return;
         }
         let side = self.take(cpu, p);
-        let t = self.task_mut(p);
-        let old_prio = t.prio;
-        (t.static_prio, t.prio) = (prio, prio);
+        self.task_mut(p).static_prio = static_prio(new);
+        let prio = self.prio_after_change(p);
+        let old_prio = std::mem::replace(&mut self.task_mut(p).prio, prio);
         if let Some(side) = side {
             self.push(cpu, p, side);
             if prio < old_prio || (prio > old_prio && cx.curr(cpu) == Some(p)) {
@@ -247,7 +296,7 @@ fn share_slice(parent: u32) -> (u32, u32) {
 impl Scheduler for O1 {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
         self.links.grow(p);
-        let mut t = Task::new(&cx.task(p).attributes);
+        let mut t = Task::new(&cx.task(p).attributes, self.rules.release());
         t.timestamp = cx.now();
         if let Some(q) = parent {
             let cpu = cx.task(q).cpu;
@@ -270,7 +319,7 @@ impl Scheduler for O1 {
             t.time_slice = self.rules.timeslice(t.static_prio);
         }
         if self.tasks.len() <= p as usize {
-            self.tasks.resize(p as usize + 1, Task::new(&Attributes::default()));
+            self.tasks.resize(p as usize + 1, Task::new(&Attributes::default(), self.rules.release()));
         }
         self.tasks[p as usize] = t;
     }
@@ -278,7 +327,11 @@ impl Scheduler for O1 {
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         match (why, &self.balancer) {
             // Balancing at the fork came with 2.6.12.
-            (Placement::Fork { from }, _) if cx.task(p).allowed.contains(from) => from,
+            (Placement::Fork { from }, _)
+                if !self.rules.release().fork_balance && cx.task(p).allowed.contains(from) =>
+            {
+                from
+            }
             (_, Some(balancer)) => balancer.select(self, cx, p, prev, why),
             (_, None) => prev,
         }
@@ -311,7 +364,7 @@ impl Scheduler for O1 {
         let forked_here = how == Enqueue::New && self.task(p).parent.is_some_and(|q| cx.curr(cpu) == Some(q));
         if !forked_here {
             self.preempt_if_better(cx, cpu, p);
-        } else if cx.start() != Start::Threads {
+        } else if self.children_run_first(cx) {
             cx.resched(cpu);
         }
     }
@@ -320,7 +373,7 @@ impl Scheduler for O1 {
         let now = cx.now();
         let charge = prev.map_or(0, |p| {
             let t = self.task(p);
-            self.rules.run_charge(t.sleep_avg, now - t.timestamp)
+            self.rules.run_charge(t.habit(), now - t.timestamp)
         });
         if self.queues[cpu as usize].nr_running() == 0 {
             with_balancer(self, |balancer, me| {
@@ -334,9 +387,9 @@ impl Scheduler for O1 {
             self.choose(cpu, now)
         };
         if let Some(p) = prev {
-            let t = self.task_mut(p);
-            t.sleep_avg = t.sleep_avg.saturating_sub(charge);
-            t.timestamp = now;
+            let t = &mut self.tasks[p as usize];
+            let habit = self.rules.after_run(t.habit(), charge);
+            (t.sleep_avg, t.credit, t.timestamp) = (habit.sleep_avg, habit.credit, now);
         }
         if let Some(p) = next {
             self.task_mut(p).timestamp = now;
@@ -378,7 +431,8 @@ impl Scheduler for O1 {
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
         sync(self, cx, cpu);
-        if policy(&new) != policy(old) || real_time_prio(&new) != real_time_prio(old) {
+        let release = self.rules.release();
+        if policy(&new, release) != policy(old, release) || real_time_prio(&new) != real_time_prio(old) {
             self.set_policy(cx, cpu, p, &new);
         }
         if new.nice != old.nice {
@@ -393,9 +447,10 @@ impl Scheduler for O1 {
         let Some(parent) = child.parent.filter(|q| cx.task(*q).state != State::Dead) else { return };
         let cpu = cx.task(parent).cpu;
         sync(self, cx, cpu);
-        let full = self.rules.timeslice(child.static_prio);
+        let full = self.rules.most_returned(child.static_prio);
+        let near = self.rules.release().slice_returns_from_afar || cx.task(p).cpu == cpu;
         let t = &mut self.tasks[parent as usize];
-        if child.first_time_slice {
+        if child.first_time_slice && near {
             t.time_slice = (t.time_slice + child.time_slice).min(full);
         }
         t.sleep_avg = self.rules.after_exit(t.sleep_avg, child.sleep_avg);

@@ -1,6 +1,7 @@
 //! What the scheduler knows of a task and of a CPU.
 
 use super::array::{MAX_PRIO, PrioArray};
+use super::release::Release;
 use super::rules::MAX_RT_PRIO;
 use schedlab_base::Nanos;
 use schedlab_sim::program::Policy;
@@ -12,12 +13,23 @@ pub enum Activated {
     /// It has run since.
     #[default]
     No,
-    /// From a sleep for a device: its wait is no sleep.
+    /// From a sleep for a device, or in 2.6.18 from a single long one: its wait is no sleep.
     Uninterruptible,
     /// By a task: a part of its wait counts as sleep.
     ByTask,
     /// By an interrupt: its wait counts as sleep.
     ByInterrupt,
+}
+
+/// What is known of a task's sleeping and running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habit {
+    /// How much it slept of late, less what it ran.
+    pub sleep_avg: Nanos,
+    /// How often it proved interactive, less how often it did not (`interactive_credit` of 2.6.0).
+    pub credit: i32,
+    /// Its sleep was not for a user's sake: it rises no further than to just interactive by it.
+    pub aloof: bool,
 }
 
 /// One of a CPU's two arrays.
@@ -30,7 +42,7 @@ pub struct Task {
     pub prio: u8,
     /// By its nice level.
     pub static_prio: u8,
-    /// OTHER, FIFO or RR.
+    /// OTHER, FIFO or RR, and BATCH where there is one.
     pub policy: Policy,
     /// How it was woken.
     pub activated: Activated,
@@ -44,6 +56,8 @@ pub struct Task {
     pub time_slice: u32,
     /// How much it slept of late, less what it ran.
     pub sleep_avg: Nanos,
+    /// `interactive_credit` of 2.6.0.
+    pub credit: i32,
     /// Since when it runs, waits or sleeps.
     pub timestamp: Nanos,
     /// Who forked it.
@@ -52,21 +66,27 @@ pub struct Task {
 
 impl Task {
     /// A task that has not run, without a slice.
-    pub fn new(attributes: &Attributes) -> Self {
+    pub fn new(attributes: &Attributes, release: &Release) -> Self {
         let static_prio = static_prio(attributes);
         Self {
             prio: real_time_prio(attributes).unwrap_or(static_prio),
             static_prio,
-            policy: policy(attributes),
+            policy: policy(attributes, release),
             activated: Activated::No,
             side: None,
             for_device: false,
             first_time_slice: true,
             time_slice: 0,
             sleep_avg: 0,
+            credit: 0,
             timestamp: 0,
             parent: None,
         }
+    }
+
+    /// Its habit.
+    pub fn habit(&self) -> Habit {
+        Habit { sleep_avg: self.sleep_avg, credit: self.credit, aloof: self.activated == Activated::Uninterruptible }
     }
 
     /// Whether its priority is fixed.
@@ -80,17 +100,18 @@ pub fn static_prio(attributes: &Attributes) -> u8 {
     (120 + i16::from(attributes.nice)).clamp(i16::from(MAX_RT_PRIO), i16::from(MAX_PRIO) - 1) as u8
 }
 
-/// The policy, of those that there were: OTHER, FIFO or RR.
-pub fn policy(attributes: &Attributes) -> Policy {
+/// The policy, of those that there were.
+pub fn policy(attributes: &Attributes, release: &Release) -> Policy {
     match attributes.policy {
         real_time @ (Policy::Fifo | Policy::Rr) => real_time,
+        Policy::Batch if release.batch => Policy::Batch,
         _ => Policy::Other,
     }
 }
 
 /// The priority of a task with a real-time policy.
 pub fn real_time_prio(attributes: &Attributes) -> Option<u8> {
-    (policy(attributes) != Policy::Other).then(|| 99u8.saturating_sub(attributes.rt_priority))
+    matches!(attributes.policy, Policy::Fifo | Policy::Rr).then(|| 99u8.saturating_sub(attributes.rt_priority))
 }
 
 /// A CPU's queue.
@@ -104,11 +125,13 @@ pub struct Rq {
     pub expired_timestamp: u64,
     /// The best static priority among the expired.
     pub best_expired_prio: u8,
+    /// The sum of the weights of the tasks on both arrays (`raw_weighted_load`).
+    pub load: u64,
 }
 
 impl Default for Rq {
     fn default() -> Self {
-        Self { arrays: Default::default(), active: 0, expired_timestamp: 0, best_expired_prio: MAX_PRIO }
+        Self { arrays: Default::default(), active: 0, expired_timestamp: 0, best_expired_prio: MAX_PRIO, load: 0 }
     }
 }
 

@@ -32,7 +32,7 @@ impl O1 {
                 if t.time_slice == 0 {
                     self.slice_ends(cx, cpu, p);
                 } else if self.ticks_to_turn(p, 0) == Some(0) {
-                    self.requeue(cx, cpu, p);
+                    self.turn(cx, cpu, p);
                 }
             }
         }
@@ -43,6 +43,19 @@ impl O1 {
             self.push(cpu, p, side);
         }
         cx.resched(cpu);
+    }
+
+    /// An interactive task goes behind its equals.
+    fn turn(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if self.rules.release().turn_sets_prio
+            && let Some(side) = self.take(cpu, p)
+        {
+            self.update_prio(p);
+            self.push(cpu, p, side);
+            cx.resched(cpu);
+        } else {
+            self.requeue(cx, cpu, p);
+        }
     }
 
     /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
@@ -61,7 +74,7 @@ impl O1 {
         }
         // The task itself still counts as running.
         let starving = self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1)
-            || static_prio > rq.best_expired_prio;
+            || (self.rules.release().best_expired_counts && static_prio > rq.best_expired_prio);
         if self.rules.interactive(static_prio, prio) && !starving {
             self.push(cpu, p, self.active(cpu));
         } else {

@@ -2,10 +2,12 @@
 
 #![allow(dead_code)]
 
-use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState};
+use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, How};
-use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
+
+pub const MS: Nanos = 1_000_000;
 
 /// What happened to a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,6 +120,43 @@ pub fn forever(name: &str, nice: i8, body: Vec<Op>) -> TaskSpec {
 /// A task that never sleeps.
 pub fn hog(name: &str, nice: i8) -> TaskSpec {
     forever(name, nice, vec![Op::Run(exactly(1_000_000_000))])
+}
+
+/// So many milliseconds of work.
+pub fn run(ms: Nanos) -> Op {
+    Op::Run(exactly(ms * MS))
+}
+
+/// So many milliseconds of sleep.
+pub fn sleep(ms: Nanos) -> Op {
+    Op::Sleep(exactly(ms * MS))
+}
+
+/// A task that does this and ends.
+pub fn once(name: &str, program: Vec<Op>) -> TaskSpec {
+    TaskSpec { name: name.into(), program, ..TaskSpec::default() }
+}
+
+/// A task that may run on one CPU only.
+pub fn pinned(mut spec: TaskSpec, cpu: CpuId) -> TaskSpec {
+    spec.initial.cpus = Some(vec![cpu]);
+    spec
+}
+
+/// A load of tasks that begin with nothing inherited.
+pub fn threads(tasks: Vec<TaskSpec>) -> Load {
+    Load { tasks, start: Start::Threads, ..Load::default() }
+}
+
+/// Who ran on a CPU from when on, in ms: `0 A, 100 B`; `-` is nobody.
+pub fn lane(accounts: &Accounts, cpu: CpuId) -> String {
+    let on_cpu = accounts.events.iter().filter(|e| e.cpu == cpu);
+    let lines = on_cpu.filter_map(|e| match e.what {
+        Payload::Switch { next: 0, .. } => Some(format!("{} -", e.time as f64 / 1e6)),
+        Payload::Switch { next, .. } => Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1])),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(", ")
 }
 
 /// A machine of so many equal CPUs without costs.

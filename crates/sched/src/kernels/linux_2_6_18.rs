@@ -1,0 +1,34 @@
+//! Linux 2.6.18: the O(1) scheduler with smpnice and SCHED_BATCH. HZ is 250, the default since 2.6.13.
+
+use super::o1::*;
+use super::{Kernel, o1};
+use crate::o1::Release;
+use crate::tunables::{Tunable, tick};
+use schedlab_sim::program::Policy;
+
+const TICK: [Tunable; 3] = tick(250);
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-2.6.18",
+    scheduler: "O(1)",
+    summary: "the O(1) scheduler of 2006: SCHED_BATCH, weights by nice level, no leap by one sleep",
+    policies: &[Policy::Other, Policy::Batch, Policy::Fifo, Policy::Rr],
+    tunables: &[
+        TICK[0],
+        TICK[1],
+        TICK[2],
+        min_timeslice(5, "the least slice"),
+        DEF_TIMESLICE,
+        NO_MAX_TIMESLICE,
+        PRIO_BONUS_RATIO,
+        max_sleep_avg(1000),
+        starvation_limit(1000),
+        GRANULARITY,
+        INTERACTIVE_DELTA,
+        CHILD_PENALTY,
+        PARENT_PENALTY,
+        EXIT_WEIGHT,
+        ON_RUNQUEUE_WEIGHT,
+    ],
+    simulate: |run, sink| o1::simulate(run, sink, Release::V2_6_18),
+};

@@ -1,0 +1,92 @@
+//! What differs from release to release: data, so that one implementation serves them all.
+
+/// How sleep counts towards the sleep average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// The more the lower the average is; who is often interactive earns a credit that makes its bonus lasting, who
+    /// never is owes one that keeps its bonus small (`interactive_credit`).
+    Credited,
+    /// The more the lower the average is.
+    Multiplied,
+    /// As long as it was; one sleep alone lifts nobody past just interactive.
+    Plain,
+}
+
+/// A release of the O(1) scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Slices fall in a line from the longest at nice -20 to the shortest at 19; else there is one line for the
+    /// negative levels and one, a quarter as high, for the others.
+    pub linear_slices: bool,
+    /// How sleep counts.
+    pub sleep: Sleep,
+    /// The bonus from which a nice level is interactive is rounded down; else towards that of nice 0.
+    pub delta_rounds_down: bool,
+    /// A turn within the slice sets the priority by the bonus; else only the end of the slice does.
+    pub turn_sets_prio: bool,
+    /// Whoever is nicer than an expired task expires too, however interactive (`best_expired_prio`).
+    pub best_expired_counts: bool,
+    /// A new thread runs before its parent, as a new process does; else after everybody.
+    pub threads_first: bool,
+    /// What a child leaves of its first slice goes back to a parent on another CPU too.
+    pub slice_returns_from_afar: bool,
+    /// A task that the balancer moves stays expired if it was.
+    pub moved_stay_expired: bool,
+    /// A real-time task's wait counts as sleep too, and its first pick after a wake-up puts it behind its equals.
+    pub real_time_waits: bool,
+    /// A task whose wait changed nothing keeps its place when it is first picked; else it goes behind its equals.
+    pub keeps_place: bool,
+    /// A change of nice level or policy keeps the bonus; else the bare nice level counts until it next changes.
+    pub change_keeps_bonus: bool,
+    /// There is `SCHED_BATCH`: no bonus, and into the expired array whenever it wakes.
+    pub batch: bool,
+    /// A new task is placed on the idlest CPU; else on its parent's.
+    pub fork_balance: bool,
+    /// A task's load is its slice against that of nice 0 (smpnice); else all weigh the same.
+    pub weighted: bool,
+}
+
+impl Release {
+    /// 2.6.0 of December 2003.
+    pub const V2_6_0: Self = Self {
+        linear_slices: true,
+        sleep: Sleep::Credited,
+        delta_rounds_down: false,
+        turn_sets_prio: true,
+        best_expired_counts: false,
+        threads_first: true,
+        slice_returns_from_afar: true,
+        moved_stay_expired: false,
+        real_time_waits: true,
+        keeps_place: false,
+        change_keeps_bonus: false,
+        batch: false,
+        fork_balance: false,
+        weighted: false,
+    };
+
+    /// 2.6.11 of March 2005.
+    pub const V2_6_11: Self = Self {
+        linear_slices: false,
+        sleep: Sleep::Multiplied,
+        turn_sets_prio: false,
+        best_expired_counts: true,
+        threads_first: false,
+        moved_stay_expired: true,
+        real_time_waits: false,
+        ..Self::V2_6_0
+    };
+
+    /// 2.6.18 of September 2006.
+    pub const V2_6_18: Self = Self {
+        sleep: Sleep::Plain,
+        delta_rounds_down: true,
+        slice_returns_from_afar: false,
+        keeps_place: true,
+        change_keeps_bonus: true,
+        batch: true,
+        fork_balance: true,
+        weighted: true,
+        ..Self::V2_6_11
+    };
+}
