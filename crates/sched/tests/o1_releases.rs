@@ -29,10 +29,13 @@ fn in_2_6_0_an_interactive_task_stays_active_though_a_better_one_has_expired() {
     // 2.6.0: it goes on, and without credit it is charged what it runs. From 918 ms of sleep it is at 878 after turns at 10,
     // 20 and 40 ms, at 840 with its first slice of 78 ms, and at 800 after the turns at 20 and 40 ms of the second: at
     // its end the bonus is 7, and 8 is needed.
-    let load = threads(vec![once("S", vec![sleep(920), run(1000)]), hog("A", 0), hog("B", 0)]);
+    let mut s = once("S", vec![sleep(920), run(1000)]);
+    s.initial.nice = Some(5);
+    let late = |name| TaskSpec { start: MS, ..hog(name, 0) };
+    let load = threads(vec![s, late("A"), late("B")]);
     let from = |text: &str, at: &str| text[text.find(at).unwrap()..].to_owned();
-    assert_eq!(from(&schedule("0", &load, 1177), "816 A"), "816 A, 918 B, 920 S, 1076 B, 1176 S");
-    assert_eq!(from(&schedule("11", &load, 1076), "800 A"), "800 A, 900 B, 920 S, 995 B, 1075 S");
+    assert_eq!(from(&schedule("0", &load, 1178), "817 A"), "817 A, 919 B, 920 S, 1076 B, 1177 S");
+    assert_eq!(from(&schedule("11", &load, 1077), "801 A"), "801 A, 901 B, 920 S, 995 B, 1076 S");
 }
 
 #[test]
@@ -72,13 +75,13 @@ fn in_2_6_18_sleep_counts_once() {
 
 #[test]
 fn in_2_6_18_a_batch_task_waits_until_the_arrays_change_places() {
-    // B would be at 105, against 125.
+    // B would be at 105, against 125. It sleeps from 100 to 110, and then from 205 to 215.
     let policy = |policy| {
         let mut spec = forever("B", -20, vec![sleep(10), run(5)]);
         spec.initial.policy = Some(policy);
         threads(vec![spec, hog("H", 0)])
     };
-    assert_eq!(schedule("18", &policy(Policy::Batch), 206), "0 B, 0 H, 100 B, 105 H, 205 B");
+    assert_eq!(schedule("18", &policy(Policy::Batch), 306), "0 H, 100 B, 100 H, 200 B, 205 H, 305 B");
     let text = "0 B, 0 H, 10 B, 15 H, 25 B";
     assert_eq!(schedule("18", &policy(Policy::Other), 26), text);
     assert_eq!(schedule("11", &policy(Policy::Batch), 26), text);
@@ -89,10 +92,11 @@ fn in_2_6_18_a_new_nice_level_keeps_the_bonus() {
     // H is at 120. S has a bonus of 7, for 790 ms, and is at 119 at its new level; in 2.6.11, where its bonus was 10, it
     // is at the bare 121 until its slice ends or it sleeps.
     let nicer = Setting { nice: Some(1), ..Setting::default() };
-    let mut load = threads(vec![once("S", vec![sleep(790), run(10), Op::Set(0), run(10)]), hog("H", -5)]);
+    let late = TaskSpec { start: MS, ..hog("H", -5) };
+    let mut load = threads(vec![once("S", vec![sleep(790), run(10), Op::Set(0), run(10)]), late]);
     load.settings = vec![nicer];
-    assert_eq!(schedule("18", &load, 811), "0 S, 0 H, 790 S, 810 H");
-    assert_eq!(schedule("11", &load, 801), "0 S, 0 H, 790 S, 800 H");
+    assert_eq!(schedule("18", &load, 811), "0 S, 0 -, 1 H, 790 S, 810 H");
+    assert_eq!(schedule("11", &load, 801), "0 S, 0 -, 1 H, 790 S, 800 H");
 }
 
 #[test]
@@ -113,9 +117,13 @@ fn in_2_6_18_a_new_task_starts_on_an_idle_cpu() {
 
 #[test]
 fn in_2_6_18_the_balancer_sees_weights() {
-    // The second CPU looks at 17 ms: 128 + 64 against 6, and C, of 64, is less than half the difference. Where all weigh
+    // From 1 ms on C may run on both CPUs, from 2 ms on it waits. The second CPU looks at 17 ms: 128 + 64 against 6, and C, of 64, is less than half the difference. Where all weigh
     // the same, two tasks against one are left alone.
-    let load = threads(vec![pinned(hog("A", 0), 0), pinned(hog("H", 19), 1), hog("C", 10)]);
+    let mut c = pinned(once("C", vec![run(1), Op::Set(0), run(1000)]), 0);
+    c.initial.nice = Some(10);
+    let late = TaskSpec { start: 2 * MS, ..pinned(hog("A", 0), 0) };
+    let mut load = threads(vec![late, pinned(hog("H", 19), 1), c]);
+    load.settings = vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }];
     let lane_1 = |release| lane(&on("1x2x1", release, &load, 20), 1);
     assert_eq!((lane_1("18"), lane_1("11")), ("0 H, 17 C".into(), "0 H".into()));
 }
