@@ -1,7 +1,14 @@
 //! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
+<<<<<<< HEAD
 mod linux_2_6_0;
+=======
+mod linux_1_2;
+mod linux_2_0;
+mod linux_2_2;
+mod linux_2_4;
+>>>>>>> 307094c (The schedulers before O(1): counters of 1.2, goodness of 2.0, 2.2 and 2.4, the last exactly as its oracle)
 mod linux_2_6_11;
 mod linux_2_6_18;
 mod linux_2_6_24;
@@ -49,8 +56,13 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     /// Runs the load under this scheduler.
     pub fn with(&self, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
+        self.with_load(self.load, scheduler, sink)
+    }
+
+    /// Runs another load than the one given: what the kernel makes of it.
+    pub fn with_load(&self, load: &Load, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
         let inspect = self.inspect.take();
-        schedlab_sim::run(scheduler, self.machine, self.load, &self.options, sink, inspect)
+        schedlab_sim::run(scheduler, self.machine, load, &self.options, sink, inspect)
     }
 }
 
@@ -70,6 +82,10 @@ const SHORTEST_TICK_NS: u64 = 10_000;
 
 /// Every kernel, from the oldest to the newest.
 pub static KERNELS: &[&Kernel] = &[
+    &linux_1_2::KERNEL,
+    &linux_2_0::KERNEL,
+    &linux_2_2::KERNEL,
+    &linux_2_4::KERNEL,
     &linux_2_6_0::KERNEL,
     &linux_2_6_11::KERNEL,
     &linux_2_6_18::KERNEL,

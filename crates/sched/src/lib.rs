@@ -2,6 +2,7 @@
 
 pub mod balance;
 pub mod classes;
+pub mod epoch;
 pub mod fair;
 pub mod kernels;
 pub mod o1;

@@ -1,0 +1,247 @@
+//! The scheduler of Linux 1.2: round robin by counters.
+//!
+//! # Idea
+//! Every task has a counter of ticks. The one with most ticks runs, until they are used up; when all who can run have
+//! used theirs up, everybody gets new ones. As who sleeps keeps half of what it had left, it comes to have more than
+//! the others, and goes before them when it wakes.
+//!
+//! # Rule
+//! Choosing goes through the list of all tasks, those asleep too, and takes the runnable one with the greatest counter,
+//! the oldest where equal. If that counter is 0, every task gets `counter / 2 + priority`, and who was chosen runs.
+//! The tick takes one from the counter of who runs; the tick that finds 0 makes the CPU choose anew, so that a counter
+//! of 15 is worth 16 ticks. Priority is 15 less nice, 1 at least. A task that is woken takes the CPU from one that has
+//! 3 ticks less; who slept for a time, though, is only seen when the CPU next chooses. A child gets half of its
+//! parent's counter, and the parent keeps all of its own. There are no real-time policies.
+//!
+//! # State
+//! For each task: its counter, whether it can run, what it sleeps for.
+//!
+//! # Tunables
+//! None but the tick.
+//!
+//! # Differences from the kernel
+//! The trace shows a task that slept for a time as woken when that was over; the kernel wakes it when it next chooses.
+//! It makes no difference to who runs when. (`select()` worked like that; the timers of `setitimer()`, which make the
+//! CPU choose at once, and `nanosleep()`, which came later, are not told apart from it.)
+//! There was no `sched_yield()`: it does nothing.
+//! The kernel has one CPU. On a machine with more it runs on CPU 0 alone.
+//!
+//! # Reference
+//! kernel/sched.c and fork.c of 1.2.13; `sys_setpriority` in kernel/sys.c, `do_select` in fs/select.c.
+
+use super::counters::Counters;
+use super::goodness::MARGIN;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Start;
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+};
+
+/// The CPU that the kernel uses.
+const CPU: CpuId = 0;
+/// The priority at nice 0, and the counter of the task that boots, in ticks (`PZERO`, `INIT_TASK`).
+const PRIORITY: i32 = 15;
+
+/// What is known of a task, beside its counter.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    runnable: bool,
+    /// It sleeps, interruptibly.
+    naps: bool,
+    /// It slept for a time that is over.
+    timed_out: bool,
+}
+
+/// The scheduler.
+#[derive(Debug, Default)]
+pub struct Counting {
+    counters: Counters,
+    tasks: Vec<Task>,
+    /// Who runs called a `sched_yield()` that there is not.
+    goes_on: bool,
+}
+
+fn priority(nice: i8) -> i32 {
+    (PRIORITY - i32::from(nice)).max(1)
+}
+
+impl Counting {
+    fn task(&mut self, p: TaskId) -> &mut Task {
+        &mut self.tasks[p as usize]
+    }
+
+    /// The greatest counter of those who can run, and whose it is.
+    fn best(&self) -> Option<(i32, TaskId)> {
+        let mut best = None;
+        for (p, left) in self.counters.iter() {
+            if self.tasks[p as usize].runnable && best.is_none_or(|(most, _)| left > most) {
+                best = Some((left, p));
+            }
+        }
+        best
+    }
+
+    fn explain_choice(&self, cx: &mut Core, next: Option<TaskId>, new_epoch: bool) {
+        cx.explain(|_| {
+            let all: Vec<_> = self.counters.iter().filter(|(p, _)| self.tasks[*p as usize].runnable).collect();
+            Decision {
+                time: 0,
+                cpu: CPU,
+                choice: Choice::Pick,
+                who: next,
+                over: all.iter().map(|(p, _)| *p).filter(|p| next != Some(*p)).collect(),
+                rule: match next {
+                    None => "nobody can run",
+                    Some(_) if new_epoch => "nobody had ticks left: the oldest, and every counter gains a slice",
+                    Some(_) => "the greatest counter, the oldest where equal",
+                },
+                numbers: all.iter().map(|(p, left)| (Some(*p), "counter", i64::from(*left))).collect(),
+            }
+        });
+    }
+}
+
+impl Scheduler for Counting {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
+        if self.tasks.len() <= p as usize {
+            self.tasks.resize(p as usize + 1, Task::default());
+        }
+        let slice = priority(cx.task(p).attributes.nice);
+        if let Some(q) = parent {
+            let left = self.counters.left(q) >> 1;
+            self.counters.insert(p, left, slice);
+        } else if how == Start::Fork {
+            self.counters.insert(p, PRIORITY >> 1, slice);
+        } else if how == Start::Wake {
+            self.counters.insert(p, slice, slice);
+        }
+    }
+
+    fn select_task_rq(&mut self, _cx: &mut Core, _p: TaskId, _prev: CpuId, _why: Placement) -> CpuId {
+        CPU
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
+        if how == Enqueue::New && cx.start() == Start::Threads && !self.counters.has(p) {
+            // Only now it comes to be.
+            let slice = priority(cx.task(p).attributes.nice);
+            self.counters.insert(p, slice, slice);
+        }
+        let timed_out = cx.in_interrupt();
+        let t = self.task(p);
+        t.runnable = true;
+        t.timed_out = std::mem::take(&mut t.naps) && timed_out;
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        let naps = how == Dequeue::Sleep && cx.task(p).state == State::Sleeping { uninterruptible: false };
+        let t = self.task(p);
+        (t.runnable, t.naps) = (false, naps);
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.goes_on = !cx.need_resched(cpu);
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
+        let left = self.counters.left(p);
+        let Some(curr) = cx.curr(CPU) else {
+            cx.resched(CPU);
+            return;
+        };
+        let theirs = self.counters.left(curr);
+        let seen = how == Enqueue::Wakeup && !self.task(p).timed_out;
+        let preempts = seen && left > theirs + MARGIN;
+        if preempts {
+            cx.resched(CPU);
+        }
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu: CPU,
+            choice: if preempts { Choice::Preempt } else { Choice::Wait },
+            who: Some(p),
+            over: vec![curr],
+            rule: if seen { "more than 3 ticks more than who runs" } else { "seen when the CPU next chooses" },
+            numbers: [(p, left), (curr, theirs)].map(|(q, n)| (Some(q), "counter", i64::from(n))).to_vec(),
+        });
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if cpu != CPU || std::mem::take(&mut self.goes_on) {
+            return prev;
+        }
+        let best = self.best();
+        let new_epoch = best.is_some_and(|(most, _)| most == 0);
+        if new_epoch {
+            self.counters.recalculate();
+        }
+        let next = best.map(|(_, p)| p);
+        self.explain_choice(cx, next, new_epoch);
+        next
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else { return };
+        let left = self.counters.left_mut(p);
+        if *left > 0 {
+            *left -= 1;
+        } else {
+            cx.resched(cpu);
+            cx.explain(|_| Decision {
+                time: 0,
+                cpu,
+                choice: Choice::TurnEnds,
+                who: Some(p),
+                over: Vec::new(),
+                rule: "its counter is used up",
+                numbers: Vec::new(),
+            });
+        }
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let Some(p) = cx.curr(cpu) else { return };
+        let left = self.counters.left_mut(p);
+        debug_assert!(i64::from(*left) >= ticks.count as i64, "a tick that ends a slice was skipped");
+        *left -= ticks.count as i32;
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let ticks = cx.curr(cpu).map(|p| self.counters.left(p) as u64);
+        ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add(n.saturating_mul(cx.tick_period())))
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        true
+    }
+
+    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, _old: &Attributes) {
+        let slice = priority(cx.task(p).attributes.nice);
+        self.counters.set_refill(p, slice);
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        if cpu != CPU {
+            return View::Nothing;
+        }
+        let task = |(p, left): (TaskId, i32)| {
+            View::Map(vec![
+                ("task", View::Task(p)),
+                ("counter", i64::from(left).into()),
+                ("priority", i64::from(self.counters.refill(p)).into()),
+                ("runnable", self.tasks[p as usize].runnable.into()),
+            ])
+        };
+        View::Map(vec![
+            ("current", cx.curr(cpu).map_or(View::Nothing, View::Task)),
+            ("tasks", View::List(self.counters.iter().map(task).collect())),
+        ])
+    }
+
+    fn task_dead(&mut self, _cx: &mut Core, p: TaskId) {
+        self.counters.remove(p);
+    }
+}

@@ -1,0 +1,156 @@
+//! `goodness()` and `schedule()`.
+
+use super::Goodness;
+use super::rules::{End, Yielding};
+use super::task::Class;
+use schedlab_base::CpuId;
+use schedlab_sim::{Choice, Core, Decision, TaskId};
+
+/// Less good than anybody.
+const NOBODY: i32 = -1000;
+
+impl Goodness {
+    /// How good it is to run `p` on `cpu`, where the address space of `mm` is in use.
+    pub(super) fn goodness(&self, p: TaskId, cpu: CpuId, mm: Option<TaskId>) -> i32 {
+        let t = self.task(p);
+        if t.yielded && self.rules.yielding == Yielding::StandsBack {
+            return -1;
+        }
+        if t.class != Class::Other {
+            return 1000 + t.rt_priority;
+        }
+        let left = self.counters.left(p);
+        if left == 0 {
+            return 0;
+        }
+        let here = if self.smp() && t.processor == cpu { self.rules.penalty } else { 0 };
+        left + here + i32::from(mm == Some(p)) + t.bonus
+    }
+
+    /// Whether `cpu` may take `p`: nobody else runs it, and it is allowed there.
+    fn can_schedule(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
+        if !self.smp() {
+            return true;
+        }
+        let free = match self.task(p).on_cpu {
+            None => true,
+            // In 2.2 who runs has been considered before the others.
+            Some(c) => c == cpu && !self.rules.prev_first,
+        };
+        free && cx.task(p).allowed.contains(cpu)
+    }
+
+    /// A RR task without ticks gets a new slice, and waits behind the others.
+    pub(super) fn renew_round_robin(&mut self, prev: Option<TaskId>) {
+        if let Some(p) = prev.filter(|p| self.task(*p).class == Class::Rr && self.counters.left(*p) == 0) {
+            *self.counters.left_mut(p) = self.counters.refill(p);
+            self.move_to(p, End::Tail);
+        }
+    }
+
+    /// The best task for `cpu`, where `prev` has run; `None` is idle.
+    pub(super) fn choose(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let mm = if self.rules.lazy_mm { self.cpus[cpu as usize].address_space } else { prev };
+        let mut new_epoch = false;
+        loop {
+            let (goodness, next) = self.best(cx, cpu, prev, mm);
+            if goodness == 0 {
+                self.new_epoch(cx);
+                new_epoch = true;
+                if self.rules.chooses_again {
+                    continue;
+                }
+            }
+            self.explain_choice(cx, cpu, mm, next, new_epoch);
+            return next;
+        }
+    }
+
+    /// One pass over the queue.
+    fn best(&mut self, cx: &Core, cpu: CpuId, prev: Option<TaskId>, mm: Option<TaskId>) -> (i32, Option<TaskId>) {
+        let (mut best, mut next) = (NOBODY, None);
+        if let Some(p) = prev.filter(|p| self.rules.prev_first && self.runs_on(cx, *p, cpu)) {
+            let discounted = std::mem::take(&mut self.task_mut(p).yielded);
+            best = if discounted { 0 } else { self.goodness(p, cpu, mm) };
+            next = prev;
+        }
+        for &p in &self.queue {
+            if self.can_schedule(cx, p, cpu) {
+                let goodness = self.goodness(p, cpu, mm);
+                if goodness > best {
+                    (best, next) = (goodness, Some(p));
+                }
+            }
+        }
+        (best, next)
+    }
+
+    /// Whether who has run on `cpu` can go on there.
+    fn runs_on(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
+        self.task(p).queued && cx.task(p).allowed.contains(cpu)
+    }
+
+    /// Everybody gets a new slice.
+    fn new_epoch(&mut self, cx: &mut Core) {
+        self.sync_all(cx);
+        self.counters.recalculate();
+        for cpu in self.all_cpus() {
+            if self.cpus[cpu as usize].curr.is_some() {
+                cx.touch(cpu);
+            }
+        }
+    }
+
+    /// `cpu` goes over to `next`, and who ran there looks for another CPU. Whether `cpu` must choose again at once.
+    pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) -> bool {
+        let now = cx.now();
+        let me = &mut self.cpus[cpu as usize];
+        let prev = std::mem::replace(&mut me.curr, next);
+        me.address_space = next.or(me.address_space);
+        let since = me.last_schedule;
+        if prev != next {
+            me.last_schedule = now;
+        }
+        let yielded = prev.is_some_and(|p| std::mem::take(&mut self.task_mut(p).yielded));
+        if prev == next {
+            return false;
+        }
+        if let Some(p) = next {
+            let t = self.task_mut(p);
+            (t.on_cpu, t.processor) = (Some(cpu), cpu);
+            cx.set_task_cpu(p, cpu);
+        }
+        let Some(p) = prev else { return false };
+        let t = self.task_mut(p);
+        t.on_cpu = None;
+        t.avg_slice = (now - since + t.avg_slice) / 2;
+        if !self.smp() || !self.rules.pushes || yielded || !self.runs_on(cx, p, cpu) {
+            return false;
+        }
+        self.waker = (cpu, false);
+        self.reschedule_idle(cx, cpu, p) == Some(cpu)
+    }
+
+    fn explain_choice(&self, cx: &mut Core, cpu: CpuId, mm: Option<TaskId>, next: Option<TaskId>, new_epoch: bool) {
+        cx.explain(|cx| {
+            let all: Vec<TaskId> = self.queue.iter().copied().filter(|p| self.can_schedule(cx, *p, cpu)).collect();
+            let numbers = |p: &TaskId| {
+                let goodness = ("goodness", self.goodness(*p, cpu, mm));
+                [goodness, ("counter", self.counters.left(*p))].map(|(what, n)| (Some(*p), what, i64::from(n)))
+            };
+            Decision {
+                time: 0,
+                cpu,
+                choice: Choice::Pick,
+                who: next,
+                over: all.iter().copied().filter(|p| next != Some(*p)).collect(),
+                rule: match next {
+                    None => "nobody can run",
+                    Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
+                    Some(_) => "the greatest goodness, the first in the queue where equal",
+                },
+                numbers: all.iter().flat_map(numbers).collect(),
+            }
+        });
+    }
+}

@@ -1,0 +1,378 @@
+//! The schedulers by goodness: Linux 2.0, 2.2 and 2.4, the last of them known as O(n).
+//!
+//! # Idea
+//! One queue holds all tasks that can run. Whenever a CPU looks for work it goes through the whole queue, gives each
+//! task a number, its *goodness*, and takes the best. Goodness is mainly what a task has left of its slice, its
+//! *counter*; and as a counter also gains half of what was left when the next slice is given out, who sleeps a lot
+//! has more of it than who uses his up. Being on the same CPU and in the same address space is worth a little.
+//!
+//! # Rule
+//! The tick takes one from the counter of who runs; when none is left, the CPU chooses anew. A task without ticks has
+//! a goodness of 0. When that is the best there is, an *epoch* ends: every task, awake or asleep, gets
+//! `counter / 2 + slice`. Goodness is the counter, plus what the nice level counts (2.2 on), plus
+//! `PROC_CHANGE_PENALTY` on the CPU where the task last ran, plus 1 in the address space of who ran; a real-time task
+//! has 1000 and its priority. Equals go by their place in the queue: those who wake join at its end (2.0, 2.4) or at its
+//! head (2.2), and in 2.2 who runs goes before its equals. A RR task without ticks gets a new slice and goes to the end.
+//! A child gets half of its parent's counter; in 2.4, what it leaves unused goes back.
+//! A task that wakes takes the CPU from one that has 3 ticks less (2.0) or is less good (2.2, 2.4). With several CPUs it
+//! prefers the idle one where it last ran, then another idle one (2.4: the one that has been idle for longest), then
+//! the one where it is better by most. 2.2 leaves it waiting if it and the task that wakes it seem to work hand in
+//! hand. Who is preempted looks for a CPU likewise (2.2, 2.4). That is all the balancing there is.
+//!
+//! # State
+//! The queue. For each task: counter, slice, where it last ran. For each CPU: who runs, since when, and whose address
+//! space it has.
+//!
+//! # Tunables
+//! [`Rules`] has a release's constants and habits; the registry of kernels names those that can be set.
+//!
+//! # Differences from the kernel
+//! Every task has an address space of its own, threads too; there are no kernel threads that borrow one.
+//! Wake-ups are never synchronous (2.4's `__wake_up_sync` for pipes, which preempts nobody).
+//! A child's ticks go back when it ends, not when its parent waits for it.
+//! Affinity came with 2.4; here 2.0 and 2.2 honour it as 2.4 does.
+//! 2.0: in a task that wakes another, the big kernel lock counts only where it decides which CPU acts: interrupts come
+//! to CPU 0, a system call acts where it is made. `need_resched` was one flag for all CPUs; here it is that of the CPU
+//! which acts. The number of processes that idle CPUs look for at each tick is taken to be right.
+//! 2.2: a task that wakes another one, and the one that it wakes, are taken to be in the kernel (`lock_depth`).
+//! 2.2: a CPU that is preempted by the task that it has just put back chooses again, without the switch back and forth.
+//! What happens at one instant happens one after the other: an idle CPU that was asked for at the same instant is idle
+//! no more.
+//!
+//! # Reference
+//! kernel/sched.c, fork.c and exit.c of 2.0.40, 2.2.26 and 2.4.22; include/asm-i386/smp.h, arch/i386/kernel/smp.c and
+//! process.c (idle loops); kernel/timer.c of 2.4.22.
+
+mod choose;
+pub mod rules;
+mod task;
+mod wake;
+
+use super::counters::Counters;
+use crate::balance::sync;
+use rules::{End, Rules, Sharing, Yielding};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::Start;
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+};
+use std::collections::VecDeque;
+use task::{Class, Cpu, Task};
+pub use wake::MARGIN;
+
+/// The CPU that takes all interrupts in 2.0.
+const BOOT_CPU: CpuId = 0;
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Goodness {
+    rules: Rules,
+    counters: Counters,
+    tasks: Vec<Task>,
+    /// Everybody who can run, running or not.
+    queue: VecDeque<TaskId>,
+    cpus: Vec<Cpu>,
+    /// What is left of the counter of the task that forks the first tasks.
+    boot_counter: i32,
+    /// The CPU whose task or interrupt wakes somebody, and whether it is a task.
+    waker: (CpuId, bool),
+}
+
+impl Goodness {
+    /// A scheduler for `machine`.
+    #[must_use]
+    pub fn new(machine: &Machine, rules: Rules) -> Self {
+        Self {
+            boot_counter: rules.boot_counter,
+            rules,
+            counters: Counters::default(),
+            tasks: Vec::new(),
+            queue: VecDeque::new(),
+            cpus: task::cpus(machine),
+            waker: (BOOT_CPU, false),
+        }
+    }
+
+    /// Whether this is the kernel for several CPUs.
+    fn smp(&self) -> bool {
+        self.cpus.len() > 1
+    }
+
+    fn task(&self, p: TaskId) -> &Task {
+        &self.tasks[p as usize]
+    }
+
+    fn task_mut(&mut self, p: TaskId) -> &mut Task {
+        &mut self.tasks[p as usize]
+    }
+
+    fn all_cpus(&self) -> std::ops::Range<CpuId> {
+        0..self.cpus.len() as CpuId
+    }
+
+    /// Brings the counters of all who run up to date.
+    fn sync_all(&mut self, cx: &mut Core) {
+        for cpu in self.all_cpus() {
+            sync(self, cx, cpu);
+        }
+    }
+
+    fn join(&mut self, p: TaskId, end: End) {
+        match end {
+            End::Head => self.queue.push_front(p),
+            End::Tail => self.queue.push_back(p),
+        }
+        self.task_mut(p).queued = true;
+    }
+
+    fn leave(&mut self, p: TaskId) {
+        if std::mem::take(&mut self.task_mut(p).queued) {
+            let at = self.queue.iter().position(|q| *q == p).expect("a queued task is on the queue");
+            self.queue.remove(at);
+        }
+    }
+
+    fn move_to(&mut self, p: TaskId, end: End) {
+        if self.task(p).queued {
+            self.leave(p);
+            self.join(p, end);
+        }
+    }
+
+    /// Whether somebody waits who may run on `cpu`.
+    fn somebody_waits(&self, cx: &Core, cpu: CpuId) -> bool {
+        self.queue.iter().any(|p| self.task(*p).on_cpu.is_none() && cx.task(*p).allowed.contains(cpu))
+    }
+
+    /// In 2.0 an idle CPU looks at each tick whether somebody waits: what it next does may have changed.
+    fn touch_idle(&self, cx: &mut Core) {
+        if self.looks_when_idle() {
+            self.all_cpus().filter(|c| self.cpus[*c as usize].curr.is_none()).for_each(|c| cx.touch(c));
+        }
+    }
+
+    fn looks_when_idle(&self) -> bool {
+        self.smp() && self.rules.waking == rules::Waking::Margin
+    }
+
+    /// The slice of who runs is over when this many more ticks have come; `None`: the ticks do nothing to it.
+    fn ticks_to_end(&self, p: TaskId) -> Option<u64> {
+        let left = i64::from(self.counters.left(p) - self.rules.ends_at);
+        (self.task(p).class != Class::Fifo || self.rules.fifo_expires).then(|| left.max(1) as u64)
+    }
+
+    /// A task has come to be: what nice and policy mean for it.
+    fn adopt(&mut self, cx: &Core, p: TaskId) {
+        let a = &cx.task(p).attributes;
+        let bonus = self.rules.bonus_of(a.nice);
+        let t = self.task_mut(p);
+        (t.bonus, t.class, t.rt_priority) = (bonus, Class::of(a), i32::from(a.rt_priority));
+    }
+}
+
+impl Scheduler for Goodness {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
+        if self.tasks.len() <= p as usize {
+            self.tasks.resize(p as usize + 1, Task::default());
+        }
+        self.tasks[p as usize] = Task { processor: cx.task(p).cpu, parent, ..Task::default() };
+        self.adopt(cx, p);
+        let slice = self.rules.slices.ticks(cx.task(p).attributes.nice);
+        if let Some(q) = parent {
+            let cpu = cx.task(q).cpu;
+            sync(self, cx, cpu);
+            let (ours, theirs) = self.rules.share(self.counters.left(q));
+            *self.counters.left_mut(q) = theirs;
+            self.counters.insert(p, ours, slice);
+            let Task { processor, avg_slice, .. } = *self.task(q);
+            let t = self.task_mut(p);
+            (t.processor, t.avg_slice) = (processor, avg_slice);
+            if theirs == 0 && self.rules.sharing == Sharing::Exact {
+                cx.resched(cpu);
+            }
+            cx.touch(cpu);
+        } else if how == Start::Fork {
+            let (ours, theirs) = self.rules.share(self.boot_counter);
+            self.counters.insert(p, ours, slice);
+            self.boot_counter = if theirs == 0 { self.rules.boot_counter } else { theirs };
+        } else if how == Start::Wake {
+            self.counters.insert(p, slice, slice);
+        }
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        self.waker = match why {
+            Placement::Wake { .. } if cx.in_interrupt() => (BOOT_CPU, false),
+            Placement::Wake { from } => (from, true),
+            Placement::Fork { from } => (from, false),
+        };
+        // One queue for all: on which CPU it will run is not known yet.
+        let allowed = &cx.task(p).allowed;
+        if allowed.contains(prev) { prev } else { self.all_cpus().find(|c| allowed.contains(*c)).unwrap_or(prev) }
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
+        if how == Enqueue::New && cx.start() == Start::Threads && !self.counters.has(p) {
+            // Only now it comes to be.
+            let slice = self.rules.slices.ticks(cx.task(p).attributes.nice);
+            self.counters.insert(p, slice, slice);
+        }
+        // Who moves to another CPU has kept its place.
+        if !self.task(p).queued {
+            self.join(p, self.rules.joins);
+        }
+        self.touch_idle(cx);
+    }
+
+    fn dequeue_task(&mut self, _cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        if how != Dequeue::Migrated {
+            self.leave(p);
+        }
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else { return };
+        if self.rules.yielding == Yielding::StandsBack {
+            let running = self.cpus.iter().filter(|c| c.curr.is_some()).count();
+            if self.queue.len() == running {
+                self.cpus[cpu as usize].goes_on = !cx.need_resched(cpu);
+                return;
+            }
+        }
+        if self.rules.yielding == Yielding::Forfeits {
+            *self.counters.left_mut(p) = 0;
+        } else if self.task(p).class == Class::Other {
+            self.task_mut(p).yielded = true;
+        }
+        self.move_to(p, End::Tail);
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let curr = cx.curr(cpu);
+        self.waker.1 &= how == Enqueue::Wakeup;
+        let asked = self.reschedule_idle(cx, cpu, p);
+        let left = self.counters.left(p);
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu: asked.unwrap_or(cpu),
+            choice: if asked.is_some() { Choice::Preempt } else { Choice::Wait },
+            who: Some(p),
+            over: curr.into_iter().collect(),
+            rule: if how == Enqueue::New { "a new task looks for a CPU" } else { "who wakes looks for a CPU" },
+            numbers: vec![(Some(p), "counter", i64::from(left))],
+        });
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if std::mem::take(&mut self.cpus[cpu as usize].goes_on) {
+            return prev;
+        }
+        self.renew_round_robin(prev);
+        let mut next = self.choose(cx, cpu, prev);
+        while self.switch(cx, cpu, next) {
+            next = self.choose(cx, cpu, next);
+        }
+        self.touch_idle(cx);
+        next
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else {
+            if self.looks_when_idle() && self.somebody_waits(cx, cpu) {
+                cx.resched(cpu);
+            }
+            return;
+        };
+        let ends = self.ticks_to_end(p) == Some(1);
+        let left = self.counters.left_mut(p);
+        *left = (*left - 1).max(0);
+        if ends {
+            cx.resched(cpu);
+            cx.explain(|_| Decision {
+                time: 0,
+                cpu,
+                choice: Choice::TurnEnds,
+                who: Some(p),
+                over: Vec::new(),
+                rule: "its counter is used up",
+                numbers: Vec::new(),
+            });
+        }
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let Some(p) = cx.curr(cpu) else { return };
+        debug_assert!(self.ticks_to_end(p).is_none_or(|n| n > ticks.count), "a tick that ends a slice was skipped");
+        let left = self.counters.left_mut(p);
+        *left = (i64::from(*left) - ticks.count as i64).max(0) as i32;
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let ticks = match cx.curr(cpu) {
+            Some(p) => self.ticks_to_end(p),
+            None => (self.looks_when_idle() && self.somebody_waits(cx, cpu)).then_some(1),
+        };
+        ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add((n - 1).saturating_mul(cx.tick_period())))
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        true
+    }
+
+    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
+        let slice = self.rules.slices.ticks(new.nice);
+        self.counters.set_refill(p, slice);
+        self.adopt(cx, p);
+        if (Class::of(&new), new.rt_priority) != (Class::of(old), old.rt_priority) {
+            if let Some(end) = self.rules.policy_moves {
+                self.move_to(p, end);
+            }
+            cx.resched(cpu);
+        }
+        cx.touch(cpu);
+    }
+
+    /// A CPU that comes begins with `schedule()`.
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        cx.resched(cpu);
+    }
+
+    fn view(&self, _cx: &Core, cpu: CpuId) -> View {
+        let me = &self.cpus[cpu as usize];
+        let task = |p: &TaskId| {
+            View::Map(vec![
+                ("task", View::Task(*p)),
+                ("counter", i64::from(self.counters.left(*p)).into()),
+                ("slice", i64::from(self.counters.refill(*p)).into()),
+                ("goodness", i64::from(self.goodness(*p, cpu, me.address_space)).into()),
+                ("last_cpu", self.task(*p).processor.into()),
+                ("on_cpu", self.task(*p).on_cpu.into()),
+            ])
+        };
+        View::Map(vec![
+            ("current", me.curr.map_or(View::Nothing, View::Task)),
+            ("address_space", me.address_space.map_or(View::Nothing, View::Task)),
+            ("last_schedule_ns", me.last_schedule.into()),
+            ("queue", View::List(self.queue.iter().map(task).collect())),
+        ])
+    }
+
+    /// In 2.4 what a child has left goes back to its parent (`release_task`).
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let parent = self.task(p).parent.filter(|q| cx.task(*q).state != State::Dead);
+        if let (Some(most), Some(q)) = (self.rules.gives_back, parent) {
+            let cpu = cx.task(q).cpu;
+            sync(self, cx, cpu);
+            let gift = self.counters.left(p);
+            let left = self.counters.left_mut(q);
+            *left = (*left + gift).min(most);
+            cx.touch(cpu);
+        }
+        self.counters.remove(p);
+    }
+}

@@ -1,0 +1,128 @@
+//! `reschedule_idle()`: which CPU is to look at the queue because a task became runnable.
+
+use super::rules::Waking;
+use super::task::Class;
+use super::{BOOT_CPU, Goodness};
+use crate::balance::sync;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::{Core, TaskId};
+
+/// A task that wakes must have so many ticks more than who runs (1.2, 2.0).
+pub const MARGIN: i32 = 3;
+/// The counter of an idle task.
+const IDLE_COUNTER: i32 = -100;
+
+impl Goodness {
+    /// Asks the CPU that `p`, which waits, should have; which that was. `cpu` is one where it may run.
+    pub(super) fn reschedule_idle(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) -> Option<CpuId> {
+        if self.task(p).on_cpu.is_some() {
+            return None;
+        }
+        let found = match self.rules.waking {
+            Waking::Margin => self.by_margin(cx, cpu, p),
+            Waking::Best { .. } | Waking::OldestIdle if !self.smp() => self.beats(p, BOOT_CPU, 0).map(|_| BOOT_CPU),
+            Waking::Best { related } => self.best_cpu(cx, p, related),
+            Waking::OldestIdle => self.oldest_idle(cx, p),
+        };
+        if let Some(cpu) = found {
+            self.ask(cx, cpu);
+        }
+        found
+    }
+
+    fn ask(&mut self, cx: &mut Core, cpu: CpuId) {
+        let me = &mut self.cpus[cpu as usize];
+        me.asked = me.curr.is_none().then_some(cx.now());
+        cx.resched(cpu);
+    }
+
+    /// Whether a CPU is idle, and nobody asked for it at this instant.
+    fn is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
+        let me = &self.cpus[cpu as usize];
+        me.curr.is_none() && !(me.asked == Some(cx.now()) && cx.need_resched(cpu))
+    }
+
+    /// By how much `p` is better than who runs on `cpu` (`preemption_goodness`), if by more than `least`.
+    fn beats(&self, p: TaskId, cpu: CpuId, least: i32) -> Option<i32> {
+        let curr = self.cpus[cpu as usize].curr;
+        let theirs = match curr {
+            Some(q) => self.goodness(q, cpu, curr),
+            None => IDLE_COUNTER,
+        };
+        Some(self.goodness(p, cpu, curr) - theirs).filter(|more| *more > least)
+    }
+
+    /// 2.0: this CPU, if who runs there has fewer ticks; an idle CPU is told as well.
+    fn by_margin(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) -> Option<CpuId> {
+        let here = if cx.task(p).allowed.contains(self.waker.0) { self.waker.0 } else { cpu };
+        sync(self, cx, here);
+        let preempts = match self.cpus[here as usize].curr {
+            None => true,
+            Some(q) => self.task(p).class != Class::Other || self.counters.left(p) > self.counters.left(q) + MARGIN,
+        };
+        let allowed = &cx.task(p).allowed;
+        let idle = self.all_cpus().find(|c| allowed.contains(*c) && self.is_idle(cx, *c));
+        if let Some(idle) = idle.filter(|c| *c != here) {
+            self.ask(cx, idle);
+            return if preempts { Some(here) } else { Some(idle) };
+        }
+        preempts.then_some(here)
+    }
+
+    /// 2.2: the CPU where it last ran if that is idle, else where it is better by most.
+    fn best_cpu(&mut self, cx: &mut Core, p: TaskId, related: Nanos) -> Option<CpuId> {
+        self.sync_all(cx);
+        let (waker, by_task) = self.waker;
+        let partner = self.cpus[waker as usize]
+            .curr
+            .filter(|q| by_task && self.task(p).class == Class::Other && self.task(*q).avg_slice < related);
+        let last = self.task(p).processor;
+        if partner.is_some() && last == waker {
+            return None;
+        }
+        if cx.task(p).allowed.contains(last) && self.is_idle(cx, last) {
+            return Some(last);
+        }
+        let (mut most, mut target) = (0, None);
+        for cpu in self.all_cpus() {
+            if partner.is_some() && cpu == waker {
+                return None;
+            }
+            let free = self.cpus[cpu as usize].curr.is_some() || self.is_idle(cx, cpu);
+            if let Some(more) = self.beats(p, cpu, most).filter(|_| free && cx.task(p).allowed.contains(cpu)) {
+                (most, target) = (more, Some(cpu));
+            }
+        }
+        target
+    }
+
+    /// 2.4: the CPU where it last ran if that is idle, else a core of which both threads are, else the CPU that has
+    /// been idle for longest, else where it is better by most.
+    fn oldest_idle(&mut self, cx: &mut Core, p: TaskId) -> Option<CpuId> {
+        self.sync_all(cx);
+        let allowed = &cx.task(p).allowed;
+        let last = self.task(p).processor;
+        if allowed.contains(last) && self.is_idle(cx, last) {
+            return Some(last);
+        }
+        let mut idle: Option<(Nanos, CpuId)> = None;
+        let (mut most, mut target) = (0, None);
+        for cpu in self.all_cpus().filter(|c| allowed.contains(*c)) {
+            let me = &self.cpus[cpu as usize];
+            if self.is_idle(cx, cpu) {
+                if me.sibling.is_some_and(|other| self.is_idle(cx, other)) {
+                    return Some(cpu);
+                }
+                if idle.is_none_or(|(since, _)| me.last_schedule < since) {
+                    idle = Some((me.last_schedule, cpu));
+                }
+            } else if idle.is_none()
+                && me.curr.is_some()
+                && let Some(more) = self.beats(p, cpu, most)
+            {
+                (most, target) = (more, Some(cpu));
+            }
+        }
+        idle.map(|(_, cpu)| cpu).or(target)
+    }
+}

@@ -1,0 +1,53 @@
+//! Linux 1.2: round robin by counters, on one CPU.
+
+use super::{Kernel, Run};
+use crate::epoch::counting::Counting;
+use crate::tunables::{Tunable, tick};
+use schedlab_base::{CpuId, Error, Result, Sink};
+use schedlab_sim::Outcome;
+use schedlab_sim::program::{Load, Policy};
+
+const TICK: [Tunable; 3] = tick(100);
+/// The CPU that boots, and the only one that is used.
+const BOOT: CpuId = 0;
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-1.2",
+    scheduler: "counters",
+    summary: "round robin of 1995: who has most ticks left runs; one CPU",
+    policies: &[Policy::Other],
+    tunables: &[TICK[0], TICK[1], TICK[2]],
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    if run.machine.cpus.len() == 1 {
+        return run.with(Counting::default(), sink);
+    }
+    run.with_load(&on_the_boot_cpu(run.load)?, Counting::default(), sink)
+}
+
+/// The same load where there is only the CPU that boots.
+fn on_the_boot_cpu(load: &Load) -> Result<Load> {
+    let elsewhere = |who: &str| {
+        Error::input(format!("{who} may not use CPU {BOOT}, and linux-1.2 uses no other"))
+            .mend(format!("let it use CPU {BOOT}, or take a kernel for several CPUs: linux-2.0 or later"))
+    };
+    let mut load = load.clone();
+    for spec in load.tasks.iter_mut().chain(&mut load.templates) {
+        if spec.initial.cpus.replace(vec![BOOT]).is_some_and(|cpus| !cpus.contains(&BOOT)) {
+            return Err(elsewhere(&spec.name));
+        }
+    }
+    for setting in &mut load.settings {
+        if setting.cpus.take().is_some_and(|cpus| !cpus.contains(&BOOT)) {
+            return Err(elsewhere("a task, as it goes on,"));
+        }
+    }
+    if load.hotplug.iter().any(|change| change.cpu == BOOT && !change.online) {
+        return Err(Error::input(format!("CPU {BOOT} goes offline, and linux-1.2 uses no other"))
+            .mend("take a kernel for several CPUs: linux-2.0 or later"));
+    }
+    load.hotplug.clear();
+    Ok(load)
+}
