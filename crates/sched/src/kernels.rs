@@ -1,14 +1,12 @@
 //! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
-<<<<<<< HEAD
-mod linux_2_6_0;
-=======
+mod lacks;
 mod linux_1_2;
 mod linux_2_0;
 mod linux_2_2;
 mod linux_2_4;
->>>>>>> 307094c (The schedulers before O(1): counters of 1.2, goodness of 2.0, 2.2 and 2.4, the last exactly as its oracle)
+mod linux_2_6_0;
 mod linux_2_6_11;
 mod linux_2_6_18;
 mod linux_2_6_24;
@@ -117,7 +115,7 @@ pub fn find(name: &str) -> Result<&'static Kernel> {
 impl Kernel {
     /// What of a load this kernel does not model, one remark each.
     #[must_use]
-    pub fn unmodelled(&self, load: &Load) -> Vec<String> {
+    pub fn unmodelled(&self, machine: &Machine, load: &Load) -> Vec<String> {
         let specs = || load.tasks.iter().chain(&load.templates);
         let settings = || specs().map(|spec| &spec.initial).chain(&load.settings);
         let named = [
@@ -139,7 +137,14 @@ impl Kernel {
         if settings().any(|s| s.util != (None, None)) {
             remarks.push("util_min and util_max are not simulated yet: they change nothing here".to_owned());
         }
+        remarks.extend(lacks::remarks(self, machine, load));
         remarks
+    }
+
+    /// The most CPUs that it uses; `None`: all that there are.
+    #[must_use]
+    pub fn most_cpus(&self) -> Option<u32> {
+        lacks::smp(self).then_some(1)
     }
 
     /// The tunables' values on `machine`, changed by `set`.

@@ -59,7 +59,7 @@ pub fn simulate(request: &SimRequest, sink: &mut dyn Sink) -> Result<SimOutcome>
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
     let outcome = kernel.simulate(&request.machine, &load, &values, &how, sink)?;
     let mut notes = unmodelled(&request.workload);
-    notes.extend(kernel.unmodelled(&load));
+    notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
     Ok(SimOutcome { end: outcome.end, tasks: outcome.tasks, notes })
 }

@@ -2,13 +2,9 @@
 
 #![allow(dead_code)]
 
-<<<<<<< HEAD
-use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
-=======
 pub mod exact;
 
-use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState};
->>>>>>> 307094c (The schedulers before O(1): counters of 1.2, goodness of 2.0, 2.2 and 2.4, the last exactly as its oracle)
+use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
