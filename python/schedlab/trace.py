@@ -17,8 +17,9 @@ import pyarrow as pa
 from schedlab import _native
 from schedlab.remarks import CutWarning
 
-# What each row of a trace that is no event has in its column `event`.
+# What rows of a trace that are no events have in their column `event`.
 _NAME = "name"
+_AFFINITY = "affinity"
 _META_KEY = b"schedlab.meta"
 
 
@@ -102,8 +103,9 @@ class Trace:
     def events(self) -> pd.DataFrame:
         """One row an event, with the columns that docs/trace-format.md describes."""
         rows = self._table.to_pandas()
-        events = rows[rows["event"] != _NAME].drop(columns=["tgid", "comm", "cgroup"]).reset_index(drop=True)
-        events["event"] = events["event"].cat.remove_categories([_NAME])
+        others = [kind for kind in (_NAME, _AFFINITY) if kind in rows["event"].cat.categories]
+        events = rows[~rows["event"].isin(others)].drop(columns=["tgid", "comm", "cgroup"]).reset_index(drop=True)
+        events["event"] = events["event"].cat.remove_categories(others)
         return events
 
     @cached_property
@@ -112,6 +114,13 @@ class Trace:
         rows = self._table.to_pandas()
         names = rows.loc[rows["event"] == _NAME, ["time_ns", "tid", "tgid", "comm", "cgroup"]]
         return names.reset_index(drop=True)
+
+    @cached_property
+    def affinities(self) -> pd.DataFrame:
+        """From which time on which task was allowed on which CPUs (`0-3,8`), as far as the trace tells."""
+        rows = self._table.to_pandas()
+        found = rows.loc[rows["event"] == _AFFINITY]
+        return found.reindex(columns=["time_ns", "tid", "cpus"]).reset_index(drop=True)
 
     def stats(self) -> Stats:
         """Return the statistics of tasks, CPUs, nodes, groups and the whole."""

@@ -1,6 +1,6 @@
 //! The scheduling event: what every backend yields and every measure reads.
 
-use crate::{CpuId, Nanos, Tid};
+use crate::{CpuId, CpuList, Nanos, Tid};
 
 /// The state in which a task left its CPU, as `sched_switch` reports it, freed of the
 /// numbering that differs between kernels.
@@ -52,6 +52,60 @@ impl TaskState {
     }
 }
 
+/// Why a scheduler looks at the queues of other CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Looking {
+    /// A task wakes: where should it run.
+    Wake,
+    /// A task is new.
+    Fork,
+    /// A task calls exec, and has little to lose by moving.
+    Exec,
+    /// The CPU runs out of tasks and looks for one to pull (new-idle balancing).
+    NewIdle,
+    /// The periodic balancing of a CPU.
+    Periodic,
+    /// An idle CPU balances for idle CPUs whose tick is off.
+    NoHz,
+    /// The running task of a CPU is pushed to another (active balancing).
+    Active,
+    /// A task or its memory is moved between nodes.
+    Numa,
+}
+
+impl Looking {
+    /// Every reason with its name in files.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Wake, "wake"),
+        (Self::Fork, "fork"),
+        (Self::Exec, "exec"),
+        (Self::NewIdle, "newidle"),
+        (Self::Periodic, "periodic"),
+        (Self::NoHz, "nohz"),
+        (Self::Active, "active"),
+        (Self::Numa, "numa"),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The reason of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(reason, _)| *reason)
+    }
+
+    /// Whether it looks for work for the CPU, rather than for a place for a task.
+    #[must_use]
+    pub fn balances(self) -> bool {
+        matches!(self, Self::NewIdle | Self::Periodic | Self::NoHz | Self::Active)
+    }
+}
+
 /// What happened. Priorities are the kernel's (0..139; 120 is nice 0).
 #[allow(missing_docs, reason = "each variant's sentence names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +128,12 @@ pub enum Payload {
     Exit { tid: Tid, prio: i16 },
     /// The recorder lost `count` events on this CPU before this time (0: an unknown number).
     Lost { count: u64 },
+    /// From now on the CPU's queue holds `length` runnable tasks, the running one included, of this load in
+    /// all, in the scheduler's own unit. Only simulations tell, and only where a sink [asks](Sink::wants_queues).
+    Queue { length: u32, load: u64 },
+    /// The scheduler looked at other CPUs' queues, for the CPU of the event or for the task `tid` (0: for none):
+    /// bit `k` of `mask` is CPU `64 * word + k`. Told as [`Payload::Queue`] is.
+    Considered { why: Looking, tid: Tid, word: u16, mask: u64 },
 }
 
 /// One event: when, on which CPU, and what.
@@ -102,12 +162,31 @@ pub struct NameRecord {
     pub cgroup: Option<String>,
 }
 
+/// From `time` on the task `tid` may run on these CPUs and no others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AffinityRecord {
+    /// On the trace's clock; 0 for what held from the start.
+    pub time: Nanos,
+    /// The thread.
+    pub tid: Tid,
+    /// Where it may run.
+    pub cpus: CpuList,
+}
+
 /// Takes events in the order of their times: a file's writer, a measure, a model.
 pub trait Sink {
     /// Takes a batch of events, ordered by time, none earlier than the batch before it.
     fn events(&mut self, batch: &[Event]);
     /// Takes a name. Names come before the first event that they are needed for.
     fn name(&mut self, record: &NameRecord);
+    /// Takes a task's affinity, before the first event that it holds for. A task of which none is told has that
+    /// of its parent, or one that nobody knows.
+    fn affinity(&mut self, _record: &AffinityRecord) {}
+    /// Whether a simulation should also tell of the run queues' lengths and loads and of the CPUs that its scheduler
+    /// looked at ([`Payload::Queue`], [`Payload::Considered`]).
+    fn wants_queues(&self) -> bool {
+        false
+    }
 }
 
 impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
@@ -119,5 +198,14 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
     fn name(&mut self, record: &NameRecord) {
         self.0.name(record);
         self.1.name(record);
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.0.affinity(record);
+        self.1.affinity(record);
+    }
+
+    fn wants_queues(&self) -> bool {
+        self.0.wants_queues() || self.1.wants_queues()
     }
 }

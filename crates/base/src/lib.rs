@@ -3,14 +3,16 @@
 //!
 //! This crate depends on no other room and does no I/O.
 
+mod cpulist;
 mod error;
 mod event;
 mod ids;
 mod meta;
 mod rng;
 
+pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
-pub use event::{Event, NameRecord, Payload, Sink, TaskState};
+pub use event::{AffinityRecord, Event, Looking, NameRecord, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use rng::Rng;

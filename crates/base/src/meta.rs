@@ -37,6 +37,9 @@ pub struct Meta {
     pub span: Option<(Nanos, Nanos)>,
     /// The places of the CPUs; at the least their numbers.
     pub cpus: Vec<CpuPlace>,
+    /// How far memory is from node to node, as ACPI's SLIT counts (10 is a node's own); empty where unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distances: Vec<Vec<u32>>,
     /// Tasks found on a CPU at the start (CPU, tid), where known.
     #[serde(default)]
     pub running: Vec<(CpuId, Tid)>,

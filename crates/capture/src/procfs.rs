@@ -1,6 +1,6 @@
 //! What /proc knows of the tasks: names, processes, cgroups, and which wait or run where.
 
-use schedlab_base::{CpuId, Tid};
+use schedlab_base::{CpuId, CpuList, Tid};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,8 @@ pub(crate) struct Task {
     pub tgid: Tid,
     pub comm: String,
     pub cgroup: Option<Arc<str>>,
+    /// Where it may run, where /proc tells.
+    pub allowed: Option<CpuList>,
     /// Running or waiting for a CPU.
     pub runnable: bool,
     /// The CPU that it runs on or waits for, or last ran on.
@@ -27,9 +29,11 @@ pub(crate) fn tasks(proc: &Path) -> Vec<Task> {
         let dir = proc.join(tgid.to_string());
         let cgroup = cgroup(&dir, hierarchy).map(Arc::from);
         for tid in numbered(&dir.join("task")) {
-            let stat = fs::read(dir.join("task").join(tid.to_string()).join("stat")).unwrap_or_default();
+            let own = dir.join("task").join(tid.to_string());
+            let stat = fs::read(own.join("stat")).unwrap_or_default();
             let stat = String::from_utf8_lossy(&stat);
-            tasks.extend(parse_stat(&stat, tid, tgid).map(|task| Task { cgroup: cgroup.clone(), ..task }));
+            let whole = |task| Task { cgroup: cgroup.clone(), allowed: allowed(&own), ..task };
+            tasks.extend(parse_stat(&stat, tid, tgid).map(whole));
         }
     }
     tasks.sort_by_key(|task| task.tid);
@@ -85,6 +89,15 @@ fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
     })
 }
 
+/// Where a task may run.
+fn allowed(dir: &Path) -> Option<CpuList> {
+    // The name in it need not be UTF-8.
+    let status = fs::read(dir.join("status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().parse().ok().filter(|cpus: &CpuList| !cpus.is_empty())
+}
+
 /// The entries of a directory whose names are numbers.
 fn numbered(dir: &Path) -> Vec<Tid> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -98,7 +111,7 @@ fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     let mut fields = rest.split_whitespace();
     let runnable = fields.next()? == "R";
     let cpu = fields.nth(35)?.parse().ok()?;
-    Some(Task { tid, tgid, comm, cgroup: None, runnable, cpu })
+    Some(Task { tid, tgid, comm, cgroup: None, allowed: None, runnable, cpu })
 }
 
 /// Who runs on each of these CPUs, as far as a list of tasks taken while none of them switched can
@@ -136,6 +149,7 @@ mod tests {
         write("10/cgroup", "7:memory:/m\n3:cpu,cpuacct:/a:b\n0::/two\n");
         write("10/task/10/stat", &stat(10, "a ) (b", 'S', 1));
         write("10/task/11/stat", &stat(11, "w", 'R', 1));
+        write("10/task/11/status", "Name:\tw\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1,4\n");
         write("12/task/12/stat", "12 (cut");
         write("13/stat", "13 (z) Z 1");
         write("self/task/x", "");
@@ -148,6 +162,8 @@ mod tests {
         let tasks = tasks(dir.path());
         assert_eq!(tasks.len(), 2, "a cut line is no task");
         assert_eq!((tasks[0].comm.as_str(), tasks[0].tgid, tasks[0].cgroup.as_deref()), ("a ) (b", 10, Some("/a:b")));
+        assert_eq!(tasks[1].allowed.as_ref().map(ToString::to_string).as_deref(), Some("0-1,4"));
+        assert_eq!(tasks[0].allowed, None);
         assert_eq!((tasks[1].tid, tasks[1].tgid, tasks[1].runnable, tasks[1].cpu), (11, 10, true, 1));
         assert!(!runs(dir.path(), 13) && !runs(dir.path(), 99));
     }
@@ -172,7 +188,8 @@ mod tests {
 
     #[test]
     fn who_runs_is_told_only_where_it_is_certain() {
-        let task = |tid, cpu| Task { tid, tgid: tid, comm: String::new(), cgroup: None, runnable: true, cpu };
+        let task =
+            |tid, cpu| Task { tid, tgid: tid, comm: String::new(), cgroup: None, allowed: None, runnable: true, cpu };
         let tasks = [task(1, 0), task(2, 1), task(3, 1)];
         assert_eq!(running(&tasks, [0, 1, 2]), vec![(0, 1), (2, 0)]);
     }

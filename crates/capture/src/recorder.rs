@@ -160,7 +160,7 @@ impl Recorder {
         crate::instance::remove_stale(&tracefs);
         let signals = Signals::take().map_err(|e| Error::system("cannot take signals", &e))?;
         let instance = Instance::new(&tracefs)?;
-        let places = places();
+        let (places, distances) = places();
         let buffer_kib = buffer_kib(options.buffer_kib, places.len() as u64)?;
         instance.drop_saved_names(&tracefs);
         instance.write("trace_clock", "mono")?;
@@ -174,7 +174,7 @@ impl Recorder {
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
         let (ours, sched): (Vec<Format>, Vec<Format>) =
             formats.into_iter().partition(|f| tasks::EVENTS.iter().any(|(_, name)| *name == f.name));
-        let meta = meta(&options, places, buffer_kib);
+        let meta = Meta { distances, ..meta(&options, places, buffer_kib) };
         Ok(Self {
             merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
             tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
@@ -342,13 +342,14 @@ impl Recorder {
     }
 }
 
-/// The places of this machine's CPUs; at the least their numbers.
-fn places() -> Vec<CpuPlace> {
+/// The places of this machine's CPUs, at the least their numbers; the distances of its nodes.
+fn places() -> (Vec<CpuPlace>, Vec<Vec<u32>>) {
     match schedlab_machine::host() {
-        Ok(machine) => machine.cpus.into_iter().map(|cpu| cpu.place).collect(),
+        Ok(machine) => (machine.cpus.into_iter().map(|cpu| cpu.place).collect(), machine.distances),
         Err(_) => {
             let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as CpuId);
-            (0..cpus).map(|cpu| CpuPlace { cpu, core: cpu, capacity: 1024, ..CpuPlace::default() }).collect()
+            let place = |cpu| CpuPlace { cpu, core: cpu, capacity: 1024, ..CpuPlace::default() };
+            ((0..cpus).map(place).collect(), Vec::new())
         }
     }
 }
@@ -444,6 +445,7 @@ fn meta(options: &Options, cpus: Vec<CpuPlace>, buffer_kib: u64) -> Meta {
         clock: "mono".to_owned(),
         span: None,
         cpus,
+        distances: Vec::new(),
         running: Vec::new(),
         notes,
     }

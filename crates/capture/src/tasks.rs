@@ -1,7 +1,7 @@
 //! Who each task is: its name, process and cgroup, kept up to date by the events that change them.
 
 use crate::procfs;
-use schedlab_base::{NameRecord, Nanos, Sink, Tid};
+use schedlab_base::{AffinityRecord, NameRecord, Nanos, Sink, Tid};
 use schedlab_trace::format::{Field, Format, Shape};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -120,6 +120,9 @@ impl Tasks {
         for task in found {
             let known = Task { comm: task.comm.clone(), tgid: Some(task.tgid), cgroup: task.cgroup.clone() };
             write(0, task.tid, &known, sink);
+            if let Some(cpus) = task.allowed.clone() {
+                sink.affinity(&AffinityRecord { time: 0, tid: task.tid, cpus });
+            }
             self.tasks.insert(task.tid, known);
         }
     }
@@ -196,7 +199,7 @@ mod tests {
     }
 
     fn task(tid: Tid, tgid: Tid) -> procfs::Task {
-        procfs::Task { tid, tgid, comm: "sh".into(), cgroup: Some("/a".into()), runnable: false, cpu: 0 }
+        procfs::Task { tid, tgid, comm: "sh".into(), cgroup: Some("/a".into()), allowed: None, runnable: false, cpu: 0 }
     }
 
     type Row<'a> = (u64, Tid, Option<Tid>, &'a str, Option<&'a str>);

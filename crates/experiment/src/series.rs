@@ -165,6 +165,8 @@ impl Series {
             | Payload::Migrate { .. }
             | Payload::Fork { .. }
             | Payload::Exec { .. }
+            | Payload::Queue { .. }
+            | Payload::Considered { .. }
             | Payload::Lost { .. } => {}
         }
     }

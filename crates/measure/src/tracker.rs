@@ -158,7 +158,7 @@ impl Tracker {
                 self.tasks.born(child);
             }
             Payload::Exec { tid, old } => self.tasks.rename(old, tid),
-            Payload::Exit { .. } => {}
+            Payload::Exit { .. } | Payload::Queue { .. } | Payload::Considered { .. } => {}
             Payload::Lost { count } => self.lose(event.cpu, count, measures),
         }
         self.cpus[event.cpu as usize].last_event = now;

@@ -4,7 +4,7 @@ use crate::cpuset::CpuSet;
 use crate::inspect::Decision;
 use crate::program::{Policy, Start};
 use crate::queue::{OwnTimers, Phase};
-use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
+use schedlab_base::{CpuId, Event, Looking, Nanos, Payload, TaskState, Tid};
 use schedlab_machine::Machine;
 
 /// A task's number, dense from 0.
@@ -138,6 +138,8 @@ pub struct Core {
     /// Decisions are kept while this holds.
     pub(crate) explaining: bool,
     pub(crate) decisions: Vec<Decision>,
+    /// What was last told of each CPU's queue; `None` when nobody wants to know.
+    pub(crate) told_queues: Option<Vec<(u32, u64)>>,
 }
 
 impl Core {
@@ -168,6 +170,7 @@ impl Core {
             timers: OwnTimers::default(),
             explaining: false,
             decisions: Vec::new(),
+            told_queues: None,
         }
     }
 
@@ -357,6 +360,47 @@ impl Core {
         let count = (until - 1 - next) / self.tick_period + 1;
         self.cpus[cpu as usize].next_tick = next + count * self.tick_period;
         Some(Ticks { first: next, period: self.tick_period, count })
+    }
+
+    /// Whether the trace should tell of queues, loads and the CPUs that are looked at.
+    #[inline]
+    #[must_use]
+    pub fn traces_queues(&self) -> bool {
+        self.told_queues.is_some()
+    }
+
+    /// Traces the number of runnable tasks on a CPU, the running one included, and their load, where that changed
+    /// and is wanted.
+    #[inline]
+    pub fn trace_load(&mut self, cpu: CpuId, nr_running: u32, load: u64) {
+        if let Some(told) = self.told_queues.as_mut().map(|told| &mut told[cpu as usize])
+            && *told != (nr_running, load)
+        {
+            *told = (nr_running, load);
+            self.emit(cpu, Payload::Queue { length: nr_running, load });
+        }
+    }
+
+    /// Traces that the CPUs `cpus` were looked at: on behalf of `cpu`, or to find a CPU for the task `p`. Costs
+    /// nothing where it is not wanted: `cpus` is not gone through.
+    #[inline]
+    pub fn trace_considered(
+        &mut self,
+        cpu: CpuId,
+        why: Looking,
+        p: Option<TaskId>,
+        cpus: impl IntoIterator<Item = CpuId>,
+    ) {
+        if !self.traces_queues() {
+            return;
+        }
+        let mut words = vec![0u64; self.cpus.len().div_ceil(64)];
+        for other in cpus {
+            words[other as usize / 64] |= 1 << (other % 64);
+        }
+        for (word, mask) in (0..).zip(words).filter(|(_, mask)| *mask != 0) {
+            self.emit(cpu, Payload::Considered { why, tid: p.map_or(0, tid), word, mask });
+        }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
 use crate::stall;
-use schedlab_base::{CpuId, Error, NameRecord, Nanos, Payload, Result, Rng, Sink};
+use schedlab_base::{AffinityRecord, CpuId, CpuList, Error, NameRecord, Nanos, Payload, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
 mod exec;
@@ -122,6 +122,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     }
 
     fn run(mut self) -> Result<Outcome> {
+        if self.sink.wants_queues() {
+            self.cx.told_queues = Some(vec![(0, 0); self.cx.cpus.len()]);
+        }
         let end = self.options.duration.unwrap_or(Nanos::MAX);
         for spec in &self.load.tasks {
             let p = self.create(spec, spec.name.clone(), None)?;
@@ -270,6 +273,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         // Names come before the first event that they are needed for.
         self.flush();
         self.sink.name(&record);
+        self.tell_affinity(p);
         self.processes.push(Process::new(spec, name, self.cx.now));
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
@@ -294,6 +298,19 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             us(period)
         ))
         .mend("let the deadline tasks' runtime / period add up to no more than 95% of the CPUs"))
+    }
+
+    /// Tells the sink where a task may run.
+    pub(crate) fn tell_affinity(&mut self, p: TaskId) {
+        let allowed = &self.cx.task(p).allowed;
+        let nr_cpus = self.cx.nr_cpus();
+        let cpus = if allowed.is_all() {
+            CpuList::first(nr_cpus)
+        } else {
+            (0..nr_cpus).filter(|cpu| allowed.contains(*cpu)).collect()
+        };
+        self.flush();
+        self.sink.affinity(&AffinityRecord { time: self.cx.now, tid: tid(p), cpus });
     }
 
     fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
@@ -421,6 +438,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.cx.cpus[cpu as usize].touched = false;
             // An idle CPU may have passed over ticks since it last had anything to say.
             self.catch_up(cpu);
+            if self.cx.traces_queues()
+                && let Some((nr_running, load)) = self.sched.queue_load(cpu)
+            {
+                self.cx.trace_load(cpu, nr_running, load);
+            }
             let key = self.next_instant(cpu);
             self.queue.set(cpu as usize, key);
         }

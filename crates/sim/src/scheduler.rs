@@ -87,6 +87,13 @@ pub trait Scheduler {
     /// `Nanos::MAX`: never. Asked anew whenever something on that CPU changed.
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos;
 
+    /// How many tasks are runnable on `cpu`, the running one included, and their load in the scheduler's own unit; `None`
+    /// when it has no queue for a CPU. Asked only where a trace is to tell of queues.
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        let _ = cpu;
+        None
+    }
+
     /// Whether the timer ticks on an idle CPU too (no `NO_HZ`).
     fn ticks_when_idle(&self) -> bool;
 

@@ -2,7 +2,7 @@
 
 use crate::arrow_file;
 use crate::perf_data::{self, PerfData};
-use schedlab_base::{Event, Meta, NameRecord, Result, Sink};
+use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Result, Sink};
 use serde::Serialize;
 use std::path::Path;
 
@@ -50,6 +50,8 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// The names, in the order of the file.
     pub names: Vec<NameRecord>,
+    /// Where tasks may run, in the order of the file.
+    pub affinities: Vec<AffinityRecord>,
     /// What was found while reading.
     pub report: ReadReport,
 }
@@ -61,6 +63,10 @@ impl Sink for Trace {
 
     fn name(&mut self, record: &NameRecord) {
         self.names.push(record.clone());
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.affinities.push(record.clone());
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Args {
     /// Take every tick, also those that can change nothing (slower; the trace is the same).
     #[arg(long)]
     every_tick: bool,
+    /// Trace run-queue lengths, loads and the CPUs that the scheduler looks at, too.
+    #[arg(long, requires = "output")]
+    trace_queues: bool,
     /// Write the trace to this file.
     #[arg(long, short)]
     output: Option<PathBuf>,
@@ -120,7 +123,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         Some(path) => {
             check_overwrite(path, args.force)?;
             Target::of(path).write(|part| {
-                let mut writer = Writer::create(part, &meta).map_err(|e| e.file(path))?;
+                let mut writer = Writer::create(part, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
                 let outcome = simulate_with_progress(&request, &meta, &mut (&mut stats, &mut writer), ui)?;
                 writer.finish()?;
                 Ok(outcome)

@@ -86,6 +86,7 @@ pub fn meta(request: &SimRequest) -> Meta {
         clock: "sim".to_owned(),
         span: request.duration.or(request.workload.global.duration).map(|end| (0, end)),
         cpus: request.machine.cpus.iter().map(|cpu| cpu.place.clone()).collect(),
+        distances: request.machine.distances.clone(),
         running: request.machine.cpus.iter().map(|cpu| (cpu.place.cpu, 0)).collect(),
         notes,
     }

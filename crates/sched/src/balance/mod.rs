@@ -4,7 +4,7 @@
 //! machine, loads are sums of weights, and 25% of imbalance is borne. What each release really did
 //! (domains, groups, cpu_load, PELT, nohz) is more, and not here.
 
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Core, Placement, Scheduler, TaskId};
 
 /// What the balancer sees of a scheduler's queues, and the one thing it does to them.
@@ -85,6 +85,7 @@ impl Balancer {
     /// A CPU has nothing to run: takes a waiting task from the busiest CPU, the nearest level first.
     pub fn newidle(&self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
         for span in &self.spans[cpu as usize] {
+            cx.trace_considered(cpu, Looking::NewIdle, None, span.iter().copied());
             let mut from: Vec<CpuId> = span.iter().copied().filter(|c| queues.nr_running(*c) > 1).collect();
             from.sort_by_key(|c| (std::cmp::Reverse(queues.load(*c)), *c));
             if let Some(p) = from.into_iter().find_map(|c| queues.pull(cx, c, cpu, u64::MAX)) {
@@ -117,6 +118,7 @@ impl Balancer {
 
     fn even_out(&self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId, level: usize) {
         let span = &self.spans[cpu as usize][level];
+        cx.trace_considered(cpu, Looking::Periodic, None, span.iter().copied());
         let waiting = span.iter().copied().filter(|c| queues.nr_running(*c) > 1);
         let Some(busiest) = waiting.max_by_key(|c| (queues.load(*c), std::cmp::Reverse(*c))) else { return };
         loop {
@@ -133,7 +135,10 @@ impl Balancer {
 
     /// The CPU for a task that wakes or is new.
     #[must_use]
-    pub fn select(&self, queues: &impl Queues, cx: &Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+    pub fn select(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        if cx.traces_queues() {
+            self.trace_choice(queues, cx, p, prev, why);
+        }
         let allowed = &cx.task(p).allowed;
         let idle = |c: CpuId| queues.nr_running(c) == 0 && cx.curr(c).is_none();
         match why {
@@ -145,6 +150,27 @@ impl Balancer {
                 near.into_iter().find(|c| allowed.contains(*c) && idle(*c)).unwrap_or(prev)
             }
         }
+    }
+
+    /// Traces the CPUs that [`Balancer::select`] may look at.
+    fn trace_choice(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) {
+        let (from, reason) = match why {
+            Placement::Fork { from } => (from, Looking::Fork),
+            Placement::Wake { .. } => (prev, Looking::Wake),
+        };
+        let allowed = cx.task(p).allowed.clone();
+        let everywhere = reason == Looking::Fork || !allowed.contains(prev);
+        let at_once = !everywhere && queues.nr_running(prev) == 0 && cx.curr(prev).is_none();
+        let depth = if at_once {
+            0
+        } else if everywhere {
+            usize::MAX
+        } else {
+            1
+        };
+        let near = self.spans[from as usize].iter().take(depth).flatten();
+        let looked = std::iter::once(&from).chain(near).copied().filter(|cpu| allowed.contains(*cpu));
+        cx.trace_considered(from, reason, Some(p), looked);
     }
 
     /// The CPU with the least load, the nearest to `from` where equal.

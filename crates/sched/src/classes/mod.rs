@@ -149,6 +149,9 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
+    /// How many tasks of this class are runnable on `cpu`, the running one included, and their load.
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64);
+
     /// The state of a CPU's queue, to be shown.
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
         let _ = (cx, cpu);
@@ -291,6 +294,10 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         self.fair.rq_offline(cx, cpu);
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        Some(self.fair.queue_load(cpu))
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {

@@ -659,6 +659,10 @@ impl Class for Cfs {
         at
     }
 
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
+        (Queues::nr_running(self, cpu), Queues::load(self, cpu))
+    }
+
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cpu, cx.now());
     }

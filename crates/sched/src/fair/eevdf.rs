@@ -576,6 +576,10 @@ impl Class for Eevdf {
         if lost { 0 } else { self.consumed_at(p) }
     }
 
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
+        (Queues::nr_running(self, cpu), Queues::load(self, cpu))
+    }
+
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
     }

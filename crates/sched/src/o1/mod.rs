@@ -49,7 +49,7 @@ mod rules;
 mod state;
 mod tick;
 
-use crate::balance::{Balancer, sync, with_balancer};
+use crate::balance::{Balancer, Queues, sync, with_balancer};
 use array::{Links, MAX_PRIO};
 pub use release::{Release, Sleep};
 use rules::Rules;
@@ -420,6 +420,10 @@ impl Scheduler for O1 {
         let own =
             ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add((n - 1).saturating_mul(cx.tick_period())));
         own.min(balance)
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        Some((Queues::nr_running(self, cpu), Queues::load(self, cpu)))
     }
 
     fn ticks_when_idle(&self) -> bool {

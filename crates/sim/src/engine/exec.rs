@@ -336,6 +336,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(cpus) = &setting.cpus {
             self.processes[p as usize].requested = CpuSet::of(cpus);
             self.cx.tasks[p as usize].allowed = self.effective(&CpuSet::of(cpus));
+            self.tell_affinity(p);
             if !self.cx.task(p).allowed.contains(cpu) {
                 self.processes[p as usize].pc += 1;
                 self.push_away(cpu, p);

@@ -44,7 +44,10 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.cpus[cpu as usize].online = change.online;
         for p in 0..self.cx.nr_tasks() {
             let allowed = self.effective(&self.processes[p as usize].requested);
-            self.cx.tasks[p as usize].allowed = allowed;
+            if self.cx.task(p).allowed != allowed {
+                self.cx.tasks[p as usize].allowed = allowed;
+                self.tell_affinity(p);
+            }
         }
         if change.online {
             self.skip_ticks_that_were_not(cpu);

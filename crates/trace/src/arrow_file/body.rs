@@ -105,30 +105,48 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Loads an integer column, or the indices of a dictionary column.
+    /// Loads an integer column, or the indices of a dictionary column. Of a column that may lack values and does
+    /// in all rows, the values are not read.
     pub(super) fn load(
         &mut self,
         batch: &Batch<'_>,
         buffer: usize,
-        width: usize,
+        (width, nullable): (usize, bool),
         inflate: &mut Inflate,
     ) -> Result<(), String> {
         self.load_validity(batch, buffer, inflate)?;
+        if nullable && self.lacks_all() {
+            return Ok(());
+        }
         let size = batch.rows * width;
         batch.load(buffer + 1, size, size, inflate, &mut self.values)?;
         self.values.truncate(size);
         Ok(())
     }
 
+    /// A column that the file lacks: no row has a value.
+    pub(super) fn lack(&mut self, rows: usize) {
+        self.valid.clear();
+        self.valid.resize(rows.div_ceil(8).max(1), 0);
+    }
+
     /// Loads a text column.
     pub(super) fn load_text(&mut self, batch: &Batch<'_>, buffer: usize, inflate: &mut Inflate) -> Result<(), String> {
         self.load_validity(batch, buffer, inflate)?;
+        if self.lacks_all() {
+            return Ok(());
+        }
         let size = (batch.rows + 1) * 4;
         // A batch without rows may lack the one offset.
         let least = if batch.rows == 0 { 0 } else { size };
         batch.load(buffer + 1, least, size, inflate, &mut self.values)?;
         // No text is longer than a name may be.
         batch.load(buffer + 2, 0, MAX_TEXT.min(batch.rows * MAX_NAME), inflate, &mut self.text)
+    }
+
+    /// Whether no row has a value.
+    fn lacks_all(&self) -> bool {
+        !self.valid.is_empty() && self.valid.iter().all(|byte| *byte == 0)
     }
 
     fn load_validity(&mut self, batch: &Batch<'_>, buffer: usize, inflate: &mut Inflate) -> Result<(), String> {

@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
+use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Looking, Meta, NameRecord, Nanos, Payload, Tid};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -47,6 +47,9 @@ pub(super) struct Gather {
     orig_cpus: Vec<(usize, u16)>,
     counts: Vec<(usize, u64)>,
     names: Vec<(usize, NameRecord)>,
+    cpus: Vec<(usize, String)>,
+    reasons: Vec<(usize, Looking)>,
+    queues: Vec<(usize, u32, u64)>,
 }
 
 /// The columns that are filled often.
@@ -77,21 +80,21 @@ struct Row {
 }
 
 /// A set of kinds, a bit each.
-const fn of(kinds: &[Kind]) -> u16 {
+const fn of(kinds: &[Kind]) -> u32 {
     let (mut set, mut at) = (0, 0);
     while at < kinds.len() {
-        set |= 1 << kinds[at] as u16;
+        set |= 1 << kinds[at] as u32;
         at += 1;
     }
     set
 }
 
 /// The kinds whose rows have a subject, its priority, the columns of a switch, another task, a target.
-const HAS_TID: u16 = !of(&[Kind::Lost]);
-const HAS_PRIO: u16 = !of(&[Kind::Fork, Kind::Exec, Kind::Lost, Kind::Name]);
-const IS_SWITCH: u16 = of(&[Kind::Switch]);
-const HAS_OTHER: u16 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
-const HAS_TARGET: u16 = of(&[Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate]);
+const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue]);
+const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
+const IS_SWITCH: u32 = of(&[Kind::Switch]);
+const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
+const HAS_TARGET: u32 = of(&[Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate]);
 
 impl Rows {
     fn reserve(&mut self, rows: usize) {
@@ -132,6 +135,9 @@ impl Gather {
             orig_cpus: Vec::new(),
             counts: Vec::new(),
             names: Vec::new(),
+            cpus: Vec::new(),
+            reasons: Vec::new(),
+            queues: Vec::new(),
         }
     }
 
@@ -148,6 +154,11 @@ impl Gather {
         match event.what {
             Payload::Migrate { from, .. } => self.orig_cpus.push((self.len(), from as u16)),
             Payload::Lost { count } => self.counts.push((self.len(), count)),
+            Payload::Queue { length, load } => self.queues.push((self.len(), length, load)),
+            Payload::Considered { why, word, mask, .. } => {
+                self.cpus.push((self.len(), cpus_of(word, mask).to_string()));
+                self.reasons.push((self.len(), why));
+            }
             _ => {}
         }
         let (kind, row) = row_of(&event.what);
@@ -159,12 +170,17 @@ impl Gather {
         self.rows.push(name.time, 0, Kind::Name, &Row { tid: name.tid, ..Row::default() });
     }
 
+    pub(super) fn affinity(&mut self, record: &AffinityRecord) {
+        self.cpus.push((self.len(), record.cpus.to_string()));
+        self.rows.push(record.time, 0, Kind::Affinity, &Row { tid: record.tid, ..Row::default() });
+    }
+
     /// The batch so far; the rows start anew.
     pub(super) fn take(&mut self) -> RecordBatch {
         let rows = std::mem::take(&mut self.rows);
         let len = rows.kind.len();
         self.rows.reserve(len);
-        let has = |set: u16| {
+        let has = |set: u32| {
             let mask = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| set >> rows.kind[at] & 1 == 1));
             Some(mask).filter(|mask| mask.null_count() > 0)
         };
@@ -175,6 +191,7 @@ impl Gather {
         let (subject, prio, switch, other, target) =
             (has(HAS_TID), has(HAS_PRIO), has(IS_SWITCH), has(HAS_OTHER), has(HAS_TARGET));
         let (tgid, comm, cgroup) = self.take_names(len);
+        let [cpus, why, length, load] = self.take_queues(len);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
             Arc::new(UInt16Array::new(rows.cpu.into(), None)),
@@ -191,6 +208,10 @@ impl Gather {
             tgid,
             comm,
             cgroup,
+            cpus,
+            why,
+            length,
+            load,
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
@@ -203,6 +224,23 @@ impl Gather {
         let cgroups = names.iter().filter_map(|(at, name)| Some((*at, name.cgroup.as_deref()?)));
         (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups))
     }
+
+    /// The four columns of queues, of CPUs that were looked at and of affinities.
+    fn take_queues(&mut self, len: usize) -> [ArrayRef; 4] {
+        let cpus = std::mem::take(&mut self.cpus);
+        let queues = std::mem::take(&mut self.queues);
+        [
+            sparse_text(len, cpus.iter().map(|(at, text)| (*at, text.as_str()))),
+            sparse_text(len, self.reasons.drain(..).map(|(at, why)| (at, why.name()))),
+            Arc::new(sparse::<Int32Type>(len, queues.iter().map(|(at, length, _)| (*at, *length as i32)))),
+            Arc::new(sparse::<UInt64Type>(len, queues.iter().map(|(at, _, load)| (*at, *load)))),
+        ]
+    }
+}
+
+/// The CPUs of a word of a mask.
+fn cpus_of(word: u16, mask: u64) -> CpuList {
+    (0..64).filter(|bit| mask >> bit & 1 == 1).map(|bit| CpuId::from(word) * 64 + bit).collect()
 }
 
 /// A column of numbers that few rows fill: these, in order.
@@ -247,6 +285,8 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Exec { tid, old } => (Kind::Exec, Row { tid, other_tid: old, ..none }),
         Payload::Exit { tid, prio } => (Kind::Exit, Row { tid, prio, ..none }),
         Payload::Lost { .. } => (Kind::Lost, none),
+        Payload::Queue { .. } => (Kind::Queue, none),
+        Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }
 }
 

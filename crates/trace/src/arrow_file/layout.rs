@@ -1,6 +1,6 @@
 //! Where the columns lie in a batch, read from the stream's schema.
 
-use super::schema::{COLUMNS, Type};
+use super::schema::{COLUMNS, FIRST_COLUMNS, Type};
 use super::{META_KEY, VERSION, VERSION_KEY};
 use arrow_ipc::{Endianness, Field, Schema, Type as ArrowType};
 use schedlab_base::{Error, Meta, Result};
@@ -20,7 +20,8 @@ pub(super) struct Place {
 /// The places of all columns that this version knows, in the order of `COLUMNS`, and the trace's metadata.
 #[derive(Debug)]
 pub(super) struct Layout {
-    pub(super) places: [Place; COLUMNS.len()],
+    /// `None` for a column that came after version 1.0 and that the file lacks.
+    pub(super) places: [Option<Place>; COLUMNS.len()],
     pub(super) buffers: usize,
     pub(super) meta: Meta,
 }
@@ -45,12 +46,10 @@ impl Layout {
             }
             buffers += count_buffers(field, 0)?;
         }
-        let mut places = [Place::default(); COLUMNS.len()];
-        for (at, place) in found.into_iter().enumerate() {
-            places[at] =
-                place.ok_or_else(|| Error::input("the trace lacks this column").key(COLUMNS[at].0.to_owned()))?;
+        if let Some(at) = found[..FIRST_COLUMNS].iter().position(Option::is_none) {
+            return Err(Error::input("the trace lacks this column").key(COLUMNS[at].0.to_owned()));
         }
-        Ok(Self { places, buffers, meta })
+        Ok(Self { places: found, buffers, meta })
     }
 }
 

@@ -115,7 +115,7 @@ impl Reader {
         };
         let batch = dictionary.data().ok_or_else(|| frames.damaged("its dictionary is empty"))?;
         for col in [Col::Event, Col::State] {
-            if self.layout.places[col as usize].dictionary == Some(dictionary.id()) {
+            if self.layout.places[col as usize].and_then(|place| place.dictionary) == Some(dictionary.id()) {
                 let batch = Batch::new(batch, frames.body(), 3).map_err(damaged)?;
                 rows.define(col, &batch, dictionary.isDelta()).map_err(damaged)?;
             }

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::schema::{COLUMNS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_TID};
 use crate::open::ReadReport;
-use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{AffinityRecord, CpuList, Event, Looking, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
 
 /// Events are handed on in portions of this many: they stay in the cache.
 const PORTION: usize = 2048;
@@ -74,10 +74,14 @@ impl Rows {
         report: &mut ReadReport,
     ) -> Result<(), String> {
         for (at, &(name, column, nullable)) in COLUMNS.iter().enumerate() {
-            let (buffer, inflate) = (layout.places[at].buffer, &mut self.inflate);
+            let Some(place) = layout.places[at] else {
+                self.columns[at].lack(batch.rows);
+                continue;
+            };
+            let (buffer, inflate) = (place.buffer, &mut self.inflate);
             let loaded = match column {
-                Type::Int { bytes, .. } => self.columns[at].load(batch, buffer, bytes, inflate),
-                Type::Dictionary => self.columns[at].load(batch, buffer, 1, inflate),
+                Type::Int { bytes, .. } => self.columns[at].load(batch, buffer, (bytes, nullable), inflate),
+                Type::Dictionary => self.columns[at].load(batch, buffer, (1, nullable), inflate),
                 Type::Text => self.columns[at].load_text(batch, buffer, inflate),
             };
             loaded.map_err(|what| format!("column {name}: {what}"))?;
@@ -122,21 +126,63 @@ impl Rows {
                 report.names += 1;
                 continue;
             }
+            if kind == Kind::Affinity {
+                hand_on(events, sink, report);
+                sink.affinity(&self.affinity(&view, row).map_err(in_row)?);
+                continue;
+            }
             let time = u64::from_le_bytes(view.time[row]);
             if time < last {
                 return Err(in_row(format!("time goes back by {} ns, to {time} ns", last - time)));
             }
             last = time;
+            if kind == Kind::Considered {
+                let cpu = u32::from(u16::from_le_bytes(view.cpu[row]));
+                match self.considered(&view, row).map_err(in_row)? {
+                    Some(words) => events.extend(words.into_iter().map(|what| Event { time, cpu, what })),
+                    None => report.skipped += 1,
+                }
+                continue;
+            }
             match view.payload(kind, row).map_err(|what| in_row(what.into()))? {
                 Some(what) => events.push(Event { time, cpu: u32::from(u16::from_le_bytes(view.cpu[row])), what }),
                 None => report.skipped += 1,
             }
-            if events.len() == PORTION {
+            if events.len() >= PORTION {
                 hand_on(events, sink, report);
             }
         }
         self.last = last;
         Ok(())
+    }
+
+    fn cpus(&self, row: usize) -> Result<CpuList, String> {
+        let text = self.columns[Col::Cpus as usize].text(row)?.ok_or("a value that its event needs is missing")?;
+        text.parse().map_err(|e: schedlab_base::Error| e.to_string())
+    }
+
+    fn affinity(&self, view: &View<'_>, row: usize) -> Result<AffinityRecord, String> {
+        let time = u64::from_le_bytes(view.time[row]);
+        Ok(AffinityRecord { time, tid: view.tid(Col::Tid, row)?, cpus: self.cpus(row)? })
+    }
+
+    /// The CPUs that were looked at, an event for each 64; `None` when the reason is one that this version does not
+    /// know.
+    fn considered(&self, view: &View<'_>, row: usize) -> Result<Option<Vec<Payload>>, String> {
+        let why = self.columns[Col::Why as usize].text(row)?.ok_or("a value that its event needs is missing")?;
+        let Some(why) = Looking::from_name(why) else { return Ok(None) };
+        let tid = view.tid(Col::Tid, row)?;
+        let mut words: Vec<(u16, u64)> = Vec::new();
+        for cpu in self.cpus(row)?.iter() {
+            let word = (cpu / 64) as u16;
+            if words.last().is_none_or(|(last, _)| *last != word) {
+                words.push((word, 0));
+            }
+            if let Some((_, mask)) = words.last_mut() {
+                *mask |= 1 << (cpu % 64);
+            }
+        }
+        Ok(Some(words.into_iter().map(|(word, mask)| Payload::Considered { why, tid, word, mask }).collect()))
     }
 
     fn name(&self, view: &View<'_>, row: usize) -> Result<NameRecord, String> {
@@ -257,7 +303,11 @@ impl<'a> View<'a> {
             Kind::Exec => Payload::Exec { tid: tid(Col::Tid)?, old: tid(Col::OtherTid)? },
             Kind::Exit => Payload::Exit { tid: tid(Col::Tid)?, prio: prio(Col::Prio)? },
             Kind::Lost => Payload::Lost { count: u64::from_le_bytes(self.value(Col::Count, row)?) },
-            Kind::Name => unreachable!("names are told apart before"),
+            Kind::Queue => Payload::Queue {
+                length: u32::from_le_bytes(self.value(Col::Length, row)?),
+                load: u64::from_le_bytes(self.value(Col::Load, row)?),
+            },
+            Kind::Name | Kind::Affinity | Kind::Considered => unreachable!("they are told apart before"),
         }))
     }
 }

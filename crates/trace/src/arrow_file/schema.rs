@@ -16,10 +16,13 @@ pub(super) enum Kind {
     Exit,
     Lost,
     Name,
+    Affinity,
+    Queue,
+    Considered,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 10] = [
+pub(super) const KINDS: [(Kind, &str); 13] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -30,6 +33,9 @@ pub(super) const KINDS: [(Kind, &str); 10] = [
     (Kind::Exit, "exit"),
     (Kind::Lost, "lost"),
     (Kind::Name, "name"),
+    (Kind::Affinity, "affinity"),
+    (Kind::Queue, "queue"),
+    (Kind::Considered, "considered"),
 ];
 
 /// Every task state with its letter in the file.
@@ -75,6 +81,10 @@ pub(super) enum Col {
     Tgid,
     Comm,
     Cgroup,
+    Cpus,
+    Why,
+    Length,
+    Load,
 }
 
 const fn unsigned(bytes: usize) -> Type {
@@ -86,7 +96,7 @@ const fn signed(bytes: usize) -> Type {
 }
 
 /// Every column in the order of [`Col`]: its name, its type, and whether a row may lack it.
-pub(super) const COLUMNS: [(&str, Type, bool); 15] = [
+pub(super) const COLUMNS: [(&str, Type, bool); 19] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
     ("event", Type::Dictionary, false),
@@ -102,7 +112,14 @@ pub(super) const COLUMNS: [(&str, Type, bool); 15] = [
     ("tgid", signed(4), true),
     ("comm", Type::Text, true),
     ("cgroup", Type::Text, true),
+    ("cpus", Type::Text, true),
+    ("why", Type::Text, true),
+    ("length", signed(4), true),
+    ("load", unsigned(8), true),
 ];
+
+/// The columns of version 1.0; a file may lack those that came later.
+pub(super) const FIRST_COLUMNS: usize = 15;
 
 #[cfg(test)]
 mod tests {
@@ -112,6 +129,8 @@ mod tests {
     fn tables_stand_in_the_order_of_their_enums() {
         assert!(KINDS.iter().enumerate().all(|(i, (kind, _))| *kind as usize == i));
         assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
+        assert_eq!(COLUMNS[Col::Load as usize].0, "load");
+        assert!(COLUMNS[FIRST_COLUMNS..].iter().all(|(.., nullable)| *nullable));
         assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
         assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));
     }

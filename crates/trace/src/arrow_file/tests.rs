@@ -3,7 +3,7 @@
 use super::*;
 use crate::open::{ReadReport, Trace};
 use proptest::prelude::*;
-use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Result, Sink, TaskState};
+use schedlab_base::{AffinityRecord, CpuPlace, Event, Looking, Meta, NameRecord, Payload, Result, Sink, TaskState};
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
 use std::rc::Rc;
@@ -51,6 +51,9 @@ fn one_of_each() -> Vec<Event> {
         Payload::Exec { tid: 5, old: 6 },
         Payload::Exit { tid: 5, prio: 0 },
         Payload::Lost { count: u64::MAX },
+        Payload::Queue { length: 70, load: u64::MAX },
+        Payload::Considered { why: Looking::Wake, tid: 5, word: 1, mask: 0x8000_0000_0000_00ff },
+        Payload::Considered { why: Looking::NewIdle, tid: 0, word: 0, mask: 2 },
     ];
     kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
 }
@@ -83,13 +86,49 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 10, names: 3, skipped: 0, cut: None });
+        assert_eq!(trace.report, ReadReport { events: 13, names: 3, skipped: 0, cut: None });
     }
+}
+
+#[test]
+fn a_file_of_the_first_version_lacks_the_later_columns_and_reads() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo/recording.arrows");
+    let trace = crate::read_all(path).unwrap();
+    assert!(trace.events.len() > 1000 && !trace.names.is_empty());
+    assert_eq!((trace.report.skipped, trace.affinities), (0, Vec::new()));
 }
 
 #[test]
 fn a_trace_without_events_is_a_trace() {
     assert_eq!(read(file(&[], &[], 10)).unwrap().report, ReadReport::default());
+}
+
+#[test]
+fn affinities_keep_their_place_among_the_events() {
+    #[derive(Default)]
+    struct Order(Vec<String>);
+    impl Sink for Order {
+        fn events(&mut self, batch: &[Event]) {
+            self.0.extend(batch.iter().map(|e| e.time.to_string()));
+        }
+        fn name(&mut self, _: &NameRecord) {}
+        fn affinity(&mut self, record: &AffinityRecord) {
+            self.0.push(format!("{}: {}", record.tid, record.cpus));
+        }
+    }
+    let out = Shared::default();
+    let mut writer = Writer::new(out.clone(), &meta()).unwrap();
+    let record = |cpus: &str| AffinityRecord { time: 1, tid: 7, cpus: cpus.parse().unwrap() };
+    let event = |time| Event { time, cpu: 0, what: Payload::Exit { tid: 7, prio: 1 } };
+    writer.affinity(&record("0-3,8,65535"));
+    writer.events(&[event(1)]);
+    writer.affinity(&record(""));
+    writer.events(&[event(3)]);
+    writer.finish().unwrap();
+    let mut order = Order::default();
+    let report = Reader::new(Cursor::new(out.0.take())).unwrap().run(&mut order).unwrap();
+    assert_eq!(order.0, ["7: 0-3,8,65535", "1", "7: ", "3"]);
+    assert_eq!(report, ReadReport { events: 2, ..ReadReport::default() });
 }
 
 #[test]
@@ -136,7 +175,7 @@ fn a_file_cut_at_any_byte_reads_back_up_to_its_last_whole_batch() {
         }
     }
     // Batches of 4 rows, the first of which is a name; the end mark is what a cut file lacks at the least.
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 3, 7, 10]);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 3, 7, 11, 13]);
 }
 
 #[test]
@@ -146,7 +185,7 @@ fn zeros_at_the_end_are_a_cut() {
     bytes.truncate(end);
     bytes.extend([0; 5000]);
     let trace = read(bytes).unwrap();
-    assert_eq!(trace.events.len(), 10);
+    assert_eq!(trace.events.len(), 13);
     assert_eq!(trace.report.cut.unwrap().offset, end as u64);
 }
 

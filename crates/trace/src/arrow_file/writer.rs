@@ -5,7 +5,7 @@ use super::{MAX_NAME, MAX_ROWS, MAX_TID};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::ArrowError;
-use schedlab_base::{CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -44,6 +44,7 @@ pub struct Writer<W: Write = File> {
     summary: Summary,
     failure: Option<Error>,
     broken: bool,
+    queues: bool,
 }
 
 impl Writer<File> {
@@ -88,6 +89,7 @@ impl<W: Write> Writer<W> {
             summary: Summary::default(),
             failure: None,
             broken: false,
+            queues: false,
         })
     }
 
@@ -95,6 +97,13 @@ impl<W: Write> Writer<W> {
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = rows.clamp(1, MAX_ROWS);
+        self
+    }
+
+    /// Asks a simulation to tell of run queues and of the CPUs that its scheduler looked at, too ([`Sink::wants_queues`]).
+    #[must_use]
+    pub fn with_queues(mut self, wanted: bool) -> Self {
+        self.queues = wanted;
         self
     }
 
@@ -196,6 +205,23 @@ impl<W: Write> Sink for Writer<W> {
             self.write_batch();
         }
     }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        let last = record.cpus.ranges().last().map_or(0, |range| range.1);
+        if last > u32::from(u16::MAX) || !(0..=MAX_TID).contains(&record.tid) {
+            let what = format!("the affinity of thread {} names CPU {last} or a thread id out of range", record.tid);
+            self.fail(Error::input(what).mend(format!("CPUs up to {}, thread ids 0 to {MAX_TID}", u16::MAX)));
+            return;
+        }
+        self.rows.affinity(record);
+        if self.rows.len() >= self.batch_rows {
+            self.write_batch();
+        }
+    }
+
+    fn wants_queues(&self) -> bool {
+        self.queues
+    }
 }
 
 /// The threads and the CPUs (other than its own) that an event names; 0 where it names fewer.
@@ -208,7 +234,8 @@ fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
         Payload::Fork { parent, child } => ([parent, child], [0, 0]),
         Payload::Exec { tid, old } => ([tid, old], [0, 0]),
         Payload::Exit { tid, .. } => ([tid, 0], [0, 0]),
-        Payload::Lost { .. } => ([0, 0], [0, 0]),
+        Payload::Considered { tid, word, .. } => ([tid, 0], [CpuId::from(word) * 64, 0]),
+        Payload::Lost { .. } | Payload::Queue { .. } => ([0, 0], [0, 0]),
     }
 }
 

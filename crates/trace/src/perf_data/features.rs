@@ -68,6 +68,7 @@ impl Features {
             // perf does not say when it began and ended to record, only when the first and last sample came.
             span: None,
             cpus: self.topology.places(),
+            distances: Vec::new(),
             running: Vec::new(),
             notes: self.notes.clone(),
         }

@@ -174,7 +174,11 @@ impl Track {
                     self.tasks[ix as usize].tid = tid;
                 }
             }
-            Payload::Exec { .. } | Payload::Exit { .. } | Payload::Migrate { .. } => {}
+            Payload::Exec { .. }
+            | Payload::Exit { .. }
+            | Payload::Migrate { .. }
+            | Payload::Queue { .. }
+            | Payload::Considered { .. } => {}
             Payload::Lost { count } => {
                 self.losses += 1;
                 self.lost_events = self.lost_events.saturating_add(count);
