@@ -11,7 +11,7 @@ import pytest
 import schedlab
 from schedlab import command
 
-KERNELS = {"linux-2.6.11", "linux-2.6.32", "linux-6.1", "linux-6.12"}
+KERNELS = {"linux-2.6.11", "linux-2.6.32", "linux-6.1", "linux-6.12", "bfs", "mlfq"}
 
 
 def sim(**options: Any) -> schedlab.Trace:  # noqa: ANN401 (any option)

@@ -1,6 +1,7 @@
 //! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
+mod bfs;
 mod lacks;
 mod linux_1_2;
 mod linux_2_0;
@@ -17,6 +18,7 @@ mod linux_4_1;
 mod linux_6_1;
 mod linux_6_12;
 mod linux_6_6;
+mod mlfq;
 mod o1;
 
 use crate::tunables::{Tunable, Values};
@@ -78,7 +80,7 @@ pub struct How {
 /// As at the most ticks a second that `hz` takes.
 const SHORTEST_TICK_NS: u64 = 10_000;
 
-/// Every kernel, from the oldest to the newest.
+/// Every kernel: Linux from the oldest to the newest, then those that never were in it.
 pub static KERNELS: &[&Kernel] = &[
     &linux_1_2::KERNEL,
     &linux_2_0::KERNEL,
@@ -95,6 +97,8 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_6_1::KERNEL,
     &linux_6_6::KERNEL,
     &linux_6_12::KERNEL,
+    &bfs::KERNEL,
+    &mlfq::KERNEL,
 ];
 
 /// The kernel of that name.

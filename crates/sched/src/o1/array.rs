@@ -25,6 +25,12 @@ impl Links {
         some(self.0[p as usize].0)
     }
 
+    /// The task after `p` in its list.
+    #[must_use]
+    pub fn after(&self, p: TaskId) -> Option<TaskId> {
+        some(self.0[p as usize].1)
+    }
+
     fn join(&mut self, left: TaskId, right: TaskId) {
         if left != NONE {
             self.0[left as usize].1 = right;
@@ -108,6 +114,12 @@ impl PrioArray {
     #[must_use]
     pub fn first(&self) -> Option<TaskId> {
         self.level_from(0).map(|prio| self.ends[prio as usize].0)
+    }
+
+    /// The first task of the list of `prio`.
+    #[must_use]
+    pub fn head(&self, prio: u8) -> Option<TaskId> {
+        some(self.ends[prio as usize].0)
     }
 
     /// The last task of the list of `prio`.

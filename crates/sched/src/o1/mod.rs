@@ -42,7 +42,7 @@
 //! # Reference
 //! kernel/sched.c of 2.6.0, 2.6.11 and 2.6.18; kernel/fork.c of 2.6.0.
 
-mod array;
+pub(crate) mod array;
 mod moves;
 mod release;
 mod rules;
