@@ -54,7 +54,6 @@ pub fn unmodelled(workload: &Workload) -> Vec<String> {
             remarks.push(format!("{what} is not simulated yet: it changes nothing here"));
         }
     };
-    remark(!workload.hotplug.is_empty(), "x-hotplug");
     remark(props().any(|props| props.memory.is_some()), "x-memory");
     remark(props().any(|props| props.nodes_membind.is_some()), "nodes_membind");
     remark(workload.global.pi_enabled, "pi_enabled (priority inheritance)");
@@ -100,6 +99,7 @@ impl<'a> Lowering<'a> {
             }
             self.instances(task, &initial, program)?;
         }
+        self.load.hotplug = settings::hotplug(workload, self.machine)?;
         self.names.fill(&mut self.load);
         Ok(())
     }

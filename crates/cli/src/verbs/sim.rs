@@ -1,10 +1,14 @@
 //! `schedlab sim`: one workload on one machine under one kernel; prints its statistics, keeps its trace.
 
+mod looking;
+
 use super::stats::{By, text};
 use crate::target::Target;
 use crate::ui::{Ui, check_overwrite};
+use looking::Looking;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
-use schedlab_experiment::backend::sim::{SimOutcome, SimRequest, meta, simulate};
+use schedlab_experiment::backend::again;
+use schedlab_experiment::backend::sim::{SimOutcome, SimRequest, meta, simulate_and_look};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
@@ -16,19 +20,24 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  schedlab sim --kernel linux-6.12 --machine 4 --workload li:tasks=10 --duration 10s\n  \
-                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 -o t.arrows\n\n\
+                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 -o t.arrows\n  \
+                  schedlab sim --kernel linux-6.12 --workload li:tasks=3 --duration 100ms --explain 0ms..20ms\n  \
+                  schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms\n\n\
                   schedlab kernels, machines and workloads list what there is."
 )]
 pub struct Args {
     /// The kernel whose scheduler runs the load.
-    #[arg(long, short)]
-    kernel: String,
+    #[arg(long, short, required_unless_present = "again")]
+    kernel: Option<String>,
     /// The machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml).
     #[arg(long, short, default_value = "up")]
     machine: String,
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
-    #[arg(long, short)]
-    workload: String,
+    #[arg(long, short, required_unless_present = "again")]
+    workload: Option<String>,
+    /// Make the run of this simulated trace again, to look into it.
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["kernel", "workload", "machine", "set", "duration", "seed", "costs", "every_tick"])]
+    again: Option<PathBuf>,
     /// A tunable and its value after scaling, in its own unit; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
@@ -59,6 +68,8 @@ pub struct Args {
     /// Every row, not just the 30 that ran longest.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    look: looking::Args,
 }
 
 /// Which costs count.
@@ -82,6 +93,8 @@ fn setting(text: &str) -> Result<(String, String)> {
 struct Document<'a> {
     simulation: Facts<'a>,
     #[serde(flatten)]
+    seen: &'a looking::Document,
+    #[serde(flatten)]
     report: &'a Report,
 }
 
@@ -97,34 +110,47 @@ struct Facts<'a> {
     notes: &'a [String],
 }
 
-/// Simulates, prints the statistics, writes the trace where one is asked for.
-pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+/// The simulation that is asked for, or that made the trace that is named.
+fn request(args: &Args, ui: &Ui) -> Result<SimRequest> {
+    if let Some(trace) = &args.again {
+        return again::request(schedlab_trace::open(trace)?.meta()).map_err(|e| e.file(trace));
+    }
+    let (Some(kernel), Some(workload)) = (&args.kernel, &args.workload) else {
+        return Err(Error::input("no kernel or workload").mend("give --kernel and --workload, or --again TRACE"));
+    };
     let mut machine = schedlab_machine::load(&args.machine)?;
     if args.costs == CostsArg::None {
         machine.costs = Costs::none();
     }
-    let workload = schedlab_workload::load(&args.workload)?;
+    let workload = schedlab_workload::load(workload)?;
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    let request = SimRequest {
-        kernel: args.kernel,
+    Ok(SimRequest {
+        kernel: kernel.clone(),
         machine,
         workload,
-        set: args.set,
+        set: args.set.clone(),
         duration: args.duration,
         seed: args.seed,
         skip_ticks: !args.every_tick,
-    };
+    })
+}
+
+/// Simulates, prints the statistics, writes the trace where one is asked for.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
+    let looking = Looking::new(ui);
     let outcome = match &args.output {
-        None => simulate_with_progress(&request, &meta, &mut stats, ui)?,
+        None => simulate_with_progress(&request, &meta, &mut stats, &args.look, &looking, ui)?,
         Some(path) => {
             check_overwrite(path, args.force)?;
             Target::of(path).write(|part| {
                 let mut writer = Writer::create(part, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
-                let outcome = simulate_with_progress(&request, &meta, &mut (&mut stats, &mut writer), ui)?;
+                let sink = &mut (&mut stats, &mut writer);
+                let outcome = simulate_with_progress(&request, &meta, sink, &args.look, &looking, ui)?;
                 writer.finish()?;
                 Ok(outcome)
             })?
@@ -134,6 +160,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note(note);
     }
     let report = stats.finish(Some(outcome.end));
+    let seen = looking.finish();
     if ui.json {
         let simulation = Facts {
             kernel: &request.kernel,
@@ -144,18 +171,31 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             tasks: outcome.tasks,
             notes: &outcome.notes,
         };
-        ui.print_json(&Document { simulation, report: &report });
+        ui.print_json(&Document { simulation, seen: &seen, report: &report });
     } else {
         let title = format!("{} on {}, {}", request.workload.name, request.machine.name, request.kernel);
+        if !seen.is_empty() {
+            ui.print_json(&seen);
+        }
         ui.print(&text::report(&title, &meta, &ReadReport::default(), &report, args.by, args.all));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn simulate_with_progress(request: &SimRequest, meta: &Meta, sink: &mut dyn Sink, ui: &Ui) -> Result<SimOutcome> {
+fn simulate_with_progress(
+    request: &SimRequest,
+    meta: &Meta,
+    sink: &mut dyn Sink,
+    look: &looking::Args,
+    looking: &Looking,
+    ui: &Ui,
+) -> Result<SimOutcome> {
     let length = meta.span.map(|(_, end)| end / 1_000_000);
     let mut ticker = Ticker { bar: ui.progress(length, "simulating"), batches: 0 };
-    let outcome = simulate(request, &mut (sink, &mut ticker));
+    let times = look.times();
+    let mut names = looking.clone();
+    let sink = &mut (&mut (sink, &mut ticker), &mut names);
+    let outcome = simulate_and_look(request, sink, look.inspect(&times, looking));
     ticker.bar.finish_and_clear();
     outcome
 }

@@ -1,5 +1,6 @@
 //! The backends: each runs a request and yields the events of a trace.
 
+pub mod again;
 pub mod sim;
 
 use schedlab_base::{Error, Result};

@@ -1,5 +1,6 @@
 //! The simulator as a backend: a request in, the events of a trace and how it ended out.
 
+use super::again;
 use crate::lower::{lower, unmodelled};
 use crate::run::Run;
 use crate::series::Series;
@@ -7,6 +8,7 @@ use schedlab_base::{Error, Meta, Nanos, Result, Sink};
 use schedlab_machine::Machine;
 use schedlab_measure::Stats;
 use schedlab_sched::kernels::{self, How};
+use schedlab_sim::Inspect;
 use schedlab_workload::Workload;
 use std::collections::BTreeMap;
 
@@ -46,6 +48,18 @@ pub struct SimOutcome {
 /// When the kernel or a tunable is unknown, the workload does not fit the machine, deadlocks, lets no time pass, or
 /// would never end.
 pub fn simulate(request: &SimRequest, sink: &mut dyn Sink) -> Result<SimOutcome> {
+    simulate_and_look(request, sink, None)
+}
+
+/// As [`simulate`]; what `inspect` asks for is shown to it on the way.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_and_look(
+    request: &SimRequest,
+    sink: &mut dyn Sink,
+    inspect: Option<Inspect<'_>>,
+) -> Result<SimOutcome> {
     let kernel = kernels::find(&request.kernel)?;
     let values = kernel.values(&request.machine, &request.set)?;
     let duration = request.duration.or(request.workload.global.duration);
@@ -57,7 +71,7 @@ pub fn simulate(request: &SimRequest, sink: &mut dyn Sink) -> Result<SimOutcome>
     }
     let load = lower(&request.workload, &request.machine)?;
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
-    let outcome = kernel.simulate(&request.machine, &load, &values, &how, sink)?;
+    let outcome = kernel.simulate_and_look(&request.machine, &load, &values, &how, sink, inspect)?;
     let mut notes = unmodelled(&request.workload);
     notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
@@ -76,9 +90,7 @@ pub fn meta(request: &SimRequest) -> Meta {
         ("seed".to_owned(), request.seed.to_string()),
         ("workload".to_owned(), request.workload.name.clone()),
     ]);
-    for (name, value) in &request.set {
-        notes.insert(format!("set.{name}"), value.clone());
-    }
+    again::note(request, &mut notes);
     Meta {
         source: "sim".to_owned(),
         kernel: request.kernel.clone(),

@@ -3,7 +3,7 @@
 use super::names::Index;
 use schedlab_base::{Error, Result};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Policy, ROOT_GROUP, Setting};
+use schedlab_sim::program::{Hotplug, Policy, ROOT_GROUP, Setting};
 use schedlab_workload::plan::{Change, Cpus, Plan, Sched};
 use schedlab_workload::{Props, Workload};
 
@@ -87,6 +87,21 @@ pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()
         check_cpu(change.cpu, machine).map_err(|e| e.key("x-hotplug"))?;
     }
     Ok(())
+}
+
+/// The CPUs that go and come. One stays online at every time: the kernel refuses to take the last one (`EBUSY`).
+pub(super) fn hotplug(workload: &Workload, machine: &Machine) -> Result<Vec<Hotplug>> {
+    let mut online = vec![true; machine.cpus.len()];
+    let change = |change: &schedlab_workload::Hotplug| {
+        let schedlab_workload::Hotplug { at, cpu, online: comes } = *change;
+        online[cpu as usize] = comes;
+        if online.iter().all(|cpu| !cpu) {
+            let what = format!("at {} us CPU {cpu} is the last one online", at / 1000);
+            return Err(Error::input(what).key("x-hotplug").mend("leave one CPU online"));
+        }
+        Ok(Hotplug { at, cpu, online: comes })
+    };
+    workload.hotplug.iter().map(change).collect()
 }
 
 fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {

@@ -1,0 +1,273 @@
+//! Inside a simulation: the queues at given times, and why each decision fell as it did.
+
+use crate::ui::Ui;
+use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_sim::{Choice, Decision, Inspect, Inspector, TaskId, View};
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// What is asked for.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Why: print each decision, over whom it fell and by which rule and numbers; of the whole run or of FROM..TO
+    /// (10ms..20ms).
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "..", value_parser = window)]
+    explain: Option<Window>,
+    /// The state of every CPU's queues at this time, as JSON; may be repeated.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    queues_at: Vec<Nanos>,
+}
+
+/// A window of simulated time.
+#[derive(Clone, Debug)]
+pub struct Window(pub Range<Nanos>);
+
+/// Reads `FROM..TO`, either of which may be missing.
+pub fn window(text: &str) -> Result<Window> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| Error::input(format!("\"{text}\" is no window")).mend("write FROM..TO, as in 10ms..20ms"))?;
+    let or = |text: &str, or: Nanos| if text.is_empty() { Ok(or) } else { parse_duration(text) };
+    let window = or(from, 0)?..or(to, Nanos::MAX)?;
+    if window.is_empty() {
+        return Err(Error::input(format!("the window \"{text}\" is empty")).mend("let it end after it begins"));
+    }
+    Ok(Window(window))
+}
+
+impl Args {
+    /// Whether anything is asked for.
+    pub fn any(&self) -> bool {
+        self.explain.is_some() || !self.queues_at.is_empty()
+    }
+
+    /// The times at which queues are wanted, ascending.
+    pub fn times(&self) -> Vec<Nanos> {
+        let mut times = self.queues_at.clone();
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    /// What the simulation is to show to `looking`.
+    pub fn inspect<'a>(&self, times: &'a [Nanos], looking: &Looking) -> Option<Inspect<'a>> {
+        let explain = self.explain.as_ref().map_or(Nanos::MAX..Nanos::MAX, |window| window.0.clone());
+        self.any().then(|| Inspect { at: times, explain, to: Box::new(looking.clone()) })
+    }
+}
+
+/// Who looks on: as the sink it learns the names, as the inspector it sees the rest.
+#[derive(Clone, Default)]
+pub struct Looking(Rc<RefCell<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    names: Vec<String>,
+    decisions: Vec<Told>,
+    queues: Vec<Queue>,
+    /// Decisions are printed as they are made.
+    aloud: bool,
+}
+
+/// What was seen, as JSON.
+#[derive(Serialize)]
+pub struct Document {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    decisions: Vec<Told>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<Queue>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    time_us: f64,
+    cpu: CpuId,
+    choice: &'static str,
+    who: Option<String>,
+    over: Vec<String>,
+    rule: &'static str,
+    numbers: Vec<Number>,
+}
+
+#[derive(Serialize)]
+struct Number {
+    of: Option<String>,
+    what: &'static str,
+    value: i64,
+}
+
+#[derive(Serialize)]
+struct Queue {
+    time_us: f64,
+    cpu: CpuId,
+    queue: Named,
+}
+
+/// A view in which tasks bear their names.
+enum Named {
+    Plain(serde_json::Value),
+    List(Vec<Named>),
+    Map(Vec<(&'static str, Named)>),
+}
+
+impl Serialize for Named {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Plain(value) => value.serialize(to),
+            Self::List(list) => {
+                let mut seq = to.serialize_seq(Some(list.len()))?;
+                for item in list {
+                    seq.serialize_element(item)?;
+                }
+                seq.end()
+            }
+            Self::Map(parts) => {
+                let mut map = to.serialize_map(Some(parts.len()))?;
+                for (key, value) in parts {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl Looking {
+    /// One that prints decisions as they come, unless JSON is asked for.
+    pub fn new(ui: &Ui) -> Self {
+        let looking = Self::default();
+        looking.0.borrow_mut().aloud = !ui.json;
+        looking
+    }
+
+    /// What was seen and not yet printed.
+    pub fn finish(&self) -> Document {
+        let mut seen = self.0.borrow_mut();
+        Document { decisions: std::mem::take(&mut seen.decisions), queues: std::mem::take(&mut seen.queues) }
+    }
+}
+
+impl Document {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.decisions.is_empty() && self.queues.is_empty()
+    }
+}
+
+impl Seen {
+    fn name(&self, p: TaskId) -> String {
+        self.names.get(p as usize).cloned().unwrap_or_else(|| format!("task {p}"))
+    }
+
+    fn named(&self, view: View) -> Named {
+        match view {
+            View::Nothing => Named::Plain(serde_json::Value::Null),
+            View::Int(n) => Named::Plain(i64::try_from(n).map_or_else(|_| n.to_string().into(), Into::into)),
+            View::Flag(yes) => Named::Plain(yes.into()),
+            View::Text(text) => Named::Plain(text.into()),
+            View::Task(p) => Named::Plain(self.name(p).into()),
+            View::List(list) => Named::List(list.into_iter().map(|v| self.named(v)).collect()),
+            View::Map(parts) => Named::Map(parts.into_iter().map(|(key, v)| (key, self.named(v))).collect()),
+        }
+    }
+
+    fn told(&self, d: &Decision) -> Told {
+        Told {
+            time_us: d.time as f64 / 1e3,
+            cpu: d.cpu,
+            choice: choice(d.choice),
+            who: d.who.map(|p| self.name(p)),
+            over: d.over.iter().map(|p| self.name(*p)).collect(),
+            rule: d.rule,
+            numbers: d
+                .numbers
+                .iter()
+                .map(|(of, what, value)| Number { of: of.map(|p| self.name(p)), what, value: *value })
+                .collect(),
+        }
+    }
+}
+
+impl Told {
+    /// Two lines: what was decided, and why.
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{:>12.3} us  CPU {}  {:<9} {}",
+            self.time_us,
+            self.cpu,
+            self.choice,
+            self.who.as_deref().unwrap_or("idle")
+        );
+        if !self.over.is_empty() {
+            let _ = write!(text, "  over {}", self.over.join(", "));
+        }
+        let _ = write!(text, "\n{:>17}{}", "", self.rule);
+        let mut of = None;
+        for (n, number) in self.numbers.iter().enumerate() {
+            let same = n > 0 && of == Some(&number.of);
+            let separator = match (n, same) {
+                (0, _) => ": ",
+                (_, true) => ", ",
+                (_, false) => "; ",
+            };
+            text.push_str(separator);
+            if !same && let Some(name) = &number.of {
+                let _ = write!(text, "{name} ");
+            }
+            let _ = write!(text, "{}", amount(number.what, number.value));
+            of = Some(&number.of);
+        }
+        text.push('\n');
+        text
+    }
+}
+
+/// `vruntime_ns` 4000000 is told as `vruntime 4.000000 ms`.
+fn amount(what: &str, value: i64) -> String {
+    match what.strip_suffix("_ns") {
+        Some(what) => format!("{} {:.6} ms", what.replace('_', " "), value as f64 / 1e6),
+        None => format!("{} {value}", what.replace('_', " ")),
+    }
+}
+
+fn choice(choice: Choice) -> &'static str {
+    match choice {
+        Choice::Pick => "pick",
+        Choice::Preempt => "preempt",
+        Choice::Wait => "wait",
+        Choice::TurnEnds => "turn-ends",
+        Choice::Place => "place",
+        Choice::Move => "move",
+        Choice::Throttle => "throttle",
+    }
+}
+
+impl Sink for Looking {
+    fn events(&mut self, _: &[Event]) {}
+
+    fn name(&mut self, record: &NameRecord) {
+        self.0.borrow_mut().names.push(record.comm.clone());
+    }
+}
+
+impl Inspector for Looking {
+    fn view(&mut self, time: Nanos, cpu: CpuId, view: View) {
+        let mut seen = self.0.borrow_mut();
+        let queue = seen.named(view);
+        seen.queues.push(Queue { time_us: time as f64 / 1e3, cpu, queue });
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        let mut seen = self.0.borrow_mut();
+        let told = seen.told(decision);
+        if seen.aloud {
+            Ui::new(false).print(&told.text());
+        } else {
+            seen.decisions.push(told);
+        }
+    }
+}
