@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    look: looking::Args,
+    look: looking::Look,
 }
 
 /// Which costs count.
@@ -186,7 +186,7 @@ fn simulate_with_progress(
     request: &SimRequest,
     meta: &Meta,
     sink: &mut dyn Sink,
-    look: &looking::Args,
+    look: &looking::Look,
     looking: &Looking,
     ui: &Ui,
 ) -> Result<SimOutcome> {

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// What is asked for.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct Look {
     /// Why: print each decision, over whom it fell and by which rule and numbers; of the whole run or of FROM..TO
     /// (10ms..20ms).
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "..", value_parser = window)]
@@ -39,7 +39,7 @@ pub fn window(text: &str) -> Result<Window> {
     Ok(Window(window))
 }
 
-impl Args {
+impl Look {
     /// Whether anything is asked for.
     pub fn any(&self) -> bool {
         self.explain.is_some() || !self.queues_at.is_empty()
