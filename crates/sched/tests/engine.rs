@@ -1,52 +1,18 @@
-//! Properties that hold for every kernel over random loads, and what the engine says of loads that cannot go on.
+//! Equal inputs give equal events, with ticks skipped or taken; and what the engine says of loads that cannot go on.
 
+#[path = "support/loads.rs"]
+mod loads;
 mod support;
 
+use loads::loads;
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload};
 use schedlab_sched::kernels::{How, KERNELS, find};
-use schedlab_sim::program::{Amount, Load, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
 use support::{Accounts, bare, exactly, forever, hog, simulate, simulate_how};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
-
-/// A load of hogs, sleepers and pairs that wake each other.
-fn loads() -> impl Strategy<Value = Load> {
-    let sleeper =
-        (-20i8..20, 20_000u64..5_000_000, 20_000u64..20_000_000, 0u64..500_000).prop_map(|(nice, run, sleep, sd)| {
-            forever("sleeper", nice, vec![Op::Run(Amount { mean: run, sd }), Op::Sleep(exactly(sleep))])
-        });
-    let yielder = (1_000u64..500_000).prop_map(|run| forever("yielder", 0, vec![Op::Run(exactly(run)), Op::Yield]));
-    let task = prop_oneof![(-20i8..20).prop_map(|nice| hog("hog", nice)), sleeper, yielder];
-    let start = prop_oneof![Just(Start::Wake), Just(Start::Fork), Just(Start::Threads)];
-    (proptest::collection::vec(task, 1..12), start, any::<bool>()).prop_map(|(mut tasks, start, pair)| {
-        for (i, task) in tasks.iter_mut().enumerate() {
-            task.name = format!("{}-{i}", task.name);
-            if i % 5 == 4 {
-                task.initial.cpus = Some(vec![0]);
-            }
-        }
-        let mut load = Load { tasks, start, sems: vec!["ping".into(), "pong".into()], ..Load::default() };
-        if pair {
-            load.tasks.push(forever("ping", 0, vec![Op::Run(exactly(30_000)), Op::SemPost(0), Op::SemWait(1)]));
-            load.tasks.push(forever("pong", 0, vec![Op::SemWait(0), Op::Run(exactly(50_000)), Op::SemPost(1)]));
-            load.tasks.push(TaskSpec {
-                name: "forker".into(),
-                program: vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Fork(0), Op::Run(exactly(MS))],
-                start: 7 * MS,
-                ..TaskSpec::default()
-            });
-            load.templates.push(TaskSpec {
-                name: "child".into(),
-                program: vec![Op::Run(exactly(3 * MS)), Op::Set(0), Op::Run(exactly(MS))],
-                ..TaskSpec::default()
-            });
-            load.settings.push(Setting { nice: Some(7), ..Setting::default() });
-        }
-        load
-    })
-}
 
 fn run(kernel: &str, cpus: &str, load: &Load, skip_ticks: bool) -> Accounts {
     let machine = schedlab_machine::load(cpus).unwrap();
@@ -66,34 +32,6 @@ proptest! {
             prop_assert_eq!(skipped.events.len(), taken.events.len());
         }
     }
-
-    #[test]
-    fn time_is_conserved(load in loads(), cpus in prop_oneof![Just("1"), Just("3")]) {
-        for kernel in KERNELS {
-            let accounts = run(kernel.name, cpus, &load, true);
-            let busy: Nanos = accounts.tasks.iter().map(|t| t.run).sum();
-            let cpus: Nanos = cpus.parse().unwrap();
-            prop_assert!(busy <= cpus * SECOND / 2, "{}: more CPU time than there is", kernel.name);
-            for task in &accounts.tasks {
-                prop_assert!(task.run + task.wait <= SECOND / 2);
-            }
-        }
-    }
-
-    #[test]
-    fn nobody_is_forgotten(nices in proptest::collection::vec(-20i8..=0, 2..8), sleeper in any::<bool>()) {
-        let mut tasks: Vec<_> = nices.iter().enumerate().map(|(i, n)| hog(&format!("hog-{i}"), *n)).collect();
-        if sleeper {
-            tasks.push(forever("sleeper", 0, vec![Op::Run(exactly(2 * MS)), Op::Sleep(exactly(9 * MS))]));
-        }
-        let load = Load { tasks, start: Start::Fork, ..Load::default() };
-        for kernel in KERNELS {
-            // O(1) gives nice -20 slices of 800 ms, and interactive tasks may hold the others off for a second each.
-            let accounts = simulate(kernel.name, &bare("up"), &load, &[], 20 * SECOND);
-            let forgotten: Vec<_> = (0..load.tasks.len()).filter(|i| accounts.tasks[*i].slices == 0).collect();
-            prop_assert!(forgotten.is_empty(), "{}: {forgotten:?}", kernel.name);
-        }
-    }
 }
 
 #[test]
@@ -109,20 +47,6 @@ fn equal_seeds_give_equal_events() {
         };
         assert_eq!(events(5), events(5));
         assert_ne!(events(5), events(6));
-    }
-}
-
-#[test]
-fn weights_are_honoured_in_the_long_run() {
-    for kernel in ["linux-2.6.32", "linux-6.1", "linux-6.12"] {
-        let tasks = [0i8, 1, 5, -3].iter().enumerate().map(|(i, n)| hog(&format!("h{i}"), *n)).collect();
-        let accounts = simulate(kernel, &bare("up"), &Load { tasks, ..Load::default() }, &[], 100 * SECOND);
-        let weights = [1024.0, 820.0, 335.0, 1991.0];
-        let sum: f64 = weights.iter().sum();
-        for (task, weight) in accounts.tasks.iter().zip(weights) {
-            let (ours, due) = (task.run as f64, 100.0 * SECOND as f64 * weight / sum);
-            assert!((ours / due - 1.0).abs() < 0.01, "{kernel}: {ours} for {due}");
-        }
     }
 }
 

@@ -253,7 +253,9 @@ impl Bfs {
             return;
         }
         if t.place != Place::Running {
-            let moved = t.deadline + self.rules.deadline_diff(new.nice) - self.rules.deadline_diff(t.nice);
+            let later = t.deadline + self.rules.deadline_diff(new.nice);
+            // Before the boot only within a quarter of a second after it; the kernel's wraps round then.
+            let moved = later.saturating_sub(self.rules.deadline_diff(t.nice));
             self.task_mut(p).deadline = moved;
         }
         match t.place {

@@ -1,4 +1,5 @@
-//! The O(1) scheduler with ticks skipped and with every tick taken: random loads give the same events.
+//! Ticks skipped and every tick taken: random loads with all policies, changes and constants give the same events. For the
+//! schedulers that count slices by ticks.
 
 mod support;
 
@@ -84,6 +85,25 @@ fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
         return Vec::new();
     }
     let slice = 1 + rng.below(150);
+    let hz = ("hz", ["1000", "1000", "250", "300"][rng.below(4) as usize].to_owned());
+    if kernel == "bfs" {
+        let switch = |rng: &mut Rng| ["on", "off"][rng.below(2) as usize].to_owned();
+        return vec![
+            hz,
+            ("rr_interval", (1 + rng.below(20)).to_string()),
+            ("cap_sys_nice", switch(rng)),
+            ("iso_cpu", rng.below(20).to_string()),
+            ("uptime", (rng.below(2) * 60_000).to_string()),
+        ];
+    }
+    if kernel == "mlfq" {
+        return vec![
+            hz,
+            ("base_slice", (1 + rng.below(20)).to_string()),
+            ("levels", (1 + rng.below(8)).to_string()),
+            ("boost", (rng.below(3) * rng.below(500)).to_string()),
+        ];
+    }
     let (slice, turn) = match kernel {
         "linux-2.6.0" => (("max_timeslice", slice.to_string()), "min_timeslice"),
         _ => (("def_timeslice", slice.to_string()), "timeslice_granularity"),
@@ -91,11 +111,26 @@ fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     vec![
         slice,
         (turn, (1 + rng.below(10)).to_string()),
-        ("hz", ["1000", "1000", "250", "300"][rng.below(4) as usize].into()),
+        hz,
         ("prio_bonus_ratio", rng.below(101).to_string()),
         ("max_sleep_avg", (1 + rng.below(1000)).to_string()),
         ("starvation_limit", rng.below(50).to_string()),
     ]
+}
+
+/// Some tasks of the policy IDLE, and tasks that change their policies.
+fn change_policies(load: &mut Load, rng: &mut Rng) {
+    const POLICIES: [(Policy, u8); 5] =
+        [(Policy::Other, 0), (Policy::Batch, 0), (Policy::Idle, 0), (Policy::Fifo, 1), (Policy::Rr, 2)];
+    for setting in &mut load.settings {
+        let (policy, rt_priority) = POLICIES[rng.below(5) as usize];
+        (setting.policy, setting.rt_priority) = (Some(policy), Some(rt_priority));
+    }
+    for task in load.tasks.iter_mut().filter(|task| task.initial.policy.is_none()) {
+        if rng.below(8) == 0 {
+            task.initial.policy = Some(Policy::Idle);
+        }
+    }
 }
 
 fn both(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], seed: u64) -> (Accounts, Accounts) {
@@ -116,8 +151,11 @@ fn events_of(kernel: &str) -> usize {
             2 => bare("1x2x1"),
             _ => schedlab_machine::load("2x2x1").expect("a machine"),
         };
-        let load = load(&mut rng, machine.cpus.len() as u32);
+        let mut load = load(&mut rng, machine.cpus.len() as u32);
         let set = tunables(kernel, &mut rng);
+        if !kernel.starts_with("linux") {
+            change_policies(&mut load, &mut rng);
+        }
         let (skipped, taken) = both(kernel, &machine, &load, &set, seed);
         let differs = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
         if let Some(i) = differs {
@@ -134,7 +172,7 @@ fn events_of(kernel: &str) -> usize {
 
 #[test]
 fn skipped_ticks_change_nothing() {
-    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18"] {
+    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18", "bfs", "mlfq"] {
         let events = events_of(kernel);
         assert!(events > 50_000, "the loads do too little under {kernel}: {events} events");
     }

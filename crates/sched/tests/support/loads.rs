@@ -1,0 +1,63 @@
+//! Random loads.
+
+#![allow(dead_code)]
+
+use crate::support::{exactly, forever, hog};
+use proptest::prelude::*;
+use schedlab_base::Nanos;
+use schedlab_sim::program::{Amount, Load, Op, Setting, Start, TaskSpec};
+
+const MS: Nanos = 1_000_000;
+
+/// A load of hogs, sleepers and pairs that wake each other, some of them on one CPU only.
+pub fn loads() -> impl Strategy<Value = Load> {
+    let sleeper =
+        (-20i8..20, 20_000u64..5_000_000, 20_000u64..20_000_000, 0u64..500_000).prop_map(|(nice, run, sleep, sd)| {
+            forever("sleeper", nice, vec![Op::Run(Amount { mean: run, sd }), Op::Sleep(exactly(sleep))])
+        });
+    let yielder = (1_000u64..500_000).prop_map(|run| forever("yielder", 0, vec![Op::Run(exactly(run)), Op::Yield]));
+    let task = prop_oneof![(-20i8..20).prop_map(|nice| hog("hog", nice)), sleeper, yielder];
+    let start = prop_oneof![Just(Start::Wake), Just(Start::Fork), Just(Start::Threads)];
+    (proptest::collection::vec(task, 1..12), start, any::<bool>()).prop_map(|(mut tasks, start, pair)| {
+        for (i, task) in tasks.iter_mut().enumerate() {
+            task.name = format!("{}-{i}", task.name);
+            if i % 5 == 4 {
+                task.initial.cpus = Some(vec![0]);
+            }
+        }
+        let mut load = Load { tasks, start, sems: vec!["ping".into(), "pong".into()], ..Load::default() };
+        if pair {
+            load.tasks.push(forever("ping", 0, vec![Op::Run(exactly(30_000)), Op::SemPost(0), Op::SemWait(1)]));
+            load.tasks.push(forever("pong", 0, vec![Op::SemWait(0), Op::Run(exactly(50_000)), Op::SemPost(1)]));
+            load.tasks.push(TaskSpec {
+                name: "forker".into(),
+                program: vec![Op::Run(exactly(MS)), Op::Fork(0), Op::Fork(0), Op::Run(exactly(MS))],
+                start: 7 * MS,
+                ..TaskSpec::default()
+            });
+            load.templates.push(TaskSpec {
+                name: "child".into(),
+                program: vec![Op::Run(exactly(3 * MS)), Op::Set(0), Op::Run(exactly(MS))],
+                ..TaskSpec::default()
+            });
+            load.settings.push(Setting { nice: Some(7), ..Setting::default() });
+        }
+        load
+    })
+}
+
+/// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts differ from one another: a tick that samples who runs
+/// charges them all alike in the long run.
+pub fn hogs_and_sleepers(nices: std::ops::RangeInclusive<i8>) -> impl Strategy<Value = Load> {
+    let sleeper = (nices.clone(), 200_000u64..5 * MS, MS..20 * MS).prop_map(|(nice, run, sleep)| {
+        let jittered = |mean| Amount { mean, sd: mean / 4 };
+        forever("sleeper", nice, vec![Op::Run(jittered(run)), Op::Sleep(jittered(sleep))])
+    });
+    let task = prop_oneof![nices.prop_map(|nice| hog("hog", nice)), sleeper];
+    proptest::collection::vec(task, 2..8).prop_map(|mut tasks| {
+        for (i, task) in tasks.iter_mut().enumerate() {
+            task.name = format!("{}-{i}", task.name);
+        }
+        Load { tasks, ..Load::default() }
+    })
+}
