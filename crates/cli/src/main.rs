@@ -53,6 +53,8 @@ verbs! {
     Kernels => kernels,
     /// What machines there are, and what one looks like.
     Machines => machines,
+    /// What each release lets one set, where it lives, and what it risks.
+    Tunables => tunables,
     /// What workloads there are by name, and what one does.
     Workloads => workloads,
 }

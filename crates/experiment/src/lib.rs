@@ -4,6 +4,7 @@
 //! [`report::experiments`] tell what came out.
 
 pub mod backend;
+pub mod catalogue;
 mod compare;
 mod experiment;
 pub mod expr;

@@ -2,6 +2,7 @@
 //! names, units and defaults of that release. A new kernel is one line in [`KERNELS`].
 
 mod bfs;
+mod builds;
 mod lacks;
 mod linux_1_2;
 mod linux_2_0;
@@ -20,6 +21,8 @@ mod linux_6_12;
 mod linux_6_6;
 mod mlfq;
 mod o1;
+
+pub use builds::Build;
 
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -156,12 +159,43 @@ impl Kernel {
     /// # Errors
     /// When a name is unknown or a value is none.
     pub fn values(&self, machine: &Machine, set: &[(String, String)]) -> Result<Values> {
-        Values::new(self.tunables, machine, set, |name| self.where_else(name))
+        self.values_or(machine, set, |_| None)
+    }
+
+    /// The same; `history` says of a name that this kernel does not have which releases do, where that is known.
+    ///
+    /// # Errors
+    /// As [`Self::values`].
+    pub fn values_or(
+        &self,
+        machine: &Machine,
+        set: &[(String, String)],
+        history: impl Fn(&str) -> Option<String>,
+    ) -> Result<Values> {
+        Values::new(self.tunables, machine, set, |name| history(name).or_else(|| self.where_else(name)))
+    }
+
+    /// How it was built.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        builds::of(self.name)
+    }
+
+    /// The release that it stands for (`2.6.32`); none for a scheduler that was in none.
+    #[must_use]
+    pub fn release(&self) -> Option<&'static str> {
+        self.name.strip_prefix("linux-")
+    }
+
+    /// The tunable of that name, in any case.
+    #[must_use]
+    pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
+        self.tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
     }
 
     /// Which other kernels have a tunable that this one lacks.
     fn where_else(&self, name: &str) -> Option<String> {
-        let has = |k: &&&Kernel| k.tunables.iter().any(|t| t.name.eq_ignore_ascii_case(name));
+        let has = |k: &&&Kernel| k.tunable(name).is_some();
         let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
         (!others.is_empty()).then(|| format!("{} does not have it, {} has", self.name, others.join(", ")))
     }

@@ -36,6 +36,40 @@ impl Unit {
     }
 }
 
+/// How a default follows the number of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// Not at all.
+    None,
+    /// `base * (1 + log2(CPUs))` as the kernel starts, and never again: 2.6.24 to 2.6.32.
+    AtBoot {
+        /// The most that it grows to; 0: without end.
+        limit: i64,
+    },
+    /// By [`factor`], and again whenever a CPU comes or goes: 2.6.33 on.
+    Online,
+}
+
+/// From how many CPUs on the factor grows no more (2.6.33 on).
+const MOST_CPUS: u32 = 8;
+
+/// What scaled values are multiplied with on so many CPUs online, by `sched_tunable_scaling`: 0 nothing, 1 by the
+/// logarithm of the CPUs, 2 by the CPUs (`get_update_sysctl_factor`).
+#[must_use]
+pub fn factor(scaling: i64, cpus: u32) -> i64 {
+    let counted = cpus.clamp(1, MOST_CPUS);
+    match scaling {
+        0 => 1,
+        2 => i64::from(counted),
+        _ => 1 + i64::from(counted.ilog2()),
+    }
+}
+
+/// The names of `sched_tunable_scaling`, by release.
+const SCALING: [&str; 2] = ["sched_tunable_scaling", "tunable_scaling"];
+/// By the logarithm, as every kernel starts.
+const LOGARITHM: i64 = 1;
+
 /// One tunable of a kernel profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunable {
@@ -45,8 +79,8 @@ pub struct Tunable {
     pub unit: Unit,
     /// The value before scaling by the number of CPUs.
     pub base: i64,
-    /// Whether the default is `base * (1 + log2(CPUs))`, and from how many CPUs on it grows no more (0: without end).
-    pub scaled: Option<u32>,
+    /// How the default follows the number of CPUs.
+    pub scaling: Scaling,
     /// The least and greatest value that is taken.
     pub range: (i64, i64),
     /// What it does.
@@ -54,33 +88,48 @@ pub struct Tunable {
 }
 
 impl Tunable {
-    /// A time in ns that this release scales by the number of CPUs, up to `cap` CPUs (0: without end).
+    /// A time in ns that is scaled once, as the kernel starts, to `limit` at the most (0: without end).
     #[must_use]
-    pub const fn scaled_ns(name: &'static str, base: i64, cap: u32, meaning: &'static str) -> Self {
-        Self { name, unit: Unit::Ns, base, scaled: Some(cap), range: (0, 10_000_000_000), meaning }
+    pub const fn at_boot_ns(name: &'static str, base: i64, limit: i64, meaning: &'static str) -> Self {
+        Self { name, unit: Unit::Ns, base, scaling: Scaling::AtBoot { limit }, range: LONG, meaning }
+    }
+
+    /// A time in ns that follows the CPUs online.
+    #[must_use]
+    pub const fn online_ns(name: &'static str, base: i64, meaning: &'static str) -> Self {
+        Self { name, unit: Unit::Ns, base, scaling: Scaling::Online, range: LONG, meaning }
+    }
+
+    /// `sched_tunable_scaling`, by the name of its release.
+    #[must_use]
+    pub const fn scaling(name: &'static str) -> Self {
+        let meaning = "how the scaled ones follow CPUs that come and go: 0 not, 1 by the logarithm, 2 by their number; \
+                       setting it changes none of them before that";
+        Self::number(name, Unit::Number, LOGARITHM, (0, 2), meaning)
     }
 
     /// A switch.
     #[must_use]
     pub const fn switch(name: &'static str, on: bool, meaning: &'static str) -> Self {
-        Self { name, unit: Unit::Switch, base: on as i64, scaled: None, range: (0, 1), meaning }
+        Self { name, unit: Unit::Switch, base: on as i64, scaling: Scaling::None, range: (0, 1), meaning }
     }
 
     /// A number with its range.
     #[must_use]
     pub const fn number(name: &'static str, unit: Unit, base: i64, range: (i64, i64), meaning: &'static str) -> Self {
-        Self { name, unit, base, scaled: None, range, meaning }
+        Self { name, unit, base, scaling: Scaling::None, range, meaning }
     }
 
     /// The value that this release would have on a machine of so many CPUs.
     #[must_use]
     pub fn default_for(&self, cpus: u32) -> i64 {
-        match self.scaled {
-            None => self.base,
-            Some(cap) => {
-                let counted = if cap == 0 { cpus } else { cpus.min(cap) };
-                self.base * (1 + i64::from(counted.max(1).ilog2()))
+        match self.scaling {
+            Scaling::None => self.base,
+            Scaling::AtBoot { limit } => {
+                let scaled = self.base * (1 + i64::from(cpus.max(1).ilog2()));
+                if limit == 0 { scaled } else { scaled.min(limit) }
             }
+            Scaling::Online => self.base * factor(LOGARITHM, cpus),
         }
     }
 
@@ -105,6 +154,9 @@ impl Tunable {
         Ok(value)
     }
 }
+
+/// The range of scaled times, in ns.
+const LONG: (i64, i64) = (0, 10_000_000_000);
 
 /// The tick, which every profile has.
 #[must_use]
@@ -153,6 +205,20 @@ impl Values {
         Ok(Self(values))
     }
 
+    /// The values after CPUs have come or gone: so many were online when they were set, so many are counted now. What
+    /// was set by hand is scaled too, as the kernel does. A CPU that goes offline is still counted as its kernel
+    /// rescales (`rq_offline_fair` of 2.6.33 on), and not again when it has gone: with n left, n + 1 are counted.
+    #[must_use]
+    pub fn rescaled(&self, tunables: &[Tunable], from: u32, to: u32) -> Self {
+        let mode = SCALING.iter().find_map(|name| self.0.get(name)).copied().unwrap_or(LOGARITHM);
+        let online = |name: &str| tunables.iter().any(|t| t.name == name && t.scaling == Scaling::Online);
+        let scale = |(name, value): (&'static str, i64)| {
+            let scaled = if online(name) { value / factor(mode, from) * factor(mode, to) } else { value };
+            (name, scaled)
+        };
+        Self(self.iter().map(scale).collect())
+    }
+
     /// A value.
     ///
     /// # Panics
@@ -177,5 +243,92 @@ impl Values {
     /// All, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         self.0.iter().map(|(name, value)| (*name, *value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    /// The bases of a distribution's kernel: table B of the study of CFS.
+    const BASES: [i64; 3] = [5 * MS, MS, MS];
+    const NEWER: [i64; 3] = [6 * MS, 750_000, MS];
+
+    fn tunables(bases: [i64; 3]) -> [Tunable; 4] {
+        [
+            Tunable::online_ns("sched_latency_ns", bases[0], ""),
+            Tunable::online_ns("sched_min_granularity_ns", bases[1], ""),
+            Tunable::online_ns("sched_wakeup_granularity_ns", bases[2], ""),
+            Tunable::scaling("sched_tunable_scaling"),
+        ]
+    }
+
+    fn values(tunables: &[Tunable], cpus: u32, set: &[(&str, &str)]) -> Values {
+        let machine = schedlab_machine::load(&cpus.to_string()).unwrap();
+        let set: Vec<_> = set.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        Values::new(tunables, &machine, &set, |_| None).unwrap()
+    }
+
+    fn three(values: &Values) -> [i64; 3] {
+        ["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"].map(|name| values.get(name))
+    }
+
+    /// As the CPUs of a machine go offline one by one, until `left` are: each time one more is counted than is left.
+    fn shrunk(bases: [i64; 3], cpus: u32, left: u32) -> [i64; 3] {
+        let tunables = tunables(bases);
+        let (mut values, mut counted) = (values(&tunables, cpus, &[]), cpus);
+        for n in (left..cpus).rev() {
+            values = values.rescaled(&tunables, counted, n + 1);
+            counted = n + 1;
+        }
+        three(&values)
+    }
+
+    #[test]
+    fn a_dual_core_has_the_plain_rule() {
+        assert_eq!(three(&values(&tunables(BASES), 1, &[])), [5 * MS, MS, MS]);
+        assert_eq!(three(&values(&tunables(BASES), 2, &[])), [10 * MS, 2 * MS, 2 * MS]);
+    }
+
+    #[test]
+    fn twelve_cores_are_counted_with_the_one_that_goes() {
+        for (left, latency) in [(1, 10), (2, 10), (3, 15), (6, 15), (7, 20), (11, 20), (12, 20)] {
+            assert_eq!(shrunk(BASES, 12, left), [latency * MS, latency / 5 * MS, latency / 5 * MS], "{left} left");
+        }
+    }
+
+    #[test]
+    fn sixteen_cores_of_a_newer_kernel() {
+        // Published for 3 to 5 CPUs; by the rule 6 left count as 7 and have 18 ms too.
+        for (left, latency) in [(1, 12), (2, 12), (3, 18), (5, 18), (7, 24), (16, 24)] {
+            assert_eq!(shrunk(NEWER, 16, left)[0], latency * MS, "{left} left");
+        }
+        assert_eq!(shrunk(NEWER, 16, 16), [24 * MS, 3 * MS, 4 * MS]);
+    }
+
+    #[test]
+    fn what_was_set_is_scaled_from_there() {
+        let tunables = tunables(NEWER);
+        let set = values(&tunables, 4, &[("sched_latency_ns", "30000000")]);
+        assert_eq!(three(&set), [30 * MS, 2_250_000, 3 * MS], "a value is taken as it is");
+        assert_eq!(three(&set.rescaled(&tunables, 4, 1)), [10 * MS, 750_000, MS]);
+        let none = values(&tunables, 4, &[("sched_tunable_scaling", "0")]);
+        assert_eq!(three(&none), [18 * MS, 2_250_000, 3 * MS], "nothing changes before a CPU does");
+        assert_eq!(three(&none.rescaled(&tunables, 4, 1)), [18 * MS, 2_250_000, 3 * MS]);
+        let linear = values(&tunables, 2, &[("sched_tunable_scaling", "2")]);
+        assert_eq!(
+            three(&linear.rescaled(&tunables, 2, 16))[0],
+            48 * MS,
+            "12 ms on 2 CPUs are 6 for each, for 8 at most"
+        );
+    }
+
+    #[test]
+    fn at_boot_there_is_no_cap_but_200_ms() {
+        let latency = Tunable::at_boot_ns("sched_latency_ns", 20 * MS, 200 * MS, "");
+        let granularity = Tunable::at_boot_ns("sched_wakeup_granularity_ns", 10 * MS, 0, "");
+        assert_eq!([1, 2, 16, 512, 1024].map(|n| latency.default_for(n) / MS), [20, 40, 100, 200, 200]);
+        assert_eq!([1, 2, 16, 512, 1024].map(|n| granularity.default_for(n) / MS), [10, 20, 50, 100, 110]);
     }
 }

@@ -1,6 +1,7 @@
 //! `schedlab kernels`: what kernels there are, and what one lets you set.
 
 use super::stats::table::Table;
+use super::tunables::{listed, valued};
 use crate::ui::Ui;
 use schedlab_base::Result;
 use schedlab_sched::kernels::{KERNELS, Kernel, find};
@@ -30,46 +31,39 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             if ui.json {
                 ui.print_json(&to_json(kernel, cpus));
             } else {
-                ui.print(&describe(kernel, cpus, &machine.name));
+                ui.print(&listed(kernel, &kernel.tunables.iter().collect::<Vec<_>>(), cpus, &machine.name));
             }
         }
         None if ui.json => ui.print_json(&json!({
             "kernels": KERNELS.iter().map(|k| to_json(k, cpus)).collect::<Vec<_>>()
         })),
-        None => {
-            let mut table = Table::new(4, ["kernel", "scheduler", "HZ", "what it is"]);
-            for k in KERNELS {
-                table.row([k.name, k.scheduler, &k.tunables[0].base.to_string(), k.summary].map(str::to_owned));
-            }
-            ui.print(&table.render());
-        }
+        None => ui.print(&table().render()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn to_json(kernel: &Kernel, cpus: u32) -> Value {
-    let tunables: Vec<Value> = kernel
-        .tunables
-        .iter()
-        .map(|t| {
-            json!({
-                "name": t.name, "unit": t.unit.name(), "default": t.default_for(cpus),
-                "min": t.range.0, "max": t.range.1, "scales_with_cpus": t.scaled.is_some(), "meaning": t.meaning,
-            })
-        })
-        .collect();
-    json!({ "name": kernel.name, "scheduler": kernel.scheduler, "summary": kernel.summary, "tunables": tunables })
+fn table() -> Table {
+    let heads = ["kernel", "scheduler", "HZ", "preemption", "idle tick", "autogroup", "what it is"];
+    let mut table = Table::new(7, heads);
+    for k in KERNELS {
+        let build = k.build();
+        let tick = if build.no_hz { "stops" } else { "goes on" };
+        let autogroup = match build.autogroup {
+            None => "",
+            Some(true) => "on",
+            Some(false) => "off",
+        };
+        let hz = k.tunables[0].base.to_string();
+        table.row([k.name, k.scheduler, &hz, build.preemption, tick, autogroup, k.summary].map(str::to_owned));
+    }
+    table
 }
 
-fn describe(kernel: &Kernel, cpus: u32, machine: &str) -> String {
-    let mut table = Table::new(5, ["tunable", "default", "unit", "scales", "what it does"]);
-    for t in kernel.tunables {
-        let scales = if t.scaled.is_some() { "with CPUs" } else { "" };
-        table.row([t.name, &t.default_for(cpus).to_string(), t.unit.name(), scales, t.meaning].map(str::to_owned));
-    }
-    let head = format!(
-        "{} ({}): {}\nDefaults on {machine} ({cpus} CPUs); change one with --set NAME=VALUE.\n\n",
-        kernel.name, kernel.scheduler, kernel.summary
-    );
-    head + &table.render()
+fn to_json(kernel: &Kernel, cpus: u32) -> Value {
+    let tunables: Vec<Value> = kernel.tunables.iter().map(|t| valued(t, cpus)).collect();
+    let build = kernel.build();
+    json!({
+        "name": kernel.name, "scheduler": kernel.scheduler, "summary": kernel.summary, "hz": kernel.tunables[0].base,
+        "preemption": build.preemption, "no_hz": build.no_hz, "autogroup": build.autogroup, "tunables": tunables,
+    })
 }

@@ -10,4 +10,5 @@ pub mod record;
 pub mod run;
 pub mod sim;
 pub mod stats;
+pub mod tunables;
 pub mod workloads;

@@ -1,6 +1,7 @@
 //! The simulator as a backend: a request in, the events of a trace and how it ended out.
 
 use super::again;
+use crate::catalogue;
 use crate::lower::{lower, unmodelled};
 use crate::run::Run;
 use crate::series::Series;
@@ -61,7 +62,7 @@ pub fn simulate_and_look(
     inspect: Option<Inspect<'_>>,
 ) -> Result<SimOutcome> {
     let kernel = kernels::find(&request.kernel)?;
-    let values = kernel.values(&request.machine, &request.set)?;
+    let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
     let duration = request.duration.or(request.workload.global.duration);
     if duration.is_none() && endless(&request.workload) {
         return Err(Error::input("the workload never ends").mend("give a duration"));

@@ -21,15 +21,20 @@ pub(super) static KERNEL: Kernel = Kernel {
         TICK[0],
         TICK[1],
         TICK[2],
-        Tunable::scaled_ns("sched_latency_ns", 20_000_000, 0, "the period in which each task runs once"),
-        Tunable::scaled_ns("sched_min_granularity_ns", 4_000_000, 0, "how the period grows when there are many tasks"),
-        Tunable::scaled_ns(
+        Tunable::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once"),
+        Tunable::at_boot_ns(
+            "sched_min_granularity_ns",
+            4_000_000,
+            200_000_000,
+            "how the period grows when there are many tasks",
+        ),
+        Tunable::at_boot_ns(
             "sched_wakeup_granularity_ns",
             10_000_000,
             0,
             "how far behind a woken task must be to preempt",
         ),
-        Tunable::scaled_ns(
+        Tunable::at_boot_ns(
             "sched_batch_wakeup_granularity_ns",
             10_000_000,
             0,

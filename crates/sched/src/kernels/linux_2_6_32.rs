@@ -20,9 +20,14 @@ pub(super) static KERNEL: Kernel = Kernel {
         TICK[0],
         TICK[1],
         TICK[2],
-        Tunable::scaled_ns("sched_latency_ns", 5_000_000, 0, "the period in which each task runs once"),
-        Tunable::scaled_ns("sched_min_granularity_ns", 1_000_000, 0, "the least slice when there are many tasks"),
-        Tunable::scaled_ns(
+        Tunable::at_boot_ns("sched_latency_ns", 5_000_000, 200_000_000, "the period in which each task runs once"),
+        Tunable::at_boot_ns(
+            "sched_min_granularity_ns",
+            1_000_000,
+            200_000_000,
+            "the least slice when there are many tasks",
+        ),
+        Tunable::at_boot_ns(
             "sched_wakeup_granularity_ns",
             1_000_000,
             0,

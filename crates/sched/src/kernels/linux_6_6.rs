@@ -20,7 +20,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         TICK[0],
         TICK[1],
         TICK[2],
-        Tunable::scaled_ns("base_slice_ns", 750_000, 8, "the slice that each request asks for"),
+        Tunable::online_ns("base_slice_ns", 750_000, "the slice that each request asks for"),
+        Tunable::scaling("tunable_scaling"),
         Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
         Tunable::switch(
             "PLACE_DEADLINE_INITIAL",
