@@ -28,6 +28,7 @@ from schedlab.verbs import (
     record,
     run,
     sim,
+    tunables,
     workloads,
 )
 
@@ -50,5 +51,6 @@ __all__ = [
     "record",
     "run",
     "sim",
+    "tunables",
     "workloads",
 ]

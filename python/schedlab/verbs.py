@@ -117,6 +117,12 @@ def kernels() -> pd.DataFrame:
     return _listing("kernels")
 
 
+def tunables(kernel: str | None = None, machine: str = "up") -> pd.DataFrame:
+    """List what each release lets one set, or what `kernel` does, with its values on `machine`."""
+    of_kernel = ["--kernel", kernel, "--machine", machine] if kernel else []
+    return pd.json_normalize(command.call(["tunables", *of_kernel])["tunables"], sep="_")
+
+
 def machines() -> pd.DataFrame:
     """List the machine presets."""
     return _listing("machines")

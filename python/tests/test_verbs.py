@@ -177,6 +177,9 @@ def test_recording_works_or_says_what_is_missing() -> None:
 def test_listings_have_what_the_design_names() -> None:
     assert set(schedlab.kernels()["name"]) >= KERNELS
     assert set(schedlab.machines()["name"]) >= {"up", "dual", "quad-smt", "z800"}
+    assert {"sched_latency_ns", "vm.swappiness"} <= set(schedlab.tunables()["name"])
+    values = schedlab.tunables("linux-6.12", "4").set_index("name")["default"]
+    assert values["base_slice_ns"] == 2_100_000
     assert set(schedlab.workloads()["name"]) >= {"li", "cf", "messaging", "periodic"}
 
 
