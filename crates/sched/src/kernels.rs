@@ -21,6 +21,8 @@ mod linux_6_12;
 mod linux_6_6;
 mod mlfq;
 mod o1;
+mod rsdl;
+mod sd;
 
 pub use builds::Build;
 
@@ -92,6 +94,8 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_2_6_0::KERNEL,
     &linux_2_6_11::KERNEL,
     &linux_2_6_18::KERNEL,
+    &rsdl::KERNEL,
+    &sd::KERNEL,
     &linux_2_6_24::KERNEL,
     &linux_2_6_32::KERNEL,
     &linux_3_10::KERNEL,

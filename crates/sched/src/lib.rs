@@ -8,4 +8,5 @@ pub mod fair;
 pub mod kernels;
 pub mod mlfq;
 pub mod o1;
+pub mod staircase;
 pub mod tunables;

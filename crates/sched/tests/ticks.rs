@@ -84,38 +84,40 @@ fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     if rng.below(2) == 0 {
         return Vec::new();
     }
-    let slice = 1 + rng.below(150);
+    let slice = (1 + rng.below(150)).to_string();
+    let turn = (1 + rng.below(10)).to_string();
     let hz = ("hz", ["1000", "1000", "250", "300"][rng.below(4) as usize].to_owned());
-    if kernel == "bfs" {
-        let switch = |rng: &mut Rng| ["on", "off"][rng.below(2) as usize].to_owned();
-        return vec![
-            hz,
-            ("rr_interval", (1 + rng.below(20)).to_string()),
-            ("cap_sys_nice", switch(rng)),
-            ("iso_cpu", rng.below(20).to_string()),
-            ("uptime", (rng.below(2) * 60_000).to_string()),
-        ];
-    }
-    if kernel == "mlfq" {
-        return vec![
-            hz,
-            ("base_slice", (1 + rng.below(20)).to_string()),
-            ("levels", (1 + rng.below(8)).to_string()),
-            ("boost", (rng.below(3) * rng.below(500)).to_string()),
-        ];
-    }
-    let (slice, turn) = match kernel {
-        "linux-2.6.0" => (("max_timeslice", slice.to_string()), "min_timeslice"),
-        _ => (("def_timeslice", slice.to_string()), "timeslice_granularity"),
+    let switch = |rng: &mut Rng| ["on", "off"][rng.below(2) as usize].to_owned();
+    let of_release = match kernel {
+        "bfs" => {
+            return vec![
+                hz,
+                ("rr_interval", (1 + rng.below(20)).to_string()),
+                ("cap_sys_nice", switch(rng)),
+                ("iso_cpu", rng.below(20).to_string()),
+                ("uptime", (rng.below(2) * 60_000).to_string()),
+            ];
+        }
+        "mlfq" => {
+            return vec![
+                hz,
+                ("base_slice", (1 + rng.below(20)).to_string()),
+                ("levels", (1 + rng.below(8)).to_string()),
+                ("boost", (rng.below(3) * rng.below(500)).to_string()),
+            ];
+        }
+        "rsdl" => return vec![hz, ("rr_interval", turn)],
+        "sd" => return vec![hz, ("rr_interval", turn), ("interactive", switch(rng))],
+        "linux-2.6.0" => [("max_timeslice", slice), ("min_timeslice", turn)],
+        _ => [("def_timeslice", slice), ("timeslice_granularity", turn)],
     };
-    vec![
-        slice,
-        (turn, (1 + rng.below(10)).to_string()),
+    let others = [
         hz,
         ("prio_bonus_ratio", rng.below(101).to_string()),
         ("max_sleep_avg", (1 + rng.below(1000)).to_string()),
         ("starvation_limit", rng.below(50).to_string()),
-    ]
+    ];
+    of_release.into_iter().chain(others).collect()
 }
 
 /// Some tasks of the policy IDLE, and tasks that change their policies.
@@ -172,7 +174,7 @@ fn events_of(kernel: &str) -> usize {
 
 #[test]
 fn skipped_ticks_change_nothing() {
-    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18", "bfs", "mlfq"] {
+    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18", "rsdl", "sd", "bfs", "mlfq"] {
         let events = events_of(kernel);
         assert!(events > 50_000, "the loads do too little under {kernel}: {events} events");
     }

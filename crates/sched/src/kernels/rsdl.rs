@@ -1,0 +1,29 @@
+//! RSDL, the Rotating Staircase Deadline scheduler, as a patch to 2.6.20.
+
+use super::{Kernel, Run};
+use crate::staircase::{Staircase, rsdl::Rsdl};
+use crate::tunables::{Tunable, Unit, tick};
+use schedlab_base::{Result, Sink};
+use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
+
+const TICK: [Tunable; 3] = tick(1000);
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "rsdl",
+    scheduler: "RSDL",
+    summary: "the Rotating Staircase Deadline scheduler of 2007: a quota at each level, nothing guessed",
+    policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
+    tunables: &[
+        TICK[0],
+        TICK[1],
+        TICK[2],
+        Tunable::number("rr_interval", Unit::Ms, 6, (1, 1000), "the quota at each level, for nice 0 to 19"),
+    ],
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let rr_interval = run.values.ns("rr_interval") * 1_000_000;
+    run.with(Staircase::new(run.machine, Rsdl { rr_interval }), sink)
+}

@@ -1,0 +1,36 @@
+//! SD, the Staircase Deadline scheduler 1.00, as a patch to 2.6.21.
+
+use super::{Kernel, Run};
+use crate::staircase::{Staircase, sd::Sd};
+use crate::tunables::{Scaling, Tunable, Unit, tick};
+use schedlab_base::{Result, Sink};
+use schedlab_sim::Outcome;
+use schedlab_sim::program::Policy;
+
+const TICK: [Tunable; 3] = tick(1000);
+
+/// "Double that for 2 cpus."
+const RR_INTERVAL: Tunable = Tunable {
+    scaling: Scaling::AtBoot { limit: 0 },
+    ..Tunable::number("rr_interval", Unit::Ms, 10, (1, 1000), "the quota of a slot at nice 0")
+};
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "sd",
+    scheduler: "SD",
+    summary: "the Staircase Deadline scheduler 1.00 of 2007: slots spread over a rotation by nice level",
+    policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
+    tunables: &[
+        TICK[0],
+        TICK[1],
+        TICK[2],
+        RR_INTERVAL,
+        Tunable::switch("interactive", true, "who sleeps into a later rotation brings along what is left of its quota"),
+    ],
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
+    run.with(Staircase::new(run.machine, Sd::new(v.ns("rr_interval") * 1_000_000, v.on("interactive"))), sink)
+}

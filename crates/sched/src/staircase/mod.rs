@@ -1,0 +1,431 @@
+//! The staircases of 2007: what [`rsdl`] and [`sd`] have in common. Each of them tells its own rules.
+//!
+//! A task is given a quota of CPU time at one level after another, each once in a rotation of its CPU; the design says at
+//! which levels ([`Design::slots`]) and how much. Real-time tasks go before all levels.
+
+mod lists;
+mod moves;
+pub mod rsdl;
+pub mod sd;
+mod state;
+mod view;
+
+use crate::balance::{Balancer, Queues, sync, with_balancer};
+use lists::Lists;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks, View};
+use state::{LEVELS, PRIOS, REAL_TIME, Rq, Side, Task, policy, real_time_prio, user};
+
+/// What one staircase does otherwise than another. Nice levels are counted from 0, the best, to 39.
+pub trait Design {
+    /// Whether a level has a quota of its own, and pushes down whoever is left when that is used up. If not, nobody is
+    /// given a level above those that ran in this rotation.
+    const PUSHES: bool;
+
+    /// The interval, in ns.
+    fn rr_interval(&self) -> Nanos;
+
+    /// What a task of a nice level may run at each of its levels, in ns.
+    fn quota(&self, user: u8) -> Nanos;
+
+    /// The levels at which a task of a nice level has a quota, a bit each; the lowest, 39, is among them.
+    fn slots(&self, user: u8) -> u64;
+
+    /// Whether what is left of a quota is brought along into a later rotation.
+    fn carries(&self) -> bool;
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Staircase<D> {
+    design: D,
+    lists: Lists,
+    tasks: Vec<Task>,
+    queues: Vec<Rq>,
+    balancer: Option<Balancer>,
+    /// What a task of each nice level adds to its CPU's load.
+    weights: [u64; LEVELS as usize],
+}
+
+impl<D: Design> Staircase<D> {
+    /// A scheduler for `machine`.
+    #[must_use]
+    pub fn new(machine: &Machine, design: D) -> Self {
+        let cpus = machine.cpus.len();
+        Self {
+            weights: std::array::from_fn(|user| moves::weight(&design, user as u8)),
+            design,
+            lists: Lists::new(cpus as u32 * 2 * u32::from(PRIOS)),
+            tasks: Vec::new(),
+            queues: vec![Rq::default(); cpus],
+            balancer: (cpus > 1).then(|| Balancer::new(machine)),
+        }
+    }
+
+    fn task(&self, p: TaskId) -> &Task {
+        &self.tasks[p as usize]
+    }
+
+    fn list(&self, cpu: CpuId, side: Side, prio: u8) -> u32 {
+        (cpu * 2 + side as u32) * u32::from(PRIOS) + u32::from(prio)
+    }
+
+    /// Puts a task at the end of its list on one of the arrays of `cpu`.
+    fn push(&mut self, cpu: CpuId, p: TaskId, side: Side) {
+        self.tasks[p as usize].side = Some(side);
+        let prio = self.task(p).prio;
+        self.lists.push(self.list(cpu, side, prio), p);
+        let weight = self.weight(p);
+        let rq = &mut self.queues[cpu as usize];
+        rq.load += weight;
+        rq.arrays[side].nr += 1;
+        rq.arrays[side].bitmap[prio as usize / 64] |= 1 << (prio % 64);
+    }
+
+    /// Takes a task off the array that it is on, and says which one that was.
+    fn take(&mut self, cpu: CpuId, p: TaskId) -> Option<Side> {
+        let side = self.tasks[p as usize].side.take()?;
+        self.lists.remove(p);
+        let weight = self.weight(p);
+        let rq = &mut self.queues[cpu as usize];
+        rq.load -= weight;
+        rq.arrays[side].nr -= 1;
+        Some(side)
+    }
+
+    /// The best list of the active array that holds a task, and its first task.
+    fn best(&mut self, cpu: CpuId) -> Option<(u8, TaskId)> {
+        let side = self.queues[cpu as usize].active;
+        loop {
+            let bitmap = &self.queues[cpu as usize].arrays[side].bitmap;
+            let word = bitmap.iter().position(|word| *word != 0)?;
+            let bit = bitmap[word].trailing_zeros();
+            let prio = word as u8 * 64 + bit as u8;
+            match self.lists.first(self.list(cpu, side, prio)) {
+                Some(p) => return Some((prio, p)),
+                None => self.queues[cpu as usize].arrays[side].bitmap[word] &= !(1 << bit),
+            }
+        }
+    }
+
+    /// Takes what the running task ran since it was last charged off its quota and its level's.
+    fn charge(&mut self, cx: &Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else { return };
+        let rq = &mut self.queues[cpu as usize];
+        let ran = (cx.now() - std::mem::replace(&mut rq.since, cx.now())) as i64;
+        let t = &mut self.tasks[p as usize];
+        // Who has expired, and is still to be switched from, has nothing more to lose in this rotation.
+        if t.policy != Policy::Fifo && t.side == Some(rq.active) {
+            t.left -= ran;
+            if !t.is_real_time() {
+                rq.arrays[rq.active].quota.0[t.level() as usize] -= ran;
+            }
+        }
+    }
+
+    /// A task becomes runnable: it goes on where it was, if it was given a quota in this rotation and some of it is left.
+    fn join(&mut self, cpu: CpuId, p: TaskId) {
+        let (rq, t) = (&self.queues[cpu as usize], self.task(p));
+        let goes_on = t.cpu == cpu && t.left > 0;
+        let level_has = || !D::PUSHES || rq.arrays[rq.active].quota.0[t.level() as usize] > 0;
+        let side = if t.is_real_time() || (goes_on && t.rotation == rq.rotation && level_has()) {
+            rq.active
+        } else if goes_on && t.rotation == rq.rotation + 1 {
+            rq.expired()
+        } else {
+            self.next_slot(cpu, p)
+        };
+        self.push(cpu, p, side);
+    }
+
+    /// Gives a task the quota of its next level, in the next rotation if there is none left in this one. Says on which
+    /// array it belongs.
+    fn next_slot(&mut self, cpu: CpuId, p: TaskId) -> Side {
+        let rq = &mut self.queues[cpu as usize];
+        let t = &mut self.tasks[p as usize];
+        let quota = self.design.quota(t.user) as i64;
+        let slots = self.design.slots(t.user);
+        let same = t.cpu == cpu && t.rotation == rq.rotation;
+        let mut brought = 0;
+        if !same {
+            brought = if self.design.carries() { t.left.clamp(0, quota) } else { 0 };
+            (t.cpu, t.rotation, t.used) = (cpu, rq.rotation, 0);
+        }
+        let from = match D::PUSHES {
+            true if same => t.level(),
+            true => 0,
+            false => rq.level,
+        };
+        let open = slots & !t.used & (u64::MAX << from);
+        let (side, slot) = if open == 0 {
+            (t.rotation, t.used) = (rq.rotation + 1, 0);
+            (rq.expired(), slots.trailing_zeros())
+        } else {
+            (rq.active, open.trailing_zeros())
+        };
+        t.used |= 1 << slot;
+        t.left = quota + brought;
+        t.prio = REAL_TIME + slot as u8;
+        rq.arrays[side].quota.0[slot as usize] += t.left;
+        side
+    }
+
+    /// The running task's quota is used up: it goes to its next level, a round-robin task behind its equals.
+    fn slot_ends(&mut self, cpu: CpuId, p: TaskId) {
+        self.take(cpu, p);
+        let side = if self.task(p).is_real_time() {
+            self.tasks[p as usize].left = self.design.rr_interval() as i64;
+            self.queues[cpu as usize].active
+        } else {
+            self.next_slot(cpu, p)
+        };
+        self.push(cpu, p, side);
+    }
+
+    /// A minor rotation: whoever is left on the running task's level, itself included, joins the next.
+    fn push_down(&mut self, cpu: CpuId, p: TaskId) {
+        let side = self.queues[cpu as usize].active;
+        let prio = self.task(p).prio;
+        self.lists.append(self.list(cpu, side, prio), self.list(cpu, side, prio + 1));
+        self.tasks[p as usize].prio = prio + 1;
+        let bitmap = &mut self.queues[cpu as usize].arrays[side].bitmap;
+        bitmap[(prio as usize + 1) / 64] |= 1 << ((prio + 1) % 64);
+    }
+
+    /// When the running task's level is used up, if it pushes: what is left of its quota.
+    fn level_left(&self, cpu: CpuId, t: &Task) -> Option<i64> {
+        let rq = &self.queues[cpu as usize];
+        let pushes = D::PUSHES && !t.is_real_time() && t.level() + 1 < LEVELS;
+        pushes.then(|| rq.arrays[rq.active].quota.0[t.level() as usize])
+    }
+
+    /// Asks for rescheduling if `p` is better than who runs.
+    fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let running = cx.curr(cpu).map_or(PRIOS, |q| self.task(q).prio);
+        if self.task(p).prio < running {
+            cx.resched(cpu);
+        }
+    }
+
+    /// The tick of the running task.
+    fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.charge(cx, cpu);
+        let t = *self.task(p);
+        if t.side != Some(self.queues[cpu as usize].active) {
+            // It has expired, and is still to be switched from.
+        } else if t.policy != Policy::Fifo && t.left <= 0 {
+            self.slot_ends(cpu, p);
+        } else if self.level_left(cpu, &t).is_some_and(|left| left <= 0) {
+            self.push_down(cpu, p);
+        } else {
+            return;
+        }
+        cx.resched(cpu);
+    }
+
+    /// The first tick that finds the running task's quota or its level's used up.
+    fn quota_ends(&self, cx: &Core, cpu: CpuId, p: TaskId) -> Nanos {
+        let (rq, t) = (&self.queues[cpu as usize], self.task(p));
+        let tick = cx.next_tick(cpu);
+        if t.side != Some(rq.active) {
+            return tick;
+        }
+        if t.policy == Policy::Fifo {
+            return Nanos::MAX;
+        }
+        let left = self.level_left(cpu, t).map_or(t.left, |level| level.min(t.left));
+        let due = rq.since.saturating_add(left.max(0) as u64);
+        let ticks = due.saturating_sub(tick).div_ceil(cx.tick_period());
+        tick.saturating_add(ticks.saturating_mul(cx.tick_period()))
+    }
+
+    /// A new policy or priority: an ordinary task begins anew in this rotation.
+    fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
+        let on_rq = self.take(cpu, p).is_some();
+        let t = &mut self.tasks[p as usize];
+        let old_prio = t.prio;
+        *t = Task { user: t.user, ..Task::new(new) };
+        if t.is_real_time() {
+            t.left = self.design.rr_interval() as i64;
+        }
+        if on_rq {
+            self.join(cpu, p);
+            self.changed(cx, cpu, p, old_prio);
+        }
+    }
+
+    /// A new nice level: what is left stays, but no more than a new quota; the levels ahead are the new ones.
+    fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
+        let side = self.take(cpu, p);
+        let t = &mut self.tasks[p as usize];
+        t.user = user(new);
+        if t.is_real_time() {
+            if let Some(side) = side {
+                self.push(cpu, p, side);
+            }
+            return;
+        }
+        let old_prio = t.prio;
+        t.left = t.left.min(self.design.quota(t.user) as i64);
+        let rq = &mut self.queues[cpu as usize];
+        let expired = t.cpu == cpu && t.rotation == rq.rotation + 1;
+        let active = t.cpu == cpu && t.rotation == rq.rotation;
+        let first = REAL_TIME + self.design.slots(t.user).trailing_zeros() as u8;
+        if expired || (active && D::PUSHES && t.prio < first) {
+            // It stands at its first level, which is another now.
+            t.prio = first;
+            t.used |= 1 << t.level();
+            let array = if expired { rq.expired() } else { rq.active };
+            rq.arrays[array].quota.0[t.level() as usize] += t.left.max(0);
+        }
+        if let Some(side) = side {
+            self.push(cpu, p, side);
+            self.changed(cx, cpu, p, old_prio);
+        }
+    }
+
+    /// A task on the queue has another priority: whoever should run now runs.
+    fn changed(&self, cx: &mut Core, cpu: CpuId, p: TaskId, old_prio: u8) {
+        if cx.curr(cpu) != Some(p) {
+            self.preempt_if_better(cx, cpu, p);
+        } else if self.task(p).prio > old_prio || self.task(p).side != Some(self.queues[cpu as usize].active) {
+            cx.resched(cpu);
+        }
+    }
+}
+
+impl<D: Design> Scheduler for Staircase<D> {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
+        self.lists.grow(p);
+        let mut t = Task::new(&cx.task(p).attributes);
+        if let Some(q) = parent {
+            let cpu = cx.task(q).cpu;
+            sync(self, cx, cpu);
+            if cx.curr(cpu) == Some(q) {
+                self.charge(cx, cpu);
+            }
+            let theirs = &mut self.tasks[q as usize];
+            if !theirs.is_real_time() && !t.is_real_time() && theirs.user == t.user {
+                let half = theirs.left.max(0) / 2;
+                theirs.left -= half;
+                t = Task { left: half, side: None, ..*theirs };
+            }
+            cx.touch(cpu);
+        }
+        if t.is_real_time() {
+            t.left = self.design.rr_interval() as i64;
+        }
+        if self.tasks.len() <= p as usize {
+            self.tasks.resize(p as usize + 1, Task::new(&Attributes::default()));
+        }
+        self.tasks[p as usize] = t;
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        self.balancer.as_ref().map_or(prev, |balancer| balancer.select(self, cx, p, prev, why))
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        // What is left of the levels' quotas counts.
+        self.charge(cx, cpu);
+        self.join(cpu, p);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+        if cx.curr(cpu) == Some(p) {
+            self.charge(cx, cpu);
+        }
+        self.take(cpu, p);
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(p) = cx.curr(cpu) else { return };
+        self.charge(cx, cpu);
+        if let Some(side) = self.take(cpu, p) {
+            self.push(cpu, p, side);
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        if self.task(p).side == Some(self.queues[cpu as usize].active) {
+            self.preempt_if_better(cx, cpu, p);
+        } else if cx.curr(cpu).is_none() {
+            cx.resched(cpu);
+        }
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if let Some(p) = prev.filter(|p| self.task(*p).side == Some(self.queues[cpu as usize].active)) {
+            self.charge(cx, cpu);
+            let t = self.task(p);
+            if t.policy != Policy::Fifo && t.left <= 0 {
+                self.slot_ends(cpu, p);
+            }
+        }
+        if self.queues[cpu as usize].nr_running() == 0 {
+            with_balancer(self, |balancer, me| {
+                balancer.newidle(me, cx, cpu);
+            });
+        }
+        let rq = &mut self.queues[cpu as usize];
+        rq.since = cx.now();
+        if rq.nr_running() == 0 {
+            return None;
+        }
+        if rq.arrays[rq.active].nr == 0 {
+            rq.rotate();
+        }
+        let (prio, next) = self.best(cpu)?;
+        self.tasks[next as usize].prio = prio;
+        let rq = &mut self.queues[cpu as usize];
+        rq.level = rq.level.max(prio.saturating_sub(REAL_TIME));
+        Some(next)
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(p) = cx.curr(cpu) {
+            self.tick_running(cx, cpu, p);
+        }
+        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+    }
+
+    /// Time is charged by the clock, not by ticks: nothing is left to do.
+    fn catch_up(&mut self, _cx: &Core, _cpu: CpuId, _ticks: Ticks) {}
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
+        cx.curr(cpu).map_or(balance, |p| self.quota_ends(cx, cpu, p).min(balance))
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        Some((self.nr_running(cpu), self.load(cpu)))
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        true
+    }
+
+    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
+        sync(self, cx, cpu);
+        if cx.curr(cpu) == Some(p) {
+            self.charge(cx, cpu);
+        }
+        if policy(&new) != policy(old) || real_time_prio(&new) != real_time_prio(old) {
+            self.set_policy(cx, cpu, p, &new);
+        }
+        if new.nice != old.nice {
+            self.set_nice(cx, cpu, p, &new);
+        }
+        cx.touch(cpu);
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        self.shown(cx, cpu)
+    }
+}
