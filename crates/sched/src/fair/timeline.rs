@@ -436,6 +436,12 @@ mod tests {
             let bound = rng.below(1000);
             let found = tree.first_where(&arena, |v| v <= bound);
             assert_eq!(found, model.iter().find(|e| e.2 <= bound).map(|e| e.1));
+            let last = rng.below(40).wrapping_sub(20);
+            let rival = (bound > 500).then_some((200, bound));
+            let found = tree.least_where(&arena, |key| !before(last, key), rival);
+            let value_of = |p: TaskId| model.iter().find(|e| e.1 == p).map_or(bound, |e| e.2);
+            let within = model.iter().filter(|e| !before(last, e.0)).map(|e| e.2);
+            assert_eq!(found.map(value_of), within.chain(rival.map(|r| r.1)).min());
         }
     }
 }
