@@ -4,8 +4,11 @@
 
 mod support;
 
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
-use support::{MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
+use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
+use support::{Accounts, MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
 
 fn schedule(kernel: &str, load: &Load, ms: u64) -> String {
     lane(&simulate(kernel, &bare("up"), load, &[], ms * MS), 0)
@@ -155,6 +158,14 @@ fn who_becomes_real_time_preempts_and_in_2_2_goes_to_the_head() {
     }
 }
 
+#[test]
+fn an_idle_cpu_keeps_an_address_space_in_2_4() {
+    // Both wake at 20, equally good, and A is before B in the queue. B ran last.
+    let load = threads(vec![forever("A", 0, vec![run(1), sleep(19)]), once("B", vec![run(1), sleep(18), run(1)])]);
+    assert_eq!(schedule("linux-2.0", &load, 22), "0 A, 1 B, 2 -, 20 A, 21 B");
+    assert_eq!(schedule("linux-2.4", &load, 22), "0 A, 1 B, 2 -, 20 B, 21 A");
+}
+
 /// P forks C after one tick.
 fn family(child: u64) -> Load {
     let parent = once("P", vec![run(10), Op::Fork(0), run(1000)]);
@@ -198,6 +209,59 @@ fn the_scale_of_slices_follows_hz_in_2_4() {
     // 2.0: 200 ticks and the one that ends them.
     let accounts = simulate("linux-2.0", &bare("up"), &load, &set, 403 * MS);
     assert_eq!(lane(&accounts, 0), "0 A, 201 B, 402 A");
+}
+
+/// Decisions, and the views of CPU 0.
+#[derive(Default)]
+struct Seen {
+    decisions: Vec<Decision>,
+    views: Vec<View>,
+}
+
+impl Inspector for Seen {
+    fn view(&mut self, _time: Nanos, _cpu: CpuId, view: View) {
+        self.views.push(view);
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(decision.clone());
+    }
+}
+
+fn look(kernel: &str, load: &Load) -> Seen {
+    let (kernel, machine) = (find(kernel).unwrap(), bare("up"));
+    let values = kernel.values(&machine, &[]).unwrap();
+    let how = How { duration: Some(300 * MS), seed: 1, skip_ticks: true };
+    let mut seen = Seen::default();
+    let inspect = Inspect { at: &[65 * MS], explain: 0..300 * MS, to: Box::new(&mut seen) };
+    kernel.simulate_and_look(&machine, load, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
+    seen
+}
+
+fn part<'a>(view: &'a View, name: &str) -> &'a View {
+    let View::Map(parts) = view else { panic!("{view:?} is no map") };
+    &parts.iter().find(|(n, _)| *n == name).expect("a part of that name").1
+}
+
+#[test]
+fn decisions_and_queues_can_be_looked_at() {
+    let load = hogs(&[("A", 0), ("B", 5)]);
+    let seen = look("linux-2.4", &load);
+    let picks: Vec<_> = seen.decisions.iter().filter(|d| d.choice == Choice::Pick).collect();
+    assert_eq!((picks[0].who, &picks[0].over[..]), (Some(0), &[1][..]));
+    let goodness: Vec<_> = picks[0].numbers.iter().filter(|n| n.1 == "goodness").collect();
+    assert_eq!(goodness, [&(Some(0), "goodness", 26), &(Some(1), "goodness", 19)]);
+    assert_eq!((picks[1].time, picks[1].who), (60 * MS, Some(1)));
+    assert!(picks[2].rule.starts_with("a new epoch"), "{:?}", picks[2]);
+    assert!(seen.decisions.iter().any(|d| d.choice == Choice::TurnEnds && d.time == 60 * MS && d.who == Some(0)));
+    let View::List(queue) = part(&seen.views[0], "queue") else { panic!("the queue is a list") };
+    assert_eq!(part(&queue[0], "counter"), &View::Int(0));
+    assert_eq!((part(&queue[1], "counter"), part(&queue[1], "goodness")), (&View::Int(4), &View::Int(20)));
+
+    let seen = look("linux-1.2", &load);
+    let View::List(tasks) = part(&seen.views[0], "tasks") else { panic!("the tasks are a list") };
+    assert_eq!(part(&tasks[0], "counter"), &View::Int(15 - 6));
+    assert_eq!(seen.decisions.iter().filter(|d| d.choice == Choice::Pick).nth(1).unwrap().who, Some(1));
 }
 
 #[test]

@@ -101,6 +101,15 @@ fn tasks_that_work_hand_in_hand_stay_together_in_2_2() {
 }
 
 #[test]
+fn who_yields_to_a_lesser_task_is_pushed_back_at_once_in_2_2() {
+    // Y yields to H, which has half its ticks, and looks for a CPU: its own is the one where it is better by most.
+    let y = forever("Y", 0, vec![run(1), Op::Yield]);
+    let load = threads(vec![pinned(hog("H", 10), 0), pinned(hog("X", 0), 1), y]);
+    assert_eq!(lane(&simulated("linux-2.2", "2", &load, 15), 0), "0 Y");
+    assert_eq!(lane(&simulated("linux-2.4", "2", &load, 15), 0), "0 Y, 1 H");
+}
+
+#[test]
 fn affinity_is_kept_to() {
     let load = threads(vec![pinned(hog("A", 0), 1), pinned(hog("B", 0), 1), hog("C", 0)]);
     for kernel in ["linux-2.0", "linux-2.2", "linux-2.4"] {
