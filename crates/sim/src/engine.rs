@@ -192,7 +192,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 self.sched.update_curr(&mut self.cx, who);
                 self.cx.touch(who);
             }
-            Phase::Resched => self.schedule(who),
+            Phase::Resched => {
+                // Whatever was last done elsewhere is no cause of what this CPU does to others.
+                (self.cx.cause, self.cx.acting) = (Cause::Task, who);
+                self.schedule(who);
+            }
             Phase::Run => return self.proceed(who),
         }
         Ok(())
@@ -360,6 +364,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let cpu = self.sched.select_task_rq(&mut self.cx, p, prev, why);
         assert!(cpu < self.cx.nr_cpus() && self.cx.task(p).allowed.contains(cpu), "task {p} was put on CPU {cpu}");
         if cpu != prev {
+            self.catch_up(prev);
+            self.catch_up(cpu);
             self.sched.migrate_task_rq(&mut self.cx, p, prev, cpu);
             self.cx.set_task_cpu(p, cpu);
         }
@@ -428,6 +434,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Moves the task that runs on `cpu`, where it no longer may, to a CPU where it may.
     pub(crate) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
+        self.catch_up(cpu);
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
         self.schedule(cpu);
         self.requeue(cpu, p);

@@ -5,7 +5,7 @@
 use crate::support::{exactly, forever, hog};
 use proptest::prelude::*;
 use schedlab_base::Nanos;
-use schedlab_sim::program::{Amount, Load, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, Policy, Setting, Start, TaskSpec};
 
 const MS: Nanos = 1_000_000;
 
@@ -42,6 +42,36 @@ pub fn loads() -> impl Strategy<Value = Load> {
             });
             load.settings.push(Setting { nice: Some(7), ..Setting::default() });
         }
+        load
+    })
+}
+
+/// As [`loads`], with real-time tasks that leave something to the others, tasks that change their policy, and children
+/// that move to CPU 0.
+pub fn loads_with_changes() -> impl Strategy<Value = Load> {
+    let task = (any::<bool>(), 1u8..100, 20_000u64..30 * MS, any::<bool>()).prop_map(|(rr, prio, run, changes)| {
+        let mut body = vec![Op::Io(2 * run), Op::Run(exactly(run)), Op::Sleep(exactly(run))];
+        if changes {
+            body.insert(0, Op::Set(1));
+            body.push(Op::Set(2));
+        }
+        let mut spec = forever("real-time", 0, body);
+        spec.initial.policy = Some(if rr { Policy::Rr } else { Policy::Fifo });
+        spec.initial.rt_priority = Some(prio);
+        spec
+    });
+    let policy = |policy, rt_priority| Setting { policy: Some(policy), rt_priority, ..Setting::default() };
+    (loads(), proptest::collection::vec(task, 0..3)).prop_map(move |(mut load, tasks)| {
+        load.tasks.extend(tasks);
+        for child in &mut load.templates {
+            child.program.extend([Op::Set(3), Op::Run(exactly(MS))]);
+        }
+        load.settings = vec![
+            Setting { nice: Some(7), ..Setting::default() },
+            policy(Policy::Other, Some(0)),
+            policy(Policy::Rr, Some(5)),
+            Setting { cpus: Some(vec![0]), ..Setting::default() },
+        ];
         load
     })
 }
