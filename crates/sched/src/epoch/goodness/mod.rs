@@ -12,7 +12,7 @@
 //! `counter / 2 + slice`. Goodness is the counter, plus what the nice level counts (2.2 on), plus
 //! `PROC_CHANGE_PENALTY` on the CPU where the task last ran, plus 1 in the address space of who ran; a real-time task
 //! has 1000 and its priority. Equals go by their place in the queue: those who wake join at its end (2.0, 2.4) or at its
-//! head (2.2), and in 2.2 who runs goes before its equals. A RR task without ticks gets a new slice and goes to the end.
+//! head (2.2), and in 2.2 who runs goes before its equals (even a RR task whose slice is over). A RR task without ticks gets a new slice and goes to the end.
 //! A child gets half of its parent's counter; in 2.4, what it leaves unused goes back.
 //! A task that wakes takes the CPU from one that has 3 ticks less (2.0) or is less good (2.2, 2.4). With several CPUs it
 //! prefers the idle one where it last ran, then another idle one (2.4: the one that has been idle for longest), then
@@ -51,7 +51,7 @@ mod wake;
 use super::counters::Counters;
 use crate::balance::sync;
 use rules::{End, Rules, Sharing, Yielding};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{
@@ -252,6 +252,10 @@ impl Scheduler for Goodness {
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let curr = cx.curr(cpu);
         self.waker.1 &= how == Enqueue::Wakeup;
+        if self.smp() {
+            let why = if how == Enqueue::New { Looking::Fork } else { Looking::Wake };
+            cx.trace_considered(self.waker.0, why, Some(p), self.all_cpus());
+        }
         let asked = self.reschedule_idle(cx, cpu, p);
         let left = self.counters.left(p);
         cx.explain(|_| Decision {
