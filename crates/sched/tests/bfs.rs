@@ -6,8 +6,29 @@
 mod support;
 
 use schedlab_base::Nanos;
+use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Load, Op, Policy, Setting, Start, TaskSpec};
+use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use support::{Accounts, MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
+
+/// Takes the views of CPU 0 and the decisions.
+#[derive(Default)]
+struct Seen {
+    views: Vec<View>,
+    decisions: Vec<Decision>,
+}
+
+impl Inspector for Seen {
+    fn view(&mut self, _time: Nanos, cpu: u32, view: View) {
+        if cpu == 0 {
+            self.views.push(view);
+        }
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        self.decisions.push(decision.clone());
+    }
+}
 
 fn simulated(load: &Load, machine: &str, ms: Nanos) -> Accounts {
     simulate("bfs", &bare(machine), load, &[], ms * MS)
@@ -159,4 +180,36 @@ fn an_idle_cpu_takes_who_was_preempted() {
     a.start = MS;
     let accounts = simulated(&threads(vec![r, a]), "1x2x1", 9);
     assert_eq!((lane(&accounts, 0), lane(&accounts, 1)), ("0 R, 0 -, 1 A, 2 R, 5 -".into(), "2 A".into()));
+}
+
+#[test]
+fn the_queue_and_the_reasons_can_be_seen() {
+    let (load, machine) = (threads(vec![hog("A", 0), hog("B", 5)]), bare("up"));
+    let kernel = kernels::find("bfs").unwrap();
+    let values = kernel.values(&machine, &[]).unwrap();
+    let how = How { duration: Some(40 * MS), seed: 1, skip_ticks: true };
+    let mut seen = Seen::default();
+    let inspect = Inspect { at: &[8 * MS], explain: 28 * MS..32 * MS, to: Box::new(&mut seen) };
+    kernel.simulate_and_look(&machine, &load, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
+    // At 8, before its tick: A has used one tick of its second slice, whose deadline is 47.09.
+    let task = |p, slice: i64, deadline: i64| {
+        View::Map(vec![
+            ("task", View::Task(p)),
+            ("prio", 101u32.into()),
+            ("time_slice_us", slice.into()),
+            ("deadline_us", deadline.into()),
+            ("sticky", false.into()),
+        ])
+    };
+    let queue = View::Map(vec![
+        ("curr", task(0, 5_168, 39_091)),
+        ("dither", true.into()),
+        ("sticky_task", View::Task(0)),
+        ("queue", View::List(vec![task(1, 6_144, 58_060)])),
+    ]);
+    assert_eq!(seen.views, [queue]);
+    // At 30 A's next deadline is 71.09, B's 66.06.
+    let [pick] = &seen.decisions[..] else { panic!("{:?}", seen.decisions) };
+    assert_eq!((pick.time, pick.choice, pick.who, &pick.over[..]), (30 * MS, Choice::Pick, Some(1), &[0][..]));
+    assert_eq!(pick.numbers, [(Some(1), "deadline_us", 36_060), (Some(0), "deadline_us", 41_091)]);
 }

@@ -3,7 +3,7 @@
 use super::rules::{Class, PRIO_LIMIT, RESCHED_US};
 use super::{Bfs, Place};
 use crate::balance::sync;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Looking};
 use schedlab_sim::program::Start;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
@@ -30,13 +30,17 @@ impl Bfs {
         self.task_mut(p).sticky = false;
         let from = cx.task(p).cpu;
         if !self.call_idle(cx, p, from, |_, _| true) {
-            self.preempt_worst(cx, p);
+            self.preempt_worst(cx, p, Looking::Wake);
         }
     }
 
-    fn preempt_worst(&self, cx: &mut Core, p: TaskId) {
+    fn preempt_worst(&self, cx: &mut Core, p: TaskId, why: Looking) {
         if self.task(p).class == Class::IdlePrio {
             return;
+        }
+        if cx.traces_queues() {
+            let all: Vec<CpuId> = (0..cx.nr_cpus()).filter(|c| cx.task(p).allowed.contains(*c)).collect();
+            cx.trace_considered(cx.task(p).cpu, why, Some(p), all);
         }
         let mut worst = None;
         for cpu in (0..cx.nr_cpus()).filter(|c| cx.task(p).allowed.contains(*c)) {
@@ -109,7 +113,7 @@ impl Bfs {
     fn find_cpu_for_new(&self, cx: &mut Core, p: TaskId) {
         let from = cx.task(p).cpu;
         if !self.call_idle(cx, p, from, |cx, c| !cx.need_resched(c)) {
-            self.preempt_worst(cx, p);
+            self.preempt_worst(cx, p, Looking::Fork);
         }
     }
 

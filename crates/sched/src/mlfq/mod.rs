@@ -45,7 +45,7 @@
 
 mod queues;
 
-use crate::balance::{Balancer, sync, with_balancer};
+use crate::balance::{Balancer, Queues, sync, with_balancer};
 use crate::o1::array::{Links, MAX_PRIO, PrioArray};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -362,6 +362,10 @@ impl Scheduler for Mlfq {
             cx.resched(cpu);
         }
         cx.touch(cpu);
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        Some((self.nr_running(cpu), self.load(cpu)))
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
