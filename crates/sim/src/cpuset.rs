@@ -2,8 +2,12 @@
 
 use schedlab_base::CpuId;
 
-/// The CPUs that a task may use. Most tasks may use all, and that costs no memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A set of CPUs, of any size: those that a task may use, or that a scheduling domain spans. Most tasks may use all,
+/// and that costs no memory; another set takes a bit for each CPU up to its last.
+///
+/// Two sets are equal when they hold the same CPUs: no set ends in zeroes. What is counted or listed must be a set of
+/// some CPUs: [`CpuSet::ALL`] has no end, and is taken for the neutral element where sets are joined or cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuSet(Option<Box<[u64]>>);
 
 impl CpuSet {
@@ -50,6 +54,119 @@ impl CpuSet {
     }
 }
 
+/// The algebra of sets.
+impl CpuSet {
+    /// No CPU.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Some(Box::default()))
+    }
+
+    /// The set of these 64-bit words, the lowest CPUs first.
+    fn of_words(mut words: Vec<u64>) -> Self {
+        words.truncate(words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1));
+        Self(Some(words.into_boxed_slice()))
+    }
+
+    /// Its bits, 64 CPUs a word, the lowest first.
+    ///
+    /// # Panics
+    /// When it is every CPU, which has no end.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.0.as_ref().expect("every CPU is no list of CPUs")
+    }
+
+    /// How many CPUs it has.
+    ///
+    /// # Panics
+    /// When it is every CPU.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.words().iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The lowest CPU in it.
+    #[must_use]
+    pub fn first(&self) -> Option<CpuId> {
+        if self.is_all() { Some(0) } else { self.iter().next() }
+    }
+
+    /// Its CPUs, the lowest first.
+    ///
+    /// # Panics
+    /// When it is every CPU.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
+        self.words().iter().enumerate().flat_map(|(at, word)| {
+            let mut rest = *word;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+                rest &= rest - 1;
+                Some(at as CpuId * 64 + bit)
+            })
+        })
+    }
+
+    /// The CPUs in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        match (&self.0, &other.0) {
+            (None, _) => other.clone(),
+            (_, None) => self.clone(),
+            (Some(a), Some(b)) => Self::of_words(a.iter().zip(b).map(|(a, b)| a & b).collect()),
+        }
+    }
+
+    /// The CPUs in either.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let (Some(a), Some(b)) = (&self.0, &other.0) else { return Self::ALL };
+        let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
+        let mut words = long.to_vec();
+        words.iter_mut().zip(short).for_each(|(word, more)| *word |= more);
+        Self::of_words(words)
+    }
+
+    /// Whether all its CPUs are in the other.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (_, None) => true,
+            (None, _) => false,
+            (Some(a), Some(b)) => a.len() <= b.len() && a.iter().zip(b).all(|(a, b)| a & !b == 0),
+        }
+    }
+
+    /// Whether the two have a CPU in common.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, _) => !other.is_empty(),
+            (_, None) => !self.is_empty(),
+            (Some(a), Some(b)) => a.iter().zip(b).any(|(a, b)| a & b != 0),
+        }
+    }
+
+    /// It with `cpu`.
+    #[must_use]
+    pub fn with(&self, cpu: CpuId) -> Self {
+        self.or(&Self::of(&[cpu]))
+    }
+
+    /// It without `cpu`.
+    ///
+    /// # Panics
+    /// When it is every CPU.
+    #[must_use]
+    pub fn without(&self, cpu: CpuId) -> Self {
+        let mut words = self.words().to_vec();
+        if let Some(word) = words.get_mut(cpu as usize / 64) {
+            *word &= !(1 << (cpu % 64));
+        }
+        Self::of_words(words)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::CpuSet;
@@ -60,5 +177,26 @@ mod tests {
         assert!(set.contains(0) && set.contains(65));
         assert!(!set.contains(1) && !set.contains(64) && !set.contains(1000));
         assert!(CpuSet::ALL.contains(4095));
+    }
+
+    #[test]
+    fn sets_are_joined_cut_and_compared() {
+        let (a, b) = (CpuSet::of(&[0, 1, 4095]), CpuSet::of(&[1, 64]));
+        assert_eq!(a.and(&b), CpuSet::of(&[1]));
+        assert_eq!(a.or(&b), CpuSet::of(&[0, 1, 64, 4095]));
+        assert_eq!(a.or(&b), b.or(&a));
+        assert!(a.and(&b).is_subset(&a) && !a.is_subset(&b) && a.intersects(&b));
+        assert!(!CpuSet::of(&[0]).intersects(&b) && CpuSet::none().is_subset(&b));
+        assert_eq!((CpuSet::ALL.and(&a), CpuSet::ALL.or(&a)), (a.clone(), CpuSet::ALL));
+        assert_eq!(a.with(2).iter().collect::<Vec<_>>(), [0, 1, 2, 4095]);
+        assert_eq!(a.without(4095), CpuSet::of(&[0, 1]));
+        assert_eq!((a.count(), a.first(), CpuSet::none().first()), (3, Some(0), None));
+    }
+
+    #[test]
+    fn a_set_of_4096_takes_512_bytes() {
+        let all = CpuSet::of(&(0..4096).collect::<Vec<_>>());
+        assert_eq!((all.count(), size_of_val(all.words()), size_of::<CpuSet>()), (4096, 512, 16));
+        assert!(all.iter().eq(0..4096));
     }
 }

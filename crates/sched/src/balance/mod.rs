@@ -2,7 +2,9 @@
 //!
 //! This is one plain balancer for every kernel: levels are the last-level cache, the package and the whole
 //! machine, loads are sums of weights, and 25% of imbalance is borne. What each release really did
-//! (domains, groups, cpu_load, PELT, nohz) is more, and not here.
+//! (cpu_load, PELT, nohz) is more, and not here. The domains and groups that it does it by are in [`domains`].
+
+pub mod domains;
 
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Core, Placement, Scheduler, TaskId};

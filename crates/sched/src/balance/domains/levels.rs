@@ -1,0 +1,144 @@
+//! The topology levels of 3.10 and later: for each level, what each CPU shares with which others.
+
+use super::Ask;
+use super::model::{NumaKind, SpanId};
+use super::pool::Pool;
+use super::release::{Era, Shares};
+use schedlab_base::CpuId;
+use schedlab_machine::{Cpu, Machine};
+use std::collections::BTreeSet;
+
+/// One entry of the kernel's `sched_domain_topology`.
+pub(super) struct Level {
+    pub name: &'static str,
+    pub shares: Shares,
+    /// The CPUs around each CPU, before those are left out that domains are not built for.
+    pub masks: Vec<SpanId>,
+}
+
+impl Level {
+    /// Whether its groups may overlap.
+    pub fn overlaps(&self) -> bool {
+        matches!(self.shares, Shares::Distance(_))
+    }
+}
+
+/// The levels, the smallest first, and what is known of the nodes.
+pub(super) struct Levels {
+    pub levels: Vec<Level>,
+    pub distances: Vec<u32>,
+    pub numa: NumaKind,
+    pub hops: Vec<Vec<SpanId>>,
+}
+
+impl Levels {
+    /// Of kernels that have no such list.
+    pub fn none() -> Self {
+        Self { levels: Vec::new(), distances: Vec::new(), numa: NumaKind::Direct, hops: Vec::new() }
+    }
+}
+
+/// Whether a package holds several nodes, in which case kernels from 3.18 on have no level for it.
+fn nodes_in_package(machine: &Machine) -> bool {
+    let pairs: BTreeSet<_> = machine.cpus.iter().map(|cpu| (cpu.place.package, cpu.place.node)).collect();
+    let packages: BTreeSet<_> = pairs.iter().map(|(package, _)| package).collect();
+    pairs.len() > packages.len()
+}
+
+/// The levels of this release on this machine.
+pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
+    let (era, words) = (ask.release.era, ask.release.words);
+    let mut levels = Vec::new();
+    // Nothing is taken to be shared across nodes, whatever the firmware says of caches.
+    let mut push = |name, shares, of: fn(&Cpu) -> u32| {
+        let key = |cpu: CpuId| {
+            let place = &ask.machine.cpus[cpu as usize];
+            ask.counts(cpu).then(|| u64::from(of(place)) << 32 | u64::from(place.place.node))
+        };
+        levels.push(Level { name, shares, masks: pool.classes(ask.cpus(), key) });
+    };
+    push(words.smt, Shares::Core, |cpu| cpu.place.core);
+    if era >= Era::V6_1 {
+        push("CLS", Shares::Cluster, |cpu| cpu.cluster);
+    }
+    push("MC", Shares::Cache, |cpu| cpu.place.llc);
+    if era < Era::V3_18 || !nodes_in_package(ask.machine) {
+        push(words.package, Shares::Node, |_| 0);
+    }
+    let mut all = Levels { levels, ..Levels::none() };
+    if !ask.nodes_lost {
+        across_nodes(pool, ask, &mut all);
+    }
+    all
+}
+
+/// `sched_init_numa`: a level for each distance.
+fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
+    let new = ask.release.era >= Era::V6_1;
+    let table = &ask.machine.distances;
+    let nodes = NodeCpus::of(ask);
+    let distances: BTreeSet<u32> = if new {
+        nodes.alive().flat_map(|a| nodes.alive().map(move |b| table[a][b])).collect()
+    } else {
+        // Node 0 is taken to see every distance that there is; what it does not see gets no level.
+        table[0].iter().copied().filter(|distance| *distance > table[0][0]).collect()
+    };
+    all.distances = distances.into_iter().collect();
+    for (at, &distance) in all.distances.iter().enumerate() {
+        let by_node: Vec<SpanId> = (0..table.len())
+            .map(|a| {
+                let near = (0..table.len()).filter(|b| table[a][*b] <= distance);
+                let cpus: Vec<CpuId> = near.flat_map(|b| nodes.cpus[b].iter().copied()).collect();
+                pool.of(&cpus)
+            })
+            .collect();
+        let masks = ask.machine.cpus.iter().map(|cpu| by_node[cpu.place.node as usize]).collect();
+        all.hops.push(by_node);
+        // The least distance is a node's from itself.
+        let (name, shares) = if new && at == 0 { ("NODE", Shares::Node) } else { ("NUMA", Shares::Distance(distance)) };
+        all.levels.push(Level { name, shares, masks });
+    }
+    all.numa = connection(ask, &nodes, &all.distances);
+}
+
+/// The CPUs of each node that count; none of a node whose last CPU is gone (since 5.18; before, a node stays).
+struct NodeCpus {
+    cpus: Vec<Vec<CpuId>>,
+}
+
+impl NodeCpus {
+    fn of(ask: &Ask<'_>) -> Self {
+        let mut cpus = vec![Vec::new(); ask.machine.distances.len()];
+        let mut online = vec![false; cpus.len()];
+        for cpu in (0..ask.cpus()).filter(|cpu| ask.counts(*cpu)) {
+            let node = ask.machine.cpus[cpu as usize].place.node as usize;
+            cpus[node].push(cpu);
+            online[node] |= ask.online.contains(cpu);
+        }
+        if ask.release.era >= Era::V6_1 {
+            cpus.iter_mut().zip(online).filter(|(_, online)| !online).for_each(|(cpus, _)| cpus.clear());
+        }
+        Self { cpus }
+    }
+
+    fn alive(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.cpus.len()).filter(|node| !self.cpus[*node].is_empty())
+    }
+}
+
+/// `init_numa_topology_type`. 4.1 meant to tell directly connected nodes, too, but compared a distance with 1: they
+/// are a backplane to it.
+fn connection(ask: &Ask<'_>, nodes: &NodeCpus, distances: &[u32]) -> NumaKind {
+    let direct = match ask.release.era {
+        Era::V4_1 => distances.is_empty(),
+        era => era < Era::V4_1 || distances.len() <= 2,
+    };
+    let table = &ask.machine.distances;
+    let far = distances.last().copied().unwrap_or(0);
+    let mut pairs = nodes.alive().flat_map(|a| nodes.alive().map(move |b| (a, b)));
+    match pairs.find(|(a, b)| !direct && table[*a][*b] >= far) {
+        None => NumaKind::Direct,
+        Some((a, b)) if nodes.alive().any(|c| table[a][c] < far && table[b][c] < far) => NumaKind::GluelessMesh,
+        Some(_) => NumaKind::Backplane,
+    }
+}

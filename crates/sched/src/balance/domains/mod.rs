@@ -1,0 +1,208 @@
+//! Scheduling domains and groups: the tree by which a kernel balances, as each release builds it from the machine.
+//!
+//! # Idea
+//!
+//! Tasks should move between CPUs that are near each other often and at once, between far ones seldom and for a
+//! reason. Each CPU therefore has a list of domains, each a larger set of CPUs around it: its core, its cache, its
+//! node, nodes further and further away. A domain is divided into groups, which are the domains one level below.
+//! Balancing a domain means: find the busiest group, and in it the busiest CPU, and take from that.
+//!
+//! # Rule
+//!
+//! [`Builder`] takes a release ([`Release`], by [`find`]), a machine, and the CPUs that are online, and gives
+//! [`Domains`]. What differs by release:
+//!
+//! | release | levels | groups |
+//! |---|---|---|
+//! | 2.6.0 | none: a node's CPUs, then the node with the most running tasks; told as two flagless levels | |
+//! | 2.6.11 | SIBLING, CPU (a node), NODE (all nodes); all kept | by CPU, core, node |
+//! | 2.6.18 to 2.6.32 | SIBLING, MC, CPU, NODE (the 16 nearest nodes), ALLNODES (beyond 16 nodes) | NODE's are nodes, from one's own |
+//! | 3.10 | SIBLING, MC, CPU, and NUMA for each distance that node 0 sees | overlapping, as the lowest CPU of the span sees them |
+//! | 3.18, 4.1 | SMT, MC, DIE (if no package holds several nodes), NUMA as before | as before |
+//! | 6.1 | SMT, CLS (an L2), MC, DIE, NODE, NUMA for each distance that any node sees | overlapping, as each CPU sees them, with balance masks |
+//! | 6.6, 6.12 | the same; DIE is PKG | |
+//!
+//! A domain that adds nothing to the one below it is taken out (`prune.rs`), by that release's rules. What is equal is
+//! kept once: spans, groups, rings of groups, parameters. A machine of 4096 CPUs has some 20,000 domains, and
+//! fewer than 10,000 groups.
+//!
+//! # State
+//!
+//! A [`Domains`] is never changed: [`Builder::offline`] and [`Builder::online`] give a new one. What a balancer
+//! remembers of a domain (its last balancing, its interval, its failures) or of a group (whether it was found
+//! unbalanced) it keeps in its own arrays, by [`Domains::index`] and [`GroupId::index`], and begins anew with each
+//! rebuilding, as the kernel does.
+//!
+//! # Tunables
+//!
+//! [`FIXES`]: `fix.group_construction` and `fix.missing_domains`, the repairs of two of the four bugs of "A Decade of
+//! Wasted Cores", in the releases that [`Release::fixes`] says.
+//!
+//! # Differences from the kernel
+//!
+//! - The architecture is x86: no packing by priority (ITMT), no books or drawers. `RECLAIM_DISTANCE` is 30; the 32 of
+//!   AMD's EPYC is not taken, as a machine does not say who made it.
+//! - Nothing is shared across nodes: a cache that firmware says is counted for each node, as x86 kernels do.
+//! - Missing domains: in the source the levels across nodes are dropped at a CPU's return when a package holds several
+//!   nodes (`set_cpu_sibling_map`), as on the paper's machine. A machine file seldom says that its packages do, and
+//!   the paper says it of NUMA machines at large; so any machine with several nodes has the bug here.
+//! - A group is one thing for all CPUs whose domains of a level have it. The kernel has several copies of an overlapping
+//!   group and lets them share their `sched_group_capacity`; before 4.13 that was shared only by rings that had built
+//!   the group from the same CPU.
+//! - Cpusets that split the machine, isolated CPUs, `relax_domain_level` and power saving are not here.
+//! - 2.6.18's cache-hot times are measured when it boots, and are not told.
+//!
+//! # Reference
+//!
+//! `kernel/sched/topology.c` of 6.1, 6.6 and 6.12 (`sched_init_numa`, `sd_init`, `build_sched_groups`,
+//! `build_overlap_sched_groups`, `build_balance_mask`, `find_descended_sibling`, `sd_parent_degenerate`,
+//! `cpu_attach_domain`); `kernel/sched/core.c` of 3.10, 3.18 and 4.1; `kernel/sched.c` of 2.6.11 to 2.6.32; the
+//! `SD_*_INIT` of their `topology.h`; `arch/x86/kernel/smpboot.c`. Lozi et al., "The Linux Scheduler: a Decade of Wasted
+//! Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what real kernels built on five machines.
+//!
+//! # How a balancer uses it
+//!
+//! ```
+//! use schedlab_machine::MachineFile;
+//! use schedlab_sched::balance::domains::{Builder, Fixes, Flags, find};
+//!
+//! let machine = MachineFile::flat("m", 1, 4, 2).build()?;
+//! let domains = Builder::new(find("linux-6.12")?, &machine, Fixes::default()).build();
+//! for domain in domains.of(0) {
+//!     let local = domains.local(domain);
+//!     for group in domains.groups(domain).filter(|group| *group != local) {
+//!         let cpus = &domains.span(domains.group(group).span).cpus;
+//!         assert!(!cpus.contains(&0), "a balancer sums up their loads here");
+//!     }
+//! }
+//! assert_eq!(domains.highest(0, Flags::SHARE_LLC), Some(1), "where a wake-up looks for an idle CPU");
+//! # Ok::<(), schedlab_base::Error>(())
+//! ```
+
+mod classic;
+mod flags;
+mod levels;
+mod model;
+mod pool;
+mod prune;
+mod release;
+mod rings;
+mod tree;
+
+pub use flags::{Flags, Words};
+pub use model::{Domain, Domains, Group, GroupId, NumaKind, Params, Span, SpanId};
+pub use release::{Era, FIXES, Fixes, RELEASES, Release, find};
+
+use levels::Levels;
+use pool::Pool;
+use schedlab_base::CpuId;
+use schedlab_machine::Machine;
+use schedlab_sim::CpuSet;
+
+/// Builds domains, and again when a CPU goes or comes.
+#[derive(Clone, Debug)]
+pub struct Builder<'a> {
+    release: &'static Release,
+    machine: &'a Machine,
+    fixes: Fixes,
+    online: CpuSet,
+    leaving: Option<CpuId>,
+    nodes_lost: bool,
+}
+
+impl<'a> Builder<'a> {
+    /// For a kernel that booted with all CPUs.
+    #[must_use]
+    pub fn new(release: &'static Release, machine: &'a Machine, fixes: Fixes) -> Self {
+        let cpus: Vec<CpuId> = (0..machine.cpus.len() as CpuId).collect();
+        Self { release, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
+    }
+
+    /// The CPUs that are online.
+    #[must_use]
+    pub fn cpus_online(&self) -> &CpuSet {
+        &self.online
+    }
+
+    /// Takes a CPU offline; the others' domains are built anew.
+    ///
+    /// # Panics
+    /// When it is the last CPU: no kernel lets it go.
+    pub fn offline(&mut self, cpu: CpuId) -> Domains {
+        let rest = self.online.without(cpu);
+        assert!(!rest.is_empty(), "the last CPU stays online");
+        self.leaving = self.online.contains(cpu).then_some(cpu);
+        self.online = rest;
+        self.build()
+    }
+
+    /// Brings a CPU back; all domains are built anew.
+    pub fn online(&mut self, cpu: CpuId) -> Domains {
+        self.leaving = None;
+        self.online = self.online.with(cpu);
+        let loses = matches!(self.release.era, Era::V3_18 | Era::V4_1) && self.machine.nodes() > 1;
+        self.nodes_lost |= loses && !self.fixes.missing_domains;
+        self.build()
+    }
+
+    /// The domains as things are.
+    #[must_use]
+    pub fn build(&self) -> Domains {
+        let Self { release, machine, fixes, leaving, nodes_lost, .. } = *self;
+        let ask = Ask { release, machine, fixes, online: &self.online, leaving, nodes_lost };
+        let mut pool = Pool::default();
+        let (mut lists, levels) = if release.era < Era::V3_10 {
+            (classic::build(&mut pool, &ask), Levels::none())
+        } else {
+            let levels = levels::levels(&mut pool, &ask);
+            (tree::build(&mut pool, &ask, &levels), levels)
+        };
+        if let Some(rules) = prune::Rules::of(release.era, machine.nodes()) {
+            lists.iter_mut().for_each(|domains| rules.prune(&pool, domains));
+        }
+        let mut begin = vec![0];
+        begin.extend(lists.iter().scan(0, |sum, domains| {
+            *sum += domains.len() as u32;
+            Some(*sum)
+        }));
+        Domains {
+            online: self.online.clone(),
+            begin,
+            domains: lists.concat(),
+            kinds: pool.kinds,
+            spans: pool.spans,
+            groups: pool.groups,
+            rings: pool.rings,
+            words: release.words,
+            distances: levels.distances,
+            numa: levels.numa,
+            hops: levels.hops,
+        }
+    }
+}
+
+/// What is to be built.
+struct Ask<'a> {
+    release: &'static Release,
+    machine: &'a Machine,
+    fixes: Fixes,
+    online: &'a CpuSet,
+    /// The CPU that is just going.
+    leaving: Option<CpuId>,
+    /// Whether the levels across nodes were dropped.
+    nodes_lost: bool,
+}
+
+impl Ask<'_> {
+    fn cpus(&self) -> u32 {
+        self.machine.cpus.len() as u32
+    }
+
+    /// Whether the kernel's masks still hold a CPU.
+    fn counts(&self, cpu: CpuId) -> bool {
+        self.online.contains(cpu) || self.release.counts_the_leaving() && self.leaving == Some(cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests;

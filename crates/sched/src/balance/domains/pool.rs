@@ -1,0 +1,112 @@
+//! Spans, groups and rings while domains are built: each distinct one is kept once.
+
+use super::flags::Flags;
+use super::model::{Group, GroupId, Kind, Params, Span, SpanId};
+use schedlab_base::CpuId;
+use schedlab_sim::CpuSet;
+use std::collections::BTreeMap;
+
+/// Everything that CPUs share.
+#[derive(Default)]
+pub(super) struct Pool {
+    pub spans: Vec<Span>,
+    pub groups: Vec<Group>,
+    pub rings: Vec<Box<[GroupId]>>,
+    pub kinds: Vec<Kind>,
+    span_ids: BTreeMap<CpuSet, SpanId>,
+    group_ids: BTreeMap<(u8, SpanId, SpanId), GroupId>,
+    ring_ids: BTreeMap<Box<[GroupId]>, u32>,
+    cuts: BTreeMap<(SpanId, SpanId), SpanId>,
+}
+
+impl Pool {
+    pub fn span(&mut self, set: CpuSet) -> SpanId {
+        if let Some(id) = self.span_ids.get(&set) {
+            return *id;
+        }
+        let id = SpanId(self.spans.len() as u32);
+        self.spans.push(Span { cpus: set.iter().collect(), set: set.clone() });
+        self.span_ids.insert(set, id);
+        id
+    }
+
+    pub fn of(&mut self, cpus: &[CpuId]) -> SpanId {
+        self.span(CpuSet::of(cpus))
+    }
+
+    pub fn get(&self, id: SpanId) -> &Span {
+        &self.spans[id.0 as usize]
+    }
+
+    pub fn weight(&self, id: SpanId) -> u32 {
+        self.get(id).weight()
+    }
+
+    pub fn subset(&self, inner: SpanId, outer: SpanId) -> bool {
+        inner == outer || self.get(inner).set.is_subset(&self.get(outer).set)
+    }
+
+    /// What is in both; asked for often with the same two.
+    pub fn and(&mut self, a: SpanId, b: SpanId) -> SpanId {
+        if a == b {
+            return a;
+        }
+        if let Some(id) = self.cuts.get(&(a, b)) {
+            return *id;
+        }
+        let both = self.get(a).set.and(&self.get(b).set);
+        let id = self.span(both);
+        self.cuts.insert((a, b), id);
+        id
+    }
+
+    pub fn or(&mut self, a: SpanId, b: SpanId) -> SpanId {
+        let either = self.get(a).set.or(&self.get(b).set);
+        self.span(either)
+    }
+
+    /// The spans of the CPUs for which `key` is the same, by CPU; nothing for those without a key.
+    pub fn classes(&mut self, cpus: u32, key: impl Fn(CpuId) -> Option<u64>) -> Vec<SpanId> {
+        let mut members: BTreeMap<u64, Vec<CpuId>> = BTreeMap::new();
+        for cpu in 0..cpus {
+            if let Some(key) = key(cpu) {
+                members.entry(key).or_default().push(cpu);
+            }
+        }
+        let ids: BTreeMap<u64, SpanId> = members.into_iter().map(|(key, cpus)| (key, self.of(&cpus))).collect();
+        let none = self.of(&[]);
+        (0..cpus).map(|cpu| key(cpu).map_or(none, |key| ids[&key])).collect()
+    }
+
+    /// The group of a level with this span and mask; `make` tells its capacity and flags when it is new.
+    pub fn group(&mut self, level: u8, span: SpanId, mask: SpanId, make: impl FnOnce() -> (u32, Flags)) -> GroupId {
+        if let Some(id) = self.group_ids.get(&(level, span, mask)) {
+            return *id;
+        }
+        let id = GroupId(self.groups.len() as u32);
+        let (capacity, flags) = make();
+        self.groups.push(Group { span, mask, capacity, flags, level });
+        self.group_ids.insert((level, span, mask), id);
+        id
+    }
+
+    pub fn ring(&mut self, groups: Vec<GroupId>) -> u32 {
+        let groups = groups.into_boxed_slice();
+        if let Some(id) = self.ring_ids.get(&groups) {
+            return *id;
+        }
+        let id = self.rings.len() as u32;
+        self.rings.push(groups.clone());
+        self.ring_ids.insert(groups, id);
+        id
+    }
+
+    pub fn kind(&mut self, name: &'static str, params: Params) -> u16 {
+        let kind = Kind { name, params };
+        let at = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        });
+        at as u16
+    }
+}

@@ -1,0 +1,121 @@
+//! Domains that contribute nothing are taken out before a CPU gets the rest (`cpu_attach_domain`).
+
+use super::flags::Flags;
+use super::model::Domain;
+use super::pool::Pool;
+use super::release::Era;
+
+/// Which flags keep a domain, by release.
+pub(super) struct Rules {
+    /// They need two groups to mean something.
+    need_groups: Flags,
+    /// They mean something with one group, too.
+    need_none: Flags,
+    /// They do not count of a parent that has one group.
+    idle_in_parent: Flags,
+    /// A domain that does affine wake-ups needs no parent's for balancing at wake-up.
+    affine_covers: bool,
+    /// What a removed parent says of siblings goes to the child.
+    hand_down: bool,
+    /// After a removal the next parent is looked at from its own child, not from the one that stays.
+    skips: bool,
+}
+
+const BALANCING: Flags =
+    Flags::all(&[Flags::LOAD_BALANCE, Flags::BALANCE_NEWIDLE, Flags::BALANCE_FORK, Flags::BALANCE_EXEC]);
+const SHARING: Flags = Flags::all(&[Flags::SHARE_CPUCAPACITY, Flags::SHARE_LLC]);
+const AT_WAKEUP: Flags = Flags::all(&[Flags::WAKE_IDLE, Flags::WAKE_AFFINE, Flags::WAKE_BALANCE]);
+/// Since 5.10 each flag says itself whether it needs groups: all but affine wake-ups do.
+const ALL_BUT_AFFINE: Flags = Flags::all(&[
+    BALANCING,
+    SHARING,
+    Flags::ASYM_CPUCAPACITY,
+    Flags::ASYM_CPUCAPACITY_FULL,
+    Flags::CLUSTER,
+    Flags::SERIALIZE,
+    Flags::PREFER_SIBLING,
+    Flags::OVERLAP,
+    Flags::NUMA,
+]);
+
+impl Rules {
+    /// Those of a release from 2.6.18 on; 2.6.11 takes nothing out.
+    pub fn of(era: Era, nodes: usize) -> Option<Self> {
+        let serialize = if nodes == 1 { Flags::SERIALIZE } else { Flags::NONE };
+        let both = BALANCING.with(SHARING);
+        let old = Self {
+            need_groups: both,
+            need_none: Flags::WAKE_AFFINE,
+            idle_in_parent: both.with(serialize),
+            affine_covers: false,
+            hand_down: false,
+            skips: false,
+        };
+        match era {
+            Era::V2_6_0 | Era::V2_6_11 => None,
+            Era::V2_6_18 | Era::V2_6_24 => {
+                let needs = if era == Era::V2_6_18 { BALANCING } else { both };
+                Some(Self {
+                    need_groups: needs,
+                    need_none: AT_WAKEUP,
+                    idle_in_parent: needs,
+                    affine_covers: true,
+                    skips: true,
+                    ..old
+                })
+            }
+            Era::V2_6_32 | Era::V3_10 => Some(old),
+            Era::V3_18 | Era::V4_1 => {
+                Some(Self { idle_in_parent: old.idle_in_parent.with(Flags::PREFER_SIBLING), hand_down: true, ..old })
+            }
+            Era::V6_1 | Era::V6_6 | Era::V6_12 => {
+                Some(Self { need_groups: ALL_BUT_AFFINE, idle_in_parent: ALL_BUT_AFFINE, hand_down: true, ..old })
+            }
+        }
+    }
+
+    fn degenerate(&self, pool: &Pool, domain: &Domain) -> bool {
+        if pool.weight(domain.span) == 1 {
+            return true;
+        }
+        let groups = pool.rings[domain.ring as usize].len();
+        let useful = domain.flags.has(self.need_none) || groups > 1 && domain.flags.has(self.need_groups);
+        !useful
+    }
+
+    fn adds_nothing(&self, pool: &Pool, child: &Domain, parent: &Domain) -> bool {
+        if self.degenerate(pool, parent) {
+            return true;
+        }
+        if child.span != parent.span {
+            return false;
+        }
+        let mut flags = parent.flags;
+        if self.affine_covers && child.flags.has(Flags::WAKE_AFFINE) {
+            flags = flags.without(Flags::WAKE_BALANCE);
+        }
+        if pool.rings[parent.ring as usize].len() == 1 {
+            flags = flags.without(self.idle_in_parent);
+        }
+        flags.without(child.flags) == Flags::NONE
+    }
+
+    /// Takes out of a CPU's domains, the smallest first, those that add nothing.
+    pub fn prune(&self, pool: &Pool, domains: &mut Vec<Domain>) {
+        let mut at = 0;
+        while at + 1 < domains.len() {
+            if self.adds_nothing(pool, &domains[at], &domains[at + 1]) {
+                let parent = domains.remove(at + 1);
+                if self.hand_down {
+                    domains[at].flags = domains[at].flags.with(parent.flags.and(Flags::PREFER_SIBLING));
+                }
+                at += usize::from(self.skips);
+            } else {
+                at += 1;
+            }
+        }
+        if domains.first().is_some_and(|first| self.degenerate(pool, first)) {
+            domains.remove(0);
+        }
+    }
+}

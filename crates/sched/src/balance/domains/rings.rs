@@ -1,0 +1,234 @@
+//! The groups of the domains of 3.10 and later, in ring order.
+
+use super::model::{GroupId, SpanId};
+use super::pool::Pool;
+use super::release::Era;
+use super::tree::Tree;
+use schedlab_base::CpuId;
+use std::collections::BTreeMap;
+
+/// Rings that were built already.
+#[derive(Default)]
+pub(super) struct Rings {
+    /// Rings that all CPUs of a span share, by level and span.
+    shared: BTreeMap<(usize, SpanId), u32>,
+    /// The last ring of each level that is a CPU's own: the CPU's span, the span below, and the ring.
+    last: BTreeMap<usize, (SpanId, SpanId, u32)>,
+    /// Balance masks, by level and the group's span.
+    masks: BTreeMap<(usize, SpanId), SpanId>,
+}
+
+impl Rings {
+    /// The ring of a CPU's domain, and where in it the CPU's own group stands.
+    pub fn of(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> (u32, u32) {
+        if !tree.levels[level].overlaps() {
+            let ring = self.shared(pool, tree, level, cpu, Self::plain);
+            return (ring, position(pool, ring, cpu));
+        }
+        if tree.ask.release.era >= Era::V6_1 {
+            return (self.own(pool, tree, level, cpu, Self::overlapping), 0);
+        }
+        if tree.ask.fixes.group_construction {
+            return (self.own(pool, tree, level, cpu, Self::overlapping_fixed), 0);
+        }
+        let ring = self.shared(pool, tree, level, cpu, Self::overlapping_4_1);
+        (ring, start_4_1(pool, ring, cpu))
+    }
+
+    fn shared(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, make: Make) -> u32 {
+        let key = (level, tree.spans[level][cpu as usize]);
+        if let Some(ring) = self.shared.get(&key) {
+            return *ring;
+        }
+        let groups = make(self, pool, tree, level, cpu);
+        let ring = pool.ring(groups);
+        self.shared.insert(key, ring);
+        ring
+    }
+
+    /// CPUs are gone through upwards. One that has the same span and the same own group as the one before it meets the
+    /// rest of the span in the same order, and so has the same ring.
+    fn own(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, make: Make) -> u32 {
+        let at = cpu as usize;
+        // No level that overlaps is the lowest.
+        let (span, below) = (tree.spans[level][at], tree.spans[level - 1][at]);
+        if let Some((s, b, ring)) = self.last.get(&level)
+            && (*s, *b) == (span, below)
+        {
+            return *ring;
+        }
+        let groups = make(self, pool, tree, level, cpu);
+        let ring = pool.ring(groups);
+        self.last.insert(level, (span, below, ring));
+        ring
+    }
+
+    /// `build_sched_groups`: the domains one level below, or single CPUs. All CPUs of the span share the ring, and each
+    /// kernel lets one of them decide the order: before 4.13 the first, since then whoever comes last.
+    fn plain(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
+        let span = pool.get(tree.spans[level][cpu as usize]).clone();
+        let ends = if tree.ask.release.era >= Era::V6_1 { span.cpus.last() } else { span.cpus.first() };
+        let mut rest = Rest::of(&span.set, *ends.expect("a domain has its own CPU"));
+        let mut groups = Vec::new();
+        while let Some(i) = rest.next() {
+            let below = child(pool, tree, level, i);
+            groups.push(group(pool, tree, level, i, below, below));
+            rest.cover(pool, below);
+        }
+        groups
+    }
+
+    /// `build_overlap_sched_groups` since 4.13: from the CPU round, the domains one level below that cover the span. One
+    /// that reaches out of the span is replaced by one still further below (5.13).
+    fn overlapping(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
+        let span = tree.spans[level][cpu as usize];
+        let mut rest = Rest::of(&pool.get(span).set, cpu);
+        let mut groups = Vec::new();
+        while let Some(i) = rest.next() {
+            if !tree.has(level, i) {
+                rest.skip(i);
+                continue;
+            }
+            let mut from = level;
+            if from > 0 && !pool.subset(tree.spans[from - 1][i as usize], span) {
+                from = descend(pool, tree, from, i, span);
+            }
+            let below = if from > 0 { tree.spans[from - 1][i as usize] } else { tree.spans[0][i as usize] };
+            let mask = self.mask(pool, tree, from, below);
+            groups.push(group(pool, tree, from, i, below, mask));
+            rest.cover(pool, below);
+            rest.skip(i);
+        }
+        groups
+    }
+
+    /// The same before 4.13: from the span's lowest CPU upwards whoever's domain it is, so that two far nodes can lie in
+    /// every group together.
+    fn overlapping_4_1(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
+        self.upwards(pool, tree, level, cpu, None)
+    }
+
+    /// With the paper's repair: the CPU's own group is built first.
+    fn overlapping_fixed(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
+        self.upwards(pool, tree, level, cpu, Some(cpu))
+    }
+
+    fn upwards(
+        &mut self,
+        pool: &mut Pool,
+        tree: &Tree<'_>,
+        level: usize,
+        cpu: CpuId,
+        mut own: Option<CpuId>,
+    ) -> Vec<GroupId> {
+        let span = pool.get(tree.spans[level][cpu as usize]).set.clone();
+        let mut rest = Rest::of(&span, 0);
+        let mut groups = Vec::new();
+        while let Some(i) = own.take().or_else(|| rest.next()) {
+            if tree.has(level, i) {
+                let below = child(pool, tree, level, i);
+                let mask = self.mask(pool, tree, level, below);
+                groups.push(group(pool, tree, level, i, below, mask));
+                rest.cover(pool, below);
+            }
+            rest.skip(i);
+        }
+        groups
+    }
+
+    /// `build_balance_mask`: those CPUs of a group whose own domain below is the group. In 3.10 it was those that have
+    /// the level at all.
+    fn mask(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, below: SpanId) -> SpanId {
+        if let Some(mask) = self.masks.get(&(level, below)) {
+            return *mask;
+        }
+        let first_form = tree.ask.release.era == Era::V3_10;
+        let gets_here = |cpu: CpuId| {
+            tree.has(level, cpu) && (first_form || level > 0 && tree.spans[level - 1][cpu as usize] == below)
+        };
+        let cpus: Vec<CpuId> = pool.get(below).cpus.iter().copied().filter(|cpu| gets_here(*cpu)).collect();
+        // The kernel warns of an empty mask; a group without a level below would have one.
+        let mask = if cpus.is_empty() { below } else { pool.of(&cpus) };
+        self.masks.insert((level, below), mask);
+        mask
+    }
+}
+
+type Make = fn(&mut Rings, &mut Pool, &Tree<'_>, usize, CpuId) -> Vec<GroupId>;
+
+/// What lies one level below: a domain, or the CPU itself.
+fn child(pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> SpanId {
+    if level > 0 { tree.spans[level - 1][cpu as usize] } else { pool.of(&[cpu]) }
+}
+
+fn group(pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, span: SpanId, mask: SpanId) -> GroupId {
+    let capacity = pool.get(span).cpus.iter().map(|cpu| tree.capacity(pool, *cpu)).sum();
+    pool.group(level as u8, span, mask, || (capacity, tree.child_flags(level, cpu)))
+}
+
+/// `find_descended_sibling`: the level of the domain whose child lies within `span`, those left out that are the same
+/// as their child.
+fn descend(pool: &Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, span: SpanId) -> usize {
+    let at = |l: usize| tree.spans[l][cpu as usize];
+    let mut level = level;
+    while level > 0 && !pool.subset(at(level - 1), span) {
+        level -= 1;
+    }
+    while level > 0 && at(level - 1) == at(level) {
+        level -= 1;
+    }
+    level
+}
+
+/// The first group with the CPU in it.
+fn position(pool: &Pool, ring: u32, cpu: CpuId) -> u32 {
+    let has = |group: &GroupId| pool.get(pool.groups[group.index()].span).contains(cpu);
+    pool.rings[ring as usize].iter().position(has).expect("a CPU is in one of its groups") as u32
+}
+
+/// Before 4.13: the first group with the CPU in it, or the last of which it is the balance CPU.
+fn start_4_1(pool: &Pool, ring: u32, cpu: CpuId) -> u32 {
+    let balances = |group: &GroupId| pool.get(pool.groups[group.index()].mask).cpus.first() == Some(&cpu);
+    let last = pool.rings[ring as usize].iter().rposition(balances);
+    last.map_or_else(|| position(pool, ring, cpu), |at| at as u32)
+}
+
+/// The CPUs of a span that no group covers yet, from one CPU round.
+struct Rest {
+    words: Vec<u64>,
+    cursor: usize,
+    wrapped: bool,
+}
+
+impl Rest {
+    fn of(set: &schedlab_sim::CpuSet, from: CpuId) -> Self {
+        Self { words: set.words().to_vec(), cursor: from as usize, wrapped: false }
+    }
+
+    fn next(&mut self) -> Option<CpuId> {
+        loop {
+            let mut word = self.cursor / 64;
+            let mut bits = self.words.get(word).map_or(0, |w| w & (u64::MAX << (self.cursor % 64)));
+            while bits == 0 && word + 1 < self.words.len() {
+                word += 1;
+                bits = self.words[word];
+            }
+            if bits != 0 {
+                self.cursor = word * 64 + bits.trailing_zeros() as usize;
+                return Some(self.cursor as CpuId);
+            }
+            if std::mem::replace(&mut self.wrapped, true) {
+                return None;
+            }
+            self.cursor = 0;
+        }
+    }
+
+    fn cover(&mut self, pool: &Pool, span: SpanId) {
+        self.words.iter_mut().zip(pool.get(span).set.words()).for_each(|(word, covered)| *word &= !covered);
+    }
+
+    fn skip(&mut self, cpu: CpuId) {
+        self.words[cpu as usize / 64] &= !(1 << (cpu % 64));
+    }
+}

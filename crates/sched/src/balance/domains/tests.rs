@@ -1,0 +1,258 @@
+//! Domains worked out by hand.
+
+use super::*;
+use schedlab_machine::MachineFile;
+use schedlab_machine::presets;
+
+/// The machine of a preset.
+fn preset(name: &str) -> Machine {
+    presets::find(name).unwrap().machine()
+}
+
+fn nodes(cores: u32, distances: &[&[u32]]) -> Machine {
+    let distances: Vec<Vec<u32>> = distances.iter().map(|row| row.to_vec()).collect();
+    MachineFile { distances, ..MachineFile::flat("m", 0, cores, 1) }.with_a_socket_a_node()
+}
+
+trait SocketANode {
+    fn with_a_socket_a_node(self) -> Machine;
+}
+
+impl SocketANode for MachineFile {
+    fn with_a_socket_a_node(self) -> Machine {
+        Self { sockets: self.distances.len() as u32, ..self }.build().unwrap()
+    }
+}
+
+fn build(kernel: &str, machine: &Machine) -> Domains {
+    Builder::new(find(kernel).unwrap(), machine, Fixes::default()).build()
+}
+
+/// The nodes of a set of CPUs, where each node has two CPUs next to each other.
+fn pairs(domains: &Domains, span: SpanId) -> Vec<u32> {
+    let mut nodes: Vec<u32> = domains.span(span).cpus.iter().map(|cpu| cpu / 2).collect();
+    nodes.dedup();
+    nodes
+}
+
+fn levels(domains: &Domains, cpu: CpuId) -> Vec<&'static str> {
+    domains.of(cpu).iter().map(|domain| domains.name(domain)).collect()
+}
+
+fn spans(domains: &Domains, domain: &Domain) -> Vec<Vec<CpuId>> {
+    domains.groups(domain).map(|group| domains.span(domains.group(group).span).cpus.to_vec()).collect()
+}
+
+#[test]
+fn one_cpu_has_no_domain() {
+    for release in RELEASES.iter().filter(|release| release.era > Era::V2_6_11) {
+        let domains = Builder::new(release, &preset("up"), Fixes::default()).build();
+        // 2.6.18 and 2.6.24 look at every other parent only, so that one stays.
+        let left = usize::from(matches!(release.era, Era::V2_6_18 | Era::V2_6_24));
+        assert_eq!(domains.of(0).len(), left, "{}", release.name);
+        assert!(domains.of(0).iter().all(|domain| domains.group_len(domain) == 1));
+    }
+}
+
+#[test]
+fn a_level_of_one_group_stays_where_a_release_finds_a_use_for_it() {
+    let left = |kernel: &str| levels(&build(kernel, &preset("z800")), 0);
+    assert_eq!(left("linux-2.6.18"), ["MC", "NODE"], "MC and CPU are the same");
+    assert_eq!(left("linux-2.6.24"), ["MC", "NODE"]);
+    assert_eq!(left("linux-2.6.32"), ["MC", "NODE"]);
+    assert_eq!(left("linux-3.10"), ["MC", "CPU", "NUMA"], "CPU prefers siblings, MC does not");
+    assert_eq!(left("linux-4.1"), ["MC", "NUMA"]);
+    let domains = build("linux-4.1", &preset("z800"));
+    assert!(domains.of(0)[0].flags.has(Flags::PREFER_SIBLING), "it has it from DIE");
+}
+
+#[test]
+fn every_release_gives_every_cpu_groups_that_cover_its_domains() {
+    for machine in ["dual", "quad-smt", "z800", "bulldozer-64", "epyc-2x64-smt", "dl580"].map(preset) {
+        for release in RELEASES {
+            let domains = Builder::new(release, &machine, Fixes::default()).build();
+            for cpu in 0..domains.cpus() {
+                let mut below = CpuSet::of(&[cpu]);
+                for domain in domains.of(cpu) {
+                    let span = &domains.span(domain.span).set;
+                    assert!(below.is_subset(span), "{} {} CPU {cpu}", machine.name, release.name);
+                    let union = domains
+                        .groups(domain)
+                        .fold(CpuSet::none(), |sum, group| sum.or(&domains.span(domains.group(group).span).set));
+                    assert_eq!(&union, span, "{} {} CPU {cpu}", machine.name, release.name);
+                    let own = domains.group(domains.local(domain));
+                    assert!(domains.span(own.span).contains(cpu), "{} {} CPU {cpu}", machine.name, release.name);
+                    below = span.clone();
+                }
+                assert_eq!(below.count(), domains.cpus(), "{} {} CPU {cpu}", machine.name, release.name);
+            }
+        }
+    }
+}
+
+/// "A Decade of Wasted Cores", section 3.2: the groups of the widest domain are those that core 0 sees, for all.
+#[test]
+fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
+    let machine = preset("bulldozer-64");
+    let node_list = |domains: &Domains, cpu: CpuId| -> Vec<Vec<u32>> {
+        let top = domains.of(cpu).last().unwrap();
+        let nodes = |cpus: &[CpuId]| {
+            let mut nodes: Vec<u32> = cpus.iter().map(|cpu| cpu / 8).collect();
+            nodes.dedup();
+            nodes
+        };
+        spans(domains, top).iter().map(|cpus| nodes(cpus)).collect()
+    };
+    let wrong = build("linux-4.1", &machine);
+    for cpu in 0..64 {
+        let mut groups = node_list(&wrong, cpu);
+        groups.sort();
+        assert_eq!(groups, [vec![0, 1, 2, 4, 6], vec![1, 2, 3, 4, 5, 7]], "CPU {cpu}");
+    }
+    // Nodes 1 and 2 are two hops apart and lie in both groups.
+    assert_eq!(machine.distances[1][2], 22);
+    let fixes = Fixes { group_construction: true, ..Fixes::default() };
+    let right = Builder::new(find("linux-4.1").unwrap(), &machine, fixes).build();
+    assert_eq!(node_list(&right, 0), node_list(&wrong, 0));
+    let of_node_1 = node_list(&right, 8);
+    assert_eq!(of_node_1[0], [0, 1, 3, 5, 7], "its own group first");
+    assert!(of_node_1[1..].iter().any(|group| group.contains(&2) && !group.contains(&1)), "{of_node_1:?}");
+}
+
+/// Section 3.4: after a CPU was off and on again no domain crosses nodes.
+#[test]
+fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
+    let machine = preset("bulldozer-64");
+    let mut builder = Builder::new(find("linux-4.1").unwrap(), &machine, Fixes::default());
+    assert_eq!(levels(&builder.build(), 0), ["MC", "NUMA", "NUMA"]);
+    assert_eq!(levels(&builder.offline(3), 0), ["MC", "NUMA", "NUMA"]);
+    assert_eq!(levels(&builder.online(3), 0), ["MC"]);
+    let fixes = Fixes { missing_domains: true, ..Fixes::default() };
+    let mut fixed = Builder::new(find("linux-4.1").unwrap(), &machine, fixes);
+    let before = fixed.build();
+    fixed.offline(3);
+    assert_eq!(fixed.online(3).of(0), before.of(0));
+    let mut new = Builder::new(find("linux-6.12").unwrap(), &machine, Fixes::default());
+    new.offline(3);
+    assert_eq!(levels(&new.online(3), 0), levels(&new.build(), 0));
+}
+
+/// The comment above `build_overlap_sched_groups` works out a line of four nodes.
+#[test]
+fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
+    let line = nodes(2, &[&[10, 20, 30, 40], &[20, 10, 20, 30], &[30, 20, 10, 20], &[40, 30, 20, 10]]);
+    let domains = build("linux-6.1", &line);
+    let groups = |cpu: CpuId, level: usize| -> Vec<Vec<u32>> {
+        let domain = &domains.of(cpu)[level];
+        domains.groups(domain).map(|group| pairs(&domains, domains.group(group).span)).collect()
+    };
+    assert_eq!(levels(&domains, 0), ["MC", "NUMA", "NUMA", "NUMA"]);
+    assert_eq!(levels(&domains, 2), ["MC", "NUMA", "NUMA"]);
+    assert_eq!(groups(0, 1), [[0], [1]]);
+    assert_eq!(groups(2, 1), [[1], [2], [0]]);
+    // Node 2's domain one level below, {1, 2, 3}, reaches out of node 0's {0, 1, 2}: its own node stands in.
+    assert_eq!(groups(0, 2), [vec![0, 1], vec![2]]);
+    assert_eq!(groups(2, 2), [vec![0, 1, 2], vec![2, 3]]);
+    assert_eq!(groups(0, 3), [vec![0, 1, 2], vec![1, 2, 3]]);
+    // 4.1 lets it reach out.
+    let old = build("linux-4.1", &line);
+    let reaching: Vec<_> = old.groups(&old.of(0)[2]).map(|group| pairs(&old, old.group(group).span)).collect();
+    assert_eq!(reaching, [vec![0, 1], vec![1, 2, 3]]);
+}
+
+#[test]
+fn far_nodes_are_left_to_periodic_balancing() {
+    let machine = nodes(2, &[&[10, 30, 31], &[30, 10, 30], &[31, 30, 10]]);
+    for kernel in ["linux-3.10", "linux-4.1", "linux-6.1", "linux-6.12"] {
+        let domains = build(kernel, &machine);
+        let far: Vec<bool> = domains.of(0).iter().map(|domain| !domain.flags.has(Flags::BALANCE_FORK)).collect();
+        assert_eq!(far.last(), Some(&true), "{kernel}");
+        assert_eq!(far.iter().filter(|far| **far).count(), 1, "{kernel}");
+    }
+}
+
+#[test]
+fn before_5_13_a_distance_that_node_0_does_not_see_has_no_level() {
+    let machine = nodes(2, &[&[10, 20, 20], &[20, 10, 30], &[20, 30, 10]]);
+    assert_eq!(build("linux-4.1", &machine).distances(), [20]);
+    assert_eq!(build("linux-6.1", &machine).distances(), [10, 20, 30]);
+    let old = build("linux-4.1", &machine);
+    assert_eq!(pairs(&old, old.of(2).last().unwrap().span), [0, 1], "node 1 never balances with node 2");
+}
+
+#[test]
+fn big_and_little_cpus_are_told_apart() {
+    let capacities = [[462; 4], [1024; 4]].concat();
+    let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat("big.LITTLE", 1, 8, 1) };
+    let domains = build("linux-6.12", &file.build().unwrap());
+    assert_eq!(levels(&domains, 0), ["MC", "PKG"]);
+    let [mc, pkg] = domains.of(0) else { panic!("two domains") };
+    assert!(!mc.flags.has(Flags::ASYM_CPUCAPACITY) && !mc.flags.has(Flags::PREFER_SIBLING));
+    let names: Vec<_> = domains.flag_names(pkg.flags).collect();
+    assert!(names.contains(&"SD_ASYM_CPUCAPACITY") && names.contains(&"SD_ASYM_CPUCAPACITY_FULL"), "{names:?}");
+    let capacity: Vec<_> = domains.groups(pkg).map(|group| domains.group(group).capacity).collect();
+    assert_eq!(capacity, [4 * 462, 4096]);
+    assert_eq!(domains.lowest(5, Flags::ASYM_CPUCAPACITY_FULL), Some(1));
+}
+
+#[test]
+fn old_kernels_have_the_parameters_of_their_headers() {
+    let domains = build("linux-2.6.11", &preset("dl580"));
+    assert_eq!(levels(&domains, 0), ["SIBLING", "CPU", "NODE"]);
+    let [sibling, cpu, node] = domains.of(0) else { panic!("three domains") };
+    assert_eq!((domains.params(sibling).per_cpu_gain, domains.params(sibling).busy_factor), (25, 8));
+    assert_eq!((domains.params(cpu).cache_hot_time_ns, domains.params(cpu).max_interval_ms), (2_500_000, 4));
+    assert_eq!((domains.params(node).max_interval_ms, domains.params(node).busy_factor), (32, 32));
+    assert_eq!(domains.group(domains.local(sibling)).capacity, 128);
+    assert_eq!(domains.group(domains.local(cpu)).capacity, 140);
+    assert_eq!(domains.group(domains.local(node)).capacity, 15 * 140);
+    let flat = build("linux-2.6.11", &preset("dual"));
+    assert_eq!(levels(&flat, 0), ["CPU"]);
+    assert_eq!(spans(&flat, &flat.of(1)[0]), [[1], [0]]);
+}
+
+#[test]
+fn kernels_of_2_6_18_to_2_6_32_join_the_sixteen_nearest_nodes() {
+    let apart = |i: usize, j: usize| if i == j { 10 } else { 10 + i.abs_diff(j) as u32 };
+    let distances: Vec<Vec<u32>> = (0..18).map(|i| (0..18).map(|j| apart(i, j)).collect()).collect();
+    let machine = MachineFile { distances, ..MachineFile::flat("m", 18, 2, 1) }.build().unwrap();
+    for kernel in ["linux-2.6.18", "linux-2.6.24", "linux-2.6.32"] {
+        let domains = build(kernel, &machine);
+        assert_eq!(levels(&domains, 0)[1..], ["NODE", "ALLNODES"], "{kernel}");
+        let node = &domains.of(34)[1];
+        assert_eq!(pairs(&domains, node.span), (2..18).collect::<Vec<_>>(), "{kernel}");
+        let order: Vec<_> = domains.groups(node).map(|group| pairs(&domains, domains.group(group).span)[0]).collect();
+        assert_eq!(order, [17, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], "{kernel}");
+        assert_eq!(domains.params(&domains.of(0)[2]).max_interval_ms, 64 * 36, "{kernel}");
+    }
+}
+
+#[test]
+fn a_core_of_siblings_is_worth_what_each_release_says() {
+    let top = |kernel: &str| {
+        let domains = build(kernel, &preset("quad-smt"));
+        let domain = *domains.of(0).last().unwrap();
+        domains.group(domains.local(&domain)).capacity
+    };
+    let all = ["linux-2.6.24", "linux-2.6.32", "linux-3.10", "linux-4.1", "linux-6.12"].map(top);
+    assert_eq!(all, [1024, 1178, 1178, 1178, 2048]);
+}
+
+#[test]
+fn numa_imbalance_allows_an_eighth_of_a_node_or_a_task_a_cache() {
+    let allowed = |machine: &Machine| {
+        let domains = build("linux-6.12", machine);
+        domains.of(0).iter().map(|domain| domain.imb_numa_nr).collect::<Vec<_>>()
+    };
+    assert_eq!(allowed(&preset("dl580")), [0, 0, 3], "30 CPUs >> 3");
+    assert_eq!(allowed(&preset("epyc-2x64-smt")), [0, 0, 8, 8], "8 caches a node");
+}
+
+#[test]
+fn the_nearest_cpu_is_looked_for_by_distance() {
+    let domains = build("linux-6.1", &preset("bulldozer-64"));
+    assert_eq!(domains.numa_kind(), NumaKind::GluelessMesh);
+    assert_eq!(domains.closest(&CpuSet::of(&[25, 33]), 0), Some(33), "node 4 is one hop from node 0, node 3 two");
+    assert_eq!(domains.closest(&CpuSet::none(), 0), None);
+    assert_eq!(build("linux-6.1", &preset("z800")).numa_kind(), NumaKind::Direct);
+}

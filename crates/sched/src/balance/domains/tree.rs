@@ -1,0 +1,184 @@
+//! Domains of 3.10 and later: a domain for each CPU at each level, until one spans all CPUs.
+
+use super::Ask;
+use super::flags::Flags;
+use super::levels::{Level, Levels};
+use super::model::{Domain, SpanId};
+use super::pool::Pool;
+use super::release::Era;
+use super::rings::Rings;
+use schedlab_base::CpuId;
+use schedlab_sim::CpuSet;
+use std::collections::BTreeMap;
+
+/// The domains before any is taken out.
+pub(super) struct Tree<'a> {
+    pub ask: &'a Ask<'a>,
+    pub levels: &'a [Level],
+    /// The span of each level, by CPU.
+    pub spans: Vec<Vec<SpanId>>,
+    flags: Vec<Vec<Flags>>,
+    /// How many levels each CPU has: the last one spans everything.
+    depth: Vec<u8>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(pool: &mut Pool, ask: &'a Ask<'a>, levels: &'a Levels) -> Self {
+        let cpus = ask.cpus() as usize;
+        let levels = &levels.levels[..];
+        let none = pool.of(&[]);
+        let mut tree = Self {
+            ask,
+            levels,
+            spans: vec![vec![none; cpus]; levels.len()],
+            flags: vec![vec![Flags::NONE; cpus]; levels.len()],
+            depth: vec![0; cpus],
+        };
+        let all = pool.span(ask.online.clone());
+        let mut asymmetry = Asymmetry::of(ask);
+        for cpu in ask.online.iter() {
+            tree.grow(pool, &mut asymmetry, all, cpu);
+        }
+        tree
+    }
+
+    /// One CPU's domains, upwards (`sd_init`, `build_sched_domain`).
+    fn grow(&mut self, pool: &mut Pool, asymmetry: &mut Asymmetry, all: SpanId, cpu: CpuId) {
+        let at = cpu as usize;
+        for (l, level) in self.levels.iter().enumerate() {
+            let mut span = pool.and(level.masks[at], all);
+            if l > 0 && self.ask.release.era >= Era::V3_18 && !pool.subset(self.spans[l - 1][at], span) {
+                span = pool.or(self.spans[l - 1][at], span);
+            }
+            let (mut flags, _) = self.ask.release.level(level.shares, 1);
+            let unequal = asymmetry.flags(pool, span);
+            if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
+                // Tasks are not spread over CPUs of different capacity.
+                self.flags[l - 1][at] = self.flags[l - 1][at].without(Flags::PREFER_SIBLING);
+            }
+            if level.overlaps() {
+                flags = flags.with(Flags::OVERLAP);
+            }
+            self.flags[l][at] = flags.with(unequal);
+            self.spans[l][at] = span;
+            self.depth[at] = l as u8 + 1;
+            if span == all {
+                break;
+            }
+        }
+    }
+
+    /// Whether a CPU has a domain at a level.
+    pub fn has(&self, level: usize, cpu: CpuId) -> bool {
+        level < usize::from(self.depth[cpu as usize])
+    }
+
+    /// What one CPU is worth. Until 4.1 a machine's capacities are not looked at (`ARCH_POWER` and `ARCH_CAPACITY` are
+    /// off), and siblings share `smt_gain`.
+    pub fn capacity(&self, pool: &Pool, cpu: CpuId) -> u32 {
+        if self.ask.release.era >= Era::V6_1 {
+            return self.ask.machine.cpus[cpu as usize].place.capacity;
+        }
+        match pool.weight(self.spans[0][cpu as usize]) {
+            0 | 1 => 1024,
+            siblings => 1178 / siblings,
+        }
+    }
+
+    /// The flags that a group has which is made of what lies below `level` at `cpu`. Until 6.6 they were those of the
+    /// level below, even if that is taken out for adding nothing to its own child.
+    pub fn child_flags(&self, level: usize, cpu: CpuId) -> Flags {
+        let at = cpu as usize;
+        let Some(mut child) = level.checked_sub(1) else { return Flags::NONE };
+        if self.ask.release.era >= Era::V6_6 {
+            while child > 0 && self.spans[child][at] == self.spans[child - 1][at] {
+                child -= 1;
+            }
+        }
+        self.flags[child][at]
+    }
+
+    /// How far a node may be out of balance, for each of a CPU's levels (`imb_numa_nr`).
+    fn allowed_imbalance(&self, pool: &Pool, cpu: CpuId) -> Vec<u32> {
+        let at = cpu as usize;
+        let depth = usize::from(self.depth[at]);
+        let weight = |l: usize| pool.weight(self.spans[l][at]);
+        let shared = |l: usize| self.flags[l][at].has(Flags::SHARE_LLC);
+        let (mut allowed, mut span) = (0, 1);
+        (0..depth)
+            .map(|l| {
+                if shared(l) || l == 0 || !shared(l - 1) {
+                    return allowed * (weight(l) / span).max(1);
+                }
+                // An eighth of the node, or a task for each of its caches.
+                let caches = weight(l) / weight(l - 1);
+                allowed = if caches == 1 { weight(l) >> 3 } else { caches }.max(1);
+                let across = (l + 1..depth).find(|up| self.flags[*up][at].has(Flags::NUMA));
+                span = weight(across.unwrap_or(l));
+                allowed
+            })
+            .collect()
+    }
+
+    fn domains_of(&self, pool: &mut Pool, rings: &mut Rings, cpu: CpuId) -> Vec<Domain> {
+        let at = cpu as usize;
+        let allowed = if self.ask.release.era >= Era::V6_1 {
+            self.allowed_imbalance(pool, cpu)
+        } else {
+            vec![0; self.levels.len()]
+        };
+        (0..usize::from(self.depth[at]))
+            .map(|l| {
+                let level = &self.levels[l];
+                let (_, params) = self.ask.release.level(level.shares, pool.weight(level.masks[at]));
+                let (ring, start) = rings.of(pool, self, l, cpu);
+                let kind = pool.kind(level.name, params);
+                Domain { span: self.spans[l][at], flags: self.flags[l][at], imb_numa_nr: allowed[l], ring, start, kind }
+            })
+            .collect()
+    }
+}
+
+/// All CPUs' domains, none taken out yet.
+pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>, levels: &Levels) -> Vec<Vec<Domain>> {
+    let tree = Tree::new(pool, ask, levels);
+    let mut rings = Rings::default();
+    let cpus = 0..ask.cpus();
+    cpus.map(|cpu| if ask.online.contains(cpu) { tree.domains_of(pool, &mut rings, cpu) } else { Vec::new() }).collect()
+}
+
+/// The CPUs of each capacity, where a machine has several (`asym_cap_list`).
+struct Asymmetry {
+    classes: Vec<CpuSet>,
+    online: CpuSet,
+    known: BTreeMap<SpanId, Flags>,
+}
+
+impl Asymmetry {
+    fn of(ask: &Ask<'_>) -> Self {
+        let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
+        if ask.release.era >= Era::V6_1 {
+            for cpu in &ask.machine.cpus {
+                cpus.entry(cpu.place.capacity).or_default().push(cpu.place.cpu);
+            }
+        }
+        let classes = if cpus.len() > 1 { cpus.values().map(|cpus| CpuSet::of(cpus)).collect() } else { Vec::new() };
+        Self { classes, online: ask.online.clone(), known: BTreeMap::new() }
+    }
+
+    /// `asym_cpu_capacity_classify`.
+    fn flags(&mut self, pool: &Pool, span: SpanId) -> Flags {
+        if self.classes.is_empty() {
+            return Flags::NONE;
+        }
+        *self.known.entry(span).or_insert_with(|| {
+            let set = &pool.get(span).set;
+            let (here, away): (Vec<_>, Vec<_>) = self.classes.iter().partition(|class| class.intersects(set));
+            match (here.len(), away.iter().any(|class| class.intersects(&self.online))) {
+                (0 | 1, _) => Flags::NONE,
+                (_, true) => Flags::ASYM_CPUCAPACITY,
+                (_, false) => Flags::ASYM_CPUCAPACITY.with(Flags::ASYM_CPUCAPACITY_FULL),
+            }
+        })
+    }
+}
