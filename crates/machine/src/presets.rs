@@ -39,6 +39,8 @@ pub const PRESETS: &[Preset] = &[
         about: "a server of 2021: 2 EPYCs of 64 cores with SMT, 8 cores an L3",
         make: epyc,
     },
+    Preset { name: "big-little-4+4", about: "a phone's chip: 4 small cores and 4 big ones", make: big_little },
+    Preset { name: "huge-4096", about: "8 chassis of 4 sockets of 64 cores with SMT", make: huge },
 ];
 
 /// The preset of that name.
@@ -62,6 +64,22 @@ fn dl580(name: &'static str) -> MachineFile {
 
 fn epyc(name: &'static str) -> MachineFile {
     MachineFile { distances: equidistant(2, 32), llc_cores: Some(8), ..MachineFile::flat(name, 2, 64, 2) }
+}
+
+/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 of their own and no cache above it. The capacities
+/// are those that the kernel computes from the board's device tree (592 of 1024 a MHz, 1844 and 2362 MHz).
+fn big_little(name: &'static str) -> MachineFile {
+    let capacities = [[462; 4], [1024; 4]].concat();
+    MachineFile { capacities, llc_cores: Some(4), cluster_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) }
+}
+
+/// Four sockets a chassis, linked in a ring, and a fabric between the chassis. It is no machine that was sold; the
+/// distances are of the kind that firmware of such machines gives.
+fn huge(name: &'static str) -> MachineFile {
+    const CHASSIS: [u32; 4] = [10, 16, 19, 16];
+    let distance = |i: usize, j: usize| if i / 4 == j / 4 { CHASSIS[(i + 4 - j) % 4] } else { 50 };
+    let distances = (0..32).map(|i| (0..32).map(|j| distance(i, j)).collect()).collect();
+    MachineFile { distances, ..MachineFile::flat(name, 32, 64, 2) }
 }
 
 /// Each package is two dies, each die a node; the links between the nodes as "A Decade of Wasted Cores" draws them.
@@ -105,7 +123,9 @@ mod tests {
                 ("z800", 12, 2),
                 ("bulldozer-64", 64, 8),
                 ("dl580", 120, 4),
-                ("epyc-2x64-smt", 256, 2)
+                ("epyc-2x64-smt", 256, 2),
+                ("big-little-4+4", 8, 1),
+                ("huge-4096", 4096, 32)
             ]
         );
     }

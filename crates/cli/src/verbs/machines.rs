@@ -1,5 +1,7 @@
 //! `schedlab machines`: what machines there are, and what one looks like.
 
+mod domains;
+
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
 use schedlab_machine::{Machine, MachineFile, picture, presets::PRESETS};
@@ -10,7 +12,7 @@ use std::process::ExitCode;
 /// What `machines` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host"
+    after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host\n  schedlab machines z800 --domains --kernel linux-6.12 --offline 3"
 )]
 pub struct Args {
     /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml); all presets when left out.
@@ -20,15 +22,25 @@ pub struct Args {
     #[arg(long)]
     host: bool,
     /// Print the machine as a file that can be edited and given back.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "domains"])]
     toml: bool,
+    /// Show the scheduling domains that a kernel builds on it.
+    #[arg(long, requires = "kernel")]
+    domains: bool,
+    #[command(flatten)]
+    built: domains::Args,
 }
 
 /// Lists the presets, or shows one machine.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let spec = if args.host { Some("host".to_owned()) } else { args.machine };
     match spec {
+        Some(spec) if args.domains => domains::show(&schedlab_machine::load(&spec)?, &args.built, ui)?,
         Some(spec) => show(&schedlab_machine::load(&spec)?, args.toml, ui)?,
+        None if args.domains => {
+            return Err(Error::input("--domains needs a machine")
+                .mend("write: schedlab machines z800 --domains --kernel linux-6.12"));
+        }
         None if args.toml => {
             return Err(Error::input("--toml needs a machine").mend("write: schedlab machines z800 --toml"));
         }

@@ -81,7 +81,8 @@ enum CostsArg {
     None,
 }
 
-fn setting(text: &str) -> Result<(String, String)> {
+/// Reads `name=value`.
+pub fn setting(text: &str) -> Result<(String, String)> {
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| Error::input(format!("\"{text}\" sets nothing")).mend("write --set name=value"))?;
