@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, requires = "kernel")]
     domains: bool,
     #[command(flatten)]
-    built: domains::Args,
+    built: domains::Built,
 }
 
 /// Lists the presets, or shows one machine.

@@ -16,7 +16,7 @@ const SETS: usize = 16;
 
 /// Which domains to show.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct Built {
     /// The kernel that builds them: linux-2.6.11, linux-4.1, linux-6.12, ...
     #[arg(long, value_name = "NAME", requires = "domains")]
     kernel: Option<String>,
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Builds and prints them.
-pub fn show(machine: &Machine, args: &Args, ui: &Ui) -> Result<()> {
+pub fn show(machine: &Machine, args: &Built, ui: &Ui) -> Result<()> {
     let release = find(args.kernel.as_deref().expect("--domains requires it"))?;
     let mut builder = Builder::new(release, machine, fixes(release, machine, &args.set)?);
     for cpu in [&args.offline, &args.online].into_iter().flatten().chain(&args.cpu) {
