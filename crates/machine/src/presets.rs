@@ -66,11 +66,12 @@ fn epyc(name: &'static str) -> MachineFile {
     MachineFile { distances: equidistant(2, 32), llc_cores: Some(8), ..MachineFile::flat(name, 2, 64, 2) }
 }
 
-/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 of their own and no cache above it. The capacities
-/// are those that the kernel computes from the board's device tree (592 of 1024 a MHz, 1844 and 2362 MHz).
+/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an L2
+/// is no cluster beside. The capacities are those that the kernel computes from the board's device tree (592 of 1024 a
+/// MHz, 1844 and 2362 MHz).
 fn big_little(name: &'static str) -> MachineFile {
     let capacities = [[462; 4], [1024; 4]].concat();
-    MachineFile { capacities, llc_cores: Some(4), cluster_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) }
+    MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) }
 }
 
 /// Four sockets a chassis, linked in a ring, and a fabric between the chassis. It is no machine that was sold; the
