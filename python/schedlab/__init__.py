@@ -15,10 +15,11 @@ with a `SchedlabError` whose text is the message of the command.
 """
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
-from schedlab.judgement import Judgement
+from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
+    check,
     doctor,
     import_,
     kernels,
@@ -33,6 +34,7 @@ from schedlab.verbs import (
 )
 
 __all__ = [
+    "Conservation",
     "CutWarning",
     "InputError",
     "Judgement",
@@ -42,6 +44,7 @@ __all__ = [
     "Stats",
     "Trace",
     "__version__",
+    "check",
     "doctor",
     "import_",
     "kernels",

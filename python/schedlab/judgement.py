@@ -1,4 +1,4 @@
-"""What came out of an experiment."""
+"""What came out of an experiment or a check."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,3 +31,28 @@ class Judgement:
             for expectation in experiment["expectations"]
         ]
         return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Conservation:
+    """Whether CPUs were idle while tasks waited, as `schedlab check` tells it."""
+
+    status: int
+    """The command's exit status: 0 none was, 1 some were, 3 undecided."""
+    document: dict[str, Any]
+    """All of it, as `schedlab check --json` prints it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether the scheduler kept its promise."""
+        return self.status == command.DONE
+
+    @property
+    def wasted_cpu_us(self) -> float:
+        """The CPU time wasted in all."""
+        return float(self.document["wasted_cpu_us"])
+
+    @property
+    def violations(self) -> pd.DataFrame:
+        """One row a violation: when, how long, which CPUs, what separates them, who waited."""
+        return pd.DataFrame(self.document["violations"])

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from schedlab import _native, command
-from schedlab.judgement import Judgement
+from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import SchedlabWarning
 from schedlab.trace import Trace
 
@@ -98,6 +98,21 @@ def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: boo
         command.call(["model", os.fspath(source), "--output", str(target), *options])
         workload: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
     return workload
+
+
+def check(
+    trace: Trace | PathLike, *, threshold: Duration | None = None, max_wasted: Duration | None = None
+) -> Conservation:
+    """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks waited that were allowed there.
+
+    With `max_wasted` the CPU time wasted in all decides, whatever was found.
+    """
+    source = trace.path if isinstance(trace, Trace) else trace
+    options = [] if threshold is None else ["--threshold", str(_duration(threshold))]
+    options += [] if max_wasted is None else ["--max-wasted", str(_duration(max_wasted))]
+    statuses = (command.DONE, command.FAILED, command.UNDECIDED)
+    status, document = command.call_with_status(["check", os.fspath(source), *options], statuses)
+    return Conservation(status, document)
 
 
 def run(

@@ -119,6 +119,17 @@ def test_the_model_of_a_run_asks_for_the_same_cpu_time(tmp_path: Path) -> None:
     assert again.stats().total["run_us"] == pytest.approx(recorded.stats().total["run_us"], rel=0.01)
 
 
+def test_idle_cpus_beside_waiting_tasks_are_found() -> None:
+    load = {"tasks": {"hog": {"instance": 3, "cpus": [0, 1], "loop": -1, "run": 10_000}}}
+    run = sim(machine="4", workload=load, duration="1s")
+    judged = schedlab.check(run, threshold=timedelta(milliseconds=20))
+    assert (judged.status, judged.held, judged.wasted_cpu_us) == (command.DONE, True, 0.0)
+    assert judged.violations.empty
+    assert judged.document["affinity_unknown"] == 0
+    assert set(run.affinities["cpus"]) == {"0-1"}
+    assert "affinity" not in set(run.events["event"])
+
+
 EXPERIMENT = """
 id = "hogs"
 title = "Three hogs on two CPUs"

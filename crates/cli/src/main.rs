@@ -45,6 +45,8 @@ verbs! {
     Import => import,
     /// A workload out of a trace, for what-if.
     Model => model,
+    /// Find CPUs that were idle while tasks waited that were allowed to run there; exit 1 when there are any.
+    Check => check,
     /// Draw who ran where and when, in the terminal.
     Gantt => gantt,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.

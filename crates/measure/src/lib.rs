@@ -4,6 +4,7 @@
 //! measures, each an [`Observer`]: run time, wait time, latency, migrations, run-queue length. At the end
 //! they are summed by task, CPU, node and group into a [`Report`].
 
+pub mod conserve;
 pub mod fairness;
 pub mod histogram;
 pub mod lanes;
@@ -19,6 +20,7 @@ pub mod tasks;
 pub mod tracker;
 pub mod wait_time;
 
+pub use conserve::{Bounds, Check, CheckReport, Level, Verdict, Violation, WaitingTask};
 pub use fairness::Fairness;
 pub use histogram::{Histogram, Latency};
 pub use report::{CpuStats, GroupStats, NodeStats, Report, Sums, TaskStats, TotalStats};

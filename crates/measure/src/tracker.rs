@@ -53,6 +53,18 @@ pub trait Observer {
     fn migrated(&mut self, _task: Slot, _from: CpuId, _to: CpuId) {}
     /// From now on the CPU has so many runnable tasks, the running one included; `None`: it is unknown.
     fn queue(&mut self, _cpu: CpuId, _now: Nanos, _length: Option<u32>) {}
+    /// From now on the CPU is the occupant's.
+    fn occupied(&mut self, _cpu: CpuId, _who: Occupant, _now: Nanos) {}
+    /// From now on the task waits on this CPU's queue.
+    fn queued(&mut self, _task: Slot, _cpu: CpuId, _now: Nanos) {}
+    /// From now on it waits there no more.
+    fn unqueued(&mut self, _task: Slot, _now: Nanos) {}
+    /// The task, which was told to wait, has had a CPU meanwhile, and nobody saw since when.
+    fn doubted(&mut self, _task: Slot, _now: Nanos) {}
+    /// The CPU, which was told to be idle, has run somebody meanwhile, and nobody saw since when.
+    fn misjudged(&mut self, _cpu: CpuId, _now: Nanos) {}
+    /// Who waits on this CPU's queue is not known any more.
+    fn forgotten(&mut self, _cpu: CpuId, _now: Nanos) {}
 }
 
 #[derive(Clone, Debug)]
@@ -155,9 +167,15 @@ impl Tracker {
             Payload::WakeupNew { tid, target, .. } => self.woken(tid, target, false, measures),
             Payload::Migrate { tid, from, to, .. } => self.migrate(tid, from, to, measures),
             Payload::Fork { child, .. } => {
+                self.abandon(child, measures);
                 self.tasks.born(child);
             }
-            Payload::Exec { tid, old } => self.tasks.rename(old, tid),
+            Payload::Exec { tid, old } => {
+                if tid != old {
+                    self.abandon(tid, measures);
+                }
+                self.tasks.rename(old, tid);
+            }
             Payload::Exit { .. } | Payload::Queue { .. } | Payload::Considered { .. } => {}
             Payload::Lost { count } => self.lose(event.cpu, count, measures),
         }
@@ -206,7 +224,10 @@ impl Tracker {
                 (task.status, task.cpu, task.since) = (Status::Running, number, self.start);
             }
         }
-        self.present().for_each(|number| self.tell_queue(number, measures));
+        for number in self.present().collect::<Vec<_>>() {
+            self.tell_queue(number, measures);
+            measures.occupied(number, self.cpus[number as usize].occupant, self.now);
+        }
     }
 
     #[inline]
@@ -273,6 +294,7 @@ impl Tracker {
         cpu.occupant = entered;
         cpu.since = self.now;
         cpu.fresh = false;
+        measures.occupied(number, entered, self.now);
         self.tell_queue(number, measures);
     }
 
@@ -299,12 +321,16 @@ impl Tracker {
         {
             self.tasks[slot].status = Status::Unknown;
         }
+        if believed == Occupant::Idle {
+            measures.misjudged(number, now);
+        }
         let mut at = since;
         if let Occupant::Task(slot) = left {
             let task = &mut self.tasks[slot];
             (task.wakeup, task.waking) = (NEVER, NEVER);
             if task.status == Status::Waiting {
                 at = at.max(task.since).min(now);
+                measures.doubted(slot, now);
             }
             self.now = at;
             if self.tasks[slot].status != Status::Dead {
@@ -330,7 +356,7 @@ impl Tracker {
             self.dequeue(slot, number, measures);
         }
         match state {
-            TaskState::Runnable => self.enqueue(slot, number),
+            TaskState::Runnable => self.enqueue(slot, number, measures),
             TaskState::Dead | TaskState::Zombie => self.tasks[slot].status = Status::Dead,
             _ => self.tasks[slot].status = Status::Sleeping,
         }
@@ -370,13 +396,14 @@ impl Tracker {
 
     /// The task waits on this CPU from now on. The caller tells the queue's length.
     #[inline]
-    fn enqueue(&mut self, slot: Slot, number: CpuId) {
+    fn enqueue(&mut self, slot: Slot, number: CpuId, measures: &mut impl Observer) {
         let cpu = &mut self.cpus[number as usize];
         cpu.waiting += 1;
         let task = &mut self.tasks[slot];
         (task.status, task.cpu, task.epoch) = (Status::Waiting, number, cpu.epoch);
         (task.since, task.queued) = (self.now, self.now);
         (task.wakeup, task.waking) = (NEVER, NEVER);
+        measures.queued(slot, number, self.now);
     }
 
     /// Takes a waiting task off its queue. The caller tells the length of the queue of CPU `told`.
@@ -386,6 +413,7 @@ impl Tracker {
         let cpu = &mut self.cpus[number as usize];
         if cpu.epoch == epoch {
             cpu.waiting -= 1;
+            measures.unqueued(slot, self.now);
             if number != told {
                 self.tell_queue(number, measures);
             }
@@ -410,7 +438,11 @@ impl Tracker {
         }
         let Task { status, waking, .. } = self.tasks[slot];
         match status {
-            Status::Waiting => return,
+            Status::Waiting => {
+                // It ran and slept, and nobody saw it.
+                measures.doubted(slot, self.now);
+                return;
+            }
             Status::Running => {
                 // It had not got round to sleeping.
                 self.tasks[slot].waking = NEVER;
@@ -419,7 +451,7 @@ impl Tracker {
             Status::Dead => slot = self.tasks.reborn(slot),
             Status::Sleeping | Status::Unknown => {}
         }
-        self.enqueue(slot, target);
+        self.enqueue(slot, target, measures);
         if from_sleep {
             let task = &mut self.tasks[slot];
             (task.wakeup, task.waking) = (self.now, waking);
@@ -442,10 +474,22 @@ impl Tracker {
             measures.waited(slot, task.cpu, task.since, self.now, true);
         }
         self.dequeue(slot, to, measures);
-        self.enqueue(slot, to);
+        self.enqueue(slot, to, measures);
         let moved = &mut self.tasks[slot];
         (moved.queued, moved.wakeup, moved.waking) = (task.queued, task.wakeup, task.waking);
         self.tell_queue(to, measures);
+    }
+
+    /// The present life of a thread id has ended unseen: if it waits, it does so no more.
+    fn abandon(&mut self, tid: Tid, measures: &mut impl Observer) {
+        let Some(slot) = self.tasks.slot(tid).filter(|_| tid != 0) else { return };
+        if self.tasks[slot].status == Status::Waiting {
+            measures.doubted(slot, self.now);
+            let told = self.tasks[slot].cpu;
+            self.dequeue(slot, told, measures);
+            self.tell_queue(told, measures);
+            self.tasks[slot].status = Status::Dead;
+        }
     }
 
     /// Events were lost between the CPU's last event and now.
@@ -457,6 +501,8 @@ impl Tracker {
         let known = cpu.last_event.max(cpu.since);
         measures.span(number, cpu.occupant, cpu.since, known);
         measures.queue(number, known, None);
+        measures.occupied(number, Occupant::Unknown, self.now);
+        measures.forgotten(number, self.now);
         if let Occupant::Task(slot) = cpu.occupant
             && self.tasks[slot].is_running_on(number)
         {

@@ -1,5 +1,6 @@
 //! The verbs: each module carries `Args` and `run`.
 
+pub mod check;
 pub mod doctor;
 pub mod gantt;
 pub mod import;

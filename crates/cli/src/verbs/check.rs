@@ -1,0 +1,204 @@
+//! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there.
+
+use super::stats::table::{Table, duration, grouped, percent, shorten};
+use crate::ui::Ui;
+use schedlab_base::{Meta, Nanos, Result, parse_duration};
+use schedlab_measure::conserve::THRESHOLD;
+use schedlab_measure::{Bounds, Check, CheckReport, Verdict, Violation};
+use schedlab_trace::ReadReport;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `check` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab check trace.arrows
+  schedlab check trace.arrows --threshold 20ms --max-wasted 500ms
+  schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
+
+Exit status: 0 none was found, 1 some were (with --max-wasted: more CPU time was wasted than that), 2 bad input,
+3 too little is known of what the CPUs did.")]
+pub struct Args {
+    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    trace: PathBuf,
+    /// A CPU that is idle beside waiting tasks for longer than this is a violation [default: 100ms].
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    threshold: Option<Nanos>,
+    /// Bear so much wasted CPU time in all, and judge by that alone.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    max_wasted: Option<Nanos>,
+    /// Every violation, not just the 20 longest.
+    #[arg(long)]
+    all: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    trace: TraceFacts<'a>,
+    #[serde(flatten)]
+    report: &'a CheckReport,
+}
+
+/// Where it comes from.
+#[derive(Serialize)]
+struct TraceFacts<'a> {
+    file: &'a Path,
+    source: &'a str,
+    kernel: &'a str,
+    machine: &'a str,
+    #[serde(flatten)]
+    read: &'a ReadReport,
+}
+
+/// So many violations unless all are asked for.
+const TOP: usize = 20;
+
+/// Reads the trace, prints what was found, and judges.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let mut source = schedlab_trace::open(&args.trace)?;
+    let bounds = Bounds { threshold: args.threshold.unwrap_or(THRESHOLD), max_wasted: args.max_wasted };
+    let mut check = Check::new(source.meta(), bounds);
+    let bar = ui.progress(None, "reading");
+    let read = source.run(&mut check);
+    bar.finish_and_clear();
+    let read = read?;
+    let report = check.finish(None);
+    if ui.json {
+        let Meta { source, kernel, machine, .. } = source.meta();
+        let trace = TraceFacts { file: &args.trace, source, kernel, machine, read: &read };
+        ui.print_json(&Document { trace, report: &report });
+    } else {
+        ui.print(&text(&args, source.meta(), &read, &report));
+    }
+    Ok(ExitCode::from(match report.verdict {
+        Verdict::Pass => 0,
+        Verdict::Fail => 1,
+        Verdict::Undecided => 3,
+    }))
+}
+
+fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> String {
+    let mut out = args.trace.display().to_string();
+    for (what, value) in [("", &meta.source), ("kernel ", &meta.kernel), ("machine ", &meta.machine)] {
+        if !value.is_empty() {
+            let _ = write!(out, " · {what}{value}");
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\n{} CPUs for {}: {} tasks, {} events\n",
+        report.cpus,
+        duration(report.span_us),
+        grouped(report.tasks),
+        grouped(report.events)
+    );
+    out.push_str(&violations(args, report));
+    let _ = writeln!(
+        out,
+        "wasted: {} of CPU time ({} of what the CPUs had), idle in all: {}",
+        duration(report.wasted_cpu_us),
+        percent(report.wasted_share),
+        duration(report.idle_us)
+    );
+    doubts(&mut out, read, report);
+    out.push_str(&verdict(report));
+    out
+}
+
+fn violations(args: &Args, report: &CheckReport) -> String {
+    let threshold = duration(report.threshold_us);
+    let count = report.violations.len() as u64 + report.violations_left_out;
+    if count == 0 {
+        return format!("No CPU was idle for more than {threshold} while a task waited that could have run there.\n\n");
+    }
+    let mut longest: Vec<&Violation> = report.violations.iter().collect();
+    longest.sort_by(|a, b| b.duration_us.total_cmp(&a.duration_us).then(a.start_us.total_cmp(&b.start_us)));
+    longest.truncate(if args.all { usize::MAX } else { TOP });
+    let mut table = Table::new(6, ["from", "for", "idle", "busy", "level", "waiting", "balancer"]);
+    for v in &longest {
+        table.row([
+            duration(v.start_us),
+            format!("{}{}", duration(v.duration_us), if v.until_end { " (to the end)" } else { "" }),
+            format!("cpu{}", v.idle_cpu),
+            format!("cpu{}", v.busy_cpu),
+            v.distance.map_or_else(|| v.level.name().to_owned(), |d| format!("{} {d}", v.level.name())),
+            waiting(v),
+            balancer(v),
+        ]);
+    }
+    let mut out = format!(
+        "{} time{} a CPU was idle for more than {threshold} while tasks waited that could have run there\n\n{}",
+        grouped(count),
+        if count == 1 { "" } else { "s" },
+        table.render()
+    );
+    let more = count - longest.len() as u64;
+    if more > 0 {
+        let how = if args.all { "they are not kept" } else { "--all shows them" };
+        let _ = writeln!(out, "... and {} more ({how})", grouped(more));
+    }
+    out.push('\n');
+    out
+}
+
+fn waiting(v: &Violation) -> String {
+    let name = |task: &schedlab_measure::WaitingTask| match task.name.as_str() {
+        "" => format!("tid {}", task.tid),
+        name => format!("{} {}", shorten(name), task.tid),
+    };
+    let first: Vec<String> = v.waiting.iter().take(2).map(name).collect();
+    let more = v.waiting_tasks.saturating_sub(first.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
+
+/// What the balancer did meanwhile.
+fn balancer(v: &Violation) -> String {
+    let moved = format!("moved {} here, {} elsewhere", v.migrations_to_idle, v.migrations_elsewhere);
+    match (v.looks, v.looked_at_busy) {
+        (Some(looks), Some(seen)) => {
+            let busy = format!("{} cpu{}", if seen { "also at" } else { "never at" }, v.busy_cpu);
+            format!("looked {looks} times, {busy}; {moved}")
+        }
+        _ => moved,
+    }
+}
+
+fn doubts(out: &mut String, read: &ReadReport, report: &CheckReport) {
+    if report.affinity_unknown > 0 {
+        let _ = writeln!(
+            out,
+            "affinity unknown for {} of {} tasks: taken as allowed everywhere",
+            grouped(report.affinity_unknown),
+            grouped(report.tasks)
+        );
+    }
+    if report.unknown_us > 0.0 {
+        let _ = writeln!(out, "not known what CPUs did for {} in all: not counted", duration(report.unknown_us));
+    }
+    if report.losses > 0 {
+        let _ = writeln!(out, "events were lost {} times", grouped(report.losses));
+    }
+    if report.contradictions > 0 {
+        let _ = writeln!(out, "{} events contradict others: some switches were not recorded", report.contradictions);
+    }
+    if let Some(cut) = &read.cut {
+        let _ = writeln!(out, "the file was cut off: {}", cut.what);
+    }
+}
+
+fn verdict(report: &CheckReport) -> String {
+    let (word, why) = match (report.verdict, report.max_wasted_us) {
+        (Verdict::Pass, None) => ("pass", "no CPU was idle for too long beside waiting tasks".to_owned()),
+        (Verdict::Pass, Some(most)) => ("pass", format!("no more than {} of CPU time was wasted", duration(most))),
+        (Verdict::Fail, None) => ("fail", "CPUs were idle for too long beside waiting tasks".to_owned()),
+        (Verdict::Fail, Some(most)) => ("fail", format!("more than {} of CPU time was wasted", duration(most))),
+        (Verdict::Undecided, _) => {
+            ("undecided", "what the CPUs did is not known for more than half of the time".to_owned())
+        }
+    };
+    format!("verdict: {word}: {why}\n")
+}
