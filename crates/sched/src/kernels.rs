@@ -26,6 +26,8 @@ mod sd;
 
 pub use builds::Build;
 
+use crate::classes::Stack;
+use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
 use schedlab_machine::Machine;
@@ -62,6 +64,12 @@ impl Run<'_> {
     /// Runs the load under this scheduler.
     pub fn with(&self, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
         self.with_load(self.load, scheduler, sink)
+    }
+
+    /// Runs the load under the classes with this fair scheduler.
+    pub fn fair(&self, discipline: impl Discipline, groups: groups::Rules, sink: &mut dyn Sink) -> Result<Outcome> {
+        let setup = Setup { machine: self.machine, load: self.load, seed: self.options.seed };
+        self.with(Stack::new(Fair::new(&setup, discipline, groups)), sink)
     }
 
     /// Runs another load than the one given: what the kernel makes of it.
@@ -142,9 +150,6 @@ impl Kernel {
             .filter(|(policy, _)| !self.policies.contains(policy) && used(*policy))
             .map(|(_, name)| format!("{} is not modelled with {name} yet: such tasks run as SCHED_OTHER", self.name))
             .collect();
-        if settings().any(|s| s.group.is_some()) {
-            remarks.push("groups are not simulated yet: every task counts for itself".to_owned());
-        }
         if settings().any(|s| s.util != (None, None)) {
             remarks.push("util_min and util_max are not simulated yet: they change nothing here".to_owned());
         }

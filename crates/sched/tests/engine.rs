@@ -4,7 +4,7 @@
 mod loads;
 mod support;
 
-use loads::loads_with_changes;
+use loads::{loads_in_groups, loads_with_changes};
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload};
 use schedlab_sched::kernels::{How, KERNELS, find};
@@ -22,6 +22,26 @@ fn run(kernel: &str, cpus: &str, load: &Load, skip_ticks: bool) -> Accounts {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn skipping_ticks_changes_no_event_in_groups(
+        load in loads_in_groups(),
+        cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
+        grouping in 0u32..3,
+    ) {
+        for kernel in KERNELS.iter().filter(|k| matches!(k.scheduler, "CFS" | "EEVDF")) {
+            let name = ["none", "group_by_user", "sched_autogroup_enabled"][grouping as usize];
+            let set: Vec<_> = kernel.tunable(name).map(|t| (t.name, "1".to_owned())).into_iter().collect();
+            let run = |skip_ticks| {
+                let how = How { duration: Some(SECOND / 2), seed: 11, skip_ticks };
+                simulate_how(kernel.name, &schedlab_machine::load(cpus).unwrap(), &load, &set, &how)
+            };
+            let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
 
     #[test]
     fn skipping_ticks_changes_no_event(load in loads_with_changes(), cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")]) {

@@ -64,6 +64,14 @@ impl Load {
         Self { weight: WEIGHTS[i], inverse: INVERSE[i] }
     }
 
+    /// A group's load (`update_load_set`), its inverse computed as this arithmetic does.
+    #[must_use]
+    pub fn with_weight(weight: u64, arithmetic: Arithmetic) -> Self {
+        let mut load = Self { weight, inverse: 0 };
+        load.scale(1, 1, arithmetic);
+        load
+    }
+
     /// Adds a task's load.
     #[inline]
     pub fn add(&mut self, other: &Self) {

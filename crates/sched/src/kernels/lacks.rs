@@ -2,7 +2,7 @@
 
 use super::Kernel;
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Load, Op};
+use schedlab_sim::program::{GroupSpec, Load, Op};
 
 /// The first two numbers of a Linux kernel's release.
 fn release(kernel: &Kernel) -> Option<(u32, u32)> {
@@ -37,7 +37,27 @@ pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<St
     if before(kernel, (2, 0)) && specs().any(|spec| spec.program.contains(&Op::Yield)) {
         remarks.push(format!("{name} has no sched_yield() (2.0 has): who yields goes on"));
     }
+    remarks.extend(of_groups(kernel, load));
     remarks
+}
+
+/// What it lacks of the groups that the load has.
+fn of_groups(kernel: &Kernel, load: &Load) -> Vec<String> {
+    let name = kernel.name;
+    let any = |has: fn(&GroupSpec) -> bool| load.groups.iter().any(has);
+    if load.groups.is_empty() {
+        return Vec::new();
+    }
+    if !matches!(kernel.scheduler, "CFS" | "EEVDF") {
+        return vec![format!("{name} has no groups (2.6.24 has): every task counts for itself")];
+    }
+    let lacking = [
+        (before(kernel, (2, 7)) && any(|g| g.bandwidth.is_some()), "quotas (3.2 has): groups use what they get"),
+        (before(kernel, (5, 14)) && any(|g| g.burst > 0), "bursts (5.14 has): quota that is not used is lost"),
+        (before(kernel, (5, 15)) && any(|g| g.idle), "idle groups (5.15 has): they share by their weight"),
+        (name == "linux-2.6.24" && any(|g| g.parent.is_some()), "nested groups (2.6.25 has): all stand side by side"),
+    ];
+    lacking.iter().filter(|(lacks, _)| *lacks).map(|(_, what)| format!("{name} has no {what}")).collect()
 }
 
 #[cfg(test)]

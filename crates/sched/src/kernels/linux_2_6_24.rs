@@ -2,9 +2,10 @@
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
+use crate::fair::groups;
 use crate::fair::load::Arithmetic;
+use crate::fair::shares::Shares;
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
@@ -45,6 +46,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("NEW_FAIR_SLEEPERS", true, "a task that slept is placed a latency before the others"),
         Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
         Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
+        Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
     ],
     simulate,
 };
@@ -68,6 +70,12 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         skip_on_yield: false,
         nice_rescheds: true,
         change_renews_slice: false,
+        moves_relative: false,
+        alt_period: false,
+        idle_granularity: false,
+        credits_groups: false,
+        group_goes_on: false,
+        heads_list: false,
         features: Features {
             fair_sleepers: v.on("NEW_FAIR_SLEEPERS"),
             gentle_fair_sleepers: false,
@@ -81,9 +89,19 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let tunables = Tunables {
         latency: v.ns("sched_latency_ns"),
         min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: v.on("sched_compat_yield"),
     };
-    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
+    let groups = groups::Rules {
+        nested: false,
+        root_is_group: true,
+        idle: false,
+        by_user: v.on("group_by_user"),
+        by_session: false,
+        shares: Shares::Whole,
+        bandwidth: None,
+    };
+    run.fair(Cfs::new(rules, tunables), groups, sink)
 }

@@ -1,10 +1,11 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
+use crate::fair::groups;
 use crate::fair::load::Arithmetic;
-use crate::tunables::{Tunable, tick};
+use crate::fair::shares::Shares;
+use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -41,6 +42,15 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
         Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
         Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+        Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
+        Tunable::at_boot_ns("sched_shares_ratelimit", 250_000, 0, "how often groups' shares are spread over the CPUs"),
+        Tunable::number(
+            "sched_shares_thresh",
+            Unit::Number,
+            4,
+            (0, 1 << 18),
+            "... if the weight on a CPU changes by more than this",
+        ),
     ],
     simulate,
 };
@@ -59,6 +69,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         change_moves_min: true,
         nice_rescheds: true,
         change_renews_slice: false,
+        moves_relative: false,
+        alt_period: false,
+        idle_granularity: false,
+        group_goes_on: false,
+        heads_list: false,
         features: Features {
             fair_sleepers: v.on("FAIR_SLEEPERS"),
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
@@ -72,9 +87,19 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let tunables = Tunables {
         latency: v.ns("sched_latency_ns"),
         min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: v.on("sched_compat_yield"),
     };
-    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
+    let groups = groups::Rules {
+        nested: true,
+        root_is_group: false,
+        idle: false,
+        by_user: v.on("group_by_user"),
+        by_session: false,
+        shares: Shares::Sampled { every: v.ns("sched_shares_ratelimit"), threshold: v.ns("sched_shares_thresh") },
+        bandwidth: None,
+    };
+    run.fair(Cfs::new(rules, tunables), groups, sink)
 }

@@ -1,9 +1,10 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
-use crate::tunables::{Tunable, tick};
+use crate::fair::shares::Shares;
+use crate::fair::{bandwidth, groups};
+use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -29,6 +30,14 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
         Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
         Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+        Tunable::number(
+            "sched_cfs_bandwidth_slice_us",
+            Unit::Us,
+            5_000,
+            (1, 1_000_000),
+            "how much of its quota a group takes to a CPU at once",
+        ),
+        Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
     ],
     simulate,
 };
@@ -41,6 +50,10 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         change_moves_min: true,
         nice_rescheds: true,
         change_renews_slice: false,
+        lands_before_account: true,
+        alt_period: false,
+        idle_granularity: false,
+        heads_list: false,
         features: Features {
             fair_sleepers: true,
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
@@ -54,9 +67,24 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let tunables = Tunables {
         latency: v.ns("sched_latency_ns"),
         min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: false,
     };
-    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
+    let quotas = bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: true,
+        burst: false,
+        random_phase: false,
+        fills_at_start: true,
+        newest_first: true,
+    };
+    let groups = groups::Rules {
+        idle: false,
+        by_session: v.on("sched_autogroup_enabled"),
+        shares: Shares::ByWeight,
+        ..groups::Rules::last(quotas)
+    };
+    run.fair(Cfs::new(rules, tunables), groups, sink)
 }

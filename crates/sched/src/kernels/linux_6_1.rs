@@ -1,9 +1,9 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
-use crate::tunables::{Tunable, tick};
+use crate::fair::{bandwidth, groups};
+use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -30,6 +30,22 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
         Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
         Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity"),
+        Tunable::number(
+            "sched_cfs_bandwidth_slice_us",
+            Unit::Us,
+            5_000,
+            (1, 1_000_000),
+            "how much of its quota a group takes to a CPU at once",
+        ),
+        Tunable::switch("sched_autogroup_enabled", false, "the tasks of one session share as a group"),
+        Tunable::number(
+            "idle_min_granularity_ns",
+            Unit::Ns,
+            750_000,
+            (0, 10_000_000_000),
+            "the least slice of idle tasks and groups beside others",
+        ),
+        Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups"),
     ],
     simulate,
 };
@@ -38,6 +54,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let rules = Rules {
         base_slice: v.on("BASE_SLICE"),
+        alt_period: v.on("ALT_PERIOD"),
         features: Features {
             fair_sleepers: true,
             gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
@@ -51,9 +68,19 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let tunables = Tunables {
         latency: v.ns("latency_ns"),
         min_granularity: v.ns("min_granularity_ns"),
+        idle_min_granularity: v.ns("idle_min_granularity_ns"),
         wakeup_granularity: v.ns("wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: false,
     };
-    run.with(Stack::new(Cfs::new(run.machine, rules, tunables)), sink)
+    let quotas = bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: false,
+        burst: true,
+        random_phase: false,
+        fills_at_start: false,
+        newest_first: false,
+    };
+    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
+    run.fair(Cfs::new(rules, tunables), groups, sink)
 }

@@ -1,9 +1,9 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::eevdf::{Eevdf, Features};
-use crate::tunables::{Tunable, tick};
+use crate::fair::{bandwidth, groups};
+use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -33,6 +33,15 @@ pub(super) static KERNEL: Kernel = Kernel {
         ),
         Tunable::switch("DELAY_ZERO", true, "... and does not gain positive lag by that"),
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
+        Tunable::number(
+            "sched_cfs_bandwidth_slice_us",
+            Unit::Us,
+            5_000,
+            (1, 1_000_000),
+            "how much of its quota a group takes to a CPU at once",
+        ),
+        Tunable::switch("sched_autogroup_enabled", false, "the tasks of one session share as a group"),
+        Tunable::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on"),
     ],
     simulate,
 };
@@ -51,7 +60,19 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         custom_slice: true,
         yield_moves_deadline: false,
         idle_loses_protection: true,
+        pick_buddy: v.on("PICK_BUDDY"),
+        empty_keeps_weight: true,
+        picks_again: true,
         tree_by_vruntime: false,
     };
-    run.with(Stack::new(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period)), sink)
+    let quotas = bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: false,
+        burst: true,
+        random_phase: true,
+        fills_at_start: false,
+        newest_first: false,
+    };
+    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
+    run.fair(Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
 }

@@ -2,9 +2,9 @@
 //! slice.
 
 use super::{Kernel, Run};
-use crate::classes::Stack;
 use crate::fair::eevdf::{Eevdf, Features};
-use crate::tunables::{Tunable, tick};
+use crate::fair::{bandwidth, groups};
+use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -30,6 +30,14 @@ pub(super) static KERNEL: Kernel = Kernel {
         ),
         Tunable::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed"),
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
+        Tunable::number(
+            "sched_cfs_bandwidth_slice_us",
+            Unit::Us,
+            5_000,
+            (1, 1_000_000),
+            "how much of its quota a group takes to a CPU at once",
+        ),
+        Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
     ],
     simulate,
 };
@@ -50,7 +58,19 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         custom_slice: false,
         yield_moves_deadline: true,
         idle_loses_protection: false,
+        pick_buddy: false,
+        empty_keeps_weight: false,
+        picks_again: false,
         tree_by_vruntime: true,
     };
-    run.with(Stack::new(Eevdf::new(run.machine, features, v.ns("base_slice_ns"), run.options.tick_period)), sink)
+    let quotas = bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: false,
+        burst: true,
+        random_phase: true,
+        fills_at_start: false,
+        newest_first: false,
+    };
+    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
+    run.fair(Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
 }

@@ -5,7 +5,7 @@
 use crate::support::{exactly, forever, hog};
 use proptest::prelude::*;
 use schedlab_base::Nanos;
-use schedlab_sim::program::{Amount, Load, Op, Policy, Setting, Start, TaskSpec};
+use schedlab_sim::program::{Amount, GroupSpec, Load, Op, Policy, ROOT_GROUP, Setting, Start, TaskSpec};
 
 const MS: Nanos = 1_000_000;
 
@@ -44,6 +44,41 @@ pub fn loads() -> impl Strategy<Value = Load> {
         }
         load
     })
+}
+
+/// As [`loads`], in groups: nested, idle, with quotas and bursts, and tasks that move between them.
+pub fn loads_in_groups() -> impl Strategy<Value = Load> {
+    let group = (2u64..4000, proptest::option::of((1u64..40, 10u64..60, 0u64..20)), 0u32..8, 0u32..6);
+    let groups = proptest::collection::vec(group, 1..5);
+    (loads(), groups, proptest::collection::vec(0u32..8, 16), any::<bool>()).prop_map(
+        |(mut load, groups, places, moves)| {
+            let number = groups.len() as u32;
+            for (i, (shares, quota, parent, idle)) in groups.into_iter().enumerate() {
+                let quota = quota.map(|(quota, period, burst)| ((quota * MS, period * MS), burst.min(quota) * MS));
+                load.groups.push(GroupSpec {
+                    path: format!("/{i}"),
+                    parent: (parent < i as u32).then_some(parent),
+                    shares,
+                    bandwidth: quota.map(|(bandwidth, _)| bandwidth),
+                    burst: quota.map_or(0, |(_, burst)| burst),
+                    idle: idle == 0,
+                });
+            }
+            for (task, place) in load.tasks.iter_mut().zip(&places) {
+                task.initial.group = (*place < number).then_some(*place);
+                (task.user, task.session) = (place % 3, place % 2);
+            }
+            if moves {
+                let there = load.settings.len() as u32;
+                for group in [0, ROOT_GROUP] {
+                    load.settings.push(Setting { group: Some(group), ..Setting::default() });
+                }
+                let body = vec![Op::Set(there), Op::Run(exactly(7 * MS)), Op::Set(there + 1), Op::Run(exactly(3 * MS))];
+                load.tasks.push(forever("mover", 0, body));
+            }
+            load
+        },
+    )
 }
 
 /// As [`loads`], with real-time tasks that leave something to the others, tasks that change their policy, and children

@@ -1,0 +1,147 @@
+//! Who is preferred: the buddies of a queue, the pick that heeds them, and the wake-ups that make them.
+
+use super::Cfs;
+use crate::fair::Fair;
+use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::timeline::before;
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Core, Enqueue};
+
+impl Fair<Cfs> {
+    /// An entity is no longer preferred or passed over; nor are its groups for its sake.
+    pub(super) fn clear_buddies(&mut self, e: EntityId) {
+        // 2.6.32 looks at every level, later kernels go on as long as the level below had it.
+        let every = !self.d.rules.buddy_on_preempt;
+        let (mut next, mut last, mut skip) = (true, true, true);
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            for (going, buddy) in
+                [(&mut next, &mut queue.next), (&mut last, &mut queue.last), (&mut skip, &mut queue.skip)]
+            {
+                if *going && *buddy == Some(x) {
+                    *buddy = None;
+                } else if !every {
+                    *going = false;
+                }
+            }
+            if !(next || last || skip) {
+                return;
+            }
+            at = self.parent(x);
+        }
+    }
+
+    /// An entity and its groups are to run next (`set_next_buddy`).
+    pub(super) fn set_next_buddy(&mut self, e: EntityId) {
+        self.set_buddy(e, |queue, e| queue.next = Some(e));
+    }
+
+    fn set_last_buddy(&mut self, e: EntityId) {
+        self.set_buddy(e, |queue, e| queue.last = Some(e));
+    }
+
+    fn set_buddy(&mut self, e: EntityId, set: impl Fn(&mut crate::fair::entity::Queue, EntityId)) {
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let entity = &self.entities[x as usize];
+            if !entity.on_rq || (self.d.rules.idle_gives_way && entity.idle) {
+                return;
+            }
+            set(&mut self.queues[entity.queue as usize], x);
+            at = self.parent(x);
+        }
+    }
+
+    /// An entity and its groups are to be passed over once.
+    pub(super) fn set_skip_buddy(&mut self, e: EntityId) {
+        let mut at = Some(e);
+        while let Some(x) = at {
+            self.queues[self.entities[x as usize].queue as usize].skip = Some(x);
+            at = self.parent(x);
+        }
+    }
+
+    /// The leftmost, but for buddies. `curr` is the running entity where it takes part.
+    pub(super) fn pick_entity(&self, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
+        let queue = &self.queues[q as usize];
+        let v = |e: EntityId| self.entities[e as usize].vruntime;
+        let sooner = |other: Option<EntityId>| match (curr, other) {
+            (Some(c), Some(o)) => Some(if before(v(c), v(o)) { c } else { o }),
+            (c, o) => o.or(c),
+        };
+        let left = sooner(queue.tree.first())?;
+        let mut best = left;
+        let fair = |e: EntityId| !self.should_preempt(e, left);
+        if queue.skip == Some(left) {
+            let second =
+                if curr == Some(left) { queue.tree.first() } else { sooner(queue.tree.next(&self.arena, left)) };
+            if let Some(second) = second.filter(|e| fair(*e)) {
+                best = second;
+            }
+        }
+        if let Some(next) = queue.next.filter(|e| fair(*e)) {
+            best = next;
+        } else if let Some(last) = queue.last.filter(|e| fair(*e)) {
+            best = last;
+        }
+        Some(best)
+    }
+
+    /// Whether `e`, which became runnable, preempts `curr` (`check_preempt_wakeup`).
+    pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        let q = self.entities[curr as usize].queue;
+        let (rules, cpu) = (self.d.rules, self.cpu_of(q));
+        if !rules.buddy_on_preempt {
+            self.update_curr(cx, q);
+        }
+        if curr == e || self.queues[self.entities[e as usize].queue as usize].throttle_count > 0 {
+            return;
+        }
+        let scale = self.queues[q as usize].nr_queued >= self.d.nr_latency;
+        let marked = rules.features.next_buddy && scale && how != Enqueue::New;
+        if marked {
+            self.set_next_buddy(e);
+        }
+        if rules.early_last_buddy && rules.features.last_buddy {
+            self.set_last_buddy(curr);
+        }
+        if cx.need_resched(cpu) {
+            return;
+        }
+        let Some(preempted) = self.who_gives_way(cx, curr, e, marked) else { return };
+        cx.resched(cpu);
+        let is_task = preempted >= self.first_task;
+        if !rules.early_last_buddy && rules.features.last_buddy && scale && is_task {
+            self.set_last_buddy(preempted);
+        }
+    }
+
+    /// The entity that gives way to `e`: the running task or one of its groups.
+    fn who_gives_way(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, marked: bool) -> Option<EntityId> {
+        let rules = self.d.rules;
+        let policy = |e: EntityId| cx.task(e - self.first_task).attributes.policy;
+        let idle = |e: EntityId| rules.idle_gives_way && policy(e) == Policy::Idle;
+        if idle(curr) && !idle(e) {
+            return Some(curr);
+        }
+        if idle(e) || policy(e) == Policy::Batch || !rules.features.wakeup_preemption {
+            return None;
+        }
+        let (se, pse) = self.matching(curr, e);
+        let (curr_idle, idle) = (self.entities[se as usize].idle, self.entities[pse as usize].idle);
+        if rules.idle_gives_way && curr_idle != idle {
+            return curr_idle.then_some(se);
+        }
+        if rules.buddy_on_preempt {
+            self.update_curr(cx, self.entities[se as usize].queue);
+        }
+        if !self.should_preempt(se, pse) {
+            return None;
+        }
+        if rules.buddy_on_preempt && !marked {
+            self.set_next_buddy(pse);
+        }
+        Some(se)
+    }
+}

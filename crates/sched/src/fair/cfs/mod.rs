@@ -1,0 +1,500 @@
+//! The completely fair scheduler, 2.6.24 to 6.5.
+//!
+//! # Idea
+//! An ideal CPU would run all tasks at once, each at its weight's share. Every task's *virtual runtime*
+//! grows with its CPU time, the slower the heavier it is; running the task whose virtual runtime is
+//! least keeps all of them near to what the ideal CPU would have given.
+//!
+//! # Rule
+//! The leftmost task of a tree ordered by virtual runtime runs next. At the tick it is preempted when it has
+//! had its slice: its weight's part of a period in which each task runs once. A task that wakes is placed
+//! a little before the others (it slept) and preempts if it is behind by more than the wake-up granularity.
+//!
+//! # State
+//! For each queue: the tree, `min_vruntime`, the sum of the weights, the buddies (next, last, skip).
+//! For each entity, a task or a group: virtual runtime, CPU time, weight.
+//!
+//! # Tunables
+//! Latency (the period), minimum granularity (the least slice), wake-up granularity, and the features
+//! in [`Rules`]; names and defaults by release in the registry of kernels.
+//!
+//! # Differences from the kernel
+//! Those of [`crate::fair`]. No hrtick. 2.6.24's TREE_AVG and APPROX_AVG, off by default, are left out.
+//!
+//! # Reference
+//! kernel/sched_fair.c of 2.6.24 and 2.6.32, kernel/sched/fair.c of 3.10, 3.18, 4.1 and 6.1.
+
+mod buddies;
+mod rules;
+
+pub use rules::{Features, Rules, Tunables};
+
+use super::entity::{EntityId, Leave, Queue, QueueId};
+use super::load::{Arithmetic, Load, NICE_0};
+use super::shares::Shares;
+use super::timeline::before;
+use super::{Discipline, Fair};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
+
+/// The discipline of CFS, by the rules of a release.
+#[derive(Debug)]
+pub struct Cfs {
+    rules: Rules,
+    tunables: Tunables,
+    nr_latency: u32,
+}
+
+impl Cfs {
+    /// CFS by these rules.
+    #[must_use]
+    pub fn new(rules: Rules, tunables: Tunables) -> Self {
+        let nr_latency = tunables.latency.div_ceil(tunables.min_granularity.max(1)) as u32;
+        Self { rules, tunables, nr_latency }
+    }
+
+    /// The time in which each of `nr` tasks runs once (`__sched_period`).
+    fn period(&self, nr: u32) -> Nanos {
+        let Tunables { latency, min_granularity, .. } = self.tunables;
+        if nr <= self.nr_latency {
+            latency
+        } else if self.rules.period_by_ratio {
+            latency * Nanos::from(nr) / Nanos::from(self.nr_latency)
+        } else {
+            min_granularity * Nanos::from(nr)
+        }
+    }
+}
+
+impl Fair<Cfs> {
+    fn update_min_vruntime(&mut self, q: QueueId) {
+        let queue = &self.queues[q as usize];
+        let counts = |e: &EntityId| self.d.rules.change_moves_min || self.entities[*e as usize].on_rq;
+        let curr = queue.curr.filter(counts).map(|e| self.entities[e as usize].vruntime);
+        let first = queue.tree.first().map(|e| self.entities[e as usize].vruntime);
+        let least = match (curr, first) {
+            (Some(a), Some(b)) => {
+                if before(b, a) {
+                    b
+                } else {
+                    a
+                }
+            }
+            (Some(v), None) | (None, Some(v)) => v,
+            (None, None) => return,
+        };
+        let queue = &mut self.queues[q as usize];
+        if before(queue.min_vruntime, least) {
+            queue.min_vruntime = least;
+        }
+    }
+
+    /// The part of the period that is an entity's (`sched_slice`), on all levels; it need not be queued yet.
+    fn slice(&mut self, e: EntityId) -> Nanos {
+        let q = self.entities[e as usize].queue;
+        let root = self.cpu_of(q);
+        let nr =
+            if self.d.rules.alt_period { self.queues[root as usize].h_nr } else { self.queues[q as usize].nr_queued };
+        let mut slice = self.d.period(nr + u32::from(!self.entities[e as usize].on_rq));
+        let arithmetic = self.d.rules.slices;
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let entity = &self.entities[x as usize];
+            let queue = &mut self.queues[entity.queue as usize];
+            slice = if entity.on_rq {
+                queue.load.scale(slice, entity.load.weight, arithmetic)
+            } else {
+                let mut load = queue.load;
+                load.add(&entity.load);
+                load.scale(slice, entity.load.weight, arithmetic)
+            };
+            // 2.6.24 looks at one level only.
+            at = if arithmetic == Arithmetic::Divide { None } else { self.parent(x) };
+        }
+        if !self.d.rules.base_slice {
+            return slice;
+        }
+        let queue = &self.queues[q as usize];
+        let all_idle = queue.nr_queued > 0 && queue.nr_idle == queue.nr_queued;
+        if self.d.rules.idle_granularity && self.entities[e as usize].idle && !all_idle {
+            slice.max(self.d.tunables.idle_min_granularity)
+        } else {
+            slice.max(self.d.tunables.min_granularity)
+        }
+    }
+
+    /// Where a new entity, or one that slept, joins the others (`place_entity`).
+    fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
+        let mut vruntime = self.queues[q as usize].min_vruntime;
+        if initial {
+            if self.d.rules.features.start_debit {
+                vruntime = vruntime.wrapping_add(self.virtual_slice(q, e));
+            }
+        } else if self.d.rules.features.fair_sleepers && (e >= self.first_task || self.d.rules.credits_groups) {
+            let idle = self.d.rules.idle_granularity && self.entities[e as usize].idle;
+            let credit = if idle { self.d.tunables.min_granularity } else { self.d.tunables.latency };
+            vruntime = vruntime.wrapping_sub(credit >> u32::from(self.d.rules.features.gentle_fair_sleepers));
+        }
+        let entity = &mut self.entities[e as usize];
+        if before(entity.vruntime, vruntime) || (initial && self.d.rules.new_task_from_min) {
+            entity.vruntime = vruntime;
+        }
+    }
+
+    /// The virtual time of a new task's first slice (`sched_vslice`).
+    fn virtual_slice(&mut self, q: QueueId, e: EntityId) -> Nanos {
+        if self.d.rules.slices != Arithmetic::Divide {
+            let slice = self.slice(e);
+            return self.virtual_time(e, slice);
+        }
+        let queue = &self.queues[q as usize];
+        let mut load = queue.load;
+        load.add(&self.entities[e as usize].load);
+        load.scale(self.d.period(queue.nr_queued + 1), NICE_0, Arithmetic::Divide)
+    }
+
+    fn ahead(&self, a: EntityId, b: EntityId) -> i64 {
+        self.entities[a as usize].vruntime.wrapping_sub(self.entities[b as usize].vruntime) as i64
+    }
+
+    /// Whether `e` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
+    fn should_preempt(&self, curr: EntityId, e: EntityId) -> bool {
+        let scaled_by = if self.d.rules.granularity_by_current { curr } else { e };
+        let granularity = self.virtual_time(scaled_by, self.d.tunables.wakeup_granularity);
+        if self.d.rules.plain_compare {
+            let v = |e: EntityId| self.entities[e as usize].vruntime;
+            return v(e).wrapping_add(granularity) < v(curr);
+        }
+        self.ahead(curr, e) > granularity as i64
+    }
+
+    /// Puts the running entity just behind the last, by a virtual runtime that it has not had.
+    fn go_last(&mut self, q: QueueId, e: EntityId) {
+        let Some(last) = self.queues[q as usize].tree.last(&self.arena) else { return };
+        if self.ahead(e, last) <= 0 {
+            self.entities[e as usize].vruntime = self.entities[last as usize].vruntime.wrapping_add(1);
+        }
+    }
+
+    /// `sched_child_runs_first`: the child takes the parent's place.
+    fn child_first(&mut self, cx: &mut Core, q: QueueId, child: EntityId) {
+        let Some(curr) = self.queues[q as usize].curr else { return };
+        let cpu = self.cpu_of(q);
+        if self.entities[child as usize].forked_on.is_some_and(|parents| parents != cpu) {
+            return;
+        }
+        let (a, b) = (self.entities[curr as usize].vruntime, self.entities[child as usize].vruntime);
+        if self.d.tunables.child_runs_first && (if self.d.rules.plain_compare { a < b } else { before(a, b) }) {
+            self.entities[curr as usize].vruntime = b;
+            self.entities[child as usize].vruntime = a;
+            cx.resched(cpu);
+        }
+    }
+
+    /// A new task starts no earlier than who runs, and a slice after the others.
+    fn place_new(&mut self, cx: &mut Core, q: QueueId, e: EntityId) {
+        if let Some(curr) = self.queues[q as usize].curr {
+            self.entities[e as usize].vruntime = self.entities[curr as usize].vruntime;
+        }
+        if self.d.rules.new_task_from_min {
+            cx.resched(self.cpu_of(q));
+        }
+        self.place(q, e, true);
+        self.child_first(cx, q, e);
+    }
+
+    /// Sets a task that moved at its distance from the `min_vruntime` of its new queue.
+    fn land(&mut self, q: QueueId, e: EntityId) {
+        let min = self.queues[q as usize].min_vruntime;
+        let entity = &mut self.entities[e as usize];
+        if std::mem::take(&mut entity.relative) {
+            entity.vruntime = entity.vruntime.wrapping_add(min);
+        }
+    }
+
+    /// Notes a task's distance from the `min_vruntime` of its old queue.
+    fn take_off_min(&mut self, q: QueueId, e: EntityId) {
+        let min = self.queues[q as usize].min_vruntime;
+        let entity = &mut self.entities[e as usize];
+        if self.d.rules.moves_relative && !std::mem::replace(&mut entity.relative, true) {
+            entity.vruntime = entity.vruntime.wrapping_sub(min);
+        }
+    }
+}
+
+impl Discipline for Cfs {
+    fn name(&self) -> &'static str {
+        "CFS"
+    }
+
+    fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {
+        vec![("min_vruntime_ns", (f.queues[q as usize].min_vruntime as i64).into())]
+    }
+
+    fn show_entity(f: &Fair<Self>, _q: QueueId, e: EntityId) -> Vec<(&'static str, View)> {
+        let entity = &f.entities[e as usize];
+        vec![("ran_since_picked_ns", (entity.sum_exec - entity.prev_sum_exec).into())]
+    }
+
+    fn arithmetic(&self) -> Arithmetic {
+        self.rules.arithmetic
+    }
+
+    fn queue(&self) -> Queue {
+        Queue { min_vruntime: self.rules.initial_min_vruntime, ..Queue::default() }
+    }
+
+    fn charges_nothing(&self) -> bool {
+        self.rules.min_moves_with_account
+    }
+
+    fn picks_with_current(&self) -> bool {
+        self.rules.pick_with_current
+    }
+
+    fn picks_again(&self) -> bool {
+        false
+    }
+
+    fn heads_list_when_picked(&self) -> bool {
+        self.rules.heads_list
+    }
+
+    fn keeps_weight_when_empty(&self) -> bool {
+        false
+    }
+
+    fn change_puts(&self) -> bool {
+        self.rules.change_renews_slice
+    }
+
+    fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes) {
+        f.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
+    }
+
+    fn fork(f: &mut Fair<Self>, e: EntityId, parent: Option<(EntityId, CpuId)>) {
+        if let Some((parent, cpu)) = parent {
+            f.entities[e as usize].vruntime = f.entities[parent as usize].vruntime;
+            f.entities[e as usize].forked_on = Some(cpu);
+        }
+    }
+
+    fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
+        let entity = &mut f.entities[e as usize];
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, f.d.rules.arithmetic));
+        f.update_min_vruntime(q);
+        false
+    }
+
+    fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
+        let is_curr = f.is_curr(q, e);
+        if is_curr || f.d.rules.lands_before_account {
+            f.land(q, e);
+        }
+        f.update_curr(cx, q);
+        f.land(q, e);
+        if how == Enqueue::New {
+            f.place_new(cx, q, e);
+        }
+        f.update_group(cx, e);
+        f.count_in(q, e);
+        if how == Enqueue::Wakeup {
+            f.place(q, e, false);
+        }
+        if !is_curr {
+            Self::insert(f, q, e);
+        }
+        if f.queues[q as usize].nr_queued == 1 {
+            f.check_join(cx, q);
+        }
+    }
+
+    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave) -> bool {
+        f.clear_buddies(e);
+        if !f.is_curr(q, e) {
+            Self::remove(f, q, e);
+        }
+        f.count_out(q, e);
+        if !how.sleep {
+            f.take_off_min(q, e);
+        }
+        true
+    }
+
+    fn left(f: &mut Fair<Self>, q: QueueId, _e: EntityId, how: Leave) {
+        let rules = &f.d.rules;
+        if !rules.min_moves_with_account && (rules.change_moves_min || !how.save) {
+            f.update_min_vruntime(q);
+        }
+    }
+
+    #[inline]
+    fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        let v = f.entities[e as usize].vruntime;
+        f.queues[q as usize].tree.insert(&mut f.arena, e, v, v);
+    }
+
+    #[inline]
+    fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        f.queues[q as usize].tree.remove(&mut f.arena, e);
+    }
+
+    /// The leftmost, but for buddies (`pick_next_entity`).
+    fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
+        let best = f.pick_entity(q, curr)?;
+        if f.d.rules.pick_clears_buddies {
+            f.clear_buddies(best);
+        }
+        Some(best)
+    }
+
+    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        f.clear_buddies(e);
+        if f.entities[e as usize].on_rq {
+            Self::remove(f, q, e);
+        }
+    }
+
+    fn goes_on(f: &mut Fair<Self>, e: EntityId) {
+        if f.d.rules.group_goes_on {
+            f.set_next_buddy(e);
+        }
+    }
+
+    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
+        let q = f.entities[e as usize].queue;
+        if f.entities[e as usize].on_rq && f.is_curr(q, e) {
+            f.update_curr(cx, q);
+        }
+        f.set_load(e, load);
+    }
+
+    /// The slice is used up, or (2.6.33 on) the entity is a slice ahead (`check_preempt_tick`).
+    fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
+        let ideal = f.slice(e);
+        let entity = &f.entities[e as usize];
+        let ran = entity.sum_exec - entity.prev_sum_exec;
+        if ran > ideal {
+            cx.resched(f.cpu_of(q));
+            if !f.d.rules.early_last_buddy {
+                f.clear_buddies(e);
+            }
+        } else if f.d.rules.preempt_if_ahead
+            && ran >= f.d.tunables.min_granularity
+            && let Some(first) = f.queues[q as usize].tree.first()
+            && f.ahead(e, first) > ideal as i64
+        {
+            cx.resched(f.cpu_of(q));
+        }
+    }
+
+    fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
+        f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
+        let more = ticks.count - 1;
+        let step = f.virtual_time(e, ticks.period);
+        let entity = &mut f.entities[e as usize];
+        entity.exec_start += more * ticks.period;
+        entity.sum_exec += more * ticks.period;
+        entity.vruntime = entity.vruntime.wrapping_add(more * step);
+        f.update_min_vruntime(q);
+    }
+
+    fn next_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos {
+        let ideal = f.slice(e);
+        let entity = &f.entities[e as usize];
+        let ran = entity.sum_exec - entity.prev_sum_exec;
+        let mut at = entity.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
+        if f.d.rules.preempt_if_ahead
+            && let Some(first) = f.queues[q as usize].tree.first()
+        {
+            let behind = ideal as i64 - f.ahead(e, first);
+            let real = entity.load.real_time_at_least(behind.max(0) as Nanos);
+            let min = f.d.tunables.min_granularity.saturating_sub(ran);
+            at = at.min(entity.exec_start.saturating_add(real.max(min)));
+        }
+        at
+    }
+
+    fn clock_decision(_f: &mut Fair<Self>, _q: QueueId, _e: EntityId) -> Nanos {
+        Nanos::MAX
+    }
+
+    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        f.check_preempt(cx, curr, e, how);
+    }
+
+    fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
+        f.clear_buddies(e);
+        let batch = cx.task(e - f.first_task).attributes.policy == Policy::Batch;
+        if f.d.rules.skip_on_yield {
+            if !batch {
+                f.update_curr(cx, q);
+            }
+            f.set_skip_buddy(e);
+        } else if batch || f.d.tunables.compat_yield {
+            f.go_last(q, e);
+        } else {
+            f.update_curr(cx, q);
+        }
+    }
+
+    fn others(f: &Fair<Self>, q: QueueId) -> u32 {
+        if f.d.rules.skip_on_yield {
+            f.queues[f.cpu_of(q) as usize].h_nr - 1
+        } else {
+            f.queues[q as usize].nr_queued - 1
+        }
+    }
+
+    fn migrate(f: &mut Fair<Self>, e: EntityId, from: QueueId, to: QueueId) {
+        if f.d.rules.moves_relative {
+            f.take_off_min(from, e);
+            return;
+        }
+        let (old, new) = (f.queues[from as usize].min_vruntime, f.queues[to as usize].min_vruntime);
+        let entity = &mut f.entities[e as usize];
+        entity.vruntime = entity.vruntime.wrapping_sub(old).wrapping_add(new);
+    }
+
+    fn change_group(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, joins: bool, queued: bool) {
+        let q = f.entities[e as usize].queue;
+        if f.d.rules.moves_relative {
+            if queued {
+                return;
+            }
+            if joins {
+                f.land(q, e);
+            } else if !f.entities[e as usize].relative {
+                // From 4.3 on a sleeper is not credited for more than it would be now.
+                if f.rules.shares == Shares::ByLoad {
+                    f.place(q, e, false);
+                }
+                f.take_off_min(q, e);
+            }
+        } else if joins && !f.d.rules.min_moves_with_account {
+            // 2.6.32 places it like a new task (moved_group_fair); 2.6.24 leaves it the time of another queue.
+            f.update_curr(cx, q);
+            f.place(q, e, true);
+        }
+    }
+
+    fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool) {
+        let (new, cpu) = (cx.task(p).attributes.prio(), cx.task(p).cpu);
+        let worse = new > old.prio();
+        if f.d.rules.nice_rescheds {
+            if new != old.prio() && (running || !worse) {
+                cx.resched(cpu);
+            }
+        } else if f.queues[cpu as usize].nr_queued > 1 {
+            if running {
+                if worse {
+                    cx.resched(cpu);
+                }
+            } else if let Some(curr) = f.running[cpu as usize] {
+                let e = f.entity(p);
+                f.check_preempt(cx, curr, e, Enqueue::Wakeup);
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The fair class: the operations of the kernel's `fair_sched_class`, on the hierarchy.
+
+use super::entity::{Entity, EntityId, Leave};
+use super::walk::Picked;
+use super::{Discipline, Fair};
+use crate::balance::{Queues, with_balancer};
+use crate::classes::{Class, sync};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View};
+
+impl<D: Discipline> Fair<D> {
+    fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
+        self.entities[e as usize].idle = a.policy == Policy::Idle;
+        D::set_attributes(self, e, a);
+    }
+
+    /// The next task, while `prev` is still the running one if it is given.
+    fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
+        let mut pulled = self.balancer.is_none();
+        loop {
+            if self.queues[cpu as usize].nr_queued == 0 {
+                if std::mem::replace(&mut pulled, true) {
+                    break;
+                }
+                with_balancer(self, |balancer, me| {
+                    balancer.newidle(me, cx, cpu);
+                });
+                continue;
+            }
+            if self.d.picks_with_current() && (prev.is_some() || self.d.picks_again()) {
+                match self.pick_down(cx, cpu) {
+                    Picked::Again => continue,
+                    Picked::Anew => {
+                        if self.queues[cpu as usize].nr_queued == 0 {
+                            continue;
+                        }
+                    }
+                    Picked::Task(next) => {
+                        match prev {
+                            Some(prev) if prev != next => self.switch(cx, cpu, prev, next),
+                            Some(_) => {}
+                            None => self.set_next(cx, cpu, next),
+                        }
+                        return Some(next);
+                    }
+                }
+            }
+            if let Some(prev) = prev.take() {
+                self.put_prev(cx, cpu, prev);
+                // Putting it back can throttle its group.
+                if self.queues[cpu as usize].nr_queued == 0 {
+                    break;
+                }
+            }
+            return Some(self.pick_anew(cx, cpu));
+        }
+        if let Some(prev) = prev {
+            self.put_prev(cx, cpu, prev);
+        }
+        None
+    }
+
+    /// Takes a task off its queue and out of the CPU, changes it, and puts it back as it was.
+    fn while_off(
+        &mut self,
+        cx: &mut Core,
+        e: EntityId,
+        how: Leave,
+        puts: bool,
+        change: impl FnOnce(&mut Self, &mut Core),
+    ) {
+        let cpu = self.cpu_of(self.entities[e as usize].queue);
+        let queued = self.entities[e as usize].on_rq;
+        let running = puts && self.running[cpu as usize] == Some(e);
+        if queued {
+            self.dequeue(cx, e, how);
+        }
+        if running {
+            self.put_prev(cx, cpu, e);
+        }
+        change(self, cx);
+        if queued {
+            self.enqueue(cx, e, Enqueue::Migrated);
+        }
+        if running {
+            self.set_next(cx, cpu, e);
+        }
+    }
+}
+
+impl<D: Discipline> Class for Fair<D> {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
+        if !self.started {
+            self.started = true;
+            self.start_pools(cx);
+        }
+        let e = self.entity(p);
+        self.arena.grow(e);
+        self.tasks.grow(p);
+        if self.entities.len() <= e as usize {
+            self.entities.resize(e as usize + 1, Entity::default());
+        }
+        self.entities[e as usize] = Entity::default();
+        let q = self.queue_of(cx, p, cx.task(p).cpu);
+        self.set_queue(e, q);
+        let attributes = cx.task(p).attributes;
+        self.set_attributes(e, &attributes);
+        let parent = parent.map(|parent| {
+            let cpu = cx.task(parent).cpu;
+            sync(self, cx, cpu);
+            let parent = self.entity(parent);
+            if self.running[cpu as usize] == Some(parent) {
+                self.update_curr(cx, self.entities[parent as usize].queue);
+            }
+            (parent, cpu)
+        });
+        D::fork(self, e, parent);
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        self.sample_shares(cx);
+        match &self.balancer {
+            Some(balancer) => balancer.select(self, cx, p, prev, why),
+            None => prev,
+        }
+    }
+
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, to: CpuId) {
+        let e = self.entity(p);
+        let (from, to) = (self.entities[e as usize].queue, self.queue_of(cx, p, to));
+        D::migrate(self, e, from, to);
+        self.set_queue(e, to);
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
+        let e = self.entity(p);
+        self.enqueue(cx, e, how);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        let how = match how {
+            Dequeue::Sleep => Leave::SLEEP,
+            Dequeue::Dead => Leave::GONE,
+            Dequeue::Migrated => Leave::MOVE,
+        };
+        let e = self.entity(p);
+        self.dequeue(cx, e, how)
+    }
+
+    fn wake_delayed(&mut self, _cx: &mut Core, p: TaskId) -> bool {
+        let e = self.entity(p);
+        if !self.entities[e as usize].delayed {
+            return false;
+        }
+        // ttwu_runnable() updates the queue's clock only: the running task is not accounted for.
+        D::requeue_delayed(self, e);
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(e) = self.running[cpu as usize] else { return };
+        let q = self.entities[e as usize].queue;
+        if D::others(self, q) > 0 {
+            D::yields(self, cx, q, e);
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let Some(curr) = self.running[cpu as usize] else { return };
+        let e = self.entity(p);
+        D::wakeup_preempt(self, cx, curr, e, how);
+    }
+
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].nr_queued > 0
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.running[cpu as usize].is_some()
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let prev = prev.map(|p| self.entity(p));
+        self.pick_next(cx, cpu, prev).map(|e| e - self.first_task)
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let e = self.entity(p);
+        self.put_prev(cx, cpu, e);
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        let task = self.running[cpu as usize];
+        let mut at = task;
+        while let Some(e) = at {
+            let q = self.entities[e as usize].queue;
+            self.update_curr(cx, q);
+            if self.is_stale(e) {
+                self.update_group(cx, e);
+                self.tell(cx, e);
+            }
+            if self.queues[q as usize].nr_queued > 1 {
+                D::tick(self, cx, q, e);
+            }
+            at = self.parent(e);
+        }
+    }
+
+    fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let mut at = self.running[cpu as usize];
+        while let Some(e) = at {
+            let q = self.entities[e as usize].queue;
+            let before = self.entities[e as usize].sum_exec;
+            D::skip_ticks(self, q, e, ticks);
+            let queue = &mut self.queues[q as usize];
+            if queue.limited {
+                queue.runtime -= (self.entities[e as usize].sum_exec - before) as i64;
+            }
+            at = self.parent(e);
+        }
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let mut first = Nanos::MAX;
+        let mut at = self.running[cpu as usize];
+        while let Some(e) = at {
+            let q = self.entities[e as usize].queue;
+            let queue = &self.queues[q as usize];
+            if queue.limited {
+                first = first.min(self.runs_out(cx, q, e));
+            }
+            if self.queues[q as usize].nr_queued > 1 {
+                first = first.min(D::next_decision(self, q, e));
+            }
+            if self.is_stale(e) {
+                return 0;
+            }
+            at = self.parent(e);
+        }
+        first
+    }
+
+    fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
+        let due = self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu));
+        if due {
+            self.sample_shares(cx);
+            with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+        }
+    }
+
+    fn next_balance(&self, cpu: CpuId) -> Nanos {
+        self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu))
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
+        (Queues::nr_running(self, cpu), Queues::load(self, cpu))
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(e) = self.running[cpu as usize] {
+            self.update_curr(cx, self.entities[e as usize].queue);
+        }
+    }
+
+    fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let Some(e) = self.running[cpu as usize] else { return Nanos::MAX };
+        let q = self.entities[e as usize].queue;
+        let out = if self.queues[q as usize].limited { self.runs_out(cx, q, e) } else { Nanos::MAX };
+        if self.queues[q as usize].nr_queued > 1 { out.min(D::clock_decision(self, q, e)) } else { out }
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let e = self.entity(p);
+        let new = cx.task(p).attributes;
+        let puts = self.d.change_puts();
+        self.while_off(cx, e, Leave::SAVE, puts, |me, _| me.set_attributes(e, &new));
+        if self.entities[e as usize].on_rq {
+            let running = self.running[self.cpu_of(self.entities[e as usize].queue) as usize] == Some(e);
+            D::changed(self, cx, p, old, running);
+        }
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.entity(p);
+        let cpu = self.cpu_of(self.entities[e as usize].queue);
+        if self.entities[e as usize].on_rq {
+            self.dequeue(cx, e, Leave::MOVE);
+        }
+        if self.running[cpu as usize] == Some(e) {
+            self.put_prev(cx, cpu, e);
+        }
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.entity(p);
+        let attributes = cx.task(p).attributes;
+        let cpu = cx.task(p).cpu;
+        self.set_queue(e, self.queue_of(cx, p, cpu));
+        self.set_attributes(e, &attributes);
+        if cx.task(p).state == State::Runnable {
+            self.enqueue(cx, e, Enqueue::Migrated);
+            if cx.curr(cpu) == Some(p) {
+                self.set_next(cx, cpu, e);
+            }
+        }
+    }
+
+    fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.entity(p);
+        let Entity { on_rq: queued, queue, .. } = self.entities[e as usize];
+        let cpu = self.cpu_of(queue);
+        if queued {
+            self.dequeue(cx, e, Leave::MOVE);
+        }
+        self.moving = queued;
+        if self.running[cpu as usize] == Some(e) {
+            self.put_prev(cx, cpu, e);
+        }
+        D::change_group(self, cx, e, false, queued);
+    }
+
+    fn join_group(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.entity(p);
+        let cpu = cx.task(p).cpu;
+        self.set_queue(e, self.queue_of(cx, p, cpu));
+        let queued = std::mem::take(&mut self.moving);
+        D::change_group(self, cx, e, true, queued);
+        if queued {
+            self.enqueue(cx, e, Enqueue::Migrated);
+        }
+        if cx.curr(cpu) == Some(p) && self.entities[e as usize].on_rq {
+            self.set_next(cx, cpu, e);
+            // It may have joined a throttled group.
+            cx.resched(cpu);
+        }
+        cx.touch(cpu);
+    }
+
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        self.pool_timer(cx, id);
+    }
+
+    fn view(&self, _cx: &Core, cpu: CpuId) -> View {
+        self.show(cpu)
+    }
+
+    fn rq_online(&mut self, _cx: &mut Core, cpu: CpuId) {
+        self.limit(cpu, true);
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.unthrottle_all(cx, cpu);
+        let delayed: Vec<TaskId> =
+            self.tasks.from_tail(cpu).filter(|p| self.entities[self.entity(*p) as usize].delayed).collect();
+        for p in delayed {
+            let e = self.entity(p);
+            self.dequeue(cx, e, Leave::DELAYED);
+        }
+    }
+}

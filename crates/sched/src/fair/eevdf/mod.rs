@@ -1,0 +1,539 @@
+//! Earliest eligible virtual deadline first, the fair scheduler from 6.6 on.
+//!
+//! # Idea
+//! As in CFS, virtual runtime measures how much each task has had. The weighted average of all is the time
+//! of the ideal CPU; a task behind it has *lag* to its credit and is *eligible*. Each request for a slice has
+//! a virtual deadline, and among the eligible the earliest deadline runs: short slices are served
+//! sooner, without getting more.
+//!
+//! # Rule
+//! Pick the earliest deadline among those with non-negative lag. A task keeps its CPU until its slice is
+//! consumed (run to parity), unless one with a shorter slice wakes. Who sleeps keeps its lag, and one that owes
+//! time stays queued until it no longer does (delayed dequeue).
+//!
+//! # State
+//! For each queue: a tree by deadline in which each node knows the least virtual runtime below it; the sums
+//! from which the average follows. For each entity, a task or a group: virtual runtime, deadline, slice, lag.
+//!
+//! # Tunables
+//! `base_slice_ns`, a task's own slice (`sched_attr::sched_runtime`), the features in [`Features`].
+//!
+//! # Differences from the kernel
+//! Those of [`crate::fair`]. No hrtick.
+//!
+//! # Reference
+//! kernel/sched/fair.c of 6.6 and 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
+
+mod turn;
+
+use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
+use super::load::{Arithmetic, Load};
+use super::timeline::before;
+use super::{Discipline, Fair};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
+
+/// `sched_features` that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Features {
+    pub place_lag: bool,
+    pub place_deadline_initial: bool,
+    pub place_rel_deadline: bool,
+    pub run_to_parity: bool,
+    pub preempt_short: bool,
+    pub delay_dequeue: bool,
+    pub delay_zero: bool,
+    pub wakeup_preemption: bool,
+    /// A task may ask for its own slice (6.12 on).
+    pub custom_slice: bool,
+    /// `sched_yield()` gives up the rest of the request by moving the virtual deadline a slice away, eligible or not
+    /// (6.6); later the virtual runtime goes to the deadline.
+    pub yield_moves_deadline: bool,
+    /// A SCHED_IDLE task that a wake-up preempts also loses its protection; in 6.6 it keeps the CPU until it is no
+    /// longer eligible.
+    pub idle_loses_protection: bool,
+    /// When a task of a group sleeps, another of that group is preferred while it is eligible (`PICK_BUDDY`, 6.12 on).
+    pub pick_buddy: bool,
+    /// The weight of a group's entity is left as it is while nothing is queued in the group (6.12 on).
+    pub empty_keeps_weight: bool,
+    /// When a group is throttled in the midst of picking, the pick starts again (6.12 on).
+    pub picks_again: bool,
+    /// The tree is ordered by virtual runtime, and searched for the least deadline; later by deadline. It decides
+    /// between equal deadlines only (6.6).
+    pub tree_by_vruntime: bool,
+}
+
+/// Bounds of a task's own slice (`__setparam_fair`: 0.1 to 100 ms).
+const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
+
+/// The discipline of EEVDF.
+#[derive(Debug)]
+pub struct Eevdf {
+    features: Features,
+    base_slice: Nanos,
+    tick: Nanos,
+    /// Some task has asked for a slice of its own.
+    customs: bool,
+}
+
+impl Eevdf {
+    /// EEVDF with these features; `base_slice` after scaling, `tick` the time between two ticks.
+    #[must_use]
+    pub fn new(features: Features, base_slice: Nanos, tick: Nanos) -> Self {
+        Self { features, base_slice, tick, customs: false }
+    }
+}
+
+impl Fair<Eevdf> {
+    fn key(&self, q: QueueId, e: EntityId) -> i64 {
+        self.entities[e as usize].vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64
+    }
+
+    fn weight(&self, e: EntityId) -> i64 {
+        self.entities[e as usize].load.weight as i64
+    }
+
+    /// Sums over the tree and the running entity: of (v - zero) * w, and of w.
+    fn sums(&self, q: QueueId) -> (i64, i64) {
+        let queue = &self.queues[q as usize];
+        self.queued_curr(q).map_or((queue.sum, queue.weight), |e| {
+            let w = self.weight(e);
+            (queue.sum.wrapping_add(self.key(q, e).wrapping_mul(w)), queue.weight + w)
+        })
+    }
+
+    /// The virtual time of the ideal CPU, where the sums count from stays as it is.
+    fn average_now(&self, q: QueueId) -> u64 {
+        let (sum, weight) = self.sums(q);
+        let delta = if weight > 0 { sum.div_euclid(weight) } else { 0 };
+        self.queues[q as usize].min_vruntime.wrapping_add(delta as u64)
+    }
+
+    /// The virtual time of the ideal CPU (`avg_vruntime`): rounds down; the zero of the sums moves there.
+    fn average(&mut self, q: QueueId) -> u64 {
+        let (sum, weight) = self.sums(q);
+        let queue = &mut self.queues[q as usize];
+        if weight > 0 {
+            let delta = sum.div_euclid(weight);
+            queue.sum = queue.sum.wrapping_sub(queue.weight.wrapping_mul(delta));
+            queue.min_vruntime = queue.min_vruntime.wrapping_add(delta as u64);
+        }
+        queue.min_vruntime
+    }
+
+    /// Whether an entity at `vruntime` has had no more than its share.
+    fn is_eligible(&self, q: QueueId, vruntime: u64) -> bool {
+        let (sum, weight) = self.sums(q);
+        let key = vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64;
+        i128::from(sum) >= i128::from(key) * i128::from(weight)
+    }
+
+    fn eligible(&self, q: QueueId, e: EntityId) -> bool {
+        self.is_eligible(q, self.entities[e as usize].vruntime)
+    }
+
+    /// How far an entity is behind the average, within bounds (`entity_lag`).
+    fn lag(&self, average: u64, e: EntityId) -> i64 {
+        let entity = &self.entities[e as usize];
+        let limit = self.virtual_time(e, (2 * entity.slice).max(self.d.tick)) as i64;
+        (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
+    }
+
+    fn update_lag(&mut self, q: QueueId, e: EntityId) {
+        let average = self.average(q);
+        self.entities[e as usize].vlag = self.lag(average, e);
+    }
+
+    /// A consumed request is renewed (`update_deadline`); whether it was.
+    fn update_deadline(&mut self, q: QueueId, e: EntityId) -> bool {
+        let base = self.d.base_slice;
+        let entity = &mut self.entities[e as usize];
+        if before(entity.vruntime, entity.deadline) {
+            return false;
+        }
+        if !entity.custom_slice {
+            entity.slice = base;
+        }
+        entity.deadline = entity.vruntime.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
+        entity.protected = false;
+        self.average(q);
+        true
+    }
+
+    /// The running entity lost its protection to one with a shorter slice and is no longer eligible.
+    fn preempted_by_short(&self, q: QueueId) -> bool {
+        let Some(e) = self.queues[q as usize].curr else { return false };
+        self.d.features.preempt_short && !self.entities[e as usize].protected && !self.eligible(q, e)
+    }
+
+    /// Where an entity joins the others: at the lag it left with (`place_entity`).
+    fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
+        let average = self.average(q);
+        if !self.entities[e as usize].custom_slice {
+            self.entities[e as usize].slice = self.d.base_slice;
+        }
+        let mut vslice = self.virtual_time(e, self.entities[e as usize].slice);
+        let mut lag = 0;
+        if self.d.features.place_lag && self.queues[q as usize].nr_queued > 0 {
+            let load = self.sums(q).1.max(1);
+            // Joining moves the average: the lag is inflated so that it is what it was afterwards.
+            lag = self.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
+        }
+        let rel_deadline = self.d.features.place_rel_deadline;
+        let entity = &mut self.entities[e as usize];
+        entity.vruntime = average.wrapping_sub(lag as u64);
+        if rel_deadline && entity.rel_deadline {
+            entity.deadline = entity.deadline.wrapping_add(entity.vruntime);
+            entity.rel_deadline = false;
+            return;
+        }
+        if self.d.features.place_deadline_initial && initial {
+            vslice /= 2;
+        }
+        entity.deadline = entity.vruntime.wrapping_add(vslice);
+    }
+
+    /// A task stays queued though it sleeps, or no longer: its groups count such tasks (`set_delayed`,
+    /// `clear_delayed`).
+    fn set_delayed(&mut self, e: EntityId, delayed: bool) {
+        self.entities[e as usize].delayed = delayed;
+        if e < self.first_task {
+            return;
+        }
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            queue.h_nr_delayed = queue.h_nr_delayed + u32::from(delayed) - u32::from(!delayed);
+            if queue.throttled {
+                return;
+            }
+            at = self.parent(x);
+        }
+    }
+
+    fn clear_buddies(&mut self, e: EntityId) {
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            if queue.next != Some(x) {
+                return;
+            }
+            queue.next = None;
+            at = self.parent(x);
+        }
+    }
+}
+
+impl Discipline for Eevdf {
+    fn name(&self) -> &'static str {
+        "EEVDF"
+    }
+
+    fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {
+        vec![("average_vruntime_ns", (f.average_now(q) as i64).into())]
+    }
+
+    fn show_entity(f: &Fair<Self>, q: QueueId, e: EntityId) -> Vec<(&'static str, View)> {
+        let entity = &f.entities[e as usize];
+        let lag = if entity.on_rq { f.average_now(q).wrapping_sub(entity.vruntime) as i64 } else { entity.vlag };
+        vec![
+            ("deadline_ns", (entity.deadline as i64).into()),
+            ("slice_ns", entity.slice.into()),
+            ("lag_ns", lag.into()),
+            ("eligible", (entity.on_rq && f.eligible(q, e)).into()),
+            ("delayed", entity.delayed.into()),
+            ("protected", (f.is_curr(q, e) && entity.protected).into()),
+        ]
+    }
+
+    fn arithmetic(&self) -> Arithmetic {
+        Arithmetic::Calc
+    }
+
+    fn queue(&self) -> Queue {
+        Queue::default()
+    }
+
+    fn picks_with_current(&self) -> bool {
+        true
+    }
+
+    fn picks_again(&self) -> bool {
+        self.features.picks_again
+    }
+
+    fn heads_list_when_picked(&self) -> bool {
+        true
+    }
+
+    fn keeps_weight_when_empty(&self) -> bool {
+        self.features.empty_keeps_weight
+    }
+
+    fn change_puts(&self) -> bool {
+        true
+    }
+
+    /// Weight, and the slice that a task asked for itself.
+    fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes) {
+        let load = Load::of(a);
+        let custom = f.d.features.custom_slice && a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
+        let slice = if custom { a.runtime.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()) } else { f.d.base_slice };
+        f.d.customs |= custom;
+        let entity = &mut f.entities[e as usize];
+        if entity.load != load {
+            // The lag is kept in weighted terms (reweight_entity).
+            entity.vlag = entity.vlag.wrapping_mul(entity.load.weight as i64) / load.weight as i64;
+            entity.load = load;
+        }
+        (entity.custom_slice, entity.slice) = (custom, slice);
+    }
+
+    fn fork(_f: &mut Fair<Self>, _e: EntityId, _parent: Option<(EntityId, CpuId)>) {}
+
+    fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
+        let entity = &mut f.entities[e as usize];
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, Arithmetic::Calc));
+        let consumed = f.update_deadline(q, e);
+        let ended = f.queues[q as usize].nr_queued > 1 && (consumed || f.preempted_by_short(q));
+        if ended {
+            f.clear_buddies(e);
+        }
+        ended
+    }
+
+    fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
+        let is_curr = f.is_curr(q, e);
+        let initial = how == Enqueue::New;
+        if is_curr {
+            f.place(q, e, initial);
+        }
+        f.update_curr(cx, q);
+        f.update_group(cx, e);
+        if !is_curr {
+            f.place(q, e, initial);
+        }
+        f.count_in(q, e);
+        if !is_curr {
+            Self::insert(f, q, e);
+        }
+        if f.queues[q as usize].nr_queued == 1 {
+            f.check_join(cx, q);
+        }
+    }
+
+    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave) -> bool {
+        f.clear_buddies(e);
+        let may_delay = f.d.features.delay_dequeue && how.sleep && !how.special && !how.delayed;
+        if may_delay && !f.eligible(q, e) {
+            f.set_delayed(e, true);
+            return false;
+        }
+        f.update_lag(q, e);
+        if f.d.features.place_rel_deadline && !how.sleep {
+            let entity = &mut f.entities[e as usize];
+            entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
+            entity.rel_deadline = true;
+        }
+        if !f.is_curr(q, e) {
+            Self::remove(f, q, e);
+        }
+        f.count_out(q, e);
+        true
+    }
+
+    fn left(f: &mut Fair<Self>, _q: QueueId, e: EntityId, how: Leave) {
+        if how.delayed {
+            f.set_delayed(e, false);
+            let entity = &mut f.entities[e as usize];
+            if f.d.features.delay_zero && entity.vlag > 0 {
+                entity.vlag = 0;
+            }
+        }
+    }
+
+    fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        let (key, w) = (f.key(q, e), f.weight(e));
+        let Entity { deadline, vruntime, .. } = f.entities[e as usize];
+        let queue = &mut f.queues[q as usize];
+        queue.sum = queue.sum.wrapping_add(key.wrapping_mul(w));
+        queue.weight += w;
+        let (key, value) = if f.d.features.tree_by_vruntime { (vruntime, deadline) } else { (deadline, vruntime) };
+        queue.tree.insert(&mut f.arena, e, key, value);
+    }
+
+    fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        let (key, w) = (f.key(q, e), f.weight(e));
+        let queue = &mut f.queues[q as usize];
+        queue.tree.remove(&mut f.arena, e);
+        queue.sum = queue.sum.wrapping_sub(key.wrapping_mul(w));
+        queue.weight -= w;
+    }
+
+    fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
+        if f.d.features.pick_buddy
+            && let Some(next) = f.queues[q as usize].next
+            && f.eligible(q, next)
+        {
+            return Some(next);
+        }
+        f.pick_eevdf(q, curr)
+    }
+
+    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+        f.clear_buddies(e);
+        if f.entities[e as usize].on_rq {
+            Self::remove(f, q, e);
+            f.entities[e as usize].protected = true;
+        }
+    }
+
+    fn requeue_delayed(f: &mut Fair<Self>, e: EntityId) {
+        let q = f.entities[e as usize].queue;
+        if f.d.features.delay_zero {
+            f.update_lag(q, e);
+            if f.entities[e as usize].vlag > 0 {
+                f.queues[q as usize].nr_queued -= 1;
+                let queued = !f.is_curr(q, e);
+                if queued {
+                    Self::remove(f, q, e);
+                }
+                f.entities[e as usize].vlag = 0;
+                f.place(q, e, false);
+                if queued {
+                    Self::insert(f, q, e);
+                }
+                f.queues[q as usize].nr_queued += 1;
+            }
+        }
+        f.set_delayed(e, false);
+    }
+
+    fn goes_on(f: &mut Fair<Self>, e: EntityId) {
+        if !f.d.features.pick_buddy {
+            return;
+        }
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let entity = &f.entities[x as usize];
+            if !entity.on_rq || entity.idle {
+                return;
+            }
+            f.queues[entity.queue as usize].next = Some(x);
+            at = f.parent(x);
+        }
+    }
+
+    fn min_slice(f: &Fair<Self>, q: QueueId) -> Nanos {
+        if !f.d.customs {
+            return f.d.base_slice;
+        }
+        let slice = |e: EntityId| f.entities[e as usize].slice;
+        let mut least = f.queued_curr(q).map_or(Nanos::MAX, slice);
+        let mut at = f.queues[q as usize].tree.first();
+        while let Some(e) = at {
+            least = least.min(slice(e));
+            at = f.queues[q as usize].tree.next(&f.arena, e);
+        }
+        least
+    }
+
+    fn set_slice(f: &mut Fair<Self>, e: EntityId, slice: Nanos, joins: bool) {
+        if !f.d.customs {
+            return;
+        }
+        let entity = &mut f.entities[e as usize];
+        entity.slice = slice;
+        entity.custom_slice |= joins;
+    }
+
+    /// Keeps lag and deadline in weighted terms.
+    fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
+        let Entity { queue: q, on_rq, load: old, .. } = f.entities[e as usize];
+        let (old, new) = (i128::from(old.weight), i128::from(load.weight));
+        let rescaled = |x: i64| (i128::from(x) * old / new) as i64;
+        if !on_rq {
+            let entity = &mut f.entities[e as usize];
+            entity.vlag = rescaled(entity.vlag);
+            f.set_load(e, load);
+            return;
+        }
+        f.update_curr(cx, q);
+        let average = f.average(q);
+        let queued = !f.is_curr(q, e);
+        if queued {
+            Self::remove(f, q, e);
+        }
+        let lag = rescaled(f.lag(average, e));
+        let entity = &mut f.entities[e as usize];
+        if average != entity.vruntime {
+            entity.vruntime = average.wrapping_sub(lag as u64);
+        }
+        let left = rescaled(entity.deadline.wrapping_sub(average) as i64);
+        entity.deadline = average.wrapping_add(left as u64);
+        f.set_load(e, load);
+        if queued {
+            Self::insert(f, q, e);
+        }
+    }
+
+    fn tick(_f: &mut Fair<Self>, _cx: &mut Core, _q: QueueId, _e: EntityId) {}
+
+    fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
+        f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
+        for n in 1..ticks.count {
+            f.advance(q, ticks.first + n * ticks.period);
+        }
+    }
+
+    fn next_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
+        if f.lost(e) { 0 } else { f.consumed_at(e) }
+    }
+
+    fn clock_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
+        if f.lost(e) { 0 } else { f.consumed_at(e) }
+    }
+
+    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, _how: Enqueue) {
+        f.check_preempt(cx, curr, e);
+    }
+
+    fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
+        f.clear_buddies(e);
+        f.update_curr(cx, q);
+        if f.d.features.yield_moves_deadline {
+            let entity = &mut f.entities[e as usize];
+            entity.deadline = entity.deadline.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
+            entity.protected = false;
+        } else if f.eligible(q, e) {
+            let entity = &mut f.entities[e as usize];
+            entity.vruntime = entity.deadline;
+            f.update_deadline(q, e);
+        }
+    }
+
+    fn others(f: &Fair<Self>, q: QueueId) -> u32 {
+        f.queues[f.cpu_of(q) as usize].h_nr - 1
+    }
+
+    fn migrate(_f: &mut Fair<Self>, _e: EntityId, _from: QueueId, _to: QueueId) {}
+
+    fn change_group(_f: &mut Fair<Self>, _cx: &mut Core, _e: EntityId, _joins: bool, _queued: bool) {}
+
+    fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool) {
+        let (new, cpu) = (cx.task(p).attributes.prio(), cx.task(p).cpu);
+        if f.queues[cpu as usize].nr_queued < 2 {
+            return;
+        }
+        if running {
+            if new > old.prio() {
+                cx.resched(cpu);
+            }
+        } else if let Some(curr) = f.running[cpu as usize] {
+            let e = f.entity(p);
+            f.check_preempt(cx, curr, e);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Groups of tasks: which there are, by whatever a kernel groups, and what each is entitled to.
+
+use super::bandwidth::{self, Pool};
+use super::shares::Shares;
+use schedlab_sim::Task;
+use schedlab_sim::program::Load;
+
+/// The weight of an idle group (`WEIGHT_IDLEPRIO`).
+const IDLE_SHARES: u64 = 3;
+/// What shares can be.
+const RANGE: std::ops::RangeInclusive<u64> = 2..=1 << 18;
+/// The shares of a group that nobody asked for: a user's, a session's, the root's where it is one.
+const SHARES: u64 = 1024;
+/// The shares of user 0 (`INIT_TASK_GROUP_LOAD`).
+const ROOT_USER_SHARES: u64 = 2048;
+
+/// What differs between releases.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Groups can be nested (2.6.25 on); before, all stand side by side.
+    pub nested: bool,
+    /// The tasks of the root group are a group of their own, one among the others (2.6.24).
+    pub root_is_group: bool,
+    /// Groups can be idle (5.15 on).
+    pub idle: bool,
+    /// Tasks are grouped by user, and there are no other groups (CONFIG_USER_SCHED, until 2.6.33).
+    pub by_user: bool,
+    /// Tasks of the root group are grouped by session (autogroup, 2.6.38 on).
+    pub by_session: bool,
+    /// How a group's shares are spread over the CPUs.
+    pub shares: Shares,
+    /// Quotas, where the kernel has them.
+    pub bandwidth: Option<bandwidth::Rules>,
+}
+
+impl Rules {
+    /// As in 5.15 and later, without autogroups.
+    #[must_use]
+    pub const fn last(bandwidth: bandwidth::Rules) -> Self {
+        Self {
+            nested: true,
+            root_is_group: false,
+            idle: true,
+            by_user: false,
+            by_session: false,
+            shares: Shares::ByLoad,
+            bandwidth: Some(bandwidth),
+        }
+    }
+}
+
+/// A group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// Its path, or whose it is.
+    pub name: String,
+    /// The group above.
+    pub parent: Option<u32>,
+    /// The groups below.
+    pub children: Vec<u32>,
+    /// Its shares.
+    pub shares: u64,
+    /// An idle group.
+    pub idle: bool,
+    /// The sum of its queues' loads over the CPUs.
+    pub load: u64,
+    /// Its quota.
+    pub pool: Option<Pool>,
+}
+
+/// All groups, and who is in which.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    pub all: Vec<Group>,
+    by_user: bool,
+    /// Users or sessions, ascending, whose groups begin at `first`.
+    keys: Vec<u32>,
+    first: u32,
+    /// The root's, where it is a group.
+    root: Option<u32>,
+}
+
+impl Groups {
+    /// The groups of this load under these rules.
+    pub fn new(load: &Load, rules: &Rules) -> Self {
+        let mut groups = Self { by_user: rules.by_user, ..Self::default() };
+        if rules.by_user {
+            groups.add_keys(load.tasks.iter().chain(&load.templates).map(|t| t.user).collect(), "user");
+            if let Some(root) = groups.keys.first().filter(|uid| **uid == 0) {
+                groups.all[*root as usize].shares = ROOT_USER_SHARES;
+            }
+            return groups;
+        }
+        for spec in &load.groups {
+            let idle = spec.idle && rules.idle;
+            let shares = if idle { IDLE_SHARES } else { spec.shares.clamp(*RANGE.start(), *RANGE.end()) };
+            let parent = spec.parent.filter(|_| rules.nested);
+            groups.all.push(Group { name: spec.path.clone(), parent, shares, idle, ..Group::default() });
+        }
+        if let Some(rules) = &rules.bandwidth {
+            for (group, spec) in groups.all.iter_mut().zip(&load.groups) {
+                group.pool = spec.bandwidth.map(|(quota, period)| Pool::new(quota, period, spec.burst, rules));
+            }
+        }
+        if rules.by_session {
+            let of_root = load.tasks.iter().chain(&load.templates);
+            groups.add_keys(of_root.map(|t| t.session).collect(), "session");
+        }
+        if rules.root_is_group && !groups.all.is_empty() {
+            groups.root = Some(groups.all.len() as u32);
+            groups.all.push(Group { name: "/".into(), shares: SHARES, ..Group::default() });
+        }
+        for g in 0..groups.all.len() {
+            if let Some(parent) = groups.all[g].parent {
+                groups.all[parent as usize].children.push(g as u32);
+            }
+        }
+        groups
+    }
+
+    /// A group for each key; where all have the same, none is needed.
+    fn add_keys(&mut self, mut keys: Vec<u32>, what: &str) {
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() < 2 {
+            return;
+        }
+        self.first = self.all.len() as u32;
+        for key in &keys {
+            self.all.push(Group { name: format!("{what} {key}"), shares: SHARES, ..Group::default() });
+        }
+        self.keys = keys;
+    }
+
+    /// The group of a task; `None` is the root.
+    #[inline]
+    pub fn of(&self, task: &Task) -> Option<u32> {
+        if self.all.is_empty() { None } else { self.look_up(task) }
+    }
+
+    fn look_up(&self, task: &Task) -> Option<u32> {
+        let keyed = |key: u32| self.keys.binary_search(&key).ok().map(|i| self.first + i as u32);
+        if self.by_user {
+            return keyed(task.user);
+        }
+        task.group.or_else(|| keyed(task.session)).or(self.root)
+    }
+}

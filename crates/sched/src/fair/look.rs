@@ -1,0 +1,71 @@
+//! What a viewer sees of a CPU: its tree of queues, with the virtual times and what follows from them.
+
+use super::entity::{EntityId, QueueId};
+use super::{Discipline, Fair};
+use schedlab_base::CpuId;
+use schedlab_sim::View;
+
+impl<D: Discipline> Fair<D> {
+    /// A CPU's queues from the root down, and the groups that are throttled there.
+    pub(super) fn show(&self, cpu: CpuId) -> View {
+        let throttled: Vec<View> = (0..self.first_task)
+            .filter(|e| e % self.cpus == cpu && self.queues[(e + self.cpus) as usize].throttled)
+            .map(|e| self.show_entity(self.entities[e as usize].queue, e))
+            .collect();
+        View::Map(vec![
+            ("scheduler", self.d.name().into()),
+            ("running", self.running[cpu as usize].map_or(View::Nothing, |e| View::Task(e - self.first_task))),
+            ("queue", self.show_queue(cpu)),
+            ("throttled", View::List(throttled)),
+        ])
+    }
+
+    fn show_queue(&self, q: QueueId) -> View {
+        let queue = &self.queues[q as usize];
+        let entity = |e: Option<EntityId>| e.map_or(View::Nothing, |e| self.show_name(e));
+        let mut waiting = Vec::new();
+        let mut at = queue.tree.first();
+        while let Some(e) = at {
+            waiting.push(self.show_entity(q, e));
+            at = queue.tree.next(&self.arena, e);
+        }
+        let mut map = vec![
+            ("load", queue.load.weight.into()),
+            ("nr_queued", queue.nr_queued.into()),
+            ("h_nr_runnable", (queue.h_nr - queue.h_nr_delayed).into()),
+        ];
+        map.extend(D::show_queue(self, q));
+        map.extend([("next", entity(queue.next)), ("last", entity(queue.last)), ("skip", entity(queue.skip))]);
+        if queue.limited {
+            map.extend([("runtime_left_ns", queue.runtime.into()), ("throttled", queue.throttled.into())]);
+        }
+        map.push(("curr", queue.curr.map_or(View::Nothing, |e| self.show_entity(q, e))));
+        map.push(("tree", View::List(waiting)));
+        View::Map(map)
+    }
+
+    /// A task, or a group by its path.
+    fn show_name(&self, e: EntityId) -> View {
+        match e.checked_sub(self.first_task) {
+            Some(p) => View::Task(p),
+            None => self.groups.all[(e / self.cpus) as usize].name.as_str().into(),
+        }
+    }
+
+    fn show_entity(&self, q: QueueId, e: EntityId) -> View {
+        let entity = &self.entities[e as usize];
+        let is_task = e >= self.first_task;
+        let mut map = vec![
+            (if is_task { "task" } else { "group" }, self.show_name(e)),
+            ("weight", entity.load.weight.into()),
+            ("vruntime_ns", (entity.vruntime as i64).into()),
+            ("cpu_time_ns", entity.sum_exec.into()),
+            ("idle", entity.idle.into()),
+        ];
+        map.extend(D::show_entity(self, q, e));
+        if !is_task {
+            map.push(("queue", self.show_queue(e + self.cpus)));
+        }
+        View::Map(map)
+    }
+}

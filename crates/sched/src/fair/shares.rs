@@ -1,0 +1,140 @@
+//! How a group's shares are spread over the CPUs: the weight of its entity on each.
+//!
+//! A group with tasks on several CPUs has an entity on each; together they are to weigh its shares, each by the part
+//! of the group's load that is there. On one CPU the entity weighs the shares.
+
+use super::entity::{EntityId, QueueId};
+use super::load::{Load, NICE_0};
+use super::{Discipline, Fair};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::Core;
+
+/// An entity weighs at least this (`MIN_SHARES`).
+const LEAST: u64 = 2;
+
+/// Which release's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    /// Every entity weighs the whole shares, on however many CPUs (2.6.24).
+    Whole,
+    /// Spread when CPUs are balanced, not more often than this, and only if it changes by more than `threshold`
+    /// (`tg_shares_up`, 2.6.26 to 2.6.37).
+    Sampled {
+        /// `sched_shares_ratelimit`, in ns.
+        every: Nanos,
+        /// `sched_shares_thresh`.
+        threshold: u64,
+    },
+    /// Spread by the weights that are queued, at every change and tick (`calc_cfs_shares`, 2.6.38 to 4.2).
+    ByWeight,
+    /// Spread by the greater of what is queued and what was queued lately (`calc_group_shares`, 4.3 on).
+    ByLoad,
+}
+
+impl<D: Discipline> Fair<D> {
+    /// The load average of a queue. The averages are not modelled yet: it is what is queued now.
+    fn group_load_avg(&self, q: QueueId) -> u64 {
+        self.queues[q as usize].load.weight
+    }
+
+    /// What the entity of a group on one CPU is to weigh.
+    fn due(&self, e: EntityId) -> u64 {
+        let q = e + self.cpus;
+        let group = &self.groups.all[self.group_of(q)];
+        if self.cpus == 1 {
+            return group.shares;
+        }
+        let own = self.queues[q as usize].load.weight;
+        let load = if self.rules.shares == Shares::ByLoad { own.max(self.group_load_avg(q)) } else { own };
+        let all = group.load - own + load;
+        let shares = group.shares * load / all.max(1);
+        shares.max(LEAST).min(group.shares)
+    }
+
+    /// Whether a group's entity does not weigh what it is to.
+    pub(super) fn is_stale(&self, e: EntityId) -> bool {
+        e < self.first_task
+            && self.cpus > 1
+            && matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad)
+            && self.queues[(e + self.cpus) as usize].throttle_count == 0
+            && self.entities[e as usize].load.weight != self.due(e)
+    }
+
+    /// Brings the weight of a group's entity up to date (`update_cfs_group`).
+    pub(super) fn update_group(&mut self, cx: &mut Core, e: EntityId) {
+        if e >= self.first_task || !matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad) {
+            return;
+        }
+        let own = &self.queues[(e + self.cpus) as usize];
+        if own.throttle_count > 0 || (D::keeps_weight_when_empty(&self.d) && own.load.weight == 0) {
+            return;
+        }
+        let due = self.due(e);
+        if self.entities[e as usize].load.weight != due {
+            D::reweight(self, cx, e, Load::with_weight(due, self.d.arithmetic()));
+        }
+    }
+
+    /// The load of a queue changed: that of its group does.
+    #[inline]
+    pub(super) fn load_changed(&mut self, q: QueueId, old: u64) {
+        if q >= self.cpus {
+            let g = self.group_of(q);
+            let new = self.queues[q as usize].load.weight;
+            let group = &mut self.groups.all[g];
+            group.load = group.load + new - old;
+        }
+    }
+
+    /// Something in the group of `e` changed: on other CPUs its entities are to weigh something else from the next
+    /// tick on.
+    pub(super) fn tell(&self, cx: &mut Core, e: EntityId) {
+        if self.cpus == 1 || self.groups.all.is_empty() {
+            return;
+        }
+        let mut at = self.parent(e);
+        while let Some(group) = at {
+            let first = group - group % self.cpus;
+            for cpu in 0..self.cpus {
+                let other = first + cpu;
+                if self.queues[self.entities[other as usize].queue as usize].curr == Some(other) {
+                    cx.touch(cpu);
+                }
+            }
+            at = self.parent(group);
+        }
+    }
+
+    /// 2.6.26 to 2.6.37: spreads every group's shares anew, if that was not done lately (`update_shares`). The whole
+    /// machine is taken as one domain.
+    pub(super) fn sample_shares(&mut self, cx: &mut Core) {
+        let Shares::Sampled { every, threshold } = self.rules.shares else { return };
+        if self.cpus == 1 || self.groups.all.is_empty() || cx.now() < self.sampled + every {
+            return;
+        }
+        self.sampled = cx.now();
+        // The groups below come first (walk_tg_tree up); a group's number is greater than its parent's.
+        for g in (0..self.groups.all.len() as u32).rev() {
+            self.spread(cx, g, threshold);
+        }
+    }
+
+    fn spread(&mut self, cx: &mut Core, g: u32, threshold: u64) {
+        // Where nothing is queued, a task of average weight is thought to be, so that the next one is not held up.
+        let weight = |me: &Self, cpu: CpuId| match me.queues[(g * me.cpus + cpu + me.cpus) as usize].load.weight {
+            0 => NICE_0,
+            weight => weight,
+        };
+        let all: u64 = (0..self.cpus).map(|cpu| weight(self, cpu)).sum();
+        for cpu in 0..self.cpus {
+            let e = g * self.cpus + cpu;
+            let due = (self.groups.all[g as usize].shares * weight(self, cpu) / all).clamp(LEAST, 1 << 18);
+            if due.abs_diff(self.entities[e as usize].load.weight) > threshold {
+                crate::classes::sync(self, cx, cpu);
+                let load = Load::with_weight(due, self.d.arithmetic());
+                D::reweight(self, cx, e, load);
+                cx.touch(cpu);
+            }
+        }
+    }
+}

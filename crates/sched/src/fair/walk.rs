@@ -1,0 +1,257 @@
+//! The walks over the hierarchy: up, to queue and dequeue; down, to pick; along both sides, to switch.
+
+use super::entity::{Entity, EntityId, Leave, QueueId};
+use super::{Discipline, Fair};
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, Enqueue};
+
+/// What the walk down from the root found.
+pub(super) enum Picked {
+    /// A task.
+    Task(EntityId),
+    /// Something left the tree on the way: again.
+    Again,
+    /// A group was throttled on the way: the running task is to be put back first.
+    Anew,
+}
+
+impl<D: Discipline> Fair<D> {
+    /// Queues a task, and its groups as far as they are not (`enqueue_task_fair`).
+    pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
+        let Entity { idle, delayed, .. } = self.entities[e as usize];
+        let (mut idle, delayed) = (u32::from(idle), u32::from(delayed && how != Enqueue::Wakeup));
+        let mut slice = None;
+        let mut at = Some(e);
+        while let Some(x) = at {
+            if self.entities[x as usize].on_rq {
+                if self.entities[x as usize].delayed {
+                    D::requeue_delayed(self, x);
+                }
+                break;
+            }
+            let q = self.entities[x as usize].queue;
+            if let Some(slice) = slice {
+                D::set_slice(self, x, slice, true);
+            }
+            D::join(self, cx, q, x, how);
+            at = self.parent(x);
+            slice = at.map(|_| D::min_slice(self, q));
+            idle = self.tally(q, 1, idle, delayed);
+            if self.queues[q as usize].throttled {
+                return self.tell(cx, e);
+            }
+            how = Enqueue::Wakeup;
+        }
+        let mut slice = slice.unwrap_or(0);
+        while let Some(x) = at {
+            self.update_group(cx, x);
+            D::set_slice(self, x, slice, false);
+            let q = self.entities[x as usize].queue;
+            slice = D::min_slice(self, q);
+            idle = self.tally(q, 1, idle, delayed);
+            if self.queues[q as usize].throttled {
+                break;
+            }
+            at = self.parent(x);
+        }
+        self.tell(cx, e);
+    }
+
+    /// Counts tasks in below a queue: all, idle and delayed ones. How many are idle as the group above sees it.
+    #[inline]
+    pub(super) fn tally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
+        let queue = &mut self.queues[q as usize];
+        queue.h_nr += nr;
+        queue.h_nr_idle += idle;
+        queue.h_nr_delayed += delayed;
+        if queue.idle { nr } else { idle }
+    }
+
+    /// Counts them out.
+    #[inline]
+    pub(super) fn untally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
+        let queue = &mut self.queues[q as usize];
+        queue.h_nr -= nr;
+        queue.h_nr_idle -= idle;
+        queue.h_nr_delayed -= delayed;
+        if queue.idle { nr } else { idle }
+    }
+
+    /// Takes an entity off its queue, and the groups that are empty by that (`dequeue_task_fair`, `dequeue_entities`).
+    /// `false`: it is a task and stays, delayed.
+    pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
+        let entity = &self.entities[e as usize];
+        let is_task = e >= self.first_task;
+        let nr = u32::from(is_task);
+        let mut idle = u32::from(is_task && entity.idle);
+        let delayed = u32::from(is_task && entity.delayed && !how.sleep && !how.delayed);
+        let mut flags = how;
+        let mut slice = 0;
+        let mut at = Some(e);
+        while let Some(x) = at {
+            let q = self.entities[x as usize].queue;
+            if !self.dequeue_entity(cx, q, x, flags) {
+                if x == e && is_task {
+                    return false;
+                }
+                slice = D::min_slice(self, q);
+                break;
+            }
+            idle = self.untally(q, nr, idle, delayed);
+            if self.queues[q as usize].throttled {
+                self.tell(cx, e);
+                return true;
+            }
+            at = self.parent(x);
+            if self.queues[q as usize].load.weight > 0 {
+                if let Some(group) = at {
+                    slice = D::min_slice(self, q);
+                    if how.sleep && self.queues[q as usize].throttle_count == 0 {
+                        D::goes_on(self, group);
+                    }
+                }
+                break;
+            }
+            flags = Leave { sleep: true, save: how.save, delayed: false, special: false };
+        }
+        while let Some(x) = at {
+            self.update_group(cx, x);
+            D::set_slice(self, x, slice, false);
+            let q = self.entities[x as usize].queue;
+            slice = D::min_slice(self, q);
+            idle = self.untally(q, nr, idle, delayed);
+            if self.queues[q as usize].throttled {
+                break;
+            }
+            at = self.parent(x);
+        }
+        self.tell(cx, e);
+        true
+    }
+
+    /// Takes one entity off its queue (`dequeue_entity`); `false`: it stays, delayed.
+    pub(super) fn dequeue_entity(&mut self, cx: &mut Core, q: QueueId, e: EntityId, how: Leave) -> bool {
+        self.update_curr(cx, q);
+        if !D::leave(self, q, e, how) {
+            return false;
+        }
+        if self.queues[q as usize].limited {
+            self.return_runtime(cx, q);
+        }
+        self.update_group(cx, e);
+        D::left(self, q, e, how);
+        true
+    }
+
+    /// Puts the running entity of a queue back (`put_prev_entity`).
+    pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
+        let q = self.entities[e as usize].queue;
+        if self.entities[e as usize].on_rq {
+            self.update_curr(cx, q);
+        }
+        self.check_runtime(cx, q);
+        if self.entities[e as usize].on_rq {
+            D::insert(self, q, e);
+        }
+        self.queues[q as usize].curr = None;
+    }
+
+    /// Makes an entity the running one of its queue (`set_next_entity`).
+    pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId) {
+        let q = self.entities[e as usize].queue;
+        D::taken(self, q, e);
+        self.queues[q as usize].curr = Some(e);
+        let entity = &mut self.entities[e as usize];
+        entity.exec_start = cx.now();
+        entity.prev_sum_exec = entity.sum_exec;
+    }
+
+    /// Puts the running task of a CPU back, and the groups that it is in.
+    pub(super) fn put_prev(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
+        let mut at = Some(e);
+        while let Some(x) = at {
+            self.put_prev_entity(cx, x);
+            at = self.parent(x);
+        }
+        self.running[cpu as usize] = None;
+    }
+
+    /// Makes a task the one that runs on a CPU, and its groups those that run there (`set_next_task_fair`).
+    pub(super) fn set_next(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
+        let mut at = Some(e);
+        while let Some(x) = at {
+            self.set_next_entity(cx, x);
+            let q = self.entities[x as usize].queue;
+            if self.queues[q as usize].limited {
+                self.account_runtime(cx, q, 0);
+            }
+            at = self.parent(x);
+        }
+        self.runs(cpu, e);
+    }
+
+    fn runs(&mut self, cpu: CpuId, e: EntityId) {
+        self.running[cpu as usize] = Some(e);
+        if self.d.heads_list_when_picked() {
+            self.tasks.move_to_head(cpu, e - self.first_task);
+        }
+    }
+
+    /// Goes down from the root to the next task while the running one stays where it is.
+    pub(super) fn pick_down(&mut self, cx: &mut Core, cpu: CpuId) -> Picked {
+        let mut q = cpu;
+        loop {
+            let curr = self.queued_curr(q);
+            if curr.is_some() {
+                self.update_curr(cx, q);
+            }
+            let looks = self.d.picks_again() || self.queues[q as usize].curr.is_some();
+            if looks && self.check_runtime(cx, q) {
+                return if self.d.picks_again() { Picked::Again } else { Picked::Anew };
+            }
+            let e = D::pick(self, q, curr).expect("a queue that is queued is not empty");
+            if self.entities[e as usize].delayed {
+                self.dequeue(cx, e, Leave::DELAYED);
+                return Picked::Again;
+            }
+            if e >= self.first_task {
+                return Picked::Task(e);
+            }
+            q = e + self.cpus;
+        }
+    }
+
+    /// Goes down from the root to the next task where none runs, and makes all on the way the running ones.
+    pub(super) fn pick_anew(&mut self, cx: &Core, cpu: CpuId) -> EntityId {
+        let mut q = cpu;
+        loop {
+            let e = D::pick(self, q, None).expect("a queue that is queued is not empty");
+            self.set_next_entity(cx, e);
+            if e >= self.first_task {
+                self.runs(cpu, e);
+                return e;
+            }
+            q = e + self.cpus;
+        }
+    }
+
+    /// Lets `next` run for `prev`; the groups that both are in stay as they are.
+    pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, prev: EntityId, next: EntityId) {
+        let up = |me: &Self, e: EntityId| me.parent(e).expect("tasks of one CPU meet in its root queue");
+        let (mut p, mut n) = (prev, next);
+        while self.entities[p as usize].queue != self.entities[n as usize].queue {
+            let (prev_depth, next_depth) = (self.entities[p as usize].depth, self.entities[n as usize].depth);
+            if next_depth <= prev_depth {
+                self.put_prev_entity(cx, p);
+                p = up(self, p);
+            }
+            if next_depth >= prev_depth {
+                self.set_next_entity(cx, n);
+                n = up(self, n);
+            }
+        }
+        self.put_prev_entity(cx, p);
+        self.set_next_entity(cx, n);
+        self.runs(cpu, next);
+    }
+}
