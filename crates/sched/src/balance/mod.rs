@@ -5,6 +5,7 @@
 //! (cpu_load, PELT, nohz) is more, and not here. The domains and groups that it does it by are in [`domains`].
 
 pub mod domains;
+pub mod fair;
 
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Core, Placement, Scheduler, TaskId};

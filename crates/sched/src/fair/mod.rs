@@ -24,6 +24,7 @@
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.
 
+mod averages;
 pub mod bandwidth;
 pub mod cfs;
 mod class;
@@ -199,6 +200,8 @@ pub struct Fair<D> {
     /// The entity of task 0: before it are the groups'.
     first_task: u32,
     balancer: Option<Balancer>,
+    /// What each CPU is worth; 1024 is the biggest one's.
+    capacities: Vec<u64>,
     /// When shares were last sampled.
     sampled: Nanos,
     seed: u64,
@@ -229,6 +232,7 @@ impl<D: Discipline> Fair<D> {
             cpus,
             first_task,
             balancer,
+            capacities: setup.machine.cpus.iter().map(|cpu| cpu.place.capacity.into()).collect(),
             sampled: 0,
             seed: setup.seed,
             moving: false,
