@@ -202,14 +202,16 @@ fn the_queue_and_the_reasons_can_be_seen() {
         ])
     };
     let queue = View::Map(vec![
-        ("curr", task(0, 5_168, 39_091)),
+        ("curr", View::Task(0)),
+        ("running", task(0, 5_168, 39_091)),
         ("dither", true.into()),
         ("sticky_task", View::Task(0)),
         ("queue", View::List(vec![task(1, 6_144, 58_060)])),
     ]);
     assert_eq!(seen.views, [queue]);
     // At 30 A's next deadline is 71.09, B's 66.06.
-    let [pick] = &seen.decisions[..] else { panic!("{:?}", seen.decisions) };
+    let [turn, pick] = &seen.decisions[..] else { panic!("{:?}", seen.decisions) };
+    assert_eq!((turn.time, turn.choice, turn.who), (30 * MS, Choice::TurnEnds, Some(0)));
     assert_eq!((pick.time, pick.choice, pick.who, &pick.over[..]), (30 * MS, Choice::Pick, Some(1), &[0][..]));
     assert_eq!(pick.numbers, [(Some(1), "deadline_us", 36_060), (Some(0), "deadline_us", 41_091)]);
 }

@@ -70,7 +70,9 @@ use rules::{Class, IsoQuota, NORMAL_PRIO, RESCHED_US, Rules};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View};
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+};
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -376,8 +378,18 @@ impl Scheduler for Bfs {
         let t = self.task_mut(p);
         if t.class != Class::Fifo && t.time_slice <= ends_at {
             // Not waited for even where half a tick is left of it.
-            t.time_slice = t.time_slice.min(0);
+            let left = t.time_slice;
+            t.time_slice = left.min(0);
             cx.resched(cpu);
+            cx.explain(|_| Decision {
+                time: 0,
+                cpu,
+                choice: Choice::TurnEnds,
+                who: Some(p),
+                over: Vec::new(),
+                rule: "its slice is used up, or would be before the next tick",
+                numbers: vec![(Some(p), "time_slice_us", left)],
+            });
         }
     }
 

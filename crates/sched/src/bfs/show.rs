@@ -25,7 +25,8 @@ impl Bfs {
     pub(super) fn show(&self, cx: &Core, cpu: CpuId) -> View {
         let (now, rq) = (cx.now(), &self.rqs[cpu as usize]);
         View::Map(vec![
-            ("curr", cx.curr(cpu).map_or(View::Nothing, |p| self.show_task(now, p))),
+            ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
+            ("running", cx.curr(cpu).map_or(View::Nothing, |p| self.show_task(now, p))),
             ("dither", rq.dither.into()),
             ("sticky_task", rq.sticky.map_or(View::Nothing, View::Task)),
             ("queue", View::List(self.queue.iter().map(|p| self.show_task(now, p)).collect())),

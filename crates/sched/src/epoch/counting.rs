@@ -236,7 +236,7 @@ impl Scheduler for Counting {
             ])
         };
         View::Map(vec![
-            ("current", cx.curr(cpu).map_or(View::Nothing, View::Task)),
+            ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
             ("tasks", View::List(self.counters.iter().map(task).collect())),
         ])
     }

@@ -221,12 +221,12 @@ impl Mlfq {
             cx.resched(cpu);
         }
         cx.explain(|_| {
-            let (choice, rule) = if better {
-                (Choice::Preempt, "who arrives on a better level than the running task's preempts it")
-            } else {
-                (Choice::Wait, "the running task's level is as good")
+            let (choice, rule) = match better {
+                _ if running.is_none() => (Choice::Preempt, "the CPU is idle"),
+                true => (Choice::Preempt, "who arrives on a better level than the running task's preempts it"),
+                false => (Choice::Wait, "the running task's level is as good"),
             };
-            let numbers = running.into_iter().chain([p]).map(|q| (Some(q), "list", i64::from(list(q)))).collect();
+            let numbers = std::iter::once(p).chain(running).map(|q| self.place(q)).collect();
             Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
         });
     }
@@ -242,6 +242,7 @@ impl Mlfq {
             let level = t.level + u8::from(t.class == Class::Other);
             self.set_level(p, level);
             self.requeue(cx, cpu, p);
+            self.explain_turn(cx, cpu, p);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The queues as the balancer sees them and as they can be shown.
 
-use super::{Mlfq, TOP};
+use super::{Class, Mlfq, TOP};
 use crate::balance::{Balancer, Queues};
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
@@ -36,6 +36,7 @@ impl Mlfq {
         };
         View::Map(vec![
             ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
+            ("nr_running", self.nr_running(cpu).into()),
             ("boosts", self.rqs[cpu as usize].boosts.into()),
             ("queue", View::List(self.queued(cpu).map(task).collect())),
         ])
@@ -43,11 +44,36 @@ impl Mlfq {
 
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) {
         cx.explain(|_| {
-            let list = |p: TaskId| i64::from(self.tasks[p as usize].list.unwrap_or(u8::MAX));
-            let numbers = self.queued(cpu).map(|p| (Some(p), "list", list(p))).collect();
+            let numbers = self.queued(cpu).map(|p| self.place(p)).collect();
             let over = self.queued(cpu).filter(|p| Some(*p) != next).collect();
             let rule = if next.is_some() { "the first task of the best level" } else { "no level has a task" };
             Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+        });
+    }
+}
+
+impl Mlfq {
+    /// The level of a task, or its real-time priority, as a reason.
+    pub(super) fn place(&self, p: TaskId) -> (Option<TaskId>, &'static str, i64) {
+        let t = &self.tasks[p as usize];
+        match t.list.filter(|list| *list < TOP) {
+            Some(list) => (Some(p), "real_time_priority", i64::from(TOP - 1 - list)),
+            None => (Some(p), "level", i64::from(t.level)),
+        }
+    }
+
+    /// The slice of `p` is used up, and it stands where it goes.
+    pub(super) fn explain_turn(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        cx.explain(|_| {
+            let t = &self.tasks[p as usize];
+            let left = (Some(p), "time_slice_ticks", i64::from(t.time_slice));
+            let level = (t.class == Class::Other).then_some((Some(p), "level", i64::from(t.level)));
+            let rule = match t.class {
+                Class::Other => "its slice is used up: down one level, with a new slice",
+                Class::Fifo | Class::Rr => "its slice of the round is used up: behind its equals",
+            };
+            let numbers = level.into_iter().chain([left]).collect();
+            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
         });
     }
 }

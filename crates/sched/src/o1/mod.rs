@@ -46,6 +46,7 @@ pub(crate) mod array;
 mod moves;
 mod release;
 mod rules;
+mod show;
 mod state;
 mod tick;
 
@@ -57,7 +58,7 @@ pub use rules::Tunables;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View};
 use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
 
 /// The scheduler.
@@ -204,15 +205,24 @@ impl O1 {
     /// `TASK_PREEMPTS_CURR`: asks for rescheduling if `p` is better than who runs.
     fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let running = cx.curr(cpu).map_or(MAX_PRIO, |q| self.task(q).prio);
-        if self.task(p).prio < running {
+        let better = self.task(p).prio < running;
+        if better {
             cx.resched(cpu);
         }
+        let rule = match better {
+            _ if cx.curr(cpu).is_none() => "the CPU is idle",
+            true => "a better priority than the running task's preempts it",
+            false => "its priority is no better than the running task's",
+        };
+        self.explain_preemption(cx, cpu, p, better, rule);
     }
 
     /// The first task of the best list, after the arrays changed places if need be. Some task must be runnable.
-    fn choose(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+    fn choose(&mut self, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        let now = cx.now();
         let rq = &mut self.queues[cpu as usize];
-        if rq.arrays[rq.active].nr_active() == 0 {
+        let swapped = rq.arrays[rq.active].nr_active() == 0;
+        if swapped {
             rq.active = rq.expired();
             rq.expired_timestamp = 0;
             rq.best_expired_prio = MAX_PRIO;
@@ -235,6 +245,7 @@ impl O1 {
             }
         }
         self.task_mut(next).activated = Activated::No;
+        self.explain_pick(cx, cpu, Some(next), swapped, t.prio);
         Some(next)
     }
 
@@ -358,6 +369,9 @@ impl Scheduler for O1 {
         let side = if self.task(p).is_real_time() { rq.active } else { rq.expired() };
         self.take(cpu, p);
         self.push(cpu, p, side);
+        let real_time = self.task(p).is_real_time();
+        let rule = if real_time { "it yields: behind its equals" } else { "it yields: into the expired array" };
+        self.explain_turn(cx, cpu, p, rule, &[]);
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
@@ -366,6 +380,9 @@ impl Scheduler for O1 {
             self.preempt_if_better(cx, cpu, p);
         } else if self.children_run_first(cx) {
             cx.resched(cpu);
+            self.explain_preemption(cx, cpu, p, true, "a new task runs before its parent");
+        } else {
+            self.explain_preemption(cx, cpu, p, false, "a new thread does not preempt its parent");
         }
     }
 
@@ -382,9 +399,10 @@ impl Scheduler for O1 {
         }
         let next = if self.queues[cpu as usize].nr_running() == 0 {
             self.queues[cpu as usize].expired_timestamp = 0;
+            self.explain_pick(cx, cpu, None, false, MAX_PRIO);
             None
         } else {
-            self.choose(cpu, now)
+            self.choose(cx, cpu)
         };
         if let Some(p) = prev {
             let t = &mut self.tasks[p as usize];
@@ -424,6 +442,10 @@ impl Scheduler for O1 {
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
         Some((Queues::nr_running(self, cpu), Queues::load(self, cpu)))
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        self.show(cx, cpu)
     }
 
     fn ticks_when_idle(&self) -> bool {

@@ -186,17 +186,29 @@ impl Rules {
         sleep_avg / self.tick * self.max_bonus / self.max_sleep_avg
     }
 
+    /// How many levels better than its nice level a task is by its sleep average; below 0, worse.
+    #[must_use]
+    pub fn levels_won(&self, sleep_avg: Nanos) -> i64 {
+        self.bonus(sleep_avg) as i64 - self.max_bonus as i64 / 2
+    }
+
     /// The priority that an ordinary task has by its nice level and its bonus (`effective_prio`).
     #[must_use]
     pub fn effective_prio(&self, static_prio: u8, sleep_avg: Nanos) -> u8 {
-        let bonus = self.bonus(sleep_avg) as i64 - self.max_bonus as i64 / 2;
-        (i64::from(static_prio) - bonus).clamp(i64::from(MAX_RT_PRIO), i64::from(MAX_PRIO) - 1) as u8
+        (i64::from(static_prio) - self.levels_won(sleep_avg)).clamp(i64::from(MAX_RT_PRIO), i64::from(MAX_PRIO) - 1)
+            as u8
     }
 
     /// Whether a task goes on in the active array when its slice is used up (`TASK_INTERACTIVE`).
     #[must_use]
     pub fn interactive(&self, static_prio: u8, prio: u8) -> bool {
         i64::from(prio) <= i64::from(static_prio) - self.level(static_prio).delta
+    }
+
+    /// How many levels a task must have won to be interactive (`DELTA`).
+    #[must_use]
+    pub fn interactive_from(&self, static_prio: u8) -> i64 {
+        self.level(static_prio).delta
     }
 
     /// After how many ticks an interactive task goes behind its equals (`TIMESLICE_GRANULARITY`).
@@ -296,11 +308,16 @@ impl Rules {
         if child < parent { parent / (weight + 1) * weight + child / (weight + 1) } else { parent }
     }
 
+    /// How long so many tasks bear that interactive ones go on, in ticks.
+    #[must_use]
+    pub fn starvation_after(&self, nr_running: u32) -> u64 {
+        self.starvation_limit * u64::from(nr_running)
+    }
+
     /// Whether expired tasks have waited too long since the first of them expired, `since` in ticks; 0: none has.
     #[must_use]
     pub fn starving(&self, since: u64, jiffies: u64, nr_running: u32) -> bool {
-        let limit = self.starvation_limit;
-        limit != 0 && since != 0 && jiffies - since > limit * u64::from(nr_running)
+        self.starvation_limit != 0 && since != 0 && jiffies - since > self.starvation_after(nr_running)
     }
 }
 

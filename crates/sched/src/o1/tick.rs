@@ -1,6 +1,7 @@
 //! The tick of the running task: its slice counted down, its turn among its equals, and when that next matters.
 
 use super::O1;
+use super::show::SliceEnd;
 use super::state::Task;
 use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
@@ -24,6 +25,8 @@ impl O1 {
                 if t.time_slice == 0 {
                     (t.time_slice, t.first_time_slice) = (slice, false);
                     self.requeue(cx, cpu, p);
+                    let left = ("time_slice_ticks", i64::from(slice));
+                    self.explain_turn(cx, cpu, p, "its slice of the round is used up: behind its equals", &[left]);
                 }
             }
             _ => {
@@ -47,6 +50,8 @@ impl O1 {
 
     /// An interactive task goes behind its equals.
     fn turn(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let Task { time_slice, sleep_avg, .. } = *self.task(p);
+        let every = self.rules.granularity(sleep_avg);
         if self.rules.release().turn_sets_prio
             && let Some(side) = self.take(cpu, p)
         {
@@ -56,6 +61,8 @@ impl O1 {
         } else {
             self.requeue(cx, cpu, p);
         }
+        let own = [("time_slice_ticks", i64::from(time_slice)), ("granularity_ticks", i64::from(every))];
+        self.explain_turn(cx, cpu, p, "being interactive, it goes behind its equals within its slice", &own);
     }
 
     /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
@@ -73,15 +80,24 @@ impl O1 {
             rq.expired_timestamp = jiffies;
         }
         // The task itself still counts as running.
-        let starving = self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1)
-            || (self.rules.release().best_expired_counts && static_prio > rq.best_expired_prio);
-        if self.rules.interactive(static_prio, prio) && !starving {
+        let best_expired = rq.best_expired_prio;
+        let end = if !self.rules.interactive(static_prio, prio) {
+            SliceEnd::Expires
+        } else if self.rules.starving(rq.expired_timestamp, jiffies, rq.nr_running() + 1) {
+            SliceEnd::Starving
+        } else if self.rules.release().best_expired_counts && static_prio > best_expired {
+            SliceEnd::BetterExpired
+        } else {
+            SliceEnd::Stays
+        };
+        if end == SliceEnd::Stays {
             self.push(cpu, p, self.active(cpu));
         } else {
-            rq.best_expired_prio = rq.best_expired_prio.min(static_prio);
+            rq.best_expired_prio = best_expired.min(static_prio);
             let expired = rq.expired();
             self.push(cpu, p, expired);
         }
+        self.explain_slice(cx, cpu, p, end, best_expired);
     }
 
     /// After how many more ticks, `from` at least, an interactive task goes behind its equals within its slice;

@@ -173,7 +173,8 @@ impl<D: Design> Staircase<D> {
     }
 
     /// The running task's quota is used up: it goes to its next level, a round-robin task behind its equals.
-    fn slot_ends(&mut self, cpu: CpuId, p: TaskId) {
+    fn slot_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let from = self.task(p).level();
         self.take(cpu, p);
         let side = if self.task(p).is_real_time() {
             self.tasks[p as usize].left = self.design.rr_interval() as i64;
@@ -182,10 +183,12 @@ impl<D: Design> Staircase<D> {
             self.next_slot(cpu, p)
         };
         self.push(cpu, p, side);
+        self.explain_slot(cx, cpu, p, from);
     }
 
     /// A minor rotation: whoever is left on the running task's level, itself included, joins the next.
-    fn push_down(&mut self, cpu: CpuId, p: TaskId) {
+    fn push_down(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.explain_push(cx, cpu, p);
         let side = self.queues[cpu as usize].active;
         let prio = self.task(p).prio;
         self.lists.append(self.list(cpu, side, prio), self.list(cpu, side, prio + 1));
@@ -204,9 +207,16 @@ impl<D: Design> Staircase<D> {
     /// Asks for rescheduling if `p` is better than who runs.
     fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let running = cx.curr(cpu).map_or(PRIOS, |q| self.task(q).prio);
-        if self.task(p).prio < running {
+        let better = self.task(p).prio < running;
+        if better {
             cx.resched(cpu);
         }
+        let rule = match better {
+            _ if cx.curr(cpu).is_none() => "the CPU is idle",
+            true => "a better level than the running task's preempts it",
+            false => "its level is no better than the running task's",
+        };
+        self.explain_preemption(cx, cpu, p, better, rule);
     }
 
     /// The tick of the running task.
@@ -216,9 +226,9 @@ impl<D: Design> Staircase<D> {
         if t.side != Some(self.queues[cpu as usize].active) {
             // It has expired, and is still to be switched from.
         } else if t.policy != Policy::Fifo && t.left <= 0 {
-            self.slot_ends(cpu, p);
+            self.slot_ends(cx, cpu, p);
         } else if self.level_left(cpu, &t).is_some_and(|left| left <= 0) {
-            self.push_down(cpu, p);
+            self.push_down(cx, cpu, p);
         } else {
             return;
         }
@@ -354,6 +364,9 @@ impl<D: Design> Scheduler for Staircase<D> {
             self.preempt_if_better(cx, cpu, p);
         } else if cx.curr(cpu).is_none() {
             cx.resched(cpu);
+            self.explain_preemption(cx, cpu, p, true, "the CPU is idle");
+        } else {
+            self.explain_preemption(cx, cpu, p, false, "it has expired: it waits for the next rotation");
         }
     }
 
@@ -362,7 +375,7 @@ impl<D: Design> Scheduler for Staircase<D> {
             self.charge(cx, cpu);
             let t = self.task(p);
             if t.policy != Policy::Fifo && t.left <= 0 {
-                self.slot_ends(cpu, p);
+                self.slot_ends(cx, cpu, p);
             }
         }
         if self.queues[cpu as usize].nr_running() == 0 {
@@ -373,15 +386,18 @@ impl<D: Design> Scheduler for Staircase<D> {
         let rq = &mut self.queues[cpu as usize];
         rq.since = cx.now();
         if rq.nr_running() == 0 {
+            self.explain_pick(cx, cpu, None, false);
             return None;
         }
-        if rq.arrays[rq.active].nr == 0 {
+        let rotates = rq.arrays[rq.active].nr == 0;
+        if rotates {
             rq.rotate();
         }
         let (prio, next) = self.best(cpu)?;
         self.tasks[next as usize].prio = prio;
         let rq = &mut self.queues[cpu as usize];
         rq.level = rq.level.max(prio.saturating_sub(REAL_TIME));
+        self.explain_pick(cx, cpu, Some(next), rotates);
         Some(next)
     }
 

@@ -250,23 +250,13 @@ impl Scheduler for Goodness {
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
-        let curr = cx.curr(cpu);
         self.waker.1 &= how == Enqueue::Wakeup;
         if self.smp() {
             let why = if how == Enqueue::New { Looking::Fork } else { Looking::Wake };
             cx.trace_considered(self.waker.0, why, Some(p), self.all_cpus());
         }
         let asked = self.reschedule_idle(cx, cpu, p);
-        let left = self.counters.left(p);
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: asked.unwrap_or(cpu),
-            choice: if asked.is_some() { Choice::Preempt } else { Choice::Wait },
-            who: Some(p),
-            over: curr.into_iter().collect(),
-            rule: if how == Enqueue::New { "a new task looks for a CPU" } else { "who wakes looks for a CPU" },
-            numbers: vec![(Some(p), "counter", i64::from(left))],
-        });
+        self.explain_wake(cx, cpu, p, asked);
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
@@ -359,7 +349,7 @@ impl Scheduler for Goodness {
             ])
         };
         View::Map(vec![
-            ("current", me.curr.map_or(View::Nothing, View::Task)),
+            ("curr", me.curr.map_or(View::Nothing, View::Task)),
             ("address_space", me.address_space.map_or(View::Nothing, View::Task)),
             ("last_schedule_ns", me.last_schedule.into()),
             ("queue", View::List(self.queue.iter().map(task).collect())),

@@ -5,7 +5,7 @@ use super::task::Class;
 use super::{BOOT_CPU, Goodness};
 use crate::balance::sync;
 use schedlab_base::{CpuId, Nanos};
-use schedlab_sim::{Core, TaskId};
+use schedlab_sim::{Choice, Core, Decision, TaskId};
 
 /// A task that wakes must have so many ticks more than who runs (1.2, 2.0).
 pub const MARGIN: i32 = 3;
@@ -124,5 +124,25 @@ impl Goodness {
             }
         }
         idle.map(|(_, cpu)| cpu).or(target)
+    }
+
+    /// `asked`: the CPU that is to choose anew, if one is.
+    pub(super) fn explain_wake(&self, cx: &mut Core, cpu: CpuId, p: TaskId, asked: Option<CpuId>) {
+        cx.explain(|cx| {
+            let at = asked.unwrap_or(cpu);
+            let running = cx.curr(at);
+            let mm = self.cpus[at as usize].address_space;
+            let numbers = |p: TaskId| {
+                let goodness = ("goodness", self.goodness(p, at, mm));
+                [goodness, ("counter", self.counters.left(p))].map(|(what, n)| (Some(p), what, i64::from(n)))
+            };
+            let (choice, rule) = match (asked, running) {
+                (Some(_), None) => (Choice::Preempt, "the CPU is idle"),
+                (Some(_), Some(_)) => (Choice::Preempt, "it is worth more than the task that runs there"),
+                (None, _) => (Choice::Wait, "no CPU is idle or runs a task that is worth less"),
+            };
+            let numbers = std::iter::once(p).chain(running).flat_map(numbers).collect();
+            Decision { time: 0, cpu: at, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+        });
     }
 }
