@@ -3,6 +3,7 @@
 
 mod bfs;
 mod builds;
+mod classes;
 mod lacks;
 mod linux_1_2;
 mod linux_2_0;
@@ -26,7 +27,6 @@ mod sd;
 
 pub use builds::Build;
 
-use crate::classes::Stack;
 use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -67,9 +67,15 @@ impl Run<'_> {
     }
 
     /// Runs the load under the classes with this fair scheduler.
-    pub fn fair(&self, discipline: impl Discipline, groups: groups::Rules, sink: &mut dyn Sink) -> Result<Outcome> {
+    pub fn fair(
+        &self,
+        above: &classes::Above,
+        discipline: impl Discipline,
+        groups: groups::Rules,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome> {
         let setup = Setup { machine: self.machine, load: self.load, seed: self.options.seed };
-        self.with(Stack::new(Fair::new(&setup, discipline, groups)), sink)
+        self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
     }
 
     /// Runs another load than the one given: what the kernel makes of it.
@@ -148,7 +154,7 @@ impl Kernel {
         let mut remarks: Vec<String> = named
             .into_iter()
             .filter(|(policy, _)| !self.policies.contains(policy) && used(*policy))
-            .map(|(_, name)| format!("{} is not modelled with {name} yet: such tasks run as SCHED_OTHER", self.name))
+            .map(|(_, name)| format!("{} has no {name} here: such tasks run as SCHED_OTHER", self.name))
             .collect();
         if settings().any(|s| s.util != (None, None)) {
             remarks.push("util_min and util_max are not simulated yet: they change nothing here".to_owned());

@@ -228,6 +228,12 @@ impl Values {
         *self.0.get(name).unwrap_or_else(|| panic!("the profile has no tunable {name}"))
     }
 
+    /// A value, if the profile has the tunable.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<i64> {
+        self.0.get(name).copied()
+    }
+
     /// A value that is never negative.
     #[must_use]
     pub fn ns(&self, name: &str) -> u64 {

@@ -28,6 +28,8 @@ pub struct Attributes {
     pub deadline: Nanos,
     /// Period.
     pub period: Nanos,
+    /// A deadline task reclaims bandwidth that others leave unused (`SCHED_FLAG_RECLAIM`).
+    pub reclaim: bool,
 }
 
 impl Attributes {

@@ -566,5 +566,8 @@ pub(crate) fn apply(mut a: Attributes, setting: &Setting) -> Attributes {
     if let Some((runtime, deadline, period)) = setting.dl {
         (a.runtime, a.deadline, a.period) = (runtime, deadline, period);
     }
+    if let Some(reclaim) = setting.reclaim {
+        a.reclaim = reclaim;
+    }
     a
 }

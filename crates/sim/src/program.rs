@@ -92,6 +92,8 @@ pub struct Setting {
     pub rt_priority: Option<u8>,
     /// `sched_attr`'s runtime, deadline and period; runtime alone on a fair task is a custom slice.
     pub dl: Option<(Nanos, Nanos, Nanos)>,
+    /// `SCHED_FLAG_RECLAIM`: a deadline task reclaims bandwidth that others leave unused.
+    pub reclaim: Option<bool>,
     /// Utilisation clamps (0..=1024).
     pub util: (Option<u32>, Option<u32>),
     /// Allowed CPUs.

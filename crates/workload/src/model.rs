@@ -181,6 +181,8 @@ pub struct Props {
     pub memory: Option<(u64, Option<u32>)>,
     /// `x-clock-poll`.
     pub clock_poll: Option<Nanos>,
+    /// `x-reclaim`: a deadline task reclaims what others leave unused.
+    pub reclaim: Option<bool>,
 }
 
 /// One event with its place in the file, which is no part of what it is: events of different lines can be equal.

@@ -67,6 +67,7 @@ pub struct Change {
     pub working_set: Option<u64>,
     pub memory: Option<(u64, Option<u32>)>,
     pub clock_poll: Option<Nanos>,
+    pub reclaim: Option<bool>,
 }
 
 /// A task's properties over its life.
@@ -150,6 +151,7 @@ fn change(props: &Props, sched: Option<Sched>, cpus: Option<Cpus>) -> Change {
         working_set: props.working_set,
         memory: props.memory,
         clock_poll: props.clock_poll,
+        reclaim: props.reclaim,
     }
 }
 
@@ -265,6 +267,7 @@ fn difference(state: &Change, change: &Change) -> Change {
         working_set: new(&state.working_set, &change.working_set),
         memory: new(&state.memory, &change.memory),
         clock_poll: new(&state.clock_poll, &change.clock_poll),
+        reclaim: new(&state.reclaim, &change.reclaim),
     }
 }
 
@@ -290,6 +293,7 @@ fn merge(state: &mut Change, change: &Change) {
     over(&mut state.working_set, &change.working_set);
     over(&mut state.memory, &change.memory);
     over(&mut state.clock_poll, &change.clock_poll);
+    over(&mut state.reclaim, &change.reclaim);
 }
 
 #[cfg(test)]

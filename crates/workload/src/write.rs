@@ -197,6 +197,7 @@ fn props(map: &mut Map<String, Value>, props: &Props) {
     let node = |node: Option<u32>| node.map_or(json!("first-touch"), |node| json!(node));
     put(map, "x-memory", props.memory.map(|(bytes, at)| json!({ "bytes": bytes, "node": node(at) })));
     put(map, "x-clock-poll", props.clock_poll.map(micros));
+    put(map, "x-reclaim", props.reclaim);
 }
 
 fn events(map: &mut Map<String, Value>, steps: &[Step]) {

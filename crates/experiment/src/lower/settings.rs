@@ -46,6 +46,7 @@ pub(super) fn setting(change: &Change, had: Had, machine: &Machine, groups: &Ind
         group: change.taskgroup.as_ref().map(|path| groups.get(path).unwrap_or(ROOT_GROUP)),
         working_set: change.working_set,
         clock_poll: change.clock_poll,
+        reclaim: change.reclaim,
         ..Setting::default()
     };
     if let Some(sched) = change.sched {

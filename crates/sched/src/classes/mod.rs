@@ -17,9 +17,18 @@
 //! # Reference
 //! kernel/sched/core.c (`__pick_next_task`, `wakeup_preempt`, `__sched_setscheduler`).
 
+pub mod deadline;
+pub mod rt;
+mod spread;
+mod stack;
+
+pub use deadline::Deadline;
+pub use rt::RealTime;
+pub use stack::Stack;
+
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Start;
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks, TimerId, View};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, TaskId, Ticks, TimerId, View};
 
 /// Which class, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,126 +194,4 @@ pub fn move_waiting(class: &mut impl Class, cx: &mut Core, p: TaskId, from: CpuI
     }
     cx.touch(from);
     cx.touch(to);
-}
-
-/// The classes of one kernel, in order.
-#[derive(Debug)]
-pub struct Stack<F> {
-    fair: F,
-}
-
-impl<F: Class> Stack<F> {
-    /// A stack on top of this fair class.
-    #[must_use]
-    pub fn new(fair: F) -> Self {
-        Self { fair }
-    }
-}
-
-impl<F: Class> Scheduler for Stack<F> {
-    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
-        self.fair.task_fork(cx, p, parent, how);
-    }
-
-    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        self.fair.select_task_rq(cx, p, prev, why)
-    }
-
-    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
-        self.fair.migrate_task_rq(cx, p, from, to);
-    }
-
-    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
-        self.fair.enqueue_task(cx, cpu, p, how);
-    }
-
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
-        self.fair.dequeue_task(cx, cpu, p, how)
-    }
-
-    fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
-        self.fair.wake_delayed(cx, p)
-    }
-
-    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.fair.yield_task(cx, cpu);
-    }
-
-    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
-        if cx.curr(cpu).is_none() {
-            cx.resched(cpu);
-        } else {
-            self.fair.wakeup_preempt(cx, cpu, p, how);
-        }
-    }
-
-    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        self.fair.pick_next_task(cx, cpu, prev)
-    }
-
-    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
-        if cx.curr(cpu).is_some() {
-            self.fair.task_tick(cx, cpu);
-        }
-        self.fair.balance(cx, cpu);
-    }
-
-    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
-        if cx.curr(cpu).is_some() {
-            self.fair.catch_up(cx, cpu, ticks);
-        }
-    }
-
-    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.fair.next_balance(cpu);
-        if cx.curr(cpu).is_none() { balance } else { self.fair.next_decision(cx, cpu).min(balance) }
-    }
-
-    fn ticks_when_idle(&self) -> bool {
-        false
-    }
-
-    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.fair.update_curr(cx, cpu);
-    }
-
-    fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        self.fair.clock_decision(cx, cpu)
-    }
-
-    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
-        self.fair.attributes_changed(cx, p, old);
-    }
-
-    fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
-        self.fair.leave_group(cx, p);
-    }
-
-    fn join_group(&mut self, cx: &mut Core, p: TaskId) {
-        self.fair.join_group(cx, p);
-    }
-
-    fn timer(&mut self, cx: &mut Core, id: TimerId) {
-        self.fair.timer(cx, id / 4);
-    }
-
-    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.fair.rq_online(cx, cpu);
-    }
-
-    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.fair.rq_offline(cx, cpu);
-    }
-
-    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
-        Some(self.fair.queue_load(cpu))
-    }
-
-    fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.fair.view(cx, cpu)
-    }
-
-    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
-        self.fair.task_dead(cx, p);
-    }
 }

@@ -163,7 +163,7 @@ mod tests {
     const ALL: [Arithmetic; 4] = [Arithmetic::Mine, Arithmetic::MineTruncated, Arithmetic::Calc, Arithmetic::Divide];
 
     fn nice(nice: i8) -> Load {
-        Load::of(&Attributes { policy: Policy::Other, nice, rt_priority: 0, runtime: 0, deadline: 0, period: 0 })
+        Load::of(&Attributes { nice, ..Attributes::default() })
     }
 
     #[test]

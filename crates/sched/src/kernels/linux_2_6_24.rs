@@ -1,7 +1,7 @@
 //! Linux 2.6.24: CFS in its first year. Sleepers are credited a whole latency, wake-ups preempt past 10 ms of the
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -9,7 +9,6 @@ use crate::fair::shares::Shares;
 use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -17,7 +16,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.24",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2008, its second release",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_RT,
     tunables: &[
         TICK[0],
         TICK[1],
@@ -103,5 +102,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::Whole,
         bandwidth: None,
     };
-    run.fair(Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_2_6_24, Cfs::new(rules, tunables), groups, sink)
 }

@@ -1,6 +1,6 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -8,7 +8,6 @@ use crate::fair::shares::Shares;
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
@@ -16,11 +15,13 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.32",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_RT,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
         Tunable::at_boot_ns("sched_latency_ns", 5_000_000, 200_000_000, "the period in which each task runs once"),
         Tunable::at_boot_ns(
             "sched_min_granularity_ns",
@@ -101,5 +102,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::Sampled { every: v.ns("sched_shares_ratelimit"), threshold: v.ns("sched_shares_thresh") },
         bandwidth: None,
     };
-    run.fair(Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, tunables), groups, sink)
 }

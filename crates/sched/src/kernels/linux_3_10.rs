@@ -1,6 +1,6 @@
 //! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
@@ -8,7 +8,6 @@ use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
@@ -16,11 +15,14 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-3.10",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2013, in RHEL 7 and its kin",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_RT,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
+        classes::RR,
         Tunable::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once"),
         Tunable::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks"),
         Tunable::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
@@ -89,5 +91,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::ByWeight,
         ..groups::Rules::last(quotas)
     };
-    run.fair(Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, tunables), groups, sink)
 }

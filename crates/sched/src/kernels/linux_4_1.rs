@@ -1,13 +1,12 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::shares::Shares;
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -15,11 +14,14 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2015, in which four bugs wasted cores",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_DL,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
+        classes::RR,
         Tunable::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once"),
         Tunable::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks"),
         Tunable::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
@@ -86,5 +88,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::ByWeight,
         ..groups::Rules::last(quotas)
     };
-    run.fair(Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_4_1, Cfs::new(rules, tunables), groups, sink)
 }

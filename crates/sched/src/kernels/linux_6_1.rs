@@ -1,12 +1,11 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -14,11 +13,16 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.1",
     scheduler: "CFS",
     summary: "the completely fair scheduler in its last form, in Debian 12",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_DL,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
+        classes::RR,
+        classes::DL[0],
+        classes::DL[1],
         Tunable::online_ns("latency_ns", 6_000_000, "the period in which each task runs once"),
         Tunable::online_ns("min_granularity_ns", 750_000, "the least slice"),
         Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
@@ -82,5 +86,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         newest_first: false,
     };
     let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
-    run.fair(Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_6_1, Cfs::new(rules, tunables), groups, sink)
 }

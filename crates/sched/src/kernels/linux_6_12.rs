@@ -1,12 +1,11 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -14,11 +13,18 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.12",
     scheduler: "EEVDF",
     summary: "earliest eligible virtual deadline first, in Debian 13",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_DL,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
+        classes::RR,
+        classes::DL[0],
+        classes::DL[1],
+        classes::SERVER[0],
+        classes::SERVER[1],
         Tunable::online_ns("base_slice_ns", 700_000, "the slice that each request asks for"),
         Tunable::scaling("tunable_scaling"),
         Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
@@ -74,5 +80,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         newest_first: false,
     };
     let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
-    run.fair(Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
+    run.fair(&classes::LINUX_6_12, Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
 }

@@ -1,13 +1,12 @@
 //! Linux 6.6: the first kernel with EEVDF. Who sleeps leaves at once and keeps its lag; every request is for the same
 //! slice.
 
-use super::{Kernel, Run};
+use super::{Kernel, Run, classes};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
@@ -15,11 +14,16 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.6",
     scheduler: "EEVDF",
     summary: "earliest eligible virtual deadline first in its first form",
-    policies: &[Policy::Other, Policy::Batch, Policy::Idle],
+    policies: classes::WITH_DL,
     tunables: &[
         TICK[0],
         TICK[1],
         TICK[2],
+        classes::RT[0],
+        classes::RT[1],
+        classes::RR,
+        classes::DL[0],
+        classes::DL[1],
         Tunable::online_ns("base_slice_ns", 750_000, "the slice that each request asks for"),
         Tunable::scaling("tunable_scaling"),
         Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
@@ -72,5 +76,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         newest_first: false,
     };
     let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
-    run.fair(Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
+    run.fair(&classes::LINUX_6_6, Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 pub mod exact;
+pub mod guest;
 
 use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_machine::Machine;

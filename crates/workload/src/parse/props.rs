@@ -23,6 +23,7 @@ pub(super) fn read(fields: &Fields) -> Result<Props> {
         working_set: fields.read("x-working-set", Field::count)?,
         memory: fields.read("x-memory", memory)?,
         clock_poll: fields.read("x-clock-poll", Field::micros)?,
+        reclaim: fields.read("x-reclaim", Field::flag)?,
     })
 }
 

@@ -1,0 +1,204 @@
+//! Who may have how much: admission, and what of a CPU is promised and in use (GRUB).
+
+use super::{Deadline, EntityId, Grub};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Attributes, Core, State, TaskId};
+
+/// Bandwidths are in units of 2^-20 of a CPU (`BW_SHIFT`).
+pub(super) const SHIFT: u32 = 20;
+/// One CPU.
+const UNIT: u64 = 1 << SHIFT;
+/// Ratios of bandwidths are in units of 2^-8 (`RATIO_SHIFT`).
+const RATIO_SHIFT: u32 = 8;
+/// The least runtime: less is nothing in the kernel's arithmetic (`1 << DL_SCALE`).
+const LEAST_RUNTIME: Nanos = 1 << 10;
+
+/// What may be given to deadline tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The part of each CPU, as runtime and period; `None`: no limit.
+    pub global: Option<(Nanos, Nanos)>,
+    /// The least and the greatest period (5.4 on).
+    pub periods: Option<(Nanos, Nanos)>,
+}
+
+/// `runtime / period` in 2^-20 (`to_ratio`).
+pub(super) fn ratio(runtime: Nanos, period: Nanos) -> u64 {
+    if period == 0 { 0 } else { ((u128::from(runtime) << SHIFT) / u128::from(period)) as u64 }
+}
+
+impl Deadline {
+    /// The part of each CPU that may be given.
+    fn most(&self) -> u64 {
+        self.limits.global.map_or(UNIT, |(runtime, period)| ratio(runtime, period))
+    }
+
+    /// The bandwidth of a server.
+    pub(super) fn server_bw(&self) -> u64 {
+        self.server.map_or(0, |(runtime, period)| ratio(runtime, period))
+    }
+
+    /// Admission: whether a task may have these parameters (`__checkparam_dl`, `sched_dl_overflow`).
+    pub(crate) fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
+        if new.policy != Policy::Deadline {
+            return true;
+        }
+        let period = if new.period == 0 { new.deadline } else { new.period };
+        let sane = new.runtime >= LEAST_RUNTIME && new.runtime <= new.deadline && new.deadline <= period;
+        if !sane || self.limits.periods.is_some_and(|(least, most)| period < least || period > most) {
+            return false;
+        }
+        if self.admitted.len() <= p as usize {
+            self.admitted.resize(p as usize + 1, 0);
+        }
+        let bw = ratio(new.runtime, period);
+        let cpus = || (0..self.cpus).filter(|cpu| cx.online(*cpu));
+        let capacity: u64 = cpus().map(|cpu| u64::from(cx.machine().cpus[cpu as usize].place.capacity)).sum();
+        let given = self.promised(cx) - self.admitted[p as usize] + bw;
+        if self.limits.global.is_some() && (self.most() * capacity) >> 10 < given {
+            return false;
+        }
+        self.admitted[p as usize] = bw;
+        true
+    }
+
+    /// The bandwidth of all tasks and servers (`total_bw`).
+    fn promised(&self, cx: &Core) -> u64 {
+        self.admitted.iter().sum::<u64>() + self.server_bw() * u64::from(cx.nr_online())
+    }
+
+    /// What of `delta` a task that reclaims is charged (`grub_reclaim`).
+    pub(super) fn reclaimed(&self, grub: Grub, cpu: CpuId, id: EntityId, delta: Nanos) -> Nanos {
+        let rq = self.rq(cpu);
+        let servers = self.server_bw();
+        let inactive = (rq.this_bw + servers).saturating_sub(rq.running_bw + self.server_running(cpu));
+        // What is not promised at all, of the CPU's part.
+        let promised = self.admitted.iter().sum::<u64>() + servers * u64::from(self.cpus);
+        let extra = self.most().saturating_sub(promised / u64::from(self.cpus));
+        let (own, most) = (self.e(id).bw, self.most());
+        // 1 / most, in 2^-8.
+        let inverse = ratio(UNIT, most) >> (SHIFT - RATIO_SHIFT);
+        let active = match grub {
+            Grub::Ratio => {
+                let least = (own * inverse) >> RATIO_SHIFT;
+                if inactive + extra > UNIT.saturating_sub(least) { least } else { UNIT - inactive - extra }
+            }
+            Grub::Most => {
+                let rate = if inactive + extra > most.saturating_sub(own) { own } else { most - inactive - extra };
+                (rate * inverse) >> RATIO_SHIFT
+            }
+        };
+        (delta * active) >> SHIFT
+    }
+
+    /// The task's bandwidth is part of the CPU's.
+    pub(super) fn attach(&mut self, cpu: CpuId, p: TaskId) {
+        let id = self.entity(p);
+        if self.e(id).at.is_none() {
+            self.e_mut(id).at = Some(cpu);
+            self.rq_mut(cpu).this_bw += self.e(id).bw;
+        }
+    }
+
+    /// A task is runnable on `cpu`: its bandwidth is in use (`task_contending`).
+    pub(super) fn contend(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        let id = self.entity(p);
+        self.attach(cpu, p);
+        self.stop_waiting(cx, p);
+        if !self.e(id).in_use {
+            self.e_mut(id).in_use = true;
+            self.rq_mut(cpu).running_bw += self.e(id).bw;
+        }
+    }
+
+    /// A task blocks, or leaves the class: its bandwidth is in use, or promised, until its 0-lag time
+    /// (`task_non_contending`).
+    pub(super) fn stop_contending(&mut self, cx: &mut Core, p: TaskId) {
+        let id = self.entity(p);
+        let e = *self.e(id);
+        let lag = i128::from(e.runtime) * i128::from(e.dl_period) / i128::from(e.dl_runtime.max(1));
+        let at = i128::from(e.deadline) - lag;
+        if self.rules.grub.is_some() && at >= i128::from(cx.now()) {
+            self.e_mut(id).non_contending = true;
+            cx.start_timer(self.lag_timer(p), at as Nanos);
+        } else {
+            self.past_lag(cx, p);
+        }
+    }
+
+    /// The 0-lag time of a task (`inactive_task_timer`).
+    pub(super) fn zero_lag(&mut self, cx: &mut Core, p: TaskId) {
+        let id = self.entity(p);
+        if std::mem::take(&mut self.e_mut(id).non_contending) {
+            self.past_lag(cx, p);
+        }
+    }
+
+    /// The bandwidth of a task is no longer in use; that of one which is gone is no longer promised either.
+    fn past_lag(&mut self, cx: &mut Core, p: TaskId) {
+        self.unuse(p);
+        if cx.task(p).state == State::Dead || cx.task(p).attributes.policy != Policy::Deadline {
+            self.detach(cx, p);
+            if let Some(admitted) = self.admitted.get_mut(p as usize) {
+                *admitted = 0;
+            }
+        }
+    }
+
+    fn unuse(&mut self, p: TaskId) {
+        let id = self.entity(p);
+        if std::mem::take(&mut self.e_mut(id).in_use) {
+            let (at, bw) = (self.e(id).at.expect("what is in use is some CPU's"), self.e(id).bw);
+            self.rq_mut(at).running_bw -= bw;
+        }
+    }
+
+    fn stop_waiting(&mut self, cx: &mut Core, p: TaskId) {
+        let id = self.entity(p);
+        if std::mem::take(&mut self.e_mut(id).non_contending) {
+            cx.cancel_timer(self.lag_timer(p));
+        }
+    }
+
+    /// The task's bandwidth is part of no CPU's.
+    pub(super) fn detach(&mut self, cx: &mut Core, p: TaskId) {
+        self.unuse(p);
+        self.stop_waiting(cx, p);
+        let id = self.entity(p);
+        if let Some(cpu) = self.e_mut(id).at.take() {
+            self.rq_mut(cpu).this_bw -= self.e(id).bw;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::deadline::Rules;
+    use schedlab_machine::load;
+
+    /// A class on one CPU with one active task of 10% that reclaims and an inactive one of `idle` percent.
+    fn reclaiming(grub: Grub, idle: u64) -> Nanos {
+        let rules = Rules { grub: Some(grub), constrained: true, yield_takes: false, replenishes_sleepers: true };
+        let limits = Limits { global: Some((950_000_000, 1_000_000_000)), periods: None };
+        let mut class = Deadline::new(&load("1").unwrap(), rules, limits);
+        class.entities.resize(2, super::super::Entity::default());
+        class.entities[1].bw = UNIT / 10;
+        class.queues[0].this_bw = UNIT / 10 + UNIT * idle / 100;
+        class.queues[0].running_bw = UNIT / 10;
+        class.admitted = vec![UNIT / 10, UNIT * idle / 100];
+        class.reclaimed(grub, 0, 1, 1_000_000)
+    }
+
+    #[test]
+    fn who_reclaims_uses_its_budget_up_at_the_rate_of_what_is_in_use() {
+        // 10% active, nothing inactive: 85% are not promised, so 1 - 0.85 = 15% of the time is charged; from 6.5 on
+        // (0.95 - 0.85) / 0.95 = 10.5%.
+        assert!(reclaiming(Grub::Ratio, 0).abs_diff(150_000) < 1_000, "{}", reclaiming(Grub::Ratio, 0));
+        assert!(reclaiming(Grub::Most, 0).abs_diff(105_000) < 1_000, "{}", reclaiming(Grub::Most, 0));
+        // 50% inactive: 35% are not promised, 1 - 0.85 again: reclaimed all the same.
+        assert!(reclaiming(Grub::Ratio, 50).abs_diff(150_000) < 1_000);
+        assert!(reclaiming(Grub::Most, 50).abs_diff(105_000) < 1_000);
+    }
+}

@@ -1,0 +1,554 @@
+//! SCHED_DEADLINE: a runtime each period, guaranteed and enforced; and the fair server of 6.12.
+//!
+//! # Idea
+//! A task says what it needs: a runtime within each period, by a deadline. Earliest deadline first serves all of them in
+//! time as long as they ask for no more than there is, so the kernel refuses who would make it more (*admission*). A
+//! *constant-bandwidth server* around each task sees to it that one which runs for longer than it said is late alone.
+//!
+//! # Rule
+//! The earliest absolute deadline runs. Running uses up the budget; when none is left, seen at the tick or when the
+//! kernel looks at the task otherwise, it is throttled until its deadline (its next period), when the timer adds a
+//! runtime and moves the deadline on by a period: what it overran is missing then. A task that wakes keeps budget and
+//! deadline unless its deadline has passed or the budget until then is more than its share
+//! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than the
+//! period (4.13 on), the budget is cut to the share, and who wakes between deadline and period waits for the period.
+//! `sched_yield()` gives the rest of the budget away. *Admission*: the sum of runtime / period is at most
+//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs; in 6.12 the fair servers are part of the sum. *GRUB* (4.13
+//! on): a task with SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in
+//! use; a task that blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate.
+//! *The fair server* (6.12): see [`server`].
+//!
+//! # State
+//! For each CPU: the queue by deadline, the bandwidth of its tasks (`this_bw`) and of those in use (`running_bw`). For
+//! each task: budget, absolute deadline, whether it is throttled, has yielded, or has not reached its 0-lag time.
+//!
+//! # Tunables
+//! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` (5.4 on; admission), `sched_rt_runtime_us` and
+//! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12).
+//!
+//! # Differences from the kernel
+//! One root domain. No priority inheritance, no bandwidth of its own for each CPU of unequal capacity. Budgets are scaled
+//! by the CPU's capacity (4.13 on), never by its frequency. The servers' bandwidth leaves `running_bw` at once when they
+//! stop. While no task is of a class above fair, servers stand still: they could change nothing.
+//!
+//! # Reference
+//! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12. L. Abeni, G. Buttazzo, Integrating multimedia applications in
+//! hard real-time systems, 1998; G. Lipari, S. Baruah, Greedy reclamation of unused bandwidth, 2000.
+
+mod bandwidth;
+mod cbs;
+mod push_pull;
+pub mod server;
+
+pub use bandwidth::Limits;
+
+use super::{Class, ClassId};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::Start;
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View,
+};
+
+/// How SCHED_FLAG_RECLAIM tasks reclaim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grub {
+    /// Until 6.4: at least its own rate, over what may be given in all.
+    Ratio,
+    /// 6.5 on: of what may be given in all.
+    Most,
+}
+
+/// What differs between releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Reclaiming and 0-lag times (4.13 on).
+    pub grub: Option<Grub>,
+    /// Deadlines shorter than periods have rules of their own, and budgets scale with the CPU's capacity (4.13 on).
+    pub constrained: bool,
+    /// A task that yields loses its budget at once (until 4.1); later, when it is replenished.
+    pub yield_takes: bool,
+    /// A task that sleeps when its timer expires is replenished (4.1 on).
+    pub replenishes_sleepers: bool,
+}
+
+/// Who is on a queue: the servers are the first, one a CPU; then come the tasks.
+type EntityId = u32;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entity {
+    dl_runtime: Nanos,
+    dl_deadline: Nanos,
+    dl_period: Nanos,
+    /// Runtime / period and runtime / deadline, in 2^-20.
+    bw: u64,
+    density: u64,
+    reclaims: bool,
+    /// What is left of the budget; less than 0 where it was overrun.
+    runtime: i64,
+    deadline: Nanos,
+    throttled: bool,
+    yielded: bool,
+    /// Blocked before its 0-lag time: its bandwidth is still in use.
+    non_contending: bool,
+    /// On the queue by deadline.
+    queued: bool,
+    /// Runnable, throttled or not.
+    runnable: bool,
+    /// The CPU whose `this_bw` it is part of.
+    at: Option<CpuId>,
+    /// Part of that CPU's `running_bw` too.
+    in_use: bool,
+    /// A server: it waits for the end of its period (`dl_defer_armed`).
+    armed: bool,
+    /// A server: fair tasks starve, it need not wait (`dl_defer_running`).
+    starving: bool,
+    /// A server: it has tasks to serve (`dl_server_active`).
+    active: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rq {
+    /// By deadline, equal ones in the order in which they came; the running one included.
+    queue: Vec<EntityId>,
+    curr: Option<TaskId>,
+    exec_start: Nanos,
+    this_bw: u64,
+    running_bw: u64,
+    /// CPU time of deadline tasks that the real-time class has not been told of.
+    spent: Nanos,
+}
+
+/// What is to run next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Task(TaskId),
+    /// A fair task, on the CPU's server.
+    Fair,
+}
+
+/// The class.
+#[derive(Debug)]
+pub struct Deadline {
+    rules: Rules,
+    limits: Limits,
+    cpus: u32,
+    entities: Vec<Entity>,
+    queues: Vec<Rq>,
+    /// The fair server's runtime and period (6.12 on).
+    server: Option<(Nanos, Nanos)>,
+    /// What each task was admitted with, in 2^-20; 0: it is none of this class.
+    admitted: Vec<u64>,
+}
+
+impl Deadline {
+    /// The class on `machine`, without fair servers.
+    #[must_use]
+    pub fn new(machine: &Machine, rules: Rules, limits: Limits) -> Self {
+        let cpus = machine.cpus.len();
+        Self {
+            rules,
+            limits,
+            cpus: cpus as u32,
+            entities: vec![Entity::default(); cpus],
+            queues: vec![Rq::default(); cpus],
+            server: None,
+            admitted: Vec::new(),
+        }
+    }
+
+    fn entity(&self, p: TaskId) -> EntityId {
+        self.cpus + p
+    }
+
+    fn e(&self, id: EntityId) -> &Entity {
+        &self.entities[id as usize]
+    }
+
+    fn e_mut(&mut self, id: EntityId) -> &mut Entity {
+        &mut self.entities[id as usize]
+    }
+
+    fn rq(&self, cpu: CpuId) -> &Rq {
+        &self.queues[cpu as usize]
+    }
+
+    fn rq_mut(&mut self, cpu: CpuId) -> &mut Rq {
+        &mut self.queues[cpu as usize]
+    }
+
+    /// The task of an entity; `None` is a server.
+    fn task_of(&self, id: EntityId) -> Option<TaskId> {
+        id.checked_sub(self.cpus)
+    }
+
+    /// On whose queue an entity is, or would be.
+    fn cpu_of(&self, cx: &Core, id: EntityId) -> CpuId {
+        self.task_of(id).map_or(id, |p| cx.task(p).cpu)
+    }
+
+    /// The timer that replenishes an entity.
+    fn budget_timer(&self, id: EntityId) -> TimerId {
+        ClassId::Deadline.timer(self.task_of(id).map_or(id, |p| 2 * self.cpus + 2 * p))
+    }
+
+    /// The timer of a blocked task's 0-lag time.
+    fn lag_timer(&self, p: TaskId) -> TimerId {
+        ClassId::Deadline.timer(2 * self.cpus + 2 * p + 1)
+    }
+
+    /// Expires as soon as the CPU has switched: then it pushes.
+    fn push_timer(&self, cpu: CpuId) -> TimerId {
+        ClassId::Deadline.timer(self.cpus + cpu)
+    }
+
+    /// The CPU that the timer `n` of this class is about; `None`: a task's that is gone.
+    pub(super) fn cpu_of_timer(&self, cx: &Core, n: TimerId) -> CpuId {
+        match n.checked_sub(2 * self.cpus) {
+            Some(m) => cx.task(m / 2).cpu,
+            None => n % self.cpus,
+        }
+    }
+
+    /// Puts an entity on the queue (`__enqueue_dl_entity`).
+    fn insert(&mut self, cpu: CpuId, id: EntityId) {
+        let deadline = self.e(id).deadline;
+        let at = self.rq(cpu).queue.partition_point(|other| self.e(*other).deadline <= deadline);
+        self.rq_mut(cpu).queue.insert(at, id);
+        self.e_mut(id).queued = true;
+    }
+
+    /// Takes an entity off the queue, if it is on it (`__dequeue_dl_entity`).
+    fn remove(&mut self, cpu: CpuId, id: EntityId) {
+        if self.e(id).queued {
+            self.e_mut(id).queued = false;
+            self.rq_mut(cpu).queue.retain(|other| *other != id);
+        }
+    }
+
+    /// Who goes first on a CPU.
+    pub(super) fn first(&self, cpu: CpuId) -> Option<Next> {
+        self.rq(cpu).queue.first().map(|id| self.task_of(*id).map_or(Next::Fair, Next::Task))
+    }
+
+    /// The tasks on a CPU's queue, the earliest deadline first.
+    fn waiting(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.rq(cpu).queue.iter().filter_map(|id| self.task_of(*id))
+    }
+
+    /// Whether a task is on its queue.
+    pub(super) fn queued(&self, p: TaskId) -> bool {
+        self.entities.get(self.entity(p) as usize).is_some_and(|e| e.queued)
+    }
+
+    /// The CPU time of deadline tasks since this was last asked.
+    pub(super) fn take_spent(&mut self, cpu: CpuId) -> Nanos {
+        std::mem::take(&mut self.rq_mut(cpu).spent)
+    }
+
+    /// Brings the account of the running task up to date, and throttles it (`update_curr_dl`).
+    fn account(&mut self, cx: &mut Core, cpu: CpuId) {
+        let now = cx.now();
+        let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
+        let rq = self.rq_mut(cpu);
+        let delta = now - rq.exec_start;
+        rq.exec_start = now;
+        if !self.e(id).queued || (delta == 0 && !self.e(id).yielded) {
+            return;
+        }
+        self.rq_mut(cpu).spent += delta;
+        let used = self.used(cx, cpu, id, delta);
+        self.charge(cx, cpu, id, used);
+    }
+
+    /// A task of another class than deadline runs on `cpu`, or one with a later deadline than `id`'s.
+    fn preempts(&self, cpu: CpuId, id: EntityId) -> bool {
+        self.rq(cpu).curr.is_none_or(|curr| self.e(id).deadline < self.e(self.entity(curr)).deadline)
+    }
+
+    /// When the running task's budget will be used up, at the earliest.
+    fn spent_at(&self, cpu: CpuId) -> Nanos {
+        let Some(p) = self.rq(cpu).curr else { return Nanos::MAX };
+        let e = self.e(self.entity(p));
+        match (e.queued, e.yielded) {
+            (false, _) => Nanos::MAX,
+            (true, true) => 0,
+            (true, false) => self.rq(cpu).exec_start.saturating_add(e.runtime.max(0) as Nanos),
+        }
+    }
+
+    /// Takes the parameters that a task asks for (`__setparam_dl`, `__dl_new_attr`).
+    fn set_parameters(&mut self, p: TaskId, a: &Attributes) {
+        let period = if a.period == 0 { a.deadline } else { a.period };
+        let id = self.entity(p);
+        let e = self.e_mut(id);
+        (e.dl_runtime, e.dl_deadline, e.dl_period) = (a.runtime, a.deadline, period);
+        e.bw = bandwidth::ratio(a.runtime, period);
+        e.density = bandwidth::ratio(a.runtime, a.deadline);
+        e.reclaims = a.reclaim;
+    }
+
+    fn explain(&self, cx: &mut Core, cpu: CpuId, id: EntityId, rule: &'static str) {
+        let (e, who) = (*self.e(id), self.task_of(id));
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu,
+            choice: Choice::Throttle,
+            who,
+            over: Vec::new(),
+            rule,
+            numbers: vec![(who, "budget_ns", e.runtime), (who, "deadline_ns", e.deadline as i64)],
+        });
+    }
+}
+
+impl Class for Deadline {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
+        let len = self.entity(p) as usize + 1;
+        if self.entities.len() < len {
+            self.entities.resize(len, Entity::default());
+        }
+        let id = self.entity(p);
+        *self.e_mut(id) = Entity::default();
+        self.set_parameters(p, &cx.task(p).attributes);
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        self.place(cx, p, prev, why)
+    }
+
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, _to: CpuId) {
+        self.detach(cx, p);
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let id = self.entity(p);
+        self.e_mut(id).runnable = true;
+        let migrated = how == Enqueue::Migrated;
+        self.check_constrained(cx, id);
+        self.contend(cx, cpu, p);
+        if self.e(id).throttled {
+            return;
+        }
+        if !migrated {
+            self.wake_up(cx, id);
+        }
+        self.insert(cpu, id);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        self.account(cx, cpu);
+        let id = self.entity(p);
+        self.remove(cpu, id);
+        self.e_mut(id).runnable = false;
+        match how {
+            Dequeue::Migrated => self.detach(cx, p),
+            Dequeue::Sleep => self.stop_contending(cx, p),
+            Dequeue::Dead => {
+                cx.cancel_timer(self.budget_timer(id));
+                self.stop_contending(cx, p);
+            }
+        }
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
+        if self.rules.yield_takes {
+            self.account(cx, cpu);
+            self.e_mut(id).runtime = self.e(id).runtime.min(0);
+        }
+        self.e_mut(id).yielded = true;
+        self.account(cx, cpu);
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        let Some(curr) = self.rq(cpu).curr else { return };
+        let (ours, theirs) = (self.e(self.entity(p)).deadline, self.e(self.entity(curr)).deadline);
+        let preempts = ours < theirs;
+        if preempts {
+            cx.resched(cpu);
+        }
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu,
+            choice: if preempts { Choice::Preempt } else { Choice::Wait },
+            who: Some(if preempts { p } else { curr }),
+            over: vec![if preempts { curr } else { p }],
+            rule: if preempts { "the woken task's deadline is earlier" } else { "its deadline is not earlier" },
+            numbers: vec![(Some(p), "deadline_ns", ours as i64), (Some(curr), "deadline_ns", theirs as i64)],
+        });
+    }
+
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        !self.rq(cpu).queue.is_empty()
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).curr.is_some()
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
+        self.account(cx, cpu);
+        let Some(Next::Task(next)) = self.first(cpu) else { return None };
+        let now = cx.now();
+        let rq = self.rq_mut(cpu);
+        rq.curr = Some(next);
+        rq.exec_start = now;
+        if rq.queue.len() > 1 && self.cpus > 1 {
+            cx.start_timer(self.push_timer(cpu), now);
+        }
+        Some(next)
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
+        let start = self.rq(cpu).exec_start;
+        let first = ticks.first.saturating_sub(start);
+        let rest = ticks.count - 1;
+        self.rq_mut(cpu).exec_start = start.max(ticks.first) + rest * ticks.period;
+        if self.e(id).queued {
+            self.rq_mut(cpu).spent += first + rest * ticks.period;
+            let used = self.used(cx, cpu, id, first) + rest * self.used(cx, cpu, id, ticks.period);
+            self.e_mut(id).runtime -= used as i64;
+        }
+    }
+
+    fn next_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
+        self.spent_at(cpu)
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+    }
+
+    fn clock_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
+        self.spent_at(cpu)
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, _old: &Attributes) {
+        let cpu = cx.task(p).cpu;
+        let id = self.entity(p);
+        self.account(cx, cpu);
+        let queued = self.e(id).queued;
+        self.remove(cpu, id);
+        self.detach(cx, p);
+        self.set_parameters(p, &cx.task(p).attributes);
+        if self.e(id).runnable {
+            self.contend(cx, cpu, p);
+            if queued {
+                self.restore(cx, id);
+                self.insert(cpu, id);
+            }
+            // prio_changed_dl(): who runs may have to give way, who waits may preempt.
+            if self.rq(cpu).queue.first().is_some_and(|first| self.rq(cpu).curr.map(|c| self.entity(c)) != Some(*first))
+            {
+                cx.resched(cpu);
+            }
+        } else {
+            self.attach(cpu, p);
+        }
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        let id = self.entity(p);
+        self.account(cx, cpu);
+        self.remove(cpu, id);
+        self.e_mut(id).runnable = false;
+        cx.cancel_timer(self.budget_timer(id));
+        self.detach(cx, p);
+        self.stop_contending(cx, p);
+        if self.rq(cpu).curr == Some(p) {
+            self.rq_mut(cpu).curr = None;
+            if self.waiting(cpu).next().is_none() {
+                self.pull(cx, cpu);
+            }
+        }
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        let id = self.entity(p);
+        // What it was when it last was of this class is forgotten (`__dl_clear_params`).
+        self.detach(cx, p);
+        *self.e_mut(id) = Entity::default();
+        self.set_parameters(p, &cx.task(p).attributes);
+        if cx.task(p).state != State::Runnable {
+            self.attach(cpu, p);
+            return;
+        }
+        self.e_mut(id).runnable = true;
+        self.contend(cx, cpu, p);
+        self.restore(cx, id);
+        self.insert(cpu, id);
+        if cx.curr(cpu) == Some(p) {
+            let now = cx.now();
+            let rq = self.rq_mut(cpu);
+            rq.curr = Some(p);
+            rq.exec_start = now;
+        } else {
+            if self.preempts(cpu, id) {
+                cx.resched(cpu);
+            }
+            self.woken(cx, cpu, p);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Core, n: TimerId) {
+        match n.checked_sub(2 * self.cpus) {
+            Some(m) if m % 2 == 0 => self.replenish_task(cx, m / 2),
+            Some(m) => self.zero_lag(cx, m / 2),
+            None if n >= self.cpus => while self.push(cx, n - self.cpus) {},
+            None => self.server_timer(cx, n),
+        }
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.stop_server(cx, cpu);
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
+        (self.waiting(cpu).count() as u32, 0)
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let show = |id: EntityId| {
+            let e = self.e(id);
+            let who = self.task_of(id).map_or(View::from("fair server"), View::Task);
+            let mut map = vec![
+                ("task", who),
+                ("deadline_ns", View::from(e.deadline)),
+                ("budget_ns", View::from(e.runtime)),
+                ("runtime_ns", View::from(e.dl_runtime)),
+                ("period_ns", View::from(e.dl_period)),
+                ("throttled", View::from(e.throttled)),
+            ];
+            if self.task_of(id).is_none() {
+                map.extend([("waits_for_zero_laxity", View::from(e.armed)), ("starving", View::from(e.starving))]);
+            }
+            View::Map(map)
+        };
+        let waits = |id: &EntityId| {
+            let e = self.e(*id);
+            !e.queued && self.cpu_of(cx, *id) == cpu && (e.active || (e.runnable && e.throttled))
+        };
+        let rq = self.rq(cpu);
+        View::Map(vec![
+            ("queue", View::List(rq.queue.iter().map(|id| show(*id)).collect())),
+            ("throttled", View::List((0..self.entities.len() as u32).filter(waits).map(show).collect())),
+            ("running", rq.curr.map_or(View::Nothing, View::Task)),
+            ("this_bw", View::from(rq.this_bw)),
+            ("running_bw", View::from(rq.running_bw)),
+        ])
+    }
+}

@@ -1,0 +1,112 @@
+//! Deadline tasks on several CPUs: where they wake, who is pushed away and who is pulled.
+
+use super::Deadline;
+use crate::classes::spread::{nearest, pinned};
+use crate::classes::{Class, sync};
+use schedlab_base::{CpuId, Looking, Nanos};
+use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, TaskId};
+
+impl Deadline {
+    /// The earliest deadline of a CPU's tasks; `Nanos::MAX`: it has none.
+    fn earliest(&self, cpu: CpuId) -> Nanos {
+        self.waiting(cpu).next().map_or(Nanos::MAX, |p| self.e(self.entity(p)).deadline)
+    }
+
+    /// The CPU for a task that wakes (`select_task_rq_dl`): where it was, unless a task with a deadline that is not
+    /// later, or one that cannot move, runs there.
+    pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        let (Placement::Wake { from } | Placement::Fork { from }) = why;
+        let allowed = |c: CpuId| cx.task(p).allowed.contains(c);
+        let start = if allowed(prev) { prev } else { (0..cx.nr_cpus()).find(|c| allowed(*c)).unwrap_or(prev) };
+        if pinned(cx, p) {
+            return start;
+        }
+        let ours = self.e(self.entity(p)).deadline;
+        let crowded =
+            self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.e(self.entity(curr)).deadline <= ours);
+        if !crowded && start == prev {
+            return prev;
+        }
+        cx.trace_considered(from, Looking::Wake, Some(p), 0..cx.nr_cpus());
+        self.latest(cx, p, from).unwrap_or(start)
+    }
+
+    /// A CPU without deadline tasks, or else the one whose earliest deadline is latest, if that is later than `p`'s
+    /// (`find_later_rq`, `cpudl_find`).
+    fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
+        let ours = self.e(self.entity(p)).deadline;
+        let fits = |c: &CpuId| cx.online(*c) && cx.task(p).allowed.contains(*c) && self.earliest(*c) > ours;
+        let latest = (0..cx.nr_cpus()).filter(fits).map(|c| self.earliest(c)).max()?;
+        nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.earliest(c) == latest)
+    }
+
+    /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_dl`).
+    pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if self.cpus == 1 || cx.need_resched(cpu) || !self.queued(p) || pinned(cx, p) {
+            return;
+        }
+        if self.rq(cpu).curr.is_some_and(|curr| pinned(cx, curr) || !self.preempts(cpu, self.entity(p))) {
+            while self.push(cx, cpu) {}
+        }
+    }
+
+    /// Pushes the earliest of those that wait on `cpu` and can move to a CPU of later deadlines (`push_dl_task`).
+    pub(super) fn push(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        let curr = self.rq(cpu).curr;
+        let waits = |p: &TaskId| Some(*p) != curr && cx.curr(cpu) != Some(*p) && !pinned(cx, *p);
+        let Some(p) = self.waiting(cpu).find(waits) else { return false };
+        if curr.is_some() && self.preempts(cpu, self.entity(p)) {
+            cx.resched(cpu);
+            return false;
+        }
+        let Some(to) = self.latest(cx, p, cpu).filter(|to| *to != cpu) else { return false };
+        self.shift(cx, p, cpu, to, "its deadline is earlier than those there");
+        cx.resched(to);
+        true
+    }
+
+    /// The deadlines of `cpu` become later: takes what waits elsewhere and is earlier than what is left here
+    /// (`pull_dl_task`).
+    pub(crate) fn pull(&mut self, cx: &mut Core, cpu: CpuId) {
+        if !cx.online(cpu) || self.cpus == 1 {
+            return;
+        }
+        for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
+            if self.waiting(from).nth(1).is_none() {
+                continue;
+            }
+            sync(self, cx, from);
+            let curr = self.rq(from).curr;
+            let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
+            let Some(p) = self.waiting(from).find(waits) else { continue };
+            let id = self.entity(p);
+            // Who is about to run there is left there.
+            if self.e(id).deadline < self.earliest(cpu) && !self.preempts(from, id) {
+                self.shift(cx, p, from, cpu, "it waits there, and its deadline is earlier than what is left here");
+            }
+        }
+    }
+
+    /// The earliest deadline left on `cpu` is later than that of `p`, which has left it.
+    pub(crate) fn fell(&self, cpu: CpuId, p: TaskId) -> bool {
+        self.cpus > 1 && self.earliest(cpu) > self.e(self.entity(p)).deadline
+    }
+
+    fn shift(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId, rule: &'static str) {
+        let (ours, there) = (self.e(self.entity(p)).deadline, self.earliest(to));
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu: to,
+            choice: Choice::Move,
+            who: Some(p),
+            over: Vec::new(),
+            rule,
+            numbers: vec![(Some(p), "deadline_ns", ours as i64), (None, "earliest_there_ns", there as i64)],
+        });
+        self.dequeue_task(cx, from, p, Dequeue::Migrated);
+        cx.set_task_cpu(p, to);
+        self.enqueue_task(cx, to, p, Enqueue::Migrated);
+        cx.touch(from);
+        cx.touch(to);
+    }
+}

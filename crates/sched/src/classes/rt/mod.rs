@@ -1,0 +1,636 @@
+//! SCHED_FIFO and SCHED_RR: fixed priorities, and a limit on what all of them may take.
+//!
+//! # Idea
+//! A task of a higher priority always goes before those of lower ones. That a task which never sleeps does not take the
+//! machine from whoever would stop it, all real-time tasks together get no more than a part of each period.
+//!
+//! # Rule
+//! One list for each of 99 priorities and a bitmap of those that are not empty: the first of the highest list runs. Who
+//! wakes joins the end of its list; who is preempted keeps its place; who yields goes to the end. A SCHED_RR task
+//! goes to the end when its slice is used up and another of its priority waits; the slice is counted in ticks, and
+//! kept over preemption. *Throttling*: time of real-time tasks adds up; when, at a tick, it is more than the runtime
+//! (950 ms), none of them runs on that CPU until the period timer (1 s) takes a runtime off it. Until 5.9 a CPU may
+//! borrow runtime from the others first. A task that cannot run at once is pushed to the CPU whose highest priority is
+//! least, and a CPU whose priority falls pulls (from 2.6.25 on).
+//!
+//! # State
+//! For each CPU: the lists, the time used in this period, whether it is throttled. For each task: ticks left of its
+//! slice, its place in a list.
+//!
+//! # Tunables
+//! `sched_rt_runtime_us`, `sched_rt_period_us` (2.6.25 on; -1: no limit), `sched_rr_timeslice_ms` (3.9 on; before, 100 ms).
+//!
+//! # Differences from the kernel
+//! No real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian): there is one limit for all. From 6.12 on the
+//! limit throttles nobody then: [the fair server](super::deadline) took its place. Deadline tasks count against it
+//! (until 6.6), but no further than to the limit while no period timer runs. No priority inheritance. Pushing by
+//! interrupts (`RT_PUSH_IPI`) takes no time. In 2.6.24 real-time tasks stay on their CPU: that kernel's balancer would
+//! move them, its push and pull came a release later.
+//!
+//! # Reference
+//! kernel/sched_rt.c of 2.6.24 and 2.6.32; kernel/sched/rt.c of 3.10, 3.18, 4.1, 6.1 and 6.6.
+
+mod push_pull;
+
+use super::{Class, ClassId, sync};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View,
+};
+use std::collections::VecDeque;
+
+/// Priorities in the order of the lists: 0 is the highest (`rt_priority` 99).
+type Level = u8;
+/// As the highest priority of a CPU without real-time tasks.
+const NONE: Level = 100;
+
+/// Where a task joins its list when its priority was changed while it was runnable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejoin {
+    /// At the end (until 3.13).
+    End,
+    /// At the head if the priority did not rise (3.14 to 4.3).
+    HeadUnlessRaised,
+    /// At the head if the priority fell.
+    HeadIfLowered,
+}
+
+/// What differs between releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Real-time tasks are throttled: 2.6.25 to 6.11.
+    pub throttles: bool,
+    /// A CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
+    pub shares: bool,
+    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes.
+    pub aligned: bool,
+    /// Where a task joins its list when its priority was changed.
+    pub rejoin: Rejoin,
+    /// CPUs push and pull.
+    pub push_pull: bool,
+    /// There are deadline tasks above (3.14 on).
+    pub beside_deadline: bool,
+}
+
+/// The tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    /// What real-time tasks may take of a period; `None`: all.
+    pub runtime: Option<Nanos>,
+    /// The period.
+    pub period: Nanos,
+    /// A SCHED_RR task's slice.
+    pub timeslice: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entity {
+    /// Ticks left of its slice.
+    ticks: u64,
+    level: Level,
+    queued: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rq {
+    /// Empty until the first real-time task comes.
+    lists: Vec<VecDeque<TaskId>>,
+    bitmap: u128,
+    /// Tasks on the lists, the running one included.
+    nr: u32,
+    curr: Option<TaskId>,
+    exec_start: Nanos,
+    /// CPU time of this period.
+    time: Nanos,
+    /// What it may have of a period.
+    runtime: Nanos,
+    throttled: bool,
+}
+
+/// The class.
+#[derive(Debug)]
+pub struct RealTime {
+    rules: Rules,
+    tunables: Tunables,
+    /// A slice in ticks.
+    slice: u64,
+    entities: Vec<Entity>,
+    queues: Vec<Rq>,
+}
+
+const PERIOD_TIMER: TimerId = ClassId::RealTime.timer(0);
+
+/// Expires as soon as the CPU has switched: then it pushes.
+const fn push_timer(cpu: CpuId) -> TimerId {
+    ClassId::RealTime.timer(1 + cpu)
+}
+
+impl RealTime {
+    /// The class on `machine`; `tick` is the time between two ticks.
+    #[must_use]
+    pub fn new(machine: &Machine, rules: Rules, tunables: Tunables, tick: Nanos) -> Self {
+        let rq = Rq { runtime: tunables.runtime.unwrap_or(Nanos::MAX), ..Rq::default() };
+        Self {
+            rules,
+            tunables,
+            slice: tunables.timeslice.div_ceil(tick).max(1),
+            entities: Vec::new(),
+            queues: vec![rq; machine.cpus.len()],
+        }
+    }
+
+    fn rq(&self, cpu: CpuId) -> &Rq {
+        &self.queues[cpu as usize]
+    }
+
+    fn rq_mut(&mut self, cpu: CpuId) -> &mut Rq {
+        &mut self.queues[cpu as usize]
+    }
+
+    /// Whether there is a limit at all.
+    fn limited(&self) -> bool {
+        self.rules.throttles && self.tunables.runtime.is_some()
+    }
+
+    /// The highest priority of a CPU, the running task's included.
+    fn highest(&self, cpu: CpuId) -> Level {
+        let bitmap = self.rq(cpu).bitmap;
+        if bitmap == 0 { NONE } else { bitmap.trailing_zeros() as Level }
+    }
+
+    fn first(&self, cpu: CpuId) -> Option<TaskId> {
+        let rq = self.rq(cpu);
+        if rq.throttled || rq.bitmap == 0 { None } else { rq.lists[self.highest(cpu) as usize].front().copied() }
+    }
+
+    fn insert(&mut self, cpu: CpuId, p: TaskId, head: bool) {
+        let entity = &mut self.entities[p as usize];
+        entity.queued = true;
+        let level = entity.level;
+        let rq = self.rq_mut(cpu);
+        if rq.lists.is_empty() {
+            rq.lists.resize(NONE as usize, VecDeque::new());
+        }
+        let list = &mut rq.lists[level as usize];
+        if head {
+            list.push_front(p);
+        } else {
+            list.push_back(p);
+        }
+        rq.bitmap |= 1 << level;
+        rq.nr += 1;
+    }
+
+    fn remove(&mut self, cpu: CpuId, p: TaskId) {
+        let entity = &mut self.entities[p as usize];
+        entity.queued = false;
+        let level = entity.level;
+        let rq = self.rq_mut(cpu);
+        let list = &mut rq.lists[level as usize];
+        let at = list.iter().position(|q| *q == p).expect("a queued task is on its list");
+        list.remove(at);
+        if list.is_empty() {
+            rq.bitmap &= !(1 << level);
+        }
+        rq.nr -= 1;
+    }
+
+    fn requeue(&mut self, cpu: CpuId, p: TaskId, head: bool) {
+        self.remove(cpu, p);
+        self.insert(cpu, p, head);
+    }
+
+    /// Brings the account of the running task up to date, and throttles (`update_curr_rt`).
+    fn account(&mut self, cx: &mut Core, cpu: CpuId) {
+        let now = cx.now();
+        let limited = self.limited();
+        let rq = self.rq_mut(cpu);
+        let delta = now - rq.exec_start;
+        if rq.curr.is_none() || delta == 0 {
+            return;
+        }
+        rq.exec_start = now;
+        if limited {
+            rq.time += delta;
+            if self.exceeds(cx, cpu) {
+                cx.resched(cpu);
+                self.start_period(cx);
+            }
+        }
+    }
+
+    /// Whether the CPU has used more than its runtime and is throttled (`sched_rt_runtime_exceeded`).
+    fn exceeds(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        if self.rq(cpu).throttled {
+            return true;
+        }
+        if self.rq(cpu).runtime >= self.tunables.period {
+            return false;
+        }
+        self.borrow(cx, cpu);
+        let rq = self.rq_mut(cpu);
+        if rq.time <= rq.runtime {
+            return false;
+        }
+        if rq.runtime == 0 {
+            // Replenishing by nothing would help nobody.
+            rq.time = 0;
+            return false;
+        }
+        rq.throttled = true;
+        let (time, runtime) = (rq.time as i64, rq.runtime as i64);
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu,
+            choice: Choice::Throttle,
+            who: None,
+            over: Vec::new(),
+            rule: "real-time tasks have used more than their runtime of this period: none runs until the next",
+            numbers: vec![(None, "rt_time", time), (None, "rt_runtime", runtime)],
+        });
+        true
+    }
+
+    /// Takes part of what others have left (`do_balance_runtime`).
+    fn borrow(&mut self, cx: &mut Core, cpu: CpuId) {
+        let weight = Nanos::from(cx.nr_online());
+        if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime || weight < 2 {
+            return;
+        }
+        for other in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
+            if !cx.online(other) {
+                continue;
+            }
+            sync(self, cx, other);
+            let spare = self.rq(other).runtime.saturating_sub(self.rq(other).time) / weight;
+            let taken = spare.min(self.tunables.period - self.rq(cpu).runtime);
+            self.rq_mut(other).runtime -= taken;
+            self.rq_mut(cpu).runtime += taken;
+            cx.touch(other);
+            if self.rq(cpu).runtime == self.tunables.period {
+                break;
+            }
+        }
+    }
+
+    /// Time of deadline tasks on `cpu` counts against the limit.
+    pub(super) fn count_deadline(&mut self, cx: &Core, cpu: CpuId, spent: Nanos) {
+        if !self.limited() {
+            return;
+        }
+        let period_runs = !self.period_stands(cx);
+        let rq = self.rq_mut(cpu);
+        if period_runs {
+            rq.time += spent;
+        } else if rq.time < rq.runtime {
+            rq.time = (rq.time + spent).min(rq.runtime);
+        }
+    }
+
+    /// Whether no period is under way.
+    pub(super) fn period_stands(&self, cx: &Core) -> bool {
+        cx.timer_due(PERIOD_TIMER) == Nanos::MAX
+    }
+
+    /// Starts the period timer, if it does not run (`start_rt_bandwidth`).
+    fn start_period(&self, cx: &mut Core) {
+        if self.limited() && self.period_stands(cx) {
+            let (now, period) = (cx.now(), self.tunables.period);
+            // Where it is not aligned it expires at once, and takes off what deadline tasks left.
+            let at = if self.rules.aligned { (now / period + 1) * period } else { now + 1 };
+            cx.start_timer(PERIOD_TIMER, at);
+        }
+    }
+
+    /// The period ends: each CPU is given a runtime (`do_sched_rt_period_timer`).
+    fn end_period(&mut self, cx: &mut Core) {
+        let mut idle = true;
+        for cpu in 0..cx.nr_cpus() {
+            if !cx.online(cpu) || (self.rq(cpu).time == 0 && self.rq(cpu).nr == 0) {
+                continue;
+            }
+            if self.rq(cpu).throttled {
+                self.borrow(cx, cpu);
+            }
+            let rq = self.rq_mut(cpu);
+            rq.time -= rq.time.min(rq.runtime);
+            idle &= rq.time == 0 && rq.nr == 0;
+            if rq.throttled && rq.time < rq.runtime {
+                rq.throttled = false;
+                let (nr, time) = (rq.nr, rq.time as i64);
+                if nr > 0 {
+                    cx.resched(cpu);
+                }
+                cx.explain(|_| Decision {
+                    time: 0,
+                    cpu,
+                    choice: Choice::Throttle,
+                    who: None,
+                    over: Vec::new(),
+                    rule: "a new period: real-time tasks may run again",
+                    numbers: vec![(None, "rt_time", time)],
+                });
+            }
+            cx.touch(cpu);
+        }
+        if !idle {
+            cx.start_timer(PERIOD_TIMER, cx.now() + self.tunables.period);
+        }
+    }
+
+    /// When the limit is reached if the running task goes on.
+    fn limit_at(&self, cpu: CpuId) -> Nanos {
+        let rq = self.rq(cpu);
+        if rq.curr.is_none() || !self.limited() || rq.runtime >= self.tunables.period {
+            return Nanos::MAX;
+        }
+        if rq.throttled { 0 } else { rq.exec_start.saturating_add((rq.runtime + 1).saturating_sub(rq.time)) }
+    }
+
+    /// Whether a task stands on a list.
+    pub(super) fn queued(&self, p: TaskId) -> bool {
+        self.entities.get(p as usize).is_some_and(|e| e.queued)
+    }
+
+    /// Whether a deadline task runs on `cpu`: real-time tasks that wake there wait.
+    fn deadline_runs(&self, cx: &Core, cpu: CpuId) -> bool {
+        self.rules.beside_deadline && cx.curr(cpu).is_some_and(|p| cx.task(p).attributes.policy == Policy::Deadline)
+    }
+
+    /// The tasks on the lists of a CPU, in the order in which they would run.
+    fn waiting(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.rq(cpu).lists.iter().flatten().copied()
+    }
+}
+
+fn level(a: &Attributes) -> Level {
+    99 - a.rt_priority.clamp(1, 99)
+}
+
+impl Class for RealTime {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
+        if self.entities.len() <= p as usize {
+            self.entities.resize(p as usize + 1, Entity::default());
+        }
+        let level = level(&cx.task(p).attributes);
+        self.entities[p as usize] = Entity { ticks: self.slice, level, queued: false };
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        self.place(cx, p, prev, why)
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        self.entities[p as usize].level = level(&cx.task(p).attributes);
+        self.insert(cpu, p, false);
+        self.start_period(cx);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+        self.account(cx, cpu);
+        self.remove(cpu, p);
+        true
+    }
+
+    fn yield_task(&mut self, _cx: &mut Core, cpu: CpuId) {
+        if let Some(p) = self.rq(cpu).curr {
+            self.requeue(cpu, p, false);
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        let Some(curr) = self.rq(cpu).curr else { return };
+        let (ours, theirs) = (self.entities[p as usize].level, self.entities[curr as usize].level);
+        let equal = ours == theirs && !cx.need_resched(cpu) && self.makes_room(cx, cpu, p, curr);
+        if equal {
+            self.requeue(cpu, p, true);
+        }
+        let preempts = ours < theirs || equal;
+        if preempts {
+            cx.resched(cpu);
+        }
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu,
+            choice: if preempts { Choice::Preempt } else { Choice::Wait },
+            who: Some(if preempts { p } else { curr }),
+            over: vec![if preempts { curr } else { p }],
+            rule: match (preempts, equal) {
+                (true, true) => "of equal priority, but only the running task can run elsewhere",
+                (true, false) => "the woken task's priority is higher",
+                (false, _) => "the woken task's priority is not higher",
+            },
+            numbers: vec![
+                (Some(p), "priority", 99 - i64::from(ours)),
+                (Some(curr), "priority", 99 - i64::from(theirs)),
+            ],
+        });
+    }
+
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).nr > 0 && !self.rq(cpu).throttled
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).curr.is_some()
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
+        self.account(cx, cpu);
+        let next = self.first(cpu);
+        let now = cx.now();
+        let rq = self.rq_mut(cpu);
+        rq.curr = next;
+        rq.exec_start = now;
+        if self.rules.push_pull && next.is_some() && self.rq(cpu).nr > 1 && cx.nr_cpus() > 1 {
+            cx.start_timer(push_timer(cpu), now);
+        }
+        next
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+        let Some(p) = self.rq(cpu).curr.filter(|p| self.queued(*p)) else { return };
+        if cx.task(p).attributes.policy != Policy::Rr {
+            return;
+        }
+        let entity = &mut self.entities[p as usize];
+        entity.ticks -= 1;
+        if entity.ticks > 0 {
+            return;
+        }
+        entity.ticks = self.slice;
+        let level = entity.level;
+        if self.rq(cpu).lists[level as usize].len() > 1 {
+            self.requeue(cpu, p, false);
+            cx.resched(cpu);
+            let slice = self.slice as i64;
+            cx.explain(|_| Decision {
+                time: 0,
+                cpu,
+                choice: Choice::TurnEnds,
+                who: Some(p),
+                over: Vec::new(),
+                rule: "its slice is used up and others of its priority wait: to the end of the list",
+                numbers: vec![(Some(p), "slice_ticks", slice)],
+            });
+        }
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let limited = self.limited();
+        let slice = self.slice;
+        let rq = self.rq_mut(cpu);
+        let Some(p) = rq.curr else { return };
+        let last = ticks.first + (ticks.count - 1) * ticks.period;
+        let delta = last.saturating_sub(rq.exec_start);
+        rq.exec_start += delta;
+        if limited {
+            rq.time += delta;
+        }
+        if cx.task(p).attributes.policy == Policy::Rr && self.queued(p) {
+            let entity = &mut self.entities[p as usize];
+            let gone = ticks.count % slice;
+            entity.ticks = if entity.ticks > gone { entity.ticks - gone } else { entity.ticks + slice - gone };
+        }
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let mut at = self.limit_at(cpu);
+        if let Some(p) = self.rq(cpu).curr.filter(|p| self.queued(*p)) {
+            let Entity { ticks, level, .. } = self.entities[p as usize];
+            if cx.task(p).attributes.policy == Policy::Rr && self.rq(cpu).lists[level as usize].len() > 1 {
+                at = at.min(cx.next_tick(cpu) + (ticks - 1) * cx.tick_period());
+            }
+        }
+        at
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+    }
+
+    fn clock_decision(&mut self, _cx: &Core, cpu: CpuId) -> Nanos {
+        self.limit_at(cpu)
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let (before, after) = (level(old), level(&cx.task(p).attributes));
+        if !self.queued(p) {
+            self.entities[p as usize].level = after;
+            return;
+        }
+        let cpu = cx.task(p).cpu;
+        self.account(cx, cpu);
+        self.remove(cpu, p);
+        self.entities[p as usize].level = after;
+        let head = match self.rules.rejoin {
+            Rejoin::End => false,
+            Rejoin::HeadUnlessRaised => before <= after,
+            Rejoin::HeadIfLowered => before < after,
+        };
+        self.insert(cpu, p, head);
+        if before == after {
+            return;
+        }
+        if cx.curr(cpu) == Some(p) {
+            if before < after && self.rules.push_pull {
+                self.pull(cx, cpu);
+            }
+            if after > self.highest(cpu) || (cx.nr_cpus() == 1 && before < after) {
+                cx.resched(cpu);
+            }
+        } else if self.rq(cpu).curr.is_none_or(|curr| after < self.entities[curr as usize].level) {
+            cx.resched(cpu);
+        }
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        self.account(cx, cpu);
+        if self.queued(p) {
+            self.remove(cpu, p);
+        }
+        if self.rq(cpu).curr == Some(p) {
+            self.rq_mut(cpu).curr = None;
+            if self.rules.push_pull && self.rq(cpu).nr == 0 {
+                self.pull(cx, cpu);
+            }
+        }
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        let cpu = cx.task(p).cpu;
+        self.entities[p as usize].level = level(&cx.task(p).attributes);
+        if cx.task(p).state != State::Runnable {
+            return;
+        }
+        self.insert(cpu, p, false);
+        self.start_period(cx);
+        if cx.curr(cpu) == Some(p) {
+            let now = cx.now();
+            let rq = self.rq_mut(cpu);
+            rq.curr = Some(p);
+            rq.exec_start = now;
+        } else {
+            let ours = self.entities[p as usize].level;
+            if self.rq(cpu).curr.is_none_or(|curr| ours < self.entities[curr as usize].level) {
+                cx.resched(cpu);
+            }
+            self.woken(cx, cpu, p);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        match id.checked_sub(1) {
+            None => self.end_period(cx),
+            Some(cpu) => while self.push(cx, cpu) {},
+        }
+    }
+
+    fn rq_offline(&mut self, _cx: &mut Core, cpu: CpuId) {
+        let runtime = self.tunables.runtime.unwrap_or(Nanos::MAX);
+        // What it had borrowed is lent no more, what it had lent comes back (`__disable_runtime`).
+        let mut excess = self.rq(cpu).runtime as i64 - runtime as i64;
+        for other in &mut self.queues {
+            let given = excess.clamp(0, (runtime as i64 - other.runtime as i64).max(0));
+            other.runtime = other.runtime.wrapping_add_signed(given);
+            excess -= given;
+        }
+        let rq = self.rq_mut(cpu);
+        (rq.runtime, rq.time, rq.throttled) = (runtime, 0, false);
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
+        (self.rq(cpu).nr, 0)
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let rq = self.rq(cpu);
+        let lists = (0..NONE as usize).filter(|l| rq.bitmap >> l & 1 == 1).map(|l| {
+            let tasks = View::List(rq.lists[l].iter().map(|p| View::Task(*p)).collect());
+            View::Map(vec![("priority", View::from(99 - l as u32)), ("tasks", tasks)])
+        });
+        let slices = self.waiting(cpu).filter(|p| cx.task(*p).attributes.policy == Policy::Rr).map(|p| {
+            View::Map(vec![("task", View::Task(p)), ("ticks_left", View::from(self.entities[p as usize].ticks))])
+        });
+        let mut map = vec![
+            ("lists", View::List(lists.collect())),
+            ("slices", View::List(slices.collect())),
+            ("running", rq.curr.map_or(View::Nothing, View::Task)),
+        ];
+        if self.limited() {
+            map.push(("rt_time_ns", View::from(rq.time)));
+            map.push(("rt_runtime_ns", View::from(rq.runtime)));
+            map.push(("throttled", View::from(rq.throttled)));
+        }
+        View::Map(map)
+    }
+}

@@ -1,0 +1,130 @@
+//! Real-time tasks on several CPUs: where they wake, who is pushed away and who is pulled.
+
+use super::super::spread::{nearest, pinned};
+use super::super::{Class, sync};
+use super::{NONE, RealTime};
+use schedlab_base::{CpuId, Looking};
+use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, TaskId};
+
+impl RealTime {
+    /// The CPU for a task that wakes or is new (`select_task_rq_rt`): where it was, unless a task of at least its
+    /// priority, or one that cannot move, runs there.
+    pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        let (Placement::Wake { from } | Placement::Fork { from }) = why;
+        let home_allowed = cx.task(p).allowed.contains(prev);
+        let fallback = || (0..cx.nr_cpus()).find(|c| cx.task(p).allowed.contains(*c)).unwrap_or(prev);
+        let start = if home_allowed { prev } else { fallback() };
+        if !self.rules.push_pull || pinned(cx, p) {
+            return start;
+        }
+        let ours = super::level(&cx.task(p).attributes);
+        let crowded =
+            self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.entities[curr as usize].level <= ours)
+                || self.deadline_runs(cx, prev);
+        if !crowded && home_allowed {
+            return prev;
+        }
+        let looking = if matches!(why, Placement::Fork { .. }) { Looking::Fork } else { Looking::Wake };
+        cx.trace_considered(from, looking, Some(p), 0..cx.nr_cpus());
+        self.lowest(cx, p, from).filter(|c| ours < self.highest(*c)).unwrap_or(start)
+    }
+
+    /// The CPU on which the least important of the highest priorities is, if it is less than `p`'s
+    /// (`find_lowest_rq`, `cpupri_find`).
+    fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
+        let ours = super::level(&cx.task(p).attributes);
+        let fits = |c: &CpuId| {
+            cx.online(*c) && cx.task(p).allowed.contains(*c) && !self.deadline_runs(cx, *c) && self.highest(*c) > ours
+        };
+        let worst = (0..cx.nr_cpus()).filter(fits).map(|c| self.highest(c)).max()?;
+        nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.highest(c) == worst)
+    }
+
+    /// Whether a woken task of equal priority takes the running one's place: it cannot run elsewhere, the running one
+    /// can (`check_preempt_equal_prio`).
+    pub(super) fn makes_room(&self, cx: &Core, cpu: CpuId, p: TaskId, curr: TaskId) -> bool {
+        if !self.rules.push_pull || pinned(cx, curr) || self.lowest(cx, curr, cpu).is_none() {
+            return false;
+        }
+        pinned(cx, p) || self.lowest(cx, p, cpu).is_none()
+    }
+
+    /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_rt`).
+    pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        if !self.rules.push_pull || cx.need_resched(cpu) || self.rq(cpu).nr == 0 || !self.queued(p) {
+            return;
+        }
+        let ours = self.entities[p as usize].level;
+        let blocked = self.rq(cpu).curr.is_some_and(|c| pinned(cx, c) || self.entities[c as usize].level <= ours);
+        if (blocked || self.deadline_runs(cx, cpu)) && !pinned(cx, p) {
+            while self.push(cx, cpu) {}
+        }
+    }
+
+    /// Pushes the highest of those that wait on `cpu` and can move to a CPU of lower priority (`push_rt_task`).
+    pub(super) fn push(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        let curr = self.rq(cpu).curr;
+        let Some(p) = self.waiting(cpu).find(|p| Some(*p) != curr && cx.curr(cpu) != Some(*p) && !pinned(cx, *p))
+        else {
+            return false;
+        };
+        let ours = self.entities[p as usize].level;
+        if curr.is_some_and(|c| ours < self.entities[c as usize].level) {
+            cx.resched(cpu);
+            return false;
+        }
+        let Some(to) = self.lowest(cx, p, cpu).filter(|to| *to != cpu) else { return false };
+        self.shift(cx, p, cpu, to, "no CPU's highest priority is lower than this one's");
+        cx.resched(to);
+        true
+    }
+
+    /// The priority of `cpu` falls: takes what waits elsewhere and is more important than what is left here
+    /// (`pull_rt_task`).
+    pub(crate) fn pull(&mut self, cx: &mut Core, cpu: CpuId) {
+        if !cx.online(cpu) {
+            return;
+        }
+        for from in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
+            if self.rq(from).nr == 0 {
+                continue;
+            }
+            sync(self, cx, from);
+            let curr = self.rq(from).curr;
+            let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
+            let Some(p) = self.waiting(from).find(waits) else { continue };
+            let ours = self.entities[p as usize].level;
+            // Who is about to run there is left there.
+            let next_there = curr.map_or(!self.deadline_runs(cx, from), |c| ours < self.entities[c as usize].level);
+            if ours < self.highest(cpu) && !next_there {
+                self.shift(cx, p, from, cpu, "it waits there, and is more important than what is left here");
+            }
+        }
+    }
+
+    fn shift(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId, rule: &'static str) {
+        let (there, level) = (self.highest(to), self.entities[p as usize].level);
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu: to,
+            choice: Choice::Move,
+            who: Some(p),
+            over: Vec::new(),
+            rule,
+            numbers: vec![
+                (Some(p), "priority", 99 - i64::from(level)),
+                (None, "highest_priority_there", if there == NONE { 0 } else { 99 - i64::from(there) }),
+            ],
+        });
+        self.dequeue_task(cx, from, p, Dequeue::Migrated);
+        cx.set_task_cpu(p, to);
+        self.enqueue_task(cx, to, p, Enqueue::Migrated);
+        cx.touch(from);
+        cx.touch(to);
+    }
+
+    /// The highest priority of those that wait on `cpu` is lower than `p`'s, which has left it.
+    pub(crate) fn fell(&self, cx: &Core, cpu: CpuId, p: TaskId) -> bool {
+        self.rules.push_pull && i16::from(self.highest(cpu)) > cx.task(p).attributes.prio().max(-1)
+    }
+}

@@ -1,0 +1,465 @@
+//! The stack itself: one scheduler made of a kernel's classes.
+
+use super::deadline::Next;
+use super::{Class, ClassId, Deadline, RealTime};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, TimerId, View,
+};
+
+/// The classes of one kernel, in order.
+#[derive(Debug)]
+pub struct Stack<F> {
+    fair: F,
+    rt: RealTime,
+    /// From 3.14 on.
+    dl: Option<Deadline>,
+    /// The class of each task.
+    classes: Vec<ClassId>,
+    /// How many tasks are of a class above fair. While there are none, nothing but the fair class is asked.
+    above: u32,
+    /// Since when the running fair task, or the idle CPU, has not been accounted for to the fair server.
+    since: Vec<Nanos>,
+}
+
+/// Calls a method of the class `$id`.
+macro_rules! class {
+    ($stack:expr, $id:expr, $method:ident($($arg:expr),*)) => {
+        match $id {
+            ClassId::Fair => $stack.fair.$method($($arg),*),
+            ClassId::RealTime => $stack.rt.$method($($arg),*),
+            ClassId::Deadline => {
+                $stack.dl.as_mut().expect("a deadline task is of a kernel that has the class").$method($($arg),*)
+            }
+        }
+    };
+}
+
+impl<F: Class> Stack<F> {
+    /// A stack of these classes.
+    #[must_use]
+    pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>) -> Self {
+        Self { fair, rt, dl, classes: Vec::new(), above: 0, since: Vec::new() }
+    }
+
+    /// The class that tasks of this policy are of; a policy that the kernel has not is SCHED_OTHER.
+    fn class_for(&self, a: &Attributes) -> ClassId {
+        match a.policy {
+            Policy::Deadline if self.dl.is_some() => ClassId::Deadline,
+            Policy::Fifo | Policy::Rr => ClassId::RealTime,
+            _ => ClassId::Fair,
+        }
+    }
+
+    #[inline]
+    fn class_of(&self, p: TaskId) -> ClassId {
+        if self.above == 0 { ClassId::Fair } else { self.classes[p as usize] }
+    }
+
+    /// The class of the task that runs on `cpu`.
+    #[inline]
+    fn running(&self, cx: &Core, cpu: CpuId) -> Option<ClassId> {
+        cx.curr(cpu).map(|p| self.class_of(p))
+    }
+
+    /// A task joins a class above fair: from now on the servers count.
+    fn count(&mut self, cx: &Core, class: ClassId) {
+        if class != ClassId::Fair {
+            if self.above == 0 {
+                self.since.clear();
+                self.since.resize(cx.nr_cpus() as usize, cx.now());
+            }
+            self.above += 1;
+        }
+    }
+
+    /// A task leaves a class above fair: if it was the last, the servers stand still.
+    fn uncount(&mut self, cx: &mut Core, class: ClassId) {
+        if class != ClassId::Fair {
+            self.above -= 1;
+            if self.above == 0
+                && let Some(dl) = &mut self.dl
+            {
+                (0..cx.nr_cpus()).for_each(|cpu| dl.stop_server(cx, cpu));
+            }
+        }
+    }
+
+    /// Charges the fair server of `cpu` for the fair task that runs there, or for its idling, and starts it where there
+    /// are fair tasks.
+    fn serve(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.above == 0 {
+            return;
+        }
+        let Some(dl) = &mut self.dl else { return };
+        let since = &mut self.since[cpu as usize];
+        let passed = cx.now() - std::mem::replace(since, cx.now());
+        if self.fair.is_running(cpu) {
+            dl.charge_server(cx, cpu, passed);
+        } else if cx.curr(cpu).is_none() {
+            dl.charge_idle(cpu, passed);
+        }
+        if dl.wants_start(cpu) && self.fair.has_runnable(cpu) {
+            dl.start_server(cx, cpu);
+        }
+    }
+
+    /// The real-time class is told of the time of deadline tasks.
+    fn tell_spent(&mut self, cx: &Core, cpu: CpuId) {
+        if let Some(dl) = &mut self.dl {
+            let spent = dl.take_spent(cpu);
+            if spent > 0 {
+                self.rt.count_deadline(cx, cpu, spent);
+            }
+        }
+    }
+
+    /// Accounts for whoever runs on `cpu`.
+    fn account(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, update_curr(cx, cpu));
+        }
+        self.serve(cx, cpu);
+        self.tell_spent(cx, cpu);
+    }
+
+    /// Before a CPU picks: if what it had of a class above fair has left, it pulls (`put_prev_task_balance`).
+    fn pull(&mut self, cx: &mut Core, cpu: CpuId, prev: TaskId, class: ClassId) {
+        if cx.nr_cpus() == 1 || class == ClassId::Fair {
+            return;
+        }
+        if let Some(dl) = &mut self.dl {
+            if class == ClassId::Deadline && !dl.queued(prev) && dl.fell(cpu, prev) {
+                dl.pull(cx, cpu);
+            }
+            if dl.has_runnable(cpu) {
+                return;
+            }
+        }
+        if !self.rt.queued(prev) && self.rt.fell(cx, cpu, prev) {
+            self.rt.pull(cx, cpu);
+        }
+    }
+
+    /// The class whose turn it is on `cpu`. A fair server that finds nobody to serve stops.
+    fn next_class(&mut self, cx: &mut Core, cpu: CpuId) -> ClassId {
+        if let Some(dl) = &mut self.dl {
+            match dl.first(cpu) {
+                Some(Next::Task(_)) => return ClassId::Deadline,
+                Some(Next::Fair) if self.fair.has_runnable(cpu) => return ClassId::Fair,
+                Some(Next::Fair) => {
+                    dl.stop_server(cx, cpu);
+                    return self.next_class(cx, cpu);
+                }
+                None => {}
+            }
+        }
+        if self.rt.has_runnable(cpu) { ClassId::RealTime } else { ClassId::Fair }
+    }
+
+    fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.account(cx, cpu);
+        let was = prev.map(|p| (p, self.classes[p as usize]));
+        if let Some((p, class)) = was {
+            self.pull(cx, cpu, p, class);
+        }
+        loop {
+            let class = self.next_class(cx, cpu);
+            if let Some((p, of)) = was
+                && of != class
+            {
+                self.put_back(cx, cpu, p, of);
+            }
+            let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
+            let next = class!(self, class, pick_next_task(cx, cpu, same));
+            let served = class == ClassId::Fair && self.dl.as_ref().is_some_and(|dl| dl.first(cpu) == Some(Next::Fair));
+            if next.is_none() && served {
+                continue;
+            }
+            self.since[cpu as usize] = cx.now();
+            self.explain_pick(cx, cpu, class, next, served);
+            return next;
+        }
+    }
+
+    /// The running task leaves the CPU to one of another class.
+    fn put_back(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, class: ClassId) {
+        let running = class!(self, class, is_running(cpu));
+        if running {
+            class!(self, class, put_prev_task(cx, cpu, p));
+        }
+    }
+
+    fn explain_pick(&self, cx: &mut Core, cpu: CpuId, class: ClassId, who: Option<TaskId>, served: bool) {
+        let throttled = class == ClassId::Fair && self.rt.queue_load(cpu).0 > 0;
+        if !cx.explaining() || (class == ClassId::Fair && !throttled) {
+            return;
+        }
+        let lower = |p: &TaskId| self.classes[*p as usize] != class && Some(*p) != who;
+        let waits = |p: &TaskId| cx.task(*p).cpu == cpu && cx.task(*p).state == State::Runnable;
+        let over: Vec<_> = (0..cx.nr_tasks()).filter(|p| waits(p) && lower(p)).collect();
+        let rule = match class {
+            ClassId::Deadline => "deadline goes first: the earliest deadline",
+            ClassId::RealTime => "real time goes before fair: the first of the highest priority",
+            ClassId::Fair if served => "the fair server runs a fair task ahead of the real-time ones",
+            ClassId::Fair => "real time is throttled: fair tasks run",
+        };
+        let numbers = who.map(|p| (who, "priority", i64::from(cx.task(p).attributes.prio()))).into_iter().collect();
+        cx.explain(|_| Decision { time: 0, cpu, choice: Choice::Pick, who, over, rule, numbers });
+    }
+
+    /// A runnable task has changed from the class `from` to `to`: who may have to give way (`check_class_changed`).
+    fn class_changed(&mut self, cx: &mut Core, p: TaskId, from: ClassId, to: ClassId) {
+        let cpu = cx.task(p).cpu;
+        class!(self, from, switched_from(cx, p));
+        self.classes[p as usize] = to;
+        self.count(cx, to);
+        class!(self, to, switched_to(cx, p));
+        self.uncount(cx, from);
+        self.serve(cx, cpu);
+        if to != ClassId::Fair || cx.task(p).state != State::Runnable {
+            return;
+        }
+        if cx.curr(cpu) == Some(p) || cx.curr(cpu).is_none() {
+            cx.resched(cpu);
+        } else if self.running(cx, cpu) == Some(ClassId::Fair) {
+            self.fair.wakeup_preempt(cx, cpu, p, Enqueue::Wakeup);
+        }
+    }
+
+    fn preempts_by_class(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let (ours, theirs) = (self.class_of(p), self.running(cx, cpu).unwrap_or(ClassId::Fair));
+        if ours < theirs {
+            cx.resched(cpu);
+            let over = cx.curr(cpu).into_iter().collect();
+            cx.explain(|_| Decision {
+                time: 0,
+                cpu,
+                choice: Choice::Preempt,
+                who: Some(p),
+                over,
+                rule: "the woken task is of a higher class",
+                numbers: Vec::new(),
+            });
+        } else if ours == theirs {
+            if ours == ClassId::Fair {
+                self.serve(cx, cpu);
+            }
+            class!(self, ours, wakeup_preempt(cx, cpu, p, how));
+        }
+        if how != Enqueue::Migrated && cx.nr_cpus() > 1 {
+            match (ours, &mut self.dl) {
+                (ClassId::RealTime, _) => self.rt.woken(cx, cpu, p),
+                (ClassId::Deadline, Some(dl)) => dl.woken(cx, cpu, p),
+                _ => {}
+            }
+        }
+    }
+
+    /// Accounts for the ticks on a CPU that the engine does not know this is about.
+    fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(ticks) = cx.take_ticks(cpu) {
+            self.catch_up(cx, cpu, ticks);
+        }
+        self.tell_spent(cx, cpu);
+    }
+
+    /// Until when the fair server of `cpu` has a budget, if a fair task goes on there.
+    fn server_decision(&self, cpu: CpuId) -> Nanos {
+        match &self.dl {
+            Some(dl) if self.above > 0 => {
+                let starts = dl.wants_start(cpu) && self.fair.has_runnable(cpu);
+                let spent = || dl.server_spent_at(cpu, self.since[cpu as usize]);
+                if starts {
+                    0
+                } else if self.fair.is_running(cpu) {
+                    spent()
+                } else {
+                    Nanos::MAX
+                }
+            }
+            _ => Nanos::MAX,
+        }
+    }
+}
+
+impl<F: Class> Scheduler for Stack<F> {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
+        let class = self.class_for(&cx.task(p).attributes);
+        if self.classes.len() <= p as usize {
+            self.classes.resize(p as usize + 1, ClassId::Fair);
+        }
+        self.classes[p as usize] = class;
+        self.fair.task_fork(cx, p, parent, how);
+        self.rt.task_fork(cx, p, parent, how);
+        if let Some(dl) = &mut self.dl {
+            dl.task_fork(cx, p, parent, how);
+        }
+        self.count(cx, class);
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        class!(self, self.class_of(p), select_task_rq(cx, p, prev, why))
+    }
+
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        class!(self, self.class_of(p), migrate_task_rq(cx, p, from, to));
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let class = self.class_of(p);
+        if class == ClassId::RealTime && self.dl.is_some() && self.rt.period_stands(cx) {
+            // What deadline tasks spend is counted otherwise while the period runs.
+            (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
+        }
+        class!(self, class, enqueue_task(cx, cpu, p, how));
+        self.serve(cx, cpu);
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        self.serve(cx, cpu);
+        class!(self, self.class_of(p), dequeue_task(cx, cpu, p, how))
+    }
+
+    fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
+        self.class_of(p) == ClassId::Fair && self.fair.wake_delayed(cx, p)
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, yield_task(cx, cpu));
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        if cx.curr(cpu).is_none() {
+            cx.resched(cpu);
+        } else if self.above == 0 {
+            self.fair.wakeup_preempt(cx, cpu, p, how);
+        } else {
+            self.preempts_by_class(cx, cpu, p, how);
+        }
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if self.above == 0 { self.fair.pick_next_task(cx, cpu, prev) } else { self.pick_by_class(cx, cpu, prev) }
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, task_tick(cx, cpu));
+            if self.above > 0 {
+                self.serve(cx, cpu);
+                self.tell_spent(cx, cpu);
+            }
+        }
+        self.fair.balance(cx, cpu);
+    }
+
+    fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, catch_up(cx, cpu, ticks));
+        }
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let balance = self.fair.next_balance(cpu);
+        match self.running(cx, cpu) {
+            None => balance,
+            Some(class) => {
+                let at = class!(self, class, next_decision(cx, cpu)).min(balance);
+                if self.above == 0 { at } else { at.min(self.server_decision(cpu)) }
+            }
+        }
+    }
+
+    fn ticks_when_idle(&self) -> bool {
+        false
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.account(cx, cpu);
+    }
+
+    fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        match self.running(cx, cpu) {
+            None => Nanos::MAX,
+            Some(class) => {
+                let at = class!(self, class, clock_decision(cx, cpu));
+                if self.above == 0 { at } else { at.min(self.server_decision(cpu)) }
+            }
+        }
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let (from, to) = (self.classes[p as usize], self.class_for(&cx.task(p).attributes));
+        if from == to {
+            class!(self, to, attributes_changed(cx, p, old));
+        } else {
+            self.class_changed(cx, p, from, to);
+        }
+    }
+
+    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
+        self.dl.as_mut().is_none_or(|dl| dl.admits(cx, p, new))
+    }
+
+    fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
+        class!(self, self.class_of(p), leave_group(cx, p));
+    }
+
+    fn join_group(&mut self, cx: &mut Core, p: TaskId) {
+        class!(self, self.class_of(p), join_group(cx, p));
+    }
+
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        let n = id / 4;
+        if id % 4 == ClassId::Fair as u32 {
+            self.fair.timer(cx, n);
+        } else if id % 4 == ClassId::RealTime as u32 {
+            (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
+            self.rt.timer(cx, n);
+        } else if let Some(dl) = &mut self.dl {
+            let cpu = dl.cpu_of_timer(cx, n);
+            self.sync(cx, cpu);
+            self.serve(cx, cpu);
+            if let Some(dl) = &mut self.dl {
+                dl.timer(cx, n);
+            }
+        }
+    }
+
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.fair.rq_online(cx, cpu);
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.rt.rq_offline(cx, cpu);
+        if let Some(dl) = &mut self.dl {
+            dl.rq_offline(cx, cpu);
+        }
+        self.fair.rq_offline(cx, cpu);
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        let (nr, load) = self.fair.queue_load(cpu);
+        let above = self.rt.queue_load(cpu).0 + self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0);
+        Some((nr + above, load))
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let fair = self.fair.view(cx, cpu);
+        if self.above == 0 {
+            return fair;
+        }
+        let deadline = self.dl.as_ref().map_or(View::Nothing, |dl| dl.view(cx, cpu));
+        View::Map(vec![("deadline", deadline), ("real_time", self.rt.view(cx, cpu)), ("fair", fair)])
+    }
+
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let class = self.class_of(p);
+        class!(self, class, task_dead(cx, p));
+        self.uncount(cx, class);
+    }
+}

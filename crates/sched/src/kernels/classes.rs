@@ -1,0 +1,148 @@
+//! What the classes above fair were in each release.
+
+use super::Run;
+use crate::classes::deadline::{self, Grub, Limits};
+use crate::classes::rt::{self, Rejoin};
+use crate::classes::{Class, Deadline, RealTime, Stack};
+use crate::tunables::{Tunable, Unit};
+use schedlab_sim::program::Policy;
+
+/// The policies of kernels with a real-time class above the fair one.
+pub(super) const WITH_RT: &[Policy] = &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr];
+/// The policies of kernels with a deadline class, too.
+pub(super) const WITH_DL: &[Policy] =
+    &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr, Policy::Deadline];
+
+/// The limit on real-time tasks (2.6.25 on).
+pub(super) const RT: [Tunable; 2] = [
+    Tunable::number(
+        "sched_rt_period_us",
+        Unit::Us,
+        1_000_000,
+        (1, i32::MAX as i64),
+        "the period of the limit on real-time tasks",
+    ),
+    Tunable::number(
+        "sched_rt_runtime_us",
+        Unit::Us,
+        950_000,
+        (-1, i32::MAX as i64),
+        "what real-time tasks may have of each such period, and deadline tasks be promised; -1: no limit",
+    ),
+];
+
+/// The slice (3.9 on).
+pub(super) const RR: Tunable =
+    Tunable::number("sched_rr_timeslice_ms", Unit::Ms, 100, (1, 100_000), "the slice of a SCHED_RR task");
+
+/// The periods that deadline tasks may ask for (5.4 on).
+pub(super) const DL: [Tunable; 2] = [
+    Tunable::number(
+        "sched_deadline_period_max_us",
+        Unit::Us,
+        1 << 22,
+        (100, i32::MAX as i64),
+        "the longest period of a deadline task",
+    ),
+    Tunable::number(
+        "sched_deadline_period_min_us",
+        Unit::Us,
+        100,
+        (1, 1 << 22),
+        "the shortest period of a deadline task",
+    ),
+];
+
+/// The fair server (6.12 on).
+pub(super) const SERVER: [Tunable; 2] = [
+    Tunable::number(
+        "fair_server_runtime",
+        Unit::Ns,
+        50_000_000,
+        (0, 1_000_000_000),
+        "what fair tasks have of each of its periods where real-time tasks starve them; 0: nothing",
+    ),
+    Tunable::number(
+        "fair_server_period",
+        Unit::Ns,
+        1_000_000_000,
+        (100_000, 4_194_304_000),
+        "the fair server's period",
+    ),
+];
+
+const RT_RULES: rt::Rules = rt::Rules {
+    throttles: true,
+    shares: false,
+    aligned: false,
+    rejoin: Rejoin::HeadIfLowered,
+    push_pull: true,
+    beside_deadline: true,
+};
+
+const DL_RULES: deadline::Rules =
+    deadline::Rules { grub: Some(Grub::Most), constrained: true, yield_takes: false, replenishes_sleepers: true };
+
+/// The classes above fair of one release.
+#[derive(Clone, Copy)]
+pub(super) struct Above {
+    rt: rt::Rules,
+    dl: Option<deadline::Rules>,
+}
+
+/// 2.6.24: neither a limit nor push and pull yet.
+pub(super) const LINUX_2_6_24: Above = Above {
+    rt: rt::Rules { throttles: false, rejoin: Rejoin::End, push_pull: false, beside_deadline: false, ..RT_RULES },
+    dl: None,
+};
+
+/// 2.6.32 and 3.10.
+pub(super) const LINUX_2_6_32: Above = Above {
+    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::End, beside_deadline: false, ..RT_RULES },
+    dl: None,
+};
+
+/// 3.18.
+pub(super) const LINUX_3_18: Above = Above {
+    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, ..RT_RULES },
+    dl: Some(deadline::Rules { grub: None, constrained: false, yield_takes: true, replenishes_sleepers: false }),
+};
+
+/// 4.1.
+pub(super) const LINUX_4_1: Above = Above {
+    rt: LINUX_3_18.rt,
+    dl: Some(deadline::Rules { grub: None, constrained: false, yield_takes: true, replenishes_sleepers: true }),
+};
+
+/// 6.1.
+pub(super) const LINUX_6_1: Above =
+    Above { rt: RT_RULES, dl: Some(deadline::Rules { grub: Some(Grub::Ratio), ..DL_RULES }) };
+
+/// 6.6.
+pub(super) const LINUX_6_6: Above = Above { rt: RT_RULES, dl: Some(DL_RULES) };
+
+/// 6.12: the fair server in the place of the limit.
+pub(super) const LINUX_6_12: Above = Above { rt: rt::Rules { throttles: false, ..RT_RULES }, dl: Some(DL_RULES) };
+
+/// The stack of a release on top of its fair class.
+pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F> {
+    let v = run.values;
+    let us = |name| v.find(name).and_then(|us| u64::try_from(us).ok()).map(|us| us * 1_000);
+    let ns = |name| v.find(name).and_then(|ns| u64::try_from(ns).ok());
+    let period = us("sched_rt_period_us").unwrap_or(1_000_000_000);
+    let runtime = us("sched_rt_runtime_us");
+    let timeslice = v.find("sched_rr_timeslice_ms").unwrap_or(100) as u64 * 1_000_000;
+    let rt = RealTime::new(run.machine, above.rt, rt::Tunables { runtime, period, timeslice }, run.options.tick_period);
+    let limits = Limits {
+        global: runtime.map(|runtime| (runtime, period)),
+        periods: us("sched_deadline_period_min_us").zip(us("sched_deadline_period_max_us")),
+    };
+    let dl = above.dl.map(|rules| {
+        let dl = Deadline::new(run.machine, rules, limits);
+        match ns("fair_server_runtime").zip(ns("fair_server_period")) {
+            Some((runtime, period)) => dl.with_servers(runtime, period),
+            None => dl,
+        }
+    });
+    Stack::new(fair, rt, dl)
+}
