@@ -85,7 +85,7 @@ const DL_RULES: deadline::Rules =
 
 /// The classes above fair of one release.
 #[derive(Clone, Copy)]
-pub(super) struct Above {
+pub(crate) struct Above {
     rt: rt::Rules,
     dl: Option<deadline::Rules>,
 }
