@@ -259,6 +259,7 @@ impl<D: Discipline> Fair<D> {
         }
         self.take_off(cx, q);
         self.queues[q as usize].throttled = true;
+        self.explain_throttle(cx, q, "its group's quota is used up");
         self.tell(cx, q - self.cpus);
         true
     }
@@ -294,6 +295,7 @@ impl<D: Discipline> Fair<D> {
     fn unthrottle(&mut self, cx: &mut Core, q: QueueId) {
         let g = self.group_of(q);
         self.queues[q as usize].throttled = false;
+        self.explain_throttle(cx, q, "its group has quota again");
         self.pool(g).throttled.retain(|other| *other != q);
         let mut below = Vec::new();
         self.below(q, &mut below);

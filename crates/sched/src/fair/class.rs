@@ -169,7 +169,11 @@ impl<D: Discipline> Class for Fair<D> {
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let Some(curr) = self.running[cpu as usize] else { return };
         let e = self.entity(p);
+        let before = cx.need_resched(cpu);
         D::wakeup_preempt(self, cx, curr, e, how);
+        if curr != e {
+            self.explain_wakeup(cx, cpu, curr, e, before);
+        }
     }
 
     fn has_runnable(&self, cpu: CpuId) -> bool {
@@ -182,7 +186,9 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let prev = prev.map(|p| self.entity(p));
-        self.pick_next(cx, cpu, prev).map(|e| e - self.first_task)
+        let next = self.pick_next(cx, cpu, prev);
+        self.explain_pick(cx, cpu, next);
+        next.map(|e| e - self.first_task)
     }
 
     fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {

@@ -30,6 +30,7 @@ pub mod cfs;
 mod class;
 pub mod eevdf;
 pub mod entity;
+mod explain;
 pub mod groups;
 pub mod load;
 mod look;
@@ -72,6 +73,21 @@ pub trait Discipline: std::fmt::Debug + Sized {
 
     /// What a viewer sees of an entity, beside what all have.
     fn show_entity(f: &Fair<Self>, q: QueueId, e: EntityId) -> Vec<(&'static str, View)>;
+
+    /// What an entity is compared by, for explanations.
+    fn numbers(f: &Fair<Self>, q: QueueId, e: EntityId) -> [(&'static str, i64); 2];
+
+    /// By which rule `picked` is the best of a queue in which others are queued.
+    fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str;
+
+    /// By which rule `e` preempts `curr` of the same queue, or does not; and further numbers that it compares.
+    fn wakeup_rule(
+        f: &Fair<Self>,
+        curr: EntityId,
+        e: EntityId,
+        preempts: bool,
+        numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
+    ) -> &'static str;
 
     /// The arithmetic of virtual time.
     fn arithmetic(&self) -> Arithmetic;
@@ -205,6 +221,8 @@ pub struct Fair<D> {
     /// When shares were last sampled.
     sampled: Nanos,
     seed: u64,
+    /// The reasons of the pick under way, where somebody wants to know.
+    why: explain::Why,
     /// Between leaving a group and joining another: the task was queued.
     moving: bool,
     /// The groups' timers have been started.
@@ -235,6 +253,7 @@ impl<D: Discipline> Fair<D> {
             capacities: setup.machine.cpus.iter().map(|cpu| cpu.place.capacity.into()).collect(),
             sampled: 0,
             seed: setup.seed,
+            why: explain::Why::default(),
             moving: false,
             started: false,
         };
@@ -336,6 +355,9 @@ impl<D: Discipline> Fair<D> {
             self.account_runtime(cx, q, delta);
         }
         if ended {
+            if let Some(e) = self.queues[q as usize].curr {
+                self.explain_turn(cx, q, e, "its request is consumed, or it lost its protection and owes time", None);
+            }
             cx.resched(self.cpu_of(q));
         }
     }

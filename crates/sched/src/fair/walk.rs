@@ -210,6 +210,9 @@ impl<D: Discipline> Fair<D> {
                 return if self.d.picks_again() { Picked::Again } else { Picked::Anew };
             }
             let e = D::pick(self, q, curr).expect("a queue that is queued is not empty");
+            if cx.explaining() {
+                self.note_pick(q, curr, e);
+            }
             if self.entities[e as usize].delayed {
                 self.dequeue(cx, e, Leave::DELAYED);
                 return Picked::Again;
@@ -226,6 +229,9 @@ impl<D: Discipline> Fair<D> {
         let mut q = cpu;
         loop {
             let e = D::pick(self, q, None).expect("a queue that is queued is not empty");
+            if cx.explaining() {
+                self.note_pick(q, None, e);
+            }
             self.set_next_entity(cx, e);
             if e >= self.first_task {
                 self.runs(cpu, e);

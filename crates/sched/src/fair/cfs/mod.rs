@@ -237,6 +237,45 @@ impl Discipline for Cfs {
         vec![("ran_since_picked_ns", (entity.sum_exec - entity.prev_sum_exec).into())]
     }
 
+    fn numbers(f: &Fair<Self>, _q: QueueId, e: EntityId) -> [(&'static str, i64); 2] {
+        let entity = &f.entities[e as usize];
+        [("vruntime_ns", entity.vruntime as i64), ("weight", entity.load.weight as i64)]
+    }
+
+    fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
+        let queue = &f.queues[q as usize];
+        let first = queue.tree.first().is_none_or(|first| f.ahead(picked, first) <= 0);
+        if first && curr.is_none_or(|curr| curr == picked || f.ahead(picked, curr) <= 0) {
+            "the least virtual runtime"
+        } else if queue.skip.is_some() && queue.skip != Some(picked) {
+            "who yielded is passed over"
+        } else {
+            "a buddy is preferred while it is not too far ahead"
+        }
+    }
+
+    fn wakeup_rule(
+        f: &Fair<Self>,
+        curr: EntityId,
+        e: EntityId,
+        preempts: bool,
+        numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
+    ) -> &'static str {
+        if f.entities[curr as usize].idle != f.entities[e as usize].idle {
+            return if preempts { "who is idle gives way" } else { "who is idle preempts nobody" };
+        }
+        let by = if f.d.rules.granularity_by_current { curr } else { e };
+        let granularity = f.virtual_time(by, f.d.tunables.wakeup_granularity);
+        numbers.push((None, "wakeup_granularity_ns", granularity as i64));
+        if preempts {
+            "it is behind by more than the wake-up granularity"
+        } else if f.should_preempt(curr, e) {
+            "its policy preempts nobody"
+        } else {
+            "it is not behind by more than the wake-up granularity"
+        }
+    }
+
     fn arithmetic(&self) -> Arithmetic {
         self.rules.arithmetic
     }
@@ -376,6 +415,7 @@ impl Discipline for Cfs {
         let entity = &f.entities[e as usize];
         let ran = entity.sum_exec - entity.prev_sum_exec;
         if ran > ideal {
+            f.explain_turn(cx, q, e, "it has had its slice", Some(ideal));
             cx.resched(f.cpu_of(q));
             if !f.d.rules.early_last_buddy {
                 f.clear_buddies(e);
@@ -385,6 +425,7 @@ impl Discipline for Cfs {
             && let Some(first) = f.queues[q as usize].tree.first()
             && f.ahead(e, first) > ideal as i64
         {
+            f.explain_turn(cx, q, e, "it is more than a slice ahead of the first who waits", Some(ideal));
             cx.resched(f.cpu_of(q));
         }
     }

@@ -248,6 +248,39 @@ impl Discipline for Eevdf {
         ]
     }
 
+    fn numbers(f: &Fair<Self>, q: QueueId, e: EntityId) -> [(&'static str, i64); 2] {
+        let entity = &f.entities[e as usize];
+        [("deadline_ns", entity.deadline as i64), ("lag_ns", f.average_now(q).wrapping_sub(entity.vruntime) as i64)]
+    }
+
+    fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
+        if f.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
+            "a task of this group slept, and the group is eligible"
+        } else if curr == Some(picked) && f.d.features.run_to_parity && f.entities[picked as usize].protected {
+            "it runs to parity: its request is not consumed and it is eligible"
+        } else {
+            "the earliest deadline of those that are eligible (lag of 0 or more)"
+        }
+    }
+
+    fn wakeup_rule(
+        f: &Fair<Self>,
+        curr: EntityId,
+        e: EntityId,
+        preempts: bool,
+        _numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
+    ) -> &'static str {
+        let same = f.entities[curr as usize].idle == f.entities[e as usize].idle;
+        match (same, preempts) {
+            (false, true) => "who is idle gives way",
+            (false, false) => "who is idle preempts nobody",
+            (true, true) => "it would be picked",
+            (true, false) => {
+                "it would not be picked: not eligible, a later deadline, or the running one runs to parity"
+            }
+        }
+    }
+
     fn arithmetic(&self) -> Arithmetic {
         Arithmetic::Calc
     }
