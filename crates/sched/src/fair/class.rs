@@ -16,6 +16,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// The next task, while `prev` is still the running one if it is given.
+    #[inline]
     fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
         let mut pulled = self.balancer.is_none();
         loop {
@@ -30,8 +31,12 @@ impl<D: Discipline> Fair<D> {
             }
             if self.d.picks_with_current() && (prev.is_some() || self.d.picks_again()) {
                 match self.pick_down(cx, cpu) {
-                    Picked::Again => continue,
+                    Picked::Again => {
+                        self.forget_reasons();
+                        continue;
+                    }
                     Picked::Anew => {
+                        self.forget_reasons();
                         if self.queues[cpu as usize].nr_queued == 0 {
                             continue;
                         }

@@ -51,6 +51,11 @@ impl<D: Discipline> Fair<D> {
         self.why = why;
     }
 
+    /// The pick starts again.
+    pub(super) fn forget_reasons(&mut self) {
+        self.why = Why::default();
+    }
+
     /// Tells why a task was picked.
     pub(super) fn explain_pick(&mut self, cx: &mut Core, cpu: CpuId, next: Option<EntityId>) {
         if !cx.explaining() {

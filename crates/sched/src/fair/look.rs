@@ -14,7 +14,7 @@ impl<D: Discipline> Fair<D> {
             .collect();
         View::Map(vec![
             ("scheduler", self.d.name().into()),
-            ("running", self.running[cpu as usize].map_or(View::Nothing, |e| View::Task(e - self.first_task))),
+            ("curr", self.running[cpu as usize].map_or(View::Nothing, |e| View::Task(e - self.first_task))),
             ("queue", self.show_queue(cpu)),
             ("throttled", View::List(throttled)),
         ])

@@ -52,6 +52,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Whether a group's entity does not weigh what it is to.
+    #[inline]
     pub(super) fn is_stale(&self, e: EntityId) -> bool {
         e < self.first_task
             && self.cpus > 1
@@ -61,6 +62,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Brings the weight of a group's entity up to date (`update_cfs_group`).
+    #[inline]
     pub(super) fn update_group(&mut self, cx: &mut Core, e: EntityId) {
         if e >= self.first_task || !matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad) {
             return;
@@ -88,10 +90,14 @@ impl<D: Discipline> Fair<D> {
 
     /// Something in the group of `e` changed: on other CPUs its entities are to weigh something else from the next
     /// tick on.
+    #[inline]
     pub(super) fn tell(&self, cx: &mut Core, e: EntityId) {
-        if self.cpus == 1 || self.groups.all.is_empty() {
-            return;
+        if self.cpus > 1 && self.first_task > 0 {
+            self.tell_cpus(cx, e);
         }
+    }
+
+    fn tell_cpus(&self, cx: &mut Core, e: EntityId) {
         let mut at = self.parent(e);
         while let Some(group) = at {
             let first = group - group % self.cpus;

@@ -130,6 +130,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Takes one entity off its queue (`dequeue_entity`); `false`: it stays, delayed.
+    #[inline]
     pub(super) fn dequeue_entity(&mut self, cx: &mut Core, q: QueueId, e: EntityId, how: Leave) -> bool {
         self.update_curr(cx, q);
         if !D::leave(self, q, e, how) {
@@ -144,6 +145,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Puts the running entity of a queue back (`put_prev_entity`).
+    #[inline]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
         let q = self.entities[e as usize].queue;
         if self.entities[e as usize].on_rq {
@@ -157,6 +159,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Makes an entity the running one of its queue (`set_next_entity`).
+    #[inline]
     pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId) {
         let q = self.entities[e as usize].queue;
         D::taken(self, q, e);
@@ -167,6 +170,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Puts the running task of a CPU back, and the groups that it is in.
+    #[inline]
     pub(super) fn put_prev(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
         let mut at = Some(e);
         while let Some(x) = at {
@@ -177,6 +181,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Makes a task the one that runs on a CPU, and its groups those that run there (`set_next_task_fair`).
+    #[inline]
     pub(super) fn set_next(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
         let mut at = Some(e);
         while let Some(x) = at {
@@ -190,6 +195,7 @@ impl<D: Discipline> Fair<D> {
         self.runs(cpu, e);
     }
 
+    #[inline]
     fn runs(&mut self, cpu: CpuId, e: EntityId) {
         self.running[cpu as usize] = Some(e);
         if self.d.heads_list_when_picked() {
@@ -198,6 +204,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Goes down from the root to the next task while the running one stays where it is.
+    #[inline]
     pub(super) fn pick_down(&mut self, cx: &mut Core, cpu: CpuId) -> Picked {
         let mut q = cpu;
         loop {
@@ -225,6 +232,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Goes down from the root to the next task where none runs, and makes all on the way the running ones.
+    #[inline]
     pub(super) fn pick_anew(&mut self, cx: &Core, cpu: CpuId) -> EntityId {
         let mut q = cpu;
         loop {
@@ -242,6 +250,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Lets `next` run for `prev`; the groups that both are in stay as they are.
+    #[inline]
     pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, prev: EntityId, next: EntityId) {
         let up = |me: &Self, e: EntityId| me.parent(e).expect("tasks of one CPU meet in its root queue");
         let (mut p, mut n) = (prev, next);

@@ -2,14 +2,21 @@
 
 use super::Cfs;
 use crate::fair::Fair;
-use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::entity::{Entity, EntityId, QueueId};
 use crate::fair::timeline::before;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, Enqueue};
 
 impl Fair<Cfs> {
     /// An entity is no longer preferred or passed over; nor are its groups for its sake.
+    #[inline]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
+        let Entity { queue: q, depth, .. } = self.entities[e as usize];
+        let queue = &self.queues[q as usize];
+        let mine = Some(e);
+        if depth == 0 && queue.next != mine && queue.last != mine && queue.skip != mine {
+            return;
+        }
         // 2.6.32 looks at every level, later kernels go on as long as the level below had it.
         let every = !self.d.rules.buddy_on_preempt;
         let (mut next, mut last, mut skip) = (true, true, true);
@@ -63,6 +70,7 @@ impl Fair<Cfs> {
     }
 
     /// The leftmost, but for buddies. `curr` is the running entity where it takes part.
+    #[inline]
     pub(super) fn pick_entity(&self, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         let queue = &self.queues[q as usize];
         let v = |e: EntityId| self.entities[e as usize].vruntime;

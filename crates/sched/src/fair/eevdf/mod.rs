@@ -24,11 +24,11 @@
 //! # Reference
 //! kernel/sched/fair.c of 6.6 and 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
 
+mod time;
 mod turn;
 
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
-use super::timeline::before;
 use super::{Discipline, Fair};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
@@ -83,146 +83,6 @@ impl Eevdf {
     #[must_use]
     pub fn new(features: Features, base_slice: Nanos, tick: Nanos) -> Self {
         Self { features, base_slice, tick, customs: false }
-    }
-}
-
-impl Fair<Eevdf> {
-    fn key(&self, q: QueueId, e: EntityId) -> i64 {
-        self.entities[e as usize].vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64
-    }
-
-    fn weight(&self, e: EntityId) -> i64 {
-        self.entities[e as usize].load.weight as i64
-    }
-
-    /// Sums over the tree and the running entity: of (v - zero) * w, and of w.
-    fn sums(&self, q: QueueId) -> (i64, i64) {
-        let queue = &self.queues[q as usize];
-        self.queued_curr(q).map_or((queue.sum, queue.weight), |e| {
-            let w = self.weight(e);
-            (queue.sum.wrapping_add(self.key(q, e).wrapping_mul(w)), queue.weight + w)
-        })
-    }
-
-    /// The virtual time of the ideal CPU, where the sums count from stays as it is.
-    fn average_now(&self, q: QueueId) -> u64 {
-        let (sum, weight) = self.sums(q);
-        let delta = if weight > 0 { sum.div_euclid(weight) } else { 0 };
-        self.queues[q as usize].min_vruntime.wrapping_add(delta as u64)
-    }
-
-    /// The virtual time of the ideal CPU (`avg_vruntime`): rounds down; the zero of the sums moves there.
-    fn average(&mut self, q: QueueId) -> u64 {
-        let (sum, weight) = self.sums(q);
-        let queue = &mut self.queues[q as usize];
-        if weight > 0 {
-            let delta = sum.div_euclid(weight);
-            queue.sum = queue.sum.wrapping_sub(queue.weight.wrapping_mul(delta));
-            queue.min_vruntime = queue.min_vruntime.wrapping_add(delta as u64);
-        }
-        queue.min_vruntime
-    }
-
-    /// Whether an entity at `vruntime` has had no more than its share.
-    fn is_eligible(&self, q: QueueId, vruntime: u64) -> bool {
-        let (sum, weight) = self.sums(q);
-        let key = vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64;
-        i128::from(sum) >= i128::from(key) * i128::from(weight)
-    }
-
-    fn eligible(&self, q: QueueId, e: EntityId) -> bool {
-        self.is_eligible(q, self.entities[e as usize].vruntime)
-    }
-
-    /// How far an entity is behind the average, within bounds (`entity_lag`).
-    fn lag(&self, average: u64, e: EntityId) -> i64 {
-        let entity = &self.entities[e as usize];
-        let limit = self.virtual_time(e, (2 * entity.slice).max(self.d.tick)) as i64;
-        (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
-    }
-
-    fn update_lag(&mut self, q: QueueId, e: EntityId) {
-        let average = self.average(q);
-        self.entities[e as usize].vlag = self.lag(average, e);
-    }
-
-    /// A consumed request is renewed (`update_deadline`); whether it was.
-    fn update_deadline(&mut self, q: QueueId, e: EntityId) -> bool {
-        let base = self.d.base_slice;
-        let entity = &mut self.entities[e as usize];
-        if before(entity.vruntime, entity.deadline) {
-            return false;
-        }
-        if !entity.custom_slice {
-            entity.slice = base;
-        }
-        entity.deadline = entity.vruntime.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
-        entity.protected = false;
-        self.average(q);
-        true
-    }
-
-    /// The running entity lost its protection to one with a shorter slice and is no longer eligible.
-    fn preempted_by_short(&self, q: QueueId) -> bool {
-        let Some(e) = self.queues[q as usize].curr else { return false };
-        self.d.features.preempt_short && !self.entities[e as usize].protected && !self.eligible(q, e)
-    }
-
-    /// Where an entity joins the others: at the lag it left with (`place_entity`).
-    fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
-        let average = self.average(q);
-        if !self.entities[e as usize].custom_slice {
-            self.entities[e as usize].slice = self.d.base_slice;
-        }
-        let mut vslice = self.virtual_time(e, self.entities[e as usize].slice);
-        let mut lag = 0;
-        if self.d.features.place_lag && self.queues[q as usize].nr_queued > 0 {
-            let load = self.sums(q).1.max(1);
-            // Joining moves the average: the lag is inflated so that it is what it was afterwards.
-            lag = self.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
-        }
-        let rel_deadline = self.d.features.place_rel_deadline;
-        let entity = &mut self.entities[e as usize];
-        entity.vruntime = average.wrapping_sub(lag as u64);
-        if rel_deadline && entity.rel_deadline {
-            entity.deadline = entity.deadline.wrapping_add(entity.vruntime);
-            entity.rel_deadline = false;
-            return;
-        }
-        if self.d.features.place_deadline_initial && initial {
-            vslice /= 2;
-        }
-        entity.deadline = entity.vruntime.wrapping_add(vslice);
-    }
-
-    /// A task stays queued though it sleeps, or no longer: its groups count such tasks (`set_delayed`,
-    /// `clear_delayed`).
-    fn set_delayed(&mut self, e: EntityId, delayed: bool) {
-        self.entities[e as usize].delayed = delayed;
-        if e < self.first_task {
-            return;
-        }
-        let mut at = Some(e);
-        while let Some(x) = at {
-            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
-            queue.h_nr_delayed = queue.h_nr_delayed + u32::from(delayed) - u32::from(!delayed);
-            if queue.throttled {
-                return;
-            }
-            at = self.parent(x);
-        }
-    }
-
-    fn clear_buddies(&mut self, e: EntityId) {
-        let mut at = Some(e);
-        while let Some(x) = at {
-            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
-            if queue.next != Some(x) {
-                return;
-            }
-            queue.next = None;
-            at = self.parent(x);
-        }
     }
 }
 
@@ -281,6 +141,7 @@ impl Discipline for Eevdf {
         }
     }
 
+    #[inline]
     fn arithmetic(&self) -> Arithmetic {
         Arithmetic::Calc
     }
@@ -326,6 +187,7 @@ impl Discipline for Eevdf {
 
     fn fork(_f: &mut Fair<Self>, _e: EntityId, _parent: Option<(EntityId, CpuId)>) {}
 
+    #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
         let entity = &mut f.entities[e as usize];
         entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, Arithmetic::Calc));
@@ -337,6 +199,7 @@ impl Discipline for Eevdf {
         ended
     }
 
+    #[inline]
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
         let is_curr = f.is_curr(q, e);
         let initial = how == Enqueue::New;
@@ -357,6 +220,7 @@ impl Discipline for Eevdf {
         }
     }
 
+    #[inline]
     fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave) -> bool {
         f.clear_buddies(e);
         let may_delay = f.d.features.delay_dequeue && how.sleep && !how.special && !how.delayed;
@@ -377,6 +241,7 @@ impl Discipline for Eevdf {
         true
     }
 
+    #[inline]
     fn left(f: &mut Fair<Self>, _q: QueueId, e: EntityId, how: Leave) {
         if how.delayed {
             f.set_delayed(e, false);
@@ -387,6 +252,7 @@ impl Discipline for Eevdf {
         }
     }
 
+    #[inline]
     fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
         let Entity { deadline, vruntime, .. } = f.entities[e as usize];
@@ -397,6 +263,7 @@ impl Discipline for Eevdf {
         queue.tree.insert(&mut f.arena, e, key, value);
     }
 
+    #[inline]
     fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
         let queue = &mut f.queues[q as usize];
@@ -405,6 +272,7 @@ impl Discipline for Eevdf {
         queue.weight -= w;
     }
 
+    #[inline]
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         if f.d.features.pick_buddy
             && let Some(next) = f.queues[q as usize].next
@@ -415,6 +283,7 @@ impl Discipline for Eevdf {
         f.pick_eevdf(q, curr)
     }
 
+    #[inline]
     fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         f.clear_buddies(e);
         if f.entities[e as usize].on_rq {
@@ -459,6 +328,7 @@ impl Discipline for Eevdf {
         }
     }
 
+    #[inline]
     fn min_slice(f: &Fair<Self>, q: QueueId) -> Nanos {
         if !f.d.customs {
             return f.d.base_slice;
@@ -473,6 +343,7 @@ impl Discipline for Eevdf {
         least
     }
 
+    #[inline]
     fn set_slice(f: &mut Fair<Self>, e: EntityId, slice: Nanos, joins: bool) {
         if !f.d.customs {
             return;
@@ -514,6 +385,7 @@ impl Discipline for Eevdf {
 
     fn tick(_f: &mut Fair<Self>, _cx: &mut Core, _q: QueueId, _e: EntityId) {}
 
+    #[inline]
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
         f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
         for n in 1..ticks.count {
@@ -521,6 +393,7 @@ impl Discipline for Eevdf {
         }
     }
 
+    #[inline]
     fn next_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
         if f.lost(e) { 0 } else { f.consumed_at(e) }
     }

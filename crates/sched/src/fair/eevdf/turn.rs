@@ -10,6 +10,7 @@ use schedlab_sim::program::Policy;
 
 impl Fair<Eevdf> {
     /// The earliest eligible virtual deadline (`pick_eevdf`); `running` is the running entity if it is still queued.
+    #[inline]
     pub(super) fn pick_eevdf(&self, q: QueueId, running: Option<EntityId>) -> Option<EntityId> {
         let queue = &self.queues[q as usize];
         if queue.nr_queued == 1 {
@@ -37,11 +38,13 @@ impl Fair<Eevdf> {
     }
 
     /// Whether the running entity lost its protection, so that it may be preempted as soon as it is not eligible.
+    #[inline]
     pub(super) fn lost(&self, e: EntityId) -> bool {
         self.d.features.preempt_short && !self.entities[e as usize].protected
     }
 
     /// When the running entity will have consumed its request, at the earliest.
+    #[inline]
     pub(super) fn consumed_at(&self, e: EntityId) -> Nanos {
         let entity = &self.entities[e as usize];
         let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
