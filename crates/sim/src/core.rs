@@ -103,6 +103,8 @@ pub(crate) struct Cpu {
     /// The running task's burst: since when it makes progress and when it ends.
     pub run_from: Nanos,
     pub burst_end: Nanos,
+    /// Its stopper is to run.
+    pub stopper: bool,
     /// Something changed: the next instant must be computed anew.
     pub touched: bool,
 }
@@ -153,6 +155,7 @@ impl Core {
             next_tick: tick_first,
             run_from: 0,
             burst_end: Nanos::MAX,
+            stopper: false,
             touched: false,
         };
         Self {
@@ -291,6 +294,13 @@ impl Core {
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
+    }
+
+    /// Wakes the stopper of a CPU, the kernel's thread before which every task gives way (`migration/N`): when the CPU
+    /// reschedules, [`Scheduler::run_stopper`](crate::Scheduler::run_stopper) is called first.
+    pub fn wake_stopper(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].stopper = true;
+        self.resched(cpu);
     }
 
     /// Starts one of the scheduler's timers, or moves it: [`Scheduler::timer`](crate::Scheduler::timer) is called at

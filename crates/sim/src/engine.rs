@@ -383,11 +383,19 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
         self.catch_up(cpu);
         let prev = self.cx.curr(cpu);
-        let next = self.sched.pick_next_task(&mut self.cx, cpu, prev);
+        let before = self.cx.events.len();
+        let stopped = std::mem::take(&mut self.cx.cpus[cpu as usize].stopper);
+        if stopped {
+            self.sched.run_stopper(&mut self.cx, cpu, prev);
+        }
+        let by_stopper = self.cx.events.len() - before;
+        let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
         // Asked for before or meanwhile: done either way.
         self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
         if prev != next {
             self.switch(cpu, prev, next);
+            // Whom the stopper moved had left the CPU before.
+            self.cx.events[before..].rotate_left(by_stopper);
         }
         self.cx.touch(cpu);
     }

@@ -76,6 +76,13 @@ pub trait Scheduler {
     /// where this scheduler does so; `None` is idle.
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
 
+    /// The stopper of `cpu` runs, as [`Core::wake_stopper`] asked for, and takes no time: `prev` has given way to it and is
+    /// no longer running, though `cx.curr(cpu)` has it; if it is still runnable, put it back, and it may be moved like
+    /// those that wait. [`Scheduler::pick_next_task`] without a `prev` follows. The trace does not tell of the stopper.
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
+        let _ = (cx, cpu, prev);
+    }
+
     /// The timer interrupt on `cpu` (`scheduler_tick`), busy or idle.
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId);
 

@@ -6,6 +6,7 @@
 
 pub mod domains;
 pub mod fair;
+pub mod rounds;
 
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Core, Placement, Scheduler, TaskId};

@@ -1,0 +1,108 @@
+//! When which domain is balanced: what a kernel from 2.6.11 on remembers of each domain of each CPU.
+
+use super::domains::{Domain, Domains, Flags, Params};
+use schedlab_base::{CpuId, Nanos};
+use std::rc::Rc;
+
+/// How busy a CPU is that balances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idleness {
+    /// It has something to run (`NOT_IDLE`, `CPU_NOT_IDLE`).
+    Busy,
+    /// It runs nothing (`SCHED_IDLE`, `CPU_IDLE`).
+    Idle,
+    /// It is about to run nothing (`NEWLY_IDLE`, `CPU_NEWLY_IDLE`).
+    Newly,
+}
+
+/// What is remembered of a domain of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The tick by which it was last balanced (`last_balance`), counted as [`Core::jiffies`](schedlab_sim::Core::jiffies).
+    pub last: u64,
+    /// The time to the next balancing of an idle CPU, in ms (`balance_interval`).
+    pub interval_ms: u32,
+    /// How often in a row balancing found something to move and moved nothing (`nr_balance_failed`).
+    pub failed: u32,
+}
+
+impl Round {
+    /// The time to the next balancing, in ticks: `balance_interval`, times `busy_factor` for a busy CPU.
+    #[must_use]
+    pub fn interval(&self, params: &Params, busy: bool, tick: Nanos) -> u64 {
+        let ms = u64::from(self.interval_ms) * if busy { u64::from(params.busy_factor) } else { 1 };
+        (ms * 1_000_000).div_ceil(tick).max(1)
+    }
+}
+
+/// The domains as they stand, with a [`Round`] for each. When a CPU goes or comes, a new one is made.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    domains: Rc<Domains>,
+    rounds: Vec<Round>,
+    /// The time between two ticks.
+    tick: Nanos,
+}
+
+impl Rounds {
+    /// Domains that are attached at the tick `now`, of a kernel whose ticks are `tick` apart.
+    #[must_use]
+    pub fn new(domains: Domains, now: u64, tick: Nanos) -> Self {
+        let cpus = 0..domains.cpus();
+        let all = cpus.flat_map(|cpu| domains.of(cpu));
+        let begin = |domain| Round { last: now, interval_ms: domains.params(domain).first_interval_ms, failed: 0 };
+        let rounds = all.map(begin).collect();
+        Self { rounds, domains: Rc::new(domains), tick }
+    }
+
+    /// The domains, to be held on to while the scheduler that has them changes.
+    #[must_use]
+    pub fn domains(&self) -> Rc<Domains> {
+        Rc::clone(&self.domains)
+    }
+
+    /// What is remembered of the `level`th domain of `cpu`.
+    #[must_use]
+    pub fn of(&self, cpu: CpuId, level: usize) -> &Round {
+        &self.rounds[self.domains.index(cpu, level)]
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, cpu: CpuId, level: usize) -> &mut Round {
+        &mut self.rounds[self.domains.index(cpu, level)]
+    }
+
+    /// The interval of the `level`th domain of `cpu`, in ticks.
+    #[must_use]
+    pub fn interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+        self.of(cpu, level).interval(self.domains.params(&self.domains.of(cpu)[level]), busy, self.tick)
+    }
+
+    /// The first tick at which a domain of `cpu` is due; `None`: there is nothing to balance.
+    #[must_use]
+    pub fn next_due(&self, cpu: CpuId, busy: bool) -> Option<u64> {
+        let balanced = |(_, domain): &(usize, &Domain)| domain.flags.has(Flags::LOAD_BALANCE);
+        let levels = self.domains.of(cpu).iter().enumerate().filter(balanced);
+        levels.map(|(level, _)| self.of(cpu, level).last + self.interval(cpu, level, busy)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balance::domains::{Builder, Fixes, find};
+
+    #[test]
+    fn a_busy_cpu_waits_longer_by_the_factor() {
+        let machine = schedlab_machine::load("2x2x1").unwrap();
+        let domains = Builder::new(find("linux-2.6.11").unwrap(), &machine, Fixes::default()).build();
+        let mut rounds = Rounds::new(domains, 7, 4_000_000);
+        // The first interval is 1 ms, which is a whole tick of 4 ms; a busy CPU's is 64 ms.
+        assert_eq!([false, true].map(|busy| rounds.next_due(1, busy)), [Some(8), Some(23)]);
+        rounds.of_mut(1, 0).last = 40;
+        rounds.of_mut(1, 0).interval_ms = 3;
+        assert_eq!([false, true].map(|busy| rounds.next_due(1, busy)), [Some(41), Some(88)]);
+        assert_eq!(rounds.of(1, 0), &Round { last: 40, interval_ms: 3, failed: 0 });
+        assert_eq!(rounds.of(0, 0), &Round { last: 7, interval_ms: 1, failed: 0 });
+    }
+}
