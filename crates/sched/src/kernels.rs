@@ -27,6 +27,7 @@ mod sd;
 
 pub use builds::Build;
 
+use crate::balance::domains::{self, Fixes};
 use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -53,6 +54,8 @@ pub struct Kernel {
 
 /// One run's input, ready for a scheduler to be made for it.
 pub(crate) struct Run<'a> {
+    /// The kernel's name.
+    pub kernel: &'static str,
     pub machine: &'a Machine,
     pub load: &'a Load,
     pub values: &'a Values,
@@ -74,7 +77,20 @@ impl Run<'_> {
         groups: groups::Rules,
         sink: &mut dyn Sink,
     ) -> Result<Outcome> {
-        let setup = Setup { machine: self.machine, load: self.load, seed: self.options.seed };
+        let Options { seed, tick_first, tick_period, .. } = self.options;
+        let fixed = |name: &str| self.values.iter().any(|(fix, on)| fix == name && on != 0);
+        let setup = Setup {
+            machine: self.machine,
+            load: self.load,
+            seed,
+            tick: (tick_first, tick_period),
+            release: domains::find(self.kernel)?,
+            fixes: Fixes {
+                group_construction: fixed("fix.group_construction"),
+                missing_domains: fixed("fix.missing_domains"),
+            },
+            overload_on_wakeup_fixed: fixed("fix.overload_on_wakeup"),
+        };
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
     }
 
@@ -258,6 +274,9 @@ impl Kernel {
         };
         let How { duration, seed, skip_ticks } = *how;
         let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
-        (self.simulate)(&Run { machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
+        (self.simulate)(
+            &Run { kernel: self.name, machine, load, values, options, inspect: RefCell::new(inspect) },
+            sink,
+        )
     }
 }

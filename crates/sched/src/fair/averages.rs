@@ -1,4 +1,4 @@
-//! Load averages that are none: what is queued now stands for what was lately.
+//! What the balancers go by, out of what the fair class keeps ([`super::tracking`]).
 
 use super::{Discipline, Fair};
 use crate::balance::fair::Averages;
@@ -6,39 +6,42 @@ use crate::classes::sync;
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId};
 
-/// The utilisation of a CPU, or of a task, that always runs.
-const WHOLE: u64 = 1024;
-
 impl<D: Discipline> Averages for Fair<D> {
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         sync(self, cx, cpu);
+        self.clock = cx.now();
+        self.fold_tick_load(cpu);
     }
 
-    fn decay_blocked(&mut self, _cx: &mut Core, _cpu: CpuId) -> bool {
-        false
+    fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        // It decays by itself; what is left of it is what is above the weight that is queued.
+        self.clock = cx.now();
+        self.load_avg_at(cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
     }
 
-    fn account_idle(&mut self, _cx: &mut Core, _cpu: CpuId) {}
+    fn account_idle(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
+        self.fold_tick_load(cpu);
+    }
 
     fn weighted_load(&self, cpu: CpuId) -> u64 {
-        self.root(cpu).load.weight
+        self.load_avg_at(cpu, self.clock) as u64
     }
 
-    fn cpu_load(&self, cpu: CpuId, _index: u8) -> u64 {
-        self.weighted_load(cpu)
+    fn cpu_load(&self, cpu: CpuId, index: u8) -> u64 {
+        self.folded_tick_load(cpu, index)
     }
 
     fn load_avg(&self, cpu: CpuId) -> u64 {
-        self.weighted_load(cpu)
+        self.load_avg_at(cpu, self.clock) as u64
     }
 
     fn runnable_avg(&self, cpu: CpuId) -> u64 {
-        let root = self.root(cpu);
-        WHOLE * u64::from(root.h_nr - root.h_nr_delayed)
+        self.runnable_avg_at(cpu, self.clock) as u64
     }
 
     fn util(&self, cpu: CpuId) -> u64 {
-        if self.root(cpu).h_nr > 0 { self.capacity(cpu) } else { 0 }
+        self.util_avg_at(cpu, self.clock) as u64
     }
 
     fn capacity(&self, cpu: CpuId) -> u64 {
@@ -46,10 +49,10 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn task_load(&self, p: TaskId) -> u64 {
-        self.root_load(p)
+        self.task_load_at(p, self.clock) as u64
     }
 
-    fn task_util(&self, _p: TaskId) -> u64 {
-        WHOLE
+    fn task_util(&self, p: TaskId) -> u64 {
+        self.task_util_at(p, self.clock) as u64
     }
 }

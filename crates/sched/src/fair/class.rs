@@ -63,6 +63,7 @@ impl<D: Discipline> Fair<D> {
         if let Some(prev) = prev {
             self.put_prev(cx, cpu, prev);
         }
+        self.went_idle(cx, cpu);
         None
     }
 
@@ -103,10 +104,13 @@ impl<D: Discipline> Class for Fair<D> {
         let e = self.entity(p);
         self.arena.grow(e);
         self.tasks.grow(p);
+        self.places.grow(p);
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, Entity::default());
         }
         self.entities[e as usize] = Entity::default();
+        self.clock = cx.now();
+        self.track(e, cx.now());
         let q = self.queue_of(cx, p, cx.task(p).cpu);
         self.set_queue(e, q);
         let attributes = cx.task(p).attributes;
@@ -125,15 +129,16 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         self.sample_shares(cx);
-        match &self.balancer {
-            Some(balancer) => balancer.select(self, cx, p, prev, why),
-            None => prev,
-        }
+        let Some(domains) = self.domains.take() else { return prev };
+        let cpu = self.choose_cpu(cx, &domains, p, prev, why);
+        self.domains = Some(domains);
+        cpu
     }
 
     fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, to: CpuId) {
         let e = self.entity(p);
         let (from, to) = (self.entities[e as usize].queue, self.queue_of(cx, p, to));
+        self.track_away(from, e, cx.now());
         D::migrate(self, e, from, to);
         self.set_queue(e, to);
     }
@@ -153,7 +158,8 @@ impl<D: Discipline> Class for Fair<D> {
         self.dequeue(cx, e, how)
     }
 
-    fn wake_delayed(&mut self, _cx: &mut Core, p: TaskId) -> bool {
+    fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
+        self.clock = cx.now();
         let e = self.entity(p);
         if !self.entities[e as usize].delayed {
             return false;
@@ -164,6 +170,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         let Some(e) = self.running[cpu as usize] else { return };
         let q = self.entities[e as usize].queue;
         if D::others(self, q) > 0 {
@@ -172,6 +179,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        self.clock = cx.now();
         let Some(curr) = self.running[cpu as usize] else { return };
         let e = self.entity(p);
         let before = cx.need_resched(cpu);
@@ -190,6 +198,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.clock = cx.now();
         let prev = prev.map(|p| self.entity(p));
         let next = self.pick_next(cx, cpu, prev);
         self.explain_pick(cx, cpu, next);
@@ -197,11 +206,13 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.clock = cx.now();
         let e = self.entity(p);
         self.put_prev(cx, cpu, e);
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         let task = self.running[cpu as usize];
         let mut at = task;
         while let Some(e) = at {
@@ -244,7 +255,7 @@ impl<D: Discipline> Class for Fair<D> {
             if self.queues[q as usize].nr_queued > 1 {
                 first = first.min(D::next_decision(self, q, e));
             }
-            if self.is_stale(e) {
+            if self.is_stale(e) || self.will_be_stale(e, cx.now()) {
                 return 0;
             }
             at = self.parent(e);
@@ -253,9 +264,11 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         let due = self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu));
         if due {
             self.sample_shares(cx);
+            self.bound_scan(cx, cpu);
             with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
         }
     }
@@ -269,6 +282,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         if let Some(e) = self.running[cpu as usize] {
             self.update_curr(cx, self.entities[e as usize].queue);
         }
@@ -282,6 +296,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        self.clock = cx.now();
         let e = self.entity(p);
         let new = cx.task(p).attributes;
         let puts = self.d.change_puts();
@@ -293,17 +308,21 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
         let e = self.entity(p);
-        let cpu = self.cpu_of(self.entities[e as usize].queue);
+        let q = self.entities[e as usize].queue;
+        let cpu = self.cpu_of(q);
         if self.entities[e as usize].on_rq {
             self.dequeue(cx, e, Leave::MOVE);
         }
         if self.running[cpu as usize] == Some(e) {
             self.put_prev(cx, cpu, e);
         }
+        self.track_away(q, e, cx.now());
     }
 
     fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
         let e = self.entity(p);
         let attributes = cx.task(p).attributes;
         let cpu = cx.task(p).cpu;
@@ -318,6 +337,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
         let e = self.entity(p);
         let Entity { on_rq: queued, queue, .. } = self.entities[e as usize];
         let cpu = self.cpu_of(queue);
@@ -328,10 +348,18 @@ impl<D: Discipline> Class for Fair<D> {
         if self.running[cpu as usize] == Some(e) {
             self.put_prev(cx, cpu, e);
         }
+        self.track_away(queue, e, cx.now());
         D::change_group(self, cx, e, false, queued);
     }
 
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.entity(p);
+        self.track_away(self.entities[e as usize].queue, e, cx.now());
+        self.tell(cx, e);
+    }
+
     fn join_group(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
         let e = self.entity(p);
         let cpu = cx.task(p).cpu;
         self.set_queue(e, self.queue_of(cx, p, cpu));
@@ -349,6 +377,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        self.clock = cx.now();
         self.pool_timer(cx, id);
     }
 
@@ -356,11 +385,13 @@ impl<D: Discipline> Class for Fair<D> {
         self.show(cpu)
     }
 
-    fn rq_online(&mut self, _cx: &mut Core, cpu: CpuId) {
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         self.limit(cpu, true);
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
         self.unthrottle_all(cx, cpu);
         let delayed: Vec<TaskId> =
             self.tasks.from_tail(cpu).filter(|p| self.entities[self.entity(*p) as usize].delayed).collect();

@@ -28,27 +28,33 @@ mod averages;
 pub mod bandwidth;
 pub mod cfs;
 mod class;
+pub mod decay;
 pub mod eevdf;
 pub mod entity;
 mod explain;
 pub mod groups;
 pub mod load;
 mod look;
+pub mod place;
 pub mod shares;
 pub mod tasks;
 pub mod timeline;
+pub mod tracking;
 mod walk;
 
+use crate::balance::domains::{Builder, Domains, Fixes, Release};
 use crate::balance::{Balancer, Queues};
 use crate::classes::{move_waiting, sync};
 use entity::{Entity, EntityId, Leave, Queue, QueueId};
 use groups::Groups;
 use load::{Arithmetic, Load};
+use place::Places;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 use tasks::TaskLists;
 use timeline::Arena;
+use tracking::{Loads, Tracking};
 
 /// What a fair scheduler is made for.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +65,14 @@ pub struct Setup<'a> {
     pub load: &'a schedlab_sim::program::Load,
     /// For random draws.
     pub seed: u64,
+    /// The first tick, and the time between two.
+    pub tick: (Nanos, Nanos),
+    /// The release, for its domains, averages and placement.
+    pub release: &'static Release,
+    /// Which of its domains' bugs are repaired.
+    pub fixes: Fixes,
+    /// `fix.overload_on_wakeup`.
+    pub overload_on_wakeup_fixed: bool,
 }
 
 /// How one queue chooses among its entities, tasks and groups alike: CFS or EEVDF.
@@ -212,6 +226,12 @@ pub struct Fair<D> {
     running: Vec<Option<EntityId>>,
     groups: Groups,
     tasks: TaskLists,
+    tracking: Tracking,
+    places: Places,
+    /// None on one CPU.
+    domains: Option<Box<Domains>>,
+    /// The time of what is being done (`rq->clock`).
+    clock: Nanos,
     cpus: u32,
     /// The entity of task 0: before it are the groups'.
     first_task: u32,
@@ -237,6 +257,8 @@ impl<D: Discipline> Fair<D> {
         let groups = Groups::new(setup.load, &rules);
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
+        let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
+        let tracking = Tracking::new(Loads::of(setup.release.era), capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Balancer::new(setup.machine));
         let mut me = Self {
             d,
@@ -247,6 +269,10 @@ impl<D: Discipline> Fair<D> {
             running: vec![None; cpus as usize],
             groups,
             tasks: TaskLists::new(cpus),
+            tracking,
+            places: Places::new(setup),
+            domains: (cpus > 1).then(|| Box::new(Builder::new(setup.release, setup.machine, setup.fixes).build())),
+            clock: 0,
             cpus,
             first_task,
             balancer,
@@ -265,6 +291,7 @@ impl<D: Discipline> Fair<D> {
         let arithmetic = self.d.arithmetic();
         for e in 0..self.first_task {
             self.arena.grow(e);
+            self.track(e, 0);
             let (g, cpu) = (e / self.cpus, e % self.cpus);
             let (mut depth, mut above) = (0, self.groups.all[g as usize].parent);
             while let Some(parent) = above {
@@ -392,6 +419,7 @@ impl<D: Discipline> Fair<D> {
             self.tasks.add(self.cpu_of(q), e - self.first_task);
         }
         self.load_changed(q, old);
+        self.track_in(q, e, self.clock);
     }
 
     /// Counts an entity out (`account_entity_dequeue`).
@@ -408,12 +436,14 @@ impl<D: Discipline> Fair<D> {
             self.tasks.remove(self.cpu_of(q), e - self.first_task);
         }
         self.load_changed(q, old);
+        self.track_out(q, e, self.clock);
     }
 
     /// Gives an entity another weight, and its queue the difference if it is queued.
     fn set_load(&mut self, e: EntityId, load: Load) {
         let Entity { queue: q, on_rq, load: old, .. } = self.entities[e as usize];
         self.entities[e as usize].load = load;
+        self.track_weight(q, e, load.weight as f64 - old.weight as f64, self.clock);
         if on_rq {
             let queue = &mut self.queues[q as usize];
             let sum = queue.load.weight;

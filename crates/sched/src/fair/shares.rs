@@ -32,11 +32,6 @@ pub enum Shares {
 }
 
 impl<D: Discipline> Fair<D> {
-    /// The load average of a queue. The averages are not modelled yet: it is what is queued now.
-    fn group_load_avg(&self, q: QueueId) -> u64 {
-        self.queues[q as usize].load.weight
-    }
-
     /// What the entity of a group on one CPU is to weigh.
     fn due(&self, e: EntityId) -> u64 {
         let q = e + self.cpus;
@@ -45,8 +40,13 @@ impl<D: Discipline> Fair<D> {
             return group.shares;
         }
         let own = self.queues[q as usize].load.weight;
-        let load = if self.rules.shares == Shares::ByLoad { own.max(self.group_load_avg(q)) } else { own };
-        let all = group.load - own + load;
+        let (load, all) = if self.rules.shares == Shares::ByLoad {
+            let (average, all) = self.group_averages(q);
+            let load = own.max(average);
+            (load, all.saturating_sub(average) + load)
+        } else {
+            (own, group.load)
+        };
         let shares = group.shares * load / all.max(1);
         shares.max(LEAST).min(group.shares)
     }
@@ -59,6 +59,14 @@ impl<D: Discipline> Fair<D> {
             && matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad)
             && self.queues[(e + self.cpus) as usize].throttle_count == 0
             && self.entities[e as usize].load.weight != self.due(e)
+    }
+
+    /// Whether a group's entity will weigh something else by time alone: averages are under way.
+    pub(super) fn will_be_stale(&self, e: EntityId, now: Nanos) -> bool {
+        e < self.first_task
+            && self.cpus > 1
+            && self.rules.shares == Shares::ByLoad
+            && !self.group_is_settled(e + self.cpus, now)
     }
 
     /// Brings the weight of a group's entity up to date (`update_cfs_group`).
@@ -85,6 +93,8 @@ impl<D: Discipline> Fair<D> {
             let new = self.queues[q as usize].load.weight;
             let group = &mut self.groups.all[g];
             group.load = group.load + new - old;
+        } else {
+            self.note_tick_load(q);
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) enum Picked {
 impl<D: Discipline> Fair<D> {
     /// Queues a task, and its groups as far as they are not (`enqueue_task_fair`).
     pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
+        self.clock = cx.now();
         let Entity { idle, delayed, .. } = self.entities[e as usize];
         let (mut idle, delayed) = (u32::from(idle), u32::from(delayed && how != Enqueue::Wakeup));
         let mut slice = None;
@@ -80,6 +81,7 @@ impl<D: Discipline> Fair<D> {
     /// Takes an entity off its queue, and the groups that are empty by that (`dequeue_task_fair`, `dequeue_entities`).
     /// `false`: it is a task and stays, delayed.
     pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
+        self.clock = cx.now();
         let entity = &self.entities[e as usize];
         let is_task = e >= self.first_task;
         let nr = u32::from(is_task);
@@ -148,6 +150,10 @@ impl<D: Discipline> Fair<D> {
     #[inline]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
         let q = self.entities[e as usize].queue;
+        self.clock = cx.now();
+        if e >= self.first_task {
+            self.track_running(self.cpu_of(q), e, false, cx.now());
+        }
         if self.entities[e as usize].on_rq {
             self.update_curr(cx, q);
         }
@@ -162,6 +168,10 @@ impl<D: Discipline> Fair<D> {
     #[inline]
     pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId) {
         let q = self.entities[e as usize].queue;
+        self.clock = cx.now();
+        if e >= self.first_task {
+            self.track_running(self.cpu_of(q), e, true, cx.now());
+        }
         D::taken(self, q, e);
         self.queues[q as usize].curr = Some(e);
         let entity = &mut self.entities[e as usize];

@@ -1,0 +1,227 @@
+//! Load averages: how much of the time an entity was runnable or running of late (PELT, 3.8 on), and what a CPU's queue
+//! weighed at its ticks (`cpu_load`, until 4.x).
+//!
+//! # Idea
+//! What was `n` periods ago counts `y^n`, where `y^32` is a half and a period is 1024 us. So an average moves towards
+//! what now is, half of the way in 32.768 ms.
+//!
+//! # Rule
+//! Between two events what is averaged is constant, so an average is known at any time from the last event: nothing is
+//! done at ticks. The kernel adds up periods in integers; the difference is below a thousandth.
+//!
+//! # Reference
+//! kernel/sched/pelt.c of 6.1; `__update_cpu_load` in kernel/sched/core.c of 3.10.
+
+use schedlab_base::Nanos;
+
+/// Half of an average is older than this.
+const HALF: f64 = 32.0 * 1024.0 * 1024.0;
+
+/// 2^-x for x >= 0, from additions and multiplications alone: the same bits on every machine.
+fn halved(x: f64) -> f64 {
+    if x >= 64.0 {
+        return 0.0;
+    }
+    let whole = x as u32;
+    // exp(-part * ln 2) by its series; the part is below 1, so 14 terms are exact.
+    let z = (x - f64::from(whole)) * -std::f64::consts::LN_2;
+    let mut sum = 1.0;
+    for n in (1..=14).rev() {
+        sum = 1.0 + sum * z / f64::from(n);
+    }
+    sum / (1u64 << whole) as f64
+}
+
+/// What is left of `delta` ns ago.
+fn decay(delta: Nanos) -> f64 {
+    if delta == 0 { 1.0 } else { halved(delta as f64 / HALF) }
+}
+
+/// An average that moves towards a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Average {
+    value: f64,
+    level: f64,
+    since: Nanos,
+}
+
+impl Average {
+    /// One that has stood at `value` for ever.
+    #[must_use]
+    pub fn of(value: f64, level: f64, now: Nanos) -> Self {
+        Self { value, level, since: now }
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, now: Nanos) -> f64 {
+        if self.value == self.level {
+            return self.value;
+        }
+        self.level + (self.value - self.level) * decay(now - self.since)
+    }
+
+    /// Whether, rounded to a whole number, it is where it moves to.
+    #[must_use]
+    pub fn is_settled(&self, now: Nanos) -> bool {
+        self.at(now).round() == self.level.round() && (self.at(now) - self.level).abs() < 0.25
+    }
+
+    /// What it moves towards.
+    #[must_use]
+    pub fn level(&self) -> f64 {
+        self.level
+    }
+
+    /// From now on it moves towards `level`.
+    #[inline]
+    pub fn steer(&mut self, now: Nanos, level: f64) {
+        *self = Self { value: self.at(now), level, since: now };
+    }
+
+    /// Something joins or leaves that is averaged already: the value and the level change by so much.
+    #[inline]
+    pub fn shift(&mut self, now: Nanos, value: f64, level: f64) {
+        let value = (self.at(now) + value).max(0.0);
+        *self = Self { value, level: (self.level + level).max(0.0), since: now };
+    }
+}
+
+/// How much of the time an entity was runnable and running, each of 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfEntity {
+    /// Runnable.
+    pub runnable: Average,
+    /// Running, in parts of the biggest CPU.
+    pub running: Average,
+    /// Counted in its queue's averages.
+    pub attached: bool,
+}
+
+/// What is averaged of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfQueue {
+    /// Weight of the entities, runnable ones and those that were of late.
+    pub load: Average,
+}
+
+/// What is averaged of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfCpu {
+    /// Runnable fair tasks, 1024 each.
+    pub runnable: Average,
+    /// The part of the time in which fair tasks ran, of 1024 for the biggest CPU.
+    pub util: Average,
+}
+
+/// A CPU's load as its ticks saw it, over 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuLoad {
+    values: [u64; 5],
+    /// The load since the last change, and the tick up to which it is folded in.
+    load: u64,
+    ticks: u64,
+}
+
+impl CpuLoad {
+    /// The load changes to `load` after `ticks` ticks since the start.
+    pub fn change(&mut self, ticks: u64, load: u64) {
+        self.fold(ticks);
+        self.load = load;
+    }
+
+    /// The CPU slept since the last change: ticks up to `ticks` did not come.
+    pub fn skip(&mut self, ticks: u64) {
+        self.ticks = self.ticks.max(ticks);
+    }
+
+    /// The load since the last change.
+    #[must_use]
+    pub fn load(&self) -> u64 {
+        self.load
+    }
+
+    /// The load as the ticks so far saw it, averaged over about 2^index of them.
+    #[must_use]
+    pub fn get(&self, index: u8) -> u64 {
+        self.values[usize::from(index).min(4)]
+    }
+
+    /// Counts in the ticks up to `ticks` since the start.
+    pub fn fold(&mut self, ticks: u64) {
+        while self.ticks < ticks {
+            self.ticks += 1;
+            let before = self.values;
+            for (i, value) in self.values.iter_mut().enumerate() {
+                // Rounds up while it rises, so that it gets there.
+                let up = if self.load > *value { (1 << i) - 1 } else { 0 };
+                *value = (*value * ((1 << i) - 1) + self.load + up) >> i;
+            }
+            if self.values == before {
+                self.ticks = ticks;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Nanos = 1 << 20;
+
+    #[test]
+    fn half_is_forgotten_in_32_periods() {
+        let mut average = Average::of(1.0, 1.0, 0);
+        average.steer(100, 0.0);
+        assert!((average.at(100 + 32 * PERIOD) - 0.5).abs() < 1e-12);
+        assert!((average.at(100 + 64 * PERIOD) - 0.25).abs() < 1e-12);
+        average.steer(100 + 64 * PERIOD, 1.0);
+        assert!((average.at(100 + 96 * PERIOD) - 0.625).abs() < 1e-12);
+        assert_eq!(average.at(Nanos::MAX / 2), 1.0);
+    }
+
+    #[test]
+    fn the_kernel_says_nearly_the_same() {
+        // LOAD_AVG_MAX counts n full periods up to 47742: after n periods of running from nothing, the sum is
+        // 1024 * (y + ... + y^n), of 47742; kernel/sched/sched-pelt.h tabulates y^n in 2^32.
+        let y = halved(1.0 / 32.0);
+        assert!((y - f64::from(0xfa83_b2dau32) / 4294967296.0).abs() < 1e-9);
+        let mut sum = 0.0;
+        for _ in 0..10 {
+            sum = (sum + 1024.0) * y;
+        }
+        let mut average = Average::default();
+        average.steer(0, 1.0);
+        assert!((average.at(10 * PERIOD) - sum / 47742.0).abs() < 0.015);
+    }
+
+    #[test]
+    fn what_joins_brings_its_average() {
+        let mut queue = Average::of(2048.0, 2048.0, 0);
+        let mut one = Average::of(1024.0, 1024.0, 0);
+        one.steer(0, 0.0);
+        queue.steer(0, 1024.0);
+        let now = 20 * PERIOD;
+        queue.shift(now, -one.at(now), -one.level());
+        assert!((queue.at(now) - 1024.0).abs() < 1e-9 && (queue.level() - 1024.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn loads_follow_the_ticks() {
+        let mut load = CpuLoad::default();
+        let at = |load: &mut CpuLoad, ticks: u64| {
+            load.fold(ticks);
+            [0, 1, 2, 3, 4].map(|i| load.get(i))
+        };
+        load.change(0, 1024);
+        assert_eq!(at(&mut load, 1), [1024, 512, 256, 128, 64]);
+        assert_eq!(at(&mut load, 2), [1024, 768, 448, 240, 124]);
+        load.change(2, 0);
+        assert_eq!(at(&mut load, 3), [0, 384, 336, 210, 116]);
+        assert_eq!(at(&mut load, 1_000_000_000), [0; 5]);
+        load.change(1_000_000_000, 3);
+        assert_eq!(at(&mut load, 2_000_000_000), [3; 5]);
+    }
+}

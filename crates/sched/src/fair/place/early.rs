@@ -1,0 +1,102 @@
+//! 2.6.24 and 2.6.32: wake-ups compare the loads of two CPUs, and take an idle one where the domains say so.
+
+use super::{Ask, spans};
+use crate::balance::domains::{Domains, Flags};
+use crate::fair::{Discipline, Fair};
+use schedlab_base::CpuId;
+use schedlab_sim::Core;
+
+impl<D: Discipline> Fair<D> {
+    /// `try_to_wake_up` and `sched_balance_self`.
+    pub(super) fn place_2_6_24(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
+        if !ask.wakes {
+            let top = domains.of(ask.here).iter().rposition(|d| d.flags.has(Flags::BALANCE_FORK));
+            return top.map_or((ask.here, "where its parent runs"), |level| self.descend(cx, domains, ask, level));
+        }
+        let moves = ask.here != ask.prev && cx.task(ask.p).allowed.contains(ask.here);
+        let near = if moves && self.pulls(cx, domains, ask) { ask.here } else { ask.prev };
+        (self.wake_idle(cx, domains, ask, near), "the waker's CPU if its load bears it, or an idle one beside")
+    }
+
+    /// Whether the loads let a task come to the waker's CPU.
+    fn pulls(&mut self, cx: &Core, domains: &Domains, ask: Ask) -> bool {
+        let both = domains.of(ask.here).iter().find(|d| domains.span(d.span).set.contains(ask.prev));
+        let Some(domain) = both.copied() else { return false };
+        let params = domains.params(&domain);
+        let pct = 100.0 + (f64::from(params.imbalance_pct) - 100.0) / 2.0;
+        let load = self.biased_load(cx, ask.prev, params.wake_idx, false);
+        let here = self.biased_load(cx, ask.here, params.wake_idx, true);
+        if domain.flags.has(Flags::WAKE_AFFINE) {
+            let root = &self.queues[ask.here as usize];
+            let each = if root.h_nr > 0 { root.load.weight as f64 / f64::from(root.h_nr) } else { 0.0 };
+            let weight = self.entities[self.entity(ask.p) as usize].load.weight as f64;
+            let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) <= each;
+            if light || 100.0 * (here + weight) <= pct * load {
+                return true;
+            }
+        }
+        domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100.0 * load
+    }
+
+    /// An idle CPU in the domains that look for one, unless this one is idle or has several tasks (`wake_idle`).
+    fn wake_idle(&self, cx: &mut Core, domains: &Domains, ask: Ask, cpu: CpuId) -> CpuId {
+        if self.is_idle(cx, cpu) || self.queues[cpu as usize].h_nr > 1 {
+            return cpu;
+        }
+        for domain in domains.of(cpu) {
+            if !domain.flags.has(Flags::WAKE_IDLE) {
+                break;
+            }
+            let cpus = &domains.span(domain.span).cpus;
+            Self::looked(cx, ask, cpus);
+            if let Some(idle) = cpus.iter().find(|c| cx.task(ask.p).allowed.contains(**c) && self.is_idle(cx, **c)) {
+                return *idle;
+            }
+        }
+        cpu
+    }
+
+    /// `select_task_rq_fair` of 2.6.32.
+    pub(super) fn place_2_6_32(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
+        let mut wants_affine = ask.wakes && cx.task(ask.p).allowed.contains(ask.here);
+        let (mut affine, mut top, mut cpu) = (None, None, ask.here);
+        for (level, domain) in domains.of(ask.here).iter().enumerate() {
+            if wants_affine && domain.flags.has(Flags::WAKE_AFFINE) {
+                let candidate = self.candidate(cx, domains, level, ask);
+                if let Some(candidate) = candidate {
+                    (affine, cpu, wants_affine) = (Some(*domain), candidate, false);
+                }
+            }
+            if domain.flags.has(ask.flag()) {
+                top = Some(level);
+            }
+        }
+        if let Some(domain) = affine
+            && self.comes_over(cx, domains, &domain, ask)
+        {
+            return (cpu, "an idle CPU beside the waker, or the waker's, if its load bears it");
+        }
+        match top {
+            Some(level) => self.descend(cx, domains, ask, level),
+            None if ask.wakes => (ask.prev, "where it last ran"),
+            None => (ask.here, "where its parent runs"),
+        }
+    }
+
+    /// The CPU that a wake-up is drawn to at one level: the last one if it is idle, an idle one, or the waker's.
+    fn candidate(&self, cx: &mut Core, domains: &Domains, level: usize, ask: Ask) -> Option<CpuId> {
+        let domain = &domains.of(ask.here)[level];
+        let idle = |cpu: CpuId| self.queues[cpu as usize].nr_queued == 0;
+        let both = spans(domains, domain, Flags::WAKE_AFFINE, ask.prev);
+        if domain.flags.has(Flags::PREFER_SIBLING) {
+            if both && idle(ask.prev) {
+                return Some(ask.prev);
+            }
+            let cpus = &domains.span(domain.span).cpus;
+            Self::looked(cx, ask, cpus);
+            let found = cpus.iter().copied().find(|c| cx.task(ask.p).allowed.contains(*c) && idle(*c));
+            return found.or(both.then_some(ask.here));
+        }
+        both.then_some(ask.here)
+    }
+}

@@ -1,0 +1,251 @@
+//! Down the domains to the idlest group, and in it to the idlest CPU (`find_idlest_group`, `find_idlest_cpu`).
+
+use super::{Ask, Placing};
+use crate::balance::domains::{Domain, Domains, Flags, GroupId};
+use crate::fair::{Discipline, Fair};
+use schedlab_base::CpuId;
+use schedlab_sim::Core;
+
+/// How a group of CPUs stands, the idler the less (`enum group_type`, 5.5 on; no packing here).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    HasSpare,
+    FullyBusy,
+    Misfit,
+    Overloaded,
+}
+
+/// What counts of a group for a new task (`update_sg_wakeup_stats`).
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    kind: Kind,
+    /// Load by capacity, where it is busy.
+    average: f64,
+    idle: u32,
+    running: u32,
+    util: f64,
+    most: u32,
+}
+
+impl<D: Discipline> Fair<D> {
+    /// From the domain at `level` of the asking CPU down to one CPU.
+    pub(super) fn descend(
+        &mut self,
+        cx: &mut Core,
+        domains: &Domains,
+        ask: Ask,
+        level: usize,
+    ) -> (CpuId, &'static str) {
+        let (mut cpu, mut chosen) = (ask.here, ask.here);
+        let mut at = Some(level);
+        while let Some(level) = at {
+            let domain = domains.of(cpu)[level];
+            let below = level.checked_sub(1);
+            if !domain.flags.has(ask.flag()) {
+                at = below;
+                continue;
+            }
+            Self::looked(cx, ask, &domains.span(domain.span).cpus);
+            let Some(group) = self.idlest_group(cx, domains, &domain, ask, cpu) else {
+                at = below;
+                continue;
+            };
+            let Some(found) = self.idlest_cpu(cx, domains, group, ask, cpu).filter(|found| *found != cpu) else {
+                // 6.x takes the CPU itself here; so do the others, who then look below it.
+                at = below;
+                continue;
+            };
+            (cpu, chosen) = (found, found);
+            let weight = domains.span(domain.span).weight();
+            let smaller = domains.of(cpu).iter().take_while(|d| domains.span(d.span).weight() < weight);
+            at = smaller.enumerate().filter_map(|(level, d)| d.flags.has(ask.flag()).then_some(level)).last();
+        }
+        (chosen, "down the domains to the idlest group's idlest CPU")
+    }
+
+    fn idlest_group(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask, cpu: CpuId) -> Option<GroupId> {
+        if self.places.how == Placing::V6 {
+            self.idlest_by_kind(cx, domains, domain, ask, cpu)
+        } else {
+            self.idlest_by_load(cx, domains, domain, ask, cpu)
+        }
+    }
+
+    /// Until 4.x: the group with the least load for its capacity, if that is clearly less than here.
+    fn idlest_by_load(
+        &mut self,
+        cx: &Core,
+        domains: &Domains,
+        domain: &Domain,
+        ask: Ask,
+        cpu: CpuId,
+    ) -> Option<GroupId> {
+        let params = domains.params(domain);
+        let index = if ask.wakes { params.wake_idx } else { params.forkexec_idx };
+        let pct = 100 + (u64::from(params.imbalance_pct) - 100) / 2;
+        let (mut least, mut here, mut idlest) = (u64::MAX, 0, None);
+        for group in domains.groups(domain) {
+            let of = domains.group(group);
+            let span = domains.span(of.span);
+            if !span.cpus.iter().any(|c| cx.task(ask.p).allowed.contains(*c)) {
+                continue;
+            }
+            let local = span.set.contains(cpu);
+            let load: f64 = span.cpus.iter().map(|c| self.biased_load(cx, *c, index, !local)).sum();
+            let average = (load * 1024.0 / f64::from(of.capacity.max(1))) as u64;
+            if local {
+                here = average;
+            } else if average < least {
+                (least, idlest) = (average, Some(group));
+            }
+        }
+        idlest.filter(|_| 100 * here >= pct * least)
+    }
+
+    /// From 5.5 on: by what kind the groups are.
+    fn idlest_by_kind(
+        &mut self,
+        cx: &Core,
+        domains: &Domains,
+        domain: &Domain,
+        ask: Ask,
+        cpu: CpuId,
+    ) -> Option<GroupId> {
+        let mut local = None;
+        let mut idlest: Option<(GroupId, Standing)> = None;
+        for group in domains.groups(domain) {
+            let span = domains.span(domains.group(group).span);
+            if !span.cpus.iter().any(|c| cx.task(ask.p).allowed.contains(*c)) {
+                continue;
+            }
+            let standing = self.standing(cx, domains, domain, group, ask);
+            if span.set.contains(cpu) {
+                local = Some((group, standing));
+            } else if idlest.is_none_or(|(_, best)| idler(&standing, &best)) {
+                idlest = Some((group, standing));
+            }
+        }
+        let (group, idlest) = idlest?;
+        let Some((own, local)) = local else { return Some(group) };
+        if local.kind != idlest.kind {
+            return (local.kind > idlest.kind).then_some(group);
+        }
+        let params = domains.params(domain);
+        let better = match local.kind {
+            Kind::Overloaded | Kind::FullyBusy => {
+                let pct = f64::from(params.imbalance_pct);
+                let slack = 1024.0 * (pct - 100.0) / 100.0;
+                let far = domain.flags.has(Flags::NUMA) && idlest.average + slack >= local.average;
+                !far && idlest.average < local.average + slack && 100.0 * local.average > pct * idlest.average
+            }
+            Kind::Misfit => local.most < idlest.most,
+            Kind::HasSpare => self.spare_elsewhere(cx, domains, domain, ask, own, &local, &idlest),
+        };
+        better.then_some(group)
+    }
+
+    /// Both have room: the other has more idle CPUs, and across nodes more than the allowed imbalance.
+    #[allow(clippy::too_many_arguments, reason = "one comparison of two groups, with all that it rests on")]
+    fn spare_elsewhere(
+        &self,
+        cx: &Core,
+        domains: &Domains,
+        domain: &Domain,
+        ask: Ask,
+        own: GroupId,
+        local: &Standing,
+        idlest: &Standing,
+    ) -> bool {
+        if domain.flags.has(Flags::NUMA) {
+            let allowed = &cx.task(ask.p).allowed;
+            let mut bearable = domain.imb_numa_nr;
+            if !allowed.is_all() {
+                let here = domains.span(domains.group(own).span).cpus.iter().filter(|c| allowed.contains(**c)).count();
+                bearable = bearable.min(here as u32);
+            }
+            let imbalance = local.idle.abs_diff(idlest.idle);
+            // adjust_numa_imbalance()
+            if local.running < bearable && imbalance <= 2 {
+                return false;
+            }
+        }
+        local.idle < idlest.idle
+    }
+
+    fn standing(&self, cx: &Core, domains: &Domains, domain: &Domain, group: GroupId, ask: Ask) -> Standing {
+        let (now, of) = (cx.now(), domains.group(group));
+        let asymmetric = domain.flags.has(Flags::ASYM_CPUCAPACITY);
+        let allowed = &cx.task(ask.p).allowed;
+        let (mut load, mut util, mut runnable, mut running, mut idle) = (0.0, 0.0, 0.0, 0, 0);
+        let (mut misfit, mut most) = (asymmetric, 0);
+        let span = domains.span(of.span);
+        for &cpu in span.cpus.iter().filter(|c| allowed.contains(**c)) {
+            let own = !ask.wakes || cpu != ask.prev;
+            let (l, u, r) = if own {
+                (0.0, 0.0, 0.0)
+            } else {
+                (self.task_load_at(ask.p, now), self.task_util_at(ask.p, now), self.task_runnable_at(ask.p, now))
+            };
+            load += (self.load_avg_at(cpu, now) - l).max(0.0);
+            util += (self.util_avg_at(cpu, now) - u).max(0.0);
+            runnable += (self.runnable_avg_at(cpu, now) - r).max(0.0);
+            let root = &self.queues[cpu as usize];
+            running += root.h_nr - root.h_nr_delayed;
+            idle += u32::from(self.is_idle(cx, cpu));
+            most = most.max(self.places.capacities[cpu as usize]);
+            misfit &= !(asymmetric && self.fits(cx, ask, cpu));
+        }
+        let (capacity, pct) = (f64::from(of.capacity), f64::from(domains.params(domain).imbalance_pct));
+        let weight = span.weight();
+        let overloaded = running > weight && (capacity * 100.0 < util * pct || capacity * pct < runnable * 100.0);
+        let room = running < weight || (capacity * pct >= runnable * 100.0 && capacity * 100.0 > util * pct);
+        let kind = match (overloaded, misfit, room) {
+            (true, ..) => Kind::Overloaded,
+            (_, true, _) => Kind::Misfit,
+            (_, _, false) => Kind::FullyBusy,
+            _ => Kind::HasSpare,
+        };
+        Standing { kind, average: load * 1024.0 / capacity.max(1.0), idle, running, util, most }
+    }
+
+    fn idlest_cpu(&self, cx: &Core, domains: &Domains, group: GroupId, ask: Ask, here: CpuId) -> Option<CpuId> {
+        let span = domains.span(domains.group(group).span);
+        let modern = self.places.how == Placing::V6;
+        if modern && span.weight() == 1 {
+            return span.cpus.first().copied();
+        }
+        // Until 3.17 an idle CPU is just one without load.
+        let by_idleness = self.places.how >= Placing::V3_18;
+        let (mut least, mut best) = (f64::INFINITY, None);
+        let (mut latest, mut idle) = (0, None);
+        for &cpu in span.cpus.iter().filter(|c| cx.task(ask.p).allowed.contains(**c)) {
+            if modern && self.is_sched_idle(cpu) {
+                return Some(cpu);
+            }
+            if by_idleness && self.is_idle(cx, cpu) {
+                let since = self.places.idle_since[cpu as usize];
+                if idle.is_none() || since > latest {
+                    (latest, idle) = (since, Some(cpu));
+                }
+            } else if idle.is_none() {
+                let load = self.load_avg_at(cpu, cx.now());
+                if load < least || (!modern && load == least && cpu == here) {
+                    (least, best) = (load, Some(cpu));
+                }
+            }
+        }
+        idle.or(best)
+    }
+}
+
+/// Whether a group is idler than the idlest so far (`update_pick_idlest`).
+fn idler(new: &Standing, best: &Standing) -> bool {
+    if new.kind != best.kind {
+        return new.kind < best.kind;
+    }
+    match new.kind {
+        Kind::Overloaded | Kind::FullyBusy => new.average < best.average,
+        Kind::Misfit => best.most < new.most,
+        Kind::HasSpare => new.idle > best.idle || (new.idle == best.idle && new.util < best.util),
+    }
+}

@@ -1,0 +1,209 @@
+//! The idle CPU beside the target: within its last-level cache (`select_idle_sibling`).
+
+use super::{Ask, Placing, cache, share_cache};
+use crate::balance::domains::{Domain, Domains, Flags};
+use crate::fair::{Discipline, Fair};
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, CpuSet};
+
+/// A CPU is big enough for what leaves it this much room: 1280/1024 (`fits_capacity`).
+const ROOM: f64 = 1280.0 / 1024.0;
+
+impl<D: Discipline> Fair<D> {
+    /// 3.10 to 4.1: the target, the last CPU, or the first group below the cache whose CPUs are all idle.
+    pub(super) fn idle_sibling_4(&self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
+        if self.is_idle(cx, target) {
+            return target;
+        }
+        if ask.prev != target && share_cache(domains, ask.prev, target) && self.is_idle(cx, ask.prev) {
+            return ask.prev;
+        }
+        let Some(top) = domains.highest(target, Flags::SHARE_LLC) else { return target };
+        Self::looked(cx, ask, &domains.span(domains.of(target)[top].span).cpus);
+        for domain in domains.of(target)[..=top].iter().rev() {
+            for group in domains.groups(domain) {
+                let cpus = &domains.span(domains.group(group).span).cpus;
+                let allowed = cpus.iter().copied().find(|c| cx.task(ask.p).allowed.contains(*c));
+                if let Some(first) = allowed
+                    && cpus.iter().all(|c| *c != target && self.is_idle(cx, *c))
+                {
+                    return first;
+                }
+            }
+        }
+        target
+    }
+
+    fn free(&self, cx: &Core, cpu: CpuId) -> bool {
+        self.is_idle(cx, cpu) || self.is_sched_idle(cpu)
+    }
+
+    /// Whether a CPU can give a task what it uses (`asym_fits_cpu`): always where all are alike.
+    pub(super) fn fits(&self, cx: &Core, ask: Ask, cpu: CpuId) -> bool {
+        !self.places.asymmetric || self.fit(cx, ask, cpu) > 0
+    }
+
+    /// `util_fits_cpu`: 1 it fits, 0 it does not, -1 it fits but not the least that it asks for.
+    fn fit(&self, cx: &Core, ask: Ask, cpu: CpuId) -> i32 {
+        let (least, most) = cx.task(ask.p).clamp;
+        let capacity = self.places.capacities[cpu as usize];
+        let util = self.task_util_at(ask.p, cx.now());
+        let capped = !(capacity == 1024 && most == 1024) && most <= capacity;
+        let fits = util * ROOM < f64::from(capacity) || capped;
+        let least = least.min(most);
+        if fits && util < f64::from(least) && least > capacity { -1 } else { i32::from(fits) }
+    }
+
+    /// 6.1 on.
+    pub(super) fn idle_sibling_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
+        let good = |me: &Self, cx: &Core, cpu: CpuId| me.free(cx, cpu) && me.fits(cx, ask, cpu);
+        if good(self, cx, target) {
+            return target;
+        }
+        let prev = ask.prev;
+        if prev != target && share_cache(domains, prev, target) && good(self, cx, prev) {
+            return prev;
+        }
+        let recent = std::mem::replace(&mut self.places.tasks[ask.p as usize].recent_cpu, prev);
+        if recent != prev
+            && recent != target
+            && share_cache(domains, recent, target)
+            && cx.task(ask.p).allowed.contains(recent)
+            && good(self, cx, recent)
+        {
+            return recent;
+        }
+        if self.places.asymmetric
+            && let Some(level) = domains.lowest(target, Flags::ASYM_CPUCAPACITY)
+        {
+            return self.idle_capacity(cx, domains, ask, &domains.of(target)[level], target);
+        }
+        let Some(domain) = cache(domains, target).copied() else { return target };
+        let key = domains.span(domain.span).cpus[0] as usize;
+        let smt = domains.of(target).first().is_some_and(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
+        let cores = smt && self.places.idle_cores[key];
+        if smt
+            && !cores
+            && share_cache(domains, prev, target)
+            && let Some(cpu) = self.idle_thread(cx, domains, ask, &domain, prev)
+        {
+            return cpu;
+        }
+        self.idle_in_cache(cx, domains, ask, &domain, target, cores).unwrap_or(target)
+    }
+
+    /// An idle thread of the last CPU's core (`select_idle_smt`).
+    fn idle_thread(&self, cx: &Core, domains: &Domains, ask: Ask, cache: &Domain, prev: CpuId) -> Option<CpuId> {
+        let core = domains.of(prev).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY))?;
+        let allowed = &cx.task(ask.p).allowed;
+        let within = &domains.span(cache.span).set;
+        let threads = domains.span(core.span).cpus.iter().copied();
+        threads.into_iter().find(|c| *c != prev && allowed.contains(*c) && within.contains(*c) && self.free(cx, *c))
+    }
+
+    /// Around the cache from the target on: an idle core if there may be one, else an idle CPU among as many as the
+    /// cache's utilisation lets it look at (`select_idle_cpu`, SIS_UTIL).
+    fn idle_in_cache(
+        &mut self,
+        cx: &mut Core,
+        domains: &Domains,
+        ask: Ask,
+        domain: &Domain,
+        target: CpuId,
+        cores: bool,
+    ) -> Option<CpuId> {
+        let cpus = &domains.span(domain.span).cpus;
+        let key = cpus[0] as usize;
+        let mut nr = self.places.scan[key] + 1;
+        if nr == 1 {
+            return None;
+        }
+        Self::looked(cx, ask, cpus);
+        let allowed = &cx.task(ask.p).allowed;
+        let from = cpus.partition_point(|c| *c <= target);
+        let around = cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
+        if !cores {
+            for cpu in around {
+                nr -= 1;
+                if nr == 0 {
+                    return None;
+                }
+                if self.free(cx, cpu) {
+                    return Some(cpu);
+                }
+            }
+            return None;
+        }
+        let mut idle = None;
+        for cpu in around {
+            let core = domains.of(cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
+            let threads = core.map_or(std::slice::from_ref(&cpu), |d| &domains.span(d.span).cpus);
+            if threads.iter().all(|c| self.is_idle(cx, *c)) {
+                return Some(cpu);
+            }
+            if idle.is_none() && self.free(cx, cpu) {
+                idle = Some(cpu);
+            }
+        }
+        self.places.idle_cores[key] = false;
+        idle
+    }
+
+    /// The idle CPU that is big enough, else the biggest (`select_idle_capacity`).
+    fn idle_capacity(&self, cx: &mut Core, domains: &Domains, ask: Ask, domain: &Domain, target: CpuId) -> CpuId {
+        let cpus = &domains.span(domain.span).cpus;
+        Self::looked(cx, ask, cpus);
+        let allowed: &CpuSet = &cx.task(ask.p).allowed;
+        let from = cpus.partition_point(|c| *c < target);
+        let mut best = (0, 0, target);
+        for &cpu in cpus[from..].iter().chain(&cpus[..from]) {
+            if !allowed.contains(cpu) || !self.free(cx, cpu) {
+                continue;
+            }
+            let fits = self.fit(cx, ask, cpu);
+            if fits > 0 {
+                return cpu;
+            }
+            let capacity = self.places.capacities[cpu as usize];
+            if fits < best.0 || (fits == best.0 && capacity > best.1) {
+                best = (fits, capacity, cpu);
+            }
+        }
+        best.2
+    }
+
+    /// A CPU went idle: its core may be so as a whole (`update_idle_core`).
+    pub(in crate::fair) fn went_idle(&mut self, cx: &Core, cpu: CpuId) {
+        let Some(domains) = self.domains.take() else { return };
+        self.places.idle_since[cpu as usize] = cx.now();
+        let core = domains.of(cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
+        if self.places.how == Placing::V6
+            && let (Some(core), Some(domain)) = (core, cache(&domains, cpu))
+        {
+            let key = domains.span(domain.span).cpus[0] as usize;
+            let idle = |c: &CpuId| *c == cpu || self.is_idle(cx, *c);
+            if !self.places.idle_cores[key] && domains.span(core.span).cpus.iter().all(idle) {
+                self.places.idle_cores[key] = true;
+            }
+        }
+        self.domains = Some(domains);
+    }
+
+    /// A CPU that is not going idle balances its last-level cache: how far searches in it may go from what it uses of
+    /// late (`update_idle_cpu_scan`).
+    pub(in crate::fair) fn bound_scan(&mut self, cx: &Core, cpu: CpuId) {
+        let Some(domains) = self.domains.take() else { return };
+        if self.places.how == Placing::V6
+            && let Some(domain) = cache(&domains, cpu)
+        {
+            let span = domains.span(domain.span);
+            let util: f64 = span.cpus.iter().map(|c| self.util_avg_at(*c, cx.now())).sum();
+            let weight = u64::from(span.weight());
+            let pct = u64::from(domains.params(domain).imbalance_pct);
+            let x = util as u64 / weight.max(1);
+            let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
+            self.places.scan[span.cpus[0] as usize] = ((1024 - used) * weight / 1024) as u32;
+        }
+        self.domains = Some(domains);
+    }
+}

@@ -1,0 +1,301 @@
+//! Keeps the averages of entities, queues and CPUs: what changes them, and what the balancers ask of them.
+//!
+//! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of the
+//! tasks that are queued; from 4.3 on also of those that slept off it, until they are forgotten or leave.
+
+use super::decay::{Average, CpuLoad, OfCpu, OfEntity, OfQueue};
+use super::entity::{EntityId, QueueId};
+use super::{Discipline, Fair};
+use crate::balance::domains::Era;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::TaskId;
+
+/// Which load tracking a release has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loads {
+    /// Weights as they are queued (until 3.7).
+    Weights,
+    /// Averages of those that are queued (3.8 to 4.2).
+    Runnable,
+    /// Averages of all that belong to the queue, and of the CPU's utilisation (4.3 on).
+    All,
+}
+
+impl Loads {
+    /// What a release tracks.
+    #[must_use]
+    pub fn of(era: Era) -> Self {
+        match era {
+            era if era < Era::V3_10 => Self::Weights,
+            era if era <= Era::V4_1 => Self::Runnable,
+            _ => Self::All,
+        }
+    }
+}
+
+/// A CPU at 1024, the scale of utilisation.
+const SCALE: f64 = 1024.0;
+
+/// All averages of a fair scheduler; empty on one CPU, where nobody asks for them.
+#[derive(Debug)]
+pub(super) struct Tracking {
+    loads: Loads,
+    on: bool,
+    entities: Vec<OfEntity>,
+    queues: Vec<OfQueue>,
+    /// The sums over each group's queues (`tg->load_avg`).
+    groups: Vec<Average>,
+    cpus: Vec<OfCpu>,
+    tick_loads: Vec<CpuLoad>,
+    /// The first tick, and the time between two.
+    tick: (Nanos, Nanos),
+    capacities: Vec<f64>,
+}
+
+impl Tracking {
+    pub fn new(loads: Loads, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
+        let capacities: Vec<f64> = capacities.map(f64::from).collect();
+        let cpus = capacities.len();
+        Self {
+            loads,
+            on: cpus > 1,
+            entities: Vec::new(),
+            queues: vec![OfQueue::default(); queues],
+            groups: vec![Average::default(); queues / cpus.max(1) - 1],
+            cpus: vec![OfCpu::default(); cpus],
+            tick_loads: vec![CpuLoad::default(); cpus],
+            tick,
+            capacities,
+        }
+    }
+
+    fn averages(&self) -> bool {
+        self.on && self.loads != Loads::Weights
+    }
+
+    /// The load of a queue, and of its group, changes.
+    fn shift(&mut self, q: QueueId, now: Nanos, value: f64, level: f64) {
+        self.queues[q as usize].load.shift(now, value, level);
+        if let Some(group) = (q / self.cpus.len() as u32).checked_sub(1) {
+            self.groups[group as usize].shift(now, value, level);
+        }
+    }
+
+    fn ticks(&self, now: Nanos) -> u64 {
+        let (first, period) = self.tick;
+        if now < first { 0 } else { (now - first) / period + 1 }
+    }
+
+    /// Folds in the ticks so far. Until 2.6.38 a CPU that sleeps has none, and its loads stay as they are.
+    fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
+        let ticks = self.ticks(now);
+        let of = &mut self.tick_loads[cpu as usize];
+        if of.load() == 0 && self.loads == Loads::Weights {
+            of.skip(ticks);
+        } else {
+            of.fold(ticks);
+        }
+    }
+}
+
+impl<D: Discipline> Fair<D> {
+    /// A new entity: what it was before it was, a whole one.
+    pub(super) fn track(&mut self, e: EntityId, now: Nanos) {
+        let t = &mut self.tracking;
+        if t.entities.len() <= e as usize {
+            t.entities.resize(e as usize + 1, OfEntity::default());
+        }
+        let runnable = Average::of(1.0, 0.0, now);
+        t.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
+    }
+
+    /// An entity is counted into its queue.
+    pub(super) fn track_in(&mut self, q: QueueId, e: EntityId, now: Nanos) {
+        let weight = self.entities[e as usize].load.weight as f64;
+        let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
+        let t = &mut self.tracking;
+        if !t.averages() {
+            return;
+        }
+        let of = &mut t.entities[e as usize];
+        let attach = !of.attached;
+        let fresh = task && attach && of.running == Average::default();
+        of.attached = true;
+        let before = of.runnable.at(now);
+        of.runnable.steer(now, 1.0);
+        let brings = if attach || t.loads == Loads::Runnable { weight * before } else { 0.0 };
+        t.shift(q, now, brings, weight);
+        if !task {
+            return;
+        }
+        let all = t.queues[q as usize].load.at(now);
+        let of = &mut t.entities[e as usize];
+        let of_cpu = &mut t.cpus[cpu as usize];
+        if fresh {
+            // post_init_entity_util_avg(): a part of what the queue uses by its weight, at most half of what is left.
+            let used = of_cpu.util.at(now);
+            let left = ((t.capacities[cpu as usize] - used) / 2.0).max(0.0);
+            let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
+            of.running = Average::of(util / SCALE, 0.0, now);
+            of.runnable = Average::of(of.runnable.at(now), 1.0, now);
+        }
+        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
+        of_cpu.runnable.shift(now, runnable, SCALE);
+        of_cpu.util.shift(now, running, 0.0);
+    }
+
+    /// An entity is counted out of its queue.
+    pub(super) fn track_out(&mut self, q: QueueId, e: EntityId, now: Nanos) {
+        let weight = self.entities[e as usize].load.weight as f64;
+        let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
+        let t = &mut self.tracking;
+        if !t.averages() {
+            return;
+        }
+        let of = &mut t.entities[e as usize];
+        of.runnable.steer(now, 0.0);
+        let takes = if t.loads == Loads::Runnable { weight * of.runnable.at(now) } else { 0.0 };
+        t.shift(q, now, -takes, -weight);
+        if task {
+            t.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE);
+        }
+    }
+
+    /// An entity leaves its queue for good: to another CPU or group, or because it ended.
+    pub(super) fn track_away(&mut self, q: QueueId, e: EntityId, now: Nanos) {
+        let weight = self.entities[e as usize].load.weight as f64;
+        let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
+        let t = &mut self.tracking;
+        if !t.averages() || !std::mem::take(&mut t.entities[e as usize].attached) {
+            return;
+        }
+        let of = &t.entities[e as usize];
+        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        if t.loads == Loads::All {
+            t.shift(q, now, -weight * runnable, 0.0);
+        }
+        if task {
+            let of_cpu = &mut t.cpus[cpu as usize];
+            of_cpu.runnable.shift(now, -runnable * SCALE, 0.0);
+            of_cpu.util.shift(now, -running * SCALE, 0.0);
+        }
+    }
+
+    /// A task begins to run on a CPU, or stops.
+    pub(super) fn track_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
+        let t = &mut self.tracking;
+        if !t.averages() {
+            return;
+        }
+        let capacity = t.capacities[cpu as usize];
+        let level = if runs { capacity } else { 0.0 };
+        t.entities[e as usize].running.steer(now, level / SCALE);
+        t.cpus[cpu as usize].util.steer(now, level);
+    }
+
+    /// The weight of an entity changes, by `by`.
+    pub(super) fn track_weight(&mut self, q: QueueId, e: EntityId, by: f64, now: Nanos) {
+        let queued = self.entities[e as usize].on_rq;
+        let t = &mut self.tracking;
+        if !t.averages() || !t.entities[e as usize].attached {
+            return;
+        }
+        let runnable = t.entities[e as usize].runnable.at(now);
+        let counts = queued || t.loads == Loads::All;
+        let value = if counts { by * runnable } else { 0.0 };
+        t.shift(q, now, value, if queued { by } else { 0.0 });
+    }
+
+    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`).
+    #[must_use]
+    pub fn load_avg_at(&self, q: QueueId, now: Nanos) -> f64 {
+        if self.tracking.averages() {
+            self.tracking.queues[q as usize].load.at(now)
+        } else {
+            self.queues[q as usize].load.weight as f64
+        }
+    }
+
+    /// Whether the averages of a group's queue and of all its queues stay as they are while nothing happens.
+    pub(super) fn group_is_settled(&self, q: QueueId, now: Nanos) -> bool {
+        let t = &self.tracking;
+        t.queues[q as usize].load.is_settled(now) && t.groups[self.group_of(q)].is_settled(now)
+    }
+
+    /// The load averages of a group's queue and of all its queues together.
+    pub(super) fn group_averages(&self, q: QueueId) -> (u64, u64) {
+        let (t, now) = (&self.tracking, self.clock);
+        let own = t.queues[q as usize].load.at(now).round() as u64;
+        (own, t.groups[self.group_of(q)].at(now).round() as u64)
+    }
+
+    /// How many fair tasks of a CPU were runnable of late, 1024 each.
+    #[must_use]
+    pub fn runnable_avg_at(&self, cpu: CpuId, now: Nanos) -> f64 {
+        self.tracking.cpus[cpu as usize].runnable.at(now)
+    }
+
+    /// How much fair tasks used a CPU of late, of 1024 for the biggest.
+    #[must_use]
+    pub fn util_avg_at(&self, cpu: CpuId, now: Nanos) -> f64 {
+        self.tracking.cpus[cpu as usize].util.at(now)
+    }
+
+    /// How much of the biggest CPU a task used of late, of 1024.
+    #[must_use]
+    pub fn task_util_at(&self, p: TaskId, now: Nanos) -> f64 {
+        self.tracking.entities[self.entity(p) as usize].running.at(now) * SCALE
+    }
+
+    /// How much of the time a task was runnable of late, of 1024.
+    #[must_use]
+    pub fn task_runnable_at(&self, p: TaskId, now: Nanos) -> f64 {
+        self.tracking.entities[self.entity(p) as usize].runnable.at(now) * SCALE
+    }
+
+    /// What a task weighs of its CPU's load (`task_h_load`).
+    #[must_use]
+    pub fn task_load_at(&self, p: TaskId, now: Nanos) -> f64 {
+        if !self.tracking.averages() {
+            return self.root_load(p) as f64;
+        }
+        let part = |e: EntityId| {
+            self.entities[e as usize].load.weight as f64 * self.tracking.entities[e as usize].runnable.at(now)
+        };
+        let mut e = self.entity(p);
+        let mut load = part(e);
+        while let Some(group) = self.parent(e) {
+            load *= part(group) / (self.load_avg_at(group + self.cpus, now) + 1.0);
+            e = group;
+        }
+        load
+    }
+
+    /// The load of a CPU as its ticks saw it (`rq->cpu_load[index]`).
+    pub(super) fn tick_load_at(&mut self, cpu: CpuId, index: u8, now: Nanos) -> u64 {
+        self.tracking.fold_ticks(cpu, now);
+        self.folded_tick_load(cpu, index)
+    }
+
+    /// The same, as of the last change or [`Fair::fold_tick_load`].
+    pub(super) fn folded_tick_load(&self, cpu: CpuId, index: u8) -> u64 {
+        self.tracking.tick_loads[cpu as usize].get(index)
+    }
+
+    /// Counts the ticks so far into the loads that they saw.
+    pub(super) fn fold_tick_load(&mut self, cpu: CpuId) {
+        self.tracking.fold_ticks(cpu, self.clock);
+    }
+
+    /// The load of a root queue changed: its ticks see another one from now on.
+    #[inline]
+    pub(super) fn note_tick_load(&mut self, cpu: CpuId) {
+        if self.tracking.on && self.tracking.loads != Loads::All {
+            let now = self.clock;
+            self.tracking.fold_ticks(cpu, now);
+            let (load, ticks) = (self.load_avg_at(cpu, now) as u64, self.tracking.ticks(now));
+            self.tracking.tick_loads[cpu as usize].change(ticks, load);
+        }
+    }
+}
