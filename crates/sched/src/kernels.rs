@@ -29,7 +29,7 @@ pub use builds::Build;
 
 use crate::balance::domains::{self, Fixes};
 use crate::fair::{Discipline, Fair, Setup, groups};
-use crate::tunables::{Tunable, Values};
+use crate::tunables::{Follows, Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
@@ -58,6 +58,7 @@ pub(crate) struct Run<'a> {
     pub kernel: &'static str,
     pub machine: &'a Machine,
     pub load: &'a Load,
+    pub tunables: &'static [Tunable],
     pub values: &'a Values,
     pub options: Options,
     inspect: RefCell<Option<Inspect<'a>>>,
@@ -77,6 +78,7 @@ impl Run<'_> {
         groups: groups::Rules,
         sink: &mut dyn Sink,
     ) -> Result<Outcome> {
+        let follows = Follows::new(self.tunables, self.values, self.machine.cpus.len() as u32);
         let Options { seed, tick_first, tick_period, .. } = self.options;
         let fixed = |name: &str| self.values.iter().any(|(fix, on)| fix == name && on != 0);
         let setup = Setup {
@@ -90,6 +92,7 @@ impl Run<'_> {
                 missing_domains: fixed("fix.missing_domains"),
             },
             overload_on_wakeup_fixed: fixed("fix.overload_on_wakeup"),
+            follows: follows.as_ref(),
         };
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
     }
@@ -231,6 +234,27 @@ impl Kernel {
         (!others.is_empty()).then(|| format!("{} does not have it, {} has", self.name, others.join(", ")))
     }
 
+    /// When the first tick comes, and the time from one to the next.
+    ///
+    /// # Errors
+    /// When ticks are set to come faster than any kernel takes.
+    pub fn tick(&self, values: &Values) -> Result<(schedlab_base::Nanos, schedlab_base::Nanos)> {
+        let tick_period = match values.ns("tick_ns") {
+            0 => 1_000_000_000 / values.ns("hz"),
+            ns if ns < SHORTEST_TICK_NS => {
+                return Err(Error::input(format!("a tick each {ns} ns"))
+                    .key("--set tick_ns")
+                    .mend(format!("take {SHORTEST_TICK_NS} or more, or 0 for 1 s / hz")));
+            }
+            ns => ns,
+        };
+        let tick_first = match values.ns("tick_phase_us") {
+            0 => tick_period,
+            us => us * 1000,
+        };
+        Ok((tick_first, tick_period))
+    }
+
     /// Simulates a load on a machine; its events go to `sink`.
     ///
     /// # Errors
@@ -259,23 +283,19 @@ impl Kernel {
         sink: &'a mut dyn Sink,
         inspect: Option<Inspect<'a>>,
     ) -> Result<Outcome> {
-        let tick_period = match values.ns("tick_ns") {
-            0 => 1_000_000_000 / values.ns("hz"),
-            ns if ns < SHORTEST_TICK_NS => {
-                return Err(Error::input(format!("a tick each {ns} ns"))
-                    .key("--set tick_ns")
-                    .mend(format!("take {SHORTEST_TICK_NS} or more, or 0 for 1 s / hz")));
-            }
-            ns => ns,
-        };
-        let tick_first = match values.ns("tick_phase_us") {
-            0 => tick_period,
-            us => us * 1000,
-        };
+        let (tick_first, tick_period) = self.tick(values)?;
         let How { duration, seed, skip_ticks } = *how;
         let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
         (self.simulate)(
-            &Run { kernel: self.name, machine, load, values, options, inspect: RefCell::new(inspect) },
+            &Run {
+                kernel: self.name,
+                machine,
+                load,
+                tunables: self.tunables,
+                values,
+                options,
+                inspect: RefCell::new(inspect),
+            },
             sink,
         )
     }

@@ -252,6 +252,36 @@ impl Values {
     }
 }
 
+/// The values of a running kernel of which some follow the CPUs online.
+#[derive(Clone, Debug)]
+pub struct Follows {
+    tunables: &'static [Tunable],
+    boot: Values,
+    booted: u32,
+    now: Values,
+}
+
+impl Follows {
+    /// From `boot`, set when so many CPUs were online; none where no tunable follows them.
+    #[must_use]
+    pub fn new(tunables: &'static [Tunable], boot: &Values, cpus: u32) -> Option<Self> {
+        let some = tunables.iter().any(|t| t.scaling == Scaling::Online);
+        some.then(|| Self { tunables, boot: boot.clone(), booted: cpus, now: boot.clone() })
+    }
+
+    /// So many CPUs are counted from now on.
+    pub fn count(&mut self, cpus: u32) -> &Values {
+        self.now = self.boot.rescaled(self.tunables, self.booted, cpus);
+        &self.now
+    }
+
+    /// The values in force.
+    #[must_use]
+    pub fn now(&self) -> &Values {
+        &self.now
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ mod support;
 use schedlab_base::{Event, Nanos, Payload};
 use schedlab_sched::kernels::{How, KERNELS};
 use schedlab_sim::program::{Hotplug, Load, Op};
-use support::{bare, exactly, forever, hog, simulate_how};
+use support::{bare, exactly, forever, hog, pinned, simulate_how, threads};
 
 const MS: Nanos = 1_000_000;
 
@@ -41,6 +41,38 @@ fn nobody_runs_where_there_is_no_cpu_and_nobody_is_lost() {
             assert!(total <= capacity && total > capacity - 150 * MS, "{}: {total} of {capacity}", kernel.name);
             let pinned = accounts.named("pinned");
             assert!(pinned.run > 400 * MS, "{}: pinned ran {}", kernel.name, pinned.run);
+        }
+    }
+}
+
+/// The lengths of the turns on CPU 0 that began in a span of time, in ms.
+fn turns(events: &[Event], from: Nanos, to: Nanos) -> Vec<Nanos> {
+    let runs = runs_on(events, 0);
+    let pairs = runs.windows(2).filter(|w| w[0].0 >= from && w[1].0 < to);
+    pairs.map(|w| (w[1].0 - w[0].0) / MS).collect()
+}
+
+/// Three hogs on CPU 0 share a latency of 18 ms while four CPUs are counted, and of 12 ms while two or three are: turns of
+/// 6 and 4 ms, a hair less by the kernel's rounding, so that the tick then ends them. With one CPU left two are counted, for the one that goes is.
+#[test]
+fn the_latency_follows_the_cpus_online_and_the_one_that_goes() {
+    let tasks = ["a", "b", "c"].map(|name| pinned(hog(name, 0), 0)).to_vec();
+    let change = |at: Nanos, cpu, online| Hotplug { at: at * MS, cpu, online };
+    let hotplug = [(100, 3, false), (200, 2, false), (300, 1, false), (400, 1, true), (500, 2, true), (600, 3, true)]
+        .map(|(at, cpu, online)| change(at, cpu, online))
+        .to_vec();
+    let load = Load { hotplug, ..threads(tasks) };
+    for kernel in ["linux-3.10", "linux-3.18", "linux-4.1"] {
+        let run = |skip_ticks| {
+            let how = How { duration: Some(700 * MS), seed: 1, skip_ticks };
+            simulate_how(kernel, &bare("4"), &load, &[("hz", "1000".to_owned())], &how)
+        };
+        let (skipping, every) = (run(true), run(false));
+        assert_eq!(skipping.events, every.events, "{kernel}: ticks skipped and taken");
+        // Four CPUs; three, with the one that goes; two, one and two; three; four.
+        for (from, turn) in [(30, 6), (110, 6), (210, 4), (310, 4), (410, 4), (510, 4), (610, 6)] {
+            let found = turns(&every.events, from * MS, (from + 80) * MS);
+            assert!(found.len() > 8 && found.iter().all(|t| *t == turn), "{kernel} from {from} ms: {found:?}");
         }
     }
 }

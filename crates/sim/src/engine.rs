@@ -42,6 +42,8 @@ pub struct Outcome {
     pub tasks: u32,
     /// Why nothing happened any more before the end, if so: tasks that wait for others that have ended.
     pub idle_note: Option<String>,
+    /// The tunables at the end, where the kernel itself changes some.
+    pub tunables: Vec<(&'static str, i64)>,
 }
 
 /// More tasks than this in one run, and the load forks without end.
@@ -167,7 +169,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.flush();
         self.tell_decisions();
         let end = if self.options.duration.is_some() { end } else { self.cx.now };
-        Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note })
+        Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, tunables: self.sched.tunables() })
     }
 
     fn step(&mut self, key: Key) -> Result<()> {

@@ -150,6 +150,11 @@ pub trait Scheduler {
         let _ = (cx, cpu);
     }
 
+    /// The tunables of which the kernel itself changes some as it runs, as they are now.
+    fn tunables(&self) -> Vec<(&'static str, i64)> {
+        Vec::new()
+    }
+
     /// The state of a CPU's queues, and of what hangs together with them, to be shown.
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
         let _ = (cx, cpu);

@@ -161,6 +161,11 @@ pub trait Class {
     /// How many tasks of this class are runnable on `cpu`, the running one included, and their load.
     fn queue_load(&self, cpu: CpuId) -> (u32, u64);
 
+    /// See [`Scheduler::tunables`].
+    fn tunables(&self) -> Vec<(&'static str, i64)> {
+        Vec::new()
+    }
+
     /// The state of a CPU's queue, to be shown.
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
         let _ = (cx, cpu);

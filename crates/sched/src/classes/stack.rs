@@ -448,6 +448,10 @@ impl<F: Class> Scheduler for Stack<F> {
         Some((nr + above, load))
     }
 
+    fn tunables(&self) -> Vec<(&'static str, i64)> {
+        self.fair.tunables()
+    }
+
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
         let fair = self.fair.view(cx, cpu);
         if self.above == 0 {

@@ -381,17 +381,24 @@ impl<D: Discipline> Class for Fair<D> {
         self.pool_timer(cx, id);
     }
 
+    fn tunables(&self) -> Vec<(&'static str, i64)> {
+        self.follows.as_ref().map_or_else(Vec::new, |follows| follows.now().iter().collect())
+    }
+
     fn view(&self, _cx: &Core, cpu: CpuId) -> View {
         self.show(cpu)
     }
 
     fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
         self.clock = cx.now();
+        self.count_cpus(cx, cx.nr_online());
         self.limit(cpu, true);
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         self.clock = cx.now();
+        // The kernel does so while the CPU is still online, and not again when it is gone.
+        self.count_cpus(cx, cx.nr_online() + 1);
         self.unthrottle_all(cx, cpu);
         let delayed: Vec<TaskId> =
             self.tasks.from_tail(cpu).filter(|p| self.entities[self.entity(*p) as usize].delayed).collect();

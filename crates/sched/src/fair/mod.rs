@@ -45,6 +45,7 @@ mod walk;
 use crate::balance::domains::{Builder, Domains, Fixes, Release};
 use crate::balance::{Balancer, Queues};
 use crate::classes::{move_waiting, sync};
+use crate::tunables::{Follows, Values};
 use entity::{Entity, EntityId, Leave, Queue, QueueId};
 use groups::Groups;
 use load::{Arithmetic, Load};
@@ -73,6 +74,8 @@ pub struct Setup<'a> {
     pub fixes: Fixes,
     /// `fix.overload_on_wakeup`.
     pub overload_on_wakeup_fixed: bool,
+    /// The tunables, where some follow the CPUs online.
+    pub follows: Option<&'a Follows>,
 }
 
 /// How one queue chooses among its entities, tasks and groups alike: CFS or EEVDF.
@@ -81,6 +84,9 @@ pub struct Setup<'a> {
 pub trait Discipline: std::fmt::Debug + Sized {
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// Tunables have new values, for CPUs came or went.
+    fn retune(&mut self, values: &Values);
 
     /// What a viewer sees of a queue, beside what all have.
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)>;
@@ -236,6 +242,8 @@ pub struct Fair<D> {
     /// The entity of task 0: before it are the groups'.
     first_task: u32,
     balancer: Option<Balancer>,
+    /// The tunables, where some follow the CPUs online.
+    follows: Option<Follows>,
     /// What each CPU is worth; 1024 is the biggest one's.
     capacities: Vec<u64>,
     /// When shares were last sampled.
@@ -276,6 +284,7 @@ impl<D: Discipline> Fair<D> {
             cpus,
             first_task,
             balancer,
+            follows: setup.follows.cloned(),
             capacities: setup.machine.cpus.iter().map(|cpu| cpu.place.capacity.into()).collect(),
             sampled: 0,
             seed: setup.seed,
@@ -304,6 +313,21 @@ impl<D: Discipline> Fair<D> {
             self.entities[e as usize] = Entity { queue, depth, load, idle: group.idle, ..Entity::default() };
             let own = &mut self.queues[(e + self.cpus) as usize];
             (own.idle, own.limited) = (group.idle, group.pool.is_some());
+        }
+    }
+
+    /// So many CPUs are counted from now on (`update_sysctl`): every queue's time is accounted by the old values, and
+    /// decided anew by the new ones.
+    fn count_cpus(&mut self, cx: &mut Core, counted: u32) {
+        if self.follows.is_none() {
+            return;
+        }
+        for cpu in 0..self.cpus {
+            sync(self, cx, cpu);
+            cx.touch(cpu);
+        }
+        if let Some(follows) = &mut self.follows {
+            self.d.retune(follows.count(counted));
         }
     }
 

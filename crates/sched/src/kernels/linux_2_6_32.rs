@@ -5,7 +5,7 @@ use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Tunable, Unit, Values, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
@@ -85,14 +85,6 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         },
         ..Rules::LAST
     };
-    let tunables = Tunables {
-        latency: v.ns("sched_latency_ns"),
-        min_granularity: v.ns("sched_min_granularity_ns"),
-        idle_min_granularity: v.ns("sched_min_granularity_ns"),
-        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
-        compat_yield: v.on("sched_compat_yield"),
-    };
     let groups = groups::Rules {
         nested: true,
         root_is_group: false,
@@ -102,5 +94,16 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::Sampled { every: v.ns("sched_shares_ratelimit"), threshold: v.ns("sched_shares_thresh") },
         bandwidth: None,
     };
-    run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, v, tunables), groups, sink)
+}
+
+fn tunables(v: &Values) -> Tunables {
+    Tunables {
+        latency: v.ns("sched_latency_ns"),
+        min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
+        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
+        child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: v.on("sched_compat_yield"),
+    }
 }

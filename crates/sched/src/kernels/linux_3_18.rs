@@ -4,7 +4,7 @@ use super::{Kernel, Run, classes};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::shares::Shares;
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Tunable, Unit, Values, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
@@ -66,14 +66,6 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         },
         ..Rules::LAST
     };
-    let tunables = Tunables {
-        latency: v.ns("sched_latency_ns"),
-        min_granularity: v.ns("sched_min_granularity_ns"),
-        idle_min_granularity: v.ns("sched_min_granularity_ns"),
-        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
-        compat_yield: false,
-    };
     let quotas = bandwidth::Rules {
         slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
         expires: true,
@@ -88,5 +80,16 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         shares: Shares::ByWeight,
         ..groups::Rules::last(quotas)
     };
-    run.fair(&classes::LINUX_3_18, Cfs::new(rules, tunables), groups, sink)
+    run.fair(&classes::LINUX_3_18, Cfs::new(rules, v, tunables), groups, sink)
+}
+
+fn tunables(v: &Values) -> Tunables {
+    Tunables {
+        latency: v.ns("sched_latency_ns"),
+        min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
+        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
+        child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: false,
+    }
 }

@@ -76,5 +76,5 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         newest_first: false,
     };
     let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
-    run.fair(&classes::LINUX_6_6, Eevdf::new(features, v.ns("base_slice_ns"), run.options.tick_period), groups, sink)
+    run.fair(&classes::LINUX_6_6, Eevdf::new(features, v, run.options.tick_period), groups, sink)
 }

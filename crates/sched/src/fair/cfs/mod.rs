@@ -34,6 +34,7 @@ use super::entity::{EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
 use super::shares::Shares;
 use super::{Discipline, Fair};
+use crate::tunables::Values;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
@@ -43,15 +44,17 @@ use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 pub struct Cfs {
     rules: Rules,
     tunables: Tunables,
+    read: fn(&Values) -> Tunables,
     nr_latency: u32,
 }
 
 impl Cfs {
-    /// CFS by these rules.
+    /// CFS by these rules; `read` takes its tunables from the values of the release.
     #[must_use]
-    pub fn new(rules: Rules, tunables: Tunables) -> Self {
+    pub fn new(rules: Rules, values: &Values, read: fn(&Values) -> Tunables) -> Self {
+        let tunables = read(values);
         let nr_latency = tunables.latency.div_ceil(tunables.min_granularity.max(1)) as u32;
-        Self { rules, tunables, nr_latency }
+        Self { rules, tunables, read, nr_latency }
     }
 
     /// The time in which each of `nr` tasks runs once (`__sched_period`).
@@ -70,6 +73,11 @@ impl Cfs {
 impl Discipline for Cfs {
     fn name(&self) -> &'static str {
         "CFS"
+    }
+
+    fn retune(&mut self, values: &Values) {
+        // How many tasks fit into the latency stays as it was: only a write to the files counts it anew.
+        self.tunables = (self.read)(values);
     }
 
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {

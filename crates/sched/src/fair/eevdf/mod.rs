@@ -30,6 +30,7 @@ mod turn;
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
 use super::{Discipline, Fair};
+use crate::tunables::Values;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
@@ -68,6 +69,9 @@ pub struct Features {
 /// Bounds of a task's own slice (`__setparam_fair`: 0.1 to 100 ms).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
+/// The tunable's name, the same in all releases.
+const BASE_SLICE: &str = "base_slice_ns";
+
 /// The discipline of EEVDF.
 #[derive(Debug)]
 pub struct Eevdf {
@@ -79,16 +83,20 @@ pub struct Eevdf {
 }
 
 impl Eevdf {
-    /// EEVDF with these features; `base_slice` after scaling, `tick` the time between two ticks.
+    /// EEVDF with these features and the tunables' `values`; `tick` is the time between two ticks.
     #[must_use]
-    pub fn new(features: Features, base_slice: Nanos, tick: Nanos) -> Self {
-        Self { features, base_slice, tick, customs: false }
+    pub fn new(features: Features, values: &Values, tick: Nanos) -> Self {
+        Self { features, base_slice: values.ns(BASE_SLICE), tick, customs: false }
     }
 }
 
 impl Discipline for Eevdf {
     fn name(&self) -> &'static str {
         "EEVDF"
+    }
+
+    fn retune(&mut self, values: &Values) {
+        self.base_slice = values.ns(BASE_SLICE);
     }
 
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {
