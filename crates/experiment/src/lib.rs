@@ -9,6 +9,7 @@ mod compare;
 mod experiment;
 pub mod expr;
 pub mod file;
+pub mod idle;
 mod judge;
 pub mod lower;
 pub mod measures;

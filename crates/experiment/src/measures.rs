@@ -1,6 +1,7 @@
 //! The measures of one run as lists that metrics' expressions are made of.
 
 use crate::expr::{Problem, Reference, Scope, Selected, Selector, Value};
+use crate::idle::Idle;
 use crate::points::{Point, value_of};
 use crate::run::Run;
 use crate::series::Track;
@@ -66,6 +67,8 @@ enum Get {
     Task(fn(&TaskFigures) -> Result<f64, String>),
     TaskTime,
     CpuTime,
+    Idle(fn(&Idle, Nanos) -> f64),
+    Tunable,
     Run(fn(&Run) -> f64),
 }
 
@@ -109,6 +112,11 @@ measures! {
     "latency_p999_us" "the same, 99.9th percentile" Get::Task(|t| latency(t, 4));
     "latency_max_us" "the same, greatest" Get::Task(|t| latency(t, 5));
     "busy_s" "time that each CPU ran tasks; takes cpu=k and window=k" Get::CpuTime;
+    "idle_s" "time that CPUs were idle, all together; with from_us=T only in periods of T us and more, which a tick ends too" Get::Idle(|idle, from| idle.at_least(from) as f64 * NS);
+    "idle_periods" "how many such periods there were" Get::Idle(|idle, from| idle.count(from) as f64);
+    "woken_by_task" "times that an idle CPU was given a task, all CPUs together" Get::Run(|r| r.series.idle.by_task as f64);
+    "woken_by_tick" "times that the tick came to an idle CPU, all CPUs together; 0 with NO_HZ" Get::Run(|r| r.series.idle.by_tick as f64);
+    "tunable" "tunable['sched_latency_ns']: its value at the end, in its own unit; kernels from 2.6.33 on scale some by the CPUs online" Get::Tunable;
     "duration_s" "the time simulated" Get::Run(|r| r.series.end as f64 * NS);
     "cpus" "the number of CPUs" Get::Run(|r| r.series.cpus.len() as f64);
 }
@@ -126,14 +134,15 @@ impl Measure {
         match self.get {
             Get::TaskTime => &["window"],
             Get::CpuTime => &["cpu", "window"],
-            Get::Task(_) | Get::Run(_) => &[],
+            Get::Idle(_) => &["from_us"],
+            Get::Task(_) | Get::Tunable | Get::Run(_) => &[],
         }
     }
 
     /// Whether it takes a task's name (`run_s['hog-*']`).
     #[must_use]
     pub fn takes_pattern(&self) -> bool {
-        matches!(self.get, Get::TaskTime | Get::Task(_))
+        matches!(self.get, Get::TaskTime | Get::Task(_) | Get::Tunable)
     }
 }
 
@@ -159,10 +168,15 @@ impl Scope for RunScope<'_> {
         match measure.get {
             Get::Run(get) => Ok(Value::Number(get(self.run))),
             Get::CpuTime => self.cpu_time(selected),
+            Get::Idle(get) => {
+                let from = whole(selected, "from_us")?.unwrap_or(0).saturating_mul(1000);
+                Ok(Value::Number(get(&self.run.series.idle, from)))
+            }
             Get::TaskTime => match whole(selected, "window")? {
                 None => self.tasks(reference, |t| Ok(t.run as f64 * NS)),
                 Some(window) => self.in_window(reference, window),
             },
+            Get::Tunable => self.tunable(reference),
             Get::Task(get) => self.tasks(reference, get),
         }
     }
@@ -227,6 +241,18 @@ impl RunScope<'_> {
             Some(k) if (k as usize) < cpus.len() => Ok(Value::Number(time(k as usize))),
             Some(k) => Err(Problem::Wrong(format!("CPU {k} of {}", cpus.len()))),
         }
+    }
+
+    fn tunable(&self, reference: &Reference) -> Result<Value, Problem> {
+        let [Selector::Pattern(name)] = reference.selectors.as_slice() else {
+            return Err(Problem::Wrong("a tunable is asked for by its name: tunable['sched_latency_ns']".into()));
+        };
+        let all = &self.run.tunables;
+        all.get(name.as_str()).map(|value| Value::Number(*value as f64)).ok_or_else(|| {
+            let near = schedlab_base::nearest(name, all.keys().copied());
+            let near = near.map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+            Problem::Wrong(format!("this kernel has no tunable '{name}'{near}"))
+        })
     }
 
     fn uncut(&self) -> Result<(), Problem> {

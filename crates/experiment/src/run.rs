@@ -29,6 +29,8 @@ pub struct Run {
     pub tasks: Vec<TaskFigures>,
     /// What went on over time; its tasks stand in the order of `tasks`.
     pub series: Series,
+    /// The kernel's tunables at the end, where they are known.
+    pub tunables: BTreeMap<&'static str, i64>,
     /// What the backend remarked.
     pub note: Option<String>,
 }
@@ -45,7 +47,7 @@ impl Run {
             .iter()
             .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
             .collect();
-        Self { label, report, tasks, series, note: None }
+        Self { label, report, tasks, series, tunables: BTreeMap::new(), note: None }
     }
 }
 

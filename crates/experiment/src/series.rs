@@ -1,6 +1,7 @@
 //! What goes on over time: each task's and each CPU's running time by window, when tasks start and end, and how long
 //! they wait from wake-up to running.
 
+use crate::idle::Idle;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
 use std::collections::HashMap;
 
@@ -46,6 +47,8 @@ pub struct Series {
     pub cpus: Vec<Track>,
     /// From wake-up to running, over all tasks.
     pub latency: Box<Histogram>,
+    /// The CPUs' idleness.
+    pub idle: Idle,
     /// The time of the end.
     pub end: Nanos,
     /// Some windows are missing: there were too many.
@@ -65,6 +68,7 @@ impl Series {
             tasks: Vec::new(),
             cpus: vec![Track::default(); cpus],
             latency: Box::new([0; 48]),
+            idle: Idle::new(cpus, None),
             end: 0,
             cut: false,
             fixed: width.is_some(),
@@ -74,12 +78,20 @@ impl Series {
         }
     }
 
+    /// The tick comes to idle CPUs too: when first, and how far apart.
+    #[must_use]
+    pub fn with_idle_ticks(mut self, tick: Option<(Nanos, Nanos)>) -> Self {
+        self.idle = Idle::new(self.cpus.len(), tick);
+        self
+    }
+
     /// Closes what is running at `end`.
     pub fn finish(&mut self, end: Nanos) {
         self.end = self.end.max(end);
         for cpu in 0..self.current.len() {
             self.stop(cpu, self.end);
         }
+        self.idle.finish(self.end);
     }
 
     fn slot(&mut self, tid: Tid) -> usize {
@@ -125,8 +137,10 @@ impl Series {
         }
         self.stop(cpu, event.time);
         if next == 0 {
+            self.idle.begins(event.cpu, event.time);
             return;
         }
+        self.idle.ends(event.cpu, event.time);
         let slot = self.slot(next);
         let task = &mut self.tasks[slot];
         task.running_since = Some(event.time);

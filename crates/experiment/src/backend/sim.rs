@@ -39,6 +39,8 @@ pub struct SimOutcome {
     pub end: Nanos,
     /// Tasks that were there.
     pub tasks: u32,
+    /// Every tunable of the kernel, as it was at the end.
+    pub tunables: BTreeMap<&'static str, i64>,
     /// Remarks: what was not modelled, why it ended early.
     pub notes: Vec<String>,
 }
@@ -76,7 +78,8 @@ pub fn simulate_and_look(
     let mut notes = unmodelled(&request.workload);
     notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
-    Ok(SimOutcome { end: outcome.end, tasks: outcome.tasks, notes })
+    let tunables = values.iter().chain(outcome.tunables).collect();
+    Ok(SimOutcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
 }
 
 /// Whether a task that starts, or may be forked, loops for ever.
@@ -110,10 +113,14 @@ pub fn meta(request: &SimRequest) -> Meta {
 /// # Errors
 /// As [`simulate`].
 pub fn measure(request: &SimRequest, window: Option<Nanos>) -> Result<Run> {
-    let mut series = Series::new(request.machine.cpus.len(), window);
+    let kernel = kernels::find(&request.kernel)?;
+    let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
+    let idle_ticks = if kernel.build().no_hz { None } else { Some(kernel.tick(&values)?) };
+    let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
     let mut stats = Stats::new(&meta(request));
     let outcome = simulate(request, &mut (&mut stats, &mut series))?;
     let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
+    run.tunables = outcome.tunables;
     run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
     Ok(run)
 }
