@@ -14,6 +14,7 @@ mod names;
 mod report;
 pub mod run_queue;
 pub mod run_time;
+pub mod schedstat;
 mod stats;
 mod summing;
 pub mod tasks;

@@ -1,5 +1,6 @@
 //! `schedlab stats`: run time, wait time, latency, migrations, run queues and fairness of a trace.
 
+mod schedstat;
 pub mod table;
 pub mod text;
 
@@ -15,7 +16,8 @@ use std::process::ExitCode;
 /// What `stats` is asked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by cpu\n  \
-                        schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n\n\
+                        schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n  \
+                        schedlab stats trace.arrows --schedstat\n\n\
                         latency is from wakeup to running; waking latency, from waking to running, is in the JSON.")]
 pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
@@ -26,6 +28,9 @@ pub struct Args {
     /// Every row, not just the 30 that ran longest.
     #[arg(long)]
     all: bool,
+    /// What /proc/schedstat would have said of the trace's time, in the format of its kernel, or of this VERSION.
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all"])]
+    schedstat: Option<Option<u32>>,
 }
 
 /// What a row stands for.
@@ -63,6 +68,9 @@ struct TraceFacts<'a> {
 
 /// Reads the trace and prints its statistics.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    if let Some(version) = args.schedstat {
+        return schedstat::run(&args.trace, version, ui);
+    }
     let mut source = schedlab_trace::open(&args.trace)?;
     let mut stats = Stats::new(source.meta());
     let mut ticker = Ticker(ui.progress(None, "reading"), 0);

@@ -1,0 +1,287 @@
+//! What `/proc/schedstat` would have said of the time that a trace covers, in the kernel's own format.
+//!
+//! Told are the lines of the CPUs. Two of their fields leave no events: how often `sched_yield()` was called, which is
+//! given as 0, and how often `schedule()` chose the running task again, so that `sched_count` counts the switches. What each
+//! attempt at balancing found is not in a trace either: the lines of the domains are left out.
+//!
+//! Time that is still under way counts in the kernel when it ends, and here too: the CPU time of who runs at the end, and the
+//! delay of who waits then, are in no line.
+
+use crate::tracker::{MAX_CPUS, Observer, Occupant, Tracker};
+use crate::{Slot, row};
+use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Sink, Tid};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Whose CPU a wake-up counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wakeups {
+    /// That where the task last was (until 2.6.31).
+    Before,
+    /// That where it will run (2.6.32 to 2.6.39).
+    Target,
+    /// The waker's (3.0 on).
+    Waker,
+}
+
+/// A release's `/proc/schedstat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    version: u32,
+    wakeups: Wakeups,
+    /// A wait that ends by a move to another CPU counts on the one that was left; else it is forgotten (2.6.26 and
+    /// before).
+    moves_count: bool,
+}
+
+impl Format {
+    /// The versions that can be written, newest last.
+    pub const VERSIONS: [u32; 4] = [14, 15, 16, 17];
+
+    /// That of a kernel, by its name in a trace (`6.1.0-18-amd64`, `linux-2.6.32`); `None` when it has none of these
+    /// versions, or bears no release's number.
+    #[must_use]
+    pub fn of_kernel(name: &str) -> Option<Self> {
+        let release = release(name)?;
+        let version = match release {
+            _ if release < (2, 6, 20) => return None,
+            _ if release < (2, 6, 30) => 14,
+            _ if release < (6, 10, 0) => 15,
+            _ if release < (6, 14, 0) => 16,
+            _ => 17,
+        };
+        let wakeups = match release {
+            _ if release < (2, 6, 32) => Wakeups::Before,
+            _ if release < (3, 0, 0) => Wakeups::Target,
+            _ => Wakeups::Waker,
+        };
+        Some(Self { version, wakeups, moves_count: release >= (2, 6, 27) })
+    }
+
+    /// That of a version, as the last release that had it filled it in; `None` for a version that is not known.
+    #[must_use]
+    pub fn of_version(version: u32) -> Option<Self> {
+        let last = version > 14;
+        let wakeups = if last { Wakeups::Waker } else { Wakeups::Before };
+        Self::VERSIONS.contains(&version).then_some(Self { version, wakeups, moves_count: true })
+    }
+}
+
+/// The numbers of a kernel's name: the first three parts of it, where it begins with at least two.
+fn release(name: &str) -> Option<(u32, u32, u32)> {
+    let mut parts = name.strip_prefix("linux-").unwrap_or(name).split('.');
+    let mut number = || {
+        let part = parts.next()?;
+        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        part[..digits].parse::<u32>().ok()
+    };
+    Some((number()?, number()?, number().unwrap_or(0)))
+}
+
+/// The line of a CPU; the names are the kernel's. Times are in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CpuLine {
+    /// Which CPU.
+    pub cpu: CpuId,
+    /// Calls of `sched_yield()`: not in a trace, 0.
+    pub yld_count: u64,
+    /// Switches; the kernel counts the calls of `schedule()` that led to none, too.
+    pub sched_count: u64,
+    /// Switches to idle.
+    pub sched_goidle: u64,
+    /// Wake-ups that count for this CPU.
+    pub ttwu_count: u64,
+    /// Those of them for which waker and task share the CPU.
+    pub ttwu_local: u64,
+    /// What tasks ran here.
+    pub rq_cpu_time: u64,
+    /// What tasks waited on this CPU's queue.
+    pub run_delay: u64,
+    /// How often a task got the CPU.
+    pub pcount: u64,
+}
+
+/// The whole file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Schedstat {
+    /// The version of the format.
+    pub version: u32,
+    /// When: ticks since the clock of the trace began (`jiffies`).
+    pub timestamp: u64,
+    /// A line for each CPU.
+    pub cpus: Vec<CpuLine>,
+}
+
+impl Schedstat {
+    /// The file as the kernel writes it, without the lines of the domains.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("version {}\ntimestamp {}\n", self.version, self.timestamp);
+        for c in &self.cpus {
+            let yields = match self.version {
+                14 => format!("0 0 0 {}", c.yld_count),
+                _ => c.yld_count.to_string(),
+            };
+            // The 0 was for switches, and is not counted any more.
+            let _ = writeln!(
+                text,
+                "cpu{} {yields} 0 {} {} {} {} {} {} {}",
+                c.cpu, c.sched_count, c.sched_goidle, c.ttwu_count, c.ttwu_local, c.rq_cpu_time, c.run_delay, c.pcount
+            );
+        }
+        text
+    }
+}
+
+/// Who was woken and from where, until it is seen where to.
+#[derive(Clone, Copy, Debug)]
+struct Waking {
+    waker: CpuId,
+    before: CpuId,
+}
+
+/// The counts of all CPUs, as they are told of what happens.
+#[derive(Debug)]
+struct Counts {
+    format: Format,
+    lines: Vec<CpuLine>,
+    waking: Vec<Option<Waking>>,
+    /// The last wait that ended, where only those that ended in running count.
+    waited: Option<(Slot, Nanos)>,
+}
+
+impl Counts {
+    fn woken(&mut self, waking: Waking, target: CpuId) {
+        let (counts, local) = match self.format.wakeups {
+            Wakeups::Before => (waking.before, waking.before == waking.waker),
+            Wakeups::Target => (target, target == waking.waker),
+            Wakeups::Waker => (waking.waker, target == waking.waker),
+        };
+        if counts < MAX_CPUS {
+            let line = row(&mut self.lines, counts);
+            line.ttwu_count += 1;
+            line.ttwu_local += u64::from(local);
+        }
+    }
+}
+
+impl Observer for Counts {
+    fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
+        if let Occupant::Task(_) = who {
+            row(&mut self.lines, cpu).rq_cpu_time += to - from;
+        }
+    }
+
+    fn started(&mut self, task: Slot, cpu: CpuId) {
+        let line = row(&mut self.lines, cpu);
+        line.pcount += 1;
+        if let Some((_, delay)) = self.waited.take().filter(|(slot, _)| *slot == task) {
+            line.run_delay += delay;
+        }
+    }
+
+    fn waited(&mut self, task: Slot, cpu: CpuId, from: Nanos, to: Nanos, _finished: bool) {
+        let delay = to.saturating_sub(from);
+        if self.format.moves_count {
+            row(&mut self.lines, cpu).run_delay += delay;
+        } else {
+            self.waited = Some((task, delay));
+        }
+    }
+}
+
+/// The statistics in the making: feed it a trace, then [`SchedstatSink::finish`].
+#[derive(Debug)]
+pub struct SchedstatSink {
+    tracker: Tracker,
+    counts: Counts,
+    end: Nanos,
+}
+
+impl SchedstatSink {
+    /// For a trace with this metadata, in this format.
+    #[must_use]
+    pub fn new(meta: &Meta, format: Format) -> Self {
+        Self {
+            tracker: Tracker::new(meta),
+            counts: Counts { format, lines: Vec::new(), waking: Vec::new(), waited: None },
+            end: meta.span.map_or(0, |(_, end)| end),
+        }
+    }
+
+    /// How often events were lost: what happened then is not counted.
+    #[must_use]
+    pub fn losses(&self) -> u64 {
+        self.tracker.losses
+    }
+
+    /// The file at the end of the trace, on a kernel whose ticks come `hz` times a second.
+    #[must_use]
+    pub fn finish(mut self, hz: u64) -> Schedstat {
+        let end = self.end.max(self.tracker.bounds().1);
+        let lines = &mut self.counts.lines;
+        let cpus = self.tracker.present().map(|cpu| CpuLine { cpu, ..*row(lines, cpu) }).collect();
+        let timestamp = u128::from(end) * u128::from(hz) / 1_000_000_000;
+        Schedstat { version: self.counts.format.version, timestamp: timestamp as u64, cpus }
+    }
+
+    fn pending(&mut self, tid: Tid) -> Option<&mut Option<Waking>> {
+        let slot = self.tracker.tasks.slot(tid).filter(|_| tid != 0)?;
+        Some(row(&mut self.counts.waking, slot))
+    }
+
+    /// A wake-up is over, with the task on `target`.
+    fn woken(&mut self, tid: Tid, by: Option<CpuId>, target: CpuId) {
+        let Some(pending) = self.pending(tid) else { return };
+        let waking = pending.take().or(by.map(|waker| Waking { waker, before: target }));
+        if let Some(waking) = waking {
+            self.counts.woken(waking, target);
+        }
+    }
+}
+
+impl Sink for SchedstatSink {
+    fn events(&mut self, batch: &[Event]) {
+        for event in batch {
+            self.tracker.event(event, &mut self.counts);
+            match event.what {
+                Payload::Waking { tid, target, .. } => {
+                    let waking = Waking { waker: event.cpu, before: target };
+                    if let Some(pending) = self.pending(tid) {
+                        *pending = Some(waking);
+                    }
+                }
+                Payload::Wakeup { tid, target, .. } => self.woken(tid, Some(event.cpu), target),
+                Payload::Switch { next, .. } if event.cpu < MAX_CPUS => {
+                    let line = row(&mut self.counts.lines, event.cpu);
+                    line.sched_count += 1;
+                    line.sched_goidle += u64::from(next == 0);
+                    // A trace without wake-ups proper: it went where it now runs.
+                    self.woken(next, None, event.cpu);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn name(&mut self, _: &NameRecord) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_has_the_version_of_its_release() {
+        let version = |name| Format::of_kernel(name).map(|format| format.version);
+        assert_eq!(version("linux-2.6.24"), Some(14));
+        assert_eq!(version("linux-2.6.32"), Some(15));
+        assert_eq!(version("6.1.0-18-amd64"), Some(15));
+        assert_eq!(version("linux-6.12"), Some(16));
+        assert_eq!(version("6.14-rc3"), Some(17));
+        for without in ["linux-2.6.18", "linux-2.4", "bfs", "", "6"] {
+            assert_eq!(version(without), None, "{without}");
+        }
+        assert_eq!(Format::of_version(13), None);
+    }
+}
