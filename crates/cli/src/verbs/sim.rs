@@ -161,7 +161,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note(note);
     }
     let report = stats.finish(Some(outcome.end));
-    let seen = looking.finish();
+    let seen = looking.finish(&args.look, ui);
     if ui.json {
         let simulation = Facts {
             kernel: &request.kernel,

@@ -1,12 +1,13 @@
 //! Inside a simulation: the queues at given times, and why each decision fell as it did.
 
+mod text;
+
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, TaskId, View};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use std::cell::RefCell;
-use std::fmt::Write;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use std::rc::Rc;
 #[derive(clap::Args)]
 pub struct Look {
     /// Why: print each decision, over whom it fell and by which rule and numbers; of the whole run or of FROM..TO
-    /// (10ms..20ms).
+    /// (10ms..20ms; either may be left out).
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "..", value_parser = window)]
     explain: Option<Window>,
     /// The state of every CPU's queues at this time, as JSON; may be repeated.
@@ -71,6 +72,8 @@ struct Seen {
     queues: Vec<Queue>,
     /// Decisions are printed as they are made.
     aloud: bool,
+    /// How many decisions were told.
+    told: u64,
 }
 
 /// What was seen, as JSON.
@@ -145,8 +148,13 @@ impl Looking {
     }
 
     /// What was seen and not yet printed.
-    pub fn finish(&self) -> Document {
+    pub fn finish(&self, look: &Look, ui: &Ui) -> Document {
         let mut seen = self.0.borrow_mut();
+        if look.explain.is_some() && seen.told == 0 {
+            ui.note("no decision fell within the window of --explain");
+        } else if seen.aloud && seen.told > 0 {
+            ui.print("\n");
+        }
         Document { decisions: std::mem::take(&mut seen.decisions), queues: std::mem::take(&mut seen.queues) }
     }
 }
@@ -192,48 +200,6 @@ impl Seen {
     }
 }
 
-impl Told {
-    /// Two lines: what was decided, and why.
-    fn text(&self) -> String {
-        let mut text = format!(
-            "{:>12.3} us  CPU {}  {:<9} {}",
-            self.time_us,
-            self.cpu,
-            self.choice,
-            self.who.as_deref().unwrap_or("idle")
-        );
-        if !self.over.is_empty() {
-            let _ = write!(text, "  over {}", self.over.join(", "));
-        }
-        let _ = write!(text, "\n{:>17}{}", "", self.rule);
-        let mut of = None;
-        for (n, number) in self.numbers.iter().enumerate() {
-            let same = n > 0 && of == Some(&number.of);
-            let separator = match (n, same) {
-                (0, _) => ": ",
-                (_, true) => ", ",
-                (_, false) => "; ",
-            };
-            text.push_str(separator);
-            if !same && let Some(name) = &number.of {
-                let _ = write!(text, "{name} ");
-            }
-            let _ = write!(text, "{}", amount(number.what, number.value));
-            of = Some(&number.of);
-        }
-        text.push('\n');
-        text
-    }
-}
-
-/// `vruntime_ns` 4000000 is told as `vruntime 4.000000 ms`.
-fn amount(what: &str, value: i64) -> String {
-    match what.strip_suffix("_ns") {
-        Some(what) => format!("{} {:.6} ms", what.replace('_', " "), value as f64 / 1e6),
-        None => format!("{} {value}", what.replace('_', " ")),
-    }
-}
-
 fn choice(choice: Choice) -> &'static str {
     match choice {
         Choice::Pick => "pick",
@@ -264,7 +230,11 @@ impl Inspector for Looking {
     fn decision(&mut self, decision: &Decision) {
         let mut seen = self.0.borrow_mut();
         let told = seen.told(decision);
+        seen.told += 1;
         if seen.aloud {
+            if seen.told == 1 {
+                Ui::new(false).print(text::HEADER);
+            }
             Ui::new(false).print(&told.text());
         } else {
             seen.decisions.push(told);

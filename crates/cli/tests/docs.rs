@@ -1,0 +1,154 @@
+//! The pages whose outputs are real: each `console` block is run again, in the order of the page, and must print what it
+//! prints there. A line `...` stands for lines that are left out. With `SCHEDLAB_WRITE_DOCS=1` in the environment the pages
+//! are written anew instead.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is typed ends the shell's line; what is printed follows.
+const PROMPT: &str = "$ ";
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+/// What a command prints, with the `schedlab` of this build before all others.
+fn print(command: &str, dir: &Path) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_schedlab"));
+    let mut path = program.parent().unwrap().as_os_str().to_owned();
+    if let Some(rest) = std::env::var_os("PATH") {
+        path.push(":");
+        path.push(rest);
+    }
+    let output = Command::new("sh").args(["-c", command]).current_dir(dir).env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether `text` is `pattern`, where a line `...` of the pattern is any number of lines.
+fn matches(pattern: &[&str], text: &[&str]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((&"...", rest)) => (0..=text.len()).any(|from| matches(rest, &text[from..])),
+        Some((line, rest)) => text.first() == Some(line) && matches(rest, &text[1..]),
+    }
+}
+
+/// The page as it should be, where the blocks print what they do now.
+fn run_again(name: &str) -> (String, Vec<String>) {
+    let text = std::fs::read_to_string(page(name)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (mut anew, mut wrong) = (String::new(), Vec::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        anew.push_str(line);
+        anew.push('\n');
+        if line != "```console" {
+            continue;
+        }
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        for part in block.split_inclusive_before(|line| line.starts_with(PROMPT)) {
+            let printed = print(part[0].strip_prefix(PROMPT).expect("a block begins with a prompt"), dir.path());
+            let now: Vec<&str> = printed.lines().map(str::trim_end).collect();
+            let same = matches(&part[1..], &now);
+            if !same {
+                wrong.push(format!("{}\n{printed}", part[0]));
+            }
+            let kept = if same { &part[1..] } else { &now[..] };
+            anew.extend([&part[..1], kept].concat().iter().flat_map(|line| [line, "\n"]));
+        }
+        anew.push_str("```\n");
+    }
+    (anew, wrong)
+}
+
+/// A list in parts, each of which begins where `begins` says.
+trait Parts<'a> {
+    fn split_inclusive_before(&self, begins: impl Fn(&str) -> bool) -> Vec<Vec<&'a str>>;
+}
+
+impl<'a> Parts<'a> for Vec<&'a str> {
+    fn split_inclusive_before(&self, begins: impl Fn(&str) -> bool) -> Vec<Vec<&'a str>> {
+        let mut parts: Vec<Vec<&str>> = Vec::new();
+        for line in self {
+            match parts.last_mut() {
+                Some(part) if !begins(line) => part.push(line),
+                _ => parts.push(vec![line]),
+            }
+        }
+        parts
+    }
+}
+
+fn check(name: &str) {
+    let (anew, wrong) = run_again(name);
+    if std::env::var_os("SCHEDLAB_WRITE_DOCS").is_some() {
+        std::fs::write(page(name), anew).unwrap();
+    } else {
+        assert!(
+            wrong.is_empty(),
+            "docs/{name} is out of date; SCHEDLAB_WRITE_DOCS=1 writes it anew. Now:\n{}",
+            wrong.join("\n")
+        );
+    }
+}
+
+#[test]
+fn explain_prints_what_its_page_says() {
+    check("explain.md");
+}
+
+#[test]
+fn the_inside_is_as_its_page_says() {
+    check("inside.md");
+}
+
+#[test]
+fn schedstat_is_as_its_page_says() {
+    check("stats.md");
+}
+
+fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                into.insert(key.clone());
+                keys(value, into);
+            }
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|item| keys(item, into)),
+        _ => {}
+    }
+}
+
+/// Every key that any scheduler shows stands in docs/inside.md.
+#[test]
+fn every_key_of_every_scheduler_is_explained() {
+    let text = std::fs::read_to_string(page("inside.md")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let kernels: serde_json::Value = serde_json::from_str(&print("schedlab kernels --json", dir.path())).unwrap();
+    let names = kernels.as_array().or_else(|| kernels["kernels"].as_array()).expect("a list of kernels");
+    let mut unknown = BTreeSet::new();
+    for kernel in names.iter().map(|kernel| kernel["name"].as_str().expect("a name")) {
+        let command = format!(
+            "schedlab sim -k {kernel} -m 2 -w messaging:groups=1 -d 60ms --queues-at 7ms --queues-at 23ms --queues-at 41ms --json"
+        );
+        let seen: serde_json::Value = serde_json::from_str(&print(&command, dir.path())).unwrap();
+        let mut found = BTreeSet::new();
+        keys(&seen["queues"], &mut found);
+        assert!(found.len() > 5, "{kernel} shows nothing");
+        unknown.extend(
+            found.into_iter().filter(|key| !text.contains(&format!("`{key}`"))).map(|key| format!("{kernel}: {key}")),
+        );
+    }
+    assert!(unknown.is_empty(), "docs/inside.md does not tell of {unknown:#?}");
+}
+
+#[test]
+fn dots_stand_for_lines() {
+    assert!(matches(&["a", "...", "d"], &["a", "b", "c", "d"]));
+    assert!(matches(&["...", "d", "..."], &["a", "d"]));
+    assert!(!matches(&["a", "...", "d"], &["a", "b", "c"]));
+    assert!(!matches(&["a"], &["a", "b"]));
+}
