@@ -13,9 +13,9 @@ mod tests;
 use names::{Index, Names};
 use schedlab_base::{Error, Nanos, Result};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Load, Op, Setting, Start, TaskSpec};
-use schedlab_workload::plan::{Fault, Plan};
-use schedlab_workload::{TaskDef, Workload};
+use schedlab_sim::program::{Load, MemorySpec, Op, Setting, Start, TaskSpec};
+use schedlab_workload::plan::{Change, Fault, Plan};
+use schedlab_workload::{Memory, TaskDef, Workload};
 
 /// The most operations that the programs of a load may have in all.
 const MAX_OPS: u64 = 16 << 20;
@@ -39,7 +39,8 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
     settings::check_machine(workload, machine)?;
     let names = Names::of(workload)?;
     progress::check(workload, &names)?;
-    let mut lowering = Lowering { workload, machine, names, groups: Index::default(), load: Load::default() };
+    let mut lowering =
+        Lowering { workload, machine, names, groups: Index::default(), sharers: Vec::new(), load: Load::default() };
     lowering.run()?;
     Ok(lowering.load)
 }
@@ -47,15 +48,12 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
 /// What of a workload the simulator does not model yet, one remark each.
 #[must_use]
 pub fn unmodelled(workload: &Workload) -> Vec<String> {
-    let props = || workload.tasks.iter().flat_map(|task| task.phases.iter().map(|p| &p.props).chain([&task.props]));
     let mut remarks = Vec::new();
     let mut remark = |there: bool, what: &str| {
         if there {
             remarks.push(format!("{what} is not simulated yet: it changes nothing here"));
         }
     };
-    remark(props().any(|props| props.memory.is_some()), "x-memory");
-    remark(props().any(|props| props.nodes_membind.is_some()), "nodes_membind");
     remark(workload.global.pi_enabled, "pi_enabled (priority inheritance)");
     remarks
 }
@@ -67,6 +65,8 @@ struct Lowering<'a> {
     names: Names<'a>,
     /// Indices of the groups by path.
     groups: Index,
+    /// For each of the load's memories the task that it belongs to, where its instances share it.
+    sharers: Vec<Option<usize>>,
     load: Load,
 }
 
@@ -108,10 +108,10 @@ impl<'a> Lowering<'a> {
         let plan =
             Plan::of(self.workload.global.default_policy, task).map_err(|fault: Fault| fault.without_line(task))?;
         let had = settings::Had::of(&plan);
-        let initial = settings::setting(&plan.initial, had, self.machine, &self.groups);
+        let initial = self.setting(n, task, &plan.initial, had);
         let mut sets = Vec::with_capacity(plan.phases.len());
         for change in &plan.phases {
-            let setting = settings::setting(change, had, self.machine, &self.groups);
+            let setting = self.setting(n, task, change, had);
             sets.push((setting != Setting::default()).then(|| {
                 self.load.settings.push(setting);
                 (self.load.settings.len() - 1) as u32
@@ -121,6 +121,25 @@ impl<'a> Lowering<'a> {
         let initial = Setting { group: initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP), ..initial };
         let program = program::of(task, &sets, |step| self.names.ops(n, task, &step.what, &self.workload.global));
         Ok((initial, program))
+    }
+
+    fn setting(&mut self, n: usize, task: &TaskDef, change: &Change, had: settings::Had) -> Setting {
+        let memory = change.memory.map(|memory| self.memory(n, task, memory));
+        Setting { memory, ..settings::setting(change, had, self.machine, &self.groups) }
+    }
+
+    /// The number of a memory. Tasks of one key share it where it says so; the same said twice is the same memory.
+    fn memory(&mut self, n: usize, task: &TaskDef, memory: Memory) -> u32 {
+        let Memory { bytes, node, shared, bound } = memory;
+        let parts = if shared { task.instances.max(1) } else { 1 };
+        let spec = MemorySpec { bytes, node, shared, parts, bound_percent: bound };
+        let sharer = shared.then_some(n);
+        let known = self.load.memories.iter().zip(&self.sharers).position(|known| known == (&spec, &sharer));
+        known.unwrap_or_else(|| {
+            self.load.memories.push(spec);
+            self.sharers.push(sharer);
+            self.load.memories.len() - 1
+        }) as u32
     }
 
     fn spec(&self, task: &TaskDef, initial: &Setting) -> TaskSpec {

@@ -1,8 +1,11 @@
 //! From a machine's description to its CPUs, with every impossible machine refused.
 
 use crate::file::MachineFile;
-use crate::model::{Cpu, MAX_CPUS, Machine};
+use crate::model::{Caches, Cpu, MAX_CPUS, Machine};
 use schedlab_base::{CpuPlace, Error};
+
+/// The largest cache, 16 GiB.
+const MAX_CACHE_KIB: u32 = 16 << 20;
 
 /// What is wrong with a description, at which key, and the mend.
 pub struct Wrong {
@@ -59,6 +62,10 @@ pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
         name: file.name.clone().unwrap_or_else(|| name.to_owned()),
         cpus: (0..cores * file.threads).map(place).collect(),
         distances: if file.distances.is_empty() { vec![vec![10]] } else { file.distances.clone() },
+        caches: Caches {
+            l2_kib: file.l2_kib.unwrap_or(Caches::default().l2_kib),
+            llc_kib: file.llc_kib.unwrap_or(Caches::default().llc_kib),
+        },
         costs: file.costs.costs(),
     })
 }
@@ -152,16 +159,12 @@ fn check_rest(file: &MachineFile) -> Result<(), Wrong> {
     if file.capacities.contains(&0) {
         return Err(Wrong::new("capacities", "a core of capacity 0").mend("write 1 to 1024"));
     }
-    let costs = file.costs.costs();
-    for (key, cost) in [
-        ("costs.wakeup_to_switch_ns", costs.wakeup_to_switch_ns),
-        ("costs.tick_to_switch_ns", costs.tick_to_switch_ns),
-        ("costs.change_to_switch_ns", costs.change_to_switch_ns),
-        ("costs.context_switch_ns", costs.context_switch_ns),
-        ("costs.idle_exit_ns", costs.idle_exit_ns),
-    ] {
-        if cost > 1_000_000_000 {
-            return Err(Wrong::new(key, format!("{cost} ns is more than a second")).mend("costs are in ns"));
+    if let Some((key, cost, most)) = file.costs.too_large() {
+        return Err(Wrong::new(key, format!("{cost} is too much")).mend(format!("write 0 to {most}")));
+    }
+    for (key, size) in [("l2_kib", file.l2_kib), ("llc_kib", file.llc_kib)] {
+        if size.is_some_and(|kib| !(1..=MAX_CACHE_KIB).contains(&kib)) {
+            return Err(Wrong::new(key, "no cache has this size").mend(format!("write 1 to {MAX_CACHE_KIB} KiB")));
         }
     }
     if file.name.as_ref().is_some_and(|n| n.is_empty() || n.len() > 128 || n.chars().any(char::is_control)) {
@@ -215,7 +218,11 @@ mod tests {
         assert!(refuse(|f| f.cluster_cores = Some(0)).contains("groups of 0"));
         assert!(refuse(|f| f.capacities = vec![1024; 3]).contains("3 capacities for 12 cores"));
         assert!(refuse(|f| f.capacities = vec![512; 12]).contains("1024"));
-        assert!(refuse(|f| f.costs.idle_exit_ns = Some(u64::MAX)).contains("more than a second"));
+        assert!(
+            refuse(|f| f.costs.idle_exit_ns = Some(u64::MAX)).contains("idle_exit_ns: 18446744073709551615 is too")
+        );
+        assert!(refuse(|f| f.costs.smt_loss_percent = Some(51)).contains("51 is too much; write 0 to 50"));
+        assert!(refuse(|f| f.l2_kib = Some(0)).contains("l2_kib: no cache has this size"));
     }
 
     #[test]

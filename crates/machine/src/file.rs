@@ -1,7 +1,7 @@
 //! The machine file: TOML that needs no more than sockets, cores and threads, and distances where there are nodes.
 
 use crate::build;
-use crate::model::{Costs, Machine};
+use crate::model::{Caches, Costs, Machine};
 use crate::tomltext::TomlText;
 use schedlab_base::Result;
 use schemars::JsonSchema;
@@ -40,65 +40,82 @@ pub struct MachineFile {
     /// The capacity of each core over the whole machine, 1024 being the biggest; all 1024 unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacities: Vec<u32>,
+    /// KiB of a core's own caches, or of the L2 that a cluster shares; 256 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub l2_kib: Option<u32>,
+    /// KiB of a last-level cache; 8192 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub llc_kib: Option<u32>,
     /// What things cost.
     #[serde(default, skip_serializing_if = "CostsFile::is_default")]
     pub costs: CostsFile,
 }
 
-/// The costs in ns; what is left out has the default that `docs/machines.md` lists with its source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CostsFile {
-    /// From a wake-up that preempts to the switch (default 3000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1_000_000_000))]
-    pub wakeup_to_switch_ns: Option<u64>,
-    /// From a tick that preempts to the switch (default 8000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1_000_000_000))]
-    pub tick_to_switch_ns: Option<u64>,
-    /// From a running task's change of its own nice level or policy to the switch that it causes (default 15000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1_000_000_000))]
-    pub change_to_switch_ns: Option<u64>,
-    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold (default 0).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1_000_000_000))]
-    pub context_switch_ns: Option<u64>,
-    /// Leaving idle, from the wake-up to the task's first instruction (default 2000).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1_000_000_000))]
-    pub idle_exit_ns: Option<u64>,
+/// Declares the file's half of [`Costs`]: each key optional, what is left out measured elsewhere.
+macro_rules! costs_file {
+    ($($(#[$doc:meta])* $key:ident <= $most:literal),* $(,)?) => {
+        /// What things cost; what is left out has the default that `docs/machines.md` lists with its source.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct CostsFile {
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                #[schemars(range(max = $most))]
+                pub $key: Option<u64>,
+            )*
+        }
+
+        impl CostsFile {
+            /// The costs, defaults filled in.
+            #[must_use]
+            pub fn costs(&self) -> Costs {
+                let default = Costs::measured();
+                Costs { $($key: self.$key.unwrap_or(default.$key)),* }
+            }
+
+            fn of(costs: &Costs) -> Self {
+                let default = Costs::measured();
+                Self { $($key: (costs.$key != default.$key).then_some(costs.$key)),* }
+            }
+
+            /// The first key whose value is larger than it may be, the value, and the largest.
+            pub(crate) fn too_large(&self) -> Option<(&'static str, u64, u64)> {
+                let keys = [$((concat!("costs.", stringify!($key)), self.$key, $most)),*];
+                keys.into_iter().find_map(|(key, value, most)| Some((key, value.filter(|v| *v > most)?, most)))
+            }
+        }
+    };
+}
+
+costs_file! {
+    /// From a wake-up that preempts to the switch, in ns (default 3000).
+    wakeup_to_switch_ns <= 1_000_000_000,
+    /// From a tick that preempts to the switch, in ns (default 8000).
+    tick_to_switch_ns <= 1_000_000_000,
+    /// From a running task's change of its own nice level or policy to the switch that it causes, in ns (default 15000).
+    change_to_switch_ns <= 1_000_000_000,
+    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold, in ns (default 0).
+    context_switch_ns <= 1_000_000_000,
+    /// Leaving idle, from the wake-up to the task's first instruction, in ns (default 2000).
+    idle_exit_ns <= 1_000_000_000,
+    /// Bringing a KiB of a working set back into a core's own caches from the last-level cache, in ns (default 76).
+    llc_refill_ns_per_kib <= 1_000_000,
+    /// Bringing a KiB of a working set back into the caches from the node's own memory, in ns (default 348).
+    memory_refill_ns_per_kib <= 1_000_000,
+    /// Moving a KiB of a task's memory to another node, in ns (default 1600).
+    page_move_ns_per_kib <= 1_000_000,
+    /// How much of its speed each of two SMT siblings loses while both are busy, in percent (default 39).
+    smt_loss_percent <= 50,
+    /// How much of what the distances say is felt: at 100, memory at distance 20 costs twice as much as local (default 100).
+    remote_percent <= 1000,
 }
 
 impl CostsFile {
     fn is_default(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// The costs, defaults filled in.
-    #[must_use]
-    pub fn costs(&self) -> Costs {
-        let default = Costs::measured();
-        Costs {
-            wakeup_to_switch_ns: self.wakeup_to_switch_ns.unwrap_or(default.wakeup_to_switch_ns),
-            tick_to_switch_ns: self.tick_to_switch_ns.unwrap_or(default.tick_to_switch_ns),
-            change_to_switch_ns: self.change_to_switch_ns.unwrap_or(default.change_to_switch_ns),
-            context_switch_ns: self.context_switch_ns.unwrap_or(default.context_switch_ns),
-            idle_exit_ns: self.idle_exit_ns.unwrap_or(default.idle_exit_ns),
-        }
-    }
-
-    fn of(costs: &Costs) -> Self {
-        let default = Costs::measured();
-        let given = |value: u64, default: u64| (value != default).then_some(value);
-        Self {
-            wakeup_to_switch_ns: given(costs.wakeup_to_switch_ns, default.wakeup_to_switch_ns),
-            tick_to_switch_ns: given(costs.tick_to_switch_ns, default.tick_to_switch_ns),
-            change_to_switch_ns: given(costs.change_to_switch_ns, default.change_to_switch_ns),
-            context_switch_ns: given(costs.context_switch_ns, default.context_switch_ns),
-            idle_exit_ns: given(costs.idle_exit_ns, default.idle_exit_ns),
-        }
     }
 }
 
@@ -115,6 +132,8 @@ impl MachineFile {
             llc_cores: None,
             cluster_cores: None,
             capacities: Vec::new(),
+            l2_kib: None,
+            llc_kib: None,
             costs: CostsFile::default(),
         }
     }
@@ -173,6 +192,8 @@ impl MachineFile {
             llc_cores: None,
             cluster_cores: (clusters as u32 != cores).then(|| by_core(clusters)).flatten(),
             capacities: if even { Vec::new() } else { capacities },
+            l2_kib: (machine.caches.l2_kib != Caches::default().l2_kib).then_some(machine.caches.l2_kib),
+            llc_kib: (machine.caches.llc_kib != Caches::default().llc_kib).then_some(machine.caches.llc_kib),
             costs: CostsFile::of(&machine.costs),
         };
         let same = |file: &Self| file.build().is_ok_and(|built| built == *machine);

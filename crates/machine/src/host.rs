@@ -1,6 +1,6 @@
 //! The machine that this runs on, read from /sys.
 
-use crate::{Costs, Cpu, MAX_CPUS, Machine};
+use crate::{Caches, Costs, Cpu, MAX_CPUS, Machine};
 use schedlab_base::{CpuId, CpuPlace, Error, Result};
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,7 @@ pub fn host_at(root: &Path) -> Result<Machine> {
             Cpu { place, cluster }
         })
         .collect();
-    Ok(Machine { name: "host".to_owned(), cpus, distances, costs: Costs::measured() })
+    Ok(Machine { name: "host".to_owned(), cpus, distances, caches: sys.caches(ids[0]), costs: Costs::measured() })
 }
 
 /// The tree of devices.
@@ -79,6 +79,23 @@ impl Sys {
     /// The CPUs in the first of these topology files that is there.
     fn siblings(&self, cpu: CpuId, files: &[&str]) -> Option<Vec<CpuId>> {
         files.iter().find_map(|file| cpu_list(&self.read(cpu, &format!("topology/{file}"))?))
+    }
+
+    /// The sizes of a CPU's caches for data: its last one and the largest below that.
+    fn caches(&self, cpu: CpuId) -> Caches {
+        let of = |file: &str, index: u32| self.read(cpu, &format!("cache/index{index}/{file}"));
+        let mut sizes: Vec<(u32, u32)> = (0..CACHES)
+            .filter(|&index| of("type", index).is_some_and(|kind| kind.trim() != "Instruction"))
+            .filter_map(|index| {
+                let size = of("size", index)?;
+                let kib = size.trim().strip_suffix('K')?.parse().ok().filter(|kib| (1..=16 << 20).contains(kib))?;
+                Some((of("level", index)?.trim().parse().ok()?, kib))
+            })
+            .collect();
+        sizes.sort_unstable();
+        let default = Caches::default();
+        let llc_kib = sizes.pop().map_or(default.llc_kib, |(_, kib)| kib);
+        Caches { l2_kib: sizes.pop().map_or(default.l2_kib.min(llc_kib), |(_, kib)| kib), llc_kib }
     }
 
     /// The CPUs that share this CPU's highest-level cache for data.
@@ -200,6 +217,8 @@ mod tests {
                 ("cache/index0/type", "Data"),
                 ("cache/index0/shared_cpu_list", &pair),
                 ("cache/index3/level", "3"),
+                ("cache/index0/size", "32K"),
+                ("cache/index3/size", "12288K"),
                 ("cache/index3/type", "Unified"),
                 ("cache/index3/shared_cpu_list", llc),
             ] {
@@ -216,6 +235,7 @@ mod tests {
         assert_eq!((of(0), of(4)), ((0, 0, 0, 0), (0, 0, 0, 0)));
         assert_eq!((of(3), of(6)), ((3, 1, 1, 1), (2, 1, 1, 1)));
         assert_eq!(machine.distances, vec![vec![10, 21], vec![21, 10]]);
+        assert_eq!(machine.caches, Caches { l2_kib: 32, llc_kib: 12_288 });
         assert_eq!(machine.cpus[4].cluster, machine.cpus[0].cluster, "no cluster file: the core");
     }
 

@@ -16,5 +16,5 @@ pub mod tomltext;
 pub use file::{CostsFile, MachineFile};
 pub use host::{host, host_at};
 pub use load::load;
-pub use model::{Costs, Cpu, MAX_CPUS, Machine};
+pub use model::{Caches, Costs, Cpu, MAX_CPUS, Machine};
 pub use picture::picture;

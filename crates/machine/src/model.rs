@@ -30,6 +30,16 @@ pub struct Costs {
     pub context_switch_ns: Nanos,
     /// Leaving idle, from the wake-up to the first instruction of the task.
     pub idle_exit_ns: Nanos,
+    /// Bringing 1 KiB of a working set back into a core's own caches from the last-level cache.
+    pub llc_refill_ns_per_kib: Nanos,
+    /// Bringing 1 KiB of a working set back into the caches from the memory of the CPU's own node.
+    pub memory_refill_ns_per_kib: Nanos,
+    /// Moving 1 KiB of a task's memory to another node.
+    pub page_move_ns_per_kib: Nanos,
+    /// How much of its speed each of two SMT siblings loses while both are busy, in percent, up to 50.
+    pub smt_loss_percent: u64,
+    /// How much of what the distances say is felt, in percent: at 100 memory at distance 20 costs twice as much as local.
+    pub remote_percent: u64,
 }
 
 impl Costs {
@@ -48,8 +58,14 @@ impl Costs {
     /// | change to switch | 15 us | the same: from `setpriority()` to the switch |
     /// | context switch | 0 | a recorded or calibrated burst holds it already; some 1.3 us on a Xeon X5550 (B. Sigoure, "How long does it take to make a context switch?", 2010) |
     /// | idle exit | 2 us | the latency of state C1 that the kernel's `intel_idle` gives for Xeons from Sandy Bridge on |
+    /// | refill from the last-level cache | 76 ns a KiB | 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010), four misses under way at a time (chosen: a stream has ten, a chain of pointers one) |
+    /// | refill from memory | 348 ns a KiB | 87 ns for 64 bytes on the same, four misses at a time |
+    /// | moving pages | 1600 ns a KiB | some 600 MB/s of `move_pages()` (B. Goglin and N. Furmento, 2009) |
+    /// | SMT | 39% | two threads do 16 to 28% more than one (D. Marr et al., Intel Technology Journal, 2002): 2 x 61% is 22% more |
+    /// | remote memory | 100% | as the firmware's distances are defined: relative latencies (ACPI, SLIT) |
     ///
-    /// The refill of caches is no part of the context switch's cost: it depends on the working set.
+    /// The refill of caches is no part of the context switch's cost: it depends on the working set, and tasks of which
+    /// none is told pay nothing.
     #[must_use]
     pub fn measured() -> Self {
         Self {
@@ -58,7 +74,45 @@ impl Costs {
             change_to_switch_ns: 15_000,
             context_switch_ns: 0,
             idle_exit_ns: 2_000,
+            llc_refill_ns_per_kib: 76,
+            memory_refill_ns_per_kib: 348,
+            page_move_ns_per_kib: 1_600,
+            smt_loss_percent: 39,
+            remote_percent: 100,
         }
+    }
+
+    /// Every cost by the name that it has in a machine's file.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("wakeup_to_switch_ns", self.wakeup_to_switch_ns),
+            ("tick_to_switch_ns", self.tick_to_switch_ns),
+            ("change_to_switch_ns", self.change_to_switch_ns),
+            ("context_switch_ns", self.context_switch_ns),
+            ("idle_exit_ns", self.idle_exit_ns),
+            ("llc_refill_ns_per_kib", self.llc_refill_ns_per_kib),
+            ("memory_refill_ns_per_kib", self.memory_refill_ns_per_kib),
+            ("page_move_ns_per_kib", self.page_move_ns_per_kib),
+            ("smt_loss_percent", self.smt_loss_percent),
+            ("remote_percent", self.remote_percent),
+        ]
+    }
+}
+
+/// How much the caches hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caches {
+    /// A core's own caches together, or those that a cluster of cores shares (the L2), in KiB.
+    pub l2_kib: u32,
+    /// A last-level cache, in KiB.
+    pub llc_kib: u32,
+}
+
+impl Default for Caches {
+    /// Those of a Core i7 of 2009 to 2017: 256 KiB of L2 a core, 8 MiB of L3.
+    fn default() -> Self {
+        Self { l2_kib: 256, llc_kib: 8192 }
     }
 }
 
@@ -71,6 +125,8 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     /// Distances between nodes as the firmware tells them (10 is local); one row a node.
     pub distances: Vec<Vec<u32>>,
+    /// How much the caches hold.
+    pub caches: Caches,
     /// What things cost.
     pub costs: Costs,
 }

@@ -54,24 +54,31 @@ fn equidistant(nodes: usize, remote: u32) -> Vec<Vec<u32>> {
     (0..nodes).map(|i| (0..nodes).map(|j| if i == j { 10 } else { remote }).collect()).collect()
 }
 
+/// Xeon X5650: 12 MiB of L3 a socket.
 fn z800(name: &'static str) -> MachineFile {
-    MachineFile { distances: equidistant(2, 21), ..MachineFile::flat(name, 2, 6, 1) }
+    let file = MachineFile::flat(name, 2, 6, 1);
+    MachineFile { distances: equidistant(2, 21), llc_kib: Some(12 << 10), ..file }
 }
 
+/// Xeon E7-4890 v2: 37.5 MiB of L3 a socket.
 fn dl580(name: &'static str) -> MachineFile {
-    MachineFile { distances: equidistant(4, 21), ..MachineFile::flat(name, 4, 15, 2) }
+    let file = MachineFile::flat(name, 4, 15, 2);
+    MachineFile { distances: equidistant(4, 21), llc_kib: Some(38_400), ..file }
 }
 
+/// EPYC 7713: 512 KiB of L2 a core, 32 MiB of L3 for eight.
 fn epyc(name: &'static str) -> MachineFile {
-    MachineFile { distances: equidistant(2, 32), llc_cores: Some(8), ..MachineFile::flat(name, 2, 64, 2) }
+    let file = MachineFile { distances: equidistant(2, 32), ..MachineFile::flat(name, 2, 64, 2) };
+    MachineFile { llc_cores: Some(8), l2_kib: Some(512), llc_kib: Some(32 << 10), ..file }
 }
 
 /// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an L2
-/// is no cluster beside. The capacities are those that the kernel computes from the board's device tree (592 of 1024 a
+/// is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB). The capacities are those that the kernel computes from the board's device tree (592 of 1024 a
 /// MHz, 1844 and 2362 MHz).
 fn big_little(name: &'static str) -> MachineFile {
     let capacities = [[462; 4], [1024; 4]].concat();
-    MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) }
+    let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) };
+    MachineFile { l2_kib: Some(64), llc_kib: Some(2048), ..file }
 }
 
 /// Four sockets a chassis, linked in a ring, and a fabric between the chassis. It is no machine that was sold; the
@@ -80,11 +87,11 @@ fn huge(name: &'static str) -> MachineFile {
     const CHASSIS: [u32; 4] = [10, 16, 19, 16];
     let distance = |i: usize, j: usize| if i / 4 == j / 4 { CHASSIS[(i + 4 - j) % 4] } else { 50 };
     let distances = (0..32).map(|i| (0..32).map(|j| distance(i, j)).collect()).collect();
-    MachineFile { distances, ..MachineFile::flat(name, 32, 64, 2) }
+    MachineFile { distances, l2_kib: Some(512), llc_kib: Some(256 << 10), ..MachineFile::flat(name, 32, 64, 2) }
 }
 
 /// Each package is two dies, each die a node; the links between the nodes as "A Decade of Wasted Cores" draws them.
-/// Two cores make a module that shares its L2.
+/// Two cores make a module that shares its L2 of 2 MiB; of a die's 8 MiB of L3 the directory of remote lines takes 2.
 fn bulldozer(name: &'static str) -> MachineFile {
     const NEIGHBOURS: [&[usize]; 8] = [
         &[1, 2, 4, 6],
@@ -104,6 +111,8 @@ fn bulldozer(name: &'static str) -> MachineFile {
     MachineFile {
         distances: (0..8).map(|i| (0..8).map(|j| distance(i, j)).collect()).collect(),
         cluster_cores: Some(2),
+        l2_kib: Some(2048),
+        llc_kib: Some(6144),
         ..MachineFile::flat(name, 8, 8, 1)
     }
 }

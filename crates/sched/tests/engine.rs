@@ -4,9 +4,10 @@
 mod loads;
 mod support;
 
-use loads::{loads_in_groups, loads_with_changes};
+use loads::{loads_in_groups, loads_with_changes, with_costs};
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload};
+use schedlab_machine::MachineFile;
 use schedlab_sched::kernels::{How, KERNELS, find};
 use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
 use support::{Accounts, bare, exactly, forever, hog, simulate, simulate_how};
@@ -52,6 +53,42 @@ proptest! {
             prop_assert_eq!(skipped.events.len(), taken.events.len());
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nor_does_it_where_caches_siblings_and_memory_cost(
+        load in loads_with_changes(),
+        kib in 1u64..4_000,
+        (sockets, cores, threads) in prop_oneof![Just((1, 1, 2)), Just((2, 1, 1)), Just((2, 2, 2)), Just((2, 1, 4))],
+    ) {
+        let distances = if sockets == 1 { vec![vec![10]] } else { vec![vec![10, 21], vec![21, 10]] };
+        let file = MachineFile { distances, ..MachineFile::flat("m", sockets, cores, threads) };
+        let machine = file.build().expect("a machine");
+        let load = with_costs(load, kib);
+        let load = if sockets == 1 { without_node_1(load) } else { load };
+        for kernel in KERNELS {
+            let run = |skip_ticks| {
+                let how = How { duration: Some(SECOND / 4), seed: 11, skip_ticks };
+                simulate_how(kernel.name, &machine, &load, &[], &how)
+            };
+            let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+}
+
+/// For a machine of one node.
+fn without_node_1(mut load: Load) -> Load {
+    load.memories[1].node = None;
+    for task in &mut load.tasks {
+        task.initial.membind = None;
+    }
+    load
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
 
 use crate::cpuset::CpuSet;
+use crate::effects::Effects;
 use crate::inspect::Decision;
 use crate::program::{Policy, Start};
 use crate::queue::{OwnTimers, Phase};
@@ -100,8 +101,9 @@ pub(crate) struct Cpu {
     pub resched_at: Nanos,
     /// The first tick that was neither taken nor caught up with.
     pub next_tick: Nanos,
-    /// The running task's burst: since when it makes progress and when it ends.
+    /// The running task's burst: since when it makes progress, how fast, and when it ends.
     pub run_from: Nanos,
+    pub speed: u32,
     pub burst_end: Nanos,
     /// Its stopper is to run.
     pub stopper: bool,
@@ -144,23 +146,26 @@ pub struct Core {
     pub(crate) decisions: Vec<Decision>,
     /// What was last told of each CPU's queue; `None` when nobody wants to know.
     pub(crate) told_queues: Option<Vec<(u32, u64)>>,
+    /// What makes a task faster or slower beside the CPU's capacity, where anything does.
+    pub(crate) effects: Option<Box<Effects>>,
 }
 
 impl Core {
     pub(crate) fn new(machine: Machine, tick_period: Nanos, tick_first: Nanos, start: Start) -> Self {
-        let cpu = || Cpu {
+        let cpu = |cpu: &schedlab_machine::Cpu| Cpu {
             curr: None,
             online: true,
             resched_at: Nanos::MAX,
             next_tick: tick_first,
             run_from: 0,
+            speed: cpu.place.capacity,
             burst_end: Nanos::MAX,
             stopper: false,
             touched: false,
         };
         Self {
             now: 0,
-            cpus: (0..machine.cpus.len()).map(|_| cpu()).collect(),
+            cpus: machine.cpus.iter().map(cpu).collect(),
             machine,
             tasks: Vec::new(),
             tick_period,
@@ -176,6 +181,7 @@ impl Core {
             explaining: false,
             decisions: Vec::new(),
             told_queues: None,
+            effects: None,
         }
     }
 

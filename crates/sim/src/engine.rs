@@ -3,6 +3,7 @@
 use self::homes::Homes;
 use crate::core::{Attributes, Cause, Core, State, Task, TaskId, tid};
 use crate::cpuset::CpuSet;
+use crate::effects::Effects;
 use crate::inspect::Inspect;
 use crate::process::{Burst, Process, Wait};
 use crate::program::{Load, Policy, Setting, Start, TaskSpec};
@@ -17,6 +18,7 @@ mod exec;
 mod homes;
 mod hotplug;
 mod looking;
+mod speed;
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +103,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         sink: &'a mut dyn Sink,
         inspect: Option<Inspect<'a>>,
     ) -> Self {
+        let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
+        cx.effects = Effects::of(machine, load);
         Self {
-            cx: Core::new(machine.clone(), options.tick_period, options.tick_first, load.start),
+            cx,
             sched,
             queue: CpuQueue::new(machine.cpus.len()),
             timers: Timers::default(),
@@ -281,6 +285,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.sink.name(&record);
         self.tell_affinity(p);
         self.processes.push(Process::new(spec, name, self.cx.now));
+        if let Some(effects) = self.cx.effects.as_deref_mut() {
+            effects.set(&self.cx.machine, self.load, p, &spec.initial);
+        }
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
         }
@@ -404,12 +411,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let now = self.cx.now;
-        let capacity = self.cx.machine.cpus[cpu as usize].place.capacity;
         let slot = &mut self.cx.cpus[cpu as usize];
+        let ran_from = slot.run_from;
         let (mut prev_tid, mut prev_prio, mut prev_state) = (0, 120, State::Runnable);
         if let Some(p) = prev {
-            if now > slot.run_from {
-                self.processes[p as usize].progress(now - slot.run_from, capacity);
+            if now > ran_from {
+                self.processes[p as usize].progress(now - ran_from, slot.speed);
             }
             let task = &mut self.cx.tasks[p as usize];
             task.last_ran = now;
@@ -419,6 +426,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let (mut next_tid, mut next_prio) = (0, 120);
         slot.run_from = now + self.cx.machine.costs.context_switch_ns;
         slot.burst_end = Nanos::MAX;
+        if self.cx.effects.is_some() {
+            self.effects_of_switch(cpu, prev, next, ran_from.saturating_sub(now));
+        }
         if let Some(p) = next {
             let task = &self.cx.tasks[p as usize];
             debug_assert!(task.state == State::Runnable && task.cpu == cpu, "task {p} cannot run on CPU {cpu}");
@@ -432,13 +442,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Sets when the burst of the task that runs on `cpu` ends.
     pub(crate) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
-        let capacity = self.cx.machine.cpus[cpu as usize].place.capacity;
         if self.processes[p as usize].burst == Burst::Spin {
             self.look_at_lock(p);
         }
         let process = &self.processes[p as usize];
         let slot = &mut self.cx.cpus[cpu as usize];
-        slot.burst_end = slot.run_from.saturating_add(process.time_left(capacity));
+        slot.burst_end = slot.run_from.saturating_add(process.time_left(slot.speed));
         self.cx.touch(cpu);
     }
 
@@ -451,6 +460,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     }
 
     fn refresh_touched(&mut self) {
+        if self.cx.effects.as_ref().is_some_and(|effects| effects.stale) {
+            self.memory_moved();
+        }
         while let Some(cpu) = self.cx.touched.pop() {
             self.cx.cpus[cpu as usize].touched = false;
             // An idle CPU may have passed over ticks since it last had anything to say.

@@ -4,10 +4,13 @@
 //! Deterministic by construction: no clock, no hashing, no I/O. The same load, machine, scheduler and
 //! seed give the same events, whether ticks that can change nothing are skipped or taken.
 
+mod caches;
 mod core;
 mod cpuset;
+mod effects;
 mod engine;
 mod inspect;
+mod memory;
 mod process;
 pub mod program;
 mod queue;

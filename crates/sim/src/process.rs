@@ -43,12 +43,14 @@ impl Wait {
 /// The burst in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// Work left, in ns on a CPU of capacity 1024.
+    /// Work left, in ns at speed 1024: that of the biggest CPU when nothing slows it.
     Work(Nanos),
     /// CPU time left, in ns, on whatever CPU.
     Time(Nanos),
     /// Burns CPU until what it waits for comes.
     Spin,
+    /// As `Spin`, but for no more CPU time than this.
+    SpinFor(Nanos),
 }
 
 #[derive(Debug)]
@@ -112,24 +114,24 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// How long the burst in hand takes on a CPU of this capacity.
-    pub fn time_left(&self, capacity: u32) -> Nanos {
+    /// How long the burst in hand takes at this speed.
+    pub fn time_left(&self, speed: u32) -> Nanos {
         match self.burst {
-            Burst::Work(left) if capacity == 1024 => left,
-            Burst::Work(left) => (u128::from(left) * 1024).div_ceil(u128::from(capacity.max(1))) as Nanos,
-            Burst::Time(left) => left,
+            Burst::Work(left) if speed == 1024 => left,
+            Burst::Work(left) => (u128::from(left) * 1024).div_ceil(u128::from(speed.max(1))) as Nanos,
+            Burst::Time(left) | Burst::SpinFor(left) => left,
             Burst::Spin => Nanos::MAX,
         }
     }
 
-    /// Takes the time that it ran on a CPU of this capacity off its burst.
-    pub fn progress(&mut self, ran: Nanos, capacity: u32) {
+    /// Takes the time that it ran at this speed off its burst.
+    pub fn progress(&mut self, ran: Nanos, speed: u32) {
         match &mut self.burst {
-            Burst::Work(left) if capacity == 1024 => *left = left.saturating_sub(ran),
+            Burst::Work(left) if speed == 1024 => *left = left.saturating_sub(ran),
             Burst::Work(left) => {
-                *left = left.saturating_sub((u128::from(ran) * u128::from(capacity) / 1024) as Nanos);
+                *left = left.saturating_sub((u128::from(ran) * u128::from(speed) / 1024) as Nanos);
             }
-            Burst::Time(left) => *left = left.saturating_sub(ran),
+            Burst::Time(left) | Burst::SpinFor(left) => *left = left.saturating_sub(ran),
             Burst::Spin => {}
         }
     }

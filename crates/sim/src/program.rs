@@ -48,6 +48,8 @@ pub enum Op {
     SemWait(u32),
     /// As `Barrier`, but the waiter burns CPU.
     SpinBarrier(u32),
+    /// As `SpinBarrier`, but who has burnt `spin` of CPU time in vain goes to sleep.
+    HybridBarrier { barrier: u32, spin: Nanos },
     /// As `Lock`, but the waiter burns CPU.
     SpinLock(u32),
     /// Releases a spinning lock.
@@ -100,8 +102,12 @@ pub struct Setting {
     pub cpus: Option<Vec<CpuId>>,
     /// The group (index into [`Load::groups`]), or [`ROOT_GROUP`].
     pub group: Option<u32>,
-    /// Bytes that the task touches.
+    /// Bytes that the task touches all the time while it runs; 0: few enough not to matter.
     pub working_set: Option<u64>,
+    /// Its memory (index into [`Load::memories`]). Setting what it has already changes nothing.
+    pub memory: Option<u32>,
+    /// The nodes that its memory must come from.
+    pub membind: Option<Vec<u32>>,
     /// Time between two readings of its own CPU clock while it runs (each makes the kernel account it); 0: none.
     pub clock_poll: Option<Nanos>,
 }
@@ -155,6 +161,21 @@ pub struct GroupSpec {
     pub idle: bool,
 }
 
+/// Memory that tasks have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySpec {
+    /// How much.
+    pub bytes: u64,
+    /// The node that it is on at first; `None`: the first that each part's user runs on (first touch).
+    pub node: Option<u32>,
+    /// All tasks that name it share it; otherwise each has its own.
+    pub shared: bool,
+    /// How many tasks touch an equal part of it first, when they first run; at least 1, and 1 where it is not shared.
+    pub parts: u32,
+    /// The share of a `Run`'s time that waits for memory when all of it is local, in percent.
+    pub bound_percent: u32,
+}
+
 /// A CPU that is taken offline or brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
@@ -191,6 +212,8 @@ pub struct Load {
     pub timers: Vec<(String, bool)>,
     /// How the tasks of `tasks` start.
     pub start: Start,
+    /// Memory that settings name.
+    pub memories: Vec<MemorySpec>,
     /// CPUs that go and come, ordered by time. At least one CPU stays online.
     pub hotplug: Vec<Hotplug>,
 }

@@ -53,7 +53,7 @@ fn spinning(workload: &Workload) -> Result<()> {
             Action::Wait { mutex, .. } | Action::Sync { mutex, .. } => ("lock", mutex, false),
             Action::SpinLock(name) | Action::SpinUnlock(name) => ("lock", name, true),
             Action::Barrier(name) => ("barrier", name, false),
-            Action::SpinBarrier(name) => ("barrier", name, true),
+            Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => ("barrier", name, true),
             _ => continue,
         };
         if *kinds.entry((kind, name)).or_insert(spins) != spins {
@@ -82,7 +82,7 @@ fn shared_buffers(workload: &Workload) -> Result<()> {
 fn barriers(workload: &Workload, remarks: &mut Remarks) {
     let mut seen = HashSet::new();
     for (task, phase, step) in workload.steps() {
-        if let Action::Barrier(name) | Action::SpinBarrier(name) = &step.what
+        if let Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } = &step.what
             && !seen.insert((&task.name, name))
         {
             let what = format!("the task names the barrier \"{name}\" twice, and so counts as two users of it");

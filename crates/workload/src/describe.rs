@@ -36,6 +36,7 @@ impl fmt::Display for Action {
             | Self::SemPost(name)
             | Self::SemWait(name)
             | Self::SpinBarrier(name)
+            | Self::HybridBarrier { name, .. }
             | Self::SpinLock(name)
             | Self::SpinUnlock(name) => write!(f, "{event} {name}"),
         }

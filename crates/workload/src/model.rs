@@ -177,13 +177,29 @@ pub struct Props {
     pub taskgroup: Option<String>,
     /// `x-working-set` in bytes.
     pub working_set: Option<u64>,
-    /// `x-memory`: bytes, and the node (`None`: first touch).
-    pub memory: Option<(u64, Option<u32>)>,
+    /// `x-memory`.
+    pub memory: Option<Memory>,
     /// `x-clock-poll`.
     pub clock_poll: Option<Nanos>,
     /// `x-reclaim`: a deadline task reclaims what others leave unused.
     pub reclaim: Option<bool>,
 }
+
+/// `x-memory`: how much memory a task has, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// `bytes`.
+    pub bytes: u64,
+    /// `node`: the node that it is on at first; `None`: where it is first touched.
+    pub node: Option<u32>,
+    /// `shared`: one memory for all instances of the task, instead of one each.
+    pub shared: bool,
+    /// `bound`: the percent of a `run` that waits for memory when all of it is local.
+    pub bound: u32,
+}
+
+/// `bound` of an `x-memory` that does not tell it.
+pub const MEMORY_BOUND: u32 = 30;
 
 /// One event with its place in the file, which is no part of what it is: events of different lines can be equal.
 #[derive(Clone, Debug)]
@@ -282,6 +298,11 @@ pub enum Action {
     SemPost(String),
     SemWait(String),
     SpinBarrier(String),
+    /// `x-spin-barrier` with `for`: spins for so long at most, then sleeps.
+    HybridBarrier {
+        name: String,
+        spin: Nanos,
+    },
     SpinLock(String),
     SpinUnlock(String),
 }

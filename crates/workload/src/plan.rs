@@ -2,7 +2,7 @@
 //! rt-app 55cb0c0 resolves them (`parse_sched_data`, `set_thread_param`, `set_thread_affinity`).
 
 use crate::place::At;
-use crate::{Policy, Props, TaskDef};
+use crate::{Memory, Policy, Props, TaskDef};
 use schedlab_base::{Error, Nanos};
 
 /// The kernel's least runtime of a deadline task (`DL_SCALE`).
@@ -65,7 +65,7 @@ pub struct Change {
     pub nodes_membind: Option<Vec<u32>>,
     pub taskgroup: Option<String>,
     pub working_set: Option<u64>,
-    pub memory: Option<(u64, Option<u32>)>,
+    pub memory: Option<Memory>,
     pub clock_poll: Option<Nanos>,
     pub reclaim: Option<bool>,
 }

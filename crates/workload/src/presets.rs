@@ -1,7 +1,13 @@
 //! Workloads by name, with parameters: `li:tasks=10,nice=5`.
 
 use crate::{Action, Amount, Phase, Props, Step, TaskDef, TimerMode, Workload};
-use schedlab_base::{Error, Nanos, Result, nearest, parse_duration};
+use schedlab_base::{CpuList, Error, Nanos, Result, nearest, parse_duration};
+
+mod make;
+mod nas;
+mod tpch;
+
+pub use nas::{NAS, Program};
 
 /// A parameter of a preset.
 pub struct Param {
@@ -72,7 +78,13 @@ pub const PRESETS: &[Preset] = &[
         ],
         build: periodic,
     },
+    nas::PRESET,
+    make::PRESET,
+    tpch::PRESET,
 ];
+
+/// The parameter whose value may be given by itself, as the first: `nas:lu` is `nas:program=lu`.
+const UNNAMED: &str = "program";
 
 /// The preset of that name.
 #[must_use]
@@ -103,7 +115,8 @@ impl<'a> Given<'a> {
         let mut pairs = Vec::new();
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let error = |what: String| Error::input(what).key(preset.name);
-            let Some((key, value)) = part.split_once('=') else {
+            let unnamed = preset.params.first().filter(|param| param.name == UNNAMED && pairs.is_empty());
+            let Some((key, value)) = part.split_once('=').or_else(|| unnamed.map(|param| (param.name, part))) else {
                 return Err(error(format!("the parameter \"{part}\" has no value")).mend("write KEY=VALUE,KEY=VALUE"));
             };
             let names = preset.params.iter().map(|param| param.name);
@@ -136,6 +149,17 @@ impl<'a> Given<'a> {
 
     fn tasks(&self) -> Result<u32> {
         Ok(self.number("tasks", 1, crate::parse::MAX_TASKS as i64)? as u32)
+    }
+
+    /// A list of CPUs, whose parts are joined by `+` here (`0-7+16`); an empty one is all.
+    fn cpus(&self) -> Result<Option<Vec<u32>>> {
+        let text = self.text("cpus");
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let wrong = || Error::input(format!("cpus={text} is no list of CPUs")).mend("write 8-23, or 0-7+16-23");
+        let list: CpuList = text.replace('+', ",").parse().map_err(|_| wrong())?;
+        Ok(Some(list.iter().collect()))
     }
 
     fn nice(&self) -> Result<Props> {

@@ -1,7 +1,7 @@
 //! A workload as rt-app's JSON: strict JSON with the x- keys where they are used, the same text for the same workload.
 
 use crate::{Action, Amount, Global, Group, Hotplug, MEM_BUFFER_SIZE, MemAccess, Phase, Policy, Props, Start, Step};
-use crate::{TaskDef, TimerMode, Workload};
+use crate::{MEMORY_BOUND, Memory, TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -194,10 +194,21 @@ fn props(map: &mut Map<String, Value>, props: &Props) {
     put(map, "nodes_membind", props.nodes_membind.clone());
     put(map, "taskgroup", props.taskgroup.clone());
     put(map, "x-working-set", props.working_set);
-    let node = |node: Option<u32>| node.map_or(json!("first-touch"), |node| json!(node));
-    put(map, "x-memory", props.memory.map(|(bytes, at)| json!({ "bytes": bytes, "node": node(at) })));
+    put(map, "x-memory", props.memory.map(memory));
     put(map, "x-clock-poll", props.clock_poll.map(micros));
     put(map, "x-reclaim", props.reclaim);
+}
+
+fn memory(memory: Memory) -> Value {
+    let node = memory.node.map_or(json!("first-touch"), |node| json!(node));
+    let mut value = json!({ "bytes": memory.bytes, "node": node });
+    if memory.shared {
+        value["shared"] = json!(true);
+    }
+    if memory.bound != MEMORY_BOUND {
+        value["bound"] = json!(memory.bound);
+    }
+    value
 }
 
 fn events(map: &mut Map<String, Value>, steps: &[Step]) {
@@ -236,7 +247,7 @@ pub(crate) fn name_of(action: &Action) -> &'static str {
         Action::Fork(_) => "fork",
         Action::SemPost(_) => "sem_post",
         Action::SemWait(_) => "sem_wait",
-        Action::SpinBarrier(_) => "x-spin-barrier",
+        Action::SpinBarrier(_) | Action::HybridBarrier { .. } => "x-spin-barrier",
         Action::SpinLock(_) => "x-spin-lock",
         Action::SpinUnlock(_) => "x-spin-unlock",
     }
@@ -276,6 +287,7 @@ fn value_of(action: &Action) -> Value {
             value
         }
         Action::Yield => json!(""),
+        Action::HybridBarrier { name, spin } => json!({ "ref": name, "for": micros(*spin) }),
         Action::Lock(name)
         | Action::Unlock(name)
         | Action::Signal(name)

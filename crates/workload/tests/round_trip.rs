@@ -4,8 +4,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use schedlab_workload::{
-    Action, Amount, Global, Group, Hotplug, MemAccess, Phase, Policy, Props, Start, Step, TaskDef, TimerMode, Workload,
-    parse, write,
+    Action, Amount, Global, Group, Hotplug, MemAccess, Memory, Phase, Policy, Props, Start, Step, TaskDef, TimerMode,
+    Workload, parse, write,
 };
 use std::path::Path;
 
@@ -64,6 +64,7 @@ fn action() -> impl Strategy<Value = Action> {
             name().prop_map(|name| Action::SpinLock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinUnlock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinBarrier(format!("spin-{name}"))),
+            (name(), us()).prop_map(|(name, spin)| Action::HybridBarrier { name: format!("spin-{name}"), spin }),
         ],
     ]
 }
@@ -75,7 +76,8 @@ fn props() -> impl Strategy<Value = Props> {
         Just((Some(Policy::Idle), None)),
         (-20..20_i32).prop_map(|nice| (Some(Policy::Batch), Some(nice))),
     ];
-    let memory = of((any::<u32>(), of(0..4_u32)).prop_map(|(bytes, node)| (u64::from(bytes), node)));
+    let memory = of((any::<u32>(), of(0..4_u32), any::<bool>(), 0..101_u32)
+        .prop_map(|(bytes, node, shared, bound)| Memory { bytes: u64::from(bytes), node, shared, bound }));
     let cpus = || of(proptest::collection::btree_set(0..128_u32, 1..5).prop_map(|set| set.into_iter().collect()));
     let group = of("(/[a-z]{1,3}){1,3}");
     (sched, of(0..512_u32), of(512..1025_u32), cpus(), cpus(), group, of(any::<u32>()), memory, of(us())).prop_map(

@@ -106,10 +106,7 @@ fn to_json(machine: &Machine) -> Value {
         .collect();
     value["places"] = places.into();
     value["distances"] = json!(machine.distances);
-    let costs = &machine.costs;
-    value["costs"] = json!({
-        "wakeup_to_switch_ns": costs.wakeup_to_switch_ns, "tick_to_switch_ns": costs.tick_to_switch_ns,
-        "change_to_switch_ns": costs.change_to_switch_ns, "context_switch_ns": costs.context_switch_ns, "idle_exit_ns": costs.idle_exit_ns,
-    });
+    value["caches"] = json!({ "l2_kib": machine.caches.l2_kib, "llc_kib": machine.caches.llc_kib });
+    value["costs"] = machine.costs.named().into_iter().map(|(name, cost)| (name.to_owned(), json!(cost))).collect();
     value
 }

@@ -94,7 +94,7 @@ impl<'a> Names<'a> {
             Action::Signal(name) | Action::Broadcast(name) => _ = self.conds.add(name),
             Action::SemPost(name) | Action::SemWait(name) => _ = self.sems.add(name),
             Action::Fork(name) => _ = self.templates.add(name),
-            Action::Barrier(name) | Action::SpinBarrier(name) => {
+            Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
                 // rt-app counts mentions, each for all instances of its task.
                 let at = self.barriers.add(name) as usize;
                 self.participants.resize(self.participants.len().max(at + 1), 0);
@@ -141,7 +141,10 @@ impl<'a> Names<'a> {
 
     fn check_barriers(&self, workload: &Workload) -> Result<()> {
         for (task, phase, step) in workload.steps() {
-            let (Action::Barrier(name) | Action::SpinBarrier(name)) = &step.what else { continue };
+            let (Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. }) = &step.what
+            else {
+                continue;
+            };
             let count = self.participants(name);
             let error = |what: String| Error::input(what).line(step.line).key(path_of(task, phase, &step.key));
             if count == 0 {
@@ -221,6 +224,9 @@ impl<'a> Names<'a> {
             Action::Broadcast(name) => Op::Broadcast(cond(name)),
             Action::Barrier(name) => Op::Barrier(of(&self.barriers, name)),
             Action::SpinBarrier(name) => Op::SpinBarrier(of(&self.barriers, name)),
+            Action::HybridBarrier { name, spin } => {
+                Op::HybridBarrier { barrier: of(&self.barriers, name), spin: *spin }
+            }
             Action::Suspend(name) => {
                 let name = suspension(task, name);
                 if self.mixed.contains(name) {

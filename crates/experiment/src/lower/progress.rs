@@ -70,7 +70,9 @@ fn takes_time(action: &Action) -> bool {
 fn waits(action: &Action, names: &Names) -> bool {
     match action {
         Action::Wait { .. } | Action::Sync { .. } | Action::Suspend(_) | Action::SemWait(_) => true,
-        Action::Barrier(name) | Action::SpinBarrier(name) => names.participants(name) > 1,
+        Action::Barrier(name) | Action::SpinBarrier(name) | Action::HybridBarrier { name, .. } => {
+            names.participants(name) > 1
+        }
         _ => false,
     }
 }

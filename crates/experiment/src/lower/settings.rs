@@ -45,6 +45,7 @@ pub(super) fn setting(change: &Change, had: Had, machine: &Machine, groups: &Ind
         }),
         group: change.taskgroup.as_ref().map(|path| groups.get(path).unwrap_or(ROOT_GROUP)),
         working_set: change.working_set,
+        membind: change.nodes_membind.clone(),
         clock_poll: change.clock_poll,
         reclaim: change.reclaim,
         ..Setting::default()
@@ -112,7 +113,7 @@ fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
     for &node in props.nodes_membind.iter().flatten() {
         check_node(node, machine).map_err(|e| e.key(format!("{place}.nodes_membind")))?;
     }
-    if let Some((_, Some(node))) = props.memory {
+    if let Some(node) = props.memory.and_then(|memory| memory.node) {
         check_node(node, machine).map_err(|e| e.key(format!("{place}.x-memory.node")))?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::lower;
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Amount, Load, Op, Policy, ROOT_GROUP};
+use schedlab_sim::program::{Amount, Load, MemorySpec, Op, Policy, ROOT_GROUP};
 use schedlab_workload::{Workload, parse, presets, write};
 use std::path::{Path, PathBuf};
 
@@ -228,7 +228,9 @@ fn check(load: &Load) {
                     inside(mutex, load.mutexes.len());
                 }
                 Op::Signal(c) | Op::Broadcast(c) => inside(c, load.conds.len()),
-                Op::Barrier(b) | Op::SpinBarrier(b) => inside(b, load.barriers.len()),
+                Op::Barrier(b) | Op::SpinBarrier(b) | Op::HybridBarrier { barrier: b, .. } => {
+                    inside(b, load.barriers.len())
+                }
                 Op::Suspend(s) | Op::Resume(s) => inside(s, load.suspensions.len()),
                 Op::SemPost(s) | Op::SemWait(s) => inside(s, load.sems.len()),
                 Op::Fork(t) => inside(t, load.templates.len()),
@@ -252,6 +254,43 @@ fn json_files(dir: &Path) -> Vec<PathBuf> {
     }
     files.sort();
     files
+}
+
+#[test]
+fn memory_is_shared_by_those_of_one_key_who_say_so() {
+    let text = r#"{"tasks": {
+        "own": {"instance": 2, "run": 1, "x-memory": {"bytes": 4096}},
+        "same": {"phases": {
+            "a": {"run": 1, "x-memory": {"bytes": 4096, "node": "first-touch", "bound": 30}, "nodes_membind": [0]},
+            "b": {"run": 1, "x-memory": {"bytes": 8192, "node": 0}}}},
+        "pool": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}},
+        "other": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}}}}"#;
+    let load = lower(&workload(text), &machine("2")).unwrap();
+    let spec = |bytes, node, shared, parts, bound_percent| MemorySpec { bytes, node, shared, parts, bound_percent };
+    let pool = spec(4096, None, true, 3, 60);
+    assert_eq!(load.memories, [spec(4096, None, false, 1, 30), spec(8192, Some(0), false, 1, 30), pool, pool]);
+    let of = |name: &str| load.tasks.iter().find(|task| task.name == name).unwrap().initial.memory;
+    assert_eq!((of("own-0"), of("own-1")), (Some(0), Some(0)), "each has its own of one kind");
+    assert_eq!((of("pool-0"), of("pool-2"), of("other-0")), (Some(2), Some(2), Some(3)));
+    let sets: Vec<_> = load.settings.iter().map(|s| (s.memory, s.membind.clone())).collect();
+    assert_eq!(sets, [(Some(0), Some(vec![0])), (Some(1), None)]);
+}
+
+#[test]
+fn every_preset_reads_again_and_lowers_on_a_large_machine() {
+    use schedlab_workload::presets::{self, PRESETS};
+    let nas = presets::NAS.iter().map(|program| format!("nas:{},threads=16,percent=1", program.name));
+    let others = PRESETS.iter().filter(|preset| preset.name != "nas").map(|preset| preset.name.to_owned());
+    for spec in nas.chain(others) {
+        let made = presets::build(&spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
+        let text = schedlab_workload::write(&made);
+        let mut read =
+            schedlab_workload::parse(text.as_bytes(), Path::new("w.json")).unwrap_or_else(|e| panic!("{spec}: {e}"));
+        read.name.clone_from(&made.name);
+        assert_eq!((read.warnings.as_slice(), &read.tasks), (&[][..], &made.tasks), "{spec}");
+        let load = lower(&made, &machine("bulldozer-64")).unwrap_or_else(|e| panic!("{spec}: {e}"));
+        assert!(!load.tasks.is_empty(), "{spec}");
+    }
 }
 
 #[test]

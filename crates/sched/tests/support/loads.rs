@@ -5,7 +5,7 @@
 use crate::support::{exactly, forever, hog};
 use proptest::prelude::*;
 use schedlab_base::Nanos;
-use schedlab_sim::program::{Amount, GroupSpec, Load, Op, Policy, ROOT_GROUP, Setting, Start, TaskSpec};
+use schedlab_sim::program::{Amount, GroupSpec, Load, MemorySpec, Op, Policy, ROOT_GROUP, Setting, Start, TaskSpec};
 
 const MS: Nanos = 1_000_000;
 
@@ -109,6 +109,24 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
         ];
         load
     })
+}
+
+/// A load whose tasks touch much, some with memory of their own, some with one that they share, some that stream it.
+pub fn with_costs(mut load: Load, kib: u64) -> Load {
+    let memory = |node, shared, bound_percent| MemorySpec { bytes: kib << 10, node, shared, parts: 3, bound_percent };
+    load.memories = vec![memory(None, false, 40), memory(Some(1), false, 70), memory(None, true, 90)];
+    for (i, task) in (0..).zip(&mut load.tasks) {
+        task.initial.working_set = (i % 4 > 0).then_some(kib * 300 * i);
+        task.initial.memory = (i % 5 < 3).then_some((i % 5) as u32);
+        task.initial.membind = (i % 7 == 6).then(|| vec![1]);
+        if i % 3 == 1 && !matches!(task.program.last(), Some(Op::LoopEnd { start }) if *start > 0) {
+            task.program.insert(1, Op::Mem { bytes: kib << 8, random: i % 2 == 0 });
+        }
+    }
+    for setting in &mut load.settings {
+        (setting.working_set, setting.memory) = (Some(kib << 10), Some(1));
+    }
+    load
 }
 
 /// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts differ from one another: a tick that samples who runs

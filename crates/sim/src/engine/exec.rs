@@ -39,6 +39,9 @@ impl<S: Scheduler> Engine<'_, S> {
         // What is left of a context switch's cost is not progress; the burst's time is.
         slot.run_from = slot.run_from.max(self.cx.now);
         self.processes[p as usize].burst = Burst::Work(0);
+        if let Wait::SpinBarrier(b) = self.processes[p as usize].wait {
+            return self.stop_waiting_awake(cpu, p, b);
+        }
         loop {
             let Some(op) = self.processes[p as usize].fetch() else {
                 self.exit(cpu, p);
@@ -84,7 +87,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::Runtime(amount) => self.burst(p, amount, Burst::Time),
             Op::Mem { bytes, random } => {
                 let slower = if random { 4 } else { 1 };
-                let mean = bytes / MEMORY_BYTES_PER_NS * slower;
+                let mean = self.cx.stream(cpu, p, bytes / MEMORY_BYTES_PER_NS * slower);
                 self.burst(p, Amount { mean, sd: 0 }, Burst::Work)
             }
             Op::Sleep(amount) => {
@@ -112,8 +115,9 @@ impl<S: Scheduler> Engine<'_, S> {
                 }
                 Did::Next
             }
-            Op::Barrier(b) => self.barrier(p, b, false),
-            Op::SpinBarrier(b) => self.barrier(p, b, true),
+            Op::Barrier(b) => self.barrier(p, b, None),
+            Op::SpinBarrier(b) => self.barrier(p, b, Some(Burst::Spin)),
+            Op::HybridBarrier { barrier, spin } => self.barrier(p, barrier, Some(Burst::SpinFor(spin))),
             Op::Suspend(s) => {
                 self.resources.suspensions[s as usize].push(p);
                 self.wait_for(p, Wait::Resume(s))
@@ -269,7 +273,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.wait_for(p, Wait::Cond(cond))
     }
 
-    fn barrier(&mut self, p: TaskId, b: u32, spin: bool) -> Did {
+    /// Who comes to a barrier sleeps until all have come, or burns CPU.
+    fn barrier(&mut self, p: TaskId, b: u32, spin: Option<Burst>) -> Did {
         let barrier = &mut self.resources.barriers[b as usize];
         let here = (barrier.waiters.len() + barrier.spinners.len()) as u32;
         if here + 1 >= barrier.participants {
@@ -282,15 +287,25 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             return Did::Next;
         }
-        if !spin {
+        let Some(spin) = spin.filter(|spin| *spin != Burst::SpinFor(0)) else {
             barrier.waiters.push(p);
             return self.wait_for(p, Wait::Barrier(b));
-        }
+        };
         barrier.spinners.push(p);
         self.processes[p as usize].wait = Wait::SpinBarrier(b);
-        self.processes[p as usize].burst = Burst::Spin;
+        self.processes[p as usize].burst = spin;
         self.active -= 1;
         Did::Burst
+    }
+
+    /// Who has spun long enough at a barrier goes to sleep there.
+    fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId, b: u32) -> Result<()> {
+        let barrier = &mut self.resources.barriers[b as usize];
+        barrier.spinners.retain(|q| *q != p);
+        barrier.waiters.push(p);
+        self.processes[p as usize].wait = Wait::Barrier(b);
+        self.active += 1;
+        self.block(cpu, p, false)
     }
 
     fn fork(&mut self, p: TaskId, template: u32) -> Result<()> {
@@ -324,6 +339,7 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         }
         self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
+        self.set_effects(cpu, p, setting);
         if new != old {
             self.admit(p, &new)?;
             self.cx.tasks[p as usize].attributes = new;

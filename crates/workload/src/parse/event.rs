@@ -29,7 +29,7 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("fork", |f| name(f).map(Action::Fork)),
     ("sem_post", |f| name(f).map(Action::SemPost)),
     ("sem_wait", |f| name(f).map(Action::SemWait)),
-    ("x-spin-barrier", |f| name(f).map(Action::SpinBarrier)),
+    ("x-spin-barrier", spin_barrier),
     ("x-spin-lock", |f| name(f).map(Action::SpinLock)),
     ("x-spin-unlock", |f| name(f).map(Action::SpinUnlock)),
 ];
@@ -77,6 +77,16 @@ fn name(field: &Field) -> Result<String> {
         return Err(field.at.error("names nothing"));
     }
     Ok(name.to_owned())
+}
+
+/// A name, or `{"ref", "for"}`: who has spun so many us in vain goes to sleep.
+fn spin_barrier(field: &Field) -> Result<Action> {
+    if !matches!(field.value.json, Json::Object(_)) {
+        return name(field).map(Action::SpinBarrier);
+    }
+    let fields = Fields::of(field.value, &field.at)?;
+    fields.only(&["ref", "for"])?;
+    Ok(Action::HybridBarrier { name: name(&fields.need("ref")?)?, spin: fields.need("for")?.micros()? })
 }
 
 /// rt-app ignores what a `suspend` says, so anything is taken; a name may matter, see `crate::suspend`.

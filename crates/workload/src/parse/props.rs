@@ -3,6 +3,7 @@
 use super::global::POLICIES;
 use super::{Remarks, groups};
 use crate::json::Json;
+use crate::model::{MEMORY_BOUND, Memory};
 use crate::place::{Field, Fields};
 use crate::{Policy, Props};
 use schedlab_base::{Nanos, Result};
@@ -70,14 +71,16 @@ fn taskgroup(field: &Field) -> Result<Option<String>> {
     Ok(Some(groups::tidy(path)))
 }
 
-fn memory(field: &Field) -> Result<(u64, Option<u32>)> {
+fn memory(field: &Field) -> Result<Memory> {
     let fields = Fields::of(field.value, &field.at)?;
-    fields.only(&["bytes", "node"])?;
+    fields.only(&["bytes", "node", "shared", "bound"])?;
     let bytes = fields.need("bytes")?.count()?;
     let node = match fields.get("node") {
         Some(node) if matches!(node.value.json, Json::Text(_)) => node.word(&[("first-touch", None)])?,
         Some(node) => Some(node.index()?),
         None => None,
     };
-    Ok((bytes, node))
+    let shared = fields.read("shared", Field::flag)?.unwrap_or(false);
+    let bound = fields.read("bound", |f| f.int_in(0..=100))?.map_or(MEMORY_BOUND, |percent| percent as u32);
+    Ok(Memory { bytes, node, shared, bound })
 }

@@ -1,0 +1,235 @@
+//! What a run depends on beside the CPU's capacity: a busy SMT sibling, what is left in the caches, how far memory is.
+//!
+//! A machine without SMT and a load that tells neither working sets nor memory have no [`Effects`] at all, and pay for
+//! them with one test a context switch.
+
+use crate::caches::{Caches, Missing, Place};
+use crate::core::{Core, TaskId};
+use crate::memory::{Memories, cost};
+use crate::program::{Load, Op, Setting};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
+
+/// The most SMT threads of a core whose speed is told apart.
+const MOST_THREADS: usize = 8;
+
+/// A task's working set.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkingSet {
+    bytes: u64,
+    /// The caches that it was last in; `None`: it has never run.
+    place: Option<Place>,
+}
+
+/// A refill under way on a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refill {
+    missing: Missing,
+    time: Nanos,
+}
+
+#[derive(Debug)]
+pub(crate) struct Effects {
+    /// The other CPUs of each CPU's core; empty where SMT costs nothing.
+    siblings: Vec<Box<[CpuId]>>,
+    /// The speed of a thread, 1024 being alone, by how many of its siblings are busy.
+    smt_speed: [u32; MOST_THREADS],
+    /// `None`: no task tells its working set, or refilling is free.
+    caches: Option<Caches>,
+    sets: Vec<WorkingSet>,
+    refills: Vec<Refill>,
+    pub memories: Memories,
+    /// What moving memory took of the running task's time and was not charged yet.
+    pub owed: Vec<Nanos>,
+    /// Memory has moved: those who run may run faster or slower from now on.
+    pub stale: bool,
+}
+
+impl Effects {
+    /// What matters to this load on this machine; `None`: nothing does.
+    pub fn of(machine: &Machine, load: &Load) -> Option<Box<Self>> {
+        let costs = &machine.costs;
+        let smt = machine.threads() > 1 && costs.smt_loss_percent > 0;
+        let settings = || {
+            let specs = load.tasks.iter().chain(&load.templates);
+            specs.map(|spec| &spec.initial).chain(&load.settings)
+        };
+        let refills = costs.llc_refill_ns_per_kib > 0 || costs.memory_refill_ns_per_kib > 0;
+        let cached = refills && settings().any(|setting| setting.working_set.is_some_and(|bytes| bytes > 0));
+        let memory = settings().any(|setting| setting.memory.is_some() || setting.membind.is_some());
+        let streams = || load.tasks.iter().chain(&load.templates).flat_map(|spec| &spec.program);
+        let streams = machine.nodes() > 1 && streams().any(|op| matches!(op, Op::Mem { .. }));
+        if !(smt || cached || memory || streams) {
+            return None;
+        }
+        let cpus = machine.cpus.len();
+        Some(Box::new(Self {
+            siblings: if smt { siblings(machine) } else { Vec::new() },
+            smt_speed: smt_speed(costs.smt_loss_percent),
+            caches: cached.then(|| Caches::new(machine)),
+            sets: Vec::new(),
+            refills: vec![Refill::default(); cpus],
+            memories: Memories::default(),
+            owed: vec![0; cpus],
+            stale: false,
+        }))
+    }
+
+    /// Tells of a new task, or of what a task changes about itself. Says whether its speed may change.
+    pub fn set(&mut self, machine: &Machine, load: &Load, p: TaskId, setting: &Setting) -> bool {
+        if self.sets.len() <= p as usize {
+            self.sets.resize(p as usize + 1, WorkingSet::default());
+        }
+        if let Some(bytes) = setting.working_set {
+            self.sets[p as usize].bytes = bytes;
+        }
+        self.memories.set(machine, &load.memories, p, setting)
+    }
+
+    /// The task comes onto a CPU: what it waits for until its working set is back.
+    pub fn arrive(&mut self, machine: &Machine, cpu: CpuId, p: TaskId, now: Nanos) -> Nanos {
+        let node = machine.cpus[cpu as usize].place.node;
+        self.memories.arrive(machine, p, node, now);
+        let cold = self.sets[p as usize].place.is_none();
+        let missing = self.touch(machine, cpu, p);
+        // The first time it is new to it, and part of its own work.
+        if cold || missing == Missing::default() {
+            self.refills[cpu as usize] = Refill::default();
+            return 0;
+        }
+        let costs = &machine.costs;
+        let far = cost(missing.far, costs.memory_refill_ns_per_kib);
+        let beyond = self.memories.farther(machine, p, node) * costs.remote_percent / 100;
+        let time = cost(missing.near, costs.llc_refill_ns_per_kib) + far + far * beyond / 1000;
+        self.refills[cpu as usize] = Refill { missing, time };
+        time
+    }
+
+    /// The task on a CPU uses its working set: what of it was not there and is from now on.
+    pub fn touch(&mut self, machine: &Machine, cpu: CpuId, p: TaskId) -> Missing {
+        let Some(caches) = &mut self.caches else { return Missing::default() };
+        let WorkingSet { bytes, place } = self.sets[p as usize];
+        if bytes == 0 && place.is_none() {
+            return Missing::default();
+        }
+        let at = place_of(machine, cpu);
+        self.sets[p as usize].place = Some(at);
+        caches.touch(place, at, p, bytes)
+    }
+
+    /// The task leaves its CPU; so much of what it waited for had not passed.
+    pub fn leave(&mut self, machine: &Machine, cpu: CpuId, p: TaskId, now: Nanos, left: Nanos) {
+        self.memories.leave(p, now);
+        let Refill { missing, time } = std::mem::take(&mut self.refills[cpu as usize]);
+        if left > 0 && time > 0 {
+            let part = |bytes: u64| (u128::from(bytes) * u128::from(left.min(time)) / u128::from(time)) as u64;
+            let missing = Missing { near: part(missing.near), far: part(missing.far) };
+            if let Some(caches) = &mut self.caches {
+                caches.forget(place_of(machine, cpu), p, missing);
+            }
+        }
+    }
+
+    /// The other CPUs of a CPU's core.
+    pub fn siblings(&self, cpu: CpuId) -> &[CpuId] {
+        self.siblings.get(cpu as usize).map_or(&[], |siblings| siblings)
+    }
+
+    /// What moving memory has taken of the time of the task on a CPU; the caller charges it.
+    pub fn take_owed(&mut self, cpu: CpuId) -> Nanos {
+        let owed = std::mem::take(&mut self.owed[cpu as usize]);
+        if owed > 0 {
+            self.refills[cpu as usize] = Refill::default();
+        }
+        owed
+    }
+}
+
+/// How fast tasks run.
+impl Core {
+    /// The speed of a task on a CPU as things stand, 1024 being that of the biggest CPU with its core to itself and
+    /// its memory at hand.
+    pub(crate) fn speed(&self, cpu: CpuId, p: TaskId) -> u32 {
+        let place = &self.machine.cpus[cpu as usize].place;
+        let Some(effects) = self.effects.as_deref() else { return place.capacity };
+        let mut speed = u64::from(place.capacity);
+        let busy = effects.siblings(cpu).iter().filter(|other| self.curr(**other).is_some()).count();
+        if busy > 0 {
+            speed = speed * u64::from(effects.smt_speed[busy.min(MOST_THREADS - 1)]) / 1024;
+        }
+        let bound = u64::from(effects.memories.bound_percent(p));
+        if bound > 0 {
+            speed = speed * 1_000_000 / (1_000_000 + self.farther(p, cpu) * bound * 10);
+        }
+        speed.max(1) as u32
+    }
+
+    /// How long a stream of memory of a task on a CPU takes that would take so long were it local, in time of a `Run` of
+    /// this task.
+    pub(crate) fn stream(&self, cpu: CpuId, p: TaskId, local: Nanos) -> Nanos {
+        let Some(effects) = self.effects.as_deref() else { return local };
+        let (far, bound) = (self.farther(p, cpu), u64::from(effects.memories.bound_percent(p)));
+        // As if it did nothing but wait for memory; what a run is slowed by anyhow is taken off.
+        let slowed = u128::from(1000 + far) * 100_000 / u128::from(100_000 + far * bound);
+        (u128::from(local) * slowed / 1000) as Nanos
+    }
+
+    /// How much farther than local a task's memory feels from a CPU, in thousandths.
+    fn farther(&self, p: TaskId, cpu: CpuId) -> u64 {
+        let node = self.machine.cpus[cpu as usize].place.node;
+        let Some(effects) = self.effects.as_deref() else { return 0 };
+        effects.memories.farther(&self.machine, p, node) * self.machine.costs.remote_percent / 100
+    }
+}
+
+fn place_of(machine: &Machine, cpu: CpuId) -> Place {
+    let cpu = &machine.cpus[cpu as usize];
+    (cpu.cluster, cpu.place.llc)
+}
+
+fn siblings(machine: &Machine) -> Vec<Box<[CpuId]>> {
+    let mut cores: Vec<Vec<CpuId>> = Vec::new();
+    for (cpu, at) in (0..).zip(&machine.cpus) {
+        let core = at.place.core as usize;
+        if cores.len() <= core {
+            cores.resize(core + 1, Vec::new());
+        }
+        cores[core].push(cpu);
+    }
+    let others = |(cpu, at): (CpuId, &schedlab_machine::Cpu)| {
+        cores[at.place.core as usize].iter().copied().filter(|other| *other != cpu).collect()
+    };
+    (0..).zip(&machine.cpus).map(others).collect()
+}
+
+/// The second thread of a core adds what two of them do beyond one; each further adds half of what the one before it did.
+fn smt_speed(loss_percent: u64) -> [u32; MOST_THREADS] {
+    let mut gain = 1024.0 * (1.0 - loss_percent as f64 / 50.0);
+    let mut total = 1024.0;
+    let mut speeds = [1024; MOST_THREADS];
+    for (others, speed) in speeds.iter_mut().enumerate().skip(1) {
+        total += gain;
+        gain /= 2.0;
+        *speed = (total / (others + 1) as f64) as u32;
+    }
+    speeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_a_core_share_it() {
+        // Two do 122% of one; a third adds 11%, a fourth 5.5%: 1.385 / 4 of 1024 is 354.
+        assert_eq!(smt_speed(39)[..4], [1024, 624, 453, 354]);
+        assert_eq!(smt_speed(0)[1], 1024);
+        assert_eq!(smt_speed(50)[1], 512);
+    }
+
+    #[test]
+    fn siblings_are_those_of_the_core_wherever_they_are_numbered() {
+        let machine = schedlab_machine::load("1x2x2").unwrap();
+        assert_eq!(siblings(&machine).iter().map(|s| s.to_vec()).collect::<Vec<_>>(), [[1], [0], [3], [2]]);
+    }
+}

@@ -1,0 +1,88 @@
+//! How fast the running tasks run changes: a sibling goes busy or idle, memory moves, a task says that it touches more.
+
+use super::Engine;
+use crate::core::TaskId;
+use crate::program::Setting;
+use crate::scheduler::Scheduler;
+use schedlab_base::{CpuId, Nanos};
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// `prev` made way for `next`; of what `prev` waited for before it could go on, `left` had not passed.
+    #[cold]
+    pub(super) fn effects_of_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, left: Nanos) {
+        let cx = &mut self.cx;
+        let Some(effects) = cx.effects.as_deref_mut() else { return };
+        if let Some(p) = prev {
+            effects.leave(&cx.machine, cpu, p, cx.now, left);
+            effects.take_owed(cpu);
+        }
+        if let Some(p) = next {
+            cx.cpus[cpu as usize].run_from += effects.arrive(&cx.machine, cpu, p, cx.now);
+            cx.cpus[cpu as usize].speed = cx.speed(cpu, p);
+        }
+        if prev.is_some() != next.is_some() {
+            self.siblings_change(cpu);
+        }
+    }
+
+    /// The CPU went busy or idle: what runs beside it on its core runs slower or faster from now on.
+    fn siblings_change(&mut self, cpu: CpuId) {
+        let of = |engine: &Self, n: usize| engine.cx.effects.as_deref()?.siblings(cpu).get(n).copied();
+        let mut n = 0;
+        while let Some(other) = of(self, n) {
+            self.retime(other);
+            n += 1;
+        }
+    }
+
+    /// Memory has moved: whoever has any may be faster or slower, and who moved it pays.
+    #[cold]
+    pub(super) fn memory_moved(&mut self) {
+        if let Some(effects) = self.cx.effects.as_deref_mut() {
+            effects.stale = false;
+        }
+        for cpu in 0..self.cx.nr_cpus() {
+            self.retime(cpu);
+        }
+    }
+
+    /// A running task changes something about itself that may change its speed.
+    pub(super) fn set_effects(&mut self, cpu: CpuId, p: TaskId, setting: &Setting) {
+        let cx = &mut self.cx;
+        let Some(effects) = cx.effects.as_deref_mut() else { return };
+        effects.memories.leave(p, cx.now);
+        let changed = effects.set(&cx.machine, self.load, p, setting);
+        let node = cx.machine.cpus[cpu as usize].place.node;
+        effects.memories.arrive(&cx.machine, p, node, cx.now);
+        if changed {
+            self.retime(cpu);
+        }
+        if let Some(effects) = self.cx.effects.as_deref_mut()
+            && setting.working_set.is_some()
+        {
+            // What it has not touched before it brings in as a part of its work.
+            effects.touch(&self.cx.machine, cpu, p);
+        }
+    }
+
+    /// Computes anew when the burst on a CPU ends.
+    fn retime(&mut self, cpu: CpuId) {
+        let Some(p) = self.cx.curr(cpu) else { return };
+        let now = self.cx.now;
+        let speed = self.cx.speed(cpu, p);
+        let owed = self.cx.effects.as_deref_mut().map_or(0, |effects| effects.take_owed(cpu));
+        let slot = &mut self.cx.cpus[cpu as usize];
+        if slot.speed == speed && owed == 0 {
+            return;
+        }
+        let process = &mut self.processes[p as usize];
+        if now > slot.run_from {
+            process.progress(now - slot.run_from, slot.speed);
+            slot.run_from = now;
+        }
+        slot.run_from += owed;
+        slot.speed = speed;
+        slot.burst_end = slot.run_from.saturating_add(process.time_left(speed));
+        self.cx.touch(cpu);
+    }
+}
