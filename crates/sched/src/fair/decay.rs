@@ -17,24 +17,60 @@ use schedlab_base::Nanos;
 /// Half of an average is older than this.
 const HALF: f64 = 32.0 * 1024.0 * 1024.0;
 
+/// 2^-(i / 32).
+const PARTS: [f64; 32] = [
+    1.0,
+    0.9785720620877001,
+    0.9576032806985737,
+    0.93708381705515,
+    0.9170040432046712,
+    0.8973545375015536,
+    0.8781260801866497,
+    0.859309649061239,
+    0.8408964152537145,
+    0.8228777390769825,
+    0.8052451659746271,
+    0.7879904225539432,
+    0.7711054127039704,
+    0.7545822137967114,
+    0.7384130729697497,
+    0.7225904034885233,
+    std::f64::consts::FRAC_1_SQRT_2,
+    0.691954940981916,
+    0.6771277734684463,
+    0.6626183215798707,
+    0.6484197773255048,
+    0.6345254785958666,
+    0.620928906036742,
+    0.6076236799902345,
+    0.5946035575013605,
+    0.5818624293887887,
+    0.5693943173783458,
+    0.5571933712979462,
+    0.5452538663326288,
+    0.5335702003384118,
+    0.5221368912137069,
+    0.5109485743270583,
+];
+
 /// 2^-x for x >= 0, from additions and multiplications alone: the same bits on every machine.
+#[inline]
 fn halved(x: f64) -> f64 {
     if x >= 64.0 {
         return 0.0;
     }
-    let whole = x as u32;
-    // exp(-part * ln 2) by its series; the part is below 1, so 14 terms are exact.
-    let z = (x - f64::from(whole)) * -std::f64::consts::LN_2;
-    let mut sum = 1.0;
-    for n in (1..=14).rev() {
-        sum = 1.0 + sum * z / f64::from(n);
-    }
-    sum / (1u64 << whole) as f64
+    let steps = (x * 32.0) as u32;
+    // exp(-rest * ln 2) by its series; the rest is below 1/32, so that six terms are exact.
+    let z = (x - f64::from(steps) / 32.0) * -std::f64::consts::LN_2;
+    let series = 1.0 + z * (1.0 + z * (0.5 + z * (1.0 / 6.0 + z * (1.0 / 24.0 + z * (1.0 / 120.0)))));
+    let whole = f64::from_bits(u64::from(1023 - steps / 32) << 52);
+    PARTS[(steps % 32) as usize] * series * whole
 }
 
 /// What is left of `delta` ns ago.
+#[inline]
 fn decay(delta: Nanos) -> f64 {
-    if delta == 0 { 1.0 } else { halved(delta as f64 / HALF) }
+    if delta == 0 { 1.0 } else { halved(delta as f64 * (1.0 / HALF)) }
 }
 
 /// An average that moves towards a level.
@@ -115,25 +151,26 @@ pub struct OfCpu {
     pub util: Average,
 }
 
-/// A CPU's load as its ticks saw it, over 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
-#[derive(Clone, Copy, Debug, Default)]
+/// A CPU's load as its ticks saw it, averaged over about 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
+#[derive(Clone, Copy, Debug)]
 pub struct CpuLoad {
     values: [u64; 5],
-    /// The load since the last change, and the tick up to which it is folded in.
+    /// The load since the last change, and the next tick that is to be counted.
     load: u64,
-    ticks: u64,
+    next: Nanos,
+    period: Nanos,
 }
 
 impl CpuLoad {
-    /// The load changes to `load` after `ticks` ticks since the start.
-    pub fn change(&mut self, ticks: u64, load: u64) {
-        self.fold(ticks);
-        self.load = load;
+    /// Of a CPU without load whose ticks begin at `first` and are `period` apart.
+    #[must_use]
+    pub fn new(first: Nanos, period: Nanos) -> Self {
+        Self { values: [0; 5], load: 0, next: first, period }
     }
 
-    /// The CPU slept since the last change: ticks up to `ticks` did not come.
-    pub fn skip(&mut self, ticks: u64) {
-        self.ticks = self.ticks.max(ticks);
+    /// The load is `load` from now on; the ticks until now are counted already.
+    pub fn change(&mut self, load: u64) {
+        self.load = load;
     }
 
     /// The load since the last change.
@@ -142,16 +179,23 @@ impl CpuLoad {
         self.load
     }
 
-    /// The load as the ticks so far saw it, averaged over about 2^index of them.
+    /// The load as the ticks that were counted saw it, averaged over about 2^index of them.
     #[must_use]
     pub fn get(&self, index: u8) -> u64 {
         self.values[usize::from(index).min(4)]
     }
 
-    /// Counts in the ticks up to `ticks` since the start.
-    pub fn fold(&mut self, ticks: u64) {
-        while self.ticks < ticks {
-            self.ticks += 1;
+    /// The ticks up to now did not come.
+    pub fn skip(&mut self, now: Nanos) {
+        if self.next <= now {
+            self.next += ((now - self.next) / self.period + 1) * self.period;
+        }
+    }
+
+    /// Counts the ticks up to now in.
+    pub fn fold(&mut self, now: Nanos) {
+        while self.next <= now {
+            self.next += self.period;
             let before = self.values;
             for (i, value) in self.values.iter_mut().enumerate() {
                 // Rounds up while it rises, so that it gets there.
@@ -159,7 +203,7 @@ impl CpuLoad {
                 *value = (*value * ((1 << i) - 1) + self.load + up) >> i;
             }
             if self.values == before {
-                self.ticks = ticks;
+                self.skip(now);
             }
         }
     }
@@ -210,18 +254,22 @@ mod tests {
 
     #[test]
     fn loads_follow_the_ticks() {
-        let mut load = CpuLoad::default();
-        let at = |load: &mut CpuLoad, ticks: u64| {
-            load.fold(ticks);
+        let mut load = CpuLoad::new(10, 10);
+        let at = |load: &mut CpuLoad, now: Nanos| {
+            load.fold(now);
             [0, 1, 2, 3, 4].map(|i| load.get(i))
         };
-        load.change(0, 1024);
-        assert_eq!(at(&mut load, 1), [1024, 512, 256, 128, 64]);
-        assert_eq!(at(&mut load, 2), [1024, 768, 448, 240, 124]);
-        load.change(2, 0);
-        assert_eq!(at(&mut load, 3), [0, 384, 336, 210, 116]);
+        load.change(1024);
+        assert_eq!(at(&mut load, 9), [0; 5]);
+        assert_eq!(at(&mut load, 10), [1024, 512, 256, 128, 64]);
+        assert_eq!(at(&mut load, 25), [1024, 768, 448, 240, 124]);
+        load.change(0);
+        assert_eq!(at(&mut load, 30), [0, 384, 336, 210, 116]);
         assert_eq!(at(&mut load, 1_000_000_000), [0; 5]);
-        load.change(1_000_000_000, 3);
+        load.change(3);
         assert_eq!(at(&mut load, 2_000_000_000), [3; 5]);
+        load.change(0);
+        load.skip(3_000_000_000);
+        assert_eq!(at(&mut load, 3_000_000_000), [3; 5]);
     }
 }

@@ -47,8 +47,6 @@ pub(super) struct Tracking {
     groups: Vec<Average>,
     cpus: Vec<OfCpu>,
     tick_loads: Vec<CpuLoad>,
-    /// The first tick, and the time between two.
-    tick: (Nanos, Nanos),
     capacities: Vec<f64>,
 }
 
@@ -63,8 +61,7 @@ impl Tracking {
             queues: vec![OfQueue::default(); queues],
             groups: vec![Average::default(); queues / cpus.max(1) - 1],
             cpus: vec![OfCpu::default(); cpus],
-            tick_loads: vec![CpuLoad::default(); cpus],
-            tick,
+            tick_loads: vec![CpuLoad::new(tick.0, tick.1); cpus],
             capacities,
         }
     }
@@ -81,19 +78,13 @@ impl Tracking {
         }
     }
 
-    fn ticks(&self, now: Nanos) -> u64 {
-        let (first, period) = self.tick;
-        if now < first { 0 } else { (now - first) / period + 1 }
-    }
-
     /// Folds in the ticks so far. Until 2.6.38 a CPU that sleeps has none, and its loads stay as they are.
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
-        let ticks = self.ticks(now);
         let of = &mut self.tick_loads[cpu as usize];
         if of.load() == 0 && self.loads == Loads::Weights {
-            of.skip(ticks);
+            of.skip(now);
         } else {
-            of.fold(ticks);
+            of.fold(now);
         }
     }
 }
@@ -294,8 +285,8 @@ impl<D: Discipline> Fair<D> {
         if self.tracking.on && self.tracking.loads != Loads::All {
             let now = self.clock;
             self.tracking.fold_ticks(cpu, now);
-            let (load, ticks) = (self.load_avg_at(cpu, now) as u64, self.tracking.ticks(now));
-            self.tracking.tick_loads[cpu as usize].change(ticks, load);
+            let load = self.load_avg_at(cpu, now) as u64;
+            self.tracking.tick_loads[cpu as usize].change(load);
         }
     }
 }
