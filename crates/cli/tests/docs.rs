@@ -122,6 +122,17 @@ fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
     }
 }
 
+/// Real-time, deadline and idle tasks, and a group with a quota.
+const CLASSES: &str = r#"{
+    "tasks": {
+        "rr": { "loop": -1, "instance": 3, "policy": "SCHED_RR", "priority": 10, "run": 3000, "sleep": 9000 },
+        "dl": { "loop": -1, "policy": "SCHED_DEADLINE", "dl-runtime": 5000, "dl-deadline": 20000, "dl-period": 20000,
+                "run": 4000, "sleep": 2000 },
+        "quiet": { "loop": -1, "policy": "SCHED_IDLE", "run": 100000 },
+        "hog": { "loop": -1, "instance": 2, "run": 100000 }
+    }
+}"#;
+
 /// Every key that any scheduler shows stands in docs/inside.md.
 #[test]
 fn every_key_of_every_scheduler_is_explained() {
@@ -129,14 +140,16 @@ fn every_key_of_every_scheduler_is_explained() {
     let dir = tempfile::tempdir().unwrap();
     let kernels: serde_json::Value = serde_json::from_str(&print("schedlab kernels --json", dir.path())).unwrap();
     let names = kernels.as_array().or_else(|| kernels["kernels"].as_array()).expect("a list of kernels");
+    std::fs::write(dir.path().join("classes.json"), CLASSES).unwrap();
     let mut unknown = BTreeSet::new();
     for kernel in names.iter().map(|kernel| kernel["name"].as_str().expect("a name")) {
-        let command = format!(
-            "schedlab sim -k {kernel} -m 2 -w messaging:groups=1 -d 60ms --queues-at 7ms --queues-at 23ms --queues-at 41ms --json"
-        );
-        let seen: serde_json::Value = serde_json::from_str(&print(&command, dir.path())).unwrap();
         let mut found = BTreeSet::new();
-        keys(&seen["queues"], &mut found);
+        for workload in ["messaging:groups=1", "classes.json"] {
+            let at = "--queues-at 7ms --queues-at 23ms --queues-at 41ms";
+            let command = format!("schedlab sim -k {kernel} -m 2 -w {workload} -d 60ms {at} --json");
+            let seen: serde_json::Value = serde_json::from_str(&print(&command, dir.path())).unwrap();
+            keys(&seen["queues"], &mut found);
+        }
         assert!(found.len() > 5, "{kernel} shows nothing");
         unknown.extend(
             found.into_iter().filter(|key| !text.contains(&format!("`{key}`"))).map(|key| format!("{kernel}: {key}")),

@@ -5,7 +5,7 @@ mod support;
 
 use schedlab_base::{CpuId, Nanos, Payload};
 use schedlab_sched::kernels::{self, How, KERNELS};
-use schedlab_sim::program::{Load, Op, TaskSpec};
+use schedlab_sim::program::{Load, Op, Policy, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use support::{Accounts, MS, bare, exactly, forever, hog, run, simulate, sleep, threads};
 
@@ -38,7 +38,10 @@ fn look(kernel: &str, machine: &str, load: &Load, at: &[Nanos], until: Nanos) ->
 /// Sleepers, hogs, nice levels, yields and wake-ups by tasks; no two of them at the same instant.
 fn mixed() -> Load {
     let nap = |name, nice, work, rest| forever(name, nice, vec![Op::Run(exactly(work)), Op::Sleep(exactly(rest))]);
+    let mut urgent = nap("urgent", 0, 400_003, 29_000_019);
+    (urgent.initial.policy, urgent.initial.rt_priority) = (Some(Policy::Rr), Some(7));
     let mut load = threads(vec![
+        urgent,
         hog("hog", 0),
         hog("nicer", 7),
         nap("shell", 0, 1_300_007, 17_000_011),
@@ -97,9 +100,8 @@ fn views_name_who_runs() {
         assert_eq!(seen.views.len(), 2 * at.len(), "{}", kernel.name);
         for (time, cpu, view) in &seen.views {
             check_names(kernel.name, view);
-            if let View::Map(parts) = view
-                && let Some((_, curr)) = parts.iter().find(|(name, _)| *name == "curr")
-            {
+            if view != &View::Nothing {
+                let curr = part(view, "curr");
                 assert_eq!(curr, &running(&accounts, *cpu, *time), "{}: CPU {cpu} at {time}", kernel.name);
             }
         }

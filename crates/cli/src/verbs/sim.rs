@@ -22,7 +22,7 @@ use std::process::ExitCode;
     after_help = "Examples:\n  schedlab sim --kernel linux-6.12 --machine 4 --workload li:tasks=10 --duration 10s\n  \
                   schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 -o t.arrows\n  \
                   schedlab sim --kernel linux-6.12 --workload li:tasks=3 --duration 100ms --explain 0ms..20ms\n  \
-                  schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms\n\n\
+                  schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms --sched-debug 1205ms\n\n\
                   schedlab kernels, machines and workloads list what there is."
 )]
 pub struct Args {
@@ -143,7 +143,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
-    let looking = Looking::new(ui);
+    let looking = Looking::new(&args.look, &request.kernel, ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.look, &looking, ui)?,
         Some(path) => {

@@ -453,12 +453,18 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        let fair = self.fair.view(cx, cpu);
-        if self.above == 0 {
-            return fair;
+        // The same shape whoever runs: the fair class's view, and beside it those of the classes above it, if there are any.
+        let curr = ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task));
+        let nr_running = self.queue_load(cpu).map(|(nr_running, _)| nr_running);
+        let mut map = vec![curr, ("nr_running", nr_running.into())];
+        if let View::Map(fair) = self.fair.view(cx, cpu) {
+            map.extend(fair.into_iter().filter(|(name, _)| *name != "curr"));
         }
-        let deadline = self.dl.as_ref().map_or(View::Nothing, |dl| dl.view(cx, cpu));
-        View::Map(vec![("deadline", deadline), ("real_time", self.rt.view(cx, cpu)), ("fair", fair)])
+        if self.above > 0 {
+            map.push(("real_time", self.rt.view(cx, cpu)));
+            map.push(("deadline", self.dl.as_ref().map_or(View::Nothing, |dl| dl.view(cx, cpu))));
+        }
+        View::Map(map)
     }
 
     fn task_dead(&mut self, cx: &mut Core, p: TaskId) {

@@ -1,5 +1,6 @@
 //! Inside a simulation: the queues at given times, and why each decision fell as it did.
 
+mod sched_debug;
 mod text;
 
 use crate::ui::Ui;
@@ -21,6 +22,9 @@ pub struct Look {
     /// The state of every CPU's queues at this time, as JSON; may be repeated.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     queues_at: Vec<Nanos>,
+    /// What /proc/sched_debug would have said at this time, under a kernel with CFS or EEVDF.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    sched_debug: Option<Nanos>,
 }
 
 /// A window of simulated time.
@@ -43,12 +47,12 @@ pub fn window(text: &str) -> Result<Window> {
 impl Look {
     /// Whether anything is asked for.
     pub fn any(&self) -> bool {
-        self.explain.is_some() || !self.queues_at.is_empty()
+        self.explain.is_some() || !self.queues_at.is_empty() || self.sched_debug.is_some()
     }
 
     /// The times at which queues are wanted, ascending.
     pub fn times(&self) -> Vec<Nanos> {
-        let mut times = self.queues_at.clone();
+        let mut times: Vec<Nanos> = self.queues_at.iter().copied().chain(self.sched_debug).collect();
         times.sort_unstable();
         times.dedup();
         times
@@ -74,6 +78,11 @@ struct Seen {
     aloud: bool,
     /// How many decisions were told.
     told: u64,
+    /// When queues are to be shown, and when as `/proc/sched_debug`.
+    queues_at: Vec<Nanos>,
+    debug_at: Option<Nanos>,
+    debug: Option<String>,
+    kernel: String,
 }
 
 /// What was seen, as JSON.
@@ -83,6 +92,8 @@ pub struct Document {
     decisions: Vec<Told>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queues: Vec<Queue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sched_debug: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -140,11 +151,16 @@ impl Serialize for Named {
 }
 
 impl Looking {
-    /// One that prints decisions as they come, unless JSON is asked for.
-    pub fn new(ui: &Ui) -> Self {
-        let looking = Self::default();
-        looking.0.borrow_mut().aloud = !ui.json;
-        looking
+    /// One that looks for what is asked at a run of `kernel`, and prints decisions as they come, unless JSON is asked for.
+    pub fn new(look: &Look, kernel: &str, ui: &Ui) -> Self {
+        let seen = Seen {
+            aloud: !ui.json,
+            queues_at: look.queues_at.clone(),
+            debug_at: look.sched_debug,
+            kernel: kernel.to_owned(),
+            ..Seen::default()
+        };
+        Self(Rc::new(RefCell::new(seen)))
     }
 
     /// What was seen and not yet printed.
@@ -155,14 +171,26 @@ impl Looking {
         } else if seen.aloud && seen.told > 0 {
             ui.print("\n");
         }
-        Document { decisions: std::mem::take(&mut seen.decisions), queues: std::mem::take(&mut seen.queues) }
+        if look.sched_debug.is_some() && seen.debug.is_none() {
+            ui.note(format!("{} shows nothing in /proc/sched_debug then: try --queues-at", seen.kernel));
+        }
+        let sched_debug = seen.debug.take();
+        if let Some(text) = sched_debug.as_ref().filter(|_| seen.aloud) {
+            ui.print(text);
+            ui.print("\n");
+        }
+        Document {
+            decisions: std::mem::take(&mut seen.decisions),
+            queues: std::mem::take(&mut seen.queues),
+            sched_debug: sched_debug.filter(|_| !seen.aloud),
+        }
     }
 }
 
 impl Document {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.decisions.is_empty() && self.queues.is_empty()
+        self.decisions.is_empty() && self.queues.is_empty() && self.sched_debug.is_none()
     }
 }
 
@@ -223,6 +251,18 @@ impl Sink for Looking {
 impl Inspector for Looking {
     fn view(&mut self, time: Nanos, cpu: CpuId, view: View) {
         let mut seen = self.0.borrow_mut();
+        if seen.debug_at == Some(time) {
+            let section = sched_debug::cpu(cpu, &view, &seen.kernel, &|p| seen.name(p));
+            let head = format!("{:<40}: {:.6}\n", "ktime", time as f64 / 1e6);
+            if let Some(section) = section {
+                let text = seen.debug.get_or_insert(head);
+                text.push('\n');
+                text.push_str(&section);
+            }
+        }
+        if !seen.queues_at.contains(&time) {
+            return;
+        }
         let queue = seen.named(view);
         seen.queues.push(Queue { time_us: time as f64 / 1e3, cpu, queue });
     }

@@ -546,7 +546,7 @@ impl Class for Deadline {
         View::Map(vec![
             ("queue", View::List(rq.queue.iter().map(|id| show(*id)).collect())),
             ("throttled", View::List((0..self.entities.len() as u32).filter(waits).map(show).collect())),
-            ("running", rq.curr.map_or(View::Nothing, View::Task)),
+            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
             ("this_bw", View::from(rq.this_bw)),
             ("running_bw", View::from(rq.running_bw)),
         ])

@@ -616,15 +616,15 @@ impl Class for RealTime {
         let rq = self.rq(cpu);
         let lists = (0..NONE as usize).filter(|l| rq.bitmap >> l & 1 == 1).map(|l| {
             let tasks = View::List(rq.lists[l].iter().map(|p| View::Task(*p)).collect());
-            View::Map(vec![("priority", View::from(99 - l as u32)), ("tasks", tasks)])
+            View::Map(vec![("real_time_priority", View::from(99 - l as u32)), ("tasks", tasks)])
         });
         let slices = self.waiting(cpu).filter(|p| cx.task(*p).attributes.policy == Policy::Rr).map(|p| {
-            View::Map(vec![("task", View::Task(p)), ("ticks_left", View::from(self.entities[p as usize].ticks))])
+            View::Map(vec![("task", View::Task(p)), ("time_slice_ticks", View::from(self.entities[p as usize].ticks))])
         });
         let mut map = vec![
             ("lists", View::List(lists.collect())),
             ("slices", View::List(slices.collect())),
-            ("running", rq.curr.map_or(View::Nothing, View::Task)),
+            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
         ];
         if self.limited() {
             map.push(("rt_time_ns", View::from(rq.time)));
