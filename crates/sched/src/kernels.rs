@@ -27,7 +27,7 @@ mod sd;
 
 pub use builds::Build;
 
-use crate::balance::domains::{self, Fixes};
+use crate::balance::{domains, fair as balance};
 use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Follows, Tunable, Values};
 use schedlab_base::{Error, Result, Sink, nearest};
@@ -86,15 +86,28 @@ impl Run<'_> {
             load: self.load,
             seed,
             tick: (tick_first, tick_period),
-            release: domains::find(self.kernel)?,
-            fixes: Fixes {
-                group_construction: fixed("fix.group_construction"),
-                missing_domains: fixed("fix.missing_domains"),
-            },
+            balancing: self.balancing()?,
             overload_on_wakeup_fixed: fixed("fix.overload_on_wakeup"),
             follows: follows.as_ref(),
         };
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
+    }
+
+    /// How the kernel balances, with what was set.
+    fn balancing(&self) -> Result<balance::Rules> {
+        let mut rules = balance::Rules::of(domains::find(self.kernel)?);
+        let set = |names: &[&str]| names.iter().find_map(|name| self.values.find(name));
+        if let Some(cost) = set(&["sched_migration_cost", "sched_migration_cost_ns", "migration_cost_ns"]) {
+            rules.migration_cost = cost;
+        }
+        if let Some(nr) = set(&["sched_nr_migrate", "nr_migrate"]) {
+            rules.nr_migrate = nr as u32;
+        }
+        let on = |name| self.values.find(name) == Some(1);
+        rules.fix_group_imbalance = on("fix.group_imbalance");
+        rules.fixes.group_construction = on("fix.group_construction");
+        rules.fixes.missing_domains = on("fix.missing_domains");
+        Ok(rules)
     }
 
     /// Runs another load than the one given: what the kernel makes of it.

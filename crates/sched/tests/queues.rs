@@ -133,7 +133,7 @@ fn the_cpus_looked_at_are_allowed_or_in_the_span() {
             }
         }
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["newidle", "periodic", "wake"]);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["newidle", "nohz", "periodic", "wake"]);
 }
 
 #[test]

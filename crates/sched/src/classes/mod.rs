@@ -137,6 +137,21 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
+    /// The stopper of `cpu` runs ([`Scheduler::run_stopper`](schedlab_sim::Scheduler::run_stopper)); whoever ran there waits.
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
+        let _ = (cx, cpu);
+    }
+
+    /// A task of another class is about to run on `cpu`.
+    fn picked_another(&mut self, cx: &mut Core, cpu: CpuId) {
+        let _ = (cx, cpu);
+    }
+
+    /// How many tasks of other classes are runnable on `cpu`. Told before this class balances.
+    fn others(&mut self, cpu: CpuId, runnable: u32) {
+        let _ = (cpu, runnable);
+    }
+
     /// The earliest time at which [`Class::balance`] could do something.
     fn next_balance(&self, cpu: CpuId) -> Nanos {
         let _ = cpu;

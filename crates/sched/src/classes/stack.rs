@@ -78,6 +78,9 @@ impl<F: Class> Stack<F> {
     fn uncount(&mut self, cx: &mut Core, class: ClassId) {
         if class != ClassId::Fair {
             self.above -= 1;
+            if self.above == 0 {
+                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cpu, 0));
+            }
             if self.above == 0
                 && let Some(dl) = &mut self.dl
             {
@@ -171,16 +174,38 @@ impl<F: Class> Stack<F> {
             {
                 self.put_back(cx, cpu, p, of);
             }
+            if class == ClassId::Fair && !self.fair.has_runnable(cpu) {
+                self.tell_others(cx);
+            }
             let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
             let next = class!(self, class, pick_next_task(cx, cpu, same));
             let served = class == ClassId::Fair && self.dl.as_ref().is_some_and(|dl| dl.first(cpu) == Some(Next::Fair));
             if next.is_none() && served {
                 continue;
             }
+            if class != ClassId::Fair {
+                self.fair.picked_another(cx, cpu);
+            }
             self.since[cpu as usize] = cx.now();
             self.explain_pick(cx, cpu, class, next, served);
             return next;
         }
+    }
+
+    /// The fair class is about to balance: it looks at how many tasks of all classes each CPU has.
+    fn tell_others(&mut self, cx: &Core) {
+        if self.above == 0 {
+            return;
+        }
+        for cpu in 0..cx.nr_cpus() {
+            let above = self.runnable_above(cpu);
+            self.fair.others(cpu, above);
+        }
+    }
+
+    /// How many tasks of higher classes are runnable on a CPU.
+    fn runnable_above(&self, cpu: CpuId) -> u32 {
+        self.rt.queue_load(cpu).0 + self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0)
     }
 
     /// The running task leaves the CPU to one of another class.
@@ -354,7 +379,18 @@ impl<F: Class> Scheduler for Stack<F> {
                 self.tell_spent(cx, cpu);
             }
         }
+        self.tell_others(cx);
         self.fair.balance(cx, cpu);
+    }
+
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
+        if let Some(p) = prev {
+            self.account(cx, cpu);
+            let class = self.class_of(p);
+            self.put_back(cx, cpu, p, class);
+        }
+        self.tell_others(cx);
+        self.fair.run_stopper(cx, cpu);
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -364,11 +400,11 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.fair.next_balance(cpu);
         match self.running(cx, cpu) {
-            None => balance,
+            // Idle CPUs are balanced for by others.
+            None => Nanos::MAX,
             Some(class) => {
-                let at = class!(self, class, next_decision(cx, cpu)).min(balance);
+                let at = class!(self, class, next_decision(cx, cpu)).min(self.fair.next_balance(cpu));
                 if self.above == 0 { at } else { at.min(self.server_decision(cpu)) }
             }
         }
@@ -416,6 +452,7 @@ impl<F: Class> Scheduler for Stack<F> {
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
         let n = id / 4;
         if id % 4 == ClassId::Fair as u32 {
+            self.tell_others(cx);
             self.fair.timer(cx, n);
         } else if id % 4 == ClassId::RealTime as u32 {
             (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
@@ -444,8 +481,7 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
         let (nr, load) = self.fair.queue_load(cpu);
-        let above = self.rt.queue_load(cpu).0 + self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0);
-        Some((nr + above, load))
+        Some((nr + self.runnable_above(cpu), load))
     }
 
     fn tunables(&self) -> Vec<(&'static str, i64)> {

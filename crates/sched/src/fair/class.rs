@@ -3,8 +3,8 @@
 use super::entity::{Entity, EntityId, Leave};
 use super::walk::Picked;
 use super::{Discipline, Fair};
-use crate::balance::{Queues, with_balancer};
-use crate::classes::{Class, sync};
+use crate::balance::fair;
+use crate::classes::{Class, ClassId, sync};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View};
@@ -24,9 +24,7 @@ impl<D: Discipline> Fair<D> {
                 if std::mem::replace(&mut pulled, true) {
                     break;
                 }
-                with_balancer(self, |balancer, me| {
-                    balancer.newidle(me, cx, cpu);
-                });
+                fair::newly_idle(self, cx, cpu);
                 continue;
             }
             if self.d.picks_with_current() && (prev.is_some() || self.d.picks_again()) {
@@ -100,6 +98,9 @@ impl<D: Discipline> Class for Fair<D> {
         if !self.started {
             self.started = true;
             self.start_pools(cx);
+            if let Some(balancer) = &mut self.balancer {
+                balancer.start(cx, ClassId::Fair.timer(2 * self.groups.all.len() as u32));
+            }
         }
         let e = self.entity(p);
         self.arena.grow(e);
@@ -143,9 +144,17 @@ impl<D: Discipline> Class for Fair<D> {
         self.set_queue(e, to);
     }
 
-    fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let e = self.entity(p);
         self.enqueue(cx, e, how);
+        if let Some(balancer) = &mut self.balancer {
+            if how == Enqueue::Wakeup {
+                balancer.woken(cpu, cx.now());
+            }
+            if self.queues[cpu as usize].h_nr + self.others[cpu as usize] > 1 {
+                balancer.note_overload();
+            }
+        }
     }
 
     fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
@@ -201,6 +210,13 @@ impl<D: Discipline> Class for Fair<D> {
         self.clock = cx.now();
         let prev = prev.map(|p| self.entity(p));
         let next = self.pick_next(cx, cpu, prev);
+        if let Some(balancer) = &mut self.balancer {
+            if next.is_some() {
+                balancer.leave_idle(cx, cpu);
+            } else {
+                balancer.enter_idle(cx, cpu);
+            }
+        }
         self.explain_pick(cx, cpu, next);
         next.map(|e| e - self.first_task)
     }
@@ -265,12 +281,23 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
         self.clock = cx.now();
-        let due = self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu));
-        if due {
-            self.sample_shares(cx);
-            self.bound_scan(cx, cpu);
-            with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+        if self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu)) {
+            fair::tick(self, cx, cpu);
         }
+    }
+
+    fn picked_another(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(balancer) = &mut self.balancer {
+            balancer.leave_idle(cx, cpu);
+        }
+    }
+
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
+        fair::stopper(self, cx, cpu);
+    }
+
+    fn others(&mut self, cpu: CpuId, runnable: u32) {
+        self.others[cpu as usize] = runnable;
     }
 
     fn next_balance(&self, cpu: CpuId) -> Nanos {
@@ -278,7 +305,10 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
-        (Queues::nr_running(self, cpu), Queues::load(self, cpu))
+        {
+            let root = self.root(cpu);
+            (root.h_nr - root.h_nr_delayed, root.load.weight)
+        }
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -378,7 +408,11 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
         self.clock = cx.now();
-        self.pool_timer(cx, id);
+        if id == 2 * self.groups.all.len() as u32 {
+            fair::timer(self, cx);
+        } else {
+            self.pool_timer(cx, id);
+        }
     }
 
     fn tunables(&self) -> Vec<(&'static str, i64)> {
@@ -393,6 +427,10 @@ impl<D: Discipline> Class for Fair<D> {
         self.clock = cx.now();
         self.count_cpus(cx, cx.nr_online());
         self.limit(cpu, true);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.rebuild(cx, cpu, true);
+            self.domains = Some(balancer.domains());
+        }
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -405,6 +443,10 @@ impl<D: Discipline> Class for Fair<D> {
         for p in delayed {
             let e = self.entity(p);
             self.dequeue(cx, e, Leave::DELAYED);
+        }
+        if let Some(balancer) = &mut self.balancer {
+            balancer.rebuild(cx, cpu, false);
+            self.domains = Some(balancer.domains());
         }
     }
 }

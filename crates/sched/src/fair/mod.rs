@@ -25,6 +25,7 @@
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.
 
 mod averages;
+mod balancing;
 pub mod bandwidth;
 pub mod cfs;
 mod class;
@@ -42,9 +43,9 @@ pub mod timeline;
 pub mod tracking;
 mod walk;
 
-use crate::balance::domains::{Builder, Domains, Fixes, Release};
-use crate::balance::{Balancer, Queues};
-use crate::classes::{move_waiting, sync};
+use crate::balance::domains::Domains;
+use crate::balance::fair;
+use crate::classes::sync;
 use crate::tunables::{Follows, Values};
 use entity::{Entity, EntityId, Leave, Queue, QueueId};
 use groups::Groups;
@@ -53,6 +54,7 @@ use place::Places;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
+use std::rc::Rc;
 use tasks::TaskLists;
 use timeline::Arena;
 use tracking::{Loads, Tracking};
@@ -68,14 +70,12 @@ pub struct Setup<'a> {
     pub seed: u64,
     /// The first tick, and the time between two.
     pub tick: (Nanos, Nanos),
-    /// The release, for its domains, averages and placement.
-    pub release: &'static Release,
-    /// Which of its domains' bugs are repaired.
-    pub fixes: Fixes,
     /// `fix.overload_on_wakeup`.
     pub overload_on_wakeup_fixed: bool,
     /// The tunables, where some follow the CPUs online.
     pub follows: Option<&'a Follows>,
+    /// How the release at hand balances.
+    pub balancing: fair::Rules,
 }
 
 /// How one queue chooses among its entities, tasks and groups alike: CFS or EEVDF.
@@ -114,6 +114,11 @@ pub trait Discipline: std::fmt::Debug + Sized {
 
     /// A queue as it is at boot.
     fn queue(&self) -> Queue;
+
+    /// The tasks of a queue are moved in the order in which it runs them (2.6.24).
+    fn moves_in_tree_order(&self) -> bool {
+        false
+    }
 
     /// The account is brought up to date even when no time has passed.
     fn charges_nothing(&self) -> bool {
@@ -235,15 +240,17 @@ pub struct Fair<D> {
     tracking: Tracking,
     places: Places,
     /// None on one CPU.
-    domains: Option<Box<Domains>>,
+    domains: Option<Rc<Domains>>,
     /// The time of what is being done (`rq->clock`).
     clock: Nanos,
     cpus: u32,
     /// The entity of task 0: before it are the groups'.
     first_task: u32,
-    balancer: Option<Balancer>,
     /// The tunables, where some follow the CPUs online.
     follows: Option<Follows>,
+    balancer: Option<Box<fair::Balancer>>,
+    /// How many tasks of other classes are runnable on each CPU.
+    others: Vec<u32>,
     /// What each CPU is worth; 1024 is the biggest one's.
     capacities: Vec<u64>,
     /// When shares were last sampled.
@@ -266,8 +273,8 @@ impl<D: Discipline> Fair<D> {
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
-        let tracking = Tracking::new(Loads::of(setup.release.era), capacities, queues.len(), setup.tick);
-        let balancer = (cpus > 1).then(|| Balancer::new(setup.machine));
+        let tracking = Tracking::new(Loads::of(setup.balancing.release.era), capacities, queues.len(), setup.tick);
+        let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
         let mut me = Self {
             d,
             rules,
@@ -279,12 +286,13 @@ impl<D: Discipline> Fair<D> {
             tasks: TaskLists::new(cpus),
             tracking,
             places: Places::new(setup),
-            domains: (cpus > 1).then(|| Box::new(Builder::new(setup.release, setup.machine, setup.fixes).build())),
+            domains: balancer.as_ref().map(|b| b.domains()),
             clock: 0,
             cpus,
             first_task,
             balancer,
             follows: setup.follows.cloned(),
+            others: vec![0; cpus as usize],
             capacities: setup.machine.cpus.iter().map(|cpu| cpu.place.capacity.into()).collect(),
             sampled: 0,
             seed: setup.seed,
@@ -506,52 +514,5 @@ impl<D: Discipline> Fair<D> {
     #[must_use]
     pub fn is_throttled(&self, p: TaskId) -> bool {
         self.queues[self.entities[self.entity(p) as usize].queue as usize].throttle_count > 0
-    }
-
-    /// The first waiting task below a queue, in the order of its trees, for which `holds`.
-    fn find_waiting(&self, q: QueueId, holds: &impl Fn(&Self, TaskId) -> bool) -> Option<TaskId> {
-        // A group's running entity is in no tree; others may wait in it.
-        let running = self.queues[q as usize].curr.filter(|e| *e < self.first_task);
-        let mut at = self.queues[q as usize].tree.first();
-        while let Some(e) = at {
-            if e >= self.first_task {
-                if !self.entities[e as usize].delayed && holds(self, e - self.first_task) {
-                    return Some(e - self.first_task);
-                }
-            } else if let Some(p) = self.find_waiting(e + self.cpus, holds) {
-                return Some(p);
-            }
-            at = self.queues[q as usize].tree.next(&self.arena, e);
-        }
-        running.and_then(|e| self.find_waiting(e + self.cpus, holds))
-    }
-}
-
-impl<D: Discipline> Queues for Fair<D> {
-    fn balancer(&mut self) -> &mut Option<Balancer> {
-        &mut self.balancer
-    }
-
-    fn nr_running(&self, cpu: CpuId) -> u32 {
-        let root = &self.queues[cpu as usize];
-        root.h_nr - root.h_nr_delayed
-    }
-
-    fn load(&self, cpu: CpuId) -> u64 {
-        self.queues[cpu as usize].load.weight
-    }
-
-    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
-        sync(self, cx, from);
-        sync(self, cx, to);
-        let fits = |me: &Self, p: TaskId| {
-            me.root_load(p) <= max_load && cx.task(p).allowed.contains(to) && {
-                let there = me.queue_of(cx, p, to);
-                me.queues[there as usize].throttle_count == 0
-            }
-        };
-        let p = self.find_waiting(from, &fits)?;
-        move_waiting(self, cx, p, from, to);
-        Some(p)
     }
 }

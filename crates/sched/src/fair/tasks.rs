@@ -68,6 +68,31 @@ impl TaskLists {
         }
     }
 
+    pub(super) fn move_to_tail(&mut self, cpu: CpuId, p: TaskId) {
+        if self.ends[cpu as usize].1 == p {
+            return;
+        }
+        self.remove(cpu, p);
+        let (head, tail) = &mut self.ends[cpu as usize];
+        self.links[p as usize] = Link { to_head: *tail, to_tail: NIL };
+        if *tail == NIL {
+            *head = p;
+        } else {
+            self.links[*tail as usize].to_tail = p;
+        }
+        *tail = p;
+    }
+
+    /// The same from the head to the tail.
+    pub fn from_head(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        let mut at = self.ends[cpu as usize].0;
+        std::iter::from_fn(move || {
+            let p = (at != NIL).then_some(at)?;
+            at = self.links[p as usize].to_tail;
+            Some(p)
+        })
+    }
+
     /// The tasks of a CPU that are queued, from the tail to the head: the running, the delayed and those in throttled
     /// groups among them.
     pub fn from_tail(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
@@ -96,6 +121,11 @@ mod tests {
         lists.move_to_head(0, 0);
         lists.move_to_head(0, 4);
         assert_eq!(order(&lists, 0), [2, 0, 4]);
+        lists.move_to_tail(0, 4);
+        assert_eq!((order(&lists, 0), lists.from_head(0).collect::<Vec<_>>()), (vec![4, 2, 0], vec![0, 2, 4]));
+        lists.move_to_tail(0, 0);
+        lists.move_to_tail(0, 0);
+        assert_eq!((order(&lists, 0), lists.from_head(0).collect::<Vec<_>>()), (vec![0, 4, 2], vec![2, 4, 0]));
         for p in [0, 2, 4] {
             lists.remove(0, p);
         }

@@ -98,12 +98,13 @@ use pool::Pool;
 use schedlab_base::CpuId;
 use schedlab_machine::Machine;
 use schedlab_sim::CpuSet;
+use std::borrow::Cow;
 
 /// Builds domains, and again when a CPU goes or comes.
 #[derive(Clone, Debug)]
 pub struct Builder<'a> {
     release: &'static Release,
-    machine: &'a Machine,
+    machine: Cow<'a, Machine>,
     fixes: Fixes,
     online: CpuSet,
     leaving: Option<CpuId>,
@@ -115,7 +116,15 @@ impl<'a> Builder<'a> {
     #[must_use]
     pub fn new(release: &'static Release, machine: &'a Machine, fixes: Fixes) -> Self {
         let cpus: Vec<CpuId> = (0..machine.cpus.len() as CpuId).collect();
+        let machine = Cow::Borrowed(machine);
         Self { release, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
+    }
+
+    /// One that keeps the machine itself.
+    #[must_use]
+    pub fn into_owned(self) -> Builder<'static> {
+        let Self { release, machine, fixes, online, leaving, nodes_lost } = self;
+        Builder { release, machine: Cow::Owned(machine.into_owned()), fixes, online, leaving, nodes_lost }
     }
 
     /// The CPUs that are online.
@@ -148,7 +157,8 @@ impl<'a> Builder<'a> {
     /// The domains as things are.
     #[must_use]
     pub fn build(&self) -> Domains {
-        let Self { release, machine, fixes, leaving, nodes_lost, .. } = *self;
+        let Self { release, fixes, leaving, nodes_lost, .. } = *self;
+        let machine = &*self.machine;
         let ask = Ask { release, machine, fixes, online: &self.online, leaving, nodes_lost };
         let mut pool = Pool::default();
         let (mut lists, levels) = if release.era < Era::V3_10 {

@@ -253,6 +253,22 @@ impl Domains {
         from.iter().chain(before).copied()
     }
 
+    /// The `n`th of a domain's groups in that order.
+    #[inline]
+    #[must_use]
+    pub fn nth_group(&self, domain: &Domain, n: usize) -> GroupId {
+        let ring = &self.rings[domain.ring as usize];
+        let at = domain.start as usize + n;
+        ring[if at < ring.len() { at } else { at - ring.len() }]
+    }
+
+    /// Whether a group has `cpu`.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, group: GroupId, cpu: CpuId) -> bool {
+        self.span(self.group(group).span).contains(cpu)
+    }
+
     /// How many groups a domain has.
     #[inline]
     #[must_use]

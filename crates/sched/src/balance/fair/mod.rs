@@ -1,7 +1,88 @@
 //! Balancing of the fair class: how CFS and EEVDF kernels spread tasks over the CPUs.
 //!
-//! What balancing and placement go by is [`Averages`]; who computes it is the fair class's affair.
+//! # Idea
+//! Each CPU looks around now and then, near often and far seldom, and takes from where there is more: pulls, so that
+//! whoever has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so another
+//! does it for them. Where nothing that waits may be moved, what runs is pushed.
+//!
+//! # Rule
+//! At its tick a CPU balances each of its [`domains`](crate::balance::domains) whose interval is over, from the
+//! smallest up. Of each group only one CPU does: the first idle one, else the first. It finds the busiest group, in it
+//! the busiest CPU, and takes tasks from there: those that may run here, do not run now, have no warm cache (unless that
+//! failed too often) and are no more than the imbalance. What "busiest" is and how much is taken:
+//!
+//! | release | by |
+//! |---|---|
+//! | 2.6.24, 2.6.32 | average load by capacity; weights of queues, decayed (`cpu_load[]`); queue by queue of each group of tasks |
+//! | 3.10 | the same, by what a task weighs at the root; groups whose CPUs differ much count as imbalanced |
+//! | 3.18, 4.1 | loads that are averages of what is runnable; groups that could not be evened out for affinity count as imbalanced |
+//! | 6.1, 6.6, 6.12 | the type of the group: what is the matter with it decides what is evened out |
+//!
+//! # State
+//! Of each domain: its last balancing, interval, failures, cost. Of each group: its capacity, whether it is imbalanced. Of
+//! each CPU: when it is next due, how long it is idle on average. All begin anew when domains are rebuilt.
+//!
+//! # Tunables
+//! `sched_migration_cost` and `sched_nr_migrate` by the names of the release; `fix.group_imbalance` (wc-01) and those of
+//! the domains; with `fix.group_construction`, as in its patch, every CPU of a group balances.
+//!
+//! # Differences from the kernel
+//! - Balancing takes no time, and nobody else acts meanwhile: a serialised domain is never busy. What newly idle
+//!   balancing would have cost is estimated, for the rules that go by it.
+//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something.
+//! - NUMA balancing's say in it (preferred nodes, `fbq_type`), packing by priority and the power savings of old kernels are
+//!   not here. Nor is the pause of energy-aware scheduling while no CPU is over-utilised.
+//!
+//! # Reference
+//! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6 and
+//! 6.12. Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, and its patches.
 
+mod active;
 mod averages;
+mod detach;
+mod newidle;
+mod nohz;
+mod one;
+mod periodic;
+mod queues;
+mod rules;
+mod state;
+mod stats_old;
+mod stats_types;
 
 pub use averages::Averages;
+pub use queues::{End, Queues};
+pub use rules::Rules;
+pub use state::Balancer;
+
+use one::Work;
+use schedlab_base::CpuId;
+use schedlab_sim::Core;
+
+/// Lets the balancer, if there is one, act on the queues that it belongs to.
+fn work<Q: Queues>(q: &mut Q, cx: &mut Core, act: impl FnOnce(&mut Work<'_, Q>)) {
+    if let Some(mut b) = q.balancer().take() {
+        act(&mut Work { b: &mut b, q, cx });
+        *q.balancer() = Some(b);
+    }
+}
+
+/// The tick on `cpu`.
+pub fn tick(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
+    work(q, cx, |work| work.tick(cpu));
+}
+
+/// `cpu` has nothing to run, and looks for work.
+pub fn newly_idle(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
+    work(q, cx, |work| work.newly_idle(cpu));
+}
+
+/// The stopper of `cpu` runs, and whoever ran there waits.
+pub fn stopper(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
+    work(q, cx, |work| work.push(cpu));
+}
+
+/// The timer of [`Balancer::start`].
+pub fn timer(q: &mut impl Queues, cx: &mut Core) {
+    work(q, cx, |work| work.nohz_tick());
+}

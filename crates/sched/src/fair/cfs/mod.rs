@@ -137,6 +137,10 @@ impl Discipline for Cfs {
         Queue { min_vruntime: self.rules.initial_min_vruntime, ..Queue::default() }
     }
 
+    fn moves_in_tree_order(&self) -> bool {
+        self.rules.plain_compare
+    }
+
     fn charges_nothing(&self) -> bool {
         self.rules.min_moves_with_account
     }

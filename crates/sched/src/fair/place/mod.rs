@@ -92,7 +92,7 @@ impl Places {
         let capacities: Vec<u32> = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect();
         let cpus = capacities.len();
         Self {
-            how: Placing::of(setup.release.era),
+            how: Placing::of(setup.balancing.release.era),
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],

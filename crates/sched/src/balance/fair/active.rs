@@ -1,0 +1,75 @@
+//! Pushing the running task: after too many failures the stopper of the busiest CPU moves what ran there, or another
+//! (`active_load_balance_cpu_stop`; the migration thread before 2.6.35).
+
+use super::one::{Env, Unit, Work};
+use super::queues::Queues;
+use crate::balance::domains::Flags;
+use crate::balance::rounds::Idleness;
+use schedlab_base::{CpuId, Looking};
+use schedlab_sim::TaskId;
+
+impl<Q: Queues> Work<'_, Q> {
+    /// Has the stopper of the busiest CPU push a task to the one that balances; `false`: it has been asked already.
+    pub fn ask_for_push(&mut self, env: &Env) -> bool {
+        let asked = &mut self.b.of_cpu[env.src as usize].push_to;
+        let first = asked.is_none();
+        if first {
+            *asked = Some(env.cpu);
+            self.cx.wake_stopper(env.src);
+        }
+        first
+    }
+
+    /// The stopper of `src` runs; whoever ran there waits.
+    pub fn push(&mut self, src: CpuId) {
+        let Some(dst) = self.b.of_cpu[src as usize].push_to.take() else { return };
+        if self.q.nr_running(src) == 0 || !self.cx.online(dst) || !self.cx.online(src) {
+            return;
+        }
+        let list = self.b.domains.of(dst);
+        let spans = |level: &usize| {
+            self.b.domains.span(list[*level].span).contains(src)
+                && (self.b.rules.typed() || list[*level].flags.has(Flags::LOAD_BALANCE))
+        };
+        let Some(level) = (0..list.len()).find(spans) else { return };
+        self.cx.trace_considered(src, Looking::Active, None, [dst]);
+        self.q.account(self.cx, dst);
+        let mut env = Env {
+            cpu: dst,
+            level,
+            dst,
+            src,
+            idle: Idleness::Idle,
+            imbalance: 1,
+            unit: Unit::Tasks,
+            all_pinned: false,
+            some_pinned: false,
+            other_dst: None,
+            looked: 0,
+            most: 0,
+            active: true,
+        };
+        let Some(p) = self.first_to_push(&mut env) else { return };
+        self.explain_move(p, &env, 1);
+        if self.b.rules.typed() {
+            self.b.sd(dst, level).round.failed = 0;
+        }
+        self.q.detach(self.cx, p, src, dst);
+        self.q.attach(self.cx, p, dst);
+    }
+
+    /// The first task that may be moved, in the order in which they are always looked at.
+    fn first_to_push(&mut self, push: &mut Env) -> Option<TaskId> {
+        let mut list = std::mem::take(&mut self.b.scratch.list);
+        if self.b.rules.ancient() {
+            let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
+            self.q.list_by_queue(push.src, &mut list, &mut lengths);
+            self.b.scratch.lengths = lengths;
+        } else {
+            self.q.list(push.src, self.end(), &mut list);
+        }
+        let first = list.iter().copied().find(|p| self.can_move(*p, push));
+        self.b.scratch.list = list;
+        first
+    }
+}

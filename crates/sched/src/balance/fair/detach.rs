@@ -1,0 +1,232 @@
+//! Which tasks are moved: `can_migrate_task`, and `detach_tasks` (`move_tasks`, `balance_tasks`).
+
+use super::one::{Env, Unit, Work};
+use super::queues::{End, Queues};
+use crate::balance::domains::{Era, Flags};
+use crate::balance::rounds::Idleness;
+use schedlab_base::CpuId;
+use schedlab_sim::program::Policy;
+use schedlab_sim::{Choice, Decision, TaskId};
+
+impl<Q: Queues> Work<'_, Q> {
+    /// From which end a CPU's tasks are looked at.
+    pub fn end(&self) -> End {
+        if self.b.rules.typed() { End::Tail } else { End::Head }
+    }
+
+    /// Moves tasks from `src` to `dst` until the imbalance is gone or all have been looked at; how many.
+    pub fn detach_tasks(&mut self, env: &mut Env) -> u32 {
+        self.q.account(self.cx, env.src);
+        self.q.account(self.cx, env.dst);
+        if self.b.rules.ancient() {
+            return self.move_by_queue(env);
+        }
+        if self.b.rules.typed() && self.q.nr_running(env.src) <= 1 {
+            env.all_pinned = false;
+            return 0;
+        }
+        let end = self.end();
+        let mut moving = std::mem::take(&mut self.b.scratch.moving);
+        let mut list = std::mem::take(&mut self.b.scratch.list);
+        self.q.list(env.src, end, &mut list);
+        for &p in &list {
+            let greedy = self.b.rules.typed() && env.idle != Idleness::Busy && self.q.nr_running(env.src) <= 1;
+            if env.imbalance <= 0 || greedy {
+                break;
+            }
+            env.looked += 1;
+            if env.looked > env.most {
+                break;
+            }
+            let before = env.imbalance;
+            if !self.can_move(p, env) || !self.fits_imbalance(p, env) {
+                self.q.pass_over(env.src, p, end);
+                continue;
+            }
+            self.explain_move(p, env, before);
+            self.q.detach(self.cx, p, env.src, env.dst);
+            moving.push(p);
+            if env.idle == Idleness::Newly && self.b.rules.one_when_newly_idle() {
+                break;
+            }
+        }
+        let moved = moving.len() as u32;
+        // Until 3.16 each was put there at once; since then the last that was taken is the first that is.
+        if self.b.rules.era() >= Era::V3_18 {
+            moving.reverse();
+        }
+        moving.iter().for_each(|p| self.q.attach(self.cx, *p, env.dst));
+        moving.clear();
+        (self.b.scratch.moving, self.b.scratch.list) = (moving, list);
+        moved
+    }
+
+    /// Whether a task is not too much for the imbalance; if so, it is taken off it.
+    fn fits_imbalance(&mut self, p: TaskId, env: &mut Env) -> bool {
+        let typed = self.b.rules.typed();
+        let failed =
+            if typed { self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed.min(63) } else { 1 };
+        let much = match env.unit {
+            Unit::Load => self.q.task_load(p).max(u64::from(typed)) as i64,
+            Unit::Util => self.q.task_util(p) as i64,
+            Unit::Tasks => {
+                env.imbalance -= 1;
+                return true;
+            }
+            Unit::Misfit => {
+                let small = self.fits(p, env.src);
+                env.imbalance = if small { env.imbalance } else { 0 };
+                return !small;
+            }
+        };
+        // Before 5.5 half of the load had to fit, always.
+        let fits = much >> failed <= env.imbalance;
+        env.imbalance -= if fits { much } else { 0 };
+        fits
+    }
+
+    /// Whether a task may be moved (`can_migrate_task`).
+    pub fn can_move(&self, p: TaskId, env: &mut Env) -> bool {
+        let era = self.b.rules.era();
+        if self.q.throttled_on(p, env.src, env.dst) {
+            return false;
+        }
+        let task = self.cx.task(p);
+        if !task.allowed.contains(env.dst) {
+            env.some_pinned = true;
+            let asks = env.idle != Idleness::Newly && !env.active && era >= Era::V3_10;
+            if asks && env.other_dst.is_none() {
+                let group = self.b.domains.group(self.b.domains.local(self.b.domain(env.cpu, env.level)));
+                let ours = self.span(if era >= Era::V6_1 { group.mask } else { group.span });
+                env.other_dst = ours.iter().copied().find(|cpu| self.counts(*cpu) && task.allowed.contains(*cpu));
+            }
+            return false;
+        }
+        env.all_pinned = false;
+        if !env.active && self.cx.curr(env.src) == Some(p) {
+            return false;
+        }
+        if env.active && era >= Era::V6_1 {
+            return true;
+        }
+        let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
+        let failed = self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed;
+        failed > tries || !self.is_hot(p, env)
+    }
+
+    /// Whether the cache of a task is warm (`task_hot`).
+    fn is_hot(&self, p: TaskId, env: &Env) -> bool {
+        let era = self.b.rules.era();
+        if era >= Era::V3_10 && self.cx.task(p).attributes.policy == Policy::Idle {
+            return false;
+        }
+        if era >= Era::V6_1 && self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY) {
+            return false;
+        }
+        // Until 3.17 it was the CPU that balances that counted, whomever it did it for.
+        if era >= Era::V2_6_32 && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
+            return true;
+        }
+        match self.b.rules.migration_cost {
+            -1 => true,
+            0 => false,
+            cost => ((self.cx.now() - self.q.last_account(p)) as i64) < cost,
+        }
+    }
+
+    /// 2.6.24 and 2.6.32: queue by queue, each by its part of the load.
+    fn move_by_queue(&mut self, env: &mut Env) -> u32 {
+        if env.imbalance <= 0 {
+            env.all_pinned = false;
+            return 0;
+        }
+        let mut list = std::mem::take(&mut self.b.scratch.list);
+        let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
+        self.q.list_by_queue(env.src, &mut list, &mut lengths);
+        let (mut from, mut moved) = (0, 0);
+        for &length in &lengths {
+            let queue = &list[from..from + length as usize];
+            from += length as usize;
+            moved += self.move_of_queue(queue, env);
+            if env.imbalance <= 0 {
+                break;
+            }
+        }
+        (self.b.scratch.list, self.b.scratch.lengths) = (list, lengths);
+        moved
+    }
+
+    /// `balance_tasks`, with what `load_balance_fair` makes of the imbalance for one queue.
+    fn move_of_queue(&mut self, queue: &[TaskId], env: &mut Env) -> u32 {
+        let Some(first) = queue.first() else { return 0 };
+        let (theirs, ours) = self.q.queue_weights(*first, env.dst);
+        let old = self.b.rules.era() == Era::V2_6_24;
+        let load = if old { theirs } else { self.q.task_load(*first) * theirs / self.q.weight(*first).max(1) };
+        let limit = if old {
+            if theirs <= ours {
+                return 0;
+            }
+            env.imbalance.min(((theirs - ours) / 2) as i64)
+        } else {
+            (env.imbalance as u64 * theirs / (load + 1)) as i64
+        };
+        if limit == 0 {
+            env.all_pinned = false;
+            return 0;
+        }
+        let mut best_prio = if old { self.best_prio(env.dst) } else { i16::MAX };
+        let (mut left, mut moved) = (limit, 0);
+        for &p in queue.iter().take(self.b.rules.nr_migrate as usize + 1) {
+            let weight = self.q.weight(p) as i64;
+            let prio = self.cx.task(p).attributes.prio();
+            let heavy = if old { weight / 2 > left + 1024 && prio >= best_prio } else { weight / 2 > left };
+            if heavy || !self.can_move(p, env) {
+                continue;
+            }
+            self.explain_move(p, env, left);
+            self.q.detach(self.cx, p, env.src, env.dst);
+            self.q.attach(self.cx, p, env.dst);
+            moved += 1;
+            left -= weight;
+            if left <= 0 {
+                break;
+            }
+            best_prio = best_prio.min(prio);
+        }
+        let gone = limit - left;
+        env.imbalance -= if old { gone } else { gone * load as i64 / (theirs as i64 + 1) };
+        moved
+    }
+
+    /// The priority of who runs on a CPU, for 2.6.24: a task that would be the best there is moved whatever it weighs.
+    fn best_prio(&self, cpu: CpuId) -> i16 {
+        self.q.running(cpu).map_or(140, |p| self.cx.task(p).attributes.prio())
+    }
+
+    pub fn explain_move(&mut self, p: TaskId, env: &Env, imbalance: i64) {
+        let (rule, what) = match (env.active, env.unit) {
+            (true, _) => ("active balancing: what runs is pushed after moving others failed", "imbalance"),
+            (_, Unit::Load) => ("balancing: the busiest CPU of the busiest group gives load", "imbalance of load"),
+            (_, Unit::Util) => ("balancing: the busiest group gives what the own has room for", "room"),
+            (_, Unit::Tasks) => ("balancing: tasks are spread over the groups", "tasks too many"),
+            (_, Unit::Misfit) => ("balancing: a task too big for its CPU goes to a bigger one", "tasks too big"),
+        };
+        let (q, level) = (&*self.q, env.level);
+        let failed = self.b.of_domain[self.b.domains.index(env.cpu, level)].round.failed;
+        self.cx.explain(|_| Decision {
+            time: 0,
+            cpu: env.dst,
+            choice: Choice::Move,
+            who: Some(p),
+            over: Vec::new(),
+            rule,
+            numbers: vec![
+                (Some(p), "load", q.task_load(p) as i64),
+                (None, what, imbalance),
+                (None, "from CPU", env.src.into()),
+                (None, "domain level", level as i64),
+                (None, "failures", failed.into()),
+            ],
+        });
+    }
+}

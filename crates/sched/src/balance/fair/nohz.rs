@@ -1,0 +1,322 @@
+//! Balancing for CPUs that are idle and have no tick.
+//!
+//! Until 2.6.37 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends an
+//! idle one to do it. Both happen at ticks, whoever's they are, and are one timer of the scheduler here: it expires at
+//! a tick, after all CPUs have taken theirs.
+//!
+//! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
+
+use super::one::Work;
+use super::queues::Queues;
+use super::state::Balancer;
+use crate::balance::domains::{Era, Flags};
+use crate::balance::rounds::Idleness;
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, TimerId};
+
+/// What is remembered of idle CPUs.
+#[derive(Debug)]
+pub(super) struct NoHz {
+    /// Those that are idle, and how many.
+    idle: Vec<u64>,
+    count: u32,
+    /// When an idle CPU is next due, in ticks.
+    next_balance: u64,
+    /// Some idle CPU still has load of tasks that sleep, and when that is next brought up to date, in ticks (4.17 on).
+    blocked: bool,
+    next_blocked: u64,
+    /// The one that keeps its tick (until 2.6.37).
+    owner: Option<CpuId>,
+    /// The timer's number.
+    pub timer: TimerId,
+}
+
+/// How often the load of sleepers is brought up to date, in ms (`LOAD_AVG_PERIOD`).
+const BLOCKED_MS: u64 = 32;
+
+impl NoHz {
+    pub fn new(cpus: usize) -> Self {
+        Self {
+            idle: vec![0; cpus.div_ceil(64)],
+            count: 0,
+            next_balance: 0,
+            blocked: false,
+            next_blocked: 0,
+            owner: None,
+            timer: 0,
+        }
+    }
+
+    #[inline]
+    pub fn has(&self, cpu: CpuId) -> bool {
+        self.idle[cpu as usize / 64] >> (cpu % 64) & 1 == 1
+    }
+
+    fn enter(&mut self, cpu: CpuId) {
+        self.idle[cpu as usize / 64] |= 1 << (cpu % 64);
+        self.count += 1;
+    }
+
+    /// Whether it was among them.
+    #[inline]
+    pub fn leave(&mut self, cpu: CpuId) -> bool {
+        let was = self.has(cpu);
+        self.idle[cpu as usize / 64] &= !(1 << (cpu % 64));
+        self.count -= u32::from(was);
+        was
+    }
+
+    /// The first from `cpu` on.
+    fn next(&self, cpu: CpuId) -> Option<CpuId> {
+        let mut word = cpu as usize / 64;
+        let mut bits = *self.idle.get(word)? & (u64::MAX << (cpu % 64));
+        loop {
+            if bits != 0 {
+                return Some(word as CpuId * 64 + bits.trailing_zeros());
+            }
+            word += 1;
+            bits = *self.idle.get(word)?;
+        }
+    }
+}
+
+impl Balancer {
+    /// `cpu` has become idle.
+    pub fn enter_idle(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.domains.of(cpu).is_empty() || !cx.online(cpu) {
+            return;
+        }
+        let now = cx.jiffies();
+        self.nohz.blocked = true;
+        let known = self.nohz.has(cpu);
+        if !known {
+            self.nohz.enter(cpu);
+        }
+        if self.rules.ancient() {
+            if self.nohz.count == self.domains.online().count() {
+                self.nohz.owner = None;
+                cx.cancel_timer(self.nohz.timer);
+            } else if self.nohz.owner.is_none() {
+                self.nohz.owner = Some(cpu);
+                self.arm(cx, self.of_cpu[cpu as usize].next_balance);
+            }
+            return;
+        }
+        if self.rules.typed() && !known {
+            // The next tick of a busy CPU has it taken into account (NOHZ_NEXT_KICK), and the one after acts on it.
+            let due = self.of_cpu[cpu as usize].next_balance.max(now + 2);
+            self.nohz.next_balance = self.nohz.next_balance.min(due);
+        }
+        self.arm_next(cx, now);
+    }
+
+    /// `cpu` runs something.
+    #[inline]
+    pub fn leave_idle(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.nohz.leave(cpu) {
+            self.left_idle(cx, cpu);
+        }
+    }
+
+    fn left_idle(&mut self, cx: &mut Core, cpu: CpuId) {
+        let now = cx.jiffies();
+        if !self.rules.ancient() {
+            return self.arm_next(cx, now);
+        }
+        if self.nohz.owner == Some(cpu) {
+            self.nohz.owner = None;
+        }
+        if self.nohz.owner.is_none() && self.nohz.count > 0 {
+            // Its next tick names another.
+            self.arm(cx, now + 1);
+        }
+    }
+
+    fn arm(&self, cx: &mut Core, tick: u64) {
+        let at = self.tick_time(tick.max(cx.jiffies() + 1));
+        if at != cx.timer_due(self.nohz.timer) {
+            cx.start_timer(self.nohz.timer, at);
+        }
+    }
+
+    /// Sets the timer to the next tick at which there can be something to do.
+    fn arm_next(&self, cx: &mut Core, now: u64) {
+        if self.nohz.count == 0 || self.nohz.count >= self.domains.online().count() {
+            // None is idle, or none has a tick to notice.
+            cx.cancel_timer(self.nohz.timer);
+            return;
+        }
+        let blocked = if self.rules.typed() && self.nohz.blocked { self.nohz.next_blocked + 1 } else { u64::MAX };
+        self.arm(cx, self.nohz.next_balance.min(blocked).max(now + 1));
+    }
+}
+
+impl<Q: Queues> Work<'_, Q> {
+    /// The timer: a tick at which idle CPUs may be due.
+    pub fn nohz_tick(&mut self) {
+        if self.b.rules.ancient() {
+            return self.owner_tick();
+        }
+        let now = self.cx.jiffies();
+        let stats = self.b.rules.typed() && self.b.nohz.blocked && now > self.b.nohz.next_blocked;
+        let balances = now >= self.b.nohz.next_balance && self.is_kick_needed();
+        if balances {
+            self.b.nohz.next_balance = if self.b.rules.typed() { now + 1 } else { self.b.nohz.next_balance + 1 };
+        }
+        if (stats || balances)
+            && let Some(cpu) = self.who_balances()
+        {
+            if self.b.rules.typed() {
+                self.balance_idle(cpu, balances, stats || balances);
+            } else {
+                self.balance_idle_old(cpu);
+            }
+        }
+        self.b.arm_next(self.cx, now);
+    }
+
+    /// The idle CPU that is sent (`find_new_ilb`).
+    fn who_balances(&self) -> Option<CpuId> {
+        let mut at = 0;
+        while let Some(cpu) = self.b.nohz.next(at) {
+            if self.is_idle(cpu) {
+                return Some(cpu);
+            }
+            if !self.b.rules.typed() {
+                return None;
+            }
+            at = cpu + 1;
+        }
+        None
+    }
+
+    /// Whether the tick of some busy CPU sees a reason (`nohz_kick_needed`, `nohz_balancer_kick`).
+    fn is_kick_needed(&self) -> bool {
+        (0..self.b.domains.cpus()).any(|cpu| self.cx.curr(cpu).is_some() && self.kicks(cpu))
+    }
+
+    fn kicks(&self, cpu: CpuId) -> bool {
+        if self.q.nr_running(cpu) >= 2 {
+            return true;
+        }
+        let era = self.b.rules.era();
+        let list = self.b.domains.of(cpu);
+        let Some(first) = list.first() else { return false };
+        let state = &self.b.of_cpu[cpu as usize];
+        let pct = u64::from(self.b.domains.params(first).imbalance_pct);
+        if era >= Era::V4_1 && self.q.nr_fair(cpu) >= 1 && state.capacity * pct < state.capacity_orig * 100 {
+            return true;
+        }
+        if era >= Era::V6_1 && list.iter().any(|domain| domain.flags.has(Flags::ASYM_CPUCAPACITY_FULL)) {
+            return self.misfit(cpu) > 0;
+        }
+        let others = |cpus: &[CpuId]| cpus.iter().any(|other| *other != cpu && !self.b.nohz.has(*other));
+        if era <= Era::V3_10 {
+            let near = list.iter().take_while(|domain| domain.flags.has(Flags::SHARE_LLC));
+            return near.map(|d| self.b.domains.local(d)).any(|g| others(self.span(self.b.domains.group(g).span)));
+        }
+        let Some(cache) = self.b.domains.highest(cpu, Flags::SHARE_LLC) else { return false };
+        // Until 4.x the caches are the groups of the domain above, and there has to be one.
+        (era >= Era::V6_1 || cache + 1 < list.len()) && others(self.span(list[cache].span))
+    }
+
+    /// `_nohz_idle_balance` of 5.x on: round from the next CPU, the one that does it last.
+    fn balance_idle(&mut self, this: CpuId, balances: bool, stats: bool) {
+        let now = self.cx.jiffies();
+        let mut next = now + 60 * self.b.hz();
+        let mut blocked = false;
+        if stats {
+            self.b.nohz.blocked = false;
+        }
+        let (mut at, mut wrapped) = (this + 1, false);
+        loop {
+            let Some(cpu) = self.b.nohz.next(at).filter(|cpu| !wrapped || *cpu <= this) else {
+                if std::mem::replace(&mut wrapped, true) {
+                    break;
+                }
+                at = 0;
+                continue;
+            };
+            at = cpu + 1;
+            if !self.is_idle(cpu) {
+                continue;
+            }
+            if !self.is_idle(this) && self.cx.need_resched(this) {
+                self.b.nohz.blocked |= stats;
+                return;
+            }
+            if stats {
+                blocked |= self.q.decay_blocked(self.cx, cpu);
+            }
+            if balances && now >= self.b.of_cpu[cpu as usize].next_balance {
+                self.rebalance(cpu, Idleness::Idle);
+            }
+            next = next.min(self.b.of_cpu[cpu as usize].next_balance);
+        }
+        self.b.nohz.next_balance = next;
+        if stats {
+            self.b.nohz.next_blocked = now + self.b.ms_to_ticks(BLOCKED_MS);
+        }
+        self.b.nohz.blocked |= blocked;
+    }
+
+    /// `nohz_idle_balance` of 2.6.38 to 4.x: from the first CPU, then the one that does it.
+    fn balance_idle_old(&mut self, this: CpuId) {
+        let now = self.cx.jiffies();
+        let mut at = 0;
+        while let Some(cpu) = self.b.nohz.next(at) {
+            at = cpu + 1;
+            if cpu == this || !self.is_idle(cpu) {
+                continue;
+            }
+            if self.cx.need_resched(this) {
+                break;
+            }
+            if self.b.rules.era() <= Era::V3_10 || now >= self.b.of_cpu[cpu as usize].next_balance {
+                self.q.account_idle(self.cx, cpu);
+                self.rebalance(cpu, Idleness::Idle);
+            }
+            self.earlier(this, cpu);
+        }
+        self.b.nohz.next_balance = self.b.of_cpu[this as usize].next_balance;
+        self.rebalance(this, if self.is_idle(this) { Idleness::Idle } else { Idleness::Busy });
+    }
+
+    fn earlier(&mut self, this: CpuId, cpu: CpuId) {
+        let next = self.b.of_cpu[cpu as usize].next_balance;
+        let own = &mut self.b.of_cpu[this as usize].next_balance;
+        *own = next.min(*own);
+    }
+
+    /// Until 2.6.37: the tick of the one that balances for all, or of a busy CPU that finds that there is none.
+    fn owner_tick(&mut self) {
+        let now = self.cx.jiffies();
+        if self.b.nohz.count == self.b.domains.online().count() {
+            self.b.nohz.owner = None;
+            return;
+        }
+        let Some(owner) = self.b.nohz.owner else {
+            // It goes through schedule(), looks for work, finds none and takes the part.
+            if let Some(cpu) = self.b.nohz.next(0) {
+                self.cx.resched(cpu);
+            }
+            return;
+        };
+        if now >= self.b.of_cpu[owner as usize].next_balance {
+            self.rebalance(owner, Idleness::Idle);
+            let mut at = 0;
+            while let Some(cpu) = self.b.nohz.next(at) {
+                at = cpu + 1;
+                if cpu == owner {
+                    continue;
+                }
+                if self.cx.need_resched(owner) {
+                    break;
+                }
+                self.rebalance(cpu, Idleness::Idle);
+                self.earlier(owner, cpu);
+            }
+        }
+        self.b.arm(self.cx, self.b.of_cpu[owner as usize].next_balance);
+    }
+}

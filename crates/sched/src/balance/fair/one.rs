@@ -1,0 +1,335 @@
+//! One balancing of one domain of a CPU: `load_balance`, in the forms that it has had.
+
+use super::queues::Queues;
+use super::state::Balancer;
+use crate::balance::domains::{Era, Flags, SpanId};
+use crate::balance::rounds::Idleness;
+use schedlab_base::{CpuId, Looking};
+use schedlab_sim::Core;
+
+/// What the imbalance counts (5.5 on; before, it is always load).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Load,
+    Util,
+    Tasks,
+    Misfit,
+}
+
+/// The balancing at hand (`struct lb_env`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Env {
+    /// Whose domain it is, and which.
+    pub cpu: CpuId,
+    pub level: usize,
+    pub dst: CpuId,
+    pub src: CpuId,
+    pub idle: Idleness,
+    pub imbalance: i64,
+    pub unit: Unit,
+    /// Every task that was looked at may not run on `dst`.
+    pub all_pinned: bool,
+    /// Some may not; and this other CPU of the group may have one of them.
+    pub some_pinned: bool,
+    pub other_dst: Option<CpuId>,
+    /// How many tasks were looked at, and may be.
+    pub looked: u32,
+    pub most: u32,
+    /// The running task is being pushed.
+    pub active: bool,
+}
+
+/// The balancer at work on the queues.
+pub(super) struct Work<'a, Q> {
+    pub b: &'a mut Balancer,
+    pub q: &'a mut Q,
+    pub cx: &'a mut Core,
+}
+
+/// How it ended.
+enum Found {
+    /// Another CPU of the group does this, or there is nothing to do.
+    Balanced,
+    /// No task may move.
+    AllPinned,
+    /// The task that runs may not.
+    OnePinned,
+    /// So many tasks were moved; or the running one is being pushed.
+    Moved { tasks: u32, pushed: bool },
+}
+
+/// Beyond this the interval does not grow for pinned tasks, in ms.
+const MAX_PINNED_INTERVAL: u32 = 512;
+
+impl<Q: Queues> Work<'_, Q> {
+    /// Whether nothing runs or waits on a CPU (`idle_cpu`).
+    #[inline]
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        self.cx.curr(cpu).is_none() && self.q.nr_running(cpu) == 0
+    }
+
+    /// Whether no sibling of a CPU runs anything (`is_core_idle`).
+    pub fn is_core_idle(&self, cpu: CpuId) -> bool {
+        self.b.of_cpu[cpu as usize]
+            .core
+            .is_none_or(|core| self.b.domains.span(core).cpus.iter().all(|other| *other == cpu || self.is_idle(*other)))
+    }
+
+    /// The CPUs of a span that the balancing at hand looks at.
+    pub fn counts(&self, cpu: CpuId) -> bool {
+        !self.b.scratch.out[cpu as usize]
+    }
+
+    pub fn span(&self, id: SpanId) -> &[CpuId] {
+        &self.b.domains.span(id).cpus
+    }
+
+    /// Balances one domain of a CPU. How many tasks it moved; less than 0: none, but a sibling runs one (until 2.6.32).
+    /// `go_on` becomes false where another CPU does it.
+    pub fn balance_domain(&mut self, cpu: CpuId, level: usize, idle: Idleness, go_on: &mut bool) -> i32 {
+        let mut env = Env {
+            cpu,
+            level,
+            dst: cpu,
+            src: cpu,
+            idle,
+            imbalance: 0,
+            unit: Unit::Load,
+            all_pinned: false,
+            some_pinned: false,
+            other_dst: None,
+            looked: 0,
+            most: 0,
+            active: false,
+        };
+        let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
+        let sibling_runs = self.b.rules.ancient() && shares_core && (idle == Idleness::Busy || !self.is_core_idle(cpu));
+        let found = self.look(&mut env, go_on);
+        self.clear_out(cpu, level);
+        let moved = if self.b.rules.ancient() && idle == Idleness::Newly {
+            self.settle_newly(&env, &found)
+        } else {
+            self.settle(&env, &found)
+        };
+        if moved == 0 && sibling_runs { -1 } else { moved }
+    }
+
+    fn clear_out(&mut self, cpu: CpuId, level: usize) {
+        let Balancer { domains, scratch, .. } = &mut *self.b;
+        for cpu in &domains.span(domains.of(cpu)[level].span).cpus {
+            scratch.out[*cpu as usize] = false;
+        }
+    }
+
+    /// Looks for whom to take from, and takes.
+    fn look(&mut self, env: &mut Env, go_on: &mut bool) -> Found {
+        loop {
+            if self.b.rules.ancient() {
+                self.q.spread_shares(self.cx);
+            }
+            if !self.should_balance(env) {
+                *go_on = false;
+                return Found::Balanced;
+            }
+            self.trace(env);
+            let group = if self.b.rules.typed() { self.busiest_by_type(env) } else { self.busiest_by_load(env) };
+            let Some(group) = group else { return Found::Balanced };
+            let src =
+                if self.b.rules.typed() { self.queue_by_unit(env, group) } else { self.queue_by_load(env, group) };
+            let Some(src) = src else { return Found::Balanced };
+            debug_assert!(src != env.dst, "CPU {src} would balance with itself");
+            env.src = src;
+            env.all_pinned |= self.b.rules.typed();
+            let mut moved = 0;
+            if self.q.nr_running(src) > 1 {
+                env.all_pinned = true;
+                env.looked = 0;
+                env.most = self.b.rules.nr_migrate.min(self.q.nr_running(src));
+                moved = self.take_all(env);
+                self.note_group_imbalance(env);
+                if env.all_pinned {
+                    self.b.scratch.out[src as usize] = true;
+                    if self.worth_another(env) {
+                        continue;
+                    }
+                    if self.b.rules.ancient() && env.idle == Idleness::Newly {
+                        return Found::Moved { tasks: 0, pushed: false };
+                    }
+                    // Until 3.10 this was no case of its own.
+                    return if self.b.rules.era() <= Era::V3_10 { Found::Balanced } else { Found::AllPinned };
+                }
+            }
+            return self.fall_back(env, moved);
+        }
+    }
+
+    /// Takes tasks, for other CPUs of the group too where they alone may have them.
+    fn take_all(&mut self, env: &mut Env) -> u32 {
+        let mut moved = 0;
+        loop {
+            moved += self.detach_tasks(env);
+            match env.other_dst.take() {
+                Some(other) if env.imbalance > 0 => {
+                    // 3.10 leaves out the new one, which is not looked at anyway.
+                    let out = if self.b.rules.era() <= Era::V3_10 { other } else { env.dst };
+                    self.b.scratch.out[out as usize] = true;
+                    env.dst = other;
+                    env.looked = 0;
+                }
+                _ => return moved,
+            }
+        }
+    }
+
+    /// Tasks could not be moved for their affinity: the level above is to know (3.12 on).
+    fn note_group_imbalance(&mut self, env: &Env) {
+        if env.some_pinned
+            && env.imbalance > 0
+            && self.b.rules.era() > Era::V3_10
+            && let Some(group) = self.b.parent_group(env.cpu, env.level)
+        {
+            self.b.of_group[group.index()].imbalance = true;
+        }
+    }
+
+    /// All tasks of the busiest CPU are pinned: whether there may be another.
+    fn worth_another(&self, env: &Env) -> bool {
+        let domain = self.b.domain(env.cpu, env.level);
+        if self.b.rules.typed() {
+            let ours = &self.b.domains.span(self.b.domains.group(self.b.domains.local(domain)).mask).set;
+            return self.span(domain.span).iter().any(|cpu| self.counts(*cpu) && !ours.contains(*cpu));
+        }
+        // Any CPU of the machine that is left will do, until all of the domain have been tried.
+        self.span(domain.span).iter().any(|cpu| self.counts(*cpu)) || self.span(domain.span).len() < self.b.of_cpu.len()
+    }
+
+    /// Nothing could be moved, perhaps: counts the failure, and pushes the running task after some.
+    fn fall_back(&mut self, env: &mut Env, moved: u32) -> Found {
+        if moved > 0 {
+            return Found::Moved { tasks: moved, pushed: false };
+        }
+        if self.b.rules.ancient() && env.idle == Idleness::Newly {
+            return Found::Moved { tasks: 0, pushed: false };
+        }
+        let misfit_counts = self.b.rules.era() < Era::V6_6;
+        let sd = self.b.sd(env.cpu, env.level);
+        if env.idle != Idleness::Newly && (misfit_counts || env.unit != Unit::Misfit) {
+            sd.round.failed += 1;
+        }
+        if !self.needs_push(env) {
+            return Found::Moved { tasks: 0, pushed: false };
+        }
+        // The idle task may not leave its CPU.
+        if !self.cx.curr(env.src).is_some_and(|p| self.cx.task(p).allowed.contains(env.cpu)) {
+            env.all_pinned |= !self.b.rules.typed();
+            return Found::OnePinned;
+        }
+        env.all_pinned = false;
+        if !self.b.rules.typed() {
+            let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
+            self.b.sd(env.cpu, env.level).round.failed = tries + 1;
+        }
+        let pushed = self.ask_for_push(env);
+        Found::Moved { tasks: 0, pushed }
+    }
+
+    /// Intervals and failures after a balancing.
+    fn settle(&mut self, env: &Env, found: &Found) -> i32 {
+        let params = *self.b.domains.params(self.b.domain(env.cpu, env.level));
+        let typed = self.b.rules.typed();
+        match *found {
+            Found::Moved { tasks, pushed } => {
+                let reset = !pushed || typed && self.needs_push(env);
+                let sd = self.b.sd(env.cpu, env.level);
+                if tasks > 0 {
+                    sd.round.failed = 0;
+                }
+                if reset {
+                    sd.round.interval_ms = params.min_interval_ms;
+                } else if !typed && sd.round.interval_ms < params.max_interval_ms {
+                    sd.round.interval_ms *= 2;
+                }
+                return tasks as i32;
+            }
+            Found::Balanced => {
+                if self.b.rules.era() > Era::V3_10
+                    && !(typed && env.all_pinned)
+                    && let Some(group) = self.b.parent_group(env.cpu, env.level)
+                {
+                    self.b.of_group[group.index()].imbalance = false;
+                }
+                self.b.sd(env.cpu, env.level).round.failed = 0;
+            }
+            Found::AllPinned => self.b.sd(env.cpu, env.level).round.failed = 0,
+            Found::OnePinned => {}
+        }
+        let still =
+            typed && (env.idle == Idleness::Newly || self.b.rules.era() >= Era::V6_6 && env.unit == Unit::Misfit);
+        let sd = self.b.sd(env.cpu, env.level);
+        if !still
+            && (env.all_pinned && sd.round.interval_ms < MAX_PINNED_INTERVAL
+                || sd.round.interval_ms < params.max_interval_ms)
+        {
+            sd.round.interval_ms *= 2;
+        }
+        0
+    }
+
+    /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.32).
+    fn settle_newly(&mut self, env: &Env, found: &Found) -> i32 {
+        match *found {
+            Found::Moved { tasks, .. } => {
+                if tasks > 0 {
+                    self.b.sd(env.cpu, env.level).round.failed = 0;
+                }
+                tasks as i32
+            }
+            _ => {
+                self.b.sd(env.cpu, env.level).round.failed = 0;
+                0
+            }
+        }
+    }
+
+    /// Whether this CPU is the one that balances for its group (`should_we_balance`).
+    fn should_balance(&self, env: &Env) -> bool {
+        let era = self.b.rules.era();
+        if env.idle == Idleness::Newly {
+            return !self.b.rules.typed() || self.q.nr_running(env.cpu) == 0;
+        }
+        if self.b.rules.typed() && !self.counts(env.dst) {
+            return false;
+        }
+        // The patch to the groups' construction lets every CPU balance (wc-02).
+        if self.b.rules.fixes.group_construction && (Era::V3_18..=Era::V4_1).contains(&era) {
+            return true;
+        }
+        let domain = self.b.domain(env.cpu, env.level);
+        let group = self.b.domains.local(domain);
+        let (span, mask) = (self.b.domains.group(group).span, self.b.domains.group(group).mask);
+        let masked = if era <= Era::V2_6_32 { span } else { mask };
+        let idle = |cpu: &&CpuId| self.counts(**cpu) && self.is_idle(**cpu);
+        let first = self.span(masked).first().copied();
+        if era < Era::V6_6 || domain.flags.has(Flags::SHARE_CPUCAPACITY) {
+            return self.span(masked).iter().find(idle).copied().or(first) == Some(env.dst);
+        }
+        let whole = self.span(masked).iter().filter(idle).find(|cpu| self.is_core_idle(**cpu));
+        whole.or_else(|| self.span(masked).iter().find(idle)).copied().or(first) == Some(env.dst)
+    }
+
+    fn trace(&mut self, env: &Env) {
+        let why = match env.idle {
+            Idleness::Newly => Looking::NewIdle,
+            Idleness::Idle => Looking::NoHz,
+            Idleness::Busy => Looking::Periodic,
+        };
+        let Balancer { domains, scratch, .. } = &*self.b;
+        let span = &domains.span(domains.of(env.cpu)[env.level].span).cpus;
+        self.cx.trace_considered(
+            env.cpu,
+            why,
+            None,
+            span.iter().copied().filter(|cpu| *cpu != env.cpu && !scratch.out[*cpu as usize]),
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! Which domains are balanced when: `trigger_load_balance` and `rebalance_domains`.
+
+use super::one::Work;
+use super::queues::Queues;
+use crate::balance::domains::Era;
+use crate::balance::rounds::Idleness;
+use schedlab_base::CpuId;
+
+impl<Q: Queues> Work<'_, Q> {
+    /// The tick on a busy CPU.
+    pub fn tick(&mut self, cpu: CpuId) {
+        if self.b.domains.of(cpu).is_empty() || self.cx.jiffies() < self.b.of_cpu[cpu as usize].next_balance {
+            return;
+        }
+        let idle = if self.is_idle(cpu) { Idleness::Idle } else { Idleness::Busy };
+        self.rebalance(cpu, idle);
+    }
+
+    /// Balances those domains of a CPU whose time has come.
+    pub fn rebalance(&mut self, cpu: CpuId, mut idle: Idleness) {
+        let now = self.cx.jiffies();
+        let era = self.b.rules.era();
+        if era >= Era::V3_10 {
+            self.q.decay_blocked(self.cx, cpu);
+        }
+        let mut next = now + 60 * self.b.hz();
+        let (mut go_on, mut decays, mut cost, mut any) = (true, false, 0, false);
+        for level in 0..self.b.domains.of(cpu).len() {
+            if era >= Era::V3_18 {
+                decays |= self.decay_cost(cpu, level, now);
+                cost += self.b.sd(cpu, level).max_cost;
+            }
+            if !go_on {
+                if decays {
+                    continue;
+                }
+                break;
+            }
+            let mut interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
+            if now >= self.b.sd(cpu, level).round.last + interval {
+                if self.balance_domain(cpu, level, idle, &mut go_on) != 0 {
+                    // Whom it took for may have been another.
+                    let still = era >= Era::V3_10 && self.is_idle(cpu);
+                    idle = if still { Idleness::Idle } else { Idleness::Busy };
+                }
+                self.b.sd(cpu, level).round.last = now;
+                if era >= Era::V3_18 {
+                    interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
+                }
+            }
+            next = next.min(self.b.sd(cpu, level).round.last + interval);
+            any = true;
+        }
+        let state = &mut self.b.of_cpu[cpu as usize];
+        if decays {
+            state.max_idle_cost = cost.max(self.b.rules.migration_cost.max(0) as u64);
+        }
+        if any {
+            state.next_balance = next;
+        }
+    }
+
+    /// A CPU that only runs SCHED_IDLE tasks is balanced as often as an idle one (5.4 on).
+    fn counts_as_busy(&self, cpu: CpuId, idle: Idleness) -> bool {
+        let lazy =
+            self.b.rules.typed() && self.q.nr_running(cpu) > 0 && self.q.nr_fair_idle(cpu) == self.q.nr_running(cpu);
+        idle != Idleness::Idle && !lazy
+    }
+
+    /// What balancing a domain has cost at the most is forgotten, 1% a second.
+    fn decay_cost(&mut self, cpu: CpuId, level: usize, now: u64) -> bool {
+        let hz = self.b.hz();
+        let sd = self.b.sd(cpu, level);
+        let due = now > sd.cost_changed + hz;
+        if due {
+            sd.max_cost = sd.max_cost * 253 / 256;
+            sd.cost_changed = now;
+        }
+        due
+    }
+}

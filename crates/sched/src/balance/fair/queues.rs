@@ -1,0 +1,70 @@
+//! What balancing sees of the fair class's queues, and what it does to them.
+
+use super::{Averages, Balancer};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::{Core, TaskId};
+
+/// In which order the tasks of a CPU are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Those first that were queued last (until 4.14).
+    Head,
+    /// Those first that were queued, or ran, longest ago (4.15 on).
+    Tail,
+}
+
+/// A fair class whose tasks are balanced.
+pub trait Queues: Averages {
+    /// The balancer, where the machine has more than one CPU.
+    fn balancer(&mut self) -> &mut Option<Box<Balancer>>;
+
+    /// The runnable tasks of all classes on `cpu`, the running one included (`rq->nr_running`).
+    fn nr_running(&self, cpu: CpuId) -> u32;
+
+    /// The runnable tasks of the fair class (`cfs.h_nr_running`).
+    fn nr_fair(&self, cpu: CpuId) -> u32;
+
+    /// Of them, those that are SCHED_IDLE or in an idle group.
+    fn nr_fair_idle(&self, cpu: CpuId) -> u32;
+
+    /// The fair task that runs on `cpu`.
+    fn running(&self, cpu: CpuId) -> Option<TaskId>;
+
+    /// The queued tasks of `cpu`, in their order from one end, into `out`.
+    fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>);
+
+    /// The queued tasks of `cpu` by its queues, each in the order in which it runs them (2.6.24), or which were queued last
+    /// first (2.6.32), into `out`: how many there are of each.
+    fn list_by_queue(&self, cpu: CpuId, out: &mut Vec<TaskId>, lengths: &mut Vec<u32>);
+
+    /// A task that was looked at goes to the other end of its CPU's list.
+    fn pass_over(&mut self, cpu: CpuId, p: TaskId, end: End);
+
+    /// Until when the account of a task reaches (`exec_start`).
+    fn last_account(&self, p: TaskId) -> Nanos;
+
+    /// Whether a task is a buddy of its queue.
+    fn is_buddy(&self, p: TaskId) -> bool;
+
+    /// The weight of a task among those of its queue.
+    fn weight(&self, p: TaskId) -> u64;
+
+    /// The weights of the queue that a task is in on its CPU, and of the same group's queue on another.
+    fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
+
+    /// Whether the group of a task is throttled on one of two CPUs.
+    fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool;
+
+    /// Takes a waiting task off `from`, to be put onto `to`.
+    fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId);
+
+    /// Puts it there.
+    fn attach(&mut self, cx: &mut Core, p: TaskId, to: CpuId);
+
+    /// The domain of the last-level cache of `cpu` is balanced: wake-ups look at fewer of its CPUs the more they are used
+    /// (`update_idle_cpu_scan`, 6.x).
+    fn cache_balanced(&mut self, cx: &Core, cpu: CpuId);
+
+    /// Spreads the groups' shares over the CPUs, where the kernel does that when it balances (`update_shares`).
+    fn spread_shares(&mut self, cx: &mut Core);
+}

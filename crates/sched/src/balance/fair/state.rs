@@ -1,0 +1,354 @@
+//! What the balancer remembers: of each domain, each group, each CPU, and of the machine.
+
+use super::nohz::NoHz;
+use super::rules::Rules;
+use crate::balance::domains::{Builder, Domain, Domains, Flags, GroupId, SpanId};
+use crate::balance::rounds::Round;
+use schedlab_base::{CpuId, Nanos, Rng};
+use schedlab_machine::Machine;
+use schedlab_sim::{Core, TaskId, TimerId};
+use std::rc::Rc;
+
+/// Of a CPU's domain (`struct sched_domain`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfDomain {
+    pub round: Round,
+    /// The most that balancing it as the CPU became idle has cost lately, in ns.
+    pub max_cost: Nanos,
+    /// When that last changed, in ticks.
+    pub cost_changed: u64,
+    /// How often it was balanced as the CPU became idle, and how often that helped; and the part that it did, of 1024.
+    pub tried: u32,
+    pub helped: u32,
+    pub ratio: u32,
+}
+
+impl OfDomain {
+    /// It was looked at as the CPU became idle (`update_newidle_stats`).
+    pub fn count_newly(&mut self, success: u32) {
+        self.tried += 1;
+        self.helped += success;
+        if self.tried >= 1024 {
+            self.ratio = self.helped;
+            self.tried /= 2;
+            self.helped /= 2;
+        }
+    }
+}
+
+/// Of a group (`struct sched_group_capacity`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfGroup {
+    pub capacity: u64,
+    pub min_capacity: u64,
+    pub max_capacity: u64,
+    /// When its capacity is to be summed up anew, in ticks, by a CPU that becomes idle.
+    pub next_update: u64,
+    /// Below it, tasks could not be moved for their affinity.
+    pub imbalance: bool,
+    /// How many cores it has CPUs of.
+    pub cores: u32,
+}
+
+/// Of a CPU (`struct rq`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfCpu {
+    /// The next balancing, in ticks.
+    pub next_balance: u64,
+    /// Since when it is idle, if no wake-up has come since.
+    pub idle_since: Option<Nanos>,
+    /// How long it is idle on average, in ns.
+    pub avg_idle: Nanos,
+    /// The most that becoming idle has cost in balancing, in ns.
+    pub max_idle_cost: Nanos,
+    /// What it is worth, siblings and higher classes considered; and without the latter.
+    pub capacity: u64,
+    pub capacity_orig: u64,
+    /// Its core's CPUs, where it has siblings.
+    pub core: Option<SpanId>,
+    /// Where its stopper is to push what runs (`push_cpu`), and the level of the domain that asked.
+    pub push_to: Option<CpuId>,
+}
+
+/// The balancer of a machine.
+#[derive(Debug)]
+pub struct Balancer {
+    pub(super) rules: Rules,
+    builder: Builder<'static>,
+    pub(super) domains: Rc<Domains>,
+    pub(super) of_domain: Vec<OfDomain>,
+    pub(super) of_group: Vec<OfGroup>,
+    pub(super) of_cpu: Vec<OfCpu>,
+    /// Somewhere more than one task is runnable (`rd->overload`).
+    pub(super) overload: bool,
+    pub(super) nohz: NoHz,
+    pub(super) tick_period: Nanos,
+    pub(super) tick_first: Nanos,
+    pub(super) max_interval: u64,
+    pub(super) rng: Rng,
+    pub(super) scratch: Scratch,
+}
+
+/// Buffers, so that balancing allocates nothing.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// CPUs that the balancing at hand leaves out.
+    pub out: Vec<bool>,
+    pub list: Vec<TaskId>,
+    pub lengths: Vec<u32>,
+    pub moving: Vec<TaskId>,
+}
+
+impl Balancer {
+    /// The balancer of a kernel for a machine.
+    #[must_use]
+    pub fn new(rules: Rules, machine: &Machine, seed: u64) -> Self {
+        let builder = Builder::new(rules.release, machine, rules.fixes).into_owned();
+        let domains = Rc::new(builder.build());
+        let cpus = machine.cpus.len();
+        let of_cpu = OfCpu {
+            next_balance: 0,
+            idle_since: None,
+            avg_idle: 2 * rules.migration_cost.max(0) as Nanos,
+            max_idle_cost: rules.migration_cost.max(0) as Nanos,
+            capacity: 1024,
+            capacity_orig: 1024,
+            core: None,
+            push_to: None,
+        };
+        let mut me = Self {
+            rules,
+            builder,
+            domains,
+            of_domain: Vec::new(),
+            of_group: Vec::new(),
+            of_cpu: vec![of_cpu; cpus],
+            overload: false,
+            nohz: NoHz::new(cpus),
+            tick_period: 1,
+            tick_first: 0,
+            max_interval: u64::MAX,
+            rng: Rng::new(seed ^ 0xba1a_9ce5),
+            scratch: Scratch { out: vec![false; cpus], ..Scratch::default() },
+        };
+        me.start_anew(machine, 0);
+        me
+    }
+
+    /// The first task comes: notes when ticks do, and that all CPUs are idle.
+    pub fn start(&mut self, cx: &mut Core, timer: TimerId) {
+        (self.tick_period, self.tick_first) = (cx.tick_period(), cx.tick_time(1));
+        self.nohz.timer = timer;
+        self.set_max_interval();
+        (0..cx.nr_cpus()).for_each(|cpu| self.enter_idle(cx, cpu));
+    }
+
+    fn set_max_interval(&mut self) {
+        let online = u64::from(self.domains.online().count());
+        self.max_interval = if self.rules.ancient() { u64::MAX } else { (self.hz() * online / 10).max(1) };
+    }
+
+    /// Ticks in a second.
+    pub(super) fn hz(&self) -> u64 {
+        (1_000_000_000 / self.tick_period).max(1)
+    }
+
+    /// Domains were built: what was remembered of them and of groups begins anew.
+    fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
+        let Self { domains, of_domain, of_group, of_cpu, .. } = self;
+        of_domain.clear();
+        for cpu in 0..domains.cpus() {
+            of_domain.extend(domains.of(cpu).iter().map(|domain| OfDomain {
+                round: Round { last: jiffies, interval_ms: domains.params(domain).first_interval_ms, failed: 0 },
+                max_cost: 0,
+                cost_changed: jiffies,
+                tried: 512,
+                helped: 256,
+                ratio: 512,
+            }));
+        }
+        of_group.clear();
+        of_group.extend((0..domains.group_count()).map(|_| OfGroup {
+            capacity: 1024,
+            min_capacity: 1024,
+            max_capacity: 1024,
+            next_update: jiffies,
+            imbalance: false,
+            cores: 1,
+        }));
+        for cpu in 0..domains.cpus() {
+            let own = u64::from(machine.cpus[cpu as usize].place.capacity);
+            let smt = domains.of(cpu).first().filter(|domain| domain.flags.has(Flags::SHARE_CPUCAPACITY));
+            let state = &mut of_cpu[cpu as usize];
+            state.core = smt.map(|domain| domain.span);
+            state.capacity_orig = own * sharing(domains, smt) / 1024;
+            state.capacity = state.capacity_orig.max(1);
+            (state.next_balance, state.push_to) = (jiffies, None);
+        }
+        let mut seen = vec![false; domains.group_count()];
+        for group in (0..domains.cpus()).flat_map(|cpu| domains.of(cpu)).flat_map(|domain| domains.groups(domain)) {
+            if std::mem::replace(&mut seen[group.index()], true) {
+                continue;
+            }
+            let span = &domains.span(domains.group(group).span).cpus;
+            let capacity = |cpu: &CpuId| of_cpu[*cpu as usize].capacity;
+            let mut cores: Vec<u32> = span.iter().map(|cpu| machine.cpus[*cpu as usize].place.core).collect();
+            cores.sort_unstable();
+            cores.dedup();
+            let state = &mut of_group[group.index()];
+            state.capacity = span.iter().map(capacity).sum();
+            state.min_capacity = span.iter().map(capacity).min().unwrap_or(1);
+            state.max_capacity = span.iter().map(capacity).max().unwrap_or(1);
+            state.cores = cores.len() as u32;
+        }
+        if self.rules.era() == crate::balance::domains::Era::V2_6_24 {
+            self.take_boot_power();
+        }
+        self.set_max_interval();
+    }
+
+    /// 2.6.24: what groups are worth was computed once, as the domains were built.
+    fn take_boot_power(&mut self) {
+        for cpu in 0..self.domains.cpus() {
+            for domain in self.domains.of(cpu) {
+                for group in self.domains.groups(domain) {
+                    self.of_group[group.index()].capacity = u64::from(self.domains.group(group).capacity);
+                }
+            }
+        }
+    }
+
+    /// A CPU goes offline or has come online: the domains are built anew.
+    pub fn rebuild(&mut self, cx: &mut Core, cpu: CpuId, online: bool) {
+        self.domains = Rc::new(if online { self.builder.online(cpu) } else { self.builder.offline(cpu) });
+        self.start_anew(cx.machine(), cx.jiffies());
+        self.nohz.leave(cpu);
+        if online {
+            // It begins with its idle task, which looks for work.
+            cx.resched(cpu);
+        }
+        // All are due at once.
+        (0..cx.nr_cpus()).for_each(|cpu| cx.touch(cpu));
+    }
+
+    /// The domains as they are.
+    #[must_use]
+    pub fn domains(&self) -> Rc<Domains> {
+        Rc::clone(&self.domains)
+    }
+
+    /// How long `cpu` is idle on average, in ns (`rq->avg_idle`).
+    #[must_use]
+    pub fn avg_idle(&self, cpu: CpuId) -> Nanos {
+        self.of_cpu[cpu as usize].avg_idle
+    }
+
+    /// Somewhere there is now more than one task on a CPU.
+    #[inline]
+    pub fn note_overload(&mut self) {
+        self.overload = true;
+    }
+
+    /// A sleeper wakes on `cpu`: if it was idle, that was for how long (`ttwu_do_activate`).
+    #[inline]
+    pub fn woken(&mut self, cpu: CpuId, now: Nanos) {
+        let ancient = self.rules.era() <= crate::balance::domains::Era::V3_10;
+        let cost = self.rules.migration_cost.max(0) as Nanos;
+        let state = &mut self.of_cpu[cpu as usize];
+        let Some(since) = state.idle_since.take() else { return };
+        let (passed, most) = (now - since, 2 * if ancient { cost } else { state.max_idle_cost });
+        if ancient && passed > most {
+            state.avg_idle = most;
+        } else {
+            state.avg_idle = state.avg_idle.wrapping_add_signed((passed as i64 - state.avg_idle as i64) >> 3).min(most);
+        }
+    }
+
+    /// The time of a tick.
+    #[inline]
+    pub(super) fn tick_time(&self, n: u64) -> Nanos {
+        if n == 0 { 0 } else { self.tick_first.saturating_add((n - 1).saturating_mul(self.tick_period)) }
+    }
+
+    /// When a tick on a busy CPU would balance.
+    #[inline]
+    #[must_use]
+    pub fn next_decision(&self, cpu: CpuId) -> Nanos {
+        if self.domains.of(cpu).is_empty() {
+            Nanos::MAX
+        } else {
+            self.tick_time(self.of_cpu[cpu as usize].next_balance)
+        }
+    }
+
+    #[inline]
+    pub(super) fn domain(&self, cpu: CpuId, level: usize) -> &Domain {
+        &self.domains.of(cpu)[level]
+    }
+
+    #[inline]
+    pub(super) fn sd(&mut self, cpu: CpuId, level: usize) -> &mut OfDomain {
+        &mut self.of_domain[self.domains.index(cpu, level)]
+    }
+
+    /// The group of the domain above in which that of `cpu` at `level` is.
+    pub(super) fn parent_group(&self, cpu: CpuId, level: usize) -> Option<GroupId> {
+        self.domains.of(cpu).get(level + 1).map(|parent| self.domains.local(parent))
+    }
+
+    /// Ticks in so many ms, as many as it takes.
+    #[inline]
+    pub(super) fn ms_to_ticks(&self, ms: u64) -> u64 {
+        (ms * 1_000_000).div_ceil(self.tick_period)
+    }
+
+    /// The time between two balancings, in ticks (`get_sd_balance_interval`).
+    pub(super) fn interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
+        let params = self.domains.params(self.domain(cpu, level));
+        let ticks = self.of_domain[self.domains.index(cpu, level)].round.interval(params, busy, self.tick_period);
+        // So that the intervals of two levels are no multiples of each other.
+        let ticks = ticks - u64::from(busy && self.rules.typed());
+        ticks.clamp(1, self.max_interval)
+    }
+
+    /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes leave
+    /// of the CPU.
+    pub(super) fn update_group_capacity(&mut self, cpu: CpuId, level: usize, own: u64, jiffies: u64) {
+        let Self { domains, of_group, of_cpu, .. } = self;
+        let list = domains.of(cpu);
+        let group = domains.local(&list[level]);
+        let interval = u64::from(self.of_domain[domains.index(cpu, level)].round.interval_ms) * 1_000_000;
+        of_group[group.index()].next_update = jiffies + interval.div_ceil(self.tick_period).clamp(1, self.max_interval);
+        let Some(child) = level.checked_sub(1).map(|below| &list[below]) else {
+            let smt = list.first().filter(|domain| domain.flags.has(Flags::SHARE_CPUCAPACITY));
+            let capacity = (own * sharing(domains, smt) / 1024).max(1);
+            of_cpu[cpu as usize].capacity = capacity;
+            let state = &mut of_group[group.index()];
+            (state.capacity, state.min_capacity, state.max_capacity) = (capacity, capacity, capacity);
+            return;
+        };
+        let (mut sum, mut least, mut most) = (0, u64::MAX, 0);
+        if child.flags.has(Flags::OVERLAP) {
+            for cpu in &domains.span(domains.group(group).span).cpus {
+                let capacity = of_cpu[*cpu as usize].capacity;
+                (sum, least, most) = (sum + capacity, least.min(capacity), most.max(capacity));
+            }
+        } else {
+            for below in domains.groups(child) {
+                let state = &of_group[below.index()];
+                sum += state.capacity;
+                (least, most) = (least.min(state.min_capacity), most.max(state.max_capacity));
+            }
+        }
+        let state = &mut of_group[group.index()];
+        (state.capacity, state.min_capacity, state.max_capacity) = (sum, least, most);
+    }
+}
+
+/// What a CPU is worth beside its siblings, of 1024 (2.6.32 to 4.1).
+fn sharing(domains: &Domains, smt: Option<&Domain>) -> u64 {
+    smt.map_or(1024, |domain| {
+        let gain = u64::from(domains.params(domain).smt_gain);
+        if gain == 0 { 1024 } else { gain / u64::from(domains.span(domain.span).weight()) }
+    })
+}

@@ -1,0 +1,396 @@
+//! Who is busiest, by what is the matter with a group: `find_busiest_group` and `find_busiest_queue` of 5.5 on, as 6.1, 6.6
+//! and 6.12 have them.
+//!
+//! Each group has a type, from "has room for more" to "overloaded", and the worst is the busiest. What is evened out
+//! depends on it: idle CPUs or tasks where there is room, utilisation where the other side is overloaded, loads where
+//! both are.
+
+use super::one::{Env, Unit, Work};
+use super::queues::Queues;
+use crate::balance::domains::{Era, Flags, GroupId};
+use crate::balance::rounds::Idleness;
+use schedlab_base::CpuId;
+
+/// What a CPU is worth.
+const SCALE: u64 = 1024;
+
+/// What is the matter with a group (`enum group_type`), from nothing to the worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// It could run more.
+    #[default]
+    Spare,
+    /// It has what it can run.
+    Full,
+    /// A task is too big for its CPU.
+    Misfit,
+    /// Siblings of a core run tasks while a core of the own group is idle (6.6 on).
+    Siblings,
+    /// Tasks could not be moved below it for their affinity.
+    Imbalanced,
+    /// It has more than it can run.
+    Overloaded,
+}
+
+/// A group as it was found (`struct sg_lb_stats`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    kind: Kind,
+    load: u64,
+    avg_load: u64,
+    util: u64,
+    runnable: u64,
+    nr: u32,
+    nr_fair: u32,
+    idle_cpus: u32,
+    weight: u32,
+    capacity: u64,
+    misfit: u64,
+}
+
+/// A domain as it was found (`struct sd_lb_stats`).
+#[derive(Default)]
+struct Seen {
+    busiest: Option<(GroupId, Stats)>,
+    local: Stats,
+    own: Option<GroupId>,
+    load: u64,
+    capacity: u64,
+    prefer_sibling: bool,
+}
+
+impl Seen {
+    fn avg_load(&self) -> u64 {
+        self.load * SCALE / self.capacity.max(1)
+    }
+}
+
+/// Whether one capacity is greater than another, noise apart (`capacity_greater`).
+fn greater(one: u64, other: u64) -> bool {
+    one * 1024 > other * 1078
+}
+
+impl<Q: Queues> Work<'_, Q> {
+    /// The group to take from, what and how much.
+    pub fn busiest_by_type(&mut self, env: &mut Env) -> Option<GroupId> {
+        (env.imbalance, env.unit) = (0, Unit::Load);
+        let mut seen = self.survey(env);
+        let (group, busiest) = seen.busiest?;
+        let forced = matches!(busiest.kind, Kind::Misfit | Kind::Imbalanced);
+        if !forced && self.all_is_well(env, &seen, &busiest) {
+            return None;
+        }
+        self.how_much(env, &mut seen, &busiest);
+        (env.imbalance > 0).then_some(group)
+    }
+
+    /// Sums up the groups (`update_sd_lb_stats`).
+    fn survey(&mut self, env: &Env) -> Seen {
+        let domain = *self.b.domain(env.cpu, env.level);
+        let mut seen = Seen::default();
+        let mut overload = false;
+        for at in 0..self.b.domains.group_len(&domain) {
+            let group = self.b.domains.nth_group(&domain, at);
+            let own = self.b.domains.has(group, env.dst);
+            if own {
+                seen.own = Some(group);
+                self.refresh_capacity(env);
+            }
+            let stats = self.survey_group(env, group, own, &mut overload);
+            if own {
+                seen.local = stats;
+            } else if self.is_worse(env, &seen, group, &stats) {
+                seen.busiest = Some((group, stats));
+            }
+            seen.load += stats.load;
+            seen.capacity += stats.capacity;
+        }
+        seen.prefer_sibling = if self.b.rules.era() >= Era::V6_6 {
+            // A group's flags are those of the domain that it is made of.
+            seen.busiest.is_some_and(|(group, _)| self.b.domains.group(group).flags.has(Flags::PREFER_SIBLING))
+        } else {
+            env.level > 0 && self.b.domain(env.cpu, env.level - 1).flags.has(Flags::PREFER_SIBLING)
+        };
+        if env.level + 1 == self.b.domains.of(env.cpu).len() {
+            self.b.overload = overload;
+        }
+        if env.idle != Idleness::Newly && self.b.domains.highest(env.cpu, Flags::SHARE_LLC) == Some(env.level) {
+            self.q.cache_balanced(self.cx, env.cpu);
+        }
+        seen
+    }
+
+    /// Sums up a group (`update_sg_lb_stats`).
+    fn survey_group(&mut self, env: &Env, group: GroupId, own: bool, overload: &mut bool) -> Stats {
+        let mut stats = Stats::default();
+        let span = self.b.domains.group(group).span;
+        let asymmetric = self.b.domain(env.cpu, env.level).flags.has(Flags::ASYM_CPUCAPACITY);
+        for at in 0..self.span(span).len() {
+            let cpu = self.span(span)[at];
+            if !self.counts(cpu) {
+                continue;
+            }
+            self.q.account(self.cx, cpu);
+            let load = self.q.load_avg(cpu);
+            stats.load += load;
+            stats.util += self.q.util(cpu);
+            stats.runnable += self.q.runnable_avg(cpu);
+            stats.nr_fair += self.q.nr_fair(cpu);
+            let nr = self.q.nr_running(cpu);
+            stats.nr += nr;
+            *overload |= nr > 1;
+            if nr == 0 && self.is_idle(cpu) {
+                stats.idle_cpus += 1;
+            } else if own {
+            } else if asymmetric {
+                let misfit = self.misfit(cpu);
+                *overload |= misfit > stats.misfit;
+                stats.misfit = stats.misfit.max(misfit);
+            } else if env.idle != Idleness::Busy && self.q.nr_fair(cpu) == 1 && self.is_reduced(env, cpu) {
+                stats.misfit = stats.misfit.max(load);
+            }
+        }
+        stats.capacity = self.b.of_group[group.index()].capacity;
+        stats.weight = self.span(span).len() as u32;
+        stats.kind = self.kind(env, group, own, &stats);
+        if stats.kind == Kind::Overloaded {
+            stats.avg_load = stats.load * SCALE / stats.capacity.max(1);
+        }
+        stats
+    }
+
+    /// `group_classify`.
+    fn kind(&self, env: &Env, group: GroupId, own: bool, stats: &Stats) -> Kind {
+        let pct = self.pct(env);
+        let busy = stats.capacity * 100 < stats.util * pct;
+        let crowded = stats.capacity * pct < stats.runnable * 100;
+        let siblings = !own
+            && self.b.rules.era() >= Era::V6_6
+            && env.idle != Idleness::Busy
+            && self.b.domains.group(group).flags.has(Flags::SHARE_CPUCAPACITY)
+            && stats.nr_fair > 1;
+        if stats.nr > stats.weight && (busy || crowded) {
+            Kind::Overloaded
+        } else if self.b.of_group[group.index()].imbalance {
+            Kind::Imbalanced
+        } else if siblings {
+            Kind::Siblings
+        } else if stats.misfit > 0 {
+            Kind::Misfit
+        } else if stats.nr < stats.weight || !crowded && stats.capacity * 100 > stats.util * pct {
+            Kind::Spare
+        } else {
+            Kind::Full
+        }
+    }
+
+    fn pct(&self, env: &Env) -> u64 {
+        u64::from(self.b.domains.params(self.b.domain(env.cpu, env.level)).imbalance_pct)
+    }
+
+    /// Whether higher classes leave markedly less of a CPU than it is worth (`check_cpu_capacity`).
+    pub fn is_reduced(&self, env: &Env, cpu: CpuId) -> bool {
+        let state = &self.b.of_cpu[cpu as usize];
+        state.capacity * self.pct(env) < state.capacity_orig * 100
+    }
+
+    /// The load of the running task of a CPU that is too small for it; 0: there is none (`misfit_task_load`).
+    pub fn misfit(&self, cpu: CpuId) -> u64 {
+        let Some(p) = self.q.running(cpu) else { return 0 };
+        let allowed = &self.cx.task(p).allowed;
+        let pinned = !allowed.is_all() && allowed.count() == 1;
+        if pinned || self.fits(p, cpu) { 0 } else { self.q.task_load(p).max(1) }
+    }
+
+    /// Whether a CPU has a fifth more than a task needs (`task_fits_cpu`).
+    pub fn fits(&self, p: schedlab_sim::TaskId, cpu: CpuId) -> bool {
+        let (least, most) = self.cx.task(p).clamp;
+        let util = self.q.task_util(p).clamp(u64::from(least), u64::from(most.max(least)));
+        util * 1280 < self.q.capacity(cpu) * 1024
+    }
+
+    /// `update_sd_pick_busiest`.
+    fn is_worse(&self, env: &Env, seen: &Seen, group: GroupId, stats: &Stats) -> bool {
+        if stats.nr_fair == 0 {
+            return false;
+        }
+        let domain = self.b.domain(env.cpu, env.level);
+        if domain.flags.has(Flags::ASYM_CPUCAPACITY) {
+            let state = &self.b.of_group[group.index()];
+            let dst = self.b.of_cpu[env.dst as usize].capacity;
+            let core_idle = self.b.rules.era() < Era::V6_12 || self.is_core_idle(env.dst);
+            let helps = core_idle && greater(dst, state.max_capacity) && seen.local.kind == Kind::Spare;
+            if stats.kind == Kind::Misfit && !helps || stats.kind <= Kind::Full && greater(state.min_capacity, dst) {
+                return false;
+            }
+        }
+        let Some((best, than)) = &seen.busiest else { return true };
+        if stats.kind != than.kind {
+            return stats.kind > than.kind;
+        }
+        let fewer_idle = (std::cmp::Reverse(stats.idle_cpus), stats.nr) > (std::cmp::Reverse(than.idle_cpus), than.nr);
+        let core = |group: GroupId| self.b.domains.group(group).flags.has(Flags::SHARE_CPUCAPACITY);
+        let by_core = self.b.rules.era() >= Era::V6_6;
+        match stats.kind {
+            Kind::Overloaded => stats.avg_load > than.avg_load,
+            Kind::Imbalanced => false,
+            Kind::Misfit => stats.misfit > than.misfit,
+            Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
+            Kind::Siblings | Kind::Full => by_core && !core(*best),
+            Kind::Spare if by_core && core(*best) != core(group) => !core(group) || stats.nr_fair > 1,
+            Kind::Spare => fewer_idle,
+        }
+    }
+
+    /// Whether there is nothing to do (`find_busiest_group`).
+    fn all_is_well(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
+        let local = &seen.local;
+        if local.kind > busiest.kind {
+            return true;
+        }
+        if local.kind == Kind::Overloaded {
+            let uneven = 100 * busiest.avg_load > self.pct(env) * local.avg_load;
+            if local.avg_load >= busiest.avg_load || local.avg_load >= seen.avg_load() || !uneven {
+                return true;
+            }
+        }
+        if seen.prefer_sibling && local.kind == Kind::Spare && self.is_wider(env, seen, busiest) {
+            return false;
+        }
+        if busiest.kind == Kind::Overloaded {
+            return false;
+        }
+        if env.idle == Idleness::Busy {
+            return true;
+        }
+        if busiest.kind == Kind::Siblings {
+            let core = |group: Option<GroupId>| {
+                group.is_some_and(|group| self.b.domains.group(group).flags.has(Flags::SHARE_CPUCAPACITY))
+            };
+            if core(seen.own) != core(seen.busiest.map(|(group, _)| group)) {
+                return false;
+            }
+        }
+        busiest.weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1 || busiest.nr_fair == 1
+    }
+
+    fn is_wider(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
+        if self.b.rules.era() >= Era::V6_6 {
+            self.sibling_imbalance(env, seen, busiest) > 1
+        } else {
+            busiest.nr > seen.local.nr + 1
+        }
+    }
+
+    /// By how many tasks one group has more than the other, by their cores (`sibling_imbalance`, 6.6 on).
+    fn sibling_imbalance(&self, env: &Env, seen: &Seen, busiest: &Stats) -> i64 {
+        let local = &seen.local;
+        if env.idle == Idleness::Busy || busiest.nr == 0 {
+            return 0;
+        }
+        let cores = |group: Option<GroupId>| group.map_or(1, |group| i64::from(self.b.of_group[group.index()].cores));
+        let (theirs, ours) = (cores(seen.busiest.map(|(group, _)| group)), cores(seen.own));
+        if theirs == ours {
+            return i64::from(busiest.nr.saturating_sub(local.nr));
+        }
+        let gap = (ours * i64::from(busiest.nr) - theirs * i64::from(local.nr)).max(0);
+        let even = (2 * gap + ours + theirs) / (ours + theirs);
+        if even <= 1 && local.nr == 0 && busiest.nr > 1 { 2 } else { even }
+    }
+
+    /// `calculate_imbalance`.
+    fn how_much(&self, env: &mut Env, seen: &mut Seen, busiest: &Stats) {
+        let flags = self.b.domain(env.cpu, env.level).flags;
+        let local = seen.local;
+        (env.unit, env.imbalance) = match busiest.kind {
+            Kind::Misfit if flags.has(Flags::ASYM_CPUCAPACITY) => (Unit::Misfit, 1),
+            Kind::Misfit => (Unit::Load, busiest.misfit as i64),
+            Kind::Siblings | Kind::Imbalanced => (Unit::Tasks, 1),
+            _ if local.kind == Kind::Spare && busiest.kind > Kind::Full && !flags.has(Flags::SHARE_LLC) => {
+                let room = local.capacity.max(local.util) - local.util;
+                if env.idle != Idleness::Busy && room == 0 { (Unit::Tasks, 1) } else { (Unit::Util, room as i64) }
+            }
+            _ if local.kind == Kind::Spare => {
+                let even = if busiest.weight != 1 && !seen.prefer_sibling {
+                    (i64::from(local.idle_cpus) - i64::from(busiest.idle_cpus)).max(0)
+                } else if self.b.rules.era() >= Era::V6_6 {
+                    self.sibling_imbalance(env, seen, busiest)
+                } else {
+                    i64::from(busiest.nr.saturating_sub(local.nr))
+                };
+                let borne = self.b.domain(env.cpu, env.level).imb_numa_nr;
+                let near = flags.has(Flags::NUMA) && local.nr < borne && even <= 2;
+                (Unit::Tasks, if near { 0 } else { even / 2 })
+            }
+            _ => (Unit::Load, self.gap(seen, busiest)),
+        };
+    }
+
+    /// How much load brings both sides to the average.
+    fn gap(&self, seen: &mut Seen, busiest: &Stats) -> i64 {
+        let average = seen.avg_load();
+        if seen.local.kind < Kind::Overloaded {
+            seen.local.avg_load = seen.local.load * SCALE / seen.local.capacity.max(1);
+            if seen.local.avg_load >= busiest.avg_load || seen.local.avg_load >= average {
+                return 0;
+            }
+        }
+        // Unsigned as in the kernel: a busiest group below the average (which overlapping groups allow) has no limit.
+        let theirs = busiest.avg_load.wrapping_sub(average).wrapping_mul(busiest.capacity);
+        let ours = average.wrapping_sub(seen.local.avg_load).wrapping_mul(seen.local.capacity);
+        (theirs.min(ours) / SCALE) as i64
+    }
+
+    /// The CPU of a group to take from (`find_busiest_queue`).
+    pub fn queue_by_unit(&mut self, env: &Env, group: GroupId) -> Option<CpuId> {
+        let span = self.b.domains.group(group).span;
+        let asymmetric = self.b.domain(env.cpu, env.level).flags.has(Flags::ASYM_CPUCAPACITY);
+        let dst = self.b.of_cpu[env.dst as usize].capacity;
+        let (mut best, mut most, mut its) = (None, 0, 1);
+        for &cpu in self.span(span) {
+            let nr = self.q.nr_fair(cpu);
+            let capacity = self.b.of_cpu[cpu as usize].capacity;
+            if !self.counts(cpu) || nr == 0 || asymmetric && nr == 1 && !greater(dst, capacity) {
+                continue;
+            }
+            let (much, by) = match env.unit {
+                Unit::Load => {
+                    let load = self.q.load_avg(cpu);
+                    if nr == 1 && load as i64 > env.imbalance && !self.is_reduced(env, cpu) {
+                        continue;
+                    }
+                    (load, capacity)
+                }
+                Unit::Util if nr <= 1 => continue,
+                Unit::Util if self.b.rules.era() >= Era::V6_6 => {
+                    let orig = self.b.of_cpu[cpu as usize].capacity_orig;
+                    (self.q.util(cpu).max(self.q.runnable_avg(cpu).min(orig)), 1)
+                }
+                Unit::Util => (self.q.util(cpu), 1),
+                Unit::Tasks => (u64::from(nr), 1),
+                Unit::Misfit => (self.misfit(cpu), 1),
+            };
+            if much * its > most * by {
+                (best, most, its) = (Some(cpu), much, by);
+            }
+        }
+        best
+    }
+
+    /// Whether the running task must be pushed (`need_active_balance`).
+    pub fn needs_push(&self, env: &Env) -> bool {
+        let params = self.b.domains.params(self.b.domain(env.cpu, env.level));
+        let failed = self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed;
+        let stubborn = failed > params.cache_nice_tries + 2;
+        let typed = self.b.rules.typed();
+        if stubborn && (!typed || env.unit == Unit::Tasks) || typed && env.unit == Unit::Misfit {
+            return true;
+        }
+        let capacity = |cpu: CpuId| self.b.of_cpu[cpu as usize].capacity;
+        self.b.rules.era() >= Era::V4_1
+            && env.idle != Idleness::Busy
+            && self.q.nr_fair(env.src) == 1
+            && self.is_reduced(env, env.src)
+            && capacity(env.src) * self.pct(env) < capacity(env.dst) * 100
+    }
+}

@@ -1,0 +1,139 @@
+//! The fair class as its balancer sees it.
+
+use super::entity::QueueId;
+use super::{Discipline, Fair};
+use crate::balance::fair::{Balancer, End, Queues};
+use crate::classes::Class;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::{Core, Dequeue, Enqueue, TaskId};
+
+impl<D: Discipline> Fair<D> {
+    /// The queued tasks of one queue on `cpu` in the order in which it runs them.
+    fn list_tree(&self, q: QueueId, out: &mut Vec<TaskId>) {
+        let queue = &self.queues[q as usize];
+        let mut at = queue.tree.first();
+        while let Some(e) = at {
+            out.extend(e.checked_sub(self.first_task));
+            at = queue.tree.next(&self.arena, e);
+        }
+    }
+
+    fn queue_now(&self, p: TaskId) -> QueueId {
+        self.entities[self.entity(p) as usize].queue
+    }
+
+    /// The queue of the same group on another CPU.
+    fn same_on(&self, q: QueueId, cpu: CpuId) -> QueueId {
+        q - self.cpu_of(q) + cpu
+    }
+}
+
+impl<D: Discipline> Queues for Fair<D> {
+    fn balancer(&mut self) -> &mut Option<Box<Balancer>> {
+        &mut self.balancer
+    }
+
+    #[inline]
+    fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].h_nr + self.others[cpu as usize]
+    }
+
+    #[inline]
+    fn nr_fair(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].h_nr
+    }
+
+    fn nr_fair_idle(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].h_nr_idle
+    }
+
+    fn running(&self, cpu: CpuId) -> Option<TaskId> {
+        self.running[cpu as usize].map(|e| e - self.first_task)
+    }
+
+    fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>) {
+        out.clear();
+        match end {
+            End::Tail => out.extend(self.tasks.from_tail(cpu)),
+            End::Head => out.extend(self.tasks.from_head(cpu)),
+        }
+        // A throttled group's tasks are in the list, but count nowhere.
+    }
+
+    fn list_by_queue(&self, cpu: CpuId, out: &mut Vec<TaskId>, lengths: &mut Vec<u32>) {
+        out.clear();
+        lengths.clear();
+        // The newest group comes first, the root last.
+        let groups = (0..self.groups.all.len() as u32).rev().map(|g| (g + 1) * self.cpus + cpu);
+        for q in groups.chain([cpu]) {
+            let before = out.len();
+            if self.queues[q as usize].nr_queued == 0 {
+                continue;
+            }
+            if self.d.moves_in_tree_order() {
+                self.list_tree(q, out);
+            } else {
+                out.extend(self.tasks.from_head(cpu).filter(|p| self.queue_now(*p) == q));
+            }
+            lengths.push((out.len() - before) as u32);
+        }
+    }
+
+    fn pass_over(&mut self, cpu: CpuId, p: TaskId, end: End) {
+        match end {
+            End::Head => self.tasks.move_to_tail(cpu, p),
+            End::Tail => self.tasks.move_to_head(cpu, p),
+        }
+    }
+
+    fn last_account(&self, p: TaskId) -> Nanos {
+        self.entities[self.entity(p) as usize].exec_start
+    }
+
+    fn is_buddy(&self, p: TaskId) -> bool {
+        let queue = &self.queues[self.queue_now(p) as usize];
+        let e = Some(self.entity(p));
+        queue.next == e || queue.last == e
+    }
+
+    fn weight(&self, p: TaskId) -> u64 {
+        self.entities[self.entity(p) as usize].load.weight
+    }
+
+    fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64) {
+        let q = self.queue_now(p);
+        let weight = |q: QueueId| self.queues[q as usize].load.weight;
+        (weight(q), weight(self.same_on(q, other)))
+    }
+
+    fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool {
+        let q = self.queue_now(p);
+        q >= self.cpus
+            && [from, to].into_iter().any(|cpu| self.queues[self.same_on(q, cpu) as usize].throttle_count > 0)
+    }
+
+    fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        self.dequeue_task(cx, from, p, Dequeue::Migrated);
+        self.migrate_task_rq(cx, p, from, to);
+        cx.set_task_cpu(p, to);
+        cx.touch(from);
+    }
+
+    fn attach(&mut self, cx: &mut Core, p: TaskId, to: CpuId) {
+        self.enqueue_task(cx, to, p, Enqueue::Migrated);
+        if self.is_running(to) {
+            self.wakeup_preempt(cx, to, p, Enqueue::Migrated);
+        } else if cx.curr(to).is_none() {
+            cx.resched(to);
+        }
+        cx.touch(to);
+    }
+
+    fn cache_balanced(&mut self, cx: &Core, cpu: CpuId) {
+        self.bound_scan(cx, cpu);
+    }
+
+    fn spread_shares(&mut self, cx: &mut Core) {
+        self.sample_shares(cx);
+    }
+}
