@@ -3,8 +3,8 @@
 
 mod support;
 
-use schedlab_sim::program::{Load, Op, Policy, Setting, Start, TaskSpec};
-use support::{Accounts, MS, bare, forever, hog, lane, once, pinned, run, simulate, sleep, threads};
+use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
+use support::{Accounts, MS, bare, forever, hog, lane, once, run, simulate, sleep, threads};
 
 fn on(machine: &str, release: &str, load: &Load, ms: u64) -> Accounts {
     let set = [("hz", "1000".to_owned())];
@@ -97,33 +97,4 @@ fn in_2_6_18_a_new_nice_level_keeps_the_bonus() {
     load.settings = vec![nicer];
     assert_eq!(schedule("18", &load, 811), "0 S, 0 -, 1 H, 790 S, 810 H");
     assert_eq!(schedule("11", &load, 801), "0 S, 0 -, 1 H, 790 S, 800 H");
-}
-
-#[test]
-fn in_2_6_18_a_new_task_starts_on_an_idle_cpu() {
-    let load = Load {
-        tasks: vec![once("P", vec![run(5), Op::Fork(0), run(10)])],
-        templates: vec![once("C", vec![run(10)])],
-        start: Start::Wake,
-        ..Load::default()
-    };
-    let lanes = |release| {
-        let accounts = on("1x2x1", release, &load, 30);
-        (lane(&accounts, 0), lane(&accounts, 1))
-    };
-    assert_eq!(lanes("18"), ("0 P, 15 -".into(), "5 C-0, 15 -".into()));
-    assert_eq!(lanes("11").0, "0 P, 5 C-0, 15 P, 25 -");
-}
-
-#[test]
-fn in_2_6_18_the_balancer_sees_weights() {
-    // From 1 ms on C may run on both CPUs, from 2 ms on it waits. The second CPU looks at 17 ms: 128 + 64 against 6, and C, of 64, is less than half the difference. Where all weigh
-    // the same, two tasks against one are left alone.
-    let mut c = pinned(once("C", vec![run(1), Op::Set(0), run(1000)]), 0);
-    c.initial.nice = Some(10);
-    let late = TaskSpec { start: 2 * MS, ..pinned(hog("A", 0), 0) };
-    let mut load = threads(vec![late, pinned(hog("H", 19), 1), c]);
-    load.settings = vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }];
-    let lane_1 = |release| lane(&on("1x2x1", release, &load, 20), 1);
-    assert_eq!((lane_1("18"), lane_1("11")), ("0 H, 17 C".into(), "0 H".into()));
 }

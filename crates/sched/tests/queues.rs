@@ -53,7 +53,7 @@ fn load() -> Load {
     Load { tasks, settings, ..Load::default() }
 }
 
-const KERNELS: [&str; 5] = ["linux-2.6.11", "sd", "linux-6.1", "linux-6.12", "mlfq"];
+const KERNELS: [&str; 7] = ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18", "sd", "linux-6.1", "linux-6.12", "mlfq"];
 
 fn is_extra(event: &Event) -> bool {
     matches!(event.what, Payload::Queue { .. } | Payload::Considered { .. })

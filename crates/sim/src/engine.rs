@@ -136,6 +136,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             let p = self.create(spec, spec.name.clone(), None)?;
             self.timers.add(spec.start, p);
         }
+        // Idle CPUs may have ticks that matter.
+        (0..self.cx.nr_cpus()).for_each(|cpu| self.cx.touch(cpu));
         self.look(0);
         let mut idle_note = None;
         let mut stuck = 0;

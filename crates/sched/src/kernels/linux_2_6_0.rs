@@ -28,6 +28,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         EXIT_WEIGHT,
         ON_RUNQUEUE_WEIGHT,
         CREDIT_LIMIT,
+        CACHE_DECAY_TICKS,
     ],
     simulate: |run, sink| o1::simulate(run, sink, Release::V2_6_0),
 };

@@ -29,6 +29,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         PARENT_PENALTY,
         EXIT_WEIGHT,
         ON_RUNQUEUE_WEIGHT,
+        MIGRATION_COST,
     ],
     simulate: |run, sink| o1::simulate(run, sink, Release::V2_6_18),
 };

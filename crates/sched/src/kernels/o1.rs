@@ -1,7 +1,7 @@
 //! What the profiles with the O(1) scheduler share: its constants, with the defaults of a release.
 
 use super::Run;
-use crate::o1::{O1, Release, Tunables};
+use crate::o1::{Balancing, O1, Release, Tunables};
 use crate::tunables::{Tunable, Unit};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
@@ -65,6 +65,22 @@ pub(super) const CREDIT_LIMIT: Tunable = Tunable::number(
     "the interactive credit beyond which a bonus is lasting, and the debt beyond which it stays small",
 );
 
+pub(super) const CACHE_DECAY_TICKS: Tunable = Tunable::number(
+    "cache_decay_ticks",
+    Unit::Ticks,
+    2,
+    (0, 1000),
+    "who ran or was queued no longer ago than that is moved to idle CPUs only",
+);
+
+pub(super) const MIGRATION_COST: Tunable = Tunable::number(
+    "migration_cost",
+    Unit::Us,
+    2500,
+    (0, 1_000_000),
+    "who left its CPU no longer ago than that is not moved between caches; four times that between nodes",
+);
+
 /// Runs a release. Before 2.6.11 the slice of nice 0 and the length of turns follow from the other constants.
 pub(super) fn simulate(run: &Run<'_>, sink: &mut dyn Sink, release: Release) -> Result<Outcome> {
     let v = run.values;
@@ -83,6 +99,8 @@ pub(super) fn simulate(run: &Run<'_>, sink: &mut dyn Sink, release: Release) -> 
         exit_weight: v.ns("exit_weight"),
         on_runqueue_weight: v.ns("on_runqueue_weight"),
         credit_limit: if early { v.ns("credit_limit") } else { 0 },
+        cache_decay_ticks: if early { v.ns("cache_decay_ticks") } else { 0 },
+        migration_cost_us: if release.balancing == Balancing::ByWeight { v.ns("migration_cost") } else { 0 },
     };
     run.with(O1::new(run.machine, release, tunables, run.options.tick_period), sink)
 }

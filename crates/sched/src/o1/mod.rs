@@ -19,7 +19,7 @@
 //! sleep average is used up. By 2.6.11 the credit is gone, slices of negative nice levels are four times as
 //! long, and an expired task of a better nice level ends the privilege of interactive ones. By 2.6.18 sleep counts
 //! only as long as it was, one long sleep makes just interactive and no more, there is `SCHED_BATCH`, and a task's
-//! weight in balancing follows its nice level (smpnice).
+//! weight in balancing follows its nice level (smpnice). What CPUs do to each other stands in `smp/`.
 //!
 //! # State
 //! For each CPU: the two arrays, when the first task expired, the best nice level that did, the sum of weights.
@@ -30,8 +30,11 @@
 //! The constants at the head of kernel/sched.c, in [`Tunables`]; names and defaults in the registry of kernels.
 //!
 //! # Differences from the kernel
-//! Balancing is the plain one of [`crate::balance`]; new tasks start on their parent's CPU before 2.6.18, as they did.
-//! A heavy task is not pulled for its priority alone (the exception of `move_tasks` in 2.6.18).
+//! The CPUs' domains were attached and their intervals begin as the run begins, and all at once: the shift of
+//! `CPU_OFFSET` is made up for within the first second after a boot, and is nil where there may be more CPUs than HZ.
+//! What 2.6.0 and 2.6.18 measure when they boot (how long a cache keeps warm, what moving costs) is a tunable. No task
+//! calls exec, so that exec does not balance. Power saving (`sched_mc_power_savings`) is off.
+//! The stopper (`migration/N`) takes no time, and is not counted while it waits for its CPU.
 //! Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
 //! No wake-up is synchronous, and no sleep is marked non-interactive (2.6.18 does so for a pipe's reader and writer):
 //! waits for other tasks count as sleep.
@@ -43,40 +46,42 @@
 //! kernel/sched.c of 2.6.0, 2.6.11 and 2.6.18; kernel/fork.c of 2.6.0.
 
 pub(crate) mod array;
-mod moves;
 mod release;
 mod rules;
 mod show;
+mod smp;
 mod state;
 mod tick;
 
-use crate::balance::{Balancer, Queues, sync, with_balancer};
+use crate::balance::sync;
 use array::{Links, MAX_PRIO};
-pub use release::{Release, Sleep};
+pub use release::{Balancing, Release, Sleep};
 use rules::Rules;
 pub use rules::Tunables;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View};
+use smp::Smp;
 use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
 
 /// The scheduler.
 #[derive(Debug)]
-pub struct O1 {
+pub struct O1<'m> {
     rules: Rules,
     links: Links,
     tasks: Vec<Task>,
     queues: Vec<Rq>,
     /// What is left of the slice of the task that forks the first tasks, in ticks.
     boot_slice: u32,
-    balancer: Option<Balancer>,
+    /// What several CPUs need to balance.
+    smp: Option<Smp<'m>>,
 }
 
-impl O1 {
+impl<'m> O1<'m> {
     /// A release's scheduler for `machine` whose ticks are `tick` apart.
     #[must_use]
-    pub fn new(machine: &Machine, release: Release, tunables: Tunables, tick: Nanos) -> Self {
+    pub fn new(machine: &'m Machine, release: Release, tunables: Tunables, tick: Nanos) -> Self {
         let cpus = machine.cpus.len();
         let rules = Rules::new(release, tunables, tick, cpus);
         Self {
@@ -85,7 +90,7 @@ impl O1 {
             links: Links::default(),
             tasks: Vec::new(),
             queues: vec![Rq::default(); cpus],
-            balancer: (cpus > 1).then(|| Balancer::new(machine)),
+            smp: (cpus > 1).then(|| Smp::new(machine, release.name, release.balancing, tick)),
         }
     }
 
@@ -229,7 +234,9 @@ impl O1 {
         }
         let next = rq.arrays[rq.active].first()?;
         let t = *self.task(next);
-        let waited = now - t.timestamp;
+        // A task from another CPU can seem to have been queued in the future: in 2.6.11 that is an endless wait.
+        let future = t.timestamp > now && self.rules.release().balancing == Balancing::ByWeight;
+        let waited = if future { 0 } else { now.wrapping_sub(t.timestamp) };
         let credit = match t.activated {
             _ if t.is_real_time() && !self.rules.release().real_time_waits => None,
             Activated::No | Activated::Uninterruptible => None,
@@ -247,6 +254,23 @@ impl O1 {
         self.task_mut(next).activated = Activated::No;
         self.explain_pick(cx, cpu, Some(next), swapped, t.prio);
         Some(next)
+    }
+
+    /// What the running task is charged if it leaves the CPU now.
+    fn charge(&self, cx: &Core, p: Option<TaskId>) -> Nanos {
+        p.map_or(0, |p| {
+            let t = self.task(p);
+            self.rules.run_charge(t.habit(), cx.now() - t.timestamp)
+        })
+    }
+
+    /// The running task leaves the CPU, if only to come back at once.
+    fn leave(&mut self, cx: &Core, p: Option<TaskId>, charge: Nanos) {
+        let Some(p) = p else { return };
+        let t = &mut self.tasks[p as usize];
+        let habit = self.rules.after_run(t.habit(), charge);
+        (t.sleep_avg, t.credit) = (habit.sleep_avg, habit.credit);
+        (t.timestamp, t.last_ran) = (cx.now(), Some(cx.now()));
     }
 
     /// `sched_setscheduler()`: onto the active array at the new priority.
@@ -304,7 +328,7 @@ fn share_slice(parent: u32) -> (u32, u32) {
     (parent.div_ceil(2), parent / 2)
 }
 
-impl Scheduler for O1 {
+impl Scheduler for O1<'_> {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
         self.links.grow(p);
         let mut t = Task::new(&cx.task(p).attributes, self.rules.release());
@@ -314,12 +338,12 @@ impl Scheduler for O1 {
             sync(self, cx, cpu);
             let theirs = self.task_mut(q);
             t.parent = parent;
-            t.sleep_avg = theirs.sleep_avg;
+            (t.sleep_avg, t.last_ran) = (theirs.sleep_avg, theirs.last_ran);
             (t.time_slice, theirs.time_slice) = share_slice(theirs.time_slice);
             if theirs.time_slice == 0 {
                 // The parent gave the last tick of its slice away.
                 theirs.time_slice = 1;
-                self.tick_running(cx, cpu, q);
+                self.task_tick(cx, cpu);
             }
             cx.touch(cpu);
         } else if how == Start::Fork {
@@ -336,16 +360,7 @@ impl Scheduler for O1 {
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        match (why, &self.balancer) {
-            // Balancing at the fork came with 2.6.12.
-            (Placement::Fork { from }, _)
-                if !self.rules.release().fork_balance && cx.task(p).allowed.contains(from) =>
-            {
-                from
-            }
-            (_, Some(balancer)) => balancer.select(self, cx, p, prev, why),
-            (_, None) => prev,
-        }
+        self.place(cx, p, prev, why)
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
@@ -387,15 +402,9 @@ impl Scheduler for O1 {
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        let now = cx.now();
-        let charge = prev.map_or(0, |p| {
-            let t = self.task(p);
-            self.rules.run_charge(t.habit(), now - t.timestamp)
-        });
-        if self.queues[cpu as usize].nr_running() == 0 {
-            with_balancer(self, |balancer, me| {
-                balancer.newidle(me, cx, cpu);
-            });
+        let charge = self.charge(cx, prev);
+        if self.nr_running(cpu) == 0 {
+            self.balance_newly_idle(cx, cpu);
         }
         let next = if self.queues[cpu as usize].nr_running() == 0 {
             self.queues[cpu as usize].expired_timestamp = 0;
@@ -404,25 +413,30 @@ impl Scheduler for O1 {
         } else {
             self.choose(cx, cpu)
         };
-        if let Some(p) = prev {
-            let t = &mut self.tasks[p as usize];
-            let habit = self.rules.after_run(t.habit(), charge);
-            (t.sleep_avg, t.credit, t.timestamp) = (habit.sleep_avg, habit.credit, now);
-        }
+        self.leave(cx, prev, charge);
         if let Some(p) = next {
-            self.task_mut(p).timestamp = now;
+            self.task_mut(p).timestamp = cx.now();
         }
         next
+    }
+
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
+        let charge = self.charge(cx, prev);
+        self.leave(cx, prev, charge);
+        self.push_by_stopper(cx, cpu);
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(p) = cx.curr(cpu) {
             self.tick_running(cx, cpu, p);
         }
-        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
+        self.rebalance_tick(cx, cpu);
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        if self.smp.is_some() {
+            self.queues[cpu as usize].average_load(ticks.count);
+        }
         let Some(p) = cx.curr(cpu) else { return };
         let active = self.active(cpu);
         let t = self.task_mut(p);
@@ -433,15 +447,22 @@ impl Scheduler for O1 {
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
         let ticks = cx.curr(cpu).and_then(|p| self.ticks_to_decision(cpu, p));
         let own =
             ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add((n - 1).saturating_mul(cx.tick_period())));
-        own.min(balance)
+        own.min(self.next_balance(cx, cpu))
     }
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
-        Some((Queues::nr_running(self, cpu), Queues::load(self, cpu)))
+        Some((self.nr_running(cpu), self.queues[cpu as usize].load))
+    }
+
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.rebuild_domains(cx, |builder| builder.online(cpu));
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.rebuild_domains(cx, |builder| builder.offline(cpu));
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {

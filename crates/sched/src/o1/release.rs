@@ -12,9 +12,22 @@ pub enum Sleep {
     Plain,
 }
 
+/// By what CPUs are evened out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balancing {
+    /// The lengths of queues, on a node and between nodes.
+    ByLength,
+    /// Averages of the lengths of queues, in scheduling domains.
+    ByLoad,
+    /// Averages of the weights of tasks (smpnice), in scheduling domains.
+    ByWeight,
+}
+
 /// A release of the O(1) scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
+    /// The kernel's name, by which its scheduling domains are found.
+    pub name: &'static str,
     /// Slices fall in a line from the longest at nice -20 to the shortest at 19; else there is one line for the
     /// negative levels and one, a quarter as high, for the others.
     pub linear_slices: bool,
@@ -40,15 +53,14 @@ pub struct Release {
     pub change_keeps_bonus: bool,
     /// There is `SCHED_BATCH`: no bonus, and into the expired array whenever it wakes.
     pub batch: bool,
-    /// A new task is placed on the idlest CPU; else on its parent's.
-    pub fork_balance: bool,
-    /// A task's load is its slice against that of nice 0 (smpnice); else all weigh the same.
-    pub weighted: bool,
+    /// By what CPUs are evened out. By weight, a task's load is its slice against that of nice 0; else all weigh the same.
+    pub balancing: Balancing,
 }
 
 impl Release {
     /// 2.6.0 of December 2003.
     pub const V2_6_0: Self = Self {
+        name: "linux-2.6.0",
         linear_slices: true,
         sleep: Sleep::Credited,
         delta_rounds_down: false,
@@ -61,12 +73,12 @@ impl Release {
         keeps_place: false,
         change_keeps_bonus: false,
         batch: false,
-        fork_balance: false,
-        weighted: false,
+        balancing: Balancing::ByLength,
     };
 
     /// 2.6.11 of March 2005.
     pub const V2_6_11: Self = Self {
+        name: "linux-2.6.11",
         linear_slices: false,
         sleep: Sleep::Multiplied,
         turn_sets_prio: false,
@@ -74,19 +86,20 @@ impl Release {
         threads_first: false,
         moved_stay_expired: true,
         real_time_waits: false,
+        balancing: Balancing::ByLoad,
         ..Self::V2_6_0
     };
 
     /// 2.6.18 of September 2006.
     pub const V2_6_18: Self = Self {
+        name: "linux-2.6.18",
         sleep: Sleep::Plain,
         delta_rounds_down: true,
         slice_returns_from_afar: false,
         keeps_place: true,
         change_keeps_bonus: true,
         batch: true,
-        fork_balance: true,
-        weighted: true,
+        balancing: Balancing::ByWeight,
         ..Self::V2_6_11
     };
 }

@@ -1,7 +1,7 @@
 //! The arithmetic: slices from nice levels, bonuses from sleep averages, weights from slices.
 
 use super::array::MAX_PRIO;
-use super::release::{Release, Sleep};
+use super::release::{Balancing, Release, Sleep};
 use super::state::{Habit, Task};
 use schedlab_base::Nanos;
 
@@ -47,6 +47,12 @@ pub struct Tunables {
     pub on_runqueue_weight: u64,
     /// `CREDIT_LIMIT`: the interactive credit beyond which a bonus is lasting, or as far below 0, is kept small.
     pub credit_limit: u64,
+    /// `cache_decay_ticks`: who ran or was queued no longer ago than that is moved to idle CPUs only; 2.6.0 reckons it
+    /// from the size of the cache when it boots. In ticks.
+    pub cache_decay_ticks: u64,
+    /// `migration_cost`: who left its CPU no longer ago than that is not moved between caches of a node, in us; 2.6.18
+    /// measures it when it boots.
+    pub migration_cost_us: u64,
 }
 
 /// The tunables worked out for a tick and a number of CPUs.
@@ -117,7 +123,11 @@ impl Rules {
             let sleep = max_sleep_avg as i64 * (max_bonus as i64 / 2 + delta + 1) / (max_bonus as i64).max(1) - 1;
             // Negative where nothing is left of it; the kernel's unsigned comparison makes that "never".
             let interactive_sleep = if sleep < 0 { Nanos::MAX } else { sleep as u64 * tick };
-            let weight = if release.weighted { slices[user] * LOAD_SCALE / def_timeslice } else { LOAD_SCALE };
+            let weight = if release.balancing == Balancing::ByWeight {
+                slices[user] * LOAD_SCALE / def_timeslice
+            } else {
+                LOAD_SCALE
+            };
             Level { timeslice: slices[user] as u32, delta, interactive_sleep, weight }
         });
         Self {
@@ -161,17 +171,28 @@ impl Rules {
     /// What a task adds to the load of its CPU (`load_weight`).
     #[must_use]
     pub fn weight(&self, t: &Task) -> u64 {
-        if self.release.weighted && t.is_real_time() {
+        if self.release.balancing == Balancing::ByWeight && t.is_real_time() {
             self.level(MAX_RT_PRIO).weight + u64::from(MAX_RT_PRIO - 1 - t.prio) * LOAD_SCALE / self.def_timeslice
         } else {
             self.level(t.static_prio).weight
         }
     }
 
-    /// The least that a task adds.
+    /// How long after it ran a task's cache is warm in 2.6.0 (`cache_decay_ticks`).
     #[must_use]
-    pub fn least_weight(&self) -> u64 {
-        self.level(MAX_PRIO - 1).weight
+    pub fn cache_decay(&self) -> Nanos {
+        self.tunables.cache_decay_ticks * self.tick
+    }
+
+    /// How long after it ran a task's cache is warm in 2.6.18, between the caches of one node.
+    #[must_use]
+    pub fn migration_cost(&self) -> Nanos {
+        self.tunables.migration_cost_us * 1_000
+    }
+
+    /// So many CPUs are online now.
+    pub fn set_cpus(&mut self, online: u32) {
+        self.cpus = online.into();
     }
 
     /// The greatest sleep average (`NS_MAX_SLEEP_AVG`).
@@ -339,6 +360,8 @@ mod tests {
         exit_weight: 3,
         on_runqueue_weight: 30,
         credit_limit: 100,
+        cache_decay_ticks: 2,
+        migration_cost_us: 2500,
     };
 
     fn rules() -> Rules {

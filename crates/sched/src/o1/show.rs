@@ -31,7 +31,7 @@ impl SliceEnd {
     }
 }
 
-impl O1 {
+impl O1<'_> {
     /// The tasks of an array, best priority first, each list from its head.
     fn queued(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.queues[cpu as usize].arrays[side];

@@ -60,6 +60,8 @@ pub struct Task {
     pub credit: i32,
     /// Since when it runs, waits or sleeps.
     pub timestamp: Nanos,
+    /// When it last was switched from, or chosen again; a child has its parent's (`last_ran`). `None`: long ago.
+    pub last_ran: Option<Nanos>,
     /// Who forked it.
     pub parent: Option<TaskId>,
 }
@@ -80,6 +82,7 @@ impl Task {
             sleep_avg: 0,
             credit: 0,
             timestamp: 0,
+            last_ran: None,
             parent: None,
         }
     }
@@ -127,11 +130,21 @@ pub struct Rq {
     pub best_expired_prio: u8,
     /// The sum of the weights of the tasks on both arrays (`raw_weighted_load`).
     pub load: u64,
+    /// What the load was at the last tick, and its averages over ticks, each of half the past and half the present, and
+    /// of three quarters and one. 2.6.11 has the second only.
+    pub cpu_load: [u64; 3],
 }
 
 impl Default for Rq {
     fn default() -> Self {
-        Self { arrays: Default::default(), active: 0, expired_timestamp: 0, best_expired_prio: MAX_PRIO, load: 0 }
+        Self {
+            arrays: Default::default(),
+            active: 0,
+            expired_timestamp: 0,
+            best_expired_prio: MAX_PRIO,
+            load: 0,
+            cpu_load: [0; 3],
+        }
     }
 }
 
@@ -141,8 +154,46 @@ impl Rq {
         1 - self.active
     }
 
+    /// Averages the load at `ticks` ticks in a row, between which it did not change (`rebalance_tick`). A load that rises is
+    /// rounded up, so that the averages reach it.
+    pub fn average_load(&mut self, ticks: u64) {
+        let now = self.load;
+        for (i, average) in self.cpu_load.iter_mut().enumerate() {
+            let past = (1 << i) - 1;
+            for _ in 0..ticks {
+                let up = if now > *average { past } else { 0 };
+                let next = (*average * past + now + up) / (past + 1);
+                if next == *average {
+                    break;
+                }
+                *average = next;
+            }
+        }
+    }
+
     /// How many tasks can run, the running one included.
     pub fn nr_running(&self) -> u32 {
         self.arrays.iter().map(PrioArray::nr_active).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_follow_the_load_and_reach_it() {
+        let rq = |load, cpu_load| Rq { load, cpu_load, ..Rq::default() };
+        let after = |mut rq: Rq, ticks| {
+            rq.average_load(ticks);
+            rq.cpu_load
+        };
+        assert_eq!(after(rq(256, [0; 3]), 1), [256, 128, 64]);
+        // (128 + 257) / 2 = 192; (3 * 64 + 259) / 4 = 112.
+        assert_eq!(after(rq(256, [256, 128, 64]), 1), [256, 192, 112]);
+        assert_eq!(after(rq(256, [0; 3]), 2), [256, 192, 112]);
+        assert_eq!(after(rq(0, [256, 192, 112]), 1), [0, 96, 84]);
+        assert_eq!(after(rq(10, [0, 9, 9]), 1), [10; 3]);
+        assert_eq!(after(rq(10, [256; 3]), u64::MAX), [10; 3]);
     }
 }

@@ -7,7 +7,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, TaskId};
 
-impl O1 {
+impl O1<'_> {
     /// The tick of the running task.
     pub(super) fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let active = self.active(cpu);

@@ -1,5 +1,5 @@
-//! Oracles that are met exactly: loads of hogs and sleepers on one CPU, and every task's figures to the microsecond
-//! and to the switch.
+//! Oracles that are met exactly: loads of hogs and sleepers, and every task's figures to the microsecond and to the
+//! switch.
 
 use super::{Account, bare, exactly, forever, hog, simulate};
 use schedlab_base::Nanos;
@@ -12,6 +12,7 @@ struct Case {
     id: String,
     hz: u64,
     seconds: f64,
+    cpus: Option<u32>,
     /// Constants that differ from the released ones; `null` where there is none.
     #[serde(default)]
     constants: BTreeMap<String, Option<u64>>,
@@ -37,6 +38,8 @@ struct Figures {
     latency_n: Option<usize>,
     latency_max_us: Option<u64>,
     latency_mean_us: Option<f64>,
+    last_cpu: Option<u32>,
+    migrations: Option<u64>,
 }
 
 fn task(i: usize, t: &Expected) -> TaskSpec {
@@ -55,7 +58,7 @@ fn us(time: Nanos) -> u64 {
     time / 1000
 }
 
-fn figures(a: &Account, sleeps: bool) -> Figures {
+fn figures(a: &Account, sleeps: bool, several_cpus: bool) -> Figures {
     let n = a.latencies.len();
     let mean = a.latencies.iter().sum::<Nanos>() as f64 / 1e3 / n.max(1) as f64;
     Figures {
@@ -68,6 +71,8 @@ fn figures(a: &Account, sleeps: bool) -> Figures {
         latency_max_us: sleeps.then(|| us(a.latencies.iter().copied().max().unwrap_or(0))),
         // The file has three digits.
         latency_mean_us: sleeps.then_some((mean * 1000.0).round() / 1000.0),
+        last_cpu: several_cpus.then_some(a.cpu),
+        migrations: several_cpus.then_some(a.migrations),
     }
 }
 
@@ -79,11 +84,13 @@ pub fn every_task_gets_what_the_real_kernel_gave_it(kernel: &str, oracle: &str, 
     for case in &all {
         let tasks = case.tasks.iter().enumerate().map(|(i, t)| task(i, t)).collect();
         let load = Load { tasks, start: Start::Threads, ..Load::default() };
+        let machine = case.cpus.map_or_else(|| "up".to_owned(), |cpus| format!("{cpus}x1x1"));
+        let machine = &machine;
         let mut set = vec![("hz", case.hz.to_string())];
         set.extend(case.constants.iter().filter_map(|(name, v)| Some((name.as_str(), v.as_ref()?.to_string()))));
-        let accounts = simulate(kernel, &bare("up"), &load, &set, (case.seconds * 1e9) as Nanos);
+        let accounts = simulate(kernel, &bare(machine), &load, &set, (case.seconds * 1e9) as Nanos);
         for (i, (task, account)) in case.tasks.iter().zip(&accounts.tasks).enumerate() {
-            let ours = figures(account, task.burst_us.is_some());
+            let ours = figures(account, task.burst_us.is_some(), case.cpus.is_some());
             if ours != task.figures {
                 wrong.push(format!("{} task {i} (nice {}): {ours:?}, not {:?}", case.id, task.nice, task.figures));
             }

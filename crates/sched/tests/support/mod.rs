@@ -23,6 +23,9 @@ pub struct Account {
     pub voluntary: u64,
     pub involuntary: u64,
     pub latencies: Vec<Nanos>,
+    /// Where it last was, and how often it was moved.
+    pub cpu: CpuId,
+    pub migrations: u64,
     runs_since: Option<Nanos>,
     waits_since: Option<Nanos>,
     woken: Option<Nanos>,
@@ -93,6 +96,12 @@ impl Sink for Accounts {
                 Payload::WakeupNew { tid, .. } => {
                     if let Some(t) = self.task(tid) {
                         t.waits_since = Some(now);
+                    }
+                }
+                Payload::Migrate { tid, to, .. } => {
+                    if let Some(t) = self.task(tid) {
+                        t.cpu = to;
+                        t.migrations += 1;
                     }
                 }
                 _ => {}

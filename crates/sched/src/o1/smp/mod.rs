@@ -1,0 +1,249 @@
+//! The O(1) scheduler on several CPUs: balancing at the tick, by a CPU that runs out of tasks, and by the stopper.
+//!
+//! # Idea
+//! Each CPU has its own arrays, so somebody must even them out. A CPU never gives tasks away: who has little looks for
+//! who has much, and takes. It looks at its ticks, often when it is idle and seldom when it is busy, and at the last
+//! moment before it becomes idle. What it takes are tasks that will not run soon and have little in the cache: the
+//! expired ones before the active ones, and nobody who ran a moment ago.
+//!
+//! # Rule
+//! | | 2.6.0 (`lengths.rs`) | 2.6.11 (`loads.rs`) | 2.6.18 (`loads.rs`) |
+//! |---|---|---|---|
+//! | measure | tasks now, or at the last look if that is less | 128 a task, averaged over ticks | weights of nice levels, averages of three lengths |
+//! | where | the node; now and then the longest of another node | domain by domain, the busiest group | the same |
+//! | how often | idle each ms, busy each 200 ms | idle 1 to 4 ms, busy 64 times that (a CPU's domain) | the same |
+//! | 25% | of the longer queue | `imbalance_pct` | `imbalance_pct` |
+//! | how much | half the difference; all of it, if that is one task | to the average; one task if that helps | weight to the average; one task if that helps |
+//! | warm for | `cache_decay_ticks` since it ran or was queued, unless an idle CPU pulls | 2.5 ms (nodes 10 ms), unless the core is idle or balancing failed twice | `migration_cost`, unless balancing failed twice |
+//! | no success | | after four failures (2.6.18: from then on after each second) the stopper of the busy CPU pushes | |
+//!
+//! A wake-up or a fork chooses the CPU by `place.rs`.
+//!
+//! # State
+//! For each domain of each CPU when it was last balanced, its interval, its failures in a row; for each CPU the averages
+//! of its load (in its queue), and what 2.6.0 saw of the others when it last looked.
+//!
+//! # Reference
+//! `rebalance_tick`, `load_balance`, `load_balance_newidle`, `find_busiest_group`, `active_load_balance` in kernel/sched.c.
+
+mod imbalance;
+mod lengths;
+mod loads;
+mod moving;
+mod place;
+
+use super::O1;
+use super::release::Balancing;
+use crate::balance::domains::{Builder, Domain, Domains, Fixes, Flags, find};
+use crate::balance::rounds::{Idleness, Rounds};
+use crate::balance::sync;
+use lengths::Lengths;
+use moving::{Haul, Heat};
+use schedlab_base::{CpuId, Looking, Nanos};
+use schedlab_machine::Machine;
+use schedlab_sim::Core;
+
+/// What is kept where there are several CPUs.
+#[derive(Debug)]
+pub(super) struct Smp<'m> {
+    builder: Builder<'m>,
+    rounds: Rounds,
+    tick: Nanos,
+    /// By CPU: for which CPU its stopper is to push a task away (`active_balance`, `push_cpu`).
+    push_to: Vec<Option<CpuId>>,
+    /// The kernel was built for siblings (`CONFIG_SCHED_SMT`): 2.6.11 where there are any, 2.6.18 always.
+    smt: bool,
+    /// What 2.6.0 remembers.
+    lengths: Lengths,
+}
+
+impl<'m> Smp<'m> {
+    /// For a machine of several CPUs, whose ticks are `tick` apart.
+    pub fn new(machine: &'m Machine, kernel: &str, balancing: Balancing, tick: Nanos) -> Self {
+        let release = find(kernel).expect("there are domains of every O(1) kernel");
+        let builder = Builder::new(release, machine, Fixes::default());
+        let cpus = machine.cpus.len();
+        Self {
+            rounds: Rounds::new(builder.build(), 0, tick),
+            builder,
+            tick,
+            push_to: vec![None; cpus],
+            smt: match balancing {
+                Balancing::ByLength => false,
+                Balancing::ByLoad => machine.threads() > 1,
+                Balancing::ByWeight => true,
+            },
+            lengths: Lengths::new(balancing, machine, tick),
+        }
+    }
+}
+
+/// A CPU looks at one of its domains.
+#[derive(Clone, Copy)]
+struct Look<'d> {
+    cpu: CpuId,
+    idle: Idleness,
+    level: usize,
+    domains: &'d Domains,
+    domain: &'d Domain,
+}
+
+impl Look<'_> {
+    /// Whether siblings of a core are balanced.
+    fn among_siblings(&self) -> bool {
+        self.domain.flags.has(Flags::SHARE_CPUCAPACITY)
+    }
+}
+
+impl O1<'_> {
+    fn smp(&self) -> &Smp<'_> {
+        self.smp.as_ref().expect("only several CPUs balance")
+    }
+
+    /// How many tasks can run on a CPU, the running one included.
+    pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].nr_running()
+    }
+
+    /// Balancing at a CPU's tick (`rebalance_tick`).
+    pub(super) fn rebalance_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(smp) = &self.smp else { return };
+        let idle = self.idleness(smp, cx, cpu);
+        self.queues[cpu as usize].average_load(1);
+        if self.rules.release().balancing == Balancing::ByLength {
+            self.rebalance_by_length(cx, cpu, idle);
+        } else {
+            self.rebalance_domains(cx, cpu, idle);
+        }
+    }
+
+    /// Where siblings were reckoned with, an idle CPU that has a task by now counts as busy (`wake_priority_sleeper`).
+    fn idleness(&self, smp: &Smp<'_>, cx: &Core, cpu: CpuId) -> Idleness {
+        if cx.curr(cpu).is_some() || smp.smt && self.nr_running(cpu) > 0 { Idleness::Busy } else { Idleness::Idle }
+    }
+
+    fn rebalance_domains(&mut self, cx: &mut Core, cpu: CpuId, mut idle: Idleness) {
+        let domains = self.smp().rounds.domains();
+        for (level, domain) in domains.of(cpu).iter().enumerate() {
+            if !domain.flags.has(Flags::LOAD_BALANCE) {
+                continue;
+            }
+            let interval = self.smp().rounds.interval(cpu, level, idle == Idleness::Busy);
+            if self.smp().rounds.of(cpu, level).last + interval > cx.jiffies() {
+                continue;
+            }
+            let look = Look { cpu, idle, level, domains: &domains, domain };
+            if self.load_balance(cx, &look) {
+                idle = Idleness::Busy;
+            }
+            if let Some(smp) = &mut self.smp {
+                smp.rounds.of_mut(cpu, level).last += interval;
+            }
+        }
+    }
+
+    /// A CPU is about to become idle (`idle_balance`).
+    pub(super) fn balance_newly_idle(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(smp) = &self.smp else { return };
+        let domains = smp.rounds.domains();
+        if self.rules.release().balancing == Balancing::ByLength {
+            if let Some(node) = domains.of(cpu).first() {
+                self.balance_by_length(cx, cpu, Idleness::Newly, &domains.span(node.span).cpus);
+            }
+            return;
+        }
+        for (level, domain) in domains.of(cpu).iter().enumerate() {
+            let look = Look { cpu, idle: Idleness::Newly, level, domains: &domains, domain };
+            if domain.flags.has(Flags::BALANCE_NEWIDLE) && self.load_balance_newly_idle(cx, &look) {
+                return;
+            }
+        }
+    }
+
+    /// Brings the queues of these CPUs up to date before `cpu` looks at them, and tells that it does.
+    fn look_at(&mut self, cx: &mut Core, cpu: CpuId, why: Looking, cpus: &[CpuId]) {
+        for other in cpus {
+            sync(self, cx, *other);
+        }
+        cx.trace_considered(cpu, why, None, cpus.iter().copied().filter(|other| *other != cpu));
+    }
+
+    /// The next tick at which a CPU balances; `Nanos::MAX`: none.
+    pub(super) fn next_balance(&self, cx: &Core, cpu: CpuId) -> Nanos {
+        let Some(smp) = &self.smp else { return Nanos::MAX };
+        let idle = self.idleness(smp, cx, cpu);
+        let due = if self.rules.release().balancing == Balancing::ByLength {
+            let next = (cx.next_tick(cpu) - cx.tick_time(1)) / cx.tick_period() + 1;
+            Some(next.next_multiple_of(smp.lengths.interval(idle)))
+        } else {
+            smp.rounds.next_due(cpu, idle == Idleness::Busy)
+        };
+        due.map_or(Nanos::MAX, |tick| cx.tick_time(tick))
+    }
+
+    /// A CPU goes or comes: the domains are built anew, and their intervals begin.
+    pub(super) fn rebuild_domains(&mut self, cx: &mut Core, build: impl FnOnce(&mut Builder<'_>) -> Domains) {
+        for cpu in (0..cx.nr_cpus()).filter(|cpu| cx.online(*cpu)).collect::<Vec<_>>() {
+            sync(self, cx, cpu);
+            cx.touch(cpu);
+        }
+        self.rules.set_cpus(cx.nr_online());
+        if let Some(smp) = &mut self.smp {
+            smp.rounds = Rounds::new(build(&mut smp.builder), cx.jiffies(), smp.tick);
+        }
+    }
+
+    /// When the tick last came on a CPU whose queue is up to date (`timestamp_last_tick`).
+    fn last_tick(cx: &Core, cpu: CpuId) -> Nanos {
+        cx.next_tick(cpu).saturating_sub(cx.tick_period())
+    }
+
+    /// Whether nobody runs on a CPU nor, where siblings are reckoned with, on its siblings
+    /// (`cpu_and_siblings_are_idle`).
+    fn core_is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
+        let idle = |cpu: CpuId| cx.curr(cpu).is_none();
+        let smp = self.smp();
+        let domains = &smp.rounds.domains();
+        let siblings = domains.of(cpu).first().filter(|d| smp.smt && d.flags.has(Flags::SHARE_CPUCAPACITY));
+        siblings.map_or_else(|| idle(cpu), |d| domains.span(d.span).cpus.iter().all(|sibling| idle(*sibling)))
+    }
+
+    /// The stopper has the CPU from which some CPU could take nothing: it pushes a task (`active_load_balance`).
+    pub(super) fn push_by_stopper(&mut self, cx: &mut Core, from: CpuId) {
+        let Some(to) = self.smp.as_mut().and_then(|smp| smp.push_to[from as usize].take()) else { return };
+        let domains = self.smp().rounds.domains();
+        if self.rules.release().balancing == Balancing::ByWeight {
+            // To who asked, if a domain has both.
+            let both = |d: &Domain| d.flags.has(Flags::LOAD_BALANCE) && domains.span(d.span).contains(from);
+            if let Some(level) = domains.of(to).iter().position(both) {
+                let domain = &domains.of(to)[level];
+                let look = Look { cpu: to, idle: Idleness::Idle, level, domains: &domains, domain };
+                self.look_at(cx, from, Looking::Active, &[to]);
+                self.push_task(cx, from, to, self.heat(cx, &look));
+            }
+            return;
+        }
+        // To every idle core, the nearest first, as long as there are tasks.
+        let mut seen: Option<&Domain> = None;
+        for domain in domains.of(from) {
+            if !domain.flags.has(Flags::LOAD_BALANCE) {
+                return;
+            }
+            self.look_at(cx, from, Looking::Active, &domains.span(domain.span).cpus);
+            for group in domains.groups(domain) {
+                for &to in &domains.span(domains.group(group).span).cpus {
+                    let known = to == from || seen.is_some_and(|d| domains.span(d.span).contains(to));
+                    if !known && self.core_is_idle(cx, to) {
+                        self.push_task(cx, from, to, Heat::Cold);
+                    }
+                }
+            }
+            seen = Some(domain);
+        }
+    }
+
+    /// Moves one task, which may have run until now.
+    fn push_task(&mut self, cx: &mut Core, from: CpuId, to: CpuId, heat: Heat) {
+        self.move_tasks(cx, &Haul { from, to, most: 1, weight: i64::MAX, heat, running: None });
+    }
+}

@@ -1,0 +1,230 @@
+//! Where a task that wakes or is new is put: `try_to_wake_up`, `wake_idle`, `sched_balance_self`.
+//!
+//! 2.6.0 leaves a task where it last ran, and a new one where its parent is; what wakes for another task's sake and at once
+//! gives way (`sync`) comes to its waker, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU takes the
+//! task if its cache there is cold, or if loads are far enough apart; in 2.6.18 if it has little load. Where CPUs have
+//! siblings, an idle CPU of the core is looked for then. 2.6.18 puts a new task on the idlest CPU of the idlest node: its
+//! domains within a node do not balance forks.
+
+use super::super::O1;
+use super::super::release::Balancing;
+use super::imbalance::SCALE;
+use crate::balance::domains::{Domain, Domains, Flags, GroupId};
+use crate::balance::sync;
+use schedlab_base::{CpuId, Looking};
+use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
+
+/// A choice and its reason.
+struct Choosing {
+    cpu: CpuId,
+    rule: &'static str,
+    /// The loads that were compared: where the task was, and where the waker is.
+    loads: Option<[u64; 2]>,
+}
+
+impl Choosing {
+    fn new(cpu: CpuId, rule: &'static str) -> Self {
+        Self { cpu, rule, loads: None }
+    }
+}
+
+impl O1<'_> {
+    /// The CPU of a task that wakes or is new.
+    pub(in super::super) fn place(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        if self.smp.is_none() {
+            return prev;
+        }
+        let mut looked = Vec::new();
+        let (from, reason, choice) = match why {
+            Placement::Fork { from } => (from, Looking::Fork, self.place_new(cx, p, prev, from, &mut looked)),
+            Placement::Wake { .. } if !cx.task(p).allowed.contains(prev) => {
+                (prev, Looking::Wake, Choosing::new(self.fallback(cx, p, prev), "the first CPU that is allowed"))
+            }
+            Placement::Wake { from } => (from, Looking::Wake, self.place_woken(cx, p, prev, from, &mut looked)),
+        };
+        if cx.traces_queues() {
+            looked.push(choice.cpu);
+            cx.trace_considered(from, reason, Some(p), looked);
+        }
+        let cpu = choice.cpu;
+        cx.explain(|_| Decision {
+            time: 0,
+            cpu,
+            choice: Choice::Place,
+            who: Some(p),
+            over: Vec::new(),
+            rule: choice.rule,
+            numbers: [(None, "prev_cpu", i64::from(prev)), (None, "waker_cpu", i64::from(from))]
+                .into_iter()
+                .chain(
+                    choice.loads.into_iter().flat_map(|[theirs, ours]| {
+                        [(None, "load_prev", theirs as i64), (None, "load_waker", ours as i64)]
+                    }),
+                )
+                .collect(),
+        });
+        cpu
+    }
+
+    /// For who may no longer run where it was: on the same node if the CPU went (`move_task_off_dead_cpu`), else the lowest.
+    fn fallback(&self, cx: &Core, p: TaskId, prev: CpuId) -> CpuId {
+        let places = &cx.machine().cpus;
+        let near = |cpu: &CpuId| places[*cpu as usize].place.node == places[prev as usize].place.node;
+        let allowed = || (0..cx.nr_cpus()).filter(|cpu| cx.online(*cpu) && cx.task(p).allowed.contains(*cpu));
+        let same_node = if cx.online(prev) { None } else { allowed().find(near) };
+        same_node.or_else(|| allowed().next()).unwrap_or(prev)
+    }
+
+    fn place_woken(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
+        if self.rules.release().balancing == Balancing::ByLength {
+            return Choosing::new(prev, "where it last ran");
+        }
+        let mut choice = Choosing::new(prev, "where it last ran: it was woken there");
+        if prev != from && cx.task(p).allowed.contains(from) {
+            sync(self, cx, prev);
+            sync(self, cx, from);
+            if cx.traces_queues() {
+                looked.extend([prev, from]);
+            }
+            choice = if self.rules.release().balancing == Balancing::ByLoad {
+                self.woken_by_load(cx, p, prev, from)
+            } else {
+                self.woken_by_weight(p, prev, from)
+            };
+        }
+        let idle = self.wake_idle(cx, p, choice.cpu, looked);
+        if idle != choice.cpu {
+            (choice.cpu, choice.rule) = (idle, "an idle CPU of the core, or near it");
+        }
+        choice
+    }
+
+    /// 2.6.11: to the waker unless that would bring it from an idle CPU to a busy one; if it is cold in a domain of
+    /// both, or half of the imbalance that a domain bears is reached.
+    fn woken_by_load(&self, cx: &Core, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
+        let (load, here) = (self.source_load(prev, 2), self.target_load(from, 2));
+        let choose = |cpu, rule| Choosing { cpu, rule, loads: Some([load, here]) };
+        if load < SCALE / 2 && here > SCALE / 2 {
+            return choose(prev, "where it last ran: that CPU is idle and the waker's is not");
+        }
+        let domains = self.smp().rounds.domains();
+        for domain in domains.of(from) {
+            let pct = u64::from(domains.params(domain).imbalance_pct);
+            let spans = domains.span(domain.span).contains(prev);
+            let warm = Self::is_warm(cx, prev, self.task(p).last_ran, self.cache_hot_time(&domains, domain));
+            if domain.flags.has(Flags::WAKE_AFFINE) && !warm {
+                if spans {
+                    return choose(from, "to the waker: its cache is cold");
+                }
+            } else if domain.flags.has(Flags::WAKE_BALANCE) && (pct + (pct - 100) / 2) * here <= 100 * load && spans {
+                return choose(from, "to the waker: there is less load");
+            }
+        }
+        choose(prev, "where it last ran: its cache is warm, and loads are even")
+    }
+
+    /// 2.6.18: to the waker if the load there is no more than a task's, or small against that where the task was.
+    fn woken_by_weight(&self, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
+        let domains = self.smp().rounds.domains();
+        let both = domains.of(from).iter().find(|domain| domains.span(domain.span).contains(prev));
+        let Some(domain) = both else { return Choosing::new(prev, "where it last ran: the waker is too far away") };
+        let params = domains.params(domain);
+        let pct = 100 + u64::from(params.imbalance_pct - 100) / 2;
+        let (load, here) = (self.source_load(prev, params.wake_idx), self.target_load(from, params.wake_idx));
+        let choose = |cpu, rule| Choosing { cpu, rule, loads: Some([load, here]) };
+        if domain.flags.has(Flags::WAKE_AFFINE) {
+            let running = u64::from(self.nr_running(from));
+            let per_task = self.queues[from as usize].load.checked_div(running).unwrap_or(SCALE);
+            let one = here <= load && here + self.target_load(prev, params.wake_idx) <= per_task;
+            if one || 100 * (here + self.rules.weight(self.task(p))) <= pct * load {
+                return choose(from, "to the waker: there is little load");
+            }
+        }
+        if domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100 * load {
+            return choose(from, "to the waker: there is less load");
+        }
+        choose(prev, "where it last ran: the waker's CPU has load of its own")
+    }
+
+    /// `wake_idle`: an idle CPU in the domains from the smallest up that are for that; of no effect without siblings.
+    fn wake_idle(&self, cx: &Core, p: TaskId, cpu: CpuId, looked: &mut Vec<CpuId>) -> CpuId {
+        let smp = self.smp();
+        if !smp.smt || cx.curr(cpu).is_none() {
+            return cpu;
+        }
+        let domains = smp.rounds.domains();
+        for domain in domains.of(cpu).iter().take_while(|domain| domain.flags.has(Flags::WAKE_IDLE)) {
+            for &other in domains.span(domain.span).cpus.iter().filter(|cpu| cx.task(p).allowed.contains(**cpu)) {
+                if cx.traces_queues() {
+                    looked.push(other);
+                }
+                if cx.curr(other).is_none() {
+                    return other;
+                }
+            }
+        }
+        cpu
+    }
+
+    /// Where a new task begins (`sched_balance_self`): from the widest domain that balances forks down to the smallest.
+    fn place_new(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
+        let domains = &self.smp().rounds.domains();
+        let forks = |cpu: CpuId, below: u32| {
+            let smaller = domains.of(cpu).iter().take_while(move |d| domains.span(d.span).weight() < below);
+            smaller.filter(|d| d.flags.has(Flags::BALANCE_FORK)).last()
+        };
+        let mut cpu = from;
+        let mut widest = forks(cpu, u32::MAX);
+        while let Some(domain) = widest {
+            let span = domains.span(domain.span);
+            for other in &span.cpus {
+                sync(self, cx, *other);
+            }
+            if cx.traces_queues() {
+                looked.extend(span.cpus.iter().filter(|cpu| cx.task(p).allowed.contains(**cpu)));
+            }
+            if let Some(group) = self.idlest_group(cx, domains, domain, p) {
+                cpu = self.idlest_cpu(cx, domains, group, p, cpu).unwrap_or(cpu);
+            }
+            widest = forks(cpu, span.weight());
+        }
+        if !cx.task(p).allowed.contains(cpu) {
+            return Choosing::new(prev, "the first CPU that is allowed");
+        }
+        let rule = if cpu == from { "where its parent is" } else { "the idlest CPU of the idlest group" };
+        Choosing::new(cpu, rule)
+    }
+
+    /// The group with the least load, if that is less than the own one's by half the imbalance that is borne.
+    fn idlest_group(&self, cx: &Core, domains: &Domains, domain: &Domain, p: TaskId) -> Option<GroupId> {
+        let params = domains.params(domain);
+        let local = domains.local(domain);
+        let (mut here, mut idlest) = (0, None);
+        for id in domains.groups(domain) {
+            let group = domains.group(id);
+            let cpus = &domains.span(group.span).cpus;
+            if !cpus.iter().any(|cpu| cx.task(p).allowed.contains(*cpu)) {
+                continue;
+            }
+            let index = params.forkexec_idx;
+            let load = |cpu: &CpuId| {
+                if id == local { self.source_load(*cpu, index) } else { self.target_load(*cpu, index) }
+            };
+            let load = cpus.iter().map(load).sum::<u64>() * SCALE / u64::from(group.capacity);
+            if id == local {
+                here = load;
+            } else if idlest.is_none_or(|(least, _)| load < least) {
+                idlest = Some((load, id));
+            }
+        }
+        let imbalance = 100 + u64::from(params.imbalance_pct - 100) / 2;
+        idlest.filter(|(least, _)| 100 * here >= imbalance * least).map(|(_, group)| group)
+    }
+
+    /// The CPU of a group with the least load now, `from` where equal.
+    fn idlest_cpu(&self, cx: &Core, domains: &Domains, group: GroupId, p: TaskId, from: CpuId) -> Option<CpuId> {
+        let cpus = domains.span(domains.group(group).span).cpus.iter().copied();
+        let allowed = cpus.filter(|cpu| cx.task(p).allowed.contains(*cpu));
+        allowed.min_by_key(|cpu| (self.queues[*cpu as usize].load, *cpu != from, *cpu))
+    }
+}
