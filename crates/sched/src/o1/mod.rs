@@ -434,9 +434,7 @@ impl Scheduler for O1<'_> {
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
-        if self.smp.is_some() {
-            self.queues[cpu as usize].average_load(ticks.count);
-        }
+        self.average_load(cpu, ticks.count);
         let Some(p) = cx.curr(cpu) else { return };
         let active = self.active(cpu);
         let t = self.task_mut(p);

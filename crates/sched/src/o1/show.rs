@@ -80,7 +80,7 @@ impl O1<'_> {
     pub(super) fn show(&self, cx: &Core, cpu: CpuId) -> View {
         let rq = &self.queues[cpu as usize];
         let somebody = rq.arrays[rq.expired()].nr_active() > 0;
-        View::Map(vec![
+        let mut all = vec![
             ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
             ("nr_running", rq.nr_running().into()),
             ("load", rq.load.into()),
@@ -89,7 +89,9 @@ impl O1<'_> {
             ("best_expired_prio", somebody.then_some(u32::from(rq.best_expired_prio)).into()),
             ("active", self.show_array(cpu, rq.active)),
             ("expired", self.show_array(cpu, rq.expired())),
-        ])
+        ];
+        all.extend(self.show_balancing(cpu));
+        View::Map(all)
     }
 
     fn priority(&self, p: TaskId) -> impl Iterator<Item = (Option<TaskId>, &'static str, i64)> {

@@ -171,6 +171,12 @@ impl Rq {
         }
     }
 
+    /// Whether the averages have reached the load: a tick changes nothing about them.
+    #[inline]
+    pub fn is_steady(&self) -> bool {
+        self.cpu_load == [self.load; 3]
+    }
+
     /// How many tasks can run, the running one included.
     pub fn nr_running(&self) -> u32 {
         self.arrays.iter().map(PrioArray::nr_active).sum()

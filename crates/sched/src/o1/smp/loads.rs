@@ -108,8 +108,10 @@ impl O1<'_> {
         for &cpu in &domains.span(group.span).cpus {
             // Tasks rather stay.
             load += if local { self.target_load(cpu, index) } else { self.source_load(cpu, index) };
-            running += u64::from(self.nr_running(cpu));
-            weight += self.queues[cpu as usize].load;
+            if self.by_weight() {
+                running += u64::from(self.nr_running(cpu));
+                weight += self.queues[cpu as usize].load;
+            }
         }
         (load, Sum { load: load * SCALE / power, power, running, weight })
     }

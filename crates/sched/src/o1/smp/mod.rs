@@ -41,7 +41,7 @@ use lengths::Lengths;
 use moving::{Haul, Heat};
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
-use schedlab_sim::Core;
+use schedlab_sim::{Core, View};
 
 /// What is kept where there are several CPUs.
 #[derive(Debug)]
@@ -105,11 +105,23 @@ impl O1<'_> {
         self.queues[cpu as usize].nr_running()
     }
 
+    /// Whether loads are averaged over ticks; 2.6.0 has no averages.
+    fn averages(&self) -> bool {
+        self.smp.is_some() && self.rules.release().balancing != Balancing::ByLength
+    }
+
+    /// So many ticks in a row have seen a CPU's load.
+    pub(super) fn average_load(&mut self, cpu: CpuId, ticks: u64) {
+        if self.averages() && !self.queues[cpu as usize].is_steady() {
+            self.queues[cpu as usize].average_load(ticks);
+        }
+    }
+
     /// Balancing at a CPU's tick (`rebalance_tick`).
     pub(super) fn rebalance_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         let Some(smp) = &self.smp else { return };
         let idle = self.idleness(smp, cx, cpu);
-        self.queues[cpu as usize].average_load(1);
+        self.average_load(cpu, 1);
         if self.rules.release().balancing == Balancing::ByLength {
             self.rebalance_by_length(cx, cpu, idle);
         } else {
@@ -162,8 +174,11 @@ impl O1<'_> {
 
     /// Brings the queues of these CPUs up to date before `cpu` looks at them, and tells that it does.
     fn look_at(&mut self, cx: &mut Core, cpu: CpuId, why: Looking, cpus: &[CpuId]) {
-        for other in cpus {
-            sync(self, cx, *other);
+        for &other in cpus {
+            // What else ticks change is looked at when something is moved.
+            if self.averages() && !self.queues[other as usize].is_steady() {
+                sync(self, cx, other);
+            }
         }
         cx.trace_considered(cpu, why, None, cpus.iter().copied().filter(|other| *other != cpu));
     }
@@ -191,6 +206,31 @@ impl O1<'_> {
         if let Some(smp) = &mut self.smp {
             smp.rounds = Rounds::new(build(&mut smp.builder), cx.jiffies(), smp.tick);
         }
+    }
+
+    /// What balancing remembers of a CPU: the averages of its load, and its domains from the smallest up.
+    pub(super) fn show_balancing(&self, cpu: CpuId) -> Vec<(&'static str, View)> {
+        let Some(smp) = &self.smp else { return Vec::new() };
+        let averages = &self.queues[cpu as usize].cpu_load;
+        let averages = match self.rules.release().balancing {
+            Balancing::ByLength => return Vec::new(),
+            Balancing::ByLoad => &averages[1..2],
+            Balancing::ByWeight => &averages[..],
+        };
+        let domains = smp.rounds.domains();
+        let show = |(level, domain): (usize, &Domain)| {
+            let round = smp.rounds.of(cpu, level);
+            View::Map(vec![
+                ("level", domains.name(domain).into()),
+                ("last_balance_ticks", round.last.into()),
+                ("balance_interval_ms", round.interval_ms.into()),
+                ("nr_balance_failed", round.failed.into()),
+            ])
+        };
+        vec![
+            ("cpu_load", averages.iter().copied().collect()),
+            ("domains", View::List(domains.of(cpu).iter().enumerate().map(show).collect())),
+        ]
     }
 
     /// When the tick last came on a CPU whose queue is up to date (`timestamp_last_tick`).
