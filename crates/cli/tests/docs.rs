@@ -39,6 +39,7 @@ fn matches(pattern: &[&str], text: &[&str]) -> bool {
 fn run_again(name: &str) -> (String, Vec<String>) {
     let text = std::fs::read_to_string(page(name)).unwrap();
     let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(page("../workloads"), dir.path().join("workloads")).unwrap();
     let (mut anew, mut wrong) = (String::new(), Vec::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -92,6 +93,11 @@ fn check(name: &str) {
             wrong.join("\n")
         );
     }
+}
+
+#[test]
+fn the_tutorial_prints_what_it_says() {
+    check("tutorial.md");
 }
 
 #[test]

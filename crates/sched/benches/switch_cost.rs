@@ -1,0 +1,72 @@
+//! What it costs a scheduler to put the running task back and to choose who runs next, against the number of runnable tasks: CPU
+//! time of the simulator, which goes the kernel's own steps. Each line is `switch-cost KERNEL TASKS NANOSECONDS`;
+//! scripts/bench_chart.py draws them.
+
+#![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
+
+use schedlab_base::{Event, NameRecord, Sink};
+use schedlab_machine::Costs;
+use schedlab_sched::kernels::{How, find};
+use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
+
+/// Each takes another way to the next task: a pass over all, two arrays of lists, a tree.
+const KERNELS: [&str; 6] = ["linux-2.4", "bfs", "linux-2.6.11", "sd", "linux-2.6.32", "linux-6.12"];
+const TASKS: [usize; 12] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+/// How long a task runs before it yields, in ns.
+const BURN: u64 = 100_000;
+/// Yields in the shorter of the two runs; the longer has twice as many.
+const YIELDS: u64 = 60_000;
+/// The best of so many.
+const TIMES: usize = 5;
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn events(&mut self, _: &[Event]) {}
+
+    fn name(&mut self, _: &NameRecord) {}
+}
+
+/// Tasks that burn and yield, for ever.
+fn load(tasks: usize) -> Load {
+    let program =
+        vec![Op::LoopStart { times: None }, Op::Run(Amount { mean: BURN, sd: 0 }), Op::Yield, Op::LoopEnd { start: 0 }];
+    let task = |i| TaskSpec { name: format!("t{i}"), program: program.clone(), ..TaskSpec::default() };
+    Load { tasks: (0..tasks).map(task).collect(), start: Start::Threads, ..Load::default() }
+}
+
+fn cpu_time() -> f64 {
+    // SAFETY: the call fills the structure that it is given.
+    unsafe {
+        let mut t: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut t);
+        t.tv_sec as f64 * 1e9 + t.tv_nsec as f64
+    }
+}
+
+/// The least CPU time of a run with so many yields, in ns.
+fn cost(kernel: &str, load: &Load, yields: u64) -> f64 {
+    let kernel = find(kernel).expect("a kernel");
+    let mut machine = schedlab_machine::load("up").expect("a machine");
+    machine.costs = Costs::none();
+    let values = kernel.values(&machine, &[]).expect("the defaults");
+    let how = How { duration: Some(yields * BURN), seed: 1, skip_ticks: true };
+    let mut best = f64::MAX;
+    for _ in 0..TIMES {
+        let start = cpu_time();
+        kernel.simulate(&machine, load, &values, &how, &mut Nowhere).expect("a run");
+        best = best.min(cpu_time() - start);
+    }
+    best
+}
+
+fn main() {
+    for kernel in KERNELS {
+        for tasks in TASKS {
+            let load = load(tasks);
+            // The difference of two runs: making the tasks is in both.
+            let more = cost(kernel, &load, 2 * YIELDS) - cost(kernel, &load, YIELDS);
+            println!("switch-cost {kernel} {tasks} {:.1}", more / YIELDS as f64);
+        }
+    }
+}
