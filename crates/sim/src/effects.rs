@@ -166,6 +166,7 @@ impl Core {
 
     /// How long a stream of memory of a task on a CPU takes that would take so long were it local, in time of a `Run` of
     /// this task.
+    #[inline(never)]
     pub(crate) fn stream(&self, cpu: CpuId, p: TaskId, local: Nanos) -> Nanos {
         let Some(effects) = self.effects.as_deref() else { return local };
         let (far, bound) = (self.farther(p, cpu), u64::from(effects.memories.bound_percent(p)));

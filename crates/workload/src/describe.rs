@@ -25,6 +25,7 @@ impl fmt::Display for Action {
             Self::Mem(bytes) | Self::IoRun(bytes) => write!(f, "{event} {bytes} B"),
             Self::MemRun { size, .. } => write!(f, "{event} in {size} B"),
             Self::Yield => write!(f, "{event}"),
+            Self::HybridBarrier { name, spin } => write!(f, "{event} {name} for {}", time(*spin)),
             Self::Lock(name)
             | Self::Unlock(name)
             | Self::Signal(name)
@@ -36,7 +37,6 @@ impl fmt::Display for Action {
             | Self::SemPost(name)
             | Self::SemWait(name)
             | Self::SpinBarrier(name)
-            | Self::HybridBarrier { name, .. }
             | Self::SpinLock(name)
             | Self::SpinUnlock(name) => write!(f, "{event} {name}"),
         }

@@ -32,6 +32,15 @@ fn errors_name_line_key_and_mend() {
         (task("\"run\": 1,\n\"instance\": -1"), "w.json:3: tasks.t.instance: -1 is not in 0..1000000"),
         (task("\"run\": 1,\n\"instance\": 1000001"), "w.json:3: tasks.t.instance: 1000001 is not in"),
         (task("\"run\": 1,\n\"loop\": 0"), "w.json:1: tasks.t: \"loop\": 0 is no number of loops"),
+        (
+            task("\"run\": 1,\n\"x-memory\": {\"bytes\": 1, \"bound\": 101}"),
+            "w.json:3: tasks.t.x-memory.bound: 101 is not in 0..100",
+        ),
+        (
+            task("\"run\": 1,\n\"x-memory\": {\"bytes\": 1, \"share\": true}"),
+            "w.json:3: tasks.t.x-memory.share: no such key here; did you mean \"shared\"?",
+        ),
+        (task("\"x-spin-barrier\": {\"ref\": \"b\"}"), "w.json:2: tasks.t.x-spin-barrier: \"for\" is missing"),
         (task("\"run\": 1,\n\"lop\": 2"), "w.json:3: tasks.t.lop: no such key here; did you mean \"loop\"?"),
         (task("\"run\": 1,\n\"x-what\": 2"), "w.json:3: tasks.t.x-what: no such x- key here; known here are x-user"),
         (

@@ -38,9 +38,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let slot = &mut self.cx.cpus[cpu as usize];
         // What is left of a context switch's cost is not progress; the burst's time is.
         slot.run_from = slot.run_from.max(self.cx.now);
-        self.processes[p as usize].burst = Burst::Work(0);
-        if let Wait::SpinBarrier(b) = self.processes[p as usize].wait {
-            return self.stop_waiting_awake(cpu, p, b);
+        let done = std::mem::replace(&mut self.processes[p as usize].burst, Burst::Work(0));
+        if matches!(done, Burst::SpinFor(_)) {
+            return self.stop_waiting_awake(cpu, p);
         }
         loop {
             let Some(op) = self.processes[p as usize].fetch() else {
@@ -299,7 +299,11 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Who has spun long enough at a barrier goes to sleep there.
-    fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId, b: u32) -> Result<()> {
+    #[cold]
+    fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        let Wait::SpinBarrier(b) = self.processes[p as usize].wait else {
+            unreachable!("only at a barrier does one spin for a while")
+        };
         let barrier = &mut self.resources.barriers[b as usize];
         barrier.spinners.retain(|q| *q != p);
         barrier.waiters.push(p);

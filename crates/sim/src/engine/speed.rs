@@ -47,6 +47,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// A running task changes something about itself that may change its speed.
+    #[inline(never)]
     pub(super) fn set_effects(&mut self, cpu: CpuId, p: TaskId, setting: &Setting) {
         let cx = &mut self.cx;
         let Some(effects) = cx.effects.as_deref_mut() else { return };
