@@ -2,7 +2,7 @@
 
 mod support;
 
-use schedlab_base::{Nanos, Payload};
+use schedlab_base::{CpuId, Nanos, Payload};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
 use schedlab_sched::kernels::KERNELS;
 use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
@@ -139,16 +139,17 @@ fn a_hybrid_barrier_spins_and_then_sleeps() {
     assert_eq!(lane_of(9), "0 quick, 3 -, 9 quick, 10 -", "2 ms of spinning, and asleep until 9");
 }
 
-/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs than on 16.
+/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs, two on each, than on 16. They are
+/// pinned, for where a kernel puts those that wake is another matter: linux-6.12 now and then puts three onto one CPU.
 fn slowdown(kernel: &str, meet: Op) -> f64 {
-    let time = |cpus: &str| {
+    let time = |cpus: CpuId| {
         let program = vec![Op::LoopStart { times: Some(100) }, run(1), meet.clone(), Op::LoopEnd { start: 0 }];
-        let tasks = (0..16).map(|i| once(&format!("t{i}"), program.clone())).collect();
+        let tasks = (0..16).map(|i| pinned(once(&format!("t{i}"), program.clone()), i % cpus)).collect();
         let load = Load { tasks, barriers: vec![("b".into(), 16)], ..Load::default() };
-        let accounts = simulate(kernel, &bare(cpus), &load, &[], 100_000 * MS);
+        let accounts = simulate(kernel, &bare(&cpus.to_string()), &load, &[], 100_000 * MS);
         accounts.events.iter().rfind(|e| matches!(e.what, Payload::Exit { .. })).expect("it ends").time as f64
     };
-    time("8") / time("16")
+    time(8) / time(16)
 }
 
 /// Two threads share a CPU. The one that has done its part spins until its slice is over, for the other, whom it waits
@@ -167,7 +168,7 @@ fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
         let factor = slowdown(kernel, Op::SpinBarrier(0));
         assert!(factors.contains(&factor), "{kernel}: {factor}");
         let factor = slowdown(kernel, Op::Barrier(0));
-        assert!((2.0..2.1).contains(&factor), "{kernel}, asleep: {factor}");
+        assert!((1.999..2.001).contains(&factor), "{kernel}, asleep: {factor}");
         // 1 ms each, and 3 ms in which the first spins in vain; a shorter slice ends that sooner.
         let factor = slowdown(kernel, Op::HybridBarrier { barrier: 0, spin: 3 * MS });
         assert!((4.0..5.1).contains(&factor), "{kernel}, at first awake: {factor}");
