@@ -49,7 +49,8 @@ def chart(costs):
     middle = (LEFT + WIDTH - RIGHT) / 2
     out.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">runnable tasks; CPU time each time that one yields and the next is chosen</text>')
     taken = []
-    for colour, (kernel, row) in zip(COLOURS, costs.items()):
+    ends = sorted(zip(COLOURS, costs.items()), key=lambda one: -one[1][1][max(one[1][1])])
+    for colour, (kernel, row) in ends:
         line = " ".join(f"{x(n):.1f},{y(v):.1f}" for n, v in sorted(row.items()))
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         at = y(row[max(row)]) + 4
