@@ -209,3 +209,21 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
         self.0.wants_queues() || self.1.wants_queues()
     }
 }
+
+impl<S: Sink> Sink for [S] {
+    fn events(&mut self, batch: &[Event]) {
+        self.iter_mut().for_each(|sink| sink.events(batch));
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        self.iter_mut().for_each(|sink| sink.name(record));
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.iter_mut().for_each(|sink| sink.affinity(record));
+    }
+
+    fn wants_queues(&self) -> bool {
+        self.iter().any(Sink::wants_queues)
+    }
+}

@@ -49,6 +49,8 @@ verbs! {
     Check => check,
     /// Draw who ran where and when, in the terminal.
     Gantt => gantt,
+    /// Draw CPUs by time as a picture: run queues, loads, or the CPUs that the scheduler looked at.
+    Heatmap => heatmap,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
     /// What kernels there are, and what one lets you set.

@@ -1,4 +1,4 @@
-//! A trace to be written, under a name of its own until it is whole.
+//! A file to be written, under a name of its own until it is whole.
 
 use schedlab_base::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl<'a> Target<'a> {
         if self.part != self.path {
             match &result {
                 Ok(_) => std::fs::rename(&self.part, self.path)
-                    .map_err(|e| Error::system("giving the trace its name", &e).file(self.path))?,
+                    .map_err(|e| Error::system("giving the file its name", &e).file(self.path))?,
                 // A part that cannot be removed is no worse than one that is left.
                 Err(_) => drop(std::fs::remove_file(&self.part)),
             }

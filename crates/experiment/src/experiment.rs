@@ -1,20 +1,24 @@
 //! An experiment file read and checked: expressions parsed, names known, sizes bounded.
 
 use crate::expr::{Expr, parse};
-use crate::file::{ExpectationFile, ExperimentFile};
+use crate::file::{ExpectationFile, ExperimentFile, HeatmapChoice, HeatmapFile};
 use crate::judge::Margin;
 use crate::names::{Names, known};
 use crate::points::{self, Point};
+use crate::report::chart::heatmap::COLUMNS;
 use crate::scalar::Scalar;
 use crate::series::MOST_FIXED;
 use crate::tables::Tables;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::tomltext::TomlText;
+use schedlab_measure::heatmap::{What, Window};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The most runs of one experiment.
 const MOST_RUNS: usize = 20_000;
+/// The most heat maps of one experiment, each a picture a kernel.
+const MOST_HEATMAPS: usize = 32;
 
 /// An experiment, ready to be planned.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub struct Experiment {
     pub expectations: Vec<Expectation>,
     /// The charts, in order.
     pub charts: Vec<Chart>,
+    /// The heat maps, in order.
+    pub heatmaps: Vec<HeatmapPlan>,
     /// The tables.
     pub tables: Tables,
 }
@@ -72,6 +78,19 @@ pub struct Chart {
     pub published: Vec<(String, Expr)>,
 }
 
+/// What a heat map is drawn of.
+#[derive(Clone, Debug)]
+pub struct HeatmapPlan {
+    /// What it shows.
+    pub what: What,
+    /// The part of the run.
+    pub window: Window,
+    /// Index into the experiment's points.
+    pub point: usize,
+    /// Indices into the file's kernels.
+    pub kernels: Vec<usize>,
+}
+
 impl Experiment {
     /// Reads and checks a file.
     ///
@@ -99,14 +118,14 @@ impl Experiment {
         let window = file.window.as_deref().map(parse_duration).transpose().map_err(|e| check.at("window", &e))?;
         check.window(window)?;
         let points = points::points(&file.sweep);
-        Ok(Self { points, window, metrics, expectations, charts, tables, document, file })
+        let heatmaps = check.heatmaps(&points)?;
+        Ok(Self { points, window, metrics, expectations, charts, heatmaps, tables, document, file })
     }
 
     /// The point whose runs the report draws in full.
     #[must_use]
     pub fn shown_point(&self) -> usize {
-        let fits = |p: &Point| self.file.show.iter().all(|(name, value)| p.0.get(name) == Some(value));
-        self.points.iter().position(fits).unwrap_or(0)
+        shown(&self.points, &[&self.file.show])
     }
 
     /// How reports call the kernel.
@@ -115,6 +134,13 @@ impl Experiment {
         let kernel = &self.file.kernels[kernel];
         kernel.label.as_deref().unwrap_or(&kernel.kernel)
     }
+}
+
+/// The first point that has the values of all of these; a later one's count where they differ.
+fn shown(points: &[Point], values: &[&BTreeMap<String, Scalar>]) -> usize {
+    let wanted: BTreeMap<_, _> = values.iter().copied().flatten().collect();
+    let fits = |p: &Point| wanted.iter().all(|(name, value)| p.0.get(*name) == Some(value));
+    points.iter().position(fits).unwrap_or(0)
 }
 
 struct Check<'a> {
@@ -167,8 +193,13 @@ impl Check<'_> {
         if runs > MOST_RUNS {
             return self.wrong("sweep", format!("{runs} runs are too many"), "at most 20000: values x kernels x seeds");
         }
-        for (name, value) in &self.file.show {
-            let path = format!("show.{name}");
+        self.values("show", &self.file.show)
+    }
+
+    /// One value of each of some parameters.
+    fn values(&self, path: &str, values: &BTreeMap<String, Scalar>) -> Result<()> {
+        for (name, value) in values {
+            let path = format!("{path}.{name}");
             self.parameter(&path, name)?;
             if !self.file.sweep[name].contains(value) {
                 return self.wrong(&path, format!("{value} is not among the sweep's"), "take one that is");
@@ -318,6 +349,47 @@ impl Check<'_> {
             charts.push(Chart { y, published });
         }
         Ok(charts)
+    }
+
+    fn heatmaps(&self, points: &[Point]) -> Result<Vec<HeatmapPlan>> {
+        if self.file.heatmaps.len() > MOST_HEATMAPS {
+            return self.wrong("heatmaps", "are too many", "at most 32");
+        }
+        let one = |(i, file)| self.heatmap(&format!("heatmaps[{i}]"), file, points);
+        self.file.heatmaps.iter().enumerate().map(one).collect()
+    }
+
+    fn heatmap(&self, path: &str, file: &HeatmapFile, points: &[Point]) -> Result<HeatmapPlan> {
+        let kernels = &self.file.kernels;
+        for kernel in &file.kernels {
+            let names = kernels.iter().map(|k| k.name.as_str());
+            self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names)?;
+        }
+        self.values(&format!("{path}.at"), &file.at)?;
+        let time = |key: &str, text: &Option<String>| {
+            let path = format!("{path}.{key}");
+            text.as_deref().map(parse_duration).transpose().map_err(|e| self.at(&path, &e))
+        };
+        let (from, to) = (time("from", &file.from)?.unwrap_or(0), time("to", &file.to)?);
+        if to.is_some_and(|to| to <= from) {
+            return self.wrong(&format!("{path}.to"), "ends before it begins", "give a \"to\" after \"from\"");
+        }
+        let what = match (file.what, file.cpu) {
+            (HeatmapChoice::Considered, by) => What::Considered { by, why: Vec::new() },
+            (_, Some(_)) => {
+                let mend = "leave it out, or draw what = \"considered\"";
+                return self.wrong(&format!("{path}.cpu"), "chooses who looked at CPUs", mend);
+            }
+            (HeatmapChoice::Queue, None) => What::Queue,
+            (HeatmapChoice::Load, None) => What::Load,
+        };
+        let asked = |k: &usize| file.kernels.is_empty() || file.kernels.contains(&kernels[*k].name);
+        Ok(HeatmapPlan {
+            what,
+            window: Window { from, to, columns: COLUMNS },
+            point: shown(points, &[&self.file.show, &file.at]),
+            kernels: (0..kernels.len()).filter(asked).collect(),
+        })
     }
 
     fn window(&self, window: Option<Nanos>) -> Result<()> {

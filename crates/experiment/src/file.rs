@@ -57,6 +57,9 @@ pub struct ExperimentFile {
     /// Charts for the report, over a parameter of the sweep.
     #[serde(default)]
     pub charts: Vec<ChartFile>,
+    /// Heat maps for the report, CPUs by time.
+    #[serde(default)]
+    pub heatmaps: Vec<HeatmapFile>,
 }
 
 fn one_seed() -> Vec<u64> {
@@ -256,4 +259,43 @@ pub struct ChartFile {
     /// Published values to lay under ours: label and expression.
     #[serde(default)]
     pub published: BTreeMap<String, String>,
+}
+
+/// A heat map, CPUs by time: one picture a kernel, of the first seed's run at one point of the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeatmapFile {
+    /// What it shows.
+    pub title: String,
+    /// `queue`: runnable tasks; `load`; `considered`: the CPUs that the scheduler looked at.
+    #[serde(default)]
+    pub what: HeatmapChoice,
+    /// The kernels drawn; all when left out.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// The parameter values of the run; those of `show` when left out.
+    #[serde(default)]
+    pub at: BTreeMap<String, Scalar>,
+    /// From so long after the start, with unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Until so long after the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Of `considered`: what was looked at on behalf of this CPU only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+}
+
+/// What a heat map shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HeatmapChoice {
+    /// Runnable tasks, the running one included.
+    #[default]
+    Queue,
+    /// Their load, in the scheduler's own unit.
+    Load,
+    /// The CPUs that the scheduler looked at, by reason.
+    Considered,
 }

@@ -4,14 +4,14 @@
 //! the number of threads.
 
 use crate::backend::sim::{self, SimRequest};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, HeatmapPlan};
 use crate::expr::{Problem, eval_number};
 use crate::file::CostsChoice;
 use crate::measures::{RunScope, TaskFigures};
 use crate::series::Series;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::{Costs, Machine};
-use schedlab_measure::{Report, Sums};
+use schedlab_measure::{Heat, Report, Sums};
 use schedlab_workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,6 +31,8 @@ pub struct Run {
     pub series: Series,
     /// The kernel's tunables at the end, where they are known.
     pub tunables: BTreeMap<&'static str, i64>,
+    /// The heat maps that were asked of it.
+    pub heats: Vec<Heat>,
     /// What the backend remarked.
     pub note: Option<String>,
 }
@@ -47,7 +49,7 @@ impl Run {
             .iter()
             .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
             .collect();
-        Self { label, report, tasks, series, tunables: BTreeMap::new(), note: None }
+        Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), note: None }
     }
 }
 
@@ -79,6 +81,8 @@ pub struct RunResult {
     pub metrics: BTreeMap<String, Result<f64, Problem>>,
     /// All of it, for the runs that the report draws.
     pub detail: Option<Box<Run>>,
+    /// The heat maps drawn of it, by index into the experiment's.
+    pub heats: Vec<(usize, Heat)>,
     /// What the backend remarked.
     pub note: Option<String>,
 }
@@ -191,7 +195,9 @@ impl Job<'_> {
             let path = format!("kernels[{}]", self.kernel);
             self.experiment.document.error(&path, format!("{} does not run: {e}", self.name()))
         };
-        let mut run = sim::measure(&request, self.experiment.window).map_err(place)?;
+        let (drawn, plans): (Vec<usize>, Vec<&HeatmapPlan>) = self.heatmaps().unzip();
+        let mut run = sim::measure(&request, self.experiment.window, &plans).map_err(place)?;
+        let heats = drawn.into_iter().zip(std::mem::take(&mut run.heats)).collect();
         run.label = self.experiment.kernel_label(self.kernel).to_owned();
         let point = &self.experiment.points[self.point];
         let scope = RunScope { run: &run, point, tables: &self.experiment.tables };
@@ -204,10 +210,22 @@ impl Job<'_> {
             }
             metrics.insert(name.clone(), value);
         }
-        let shown = self.point == self.experiment.shown_point() && self.seed == self.experiment.file.seeds[0];
+        let shown = self.point == self.experiment.shown_point() && self.is_first_seed();
         let note = run.note.clone();
         let detail = shown.then(|| Box::new(run));
-        Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, note })
+        Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, heats, note })
+    }
+
+    fn is_first_seed(&self) -> bool {
+        self.seed == self.experiment.file.seeds[0]
+    }
+
+    /// The experiment's heat maps that are drawn of this run, each with its index.
+    fn heatmaps(&self) -> impl Iterator<Item = (usize, &HeatmapPlan)> {
+        let fits = |plan: &HeatmapPlan| {
+            self.is_first_seed() && plan.point == self.point && plan.kernels.contains(&self.kernel)
+        };
+        self.experiment.heatmaps.iter().enumerate().filter(move |(_, plan)| fits(plan))
     }
 
     /// `cfs at n=3`, for messages.

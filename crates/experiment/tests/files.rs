@@ -1,7 +1,7 @@
 //! Experiment files that are wrong: each is refused with its file, its line, its key, what is wrong and the mend.
 
 use proptest::prelude::*;
-use schedlab_experiment::{Backend, Experiment, Verdict, run_experiments, text};
+use schedlab_experiment::{Backend, Experiment, Verdict, report, run_experiments, text};
 use schedlab_machine::tomltext::TomlText;
 
 const GOOD: &str = r#"id = "x-1"
@@ -123,6 +123,51 @@ fn values_that_cannot_be_are_refused() {
     }
     let many: Vec<String> = (0..20_001).map(|n| n.to_string()).collect();
     assert!(slip("n = [2, 3]", &format!("n = [{}]", many.join(","))).contains("runs are too many"));
+}
+
+/// The good file with heat maps.
+fn with_heatmaps(heatmaps: &str) -> String {
+    format!("{GOOD}\n{heatmaps}").replacen("machine = \"up\"", "machine = \"2x2\"", 1)
+}
+
+#[test]
+fn heat_maps_are_drawn_of_the_run_that_they_name() {
+    let text = with_heatmaps(
+        "[[heatmaps]]\ntitle = \"Queues\"\nat = { n = 3 }\nto = \"400ms\"\n\
+         [[heatmaps]]\ntitle = \"Looks\"\nwhat = \"considered\"\ncpu = 0\n\
+         [[heatmaps]]\ntitle = \"Loads\"\nwhat = \"load\"\n",
+    );
+    let run = |text: &str| run_experiments(vec![parse(text).unwrap()], Backend::Sim, 2, &|_, _| {}).unwrap();
+    let outcome = run(&text);
+    let runs = &outcome.experiments[0].runs;
+    let drawn: Vec<_> = runs.iter().map(|r| r.heats.iter().map(|(index, _)| *index).collect::<Vec<_>>()).collect();
+    assert_eq!(drawn, [vec![1, 2], vec![0]], "n = 2 and n = 3");
+    let queues = &runs[1].heats[0].1;
+    assert_eq!((queues.to, queues.rows.len(), queues.told, queues.highest()), (400_000_000, 4, true, 1.0));
+    let plain = run(&GOOD.replacen("machine = \"up\"", "machine = \"2x2\"", 1));
+    assert_eq!(plain.to_json(), outcome.to_json(), "drawing changes no figure");
+    let reproduce = report::Reproduce { command: String::new(), version: "0".into() };
+    let page = report::experiments(&outcome, &reproduce);
+    for part in ["Queues", "Looks", "Loads", "data:image/png;base64,", "CPUs looked at for cpu 0", "cpu 3"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http"), "the page refers to nothing outside");
+}
+
+#[test]
+fn heat_maps_that_cannot_be_are_refused() {
+    for (key, told) in [
+        ("what = \"queues\"", "did you mean \"queue\"?"),
+        ("at = { n = 9 }", "heatmaps[0].at.n: 9 is not among the sweep's"),
+        ("at = { m = 2 }", "heatmaps[0].at.m: \"m\" is no parameter of the sweep"),
+        ("kernels = [\"cf\"]", "heatmaps[0].kernels: \"cf\" is no kernel of this file; did you mean \"cfs\"?"),
+        ("from = \"5\"", "heatmaps[0].from: the duration \"5\" has no unit"),
+        ("from = \"2s\"\nto = \"2s\"", "heatmaps[0].to: ends before it begins"),
+        ("cpu = 1", "heatmaps[0].cpu: chooses who looked at CPUs"),
+    ] {
+        let got = parse(&with_heatmaps(&format!("[[heatmaps]]\ntitle = \"t\"\n{key}\n"))).expect_err(key);
+        assert!(got.starts_with("e.toml:") && got.contains(told), "{key}: {got}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 pub mod conserve;
 pub mod fairness;
+pub mod heatmap;
 pub mod histogram;
 pub mod lanes;
 pub mod latency;
@@ -23,6 +24,7 @@ pub mod wait_time;
 
 pub use conserve::{Bounds, Check, CheckReport, Level, Verdict, Violation, WaitingTask};
 pub use fairness::Fairness;
+pub use heatmap::{Heat, Heatmap};
 pub use histogram::{Histogram, Latency};
 pub use report::{CpuStats, GroupStats, NodeStats, Report, Sums, TaskStats, TotalStats};
 pub use run_queue::QueueLength;

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod doctor;
 pub mod gantt;
+pub mod heatmap;
 pub mod import;
 pub mod kernels;
 pub mod machines;

@@ -2,12 +2,13 @@
 
 use super::again;
 use crate::catalogue;
+use crate::experiment::HeatmapPlan;
 use crate::lower::{lower, unmodelled};
 use crate::run::Run;
 use crate::series::Series;
 use schedlab_base::{Error, Meta, Nanos, Result, Sink};
 use schedlab_machine::Machine;
-use schedlab_measure::Stats;
+use schedlab_measure::{Heatmap, Stats};
 use schedlab_sched::kernels::{self, How};
 use schedlab_sim::Inspect;
 use schedlab_workload::Workload;
@@ -108,19 +109,25 @@ pub fn meta(request: &SimRequest) -> Meta {
     }
 }
 
-/// Simulates and measures.
+/// Simulates and measures; the run's heat maps hear of it too.
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn measure(request: &SimRequest, window: Option<Nanos>) -> Result<Run> {
+pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[&HeatmapPlan]) -> Result<Run> {
     let kernel = kernels::find(&request.kernel)?;
     let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
     let idle_ticks = if kernel.build().no_hz { None } else { Some(kernel.tick(&values)?) };
     let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
-    let mut stats = Stats::new(&meta(request));
-    let outcome = simulate(request, &mut (&mut stats, &mut series))?;
+    let meta = meta(request);
+    let mut stats = Stats::new(&meta);
+    // When every task has ended a run is over, whatever its duration: its pictures end there.
+    let unknown = Meta { span: None, ..meta };
+    let heatmap = |plan: &&HeatmapPlan| Heatmap::new(&unknown, plan.what.clone(), plan.window);
+    let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
+    let outcome = simulate(request, &mut (&mut (&mut stats, &mut series), &mut heatmaps[..]))?;
     let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
     run.tunables = outcome.tunables;
+    run.heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end))).collect();
     run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
     Ok(run)
 }
@@ -143,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_run_is_measured_task_by_task() {
-        let run = measure(&request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#), None).unwrap();
+        let run =
+            measure(&request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#), None, &[]).unwrap();
         let names: Vec<_> = run.tasks.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["a-0", "a-1"]);
         for task in &run.tasks {
@@ -155,7 +163,7 @@ mod tests {
     #[test]
     fn a_load_that_never_ends_wants_a_duration() {
         let endless = request(r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#);
-        let told = measure(&endless, None).unwrap_err().to_string();
+        let told = measure(&endless, None, &[]).unwrap_err().to_string();
         assert_eq!(told, "the workload never ends; give a duration");
     }
 
@@ -163,7 +171,7 @@ mod tests {
     fn statistics_and_series_agree() {
         let mut request = request(r#"{"tasks": {"a": {"instance": 5, "loop": -1, "run": 3000, "sleep": 1000}}}"#);
         request.duration = Some(2_000_000_000);
-        let run = measure(&request, None).unwrap();
+        let run = measure(&request, None, &[]).unwrap();
         for (task, track) in run.tasks.iter().zip(&run.series.tasks) {
             assert_eq!(task.run, track.run);
         }

@@ -1,5 +1,6 @@
 //! One experiment's part of a report.
 
+use super::chart::heatmap::{Picture, Scale, missing};
 use super::chart::{Bar, Line, LineChart, Mark, bars, escape, lines};
 use super::page::Page;
 use super::runs;
@@ -8,11 +9,12 @@ use crate::expr::Expr;
 use crate::file::{ChartFile, Kind, TableFile};
 use crate::outcome::{Judged, Outcome, Row};
 use crate::points::Point;
-use crate::run::Run;
+use crate::run::{Run, RunResult};
 use crate::scalar::Scalar;
 use crate::side_by_side::comparisons;
 use crate::text;
 use crate::verdict::Verdict;
+use schedlab_measure::Heat;
 use std::fmt::Write;
 
 /// Fewer wake-ups than these make no histogram worth looking at.
@@ -79,6 +81,7 @@ pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
     page.heading(if published { "Published and ours" } else { "Expected and found" });
     expectations(page, &judged.rows);
     charts(page, judged);
+    heatmaps(page, judged);
     metrics(page, judged);
     details(page, judged);
     if !file.tables.is_empty() {
@@ -186,6 +189,24 @@ fn charts(page: &mut Page, judged: &Judged) {
                 lines: drawn,
             }),
         );
+    }
+}
+
+/// CPUs by time: the kernels of a heat map one below the other, on one scale.
+fn heatmaps(page: &mut Page, judged: &Judged) {
+    let experiment = &judged.experiment;
+    for (index, file) in experiment.file.heatmaps.iter().enumerate() {
+        let of = |r: &RunResult| r.heats.iter().find(|(i, _)| *i == index).map(|(_, heat)| (r.kernel, heat.clone()));
+        let drawn: Vec<(usize, Heat)> = judged.runs.iter().filter_map(of).collect();
+        let scale = Scale::of(drawn.iter().map(|(_, heat)| heat));
+        page.heading(&file.title);
+        for (kernel, heat) in &drawn {
+            let title = experiment.kernel_label(*kernel);
+            match missing(heat) {
+                Some(what) => page.paragraph(&format!("{title}: {what}.")),
+                None => page.figure("", &Picture { title, about: "", heat, scale }.inline()),
+            }
+        }
     }
 }
 

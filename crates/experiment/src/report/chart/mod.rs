@@ -4,6 +4,7 @@
 mod axis;
 mod bars;
 mod heat;
+pub mod heatmap;
 mod histogram;
 mod lines;
 mod stack;

@@ -44,6 +44,20 @@ pub fn clip(text: &str, most: usize) -> String {
     }
 }
 
+/// Bytes as text, six bits a letter (RFC 4648).
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = three.iter().enumerate().fold(0u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize] as char;
+            out.push(if at <= three.len() { letter } else { '=' });
+        }
+    }
+    out
+}
+
 impl Svg {
     /// An empty drawing of that size; `label` says to a screen reader what it shows.
     pub fn new(width: f64, height: f64, label: &str) -> Self {
@@ -54,6 +68,34 @@ impl Svg {
             escape(label)
         );
         Self { out }
+    }
+
+    /// A drawing for a file of its own, with its own style and a white ground.
+    pub fn standalone(width: f64, height: f64, label: &str, style: &str) -> Self {
+        let mut svg = Self::new(width, height, label);
+        let size = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\"");
+        svg.out = svg.out.replacen("<svg", &size, 1);
+        let _ = write!(svg.out, "<style>{style}</style>");
+        svg.filled("#ffffff", (0.0, 0.0), (width, height));
+        svg
+    }
+
+    /// A rectangle of a colour that does not follow the page's.
+    pub fn filled(&mut self, colour: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+        let _ = write!(
+            self.out,
+            "<rect fill=\"{colour}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+        );
+    }
+
+    /// A picture (a PNG), its pixels kept apart when it is enlarged.
+    pub fn image(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), png: &[u8]) {
+        let _ = write!(
+            self.out,
+            "<image x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+             preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>",
+            base64(png)
+        );
     }
 
     /// A straight line.
@@ -129,5 +171,17 @@ impl Svg {
     pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
     }
 }

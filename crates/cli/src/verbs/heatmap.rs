@@ -1,0 +1,161 @@
+//! `schedlab heatmap`: CPUs by time as a picture.
+
+use crate::target::Target;
+use crate::ui::{Ui, check_overwrite};
+use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
+use schedlab_experiment::report::chart::heatmap::{COLUMNS, Picture, Scale, missing};
+use schedlab_measure::heatmap::{What, Window};
+use schedlab_measure::{Heat, Heatmap};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What `heatmap` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab heatmap trace.arrows -o queues.png
+  schedlab heatmap trace.arrows -o looks.svg --what considered --cpu 0 --from 2s --to 4s
+  schedlab sim -k linux-6.12 -m 8x8 -w li:tasks=70 -d 10s --trace-queues -o t.arrows && schedlab heatmap t.arrows -o t.png")]
+pub struct Args {
+    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    trace: PathBuf,
+    /// The picture: a file that ends in .png or .svg.
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// What is drawn.
+    #[arg(long, value_enum, default_value_t = WhatArg::Queue)]
+    what: WhatArg,
+    /// Of `considered`: what was looked at on behalf of this CPU only.
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<CpuId>,
+    /// Of `considered`: for these reasons only (wake, fork, exec, newidle, periodic, nohz, active, numa).
+    #[arg(long, value_name = "REASON,...", value_delimiter = ',', value_parser = reason)]
+    why: Vec<Looking>,
+    /// Begin so long after the trace's start.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    from: Option<Nanos>,
+    /// End so long after the trace's start.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    to: Option<Nanos>,
+    /// Overwrite an existing file.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WhatArg {
+    /// Runnable tasks of each CPU, the running one included.
+    Queue,
+    /// Their load (`sim --trace-queues`).
+    Load,
+    /// The CPUs that the scheduler looked at, by reason (`sim --trace-queues`).
+    Considered,
+}
+
+fn reason(text: &str) -> Result<Looking> {
+    Looking::from_name(text).ok_or_else(|| {
+        let names = || Looking::ALL.iter().map(|(_, name)| *name);
+        let mend = match nearest(text, names()) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => names().collect::<Vec<_>>().join(", "),
+        };
+        Error::input(format!("\"{text}\" is no reason")).mend(mend)
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Png,
+    Svg,
+}
+
+impl Format {
+    /// By the file's name.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("png") => Ok(Self::Png),
+            Some("svg") => Ok(Self::Svg),
+            _ => Err(Error::input("its name tells no kind of picture").mend("end it in .png or .svg").file(path)),
+        }
+    }
+}
+
+/// Draws the picture.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let format = Format::of(&args.output)?;
+    check_overwrite(&args.output, args.force)?;
+    let mut source = schedlab_trace::open(&args.trace)?;
+    let (what, window) = (what(&args, source.meta())?, window(&args)?);
+    let mut heatmap = Heatmap::new(source.meta(), what, window);
+    let bar = ui.progress(None, "reading");
+    let read = source.run(&mut heatmap);
+    bar.finish_and_clear();
+    if let Some(cut) = read?.cut {
+        ui.note(format!("the file was cut off: {}", cut.what));
+    }
+    let heat = heatmap.finish(None);
+    if let Some(what) = missing(&heat) {
+        let told = heat.told || heat.what == What::Queue;
+        let mend =
+            if told { "choose another --from and --to" } else { "only `schedlab sim --trace-queues` tells them" };
+        return Err(Error::input(what).mend(mend).file(&args.trace));
+    }
+    write(&args, format, source.meta(), &heat)?;
+    if ui.json {
+        ui.print_json(&json!({
+            "file": args.output, "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
+            "rows": heat.rows.len(), "columns": heat.columns, "told": heat.told, "highest": heat.highest(),
+            "looks": Looking::ALL.iter().zip(heat.looks()).map(|((_, name), n)| (*name, n)).collect::<std::collections::BTreeMap<_, _>>(),
+        }));
+    } else {
+        ui.note(format!("wrote {}", args.output.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn what(args: &Args, meta: &Meta) -> Result<What> {
+    if args.what != WhatArg::Considered && (args.cpu.is_some() || !args.why.is_empty()) {
+        let key = if args.cpu.is_some() { "--cpu" } else { "--why" };
+        return Err(Error::input("chooses among looks at CPUs").key(key).mend("add --what considered"));
+    }
+    if let Some(cpu) = args.cpu.filter(|cpu| !meta.cpus.iter().any(|place| place.cpu == *cpu)) {
+        let what = format!("the trace has no CPU {cpu}, but {} others", meta.cpus.len());
+        return Err(Error::input(what).key("--cpu").file(&args.trace));
+    }
+    Ok(match args.what {
+        WhatArg::Queue => What::Queue,
+        WhatArg::Load => What::Load,
+        WhatArg::Considered => What::Considered { by: args.cpu, why: args.why.clone() },
+    })
+}
+
+fn window(args: &Args) -> Result<Window> {
+    let from = args.from.unwrap_or(0);
+    if args.to.is_some_and(|to| to <= from) {
+        return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
+    }
+    Ok(Window { from, to: args.to, columns: COLUMNS })
+}
+
+fn write(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Result<()> {
+    let title = match args.what {
+        WhatArg::Queue => "Run queues",
+        WhatArg::Load => "Loads",
+        WhatArg::Considered => "Where the scheduler looked",
+    };
+    let name = args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let machine = if meta.machine.is_empty() { String::new() } else { format!(", machine {}", meta.machine) };
+    let about = format!("{name}: kernel {}{machine}", meta.kernel);
+    let picture = Picture { title, about: &about, heat, scale: Scale::of([heat].into_iter()) };
+    let bytes = match format {
+        Format::Png => picture.png(),
+        Format::Svg => picture.svg().into_bytes(),
+    };
+    Target::of(&args.output).write(|part| {
+        std::fs::write(part, &bytes).map_err(|e| Error::system("cannot write the picture", &e).file(&args.output))
+    })
+}
+
+fn us(ns: Nanos) -> f64 {
+    ns as f64 / 1e3
+}

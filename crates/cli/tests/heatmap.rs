@@ -1,0 +1,87 @@
+//! `schedlab heatmap` through the command line: pictures written, refused and not overwritten.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_schedlab")).current_dir(folder).args(args).output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+/// Five hogs bound to two CPUs of four, with and without what the scheduler tells.
+fn traces() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let load = r#"{ "tasks": { "hog": { "instance": 5, "cpus": [0, 1], "run": 1000 } } }"#;
+    std::fs::write(folder.path().join("w.json"), load).expect("written");
+    let sim = ["sim", "-k", "linux-6.12", "-m", "2x2", "-w", "w.json", "-d", "1s", "--costs", "none"];
+    for more in [&["-o", "t.arrows", "--trace-queues"][..], &["-o", "plain.arrows"]] {
+        let (status, _, told) = run(folder.path(), &[&sim[..], more].concat());
+        assert_eq!(status, Some(0), "{told}");
+    }
+    folder
+}
+
+#[test]
+fn pictures_are_written_and_not_overwritten() {
+    let folder = traces();
+    for (file, magic) in [("q.png", &b"\x89PNG\r\n\x1a\n"[..]), ("q.svg", b"<svg xmlns=")] {
+        let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
+        assert_eq!(status, Some(0), "{told}");
+        let picture = std::fs::read(folder.path().join(file)).expect("it is there");
+        assert!(picture.starts_with(magic), "{file}");
+        let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
+        assert!(status == Some(2) && told.contains("--force"), "{told}");
+        let (status, _, _) = run(folder.path(), &["heatmap", "t.arrows", "-o", file, "--force", "--to", "100ms"]);
+        assert_eq!(status, Some(0));
+        assert_ne!(std::fs::read(folder.path().join(file)).expect("it is there"), picture);
+    }
+}
+
+#[test]
+fn queues_that_are_told_and_worked_out_agree() {
+    let folder = traces();
+    let seen = |trace: &str, more: &[&str]| -> Value {
+        let args = [&["heatmap", trace, "-o", "q.svg", "--force", "--json"], more].concat();
+        let (status, text, told) = run(folder.path(), &args);
+        assert_eq!(status, Some(0), "{told}");
+        serde_json::from_str(&text).expect("one document")
+    };
+    let (told, worked_out) = (seen("t.arrows", &[]), seen("plain.arrows", &[]));
+    assert_eq!((told["told"].as_bool(), worked_out["told"].as_bool()), (Some(true), Some(false)));
+    for heat in [&told, &worked_out] {
+        assert!(heat["highest"].as_f64() >= Some(3.0), "{heat}");
+        assert_eq!((&heat["highest"], heat["end_us"].as_f64()), (&told["highest"], Some(1e6)));
+        assert_eq!((heat["rows"].as_u64(), heat["columns"].as_u64()), (Some(4), Some(900)));
+    }
+    let looks = seen("t.arrows", &["--what", "considered"]);
+    let all =
+        |heat: &Value| heat["looks"].as_object().expect("by reason").values().filter_map(Value::as_u64).sum::<u64>();
+    assert!(all(&looks) > 0, "{looks}");
+    let of_one = seen("t.arrows", &["--what", "considered", "--cpu", "0", "--why", "newidle,periodic,nohz"]);
+    assert!(all(&of_one) <= all(&looks), "{of_one}");
+    assert!(seen("t.arrows", &["--what", "load"])["highest"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused() {
+    let folder = traces();
+    let cases: [(&[&str], &str); 9] = [
+        (&["t.arrows", "-o", "q.jpg"], "end it in .png or .svg"),
+        (&["t.arrows", "-o", "q"], "end it in .png or .svg"),
+        (&["plain.arrows", "-o", "q.png", "--what", "load"], "--trace-queues"),
+        (&["plain.arrows", "-o", "q.png", "--what", "considered"], "--trace-queues"),
+        (&["t.arrows", "-o", "q.png", "--cpu", "0"], "--what considered"),
+        (&["t.arrows", "-o", "q.png", "--what", "considered", "--cpu", "9"], "no CPU 9"),
+        (&["t.arrows", "-o", "q.png", "--what", "considered", "--why", "wakes"], "did you mean \"wake\"?"),
+        (&["t.arrows", "-o", "q.png", "--from", "5ms", "--to", "5ms"], "ends before it begins"),
+        (&["t.arrows", "-o", "q.png", "--from", "5s"], "nothing happens in this part"),
+    ];
+    for (args, part) in cases {
+        let (status, _, told) = run(folder.path(), &[&["heatmap"], args].concat());
+        assert_eq!(status, Some(2), "{args:?}: {told}");
+        assert!(told.contains(part), "{args:?}: {told}");
+        assert!(!folder.path().join("q.png").exists(), "{args:?}");
+    }
+}
