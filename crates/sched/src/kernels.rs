@@ -21,6 +21,7 @@ mod linux_6_1;
 mod linux_6_12;
 mod linux_6_6;
 mod mlfq;
+mod numa;
 mod o1;
 mod rsdl;
 mod sd;
@@ -89,6 +90,7 @@ impl Run<'_> {
             balancing: self.balancing()?,
             overload_on_wakeup_fixed: fixed("fix.overload_on_wakeup"),
             follows: follows.as_ref(),
+            numa: numa::settings(self),
         };
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
     }

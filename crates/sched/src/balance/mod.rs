@@ -6,6 +6,7 @@
 
 pub mod domains;
 pub mod fair;
+pub mod numa;
 pub mod rounds;
 
 use schedlab_base::{CpuId, Looking, Nanos};

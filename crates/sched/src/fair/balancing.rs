@@ -3,6 +3,7 @@
 use super::entity::QueueId;
 use super::{Discipline, Fair};
 use crate::balance::fair::{Balancer, End, Queues};
+use crate::balance::numa::locality::Locality;
 use crate::classes::Class;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, Dequeue, Enqueue, TaskId};
@@ -131,6 +132,10 @@ impl<D: Discipline> Queues for Fair<D> {
 
     fn cache_balanced(&mut self, cx: &Core, cpu: CpuId) {
         self.bound_scan(cx, cpu);
+    }
+
+    fn locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {
+        self.numa_locality(p, from, to, idle)
     }
 
     fn spread_shares(&mut self, cx: &mut Core) {

@@ -18,7 +18,7 @@ impl<D: Discipline> Fair<D> {
     /// The next task, while `prev` is still the running one if it is given.
     #[inline]
     fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
-        let mut pulled = self.balancer.is_none();
+        let mut pulled = self.balancer.is_none() || self.numa_expects(cpu);
         loop {
             if self.queues[cpu as usize].nr_queued == 0 {
                 if std::mem::replace(&mut pulled, true) {
@@ -126,6 +126,9 @@ impl<D: Discipline> Class for Fair<D> {
             (parent, cpu)
         });
         D::fork(self, e, parent);
+        if let Some(numa) = &mut self.numa {
+            numa.fork(cx, p);
+        }
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
@@ -136,10 +139,13 @@ impl<D: Discipline> Class for Fair<D> {
         cpu
     }
 
-    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, to: CpuId) {
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, cpu: CpuId) {
         let e = self.entity(p);
-        let (from, to) = (self.entities[e as usize].queue, self.queue_of(cx, p, to));
+        let (from, to) = (self.entities[e as usize].queue, self.queue_of(cx, p, cpu));
         self.track_away(from, e, cx.now());
+        if let Some(numa) = &mut self.numa {
+            numa.moves(p, cx.task(p).cpu, cpu);
+        }
         D::migrate(self, e, from, to);
         self.set_queue(e, to);
     }
@@ -243,6 +249,9 @@ impl<D: Discipline> Class for Fair<D> {
             }
             at = self.parent(e);
         }
+        if let Some(e) = task.filter(|_| self.numa.is_some()) {
+            self.numa_tick(cx, cpu, e - self.first_task);
+        }
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -276,7 +285,10 @@ impl<D: Discipline> Class for Fair<D> {
             }
             at = self.parent(e);
         }
-        first
+        match self.running[cpu as usize] {
+            Some(e) if self.numa.is_some() => first.min(self.numa_due(cx, e - self.first_task)),
+            _ => first,
+        }
     }
 
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -293,6 +305,7 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.numa_stop(cx, cpu);
         fair::stopper(self, cx, cpu);
     }
 
@@ -386,6 +399,9 @@ impl<D: Discipline> Class for Fair<D> {
         let e = self.entity(p);
         self.track_away(self.entities[e as usize].queue, e, cx.now());
         self.tell(cx, e);
+        if let Some(numa) = &mut self.numa {
+            numa.forget(p);
+        }
     }
 
     fn join_group(&mut self, cx: &mut Core, p: TaskId) {

@@ -63,6 +63,9 @@ impl<D: Discipline> Fair<D> {
             ("idle", entity.idle.into()),
         ];
         map.extend(D::show_entity(self, q, e));
+        if let Some(numa) = e.checked_sub(self.first_task).and_then(|p| self.show_numa(p)) {
+            map.push(("numa", numa));
+        }
         if !is_task {
             map.push(("queue", self.show_queue(e + self.cpus)));
         }

@@ -19,7 +19,7 @@
 //! # Differences from the kernel
 //! Load averages (PELT) are not modelled yet: what a group's entities weigh on several CPUs follows what is queued there.
 //! A group's weight has no fraction (the kernel has 10 more bits from 4.7 on, and drops them when it computes). Groups
-//! stand as they are from the start. Balancing: [`crate::balance::fair`].
+//! stand as they are from the start. Balancing is the plain one of [`crate::balance`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.
@@ -36,6 +36,7 @@ mod explain;
 pub mod groups;
 pub mod load;
 mod look;
+mod numa;
 pub mod place;
 pub mod shares;
 pub mod tasks;
@@ -45,6 +46,7 @@ mod walk;
 
 use crate::balance::domains::Domains;
 use crate::balance::fair;
+use crate::balance::numa::{Numa, period};
 use crate::classes::sync;
 use crate::tunables::{Follows, Values};
 use entity::{Entity, EntityId, Leave, Queue, QueueId};
@@ -76,6 +78,8 @@ pub struct Setup<'a> {
     pub follows: Option<&'a Follows>,
     /// How the release at hand balances.
     pub balancing: fair::Rules,
+    /// NUMA balancing, where it is on and there is anything for it to do.
+    pub numa: Option<period::Settings>,
 }
 
 /// How one queue chooses among its entities, tasks and groups alike: CFS or EEVDF.
@@ -249,6 +253,8 @@ pub struct Fair<D> {
     /// The tunables, where some follow the CPUs online.
     follows: Option<Follows>,
     balancer: Option<Box<fair::Balancer>>,
+    /// None where it has nothing to do.
+    numa: Option<Box<Numa>>,
     /// How many tasks of other classes are runnable on each CPU.
     others: Vec<u32>,
     /// What each CPU is worth; 1024 is the biggest one's.
@@ -275,6 +281,10 @@ impl<D: Discipline> Fair<D> {
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let tracking = Tracking::new(Loads::of(setup.balancing.release.era), capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
+        let domains = balancer.as_ref().map(|b| b.domains());
+        let era = setup.balancing.release.era;
+        let numa = setup.numa.zip(domains.as_ref());
+        let numa = numa.map(|(settings, domains)| Box::new(Numa::new(era, setup.machine, domains, settings)));
         let mut me = Self {
             d,
             rules,
@@ -286,7 +296,8 @@ impl<D: Discipline> Fair<D> {
             tasks: TaskLists::new(cpus),
             tracking,
             places: Places::new(setup),
-            domains: balancer.as_ref().map(|b| b.domains()),
+            domains,
+            numa,
             clock: 0,
             cpus,
             first_task,

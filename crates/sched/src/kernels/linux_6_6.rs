@@ -1,8 +1,7 @@
 //! Linux 6.6: the first kernel with EEVDF. Who sleeps leaves at once and keeps its lag; every request is for the same
 //! slice.
 
-use super::{Kernel, Run, classes};
-use crate::balance::fair::balancing;
+use super::{Kernel, Run, classes, numa};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
@@ -10,7 +9,6 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.6",
@@ -44,8 +42,11 @@ pub(super) static KERNEL: Kernel = Kernel {
             "how much of its quota a group takes to a CPU at once",
         ),
         Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
-        BALANCE[0],
-        BALANCE[1],
+        numa::DEBUGFS[0],
+        numa::DEBUGFS[1],
+        numa::DEBUGFS[2],
+        numa::DEBUGFS[3],
+        numa::DEBUGFS[4],
     ],
     simulate,
 };

@@ -3,6 +3,7 @@
 use super::one::{Env, Unit, Work};
 use super::queues::{End, Queues};
 use crate::balance::domains::{Era, Flags};
+use crate::balance::numa::locality::Locality;
 use crate::balance::rounds::Idleness;
 use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
@@ -111,7 +112,18 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
         let failed = self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed;
-        failed > tries || !self.is_hot(p, env)
+        failed > tries || !self.resists(p, env)
+    }
+
+    /// Whether a task is better left where it is: for its memory, else for its cache.
+    fn resists(&self, p: TaskId, env: &Env) -> bool {
+        let across = self.b.domain(env.cpu, env.level).flags.has(Flags::NUMA);
+        let idle = env.idle == Idleness::Idle;
+        match if across { self.q.locality(p, env.src, env.dst, idle) } else { Locality::Equal } {
+            Locality::Better => false,
+            Locality::Worse => true,
+            Locality::Equal => self.is_hot(p, env),
+        }
     }
 
     /// Whether the cache of a task is warm (`task_hot`).

@@ -30,8 +30,9 @@
 //! - Balancing takes no time, and nobody else acts meanwhile: a serialised domain is never busy. What newly idle
 //!   balancing would have cost is estimated, for the rules that go by it.
 //! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something.
-//! - NUMA balancing's say in it (preferred nodes, `fbq_type`), packing by priority and the power savings of old kernels are
-//!   not here. Nor is the pause of energy-aware scheduling while no CPU is over-utilised.
+//! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many of
+//!   its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of old
+//!   kernels, nor is the pause of energy-aware scheduling while no CPU is over-utilised.
 //!
 //! # Reference
 //! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6 and
@@ -52,7 +53,7 @@ mod stats_types;
 
 pub use averages::Averages;
 pub use queues::{End, Queues};
-pub use rules::{BUGS, Rules, balancing};
+pub use rules::Rules;
 pub use state::Balancer;
 
 use one::Work;

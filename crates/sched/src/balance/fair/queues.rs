@@ -1,6 +1,7 @@
 //! What balancing sees of the fair class's queues, and what it does to them.
 
 use super::{Averages, Balancer};
+use crate::balance::numa::locality::Locality;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
@@ -64,6 +65,12 @@ pub trait Queues: Averages {
     /// The domain of the last-level cache of `cpu` is balanced: wake-ups look at fewer of its CPUs the more they are used
     /// (`update_idle_cpu_scan`, 6.x).
     fn cache_balanced(&mut self, cx: &Core, cpu: CpuId);
+
+    /// What NUMA balancing says of moving a task between nodes; `idle`: the destination idles.
+    fn locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {
+        let _ = (p, from, to, idle);
+        Locality::Equal
+    }
 
     /// Spreads the groups' shares over the CPUs, where the kernel does that when it balances (`update_shares`).
     fn spread_shares(&mut self, cx: &mut Core);

@@ -130,6 +130,17 @@ impl<D: Discipline> Fair<D> {
         if local.kind != idlest.kind {
             return (local.kind > idlest.kind).then_some(group);
         }
+        if local.kind == Kind::HasSpare && domain.flags.has(Flags::NUMA) {
+            // With room on both, the preferred node comes first.
+            let preferred = self.preferred_node(ask.p);
+            let first = domains.span(domains.group(group).span).cpus.first();
+            if preferred.is_some() && preferred == self.numa_node(cpu) {
+                return None;
+            }
+            if preferred.is_some() && preferred == first.and_then(|first| self.numa_node(*first)) {
+                return Some(group);
+            }
+        }
         let params = domains.params(domain);
         let better = match local.kind {
             Kind::Overloaded | Kind::FullyBusy => {

@@ -1,0 +1,173 @@
+//! Groups of tasks that fault on the same pages (`struct numa_group`).
+
+use super::faults::{Change, Faults, Pair};
+use super::period::Sharing;
+use super::{Node, Numa};
+use crate::balance::domains::Era;
+use schedlab_base::CpuId;
+use schedlab_sim::TaskId;
+
+/// A group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Who founded it.
+    pub founder: TaskId,
+    /// How many tasks are in it.
+    pub tasks: u32,
+    /// The sums of its tasks' faults on memory.
+    pub memory: Vec<Pair>,
+    /// The sums of their faults from CPUs.
+    pub cpu: Vec<Pair>,
+    /// The sum of `memory`.
+    pub total: i64,
+    /// The nodes that it uses (3.18, 4.1).
+    pub active: Vec<bool>,
+    /// How many nodes it uses, and the most faults from one node's CPUs (4.6 on).
+    pub active_nodes: u32,
+    /// See `active_nodes`.
+    pub most_cpu: i64,
+}
+
+/// From 4.6 on a node is active that has more than this part of the faults of the most active one: a third.
+const ACTIVE: i64 = 3;
+
+fn add(to: &mut [Pair], what: &[Pair], sign: i64) {
+    for (to, what) in to.iter_mut().zip(what) {
+        (to[0], to[1]) = (to[0] + sign * what[0], to[1] + sign * what[1]);
+    }
+}
+
+impl Group {
+    /// A group of one.
+    fn of(founder: TaskId, faults: &Faults, node: Node) -> Self {
+        let mut active = vec![false; faults.memory.len()];
+        active[node as usize] = true;
+        let Faults { memory, cpu, total, .. } = faults.clone();
+        Self { founder, tasks: 1, memory, cpu, total, active, active_nodes: 1, most_cpu: 0 }
+    }
+
+    /// Faults on a node's memory.
+    #[must_use]
+    pub fn on(&self, node: Node) -> i64 {
+        self.memory[node as usize].iter().sum()
+    }
+
+    /// Faults from a node's CPUs.
+    #[must_use]
+    pub fn from(&self, node: Node) -> i64 {
+        self.cpu[node as usize].iter().sum()
+    }
+
+    /// Whether the group uses a node.
+    #[must_use]
+    pub fn is_active(&self, era: Era, node: Node) -> bool {
+        if era >= Era::V6_1 { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
+    }
+
+    /// How many nodes it uses.
+    #[must_use]
+    pub fn active_count(&self, era: Era) -> u32 {
+        if era >= Era::V6_1 { self.active_nodes } else { self.active.iter().map(|active| u32::from(*active)).sum() }
+    }
+
+    /// Shared and private faults.
+    #[must_use]
+    pub fn sharing(&self) -> Sharing {
+        let sum = |private: usize| self.memory.iter().map(|pair| pair[private]).sum::<i64>().max(0) as u64;
+        Sharing { tasks: u64::from(self.tasks), shared: sum(0), private: sum(1) }
+    }
+
+    /// A pass of one of its tasks is over.
+    pub(super) fn change(&mut self, change: &Change) {
+        add(&mut self.memory, &change.memory, 1);
+        add(&mut self.cpu, &change.cpu, 1);
+        self.total += change.memory.iter().flatten().sum::<i64>();
+    }
+
+    /// Finds the nodes that it uses: `update_numa_active_node_mask` (with some slack), `numa_group_count_active_nodes`.
+    pub(super) fn update_active(&mut self) {
+        let nodes = 0..self.memory.len() as Node;
+        let most = nodes.clone().map(|node| self.from(node)).max().unwrap_or(0).max(0);
+        for node in nodes.clone() {
+            let faults = self.from(node);
+            let active = self.active[node as usize];
+            self.active[node as usize] = if active { faults >= most * 3 / 16 } else { faults > most * 6 / 16 };
+        }
+        self.active_nodes = nodes.map(|node| u32::from(self.from(node) * ACTIVE > most)).sum();
+        self.most_cpu = most;
+    }
+
+    fn take(&mut self, faults: &Faults, sign: i64) {
+        add(&mut self.memory, &faults.memory, sign);
+        add(&mut self.cpu, &faults.cpu, sign);
+        self.total += sign * faults.total;
+        self.tasks = (i64::from(self.tasks) + sign) as u32;
+    }
+}
+
+impl Numa {
+    /// `p` faulted on a page that `other`, which runs now on `cpu`, faulted on last: the one joins the other's group,
+    /// if that is the bigger (`task_numa_group`). Tasks with the same memory are threads of one process.
+    pub(super) fn meet(&mut self, p: TaskId, node: Node, other: TaskId, runs: bool) {
+        if self.tasks[p as usize].group.is_none() {
+            let Some(faults) = &self.tasks[p as usize].faults else { return };
+            self.groups.push(Group::of(p, faults, node));
+            self.tasks[p as usize].group = Some(self.groups.len() - 1);
+        }
+        let (Some(own), Some(theirs)) = (self.tasks[p as usize].group, self.tasks[other as usize].group) else {
+            return;
+        };
+        if !runs || own == theirs {
+            return;
+        }
+        // Of equal ones the kernel keeps that at the higher address; here, the older.
+        let (ours, bigger) = (self.groups[own].tasks, self.groups[theirs].tasks);
+        if ours > bigger || (ours == bigger && own < theirs) {
+            return;
+        }
+        let Some(faults) = self.tasks[p as usize].faults.take() else { return };
+        self.groups[own].take(&faults, -1);
+        self.groups[theirs].take(&faults, 1);
+        self.tasks[p as usize].faults = Some(faults);
+        self.tasks[p as usize].group = Some(theirs);
+    }
+
+    /// A task ends (`task_numa_free`).
+    pub fn forget(&mut self, p: TaskId) {
+        let Some(of) = self.tasks.get_mut(p as usize) else { return };
+        let of = std::mem::take(of);
+        if let (Some(group), Some(faults)) = (of.group, &of.faults) {
+            self.groups[group].take(faults, -1);
+        }
+        if let Some(space) = of.space {
+            self.spaces[space as usize].users.retain(|(user, _)| *user != p);
+        }
+        self.moves.retain(|wanted| wanted.p != p);
+    }
+
+    /// The group's shared faults, where they stretch the scan periods (4.15 on).
+    pub(super) fn sharing(&self, p: TaskId) -> Option<Sharing> {
+        if self.era >= Era::V6_1 { self.group_of(p).map(Group::sharing) } else { None }
+    }
+
+    /// Whether a page of `from` that several tasks use moves to `to`, the node of `p` which faulted on it
+    /// (`should_numa_migrate_memory`, its last part).
+    #[must_use]
+    pub(super) fn group_moves(&self, p: TaskId, from: Node, to: Node) -> bool {
+        let Some(group) = self.group_of(p) else { return true };
+        if self.era >= Era::V6_1 {
+            return group.from(to) > group.from(from) * ACTIVE
+                || group.from(to) * group.on(from) * 3 > group.from(from) * group.on(to) * 4;
+        }
+        if !group.active[to as usize] {
+            return false;
+        }
+        !group.active[from as usize] || group.on(to) < group.on(from) * 3 / 4
+    }
+
+    /// The CPUs of a node, by number.
+    #[must_use]
+    pub fn cpu_list(&self, node: Node) -> Vec<CpuId> {
+        self.cpus_of(node).collect()
+    }
+}

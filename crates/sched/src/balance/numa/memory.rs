@@ -1,0 +1,188 @@
+//! The memory of a process as NUMA balancing goes through it, and who used it last.
+
+use super::{Node, Numa, OfTask};
+use crate::balance::domains::Era;
+use schedlab_base::Nanos;
+use schedlab_sim::{Core, TaskId};
+
+/// Who faulted on how much of a memory, and on which node: what the pages remember (`last_cpupid`).
+pub type Users = Vec<(TaskId, Node, u64)>;
+
+/// A memory, of a task or of several (`struct mm_struct`).
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    /// How much there is of it.
+    pub bytes: u64,
+    /// How often all of it was scanned (`numa_scan_seq`).
+    pub seq: u32,
+    /// How far the scan of now is.
+    pub offset: u64,
+    /// The tick before which it is not scanned again.
+    pub next_scan: u64,
+    /// The tasks that have it, with their CPU time since the last scan.
+    pub users: Vec<(TaskId, u64)>,
+    /// Who faulted on it in the last pass, and in this one.
+    pub last: Users,
+    /// See `last`.
+    pub now: Users,
+    /// The bytes on each node that this pass has not come to yet.
+    pub ahead: Vec<u64>,
+    /// The next scan is the first of a pass.
+    pub turns: bool,
+}
+
+impl Space {
+    /// Somebody faulted on so many bytes.
+    pub fn touch(&mut self, p: TaskId, node: Node, bytes: u64) {
+        match self.now.iter_mut().find(|(user, on, _)| (*user, *on) == (p, node)) {
+            Some((.., sum)) => *sum += bytes,
+            None => self.now.push((p, node, bytes)),
+        }
+    }
+
+    /// Takes the next piece of a memory that is so much on each node: its bytes on each. After the last one a pass is
+    /// over.
+    pub fn next_piece(&mut self, size: u64, pages: &[u64]) -> Vec<u64> {
+        if self.offset >= self.bytes {
+            self.wrap();
+        }
+        if std::mem::take(&mut self.turns) {
+            self.last = std::mem::take(&mut self.now);
+            self.ahead.clear();
+        }
+        if self.ahead.is_empty() {
+            self.ahead.extend(pages);
+        }
+        let piece = size.min(self.bytes - self.offset);
+        self.offset += piece;
+        if piece < size {
+            self.wrap();
+        }
+        let left: u128 = self.ahead.iter().map(|bytes| u128::from(*bytes)).sum();
+        let taken = u128::from(piece).min(left);
+        let mut of_node = |ahead: &mut u64| {
+            let part = (taken * u128::from(*ahead) / left.max(1)) as u64;
+            *ahead -= part;
+            part
+        };
+        self.ahead.iter_mut().map(&mut of_node).collect()
+    }
+
+    fn wrap(&mut self) {
+        (self.seq, self.offset, self.turns) = (self.seq + 1, 0, true);
+    }
+}
+
+impl Numa {
+    /// A task is created (`init_numa_balancing`).
+    pub fn fork(&mut self, cx: &Core, p: TaskId) {
+        if self.tasks.len() <= p as usize {
+            self.tasks.resize(p as usize + 1, OfTask::default());
+        }
+        let period_ms = self.settings.delay_ms;
+        self.tasks[p as usize] = OfTask { period_ms, pending: vec![0; self.node_count()], ..OfTask::default() };
+        self.attach(cx, p);
+        let Some(space) = self.tasks[p as usize].space else { return };
+        self.tasks[p as usize].seq = self.spaces[space as usize].seq;
+        // A thread, of which the first that has the memory counts as the parent.
+        let Some(&(parent, _)) = self.spaces[space as usize].users.first().filter(|(first, _)| *first != p) else {
+            return;
+        };
+        self.tasks[p as usize].preferred = self.tasks[parent as usize].preferred;
+        if self.era >= Era::V6_1 {
+            let users = self.spaces[space as usize].users.len() as u64;
+            let most = self.settings.longest(self.resident(parent), self.sharing(parent));
+            // As in the kernel: ms are taken for ns.
+            let delay = most.min(self.tasks[parent as usize].period_ms * users * 1_000_000);
+            self.tasks[p as usize].stamp = delay + 2 * cx.tick_period();
+        }
+    }
+
+    /// The memory that a task has and that may be moved; memory that is bound may not.
+    #[must_use]
+    pub fn memory_of(cx: &Core, p: TaskId) -> Option<u32> {
+        if cx.membind(p).is_some() { None } else { cx.memory_of(p) }
+    }
+
+    /// Learns which memory a task has now.
+    pub(super) fn attach(&mut self, cx: &Core, p: TaskId) {
+        let space = Self::memory_of(cx, p);
+        let old = std::mem::replace(&mut self.tasks[p as usize].space, space);
+        if old == space {
+            return;
+        }
+        self.tasks[p as usize].pending.fill(0);
+        if let Some(old) = old {
+            self.spaces[old as usize].users.retain(|(user, _)| *user != p);
+        }
+        let Some(new) = space.map(|space| space as usize) else { return };
+        let delay = (self.settings.delay_ms * 1_000_000).div_ceil(cx.tick_period());
+        if self.spaces.len() <= new {
+            self.spaces.resize(new + 1, Space::default());
+        }
+        let space = &mut self.spaces[new];
+        if space.users.is_empty() {
+            *space = Space { next_scan: cx.jiffies() + delay, ..Space::default() };
+        }
+        space.users.push((p, 0));
+    }
+
+    /// Whether a tick on which `p` runs has something to do, as far as is known: when, or now.
+    #[must_use]
+    pub fn due(&self, cx: &Core, p: TaskId, account: (Nanos, Nanos)) -> Nanos {
+        let Some(of) = self.tasks.get(p as usize) else { return Nanos::MAX };
+        if of.space != Self::memory_of(cx, p) || of.pending.iter().any(|bytes| *bytes > 0) {
+            return 0;
+        }
+        let Some(space) = of.space else { return Nanos::MAX };
+        let (until, sum) = account;
+        if self.ran_ahead(of, sum) {
+            return cx.tick_time(self.spaces[space as usize].next_scan);
+        }
+        until + (of.stamp + of.period_ms * 1_000_000 + 1).saturating_sub(sum)
+    }
+
+    /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later, which
+    /// it is after the first scan: from then on the difference always seemed longer than a period.
+    fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
+        self.era < Era::V6_1 && of.stamp > sum
+    }
+
+    /// The tick of a running task, whose account is up to date (`task_tick_numa`): whether its memory is to be scanned.
+    pub(super) fn is_time(&mut self, cx: &Core, p: TaskId, sum: Nanos) -> bool {
+        let first = if self.era >= Era::V6_1 { self.first(p) } else { self.settings.shortest(self.resident(p)) };
+        let ahead = self.ran_ahead(&self.tasks[p as usize], sum);
+        let of = &mut self.tasks[p as usize];
+        let period = of.period_ms * 1_000_000;
+        let Some(space) = of.space else { return false };
+        if !ahead {
+            if sum <= of.stamp + period {
+                return false;
+            }
+            if of.stamp == 0 {
+                of.period_ms = first;
+            }
+            of.stamp += period;
+        }
+        cx.jiffies() >= self.spaces[space as usize].next_scan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_ends_when_a_scan_finds_no_more() {
+        let scan = |space: &mut Space, pages: &[u64]| (space.next_piece(256, pages), space.seq);
+        let mut space = Space { bytes: 700, ..Space::default() };
+        assert_eq!(scan(&mut space, &[0, 700]), (vec![0, 256], 0));
+        // What was moved meanwhile is not ahead.
+        assert_eq!(scan(&mut space, &[256, 444]), (vec![0, 256], 0));
+        assert_eq!(scan(&mut space, &[512, 188]), (vec![0, 188], 1));
+        assert_eq!(scan(&mut space, &[350, 350]), (vec![128, 128], 1));
+        let mut even = Space { bytes: 512, ..Space::default() };
+        let seqs = [0; 3].map(|_| scan(&mut even, &[512, 0]).1);
+        assert_eq!(seqs, [0, 0, 1], "what ends with a piece is noticed at the next");
+    }
+}

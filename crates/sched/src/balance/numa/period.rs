@@ -1,0 +1,177 @@
+//! How often a task's memory is scanned.
+
+use crate::balance::domains::Era;
+
+/// The tunables, in their units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a task runs before its memory is first scanned, in ms.
+    pub delay_ms: u64,
+    /// The shortest time to scan all of a memory, in ms.
+    pub min_ms: u64,
+    /// The longest, in ms.
+    pub max_ms: u64,
+    /// How much one scan covers, in MiB.
+    pub size_mb: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { delay_ms: 1000, min_ms: 1000, max_ms: 60_000, size_mb: 256 }
+    }
+}
+
+/// No more than so many MiB are scanned in a second.
+const MOST_MB: u64 = 2560;
+/// The period changes in tenths.
+const SLOTS: u64 = 10;
+/// From this part in tenths on, of local or of private faults, it grows.
+const THRESHOLD: u64 = 7;
+
+/// What a group adds to the longest period and to the first one (4.15 on): how many tasks it has, and its shared and
+/// private faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// Tasks of the group.
+    pub tasks: u64,
+    /// Its shared faults.
+    pub shared: u64,
+    /// Its private ones.
+    pub private: u64,
+}
+
+impl Sharing {
+    fn stretch(self, period: u64) -> u64 {
+        period * self.tasks * (self.shared + 1) / (self.private + self.shared + 1)
+    }
+}
+
+impl Settings {
+    /// The bytes of a scan.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size_mb << 20
+    }
+
+    fn windows(&self, resident: u64) -> u64 {
+        resident.div_ceil(self.size()).max(1)
+    }
+
+    /// The shortest period of a task with so many bytes, in ms (`task_scan_min`).
+    #[must_use]
+    pub fn shortest(&self, resident: u64) -> u64 {
+        let windows = if self.size_mb < MOST_MB { MOST_MB / self.size_mb } else { 1 };
+        (1000 / windows).max(self.min_ms / self.windows(resident))
+    }
+
+    /// The period that scanning begins with, in ms (`task_scan_start`); `sharing` is of 4.15 and later.
+    #[must_use]
+    pub fn first(&self, resident: u64, sharing: Option<Sharing>) -> u64 {
+        let shortest = self.shortest(resident);
+        sharing.map_or(shortest, |sharing| shortest.max(sharing.stretch(shortest)))
+    }
+
+    /// The longest period, in ms (`task_scan_max`).
+    #[must_use]
+    pub fn longest(&self, resident: u64, sharing: Option<Sharing>) -> u64 {
+        let longest = self.max_ms / self.windows(resident);
+        let longest = sharing.map_or(longest, |sharing| longest.max(sharing.stretch(longest)));
+        self.shortest(resident).max(longest)
+    }
+}
+
+/// What the faults since the last time were, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// On memory of other nodes.
+    pub remote: u64,
+    /// On the own node's.
+    pub local: u64,
+    /// That should have been moved and were not (from 4.0 on).
+    pub failed: u64,
+    /// Shared with others.
+    pub shared: u64,
+    /// Not shared.
+    pub private: u64,
+}
+
+/// What is made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Adapted {
+    /// The new period, in ms.
+    pub period_ms: u64,
+    /// Nothing of interest was seen: the memory's next scan is a whole period from now.
+    pub postpone: bool,
+    /// The counts of remote and local faults begin anew.
+    pub forget: bool,
+}
+
+/// Adapts the period (`update_task_scan_period`); `max_ms` is the longest as of the last pass, `range` the shortest and
+/// longest now.
+#[must_use]
+pub fn adapt(era: Era, period_ms: u64, max_ms: u64, range: (u64, u64), seen: Seen) -> Adapted {
+    let Seen { remote, local, failed, shared, private } = seen;
+    if local + shared == 0 || (era >= Era::V4_1 && failed > 0) {
+        // Until 6.10 the counts stood.
+        return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: era >= Era::V6_12 };
+    }
+    let slot = period_ms.div_ceil(SLOTS) as i64;
+    let part = |a: u64, all: u64| (a * SLOTS).checked_div(all).unwrap_or(0);
+    let near = part(local, local + remote);
+    let longer = |part: u64| (part - THRESHOLD).max(1) as i64 * slot;
+    let by = if era >= Era::V6_1 {
+        let own = part(private, private + shared);
+        if own >= THRESHOLD {
+            longer(own)
+        } else if near >= THRESHOLD {
+            longer(near)
+        } else {
+            -((THRESHOLD - near.max(own)) as i64) * slot
+        }
+    } else if near >= THRESHOLD {
+        longer(near)
+    } else {
+        let own = (private * SLOTS).div_ceil(private + shared + 1) as i64;
+        -((THRESHOLD - near) as i64) * slot * own / SLOTS as i64
+    };
+    let period_ms = (period_ms as i64 + by).clamp(range.0 as i64, range.1 as i64) as u64;
+    Adapted { period_ms, postpone: false, forget: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_big_memory_is_scanned_in_the_time_of_a_small_one() {
+        let settings = Settings::default();
+        assert_eq!((settings.shortest(0), settings.longest(0, None)), (1000, 60_000));
+        assert_eq!((settings.shortest(4 * GIB), settings.longest(4 * GIB, None)), (100, 3750));
+        // 1000 / 4; never more than 2560 MiB a second.
+        assert_eq!(settings.shortest(GIB), 250);
+        let sharing = Some(Sharing { tasks: 4, shared: 99, private: 0 });
+        assert_eq!((settings.first(GIB, sharing), settings.longest(GIB, sharing)), (1000, 60_000));
+    }
+
+    #[test]
+    fn local_faults_lengthen_the_period_and_remote_ones_shorten_it() {
+        let seen = |local, remote, shared, private| Seen { remote, local, failed: 0, shared, private };
+        let to = |era, seen| adapt(era, 1000, 5000, (250, 5000), seen);
+        let period = |era, seen| to(era, seen).period_ms;
+        for era in [Era::V3_18, Era::V4_1] {
+            assert_eq!(period(era, seen(100, 0, 0, 100)), 1300, "all local: three slots of 100");
+            assert_eq!(period(era, seen(75, 25, 0, 100)), 1100, "at the threshold: one slot");
+            assert_eq!(period(era, seen(10, 90, 0, 100)), 400, "six slots sooner, times 10 / 10");
+            assert_eq!(period(era, seen(10, 90, 100, 0)), 1000, "all shared: as it was");
+        }
+        assert_eq!(period(Era::V6_1, seen(10, 90, 0, 100)), 1300, "all private: slower, wherever it is");
+        assert_eq!(period(Era::V6_1, seen(10, 90, 60, 40)), 700, "three slots sooner by 4 of 10 private");
+        let nothing = to(Era::V6_1, seen(0, 50, 0, 50));
+        assert_eq!(nothing, Adapted { period_ms: 2000, postpone: true, forget: false });
+        assert!(to(Era::V6_12, seen(0, 50, 0, 50)).forget);
+        let failed = Seen { failed: 1, ..seen(100, 0, 0, 100) };
+        assert_eq!((period(Era::V3_18, failed), period(Era::V4_1, failed)), (1300, 2000));
+    }
+}

@@ -1,0 +1,222 @@
+//! The work itself: scanning a memory, and the faults that follow.
+
+use super::memory::Space;
+use super::place::Moment;
+use super::sight::{Best, Sight};
+use super::{Move, Node, Numa, OfTask, PAGE};
+use crate::balance::domains::Era;
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, TaskId, View};
+
+/// Who faulted last on pages that are faulted on now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// Nobody yet.
+    Nobody,
+    /// The same task, from this node.
+    SelfHere,
+    /// The same task, from another one.
+    SelfElsewhere,
+    /// Another, from this node.
+    OtherHere,
+    /// Another, from another one.
+    OtherElsewhere,
+}
+
+/// In the order of [`shares`].
+const LASTS: [Last; 5] = [Last::Nobody, Last::SelfHere, Last::SelfElsewhere, Last::OtherHere, Last::OtherElsewhere];
+
+/// How many of `bytes` on which `p` faults on `node` were last faulted on by whom.
+fn shares(space: &Space, p: TaskId, node: Node, bytes: u64) -> [u64; 5] {
+    let mut parts = [0; 5];
+    for &(user, on, sum) in &space.last {
+        let who = if user == p { 1 } else { 3 };
+        parts[who + usize::from(on != node)] += sum;
+    }
+    parts[0] = space.bytes.saturating_sub(parts.iter().sum());
+    let all: u64 = parts.iter().sum::<u64>().max(1);
+    let mut given = parts.map(|part| (u128::from(bytes) * u128::from(part) / u128::from(all)) as u64 / PAGE * PAGE);
+    let most = (0..5).rev().max_by_key(|n| parts[*n]).unwrap_or(0);
+    given[most] += bytes - given.iter().sum::<u64>();
+    given
+}
+
+impl Numa {
+    /// The tick of the running task `p`: scans its memory if that is due, and lets it have its faults. Says where it is
+    /// to go, if anywhere; it is then to be asked for with [`Numa::ask`].
+    pub fn tick(&mut self, cx: &mut Core, p: TaskId, at: &Moment) -> bool {
+        self.attach(cx, p);
+        if self.is_time(cx, p, at.account.1) {
+            self.scan(cx, p, at);
+        }
+        self.tasks[p as usize].pending.iter().any(|bytes| *bytes > 0)
+    }
+
+    /// Scans the next piece of the memory of `p` (`task_numa_work`), and divides its faults among those who use it.
+    fn scan(&mut self, cx: &mut Core, p: TaskId, at: &Moment) {
+        let Some(space) = self.tasks[p as usize].space.map(|space| space as usize) else { return };
+        let period = (self.tasks[p as usize].period_ms * 1_000_000).div_ceil(at.tick);
+        self.spaces[space].next_scan = at.jiffies + period;
+        // So that another task of the same memory comes first the next time.
+        self.tasks[p as usize].stamp += 2 * at.tick;
+        let mut spent = std::mem::take(&mut self.scratch);
+        for (user, time) in &mut self.spaces[space].users {
+            cx.take_accesses(*user, &mut spent);
+            *time = spent.iter().sum();
+        }
+        self.scratch = spent;
+        let pages = cx.pages(p);
+        let bytes: u64 = pages.iter().sum();
+        let of = &mut self.spaces[space];
+        of.bytes = bytes;
+        let size = self.settings.size();
+        if bytes == 0 {
+            return;
+        }
+        let piece = of.next_piece(size, pages);
+        let all: u128 = of.users.iter().map(|(_, time)| u128::from(*time)).sum();
+        for &(user, time) in &of.users {
+            let (part, of_all) = if all == 0 { (u128::from(user == p), 1) } else { (u128::from(time), all) };
+            for (slot, &on) in self.tasks[user as usize].pending.iter_mut().zip(&piece) {
+                *slot += (u128::from(on) * part / of_all) as u64 / PAGE * PAGE;
+            }
+        }
+        for (user, _) in &self.spaces[space].users {
+            cx.touch(cx.task(*user).cpu);
+        }
+    }
+
+    /// `p` faults: first on whose pages it is (`task_numa_group`), then, a pass being over or the time having come to try
+    /// again, whether there is a better CPU for it. If there is, it goes there before it faults on.
+    pub fn decide(&mut self, sight: &impl Sight, p: TaskId, at: &Moment) -> Option<Best> {
+        if self.tasks[p as usize].faults.is_none() {
+            let none = super::faults::Faults::new(self.node_count());
+            self.tasks[p as usize].faults = Some(Box::new(none));
+            self.tasks[p as usize].locality = [0; 3];
+        }
+        let node = self.node_of(at.cpu);
+        let last = self.last_users(p);
+        for (other, on) in last {
+            let runs = self.cpus_of(on).any(|cpu| sight.curr(cpu) == Some(other));
+            self.meet(p, node, other, runs);
+        }
+        if self.era >= Era::V6_1 {
+            if at.jiffies <= self.tasks[p as usize].retry {
+                return None;
+            }
+            self.placement(p, at);
+            return self.find(sight, p, at);
+        }
+        let seq = self.tasks[p as usize].seq;
+        self.placement(p, at);
+        let fresh = self.tasks[p as usize].seq != seq && self.tasks[p as usize].preferred != Some(node);
+        if fresh || at.jiffies > self.tasks[p as usize].retry { self.find(sight, p, at) } else { None }
+    }
+
+    /// The others who used the pages of a task last, and where.
+    fn last_users(&self, p: TaskId) -> Vec<(TaskId, Node)> {
+        let Some(space) = self.tasks[p as usize].space else { return Vec::new() };
+        let others = self.spaces[space as usize].last.iter().filter(|(user, ..)| *user != p);
+        let there = |user: TaskId| self.tasks.get(user as usize).is_some_and(|of| of.space == Some(space));
+        others.filter(|(user, ..)| there(*user)).map(|(user, node, _)| (*user, *node)).collect()
+    }
+
+    /// Counts the faults of `p`, and moves what is to be moved (`task_numa_fault`, `should_numa_migrate_memory`).
+    pub fn fault(&mut self, cx: &mut Core, p: TaskId, cpu: CpuId) {
+        let node = self.node_of(cpu);
+        let Some(space) = self.tasks[p as usize].space.map(|space| space as usize) else { return };
+        for on in 0..self.node_count() as Node {
+            let bytes = std::mem::take(&mut self.tasks[p as usize].pending[on as usize]);
+            if bytes == 0 {
+                continue;
+            }
+            for (last, part) in LASTS.into_iter().zip(shares(&self.spaces[space], p, node, bytes)) {
+                if part > 0 {
+                    self.fault_on(cx, p, node, on, last, part);
+                }
+            }
+            self.spaces[space].touch(p, node, bytes);
+        }
+    }
+
+    fn fault_on(&mut self, cx: &mut Core, p: TaskId, node: Node, on: Node, last: Last, bytes: u64) {
+        let mut memory = on;
+        if on != node && self.page_moves(p, on, node, last) {
+            memory = node;
+            let moved = cx.move_pages(p, on, node, bytes);
+            self.tasks[p as usize].moved += moved / PAGE;
+        }
+        let private = !matches!(last, Last::OtherHere | Last::OtherElsewhere);
+        let shared_home = || {
+            self.group_of(p).is_some_and(|group| {
+                let several = self.era < Era::V6_1 || group.active_nodes > 1;
+                several && group.is_active(self.era, node) && group.is_active(self.era, memory)
+            })
+        };
+        let local = on == node || (!private && shared_home());
+        let pages = bytes / PAGE;
+        let of = &mut self.tasks[p as usize];
+        of.locality[usize::from(local)] += pages;
+        if let Some(faults) = &mut of.faults {
+            faults.record(memory, node, private, pages);
+        }
+    }
+
+    /// Whether a page that `p` faults on from `to` comes there from `from`.
+    fn page_moves(&self, p: TaskId, from: Node, to: Node, last: Last) -> bool {
+        let of = &self.tasks[p as usize];
+        let young = self.era >= Era::V6_1 && (of.preferred.is_none() || of.seq <= 4);
+        match last {
+            Last::Nobody | Last::SelfElsewhere if young => true,
+            Last::SelfHere => true,
+            Last::SelfElsewhere | Last::OtherElsewhere => false,
+            Last::Nobody | Last::OtherHere => self.group_moves(p, from, to),
+        }
+    }
+
+    /// Asks for a move; the stoppers of the CPUs that it names are to be woken.
+    pub fn ask(&mut self, p: TaskId, from: CpuId, best: &Best) {
+        let swap = best.with.is_some();
+        self.moves.push(Move { p, from, to: best.cpu, swap });
+        if let Some(other) = best.with {
+            self.moves.push(Move { p: other, from: best.cpu, to: from, swap });
+        }
+    }
+
+    /// What the stopper of a CPU is to move.
+    pub fn take_move(&mut self, cpu: CpuId) -> Option<Move> {
+        let at = self.moves.iter().position(|wanted| wanted.from == cpu)?;
+        Some(self.moves.remove(at))
+    }
+
+    /// The other half of a swap, which has not been done yet.
+    #[must_use]
+    pub fn partner(&self, of: &Move) -> Option<Move> {
+        self.moves.iter().copied().find(|wanted| wanted.swap && wanted.from == of.to && wanted.to == of.from)
+    }
+
+    /// Whether somebody is on the way to a CPU (`numa_migrate_on`).
+    #[must_use]
+    pub fn is_claimed(&self, cpu: CpuId) -> bool {
+        self.moves.iter().any(|wanted| wanted.to == cpu)
+    }
+
+    /// What a viewer sees of a task.
+    #[must_use]
+    pub fn show(&self, p: TaskId) -> View {
+        let Some(of) = self.tasks.get(p as usize).filter(|of| of.space.is_some()) else { return View::Nothing };
+        let OfTask { faults, preferred, period_ms, locality, moved, .. } = of;
+        let on = |node: Node| faults.as_ref().map_or(0, |faults| faults.on(node));
+        View::Map(vec![
+            ("preferred_node", (*preferred).into()),
+            ("scan_period_ms", (*period_ms).into()),
+            ("scans_of_all", of.seq.into()),
+            ("faults_by_node", (0..self.node_count() as Node).map(on).collect()),
+            ("remote_faults", locality[0].into()),
+            ("local_faults", locality[1].into()),
+            ("pages_moved", (*moved).into()),
+            ("group", self.group_of(p).map_or(View::Nothing, |group| View::Task(group.founder))),
+            ("group_tasks", self.group_of(p).map(|group| group.tasks).into()),
+        ])
+    }
+}
