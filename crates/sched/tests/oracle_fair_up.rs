@@ -6,8 +6,15 @@ mod support;
 
 use support::guest::Guest;
 
-const GUEST: Guest =
-    Guest { kernel: "linux-6.1", first_ticks: true, burst_more_us: 0.0, ticks: 3.0, part: 0.01, slices: &[] };
+const GUEST: Guest = Guest {
+    kernel: "linux-6.1",
+    first_ticks: true,
+    burst_more_us: 0.0,
+    ticks: 3.0,
+    part: 0.01,
+    slices: &[],
+    controlled: false,
+};
 
 #[test]
 fn linux_6_1_is_met() {

@@ -9,7 +9,7 @@ use crate::process::{Burst, Process, Wait};
 use crate::program::{Load, Policy, Setting, Start, TaskSpec};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
-use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
+use crate::scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};
 use crate::stall;
 use schedlab_base::{AffinityRecord, CpuId, CpuList, Error, NameRecord, Nanos, Payload, Result, Rng, Sink};
 use schedlab_machine::Machine;
@@ -300,19 +300,31 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Asks the scheduler whether a task may have these attributes.
     pub(crate) fn admit(&mut self, p: TaskId, new: &Attributes) -> Result<()> {
-        if new.policy != Policy::Deadline || self.sched.admits(&self.cx, p, new) {
+        if new.policy != Policy::Deadline {
             return Ok(());
         }
+        let Err(refusal) = self.sched.admits(&self.cx, p, new) else { return Ok(()) };
+        let (errno, mend) = match refusal {
+            Refusal::Parameters => {
+                ("EINVAL", "let 1.024 us <= runtime <= deadline <= period, and the period be one that the kernel takes")
+            }
+            Refusal::Affinity => {
+                ("EPERM", "let the task run on every CPU, or set sched_rt_runtime_us to -1, which ends admission")
+            }
+            Refusal::Bandwidth => {
+                ("EBUSY", "let the deadline tasks' runtime / period add up to less: 95% of the CPUs, 90% from 6.12 on")
+            }
+        };
         let Attributes { runtime, deadline, period, .. } = *new;
         let us = |t: Nanos| t as f64 / 1e3;
         Err(Error::input(format!(
-            "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us (EBUSY)",
+            "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us ({errno})",
             self.processes[p as usize].name,
             us(runtime),
             us(deadline),
             us(period)
         ))
-        .mend("let the deadline tasks' runtime / period add up to no more than 95% of the CPUs"))
+        .mend(mend))
     }
 
     /// Tells the sink where a task may run.

@@ -22,4 +22,4 @@ pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, TimerId, tid
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
-pub use scheduler::{Dequeue, Enqueue, Placement, Scheduler};
+pub use scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};

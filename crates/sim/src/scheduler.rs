@@ -37,6 +37,17 @@ pub enum Placement {
     Fork { from: CpuId },
 }
 
+/// Why the kernel refuses a task the attributes that it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The parameters are not ones that any task may have (`EINVAL`).
+    Parameters,
+    /// The task may not run on every CPU, as deadline tasks must be allowed to (`EPERM`).
+    Affinity,
+    /// More would be promised than there is (`EBUSY`).
+    Bandwidth,
+}
+
 /// A scheduler: it owns its queues and decides; the engine owns time, the machine and the tasks' programs.
 ///
 /// Every method gets [`Core`], the engine's side: the time, who runs where, what each task is.
@@ -116,10 +127,13 @@ pub trait Scheduler {
     /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new ones.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes);
 
-    /// Whether the kernel lets a task have these attributes: admission of deadline tasks (`EBUSY` where not).
-    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
+    /// Whether the kernel lets a task have these attributes: the parameters and the admission of deadline tasks.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         let _ = (cx, p, new);
-        true
+        Ok(())
     }
 
     /// A task moves to another group (`sched_move_task`): called before and after `cx.task(p).group` changes. Before,

@@ -5,7 +5,8 @@ use super::{Class, ClassId, Deadline, RealTime};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, TimerId, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Refusal, Scheduler, State, TaskId, Ticks, TimerId,
+    View,
 };
 
 /// The classes of one kernel, in order.
@@ -108,12 +109,22 @@ impl<F: Class> Stack<F> {
         }
     }
 
+    /// A fair task runs on until the CPU has switched, and a server that had no budget left is charged for that.
+    fn switch_takes_time(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(dl) = &mut self.dl
+            && self.fair.is_running(cpu)
+            && dl.server_spent(cpu)
+        {
+            dl.charge_server(cx, cpu, 1);
+        }
+    }
+
     /// The real-time class is told of the time of deadline tasks.
-    fn tell_spent(&mut self, cx: &Core, cpu: CpuId) {
+    fn tell_spent(&mut self, cpu: CpuId) {
         if let Some(dl) = &mut self.dl {
             let spent = dl.take_spent(cpu);
             if spent > 0 {
-                self.rt.count_deadline(cx, cpu, spent);
+                self.rt.count_deadline(cpu, spent);
             }
         }
     }
@@ -124,7 +135,7 @@ impl<F: Class> Stack<F> {
             class!(self, class, update_curr(cx, cpu));
         }
         self.serve(cx, cpu);
-        self.tell_spent(cx, cpu);
+        self.tell_spent(cpu);
     }
 
     /// Before a CPU picks: if what it had of a class above fair has left, it pulls (`put_prev_task_balance`).
@@ -163,6 +174,7 @@ impl<F: Class> Stack<F> {
 
     fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
+        self.switch_takes_time(cx, cpu);
         let was = prev.map(|p| (p, self.classes[p as usize]));
         if let Some((p, class)) = was {
             self.pull(cx, cpu, p, class);
@@ -287,7 +299,7 @@ impl<F: Class> Stack<F> {
         if let Some(ticks) = cx.take_ticks(cpu) {
             self.catch_up(cx, cpu, ticks);
         }
-        self.tell_spent(cx, cpu);
+        self.tell_spent(cpu);
     }
 
     /// Until when the fair server of `cpu` has a budget, if a fair task goes on there.
@@ -334,7 +346,7 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let class = self.class_of(p);
-        if class == ClassId::RealTime && self.dl.is_some() && self.rt.period_stands(cx) {
+        if class == ClassId::RealTime && self.dl.is_some() && self.rt.period_stands() {
             // What deadline tasks spend is counted otherwise while the period runs.
             (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
         }
@@ -376,7 +388,7 @@ impl<F: Class> Scheduler for Stack<F> {
             class!(self, class, task_tick(cx, cpu));
             if self.above > 0 {
                 self.serve(cx, cpu);
-                self.tell_spent(cx, cpu);
+                self.tell_spent(cpu);
             }
         }
         self.tell_others(cx);
@@ -437,8 +449,8 @@ impl<F: Class> Scheduler for Stack<F> {
         }
     }
 
-    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
-        self.dl.as_mut().is_none_or(|dl| dl.admits(cx, p, new))
+    fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
+        self.dl.as_mut().map_or(Ok(()), |dl| dl.admits(cx, p, new))
     }
 
     fn leave_group(&mut self, cx: &mut Core, p: TaskId) {

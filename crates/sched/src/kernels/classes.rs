@@ -1,7 +1,7 @@
 //! What the classes above fair were in each release.
 
 use super::Run;
-use crate::classes::deadline::{self, Grub, Limits};
+use crate::classes::deadline::{self, Grub, Limits, Yields};
 use crate::classes::rt::{self, Rejoin};
 use crate::classes::{Class, Deadline, RealTime, Stack};
 use crate::tunables::{Tunable, Unit};
@@ -80,8 +80,12 @@ const RT_RULES: rt::Rules = rt::Rules {
     beside_deadline: true,
 };
 
-const DL_RULES: deadline::Rules =
-    deadline::Rules { grub: Some(Grub::Most), constrained: true, yield_takes: false, replenishes_sleepers: true };
+const DL_RULES: deadline::Rules = deadline::Rules {
+    grub: Some(Grub::Most),
+    constrained: true,
+    yields: Yields::WhenReplenished,
+    replenishes_sleepers: true,
+};
 
 /// The classes above fair of one release.
 #[derive(Clone, Copy)]
@@ -105,13 +109,13 @@ pub(super) const LINUX_2_6_32: Above = Above {
 /// 3.18.
 pub(super) const LINUX_3_18: Above = Above {
     rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, ..RT_RULES },
-    dl: Some(deadline::Rules { grub: None, constrained: false, yield_takes: true, replenishes_sleepers: false }),
+    dl: Some(deadline::Rules { grub: None, constrained: false, yields: Yields::Overrun, replenishes_sleepers: false }),
 };
 
 /// 4.1.
 pub(super) const LINUX_4_1: Above = Above {
     rt: LINUX_3_18.rt,
-    dl: Some(deadline::Rules { grub: None, constrained: false, yield_takes: true, replenishes_sleepers: true }),
+    dl: Some(deadline::Rules { grub: None, constrained: false, yields: Yields::AtOnce, replenishes_sleepers: true }),
 };
 
 /// 6.1.

@@ -3,7 +3,7 @@
 use super::{Deadline, EntityId, Grub};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
-use schedlab_sim::{Attributes, Core, State, TaskId};
+use schedlab_sim::{Attributes, Core, Refusal, State, TaskId};
 
 /// Bandwidths are in units of 2^-20 of a CPU (`BW_SHIFT`).
 pub(super) const SHIFT: u32 = 20;
@@ -39,28 +39,44 @@ impl Deadline {
         self.server.map_or(0, |(runtime, period)| ratio(runtime, period))
     }
 
-    /// Admission: whether a task may have these parameters (`__checkparam_dl`, `sched_dl_overflow`).
-    pub(crate) fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> bool {
+    /// Admission: whether a task may have these parameters (`__checkparam_dl`, `__sched_setscheduler`,
+    /// `sched_dl_overflow`).
+    pub(crate) fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         if new.policy != Policy::Deadline {
-            return true;
+            return Ok(());
         }
         let period = if new.period == 0 { new.deadline } else { new.period };
         let sane = new.runtime >= LEAST_RUNTIME && new.runtime <= new.deadline && new.deadline <= period;
         if !sane || self.limits.periods.is_some_and(|(least, most)| period < least || period > most) {
-            return false;
+            return Err(Refusal::Parameters);
+        }
+        if self.limits.global.is_some() && (0..self.cpus).any(|c| cx.online(c) && !cx.task(p).allowed.contains(c)) {
+            return Err(Refusal::Affinity);
         }
         if self.admitted.len() <= p as usize {
             self.admitted.resize(p as usize + 1, 0);
         }
+        // What a task that was of this class had is promised until its 0-lag time, and counts once more till then.
+        let is_deadline = cx.task(p).attributes.policy == Policy::Deadline;
+        let old = if is_deadline { self.admitted[p as usize] } else { 0 };
         let bw = ratio(new.runtime, period);
-        let cpus = || (0..self.cpus).filter(|cpu| cx.online(*cpu));
-        let capacity: u64 = cpus().map(|cpu| u64::from(cx.machine().cpus[cpu as usize].place.capacity)).sum();
-        let given = self.promised(cx) - self.admitted[p as usize] + bw;
-        if self.limits.global.is_some() && (self.most() * capacity) >> 10 < given {
-            return false;
+        let given = self.promised(cx) - old + bw;
+        if self.limits.global.is_some() && self.allowance(cx) < given {
+            return Err(Refusal::Bandwidth);
         }
         self.admitted[p as usize] = bw;
-        true
+        Ok(())
+    }
+
+    /// What may be given to all: the part of each CPU online, by its capacity (5.9 on; before, all count the same).
+    fn allowance(&self, cx: &Core) -> u64 {
+        let cpus = (0..self.cpus).filter(|cpu| cx.online(*cpu));
+        if self.rules.constrained {
+            let capacity: u64 = cpus.map(|cpu| u64::from(cx.machine().cpus[cpu as usize].place.capacity)).sum();
+            (self.most() * capacity) >> 10
+        } else {
+            self.most() * cpus.count() as u64
+        }
     }
 
     /// The bandwidth of all tasks and servers (`total_bw`).
@@ -74,8 +90,8 @@ impl Deadline {
         let servers = self.server_bw();
         let inactive = (rq.this_bw + servers).saturating_sub(rq.running_bw + self.server_running(cpu));
         // What is not promised at all, of the CPU's part.
-        let promised = self.admitted.iter().sum::<u64>() + servers * u64::from(self.cpus);
-        let extra = self.most().saturating_sub(promised / u64::from(self.cpus));
+        let promised = self.admitted.iter().map(|bw| bw / u64::from(self.cpus)).sum::<u64>() + servers;
+        let extra = self.most().saturating_sub(promised);
         let (own, most) = (self.e(id).bw, self.most());
         // 1 / most, in 2^-8.
         let inverse = ratio(UNIT, most) >> (SHIFT - RATIO_SHIFT);
@@ -175,12 +191,13 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classes::deadline::Rules;
+    use crate::classes::deadline::{Rules, Yields};
     use schedlab_machine::load;
 
     /// A class on one CPU with one active task of 10% that reclaims and an inactive one of `idle` percent.
     fn reclaiming(grub: Grub, idle: u64) -> Nanos {
-        let rules = Rules { grub: Some(grub), constrained: true, yield_takes: false, replenishes_sleepers: true };
+        let rules =
+            Rules { grub: Some(grub), constrained: true, yields: Yields::WhenReplenished, replenishes_sleepers: true };
         let limits = Limits { global: Some((950_000_000, 1_000_000_000)), periods: None };
         let mut class = Deadline::new(&load("1").unwrap(), rules, limits);
         class.entities.resize(2, super::super::Entity::default());

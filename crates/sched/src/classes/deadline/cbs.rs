@@ -3,6 +3,7 @@
 use super::{Deadline, EntityId};
 use crate::classes::Class;
 use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, Enqueue, State, TaskId};
 
 /// Products of two times are made of units of about 1 us (`DL_SCALE`).
@@ -34,11 +35,6 @@ impl Deadline {
                 _ => "its budget is used up: throttled until its next period",
             };
             self.explain(cx, cpu, id, rule);
-        } else if self.task_of(id).is_none() {
-            // A server's deadline has passed: it waits for its zero laxity anew.
-            self.e_mut(id).starving = false;
-            self.new_period(cx.now(), id);
-            self.start_timer(cx, id);
         } else {
             // The next period has begun already.
             self.replenish(cx, id);
@@ -65,7 +61,7 @@ impl Deadline {
     /// Sets the timer for when a throttled entity may go on; `false` if that time has passed.
     pub(super) fn start_timer(&self, cx: &mut Core, id: EntityId) -> bool {
         let e = self.e(id);
-        let at = if e.armed { self.zero_laxity(cx, id) } else { self.next_period(id) };
+        let at = if e.armed { self.zero_laxity(id) } else { self.next_period(id) };
         if at < cx.now() {
             return false;
         }
@@ -97,6 +93,11 @@ impl Deadline {
     pub(super) fn replenish(&mut self, cx: &mut Core, id: EntityId) {
         let now = cx.now();
         let e = self.e_mut(id);
+        // A server that could not use its budget up in the background: what is left is too much for the time left.
+        if e.armed && overflows(e, now) {
+            e.deadline = now + e.dl_deadline;
+            e.runtime = e.dl_runtime as i64;
+        }
         if e.yielded && e.runtime > 0 {
             e.runtime = 0;
         }
@@ -138,7 +139,8 @@ impl Deadline {
             }
             return;
         }
-        if self.rules.constrained && e.dl_deadline != e.dl_period && e.deadline >= now && !fresh {
+        let implicit = e.dl_deadline == e.dl_period;
+        if self.rules.constrained && (!implicit || e.starving) && e.deadline >= now && !fresh {
             self.e_mut(id).runtime = ((e.density * (e.deadline - now)) >> super::bandwidth::SHIFT) as i64;
             return;
         }
@@ -157,7 +159,8 @@ impl Deadline {
     pub(super) fn replenish_task(&mut self, cx: &mut Core, p: TaskId) {
         let id = self.entity(p);
         let cpu = cx.task(p).cpu;
-        if !self.e(id).throttled || cx.task(p).state == State::Dead {
+        let is_deadline = cx.task(p).attributes.policy == Policy::Deadline;
+        if !self.e(id).throttled || !is_deadline || cx.task(p).state == State::Dead {
             return;
         }
         if !self.e(id).runnable {
@@ -172,9 +175,7 @@ impl Deadline {
         self.account(cx, cpu);
         self.replenish(cx, id);
         self.insert(cpu, id);
-        let by = self.rq(cpu).curr;
-        let preempts = self.preempts(cpu, id);
-        if by.is_some() {
+        if self.rq(cpu).curr.is_some() {
             self.wakeup_preempt(cx, cpu, p, Enqueue::Wakeup);
         } else {
             cx.resched(cpu);
@@ -189,8 +190,8 @@ impl Deadline {
                 numbers: Vec::new(),
             });
         }
-        if !preempts {
-            self.woken(cx, cpu, p);
+        if self.cpus > 1 {
+            self.push(cx, cpu);
         }
         cx.touch(cpu);
     }
@@ -199,7 +200,7 @@ impl Deadline {
 /// Whether the budget is more than its share of the time until the deadline (`dl_entity_overflow`).
 fn overflows(e: &super::Entity, now: Nanos) -> bool {
     let left = (e.dl_deadline >> SCALE).wrapping_mul((e.runtime >> SCALE) as u64);
-    let right = ((e.deadline - now) >> SCALE).wrapping_mul(e.dl_runtime >> SCALE);
+    let right = (e.deadline.wrapping_sub(now) >> SCALE).wrapping_mul(e.dl_runtime >> SCALE);
     (right.wrapping_sub(left) as i64) < 0
 }
 

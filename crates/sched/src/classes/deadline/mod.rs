@@ -12,8 +12,10 @@
 //! deadline unless its deadline has passed or the budget until then is more than its share
 //! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than the
 //! period (4.13 on), the budget is cut to the share, and who wakes between deadline and period waits for the period.
-//! `sched_yield()` gives the rest of the budget away. *Admission*: the sum of runtime / period is at most
-//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs; in 6.12 the fair servers are part of the sum. *GRUB* (4.13
+//! `sched_yield()` gives the rest of the budget away. Who leaves the class and is back before its 0-lag time goes on with
+//! budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
+//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum
+//! (`total_bw`, `__dl_overflow`): 90% is left. Who may not run on every CPU is refused too. *GRUB* (4.13
 //! on): a task with SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in
 //! use; a task that blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate.
 //! *The fair server* (6.12): see [`server`].
@@ -29,10 +31,12 @@
 //! # Differences from the kernel
 //! One root domain. No priority inheritance, no bandwidth of its own for each CPU of unequal capacity. Budgets are scaled
 //! by the CPU's capacity (4.13 on), never by its frequency. The servers' bandwidth leaves `running_bw` at once when they
-//! stop. While no task is of a class above fair, servers stand still: they could change nothing.
+//! stop, not at their 0-lag time. While no task is of a class above fair, servers stand still: they could change nothing
+//! (one that fair tasks keep busy has zero laxity 950 ms from any instant). A deadline task's child is one too, where the
+//! kernel lets it fork by SCHED_FLAG_RESET_ON_FORK only; and its affinity may be narrowed once it is one (`EBUSY` there).
 //!
 //! # Reference
-//! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12. L. Abeni, G. Buttazzo, Integrating multimedia applications in
+//! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo, Integrating multimedia applications in
 //! hard real-time systems, 1998; G. Lipari, S. Baruah, Greedy reclamation of unused bandwidth, 2000.
 
 mod bandwidth;
@@ -59,6 +63,17 @@ pub enum Grub {
     Most,
 }
 
+/// When a task that yields loses what is left of its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yields {
+    /// At once, and the time that it has just run is taken off nothing: it is missing in the next period (3.14 to 3.19).
+    Overrun,
+    /// At once (4.0 and 4.1).
+    AtOnce,
+    /// When it is replenished (4.2 on).
+    WhenReplenished,
+}
+
 /// What differs between releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -66,8 +81,8 @@ pub struct Rules {
     pub grub: Option<Grub>,
     /// Deadlines shorter than periods have rules of their own, and budgets scale with the CPU's capacity (4.13 on).
     pub constrained: bool,
-    /// A task that yields loses its budget at once (until 4.1); later, when it is replenished.
-    pub yield_takes: bool,
+    /// What `sched_yield()` does.
+    pub yields: Yields,
     /// A task that sleeps when its timer expires is replenished (4.1 on).
     pub replenishes_sleepers: bool,
 }
@@ -257,7 +272,8 @@ impl Deadline {
             return;
         }
         self.rq_mut(cpu).spent += delta;
-        let used = self.used(cx, cpu, id, delta);
+        let free = self.rules.yields == Yields::AtOnce && self.e(id).yielded;
+        let used = if free { 0 } else { self.used(cx, cpu, id, delta) };
         self.charge(cx, cpu, id, used);
     }
 
@@ -354,11 +370,13 @@ impl Class for Deadline {
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
         let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
-        if self.rules.yield_takes {
-            self.account(cx, cpu);
-            self.e_mut(id).runtime = self.e(id).runtime.min(0);
+        let takes = self.rules.yields != Yields::WhenReplenished;
+        let e = self.e_mut(id);
+        if !takes {
+            e.yielded = true;
+        } else if e.runtime > 0 {
+            (e.yielded, e.runtime) = (true, 0);
         }
-        self.e_mut(id).yielded = true;
         self.account(cx, cpu);
     }
 
@@ -465,7 +483,9 @@ impl Class for Deadline {
         self.account(cx, cpu);
         self.remove(cpu, id);
         self.e_mut(id).runnable = false;
-        cx.cancel_timer(self.budget_timer(id));
+        if self.rules.grub.is_none() {
+            cx.cancel_timer(self.budget_timer(id));
+        }
         self.detach(cx, p);
         self.stop_contending(cx, p);
         if self.rq(cpu).curr == Some(p) {
@@ -479,16 +499,27 @@ impl Class for Deadline {
     fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
         let cpu = cx.task(p).cpu;
         let id = self.entity(p);
-        // What it was when it last was of this class is forgotten (`__dl_clear_params`).
+        // Who is back before its 0-lag time goes on with its budget and deadline; later they are forgotten
+        // (`__dl_clear_params`).
+        let kept = if self.e(id).non_contending { *self.e(id) } else { Entity::default() };
         self.detach(cx, p);
-        *self.e_mut(id) = Entity::default();
+        if !kept.throttled {
+            cx.cancel_timer(self.budget_timer(id));
+        }
+        let Entity { runtime, deadline, throttled, yielded, .. } = kept;
+        *self.e_mut(id) = Entity { runtime, deadline, throttled, yielded, ..Entity::default() };
         self.set_parameters(p, &cx.task(p).attributes);
         if cx.task(p).state != State::Runnable {
             self.attach(cpu, p);
             return;
         }
         self.e_mut(id).runnable = true;
+        self.check_constrained(cx, id);
         self.contend(cx, cpu, p);
+        if self.e(id).throttled {
+            cx.resched(cpu);
+            return;
+        }
         self.restore(cx, id);
         self.insert(cpu, id);
         if cx.curr(cpu) == Some(p) {

@@ -1,13 +1,17 @@
 //! The fair server of 6.12: a deadline entity of each CPU that runs fair tasks where real-time tasks starve them.
 //!
 //! It replaces real-time throttling: 50 ms of each 1000 ms, and only if they are needed. While fair tasks run anyway,
-//! their time is taken off the server's budget, and when that is used up a new period begins. Time in which the CPU
-//! idles counts too. A server that has a budget left a budget's length before its deadline (*zero laxity*) knows that
-//! they starve: it goes onto the queue by deadline like a task, and runs fair tasks ahead of real-time ones. When its
-//! budget is used up before its deadline, it runs again from there on, until fair tasks use its budget up without it. When
-//! it is used up at the tick after the deadline, as is the rule where it began at zero laxity, a new period begins then, and
-//! it waits for its zero laxity again: real-time tasks have 950 ms each time, fair ones 50 ms and what is left of a tick.
-//! (The last is how Debian's 6.12.117 behaves; the oracles show it.)
+//! their time is taken off the server's budget (`dl_server_update`), and when that is used up a new period begins. Time in
+//! which the CPU idles counts too, but begins no period. A server that has a budget left a budget's length before its
+//! deadline (*zero laxity*) knows that they starve: with a new period from then on (what is left of the old one is more
+//! than its share of the time to the deadline, `dl_entity_overflow`) it goes onto the queue by deadline like a task, and
+//! runs fair tasks ahead of real-time ones.
+//!
+//! Its budget is seen to be used up at a tick, and it is to wait for its next period then. But until the CPU has switched the
+//! fair task runs on for some microseconds, and these are taken off the budget of a server that waits and has none: to the
+//! kernel that is fair tasks running without it, so a new period begins there and then, with zero laxity 950 ms away. So
+//! real-time tasks have 950 ms each time, fair ones 50 ms and what is left of a tick. (Debian's 6.12.117 does: the oracles
+//! show it.) Where switches are without cost, a nanosecond counts as that time.
 
 use super::Deadline;
 use schedlab_base::{CpuId, Nanos};
@@ -62,23 +66,29 @@ impl Deadline {
 
     /// Fair tasks ran on `cpu`, by the server or without it (`dl_server_update`).
     pub(crate) fn charge_server(&mut self, cx: &mut Core, cpu: CpuId, ran: Nanos) {
-        let e = *self.e(cpu);
+        let e = self.e_mut(cpu);
         if !e.active || ran == 0 {
             return;
         }
-        if !e.throttled || e.runtime > ran as i64 {
-            if e.throttled {
-                self.e_mut(cpu).runtime -= ran as i64;
-            } else {
-                self.charge(cx, cpu, cpu, ran);
-            }
+        if !e.throttled {
+            self.charge(cx, cpu, cpu, ran);
+            return;
+        }
+        e.runtime -= ran as i64;
+        if e.runtime > 0 {
             return;
         }
         // They had their time without it: it is not needed in this period.
-        self.e_mut(cpu).starving = false;
+        e.starving = false;
         cx.cancel_timer(self.budget_timer(cpu));
         self.new_period(cx.now(), cpu);
         self.start_timer(cx, cpu);
+    }
+
+    /// Whether the server of `cpu` has no budget left and waits for its next period.
+    pub(crate) fn server_spent(&self, cpu: CpuId) -> bool {
+        let e = self.e(cpu);
+        e.active && e.throttled && e.runtime <= 0
     }
 
     /// When the server's budget will be used up by the fair task that has run on `cpu` since `since`.
@@ -99,20 +109,18 @@ impl Deadline {
         }
     }
 
-    /// When a waiting server's timer comes: a budget's length before its deadline, and the way of an interrupt later.
-    /// That matters: a budget of whole ticks that began no later would end right at a tick, and it does not.
-    pub(super) fn zero_laxity(&self, cx: &Core, id: super::EntityId) -> Nanos {
-        self.e(id).deadline.wrapping_add_signed(-self.e(id).runtime) + cx.machine().costs.tick_to_switch_ns
+    /// When a waiting server's timer comes: a budget's length before its deadline.
+    pub(super) fn zero_laxity(&self, id: super::EntityId) -> Nanos {
+        self.e(id).deadline.wrapping_add_signed(-self.e(id).runtime)
     }
 
     /// After a replenishment, a server whose tasks do not starve waits for its zero laxity.
     pub(super) fn defer(&mut self, cx: &mut Core, id: super::EntityId) {
-        if self.task_of(id).is_some() {
-            return;
-        }
         let now = cx.now();
+        let zero_laxity = self.zero_laxity(id);
+        let server = self.task_of(id).is_none();
         let e = self.e_mut(id);
-        if std::mem::take(&mut e.armed) || e.starving || now >= e.deadline.wrapping_add_signed(-e.runtime) {
+        if std::mem::take(&mut e.armed) || !server || e.starving || now >= zero_laxity {
             return;
         }
         (e.armed, e.throttled) = (true, true);
@@ -125,7 +133,7 @@ impl Deadline {
             return;
         }
         if e.armed {
-            let laxity_ends = self.zero_laxity(cx, cpu);
+            let laxity_ends = self.zero_laxity(cpu);
             if cx.now() + LEAST_WAIT < laxity_ends {
                 cx.start_timer(self.budget_timer(cpu), laxity_ends);
                 return;
@@ -145,6 +153,9 @@ impl Deadline {
         self.queue_again(cx, cpu, cpu);
         if self.preempts(cpu, cpu) {
             cx.resched(cpu);
+        }
+        if self.cpus > 1 {
+            self.push(cx, cpu);
         }
         cx.touch(cpu);
     }

@@ -64,7 +64,7 @@ pub struct Rules {
     pub throttles: bool,
     /// A CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
     pub shares: bool,
-    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes.
+    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes and the last one is over.
     pub aligned: bool,
     /// Where a task joins its list when its priority was changed.
     pub rejoin: Rejoin,
@@ -118,6 +118,10 @@ pub struct RealTime {
     slice: u64,
     entities: Vec<Entity>,
     queues: Vec<Rq>,
+    /// When the period that was begun last ends.
+    period_ends: Nanos,
+    /// Whether the period timer runs; it still does while it expires (`rt_period_active`, before 4.2 `hrtimer_active()`).
+    period_active: bool,
 }
 
 const PERIOD_TIMER: TimerId = ClassId::RealTime.timer(0);
@@ -138,6 +142,8 @@ impl RealTime {
             slice: tunables.timeslice.div_ceil(tick).max(1),
             entities: Vec::new(),
             queues: vec![rq; machine.cpus.len()],
+            period_ends: 0,
+            period_active: false,
         }
     }
 
@@ -230,11 +236,12 @@ impl RealTime {
             return false;
         }
         self.borrow(cx, cpu);
+        let nothing = self.tunables.runtime == Some(0);
         let rq = self.rq_mut(cpu);
         if rq.time <= rq.runtime {
             return false;
         }
-        if rq.runtime == 0 {
+        if nothing {
             // Replenishing by nothing would help nobody.
             rq.time = 0;
             return false;
@@ -276,11 +283,11 @@ impl RealTime {
     }
 
     /// Time of deadline tasks on `cpu` counts against the limit.
-    pub(super) fn count_deadline(&mut self, cx: &Core, cpu: CpuId, spent: Nanos) {
+    pub(super) fn count_deadline(&mut self, cpu: CpuId, spent: Nanos) {
         if !self.limited() {
             return;
         }
-        let period_runs = !self.period_stands(cx);
+        let period_runs = self.period_active;
         let rq = self.rq_mut(cpu);
         if period_runs {
             rq.time += spent;
@@ -290,16 +297,18 @@ impl RealTime {
     }
 
     /// Whether no period is under way.
-    pub(super) fn period_stands(&self, cx: &Core) -> bool {
-        cx.timer_due(PERIOD_TIMER) == Nanos::MAX
+    pub(super) fn period_stands(&self) -> bool {
+        !self.period_active
     }
 
     /// Starts the period timer, if it does not run (`start_rt_bandwidth`).
-    fn start_period(&self, cx: &mut Core) {
-        if self.limited() && self.period_stands(cx) {
+    fn start_period(&mut self, cx: &mut Core) {
+        if self.limited() && self.period_stands() {
+            self.period_active = true;
             let (now, period) = (cx.now(), self.tunables.period);
-            // Where it is not aligned it expires at once, and takes off what deadline tasks left.
-            let at = if self.rules.aligned { (now / period + 1) * period } else { now + 1 };
+            // Where periods are not aligned, one that is under way is not over because nobody was there for a while;
+            // otherwise the timer expires at once, and takes off what deadline tasks left.
+            let at = if self.rules.aligned { (now / period + 1) * period } else { self.period_ends.max(now + 1) };
             cx.start_timer(PERIOD_TIMER, at);
         }
     }
@@ -335,8 +344,10 @@ impl RealTime {
             }
             cx.touch(cpu);
         }
+        self.period_ends = cx.now() + self.tunables.period;
+        self.period_active = !idle;
         if !idle {
-            cx.start_timer(PERIOD_TIMER, cx.now() + self.tunables.period);
+            cx.start_timer(PERIOD_TIMER, self.period_ends);
         }
     }
 
