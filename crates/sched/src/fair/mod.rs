@@ -19,7 +19,7 @@
 //! # Differences from the kernel
 //! Load averages (PELT) are not modelled yet: what a group's entities weigh on several CPUs follows what is queued there.
 //! A group's weight has no fraction (the kernel has 10 more bits from 4.7 on, and drops them when it computes). Groups
-//! stand as they are from the start. Balancing is the plain one of [`crate::balance`].
+//! stand as they are from the start. Balancing: [`crate::balance::fair`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.

@@ -2,6 +2,7 @@
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
 use super::{Kernel, Run, classes};
+use crate::balance::fair::balancing;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -11,6 +12,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.24",
@@ -46,6 +48,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
         Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
         Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
+        BALANCE[0],
+        BALANCE[1],
     ],
     simulate,
 };

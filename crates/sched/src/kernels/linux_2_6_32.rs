@@ -1,6 +1,7 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
 use super::{Kernel, Run, classes};
+use crate::balance::fair::balancing;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -10,6 +11,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
+const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.32",
@@ -52,6 +54,8 @@ pub(super) static KERNEL: Kernel = Kernel {
             (0, 1 << 18),
             "... if the weight on a CPU changes by more than this",
         ),
+        BALANCE[0],
+        BALANCE[1],
     ],
     simulate,
 };

@@ -1,6 +1,7 @@
 //! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
 
 use super::{Kernel, Run, classes};
+use crate::balance::fair::{BUGS, balancing};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
@@ -10,6 +11,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
+const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-3.10",
@@ -41,6 +43,9 @@ pub(super) static KERNEL: Kernel = Kernel {
             "how much of its quota a group takes to a CPU at once",
         ),
         Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
+        BALANCE[0],
+        BALANCE[1],
+        BUGS[1],
     ],
     simulate,
 };

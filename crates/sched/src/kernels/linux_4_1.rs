@@ -1,6 +1,7 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
 use super::{Kernel, Run, classes, numa};
+use crate::balance::fair::{BUGS, balancing};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::shares::Shares;
 use crate::fair::{bandwidth, groups};
@@ -9,6 +10,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",
@@ -40,6 +42,12 @@ pub(super) static KERNEL: Kernel = Kernel {
             "how much of its quota a group takes to a CPU at once",
         ),
         Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
+        BALANCE[0],
+        BALANCE[1],
+        BUGS[0],
+        BUGS[1],
+        BUGS[2],
+        BUGS[3],
         numa::SYSCTL[0],
         numa::SYSCTL[1],
         numa::SYSCTL[2],

@@ -1,6 +1,7 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Kernel, Run, classes, numa};
+use crate::balance::fair::balancing;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, Values, tick};
@@ -8,6 +9,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.1",
@@ -50,6 +52,8 @@ pub(super) static KERNEL: Kernel = Kernel {
             "the least slice of idle tasks and groups beside others",
         ),
         Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups"),
+        BALANCE[0],
+        BALANCE[1],
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

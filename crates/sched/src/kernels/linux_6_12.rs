@@ -1,6 +1,7 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
 use super::{Kernel, Run, classes, numa};
+use crate::balance::fair::balancing;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
@@ -8,6 +9,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.12",
@@ -48,6 +50,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         ),
         Tunable::switch("sched_autogroup_enabled", false, "the tasks of one session share as a group"),
         Tunable::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on"),
+        BALANCE[0],
+        BALANCE[1],
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

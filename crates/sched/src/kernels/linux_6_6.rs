@@ -2,6 +2,7 @@
 //! slice.
 
 use super::{Kernel, Run, classes, numa};
+use crate::balance::fair::balancing;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, tick};
@@ -9,6 +10,7 @@ use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.6",
@@ -42,6 +44,8 @@ pub(super) static KERNEL: Kernel = Kernel {
             "how much of its quota a group takes to a CPU at once",
         ),
         Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
+        BALANCE[0],
+        BALANCE[1],
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

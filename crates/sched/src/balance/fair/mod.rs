@@ -53,7 +53,7 @@ mod stats_types;
 
 pub use averages::Averages;
 pub use queues::{End, Queues};
-pub use rules::Rules;
+pub use rules::{BUGS, Rules, balancing};
 pub use state::Balancer;
 
 use one::Work;

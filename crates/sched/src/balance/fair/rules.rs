@@ -1,6 +1,38 @@
 //! What differs between the releases, and what a user can set.
 
-use crate::balance::domains::{Era, Fixes, Release};
+use crate::balance::domains::{Era, FIXES, Fixes, Release};
+use crate::tunables::{Tunable, Unit};
+
+/// What a user can set of it, by the names of the release: the cost of a migration and how many tasks are looked at.
+#[must_use]
+pub const fn balancing(cost: &'static str, tasks: &'static str) -> [Tunable; 2] {
+    [
+        Tunable::number(
+            cost,
+            Unit::Ns,
+            500_000,
+            (-1, 1_000_000_000),
+            "how long after it ran a task has a warm cache and stays; -1: always, 0: never",
+        ),
+        Tunable::number(tasks, Unit::Number, 32, (0, 1 << 20), "how many tasks one balancing looks at"),
+    ]
+}
+
+/// The repairs of the four bugs of "A Decade of Wasted Cores", in the kernels that had them.
+pub const BUGS: [Tunable; 4] = [
+    Tunable::switch(
+        "fix.group_imbalance",
+        false,
+        "groups are compared by their least loaded CPU, not by their average",
+    ),
+    FIXES[0],
+    Tunable::switch(
+        "fix.overload_on_wakeup",
+        false,
+        "a wake-up takes the CPU that has been idle longest, wherever it is, if the last one is busy",
+    ),
+    FIXES[1],
+];
 
 /// How a kernel balances.
 #[derive(Clone, Copy, Debug)]

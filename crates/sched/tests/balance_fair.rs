@@ -1,0 +1,157 @@
+//! Balancing of CFS and EEVDF kernels: decisions worked out by hand.
+
+mod support;
+
+use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_machine::Machine;
+use schedlab_sched::kernels::How;
+use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
+use support::{Accounts, MS, bare, hog, simulate_how};
+
+const FAIR: [&str; 8] =
+    ["linux-2.6.24", "linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
+
+fn run(kernel: &str, machine: &Machine, load: &Load, set: &[&str], ms: Nanos) -> Accounts {
+    let set: Vec<_> = set.iter().map(|name| (*name, "on".to_owned())).collect();
+    simulate_how(kernel, machine, load, &set, &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
+}
+
+fn hogs(n: usize) -> Vec<TaskSpec> {
+    (0..n).map(|i| hog(&format!("hog-{i}"), 0)).collect()
+}
+
+fn on(mut spec: TaskSpec, cpus: impl Iterator<Item = CpuId>) -> TaskSpec {
+    spec.initial.cpus = Some(cpus.collect());
+    spec
+}
+
+/// The CPUs that ran something in a span of time, and for how long, in ms.
+fn busy(accounts: &Accounts, cpus: u32, from: Nanos, to: Nanos) -> Vec<Nanos> {
+    let mut since = vec![None; cpus as usize];
+    let mut sum = vec![0; cpus as usize];
+    let mut add = |cpu: usize, a: Nanos, b: Nanos| sum[cpu] += b.min(to * MS).saturating_sub(a.max(from * MS));
+    for event in &accounts.events {
+        if let Payload::Switch { next, .. } = event.what {
+            let slot = &mut since[event.cpu as usize];
+            if let Some(at) = slot.take() {
+                add(event.cpu as usize, at, event.time);
+            }
+            *slot = (next != 0).then_some(event.time);
+        }
+    }
+    for (cpu, at) in since.iter().enumerate().filter_map(|(cpu, at)| at.map(|at| (cpu, at))) {
+        add(cpu, at, to * MS);
+    }
+    sum.into_iter().map(|ns| ns / MS).collect()
+}
+
+/// Two CPUs are never idle with three hogs; and two hogs that start on one CPU are soon on two.
+#[test]
+fn no_cpu_is_idle_beside_a_waiting_task() {
+    for kernel in FAIR {
+        for hogs in [hogs(3), hogs(2)] {
+            let load = Load { tasks: hogs, start: Start::Threads, ..Load::default() };
+            let accounts = run(kernel, &bare("2"), &load, &[], 1000);
+            assert_eq!(busy(&accounts, 2, 100, 1000), [900, 900], "{kernel}");
+        }
+    }
+}
+
+/// A hog that starts on some CPUs and after 5 ms may run on all; setting 0 of the load says so.
+fn let_go(name: &str, first: impl Iterator<Item = CpuId>) -> TaskSpec {
+    let mut spec = on(hog(name, 0), first);
+    spec.program.splice(0..0, [Op::Run(support::exactly(5 * MS)), Op::Set(0)]);
+    if let Some(Op::LoopEnd { start }) = spec.program.last_mut() {
+        *start += 2;
+    }
+    spec
+}
+
+fn letting_go(tasks: Vec<TaskSpec>, cpus: u32) -> Load {
+    let all = Setting { cpus: Some((0..cpus).collect()), ..Setting::default() };
+    Load { tasks, settings: vec![all], start: Start::Threads, ..Load::default() }
+}
+
+/// Tasks that are all on one CPU because they are pinned, and are let go, spread over the machine.
+#[test]
+fn what_is_let_go_spreads_over_the_machine() {
+    for kernel in FAIR {
+        let load = letting_go((0..16).map(|i| let_go(&format!("hog-{i}"), 0..1)).collect(), 8);
+        let accounts = run(kernel, &bare("2x4"), &load, &[], 3000);
+        let late = busy(&accounts, 8, 1000, 3000);
+        assert!(late.iter().all(|ms| *ms >= 1980), "{kernel}: {late:?}");
+    }
+}
+
+/// wc-02: 16 hogs start on node 1 and may run on nodes 1 and 2, which are two hops apart. To every CPU both nodes are in
+/// each group of the widest level, so that no imbalance is seen.
+#[test]
+fn hogs_stay_on_their_node_where_groups_are_built_as_one_cpu_sees_them() {
+    let machine = bare("bulldozer-64");
+    let nodes = |n: u32| machine.cpus.iter().filter(move |cpu| cpu.place.node == n).map(|cpu| cpu.place.cpu);
+    let both: Vec<CpuId> = nodes(1).chain(nodes(2)).collect();
+    let tasks = hogs(16).into_iter().map(|spec| on(spec, both.iter().copied())).collect();
+    let load = Load { tasks, start: Start::Threads, ..Load::default() };
+    let far = |kernel: &str, set: &[&str]| {
+        let busy = busy(&run(kernel, &machine, &load, set, 4000), 64, 2000, 4000);
+        nodes(2).map(|cpu| busy[cpu as usize]).sum::<Nanos>() / 8
+    };
+    assert_eq!(far("linux-4.1", &[]), 0);
+    assert_eq!(far("linux-4.1", &["fix.group_construction"]), 2000);
+    assert_eq!(far("linux-6.1", &[]), 2000, "repaired in 4.x");
+}
+
+/// wc-04: after a CPU went and came back, the levels across nodes are gone: tasks that start later are put onto the node of
+/// their parent, and nobody takes them from there.
+#[test]
+fn tasks_stay_on_their_node_after_a_cpu_came_back() {
+    let machine = bare("z800");
+    let change = |at: Nanos, online| Hotplug { at: at * MS, cpu: 11, online };
+    let mut tasks = hogs(12);
+    tasks.iter_mut().for_each(|spec| spec.start = 100 * MS);
+    let hotplug = vec![change(10, false), change(20, true)];
+    let load = Load { tasks, hotplug, start: Start::Threads, ..Load::default() };
+    let home = machine.cpus[0].place.node;
+    for kernel in FAIR {
+        let busy = |set: &[&str]| busy(&run(kernel, &machine, &load, set, 2000), 12, 1000, 2000);
+        let all = vec![1000; 12];
+        if ["linux-3.18", "linux-4.1"].contains(&kernel) {
+            let one: Vec<_> = machine.cpus.iter().map(|c| if c.place.node == home { 1000 } else { 0 }).collect();
+            assert_eq!(busy(&[]), one, "{kernel}");
+            assert_eq!(busy(&["fix.missing_domains"]), all, "{kernel}");
+        } else {
+            assert_eq!(busy(&[]), all, "{kernel}");
+        }
+    }
+}
+
+/// Tasks that are too big for small CPUs are brought to big ones, which are idle (6.x): each is pushed as it runs.
+#[test]
+fn misfits_go_to_big_cpus() {
+    let machine = bare("big-little-4+4");
+    let small: Vec<_> = machine.cpus.iter().filter(|c| c.place.capacity < 1024).map(|c| c.place.cpu).collect();
+    assert_eq!(small, [0, 1, 2, 3]);
+    for kernel in ["linux-6.1", "linux-6.6", "linux-6.12"] {
+        let tasks = small.iter().map(|cpu| let_go(&format!("big-{cpu}"), *cpu..*cpu + 1)).collect();
+        let accounts = run(kernel, &machine, &letting_go(tasks, 8), &[], 3000);
+        assert_eq!(busy(&accounts, 8, 2000, 3000), [0, 0, 0, 0, 1000, 1000, 1000, 1000], "{kernel}");
+    }
+}
+
+/// wc-01: a hog alone in its session weighs 1024, each of twelve in another a twelfth of that. With the one on node 0
+/// and the twelve on node 1 both nodes have the same average, and three CPUs of node 0 stay idle.
+#[test]
+fn a_heavy_task_hides_idle_cpus_from_the_average() {
+    let machine = bare("2x4");
+    let mut tasks = vec![on(hog("alone", 0), 0..1)];
+    tasks[0].session = 1;
+    for i in 0..12 {
+        let mut spec = let_go(&format!("many-{i}"), 4..8);
+        spec.session = 2;
+        tasks.push(spec);
+    }
+    let load = letting_go(tasks, 8);
+    let near = |set: &[&str]| busy(&run("linux-4.1", &machine, &load, set, 4000), 8, 2000, 4000);
+    assert_eq!(near(&[]), [2000, 0, 0, 0, 2000, 2000, 2000, 2000]);
+    assert_eq!(near(&["fix.group_imbalance"]), [2000; 8]);
+}
