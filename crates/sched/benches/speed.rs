@@ -93,4 +93,8 @@ fn main() {
     }
     measure("linux-2.6.32", "16", "64 hogs", &load(64, &hog), 50);
     measure("linux-2.6.32", "64", "256 hogs", &load(256, &hog), 20);
+    for kernel in ["linux-4.1", "linux-6.12"] {
+        measure(kernel, "bulldozer-64", "70 hogs", &load(70, &hog), 20);
+    }
+    measure("linux-6.12", "huge-4096", "65,536 hogs", &load(65_536, &hog), 2);
 }

@@ -66,6 +66,8 @@ pub(super) struct OfCpu {
     pub capacity_orig: u64,
     /// Its core's CPUs, where it has siblings.
     pub core: Option<SpanId>,
+    /// It has no domain.
+    pub alone: bool,
     /// Where its stopper is to push what runs (`push_cpu`), and the level of the domain that asked.
     pub push_to: Option<CpuId>,
 }
@@ -114,6 +116,7 @@ impl Balancer {
             capacity: 1024,
             capacity_orig: 1024,
             core: None,
+            alone: true,
             push_to: None,
         };
         let mut me = Self {
@@ -184,6 +187,7 @@ impl Balancer {
             state.capacity_orig = own * sharing(domains, smt) / 1024;
             state.capacity = state.capacity_orig.max(1);
             (state.next_balance, state.push_to) = (jiffies, None);
+            state.alone = domains.of(cpu).is_empty();
         }
         let mut seen = vec![false; domains.group_count()];
         for group in (0..domains.cpus()).flat_map(|cpu| domains.of(cpu)).flat_map(|domain| domains.groups(domain)) {
@@ -274,11 +278,8 @@ impl Balancer {
     #[inline]
     #[must_use]
     pub fn next_decision(&self, cpu: CpuId) -> Nanos {
-        if self.domains.of(cpu).is_empty() {
-            Nanos::MAX
-        } else {
-            self.tick_time(self.of_cpu[cpu as usize].next_balance)
-        }
+        let state = &self.of_cpu[cpu as usize];
+        if state.alone { Nanos::MAX } else { self.tick_time(state.next_balance) }
     }
 
     #[inline]
