@@ -53,12 +53,6 @@ pub(super) static KERNEL: Kernel = Kernel {
         numa::SYSCTL[2],
         numa::SYSCTL[3],
         numa::SYSCTL[4],
-        BALANCE[0],
-        BALANCE[1],
-        BUGS[0],
-        BUGS[1],
-        BUGS[2],
-        BUGS[3],
     ],
     simulate,
 };

@@ -57,8 +57,6 @@ pub(super) static KERNEL: Kernel = Kernel {
         numa::DEBUGFS[2],
         numa::DEBUGFS[3],
         numa::DEBUGFS[4],
-        BALANCE[0],
-        BALANCE[1],
     ],
     simulate,
 };
