@@ -186,7 +186,8 @@ impl<F: Class> Stack<F> {
             {
                 self.put_back(cx, cpu, p, of);
             }
-            if class == ClassId::Fair && !self.fair.has_runnable(cpu) {
+            if class == ClassId::Fair && cx.nr_cpus() > 1 {
+                // Whatever is queued, the pick may find nobody (delayed tasks, throttled groups) and balance.
                 self.tell_others(cx);
             }
             let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
