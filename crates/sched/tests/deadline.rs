@@ -187,7 +187,7 @@ fn views_and_reasons_tell_of_every_class() {
     for kernel in ["linux-4.1", "linux-6.1", "linux-6.12"] {
         let seen = look(kernel, &load(tasks.clone()), &[10 * MS, 50 * MS], 2 * SECOND);
         let deadline = part(&seen.views[0], "deadline");
-        assert_eq!(part(deadline, "running"), &View::Task(0), "{kernel}");
+        assert_eq!(part(deadline, "curr"), &View::Task(0), "{kernel}");
         let View::List(queue) = part(deadline, "queue") else { panic!("a list") };
         assert_eq!(part(&queue[0], "runtime_ns"), &View::from(20 * MS), "{kernel}");
         // At 50 ms it is throttled, and the highest priority runs.
@@ -196,7 +196,7 @@ fn views_and_reasons_tell_of_every_class() {
         let waits_too = (kernel == "linux-6.12").then(|| View::from("fair server"));
         assert_eq!(who, waits_too.into_iter().chain([View::Task(0)]).collect::<Vec<_>>(), "{kernel}");
         let real_time = part(&seen.views[1], "real_time");
-        assert_eq!(part(real_time, "running"), &View::Task(1), "{kernel}");
+        assert_eq!(part(real_time, "curr"), &View::Task(1), "{kernel}");
         let View::List(lists) = part(real_time, "lists") else { panic!("a list") };
         let priorities: Vec<_> = lists.iter().map(|l| part(l, "priority").clone()).collect();
         assert_eq!(priorities, [View::from(10u32), View::from(5u32)], "{kernel}");

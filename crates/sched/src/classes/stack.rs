@@ -186,10 +186,8 @@ impl<F: Class> Stack<F> {
             {
                 self.put_back(cx, cpu, p, of);
             }
-            if class == ClassId::Fair && cx.nr_cpus() > 1 {
-                // Whatever is queued, the pick may find nobody (delayed tasks, throttled groups) and balance.
-                self.tell_others(cx);
-            }
+            // Whatever is queued, the fair class may find nobody (delayed tasks, throttled groups) and balance.
+            self.tell_others(cx);
             let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
             let next = class!(self, class, pick_next_task(cx, cpu, same));
             let served = class == ClassId::Fair && self.dl.as_ref().is_some_and(|dl| dl.first(cpu) == Some(Next::Fair));
@@ -207,10 +205,13 @@ impl<F: Class> Stack<F> {
 
     /// The fair class is about to balance: it looks at how many tasks of all classes each CPU has.
     fn tell_others(&mut self, cx: &Core) {
-        if self.above == 0 {
-            return;
+        if self.above > 0 {
+            (0..cx.nr_cpus()).for_each(|cpu| self.tell_others_of(cx, cpu));
         }
-        for cpu in 0..cx.nr_cpus() {
+    }
+
+    fn tell_others_of(&mut self, cx: &Core, cpu: CpuId) {
+        if self.above > 0 && cx.nr_cpus() > 1 {
             let above = self.runnable_above(cpu);
             self.fair.others(cpu, above);
         }
@@ -292,6 +293,9 @@ impl<F: Class> Stack<F> {
                 (ClassId::Deadline, Some(dl)) => dl.woken(cx, cpu, p),
                 _ => {}
             }
+            if ours != ClassId::Fair {
+                self.tell_others(cx);
+            }
         }
     }
 
@@ -351,7 +355,14 @@ impl<F: Class> Scheduler for Stack<F> {
             // What deadline tasks spend is counted otherwise while the period runs.
             (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
         }
+        // How many there are decides whether a CPU has too many: the fair class counts with those of others.
+        if class == ClassId::Fair {
+            self.tell_others_of(cx, cpu);
+        }
         class!(self, class, enqueue_task(cx, cpu, p, how));
+        if class != ClassId::Fair {
+            self.tell_others_of(cx, cpu);
+        }
         self.serve(cx, cpu);
     }
 
@@ -470,6 +481,7 @@ impl<F: Class> Scheduler for Stack<F> {
         } else if id % 4 == ClassId::RealTime as u32 {
             (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
             self.rt.timer(cx, n);
+            self.tell_others(cx);
         } else if let Some(dl) = &mut self.dl {
             let cpu = dl.cpu_of_timer(cx, n);
             self.sync(cx, cpu);
@@ -477,6 +489,7 @@ impl<F: Class> Scheduler for Stack<F> {
             if let Some(dl) = &mut self.dl {
                 dl.timer(cx, n);
             }
+            self.tell_others(cx);
         }
     }
 

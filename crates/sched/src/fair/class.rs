@@ -310,7 +310,14 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn others(&mut self, cpu: CpuId, runnable: u32) {
-        self.others[cpu as usize] = runnable;
+        let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
+        // Whoever it is that makes two of one, somewhere there is more than one (`add_nr_running`).
+        if runnable > before
+            && self.queues[cpu as usize].h_nr + runnable > 1
+            && let Some(balancer) = &mut self.balancer
+        {
+            balancer.note_overload();
+        }
     }
 
     fn next_balance(&self, cpu: CpuId) -> Nanos {
