@@ -198,7 +198,7 @@ fn views_and_reasons_tell_of_every_class() {
         let real_time = part(&seen.views[1], "real_time");
         assert_eq!(part(real_time, "curr"), &View::Task(1), "{kernel}");
         let View::List(lists) = part(real_time, "lists") else { panic!("a list") };
-        let priorities: Vec<_> = lists.iter().map(|l| part(l, "priority").clone()).collect();
+        let priorities: Vec<_> = lists.iter().map(|l| part(l, "real_time_priority").clone()).collect();
         assert_eq!(priorities, [View::from(10u32), View::from(5u32)], "{kernel}");
         let said = |choice, rule: &str| seen.decisions.iter().any(|d| d.choice == choice && d.rule.contains(rule));
         assert!(said(Choice::Throttle, "its budget is used up"), "{kernel}");
