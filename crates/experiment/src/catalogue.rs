@@ -180,7 +180,7 @@ mod tests {
                         entry.span()
                     );
                 }
-                let units = [tunable.unit.name(), "", "bool", "%", "1/s", "levels", "enum", "tasks"];
+                let units = [tunable.unit.name(), "", "bool", "bitmask", "MB", "%", "1/s", "levels", "enum", "tasks"];
                 assert!(units.contains(&entry.unit.as_str()), "{}: {} or {}", entry.name, entry.unit, units[0]);
             }
         }
