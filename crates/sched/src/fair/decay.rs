@@ -159,17 +159,20 @@ pub struct CpuLoad {
     load: u64,
     next: Nanos,
     period: Nanos,
+    /// More ticks change nothing.
+    settled: bool,
 }
 
 impl CpuLoad {
     /// Of a CPU without load whose ticks begin at `first` and are `period` apart.
     #[must_use]
     pub fn new(first: Nanos, period: Nanos) -> Self {
-        Self { values: [0; 5], load: 0, next: first, period }
+        Self { values: [0; 5], load: 0, next: first, period, settled: true }
     }
 
     /// The load is `load` from now on; the ticks until now are counted already.
     pub fn change(&mut self, load: u64) {
+        self.settled &= load == self.load;
         self.load = load;
     }
 
@@ -195,15 +198,17 @@ impl CpuLoad {
     /// Counts the ticks up to now in.
     pub fn fold(&mut self, now: Nanos) {
         while self.next <= now {
+            if self.settled {
+                return self.skip(now);
+            }
             self.next += self.period;
-            let before = self.values;
+            self.settled = true;
             for (i, value) in self.values.iter_mut().enumerate() {
                 // Rounds up while it rises, so that it gets there.
                 let up = if self.load > *value { (1 << i) - 1 } else { 0 };
-                *value = (*value * ((1 << i) - 1) + self.load + up) >> i;
-            }
-            if self.values == before {
-                self.skip(now);
+                let new = (*value * ((1 << i) - 1) + self.load + up) >> i;
+                self.settled &= new == *value;
+                *value = new;
             }
         }
     }

@@ -17,7 +17,8 @@
 //! `sched_cfs_bandwidth_slice_us`, `sched_autogroup_enabled`, `group_by_user` by release; the disciplines have theirs.
 //!
 //! # Differences from the kernel
-//! Load averages (PELT) are not modelled yet: what a group's entities weigh on several CPUs follows what is queued there.
+//! Load averages are exact where the kernel's are sums of rounded periods ([`decay`]); a group's entity counts with its own
+//! weight and runnable time, not with what is propagated from below.
 //! A group's weight has no fraction (the kernel has 10 more bits from 4.7 on, and drops them when it computes). Groups
 //! stand as they are from the start. Balancing: [`crate::balance::fair`].
 //!
@@ -59,7 +60,7 @@ use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 use std::rc::Rc;
 use tasks::TaskLists;
 use timeline::Arena;
-use tracking::{Loads, Tracking};
+use tracking::Tracking;
 
 /// What a fair scheduler is made for.
 #[derive(Clone, Copy, Debug)]
@@ -279,7 +280,7 @@ impl<D: Discipline> Fair<D> {
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
-        let tracking = Tracking::new(Loads::of(setup.balancing.release.era), capacities, queues.len(), setup.tick);
+        let tracking = Tracking::new(setup.balancing.release.era, capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
         let era = setup.balancing.release.era;

@@ -13,9 +13,9 @@ use schedlab_sim::TaskId;
 /// Which load tracking a release has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Loads {
-    /// Weights as they are queued (until 3.7).
+    /// Weights as they are queued (until 3.10: averages are kept from 3.8 on, and balanced by from 3.11 on).
     Weights,
-    /// Averages of those that are queued (3.8 to 4.2).
+    /// Averages of those that are queued (3.11 to 4.2).
     Runnable,
     /// Averages of all that belong to the queue, and of the CPU's utilisation (4.3 on).
     All,
@@ -26,7 +26,7 @@ impl Loads {
     #[must_use]
     pub fn of(era: Era) -> Self {
         match era {
-            era if era < Era::V3_10 => Self::Weights,
+            era if era <= Era::V3_10 => Self::Weights,
             era if era <= Era::V4_1 => Self::Runnable,
             _ => Self::All,
         }
@@ -40,6 +40,8 @@ const SCALE: f64 = 1024.0;
 #[derive(Debug)]
 pub(super) struct Tracking {
     loads: Loads,
+    /// A CPU that sleeps keeps the loads that its ticks saw (until 2.6.38); later they decay.
+    keeps_asleep: bool,
     on: bool,
     entities: Vec<OfEntity>,
     queues: Vec<OfQueue>,
@@ -51,11 +53,12 @@ pub(super) struct Tracking {
 }
 
 impl Tracking {
-    pub fn new(loads: Loads, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
+    pub fn new(era: Era, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
         let capacities: Vec<f64> = capacities.map(f64::from).collect();
         let cpus = capacities.len();
         Self {
-            loads,
+            loads: Loads::of(era),
+            keeps_asleep: era < Era::V3_10,
             on: cpus > 1,
             entities: Vec::new(),
             queues: vec![OfQueue::default(); queues],
@@ -81,7 +84,7 @@ impl Tracking {
     /// Folds in the ticks so far. Until 2.6.38 a CPU that sleeps has none, and its loads stay as they are.
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
         let of = &mut self.tick_loads[cpu as usize];
-        if of.load() == 0 && self.loads == Loads::Weights {
+        if of.load() == 0 && self.keeps_asleep {
             of.skip(now);
         } else {
             of.fold(now);
