@@ -50,7 +50,7 @@ impl ClassId {
     }
 }
 
-/// One class of the stack. As [`Scheduler`], for the tasks of one class; a CPU's current task may be another's.
+/// One class of the stack. As [`Scheduler`](schedlab_sim::Scheduler), for the tasks of one class; a CPU's current task may be another's.
 pub trait Class {
     /// A task of this class is created (`task_fork`), by `parent` (of whatever class) or at boot.
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start);
@@ -122,12 +122,12 @@ pub trait Class {
     /// A task joins this class; if it is runnable it is queued, and if it runs it is the one that runs.
     fn switched_to(&mut self, cx: &mut Core, p: TaskId);
 
-    /// See [`Scheduler::leave_group`].
+    /// See [`Scheduler::leave_group`](schedlab_sim::Scheduler::leave_group).
     fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
         let _ = (cx, p);
     }
 
-    /// See [`Scheduler::join_group`].
+    /// See [`Scheduler::join_group`](schedlab_sim::Scheduler::join_group).
     fn join_group(&mut self, cx: &mut Core, p: TaskId) {
         let _ = (cx, p);
     }
@@ -137,7 +137,7 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
-    /// The stopper of `cpu` runs ([`Scheduler::run_stopper`](schedlab_sim::Scheduler::run_stopper)); whoever ran there waits.
+    /// The stopper of `cpu` runs ([`Scheduler::run_stopper`](schedlab_sim::Scheduler::run_stopper)(schedlab_sim::Scheduler::run_stopper)); whoever ran there waits.
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
@@ -168,7 +168,7 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
-    /// A CPU goes offline: see [`Scheduler::rq_offline`].
+    /// A CPU goes offline: see [`Scheduler::rq_offline`](schedlab_sim::Scheduler::rq_offline).
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
@@ -176,7 +176,7 @@ pub trait Class {
     /// How many tasks of this class are runnable on `cpu`, the running one included, and their load.
     fn queue_load(&self, cpu: CpuId) -> (u32, u64);
 
-    /// See [`Scheduler::tunables`].
+    /// See [`Scheduler::tunables`](schedlab_sim::Scheduler::tunables).
     fn tunables(&self) -> Vec<(&'static str, i64)> {
         Vec::new()
     }

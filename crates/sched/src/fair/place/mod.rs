@@ -5,8 +5,8 @@
 //! differ in how much they look for the one or the other.
 //!
 //! # Rule
-//! [`Placing`] says which release's way: [`early`] (2.6.24 and 2.6.32), [`affine`] (whether to come to the waker's side),
-//! [`sibling`] (the idle CPU beside), [`idlest`] (for new tasks: down the domains, to the idlest group's idlest CPU).
+//! [`Placing`] says which release's way: `early` (2.6.24 and 2.6.32), `affine` (whether to come to the waker's side),
+//! `sibling` (the idle CPU beside), `idlest` (for new tasks: down the domains, to the idlest group's idlest CPU).
 //!
 //! # State
 //! For each task whom it woke of late and how often that changed, and the CPU before the last; for each CPU since when it
