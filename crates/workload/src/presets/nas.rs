@@ -6,7 +6,7 @@
 //! a flag and never sleep.
 
 use super::{Given, Preset, exactly, param, step};
-use crate::{Action, Amount, Phase, Props, TaskDef, Workload};
+use crate::{Action, Amount, Global, Hotplug, Phase, Props, Start, TaskDef, Workload};
 use schedlab_base::{Error, Nanos, Result, nearest};
 
 pub(super) const PRESET: Preset = Preset {
@@ -17,6 +17,7 @@ pub(super) const PRESET: Preset = Preset {
         param("threads", "16", "the size of the team"),
         param("cpus", "", "where it may run, as in 8-23 or 0-7+16-23; all CPUs unless given"),
         param("percent", "100", "how many of the program's iterations, in percent"),
+        param("replug", "", "a CPU that goes offline and comes back, 100 ms before the team starts"),
     ],
     build,
 };
@@ -81,11 +82,14 @@ fn build(given: &Given) -> Result<Workload> {
     })?;
     let threads = given.number("threads", 1, 100_000)? as u32;
     let percent = given.number("percent", 1, 1000)?.unsigned_abs();
+    let hotplug = replug(given)?;
+    let delay = hotplug.last().map_or(0, |last| last.at + 10 * REST);
     let rounds = (program.seconds * 1_000_000 * percent / 100).div_ceil(program.iteration_us);
     let props = Props { cpus: given.cpus()?, working_set: Some(program.working_set_kib << 10), ..Props::default() };
     let team = |name: String, instances, events| TaskDef {
         name,
         instances,
+        delay,
         loops: Some(1),
         props: props.clone(),
         phases: vec![Phase { name: "iterate".to_owned(), loops: Some(rounds), events, ..Phase::default() }],
@@ -96,7 +100,7 @@ fn build(given: &Given) -> Result<Workload> {
     let part = step("run_part", Action::Run(part(program, (program.iteration_us - serial) * TEAM, threads)));
     if serial == 0 {
         let events = vec![part, meet("x-spin-barrier")];
-        return Ok(Workload { tasks: vec![team(name.to_owned(), threads, events)], ..Workload::default() });
+        return Ok(load(vec![team(name.to_owned(), threads, events)], hotplug));
     }
     let alone = step("run_alone", Action::Run(exactly(serial * 1000)));
     let together = [meet("x-spin-barrier-go"), part, meet("x-spin-barrier")];
@@ -105,7 +109,24 @@ fn build(given: &Given) -> Result<Workload> {
     if threads > 1 {
         tasks.push(team(name.to_owned(), threads - 1, together.to_vec()));
     }
-    Ok(Workload { tasks, ..Workload::default() })
+    Ok(load(tasks, hotplug))
+}
+
+/// OpenMP's main thread makes the others: they begin as its children, beside it, and do not wake from elsewhere.
+fn load(tasks: Vec<TaskDef>, hotplug: Vec<Hotplug>) -> Workload {
+    let global = Global { start: Start::Threads, ..Global::default() };
+    Workload { global, tasks, hotplug, ..Workload::default() }
+}
+
+/// How long the CPU stays away, and for how long all was well before.
+const REST: Nanos = 10_000_000;
+
+fn replug(given: &Given) -> Result<Vec<Hotplug>> {
+    if given.text("replug").is_empty() {
+        return Ok(Vec::new());
+    }
+    let cpu = given.number("replug", 0, i64::from(u32::MAX))? as u32;
+    Ok([(REST, false), (2 * REST, true)].map(|(at, online)| Hotplug { at, cpu, online }).to_vec())
 }
 
 /// A thread's part of an iteration that comes to so many us of work in all.
@@ -150,6 +171,9 @@ mod tests {
         assert_eq!((lu.tasks[0].name.as_str(), lu.tasks[0].instances), ("lu", 4));
         assert_eq!(lu.tasks[0].props.cpus, Some(vec![0, 1, 6]));
         assert!(lu.steps().any(|(.., step)| matches!(step.what, Action::SpinBarrier(_))));
+        let ep = build("nas:ep,replug=5").unwrap();
+        assert_eq!(ep.hotplug.iter().map(|h| (h.cpu, h.online)).collect::<Vec<_>>(), [(5, false), (5, true)]);
+        assert!(ep.tasks[0].delay > ep.hotplug[1].at);
         let told = |spec: &str| build(spec).unwrap_err().to_string();
         assert!(told("nas:lx").contains("there is no program \"lx\""), "{}", told("nas:lx"));
         assert!(told("nas:lu,4").contains("has no value"));
