@@ -22,7 +22,7 @@ def test_events_are_in_the_order_of_time(hogs: schedlab.Trace) -> None:
 def test_names_are_told_apart_from_events(hogs: schedlab.Trace) -> None:
     assert set(hogs.names["comm"]) == {"hog-0", "hog-1", "hog-2"}
     assert "name" not in set(hogs.events["event"])
-    assert len(hogs.names) + len(hogs.events) == hogs.arrow().num_rows
+    assert len(hogs.names) + len(hogs.affinities) + len(hogs.events) == hogs.arrow().num_rows
 
 
 def test_meta_tells_who_made_it(hogs: schedlab.Trace) -> None:
