@@ -464,6 +464,7 @@ impl<D: Discipline> Fair<D> {
         }
         self.load_changed(q, old);
         self.track_in(q, e, self.clock);
+        self.note_tick_load(q);
     }
 
     /// Counts an entity out (`account_entity_dequeue`).
@@ -481,6 +482,7 @@ impl<D: Discipline> Fair<D> {
         }
         self.load_changed(q, old);
         self.track_out(q, e, self.clock);
+        self.note_tick_load(q);
     }
 
     /// Gives an entity another weight, and its queue the difference if it is queued.
@@ -494,6 +496,7 @@ impl<D: Discipline> Fair<D> {
             queue.load.sub(&old);
             queue.load.add(&load);
             self.load_changed(q, sum);
+            self.note_tick_load(q);
         }
     }
 

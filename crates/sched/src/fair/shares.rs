@@ -93,8 +93,6 @@ impl<D: Discipline> Fair<D> {
             let new = self.queues[q as usize].load.weight;
             let group = &mut self.groups.all[g];
             group.load = group.load + new - old;
-        } else {
-            self.note_tick_load(q);
         }
     }
 

@@ -282,14 +282,14 @@ impl<D: Discipline> Fair<D> {
         self.tracking.fold_ticks(cpu, self.clock);
     }
 
-    /// The load of a root queue changed: its ticks see another one from now on.
+    /// The load of a root queue changed: its ticks see another one from now on. An average that moves is seen as it was
+    /// at the last change.
     #[inline]
-    pub(super) fn note_tick_load(&mut self, cpu: CpuId) {
-        if self.tracking.on && self.tracking.loads != Loads::All {
-            let now = self.clock;
-            self.tracking.fold_ticks(cpu, now);
-            let load = self.load_avg_at(cpu, now) as u64;
-            self.tracking.tick_loads[cpu as usize].change(load);
+    pub(super) fn note_tick_load(&mut self, q: QueueId) {
+        if q < self.cpus && self.tracking.on && self.tracking.loads != Loads::All {
+            self.tracking.fold_ticks(q, self.clock);
+            let load = self.load_avg_at(q, self.clock) as u64;
+            self.tracking.tick_loads[q as usize].change(load);
         }
     }
 }

@@ -136,10 +136,12 @@ impl Numa {
         }
         let Some(space) = of.space else { return Nanos::MAX };
         let (until, sum) = account;
+        // A period ends then, whether or not there is anything to scan.
+        let period_ends = until + (of.stamp + of.period_ms * 1_000_000 + 1).saturating_sub(sum);
         if self.ran_ahead(of, sum) {
-            return cx.tick_time(self.spaces[space as usize].next_scan);
+            return cx.tick_time(self.spaces[space as usize].next_scan).min(period_ends);
         }
-        until + (of.stamp + of.period_ms * 1_000_000 + 1).saturating_sub(sum)
+        period_ends
     }
 
     /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later, which
