@@ -201,16 +201,35 @@ impl CpuLoad {
             if self.settled {
                 return self.skip(now);
             }
-            self.next += self.period;
-            self.settled = true;
-            for (i, value) in self.values.iter_mut().enumerate() {
-                // Rounds up while it rises, so that it gets there.
-                let up = if self.load > *value { (1 << i) - 1 } else { 0 };
-                let new = (*value * ((1 << i) - 1) + self.load + up) >> i;
-                self.settled &= new == *value;
-                *value = new;
-            }
+            self.take_tick(self.load);
         }
+    }
+
+    /// Counts the ticks up to now in; each saw an average, which nothing has changed since, as it was then.
+    pub fn fold_average(&mut self, now: Nanos, load: &Average) {
+        while self.next <= now {
+            if self.settled && load.is_settled(self.next) {
+                return self.skip(now);
+            }
+            self.take_tick(load.at(self.next).round() as u64);
+        }
+    }
+
+    fn take_tick(&mut self, load: u64) {
+        self.next += self.period;
+        self.settled = true;
+        for (i, value) in self.values.iter_mut().enumerate() {
+            // Rounds up while it rises, so that it gets there.
+            let up = if load > *value { (1 << i) - 1 } else { 0 };
+            let new = (*value * ((1 << i) - 1) + load + up) >> i;
+            self.settled &= new == *value;
+            *value = new;
+        }
+    }
+
+    /// The average that the ticks see changes from now on.
+    pub fn unsettle(&mut self) {
+        self.settled = false;
     }
 }
 
@@ -255,6 +274,22 @@ mod tests {
         let now = 20 * PERIOD;
         queue.shift(now, -one.at(now), -one.level());
         assert!((queue.at(now) - 1024.0).abs() < 1e-9 && (queue.level() - 1024.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ticks_see_an_average_as_it_is_by_then() {
+        let mut seen = CpuLoad::new(PERIOD, PERIOD);
+        let mut load = Average::of(0.0, 1024.0, 0);
+        seen.unsettle();
+        seen.fold_average(32 * PERIOD, &load);
+        assert_eq!(seen.get(0), 512);
+        assert!((440..512).contains(&seen.get(2)), "{seen:?}");
+        seen.fold_average(10_000 * PERIOD, &load);
+        assert!((0..5).all(|index| seen.get(index) == 1024), "{seen:?}");
+        load.steer(10_000 * PERIOD, 0.0);
+        seen.unsettle();
+        seen.fold_average(10_032 * PERIOD, &load);
+        assert_eq!(seen.get(0), 512);
     }
 
     #[test]

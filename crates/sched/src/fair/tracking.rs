@@ -75,6 +75,12 @@ impl Tracking {
 
     /// The load of a queue, and of its group, changes.
     fn shift(&mut self, q: QueueId, now: Nanos, value: f64, level: f64) {
+        if self.loads == Loads::Runnable
+            && let Some(seen) = self.tick_loads.get_mut(q as usize)
+        {
+            seen.fold_average(now, &self.queues[q as usize].load);
+            seen.unsettle();
+        }
         self.queues[q as usize].load.shift(now, value, level);
         if let Some(group) = (q / self.cpus.len() as u32).checked_sub(1) {
             self.groups[group as usize].shift(now, value, level);
@@ -84,7 +90,9 @@ impl Tracking {
     /// Folds in the ticks so far. Until 2.6.38 a CPU that sleeps has none, and its loads stay as they are.
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
         let of = &mut self.tick_loads[cpu as usize];
-        if of.load() == 0 && self.keeps_asleep {
+        if self.loads == Loads::Runnable {
+            of.fold_average(now, &self.queues[cpu as usize].load);
+        } else if of.load() == 0 && self.keeps_asleep {
             of.skip(now);
         } else {
             of.fold(now);
@@ -282,14 +290,12 @@ impl<D: Discipline> Fair<D> {
         self.tracking.fold_ticks(cpu, self.clock);
     }
 
-    /// The load of a root queue changed: its ticks see another one from now on. An average that moves is seen as it was
-    /// at the last change.
+    /// The weight of a root queue changed: where ticks see weights, they see another one from now on.
     #[inline]
     pub(super) fn note_tick_load(&mut self, q: QueueId) {
-        if q < self.cpus && self.tracking.on && self.tracking.loads != Loads::All {
+        if q < self.cpus && self.tracking.on && self.tracking.loads == Loads::Weights {
             self.tracking.fold_ticks(q, self.clock);
-            let load = self.load_avg_at(q, self.clock) as u64;
-            self.tracking.tick_loads[q as usize].change(load);
+            self.tracking.tick_loads[q as usize].change(self.queues[q as usize].load.weight);
         }
     }
 }
