@@ -191,7 +191,12 @@ impl Kernel {
             .map(|(_, name)| format!("{} has no {name} here: such tasks run as SCHED_OTHER", self.name))
             .collect();
         if settings().any(|s| s.util != (None, None)) {
-            remarks.push("util_min and util_max are not simulated yet: they change nothing here".to_owned());
+            let clamps = domains::find(self.name).is_ok_and(|release| release.era >= domains::Era::V6_1);
+            remarks.push(if clamps {
+                "util_min and util_max tell only which CPU is big enough: no frequencies are simulated".to_owned()
+            } else {
+                format!("{} has no util_min and util_max, which came with 5.3: they change nothing", self.name)
+            });
         }
         remarks.extend(lacks::remarks(self, machine, load));
         remarks
