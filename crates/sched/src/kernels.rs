@@ -4,6 +4,7 @@
 mod bfs;
 mod builds;
 mod classes;
+mod fair;
 mod lacks;
 mod linux_1_2;
 mod linux_2_0;

@@ -45,7 +45,7 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn capacity(&self, cpu: CpuId) -> u64 {
-        self.capacities[cpu as usize]
+        self.places.capacities[cpu as usize].into()
     }
 
     fn task_load(&self, p: TaskId) -> u64 {

@@ -258,8 +258,6 @@ pub struct Fair<D> {
     numa: Option<Box<Numa>>,
     /// How many tasks of other classes are runnable on each CPU.
     others: Vec<u32>,
-    /// What each CPU is worth; 1024 is the biggest one's.
-    capacities: Vec<u64>,
     /// When shares were last sampled.
     sampled: Nanos,
     seed: u64,
@@ -305,7 +303,6 @@ impl<D: Discipline> Fair<D> {
             balancer,
             follows: setup.follows.cloned(),
             others: vec![0; cpus as usize],
-            capacities: setup.machine.cpus.iter().map(|cpu| cpu.place.capacity.into()).collect(),
             sampled: 0,
             seed: setup.seed,
             why: explain::Why::default(),

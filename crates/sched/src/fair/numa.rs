@@ -51,7 +51,7 @@ impl<D: Discipline> Sight for Seen<'_, D> {
         let own =
             |d| Some(self.domains.group(self.domains.local(d))).filter(|g| self.domains.span(g.span).weight() == 1);
         let group = self.domains.of(cpu).first().and_then(own);
-        group.map_or(self.fair.capacities[cpu as usize] as i64, |group| group.capacity.into())
+        group.map_or(self.fair.places.capacities[cpu as usize].into(), |group| group.capacity.into())
     }
 
     fn is_idle(&self, cpu: CpuId) -> bool {

@@ -1,8 +1,8 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
-use super::{Kernel, Run, classes, numa};
+use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::balancing;
-use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
+use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, Values, tick};
 use schedlab_base::{Result, Sink};
@@ -30,20 +30,14 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
         Tunable::scaling("tunable_scaling"),
         Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
-        Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others"),
-        Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
-        Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-        Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
-        Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+        fair::FEATURES[0],
+        fair::FEATURES[1],
+        fair::FEATURES[2],
+        fair::FEATURES[3],
+        fair::FEATURES[4],
         Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity"),
-        Tunable::number(
-            "sched_cfs_bandwidth_slice_us",
-            Unit::Us,
-            5_000,
-            (1, 1_000_000),
-            "how much of its quota a group takes to a CPU at once",
-        ),
-        Tunable::switch("sched_autogroup_enabled", false, "the tasks of one session share as a group"),
+        fair::BANDWIDTH_SLICE,
+        fair::autogroup(false),
         Tunable::number(
             "idle_min_granularity_ns",
             Unit::Ns,
@@ -68,14 +62,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let rules = Rules {
         base_slice: v.on("BASE_SLICE"),
         alt_period: v.on("ALT_PERIOD"),
-        features: Features {
-            fair_sleepers: true,
-            gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
-            start_debit: v.on("START_DEBIT"),
-            wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
-            next_buddy: v.on("NEXT_BUDDY"),
-            last_buddy: v.on("LAST_BUDDY"),
-        },
+        features: fair::features(v),
         ..Rules::LAST
     };
     let quotas = bandwidth::Rules {

@@ -1,10 +1,10 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
-use super::{Kernel, Run, classes, numa};
+use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::balancing;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
@@ -41,14 +41,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         ),
         Tunable::switch("DELAY_ZERO", true, "... and does not gain positive lag by that"),
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-        Tunable::number(
-            "sched_cfs_bandwidth_slice_us",
-            Unit::Us,
-            5_000,
-            (1, 1_000_000),
-            "how much of its quota a group takes to a CPU at once",
-        ),
-        Tunable::switch("sched_autogroup_enabled", false, "the tasks of one session share as a group"),
+        fair::BANDWIDTH_SLICE,
+        fair::autogroup(false),
         Tunable::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on"),
         BALANCE[0],
         BALANCE[1],

@@ -1,11 +1,11 @@
 //! Linux 6.6: the first kernel with EEVDF. Who sleeps leaves at once and keeps its lag; every request is for the same
 //! slice.
 
-use super::{Kernel, Run, classes, numa};
+use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::balancing;
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Tunable, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
@@ -36,14 +36,8 @@ pub(super) static KERNEL: Kernel = Kernel {
         ),
         Tunable::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed"),
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-        Tunable::number(
-            "sched_cfs_bandwidth_slice_us",
-            Unit::Us,
-            5_000,
-            (1, 1_000_000),
-            "how much of its quota a group takes to a CPU at once",
-        ),
-        Tunable::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group"),
+        fair::BANDWIDTH_SLICE,
+        fair::autogroup(true),
         BALANCE[0],
         BALANCE[1],
         numa::DEBUGFS[0],

@@ -84,7 +84,8 @@ pub(super) struct Places {
     idle_cores: Vec<bool>,
     /// Whether some CPU is of another capacity than others.
     asymmetric: bool,
-    capacities: Vec<u32>,
+    /// What each CPU is worth; 1024 is the biggest one's.
+    pub capacities: Vec<u32>,
 }
 
 impl Places {

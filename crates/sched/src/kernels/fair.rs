@@ -1,0 +1,98 @@
+//! What the profiles with a fair class share: tunables and features that several releases have under one name, and what
+//! 3.10, 3.18 and 4.1 have in common.
+
+use crate::fair::cfs::{Features, Rules, Tunables};
+use crate::fair::shares::Shares;
+use crate::fair::{bandwidth, groups};
+use crate::tunables::{Tunable, Unit, Values};
+
+/// From 2.6.33 to 5.12 as sysctls.
+pub(super) const SYSCTL: [Tunable; 5] = [
+    Tunable::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once"),
+    Tunable::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks"),
+    Tunable::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
+    Tunable::scaling("sched_tunable_scaling"),
+    Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+];
+
+/// The features of CFS from 3.10 on.
+pub(super) const FEATURES: [Tunable; 5] = [
+    Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others"),
+    Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
+    Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
+    Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
+    Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+];
+
+/// Quotas came with 3.2.
+pub(super) const BANDWIDTH_SLICE: Tunable = Tunable::number(
+    "sched_cfs_bandwidth_slice_us",
+    Unit::Us,
+    5_000,
+    (1, 1_000_000),
+    "how much of its quota a group takes to a CPU at once",
+);
+
+/// Autogroups came with 2.6.38; whether they are on is how the kernel was built.
+pub(super) const fn autogroup(on: bool) -> Tunable {
+    Tunable::switch("sched_autogroup_enabled", on, "the tasks of one session share as a group")
+}
+
+/// What [`FEATURES`] are set to.
+pub(super) fn features(v: &Values) -> Features {
+    Features {
+        fair_sleepers: true,
+        gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
+        start_debit: v.on("START_DEBIT"),
+        wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
+        next_buddy: v.on("NEXT_BUDDY"),
+        last_buddy: v.on("LAST_BUDDY"),
+    }
+}
+
+/// The rules of 3.18 and 4.1; 3.10 differs in arithmetic and in how it picks.
+pub(super) fn rules_3_18(v: &Values) -> Rules {
+    Rules {
+        pick_clears_buddies: true,
+        base_slice: false,
+        change_moves_min: true,
+        nice_rescheds: true,
+        change_renews_slice: false,
+        lands_before_account: true,
+        alt_period: false,
+        idle_granularity: false,
+        heads_list: false,
+        features: features(v),
+        ..Rules::LAST
+    }
+}
+
+/// The groups of 3.10 to 4.1. `newest_first`: the group that was throttled last gets new quota first (3.18 on).
+pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
+    let quotas = bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: true,
+        burst: false,
+        random_phase: false,
+        fills_at_start: true,
+        newest_first,
+    };
+    groups::Rules {
+        idle: false,
+        by_session: v.on("sched_autogroup_enabled"),
+        shares: Shares::ByWeight,
+        ..groups::Rules::last(quotas)
+    }
+}
+
+/// What [`SYSCTL`] is set to.
+pub(super) fn tunables(v: &Values) -> Tunables {
+    Tunables {
+        latency: v.ns("sched_latency_ns"),
+        min_granularity: v.ns("sched_min_granularity_ns"),
+        idle_min_granularity: v.ns("sched_min_granularity_ns"),
+        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
+        child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: false,
+    }
+}
