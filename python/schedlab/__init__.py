@@ -15,12 +15,15 @@ with a `SchedlabError` whose text is the message of the command.
 """
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
+from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
     doctor,
+    domains,
+    heatmap,
     import_,
     kernels,
     machines,
@@ -36,6 +39,7 @@ from schedlab.verbs import (
 __all__ = [
     "Conservation",
     "CutWarning",
+    "Heatmap",
     "InputError",
     "Judgement",
     "NotPermittedError",
@@ -46,6 +50,8 @@ __all__ = [
     "__version__",
     "check",
     "doctor",
+    "domains",
+    "heatmap",
     "import_",
     "kernels",
     "machines",

@@ -22,4 +22,5 @@ def simulate(
     seed: int,
     settings: list[tuple[str, str]],
     costs: bool,
+    queues: bool,
 ) -> list[str]: ...

@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from schedlab import _native, command
+from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import SchedlabWarning
 from schedlab.trace import Trace
@@ -49,12 +50,14 @@ def sim(
     seed: int = 1,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
     costs: bool = True,
+    trace_queues: bool = False,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
     """Simulate a workload on a machine under a kernel's scheduler.
 
-    `set` changes tunables by name; `costs=False` gives the bare algorithm. The same arguments give the same
+    `set` changes tunables by name; `costs=False` gives the bare algorithm; with `trace_queues` the trace also
+    tells queue lengths, loads and the CPUs that the scheduler looked at. The same arguments give the same
     bytes. Without `output` the trace lives as long as the object that is returned.
     """
     with ExitStack() as stack:
@@ -63,7 +66,15 @@ def sim(
         def simulate(target: str) -> None:
             settings = [(name, _setting(value)) for name, value in (set or {}).items()]
             remarks = _native.simulate(
-                kernel, os.fspath(machine), load, target, _duration(duration), seed, settings, costs
+                kernel,
+                os.fspath(machine),
+                load,
+                target,
+                _duration(duration),
+                seed,
+                settings,
+                costs,
+                trace_queues,
             )
             for remark in remarks:
                 warnings.warn(remark, SchedlabWarning, stacklevel=4)
@@ -113,6 +124,51 @@ def check(
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["check", os.fspath(source), *options], statuses)
     return Conservation(status, document)
+
+
+def heatmap(
+    trace: Trace | PathLike,
+    *,
+    what: str = "queue",
+    cpu: int | None = None,
+    why: Sequence[str] = (),
+    start: Duration | None = None,
+    end: Duration | None = None,
+) -> Heatmap:
+    """Lay out what each CPU had over time, CPUs by time; a notebook shows it as a picture.
+
+    `what` is `"queue"` (runnable tasks), `"load"` or `"considered"` (CPUs that the scheduler looked at; on
+    behalf of one `cpu`, for the reasons `why`); the last two need `sim(trace_queues=True)`.
+    """
+    source = trace.path if isinstance(trace, Trace) else trace
+    options = ["--what", what]
+    options += [] if cpu is None else ["--cpu", str(cpu)]
+    options += ["--why", ",".join(why)] if why else []
+    options += [] if start is None else ["--from", str(_duration(start))]
+    options += [] if end is None else ["--to", str(_duration(end))]
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
+        picture = Path(home, "heatmap.png")
+        document = command.call(["heatmap", os.fspath(source), "--output", str(picture), *options])
+        return Heatmap(document, picture.read_bytes())
+
+
+def domains(
+    machine: PathLike,
+    *,
+    kernel: str,
+    offline: Sequence[int] = (),
+    online: Sequence[int] = (),
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+) -> pd.DataFrame:
+    """List the scheduling domains that a kernel builds on a machine, a row a CPU and level.
+
+    CPUs of `offline` are taken away first, those of `online` brought back then.
+    """
+    options = [option for cpu in offline for option in ("--offline", str(cpu))]
+    options += [option for cpu in online for option in ("--online", str(cpu))]
+    options += [option for name, value in (set or {}).items() for option in ("--set", f"{name}={_setting(value)}")]
+    document = command.call(["machines", os.fspath(machine), "--domains", "--kernel", kernel, *options])
+    return pd.DataFrame([{"cpu": int(cpu), **level} for cpu, own in document["domains"].items() for level in own])
 
 
 def run(

@@ -196,3 +196,24 @@ def test_listings_have_what_the_design_names() -> None:
 
 def test_doctor_answers() -> None:
     assert schedlab.doctor()
+
+
+def test_a_heat_map_tells_which_cpus_were_busy() -> None:
+    load = {"tasks": {"hog": {"instance": 5, "cpus": [0, 1], "loop": -1, "run": 1000}}}
+    trace = sim(workload=load, duration="200ms", trace_queues=True)
+    heat = schedlab.heatmap(trace)
+    means = heat.cells.mean(axis="columns").to_dict()
+    assert list(means) == ["0", "1", "2", "3"]
+    assert means["0"] + means["1"] == pytest.approx(5, rel=0.05)
+    assert means["2"] == means["3"] == 0
+    assert heat.png.startswith(b"\x89PNG")
+    looks = schedlab.heatmap(trace, what="considered", why=["newidle", "periodic", "nohz"], end="100ms")
+    assert looks.document["end_us"] == 100_000
+    assert looks.cells.to_numpy().sum() == sum(looks.document["looks"].values())
+
+
+def test_domains_are_a_row_a_cpu_and_level() -> None:
+    built = schedlab.domains("2x2x2", kernel="linux-6.12")
+    assert sorted(set(built.cpu)) == list(range(8))
+    assert built.level.iloc[0] == "SMT"
+    assert 3 not in set(schedlab.domains("2x2x2", kernel="linux-6.12", offline=[3]).explode("span").span)

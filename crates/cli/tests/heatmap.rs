@@ -65,6 +65,26 @@ fn queues_that_are_told_and_worked_out_agree() {
 }
 
 #[test]
+fn the_numbers_alone_are_the_pictures() {
+    let folder = traces();
+    let (status, text, told) = run(folder.path(), &["heatmap", "t.arrows", "--json"]);
+    assert_eq!(status, Some(0), "{told}");
+    let heat: Value = serde_json::from_str(&text).expect("one document");
+    let rows = heat["cells"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4);
+    for (cpu, row) in rows.iter().enumerate() {
+        assert_eq!((&row["cpus"], row["node"].as_u64()), (&serde_json::json!([cpu]), Some(0)), "CPU {cpu}");
+        let values: Vec<f64> = row["values"].as_array().expect("values").iter().filter_map(Value::as_f64).collect();
+        assert_eq!(values.len(), 900);
+        // Five hogs share CPUs 0 and 1; the others are idle.
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        assert!(if cpu < 2 { (1.9..3.1).contains(&mean) } else { mean == 0.0 }, "CPU {cpu}: {mean}");
+    }
+    let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows"]);
+    assert!(status == Some(2) && told.contains("--output"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_drawn_is_refused() {
     let folder = traces();
     let cases: [(&[&str], &str); 9] = [

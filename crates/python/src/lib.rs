@@ -77,6 +77,7 @@ mod native {
         seed: u64,
         settings: Vec<(String, String)>,
         costs: bool,
+        queues: bool,
     ) -> PyResult<Vec<String>> {
         py.detach(|| {
             let mut machine = schedlab_machine::load(machine)?;
@@ -86,7 +87,7 @@ mod native {
             let workload = schedlab_workload::load(workload)?;
             let duration = duration.map(parse_duration).transpose()?;
             let request = SimRequest { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
-            let mut writer = Writer::create(target, &sim::meta(&request))?;
+            let mut writer = Writer::create(target, &sim::meta(&request))?.with_queues(queues);
             let outcome = sim::simulate(&request, &mut writer)?;
             writer.finish()?;
             Ok([request.workload.warnings, outcome.notes].concat())

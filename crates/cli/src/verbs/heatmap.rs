@@ -4,7 +4,7 @@ use crate::target::Target;
 use crate::ui::{Ui, check_overwrite};
 use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
 use schedlab_experiment::report::chart::heatmap::{COLUMNS, Picture, Scale, missing};
-use schedlab_measure::heatmap::{What, Window};
+use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
 use schedlab_measure::{Heat, Heatmap};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,14 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   schedlab heatmap trace.arrows -o queues.png
   schedlab heatmap trace.arrows -o looks.svg --what considered --cpu 0 --from 2s --to 4s
+  schedlab heatmap trace.arrows --json | jq '.cells[0]'
   schedlab sim -k linux-6.12 -m 8x8 -w li:tasks=70 -d 10s --trace-queues -o t.arrows && schedlab heatmap t.arrows -o t.png")]
 pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
-    /// The picture: a file that ends in .png or .svg.
+    /// The picture: a file that ends in .png or .svg; with --json it may be left out, which gives the numbers alone.
     #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// What is drawn.
     #[arg(long, value_enum, default_value_t = WhatArg::Queue)]
     what: WhatArg,
@@ -82,8 +83,16 @@ impl Format {
 
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let format = Format::of(&args.output)?;
-    check_overwrite(&args.output, args.force)?;
+    let output = args.output.as_deref().map(|path| Ok((path, Format::of(path)?))).transpose()?;
+    match output {
+        Some((path, _)) => check_overwrite(path, args.force)?,
+        None if !ui.json => {
+            return Err(Error::input("no file for the picture")
+                .key("--output")
+                .mend("add -o FILE.png or -o FILE.svg, or --json for the numbers alone"));
+        }
+        None => {}
+    }
     let mut source = schedlab_trace::open(&args.trace)?;
     let (what, window) = (what(&args, source.meta())?, window(&args)?);
     let mut heatmap = Heatmap::new(source.meta(), what, window);
@@ -100,17 +109,33 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             if told { "choose another --from and --to" } else { "only `schedlab sim --trace-queues` tells them" };
         return Err(Error::input(what).mend(mend).file(&args.trace));
     }
-    write(&args, format, source.meta(), &heat)?;
+    if let Some((path, format)) = output {
+        write(&args, path, format, source.meta(), &heat)?;
+    }
     if ui.json {
         ui.print_json(&json!({
             "file": args.output, "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
             "rows": heat.rows.len(), "columns": heat.columns, "told": heat.told, "highest": heat.highest(),
             "looks": Looking::ALL.iter().zip(heat.looks()).map(|((_, name), n)| (*name, n)).collect::<std::collections::BTreeMap<_, _>>(),
+            "cells": cells(&heat),
         }));
-    } else {
-        ui.note(format!("wrote {}", args.output.display()));
+    } else if let Some((path, _)) = output {
+        ui.note(format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each row's CPUs and values: means to a thousandth, `null` where nothing is known; of looks, their number.
+fn cells(heat: &Heat) -> Vec<serde_json::Value> {
+    let value = |cell: usize| match &heat.cells {
+        Cells::Means(means) => json!(means[cell].map(|mean| (mean * 1e3).round() / 1e3)),
+        Cells::Looks(looks) => json!(looks[cell].iter().map(|&n| u64::from(n)).sum::<u64>()),
+    };
+    let row = |(at, row): (usize, &HeatRow)| {
+        let values: Vec<_> = (at * heat.columns..(at + 1) * heat.columns).map(value).collect();
+        json!({ "cpus": row.cpus, "node": row.node, "values": values })
+    };
+    heat.rows.iter().enumerate().map(row).collect()
 }
 
 fn what(args: &Args, meta: &Meta) -> Result<What> {
@@ -137,7 +162,7 @@ fn window(args: &Args) -> Result<Window> {
     Ok(Window { from, to: args.to, columns: COLUMNS })
 }
 
-fn write(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Result<()> {
+fn write(args: &Args, path: &Path, format: Format, meta: &Meta, heat: &Heat) -> Result<()> {
     let title = match args.what {
         WhatArg::Queue => "Run queues",
         WhatArg::Load => "Loads",
@@ -151,8 +176,8 @@ fn write(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Result<()> {
         Format::Png => picture.png(),
         Format::Svg => picture.svg().into_bytes(),
     };
-    Target::of(&args.output).write(|part| {
-        std::fs::write(part, &bytes).map_err(|e| Error::system("cannot write the picture", &e).file(&args.output))
+    Target::of(path).write(|part| {
+        std::fs::write(part, &bytes).map_err(|e| Error::system("cannot write the picture", &e).file(path))
     })
 }
 
