@@ -148,8 +148,8 @@ pub trait Class {
     }
 
     /// How many tasks of other classes are runnable on `cpu`. Told before this class balances.
-    fn others(&mut self, cpu: CpuId, runnable: u32) {
-        let _ = (cpu, runnable);
+    fn others(&mut self, cx: &Core, cpu: CpuId, runnable: u32) {
+        let _ = (cx, cpu, runnable);
     }
 
     /// The earliest time at which [`Class::balance`] could do something.

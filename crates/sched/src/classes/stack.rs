@@ -80,7 +80,7 @@ impl<F: Class> Stack<F> {
         if class != ClassId::Fair {
             self.above -= 1;
             if self.above == 0 {
-                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cpu, 0));
+                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cx, cpu, 0));
             }
             if self.above == 0
                 && let Some(dl) = &mut self.dl
@@ -213,7 +213,7 @@ impl<F: Class> Stack<F> {
     fn tell_others_of(&mut self, cx: &Core, cpu: CpuId) {
         if self.above > 0 && cx.nr_cpus() > 1 {
             let above = self.runnable_above(cpu);
-            self.fair.others(cpu, above);
+            self.fair.others(cx, cpu, above);
         }
     }
 

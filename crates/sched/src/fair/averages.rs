@@ -20,8 +20,7 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn account_idle(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.clock = cx.now();
-        self.fold_tick_load(cpu);
+        self.tracking.miss_ticks(cpu, cx.now());
     }
 
     fn weighted_load(&self, cpu: CpuId) -> u64 {

@@ -65,8 +65,7 @@ impl<D: Discipline> Queues for Fair<D> {
         out.clear();
         lengths.clear();
         // The newest group comes first, the root last.
-        let groups = (0..self.groups.all.len() as u32).rev().map(|g| (g + 1) * self.cpus + cpu);
-        for q in groups.chain([cpu]) {
+        for q in self.groups.newest_first().map(|g| (g + 1) * self.cpus + cpu).chain([cpu]) {
             let before = out.len();
             if self.queues[q as usize].nr_queued == 0 {
                 continue;
@@ -101,10 +100,21 @@ impl<D: Discipline> Queues for Fair<D> {
         self.entities[self.entity(p) as usize].load.weight
     }
 
+    fn queue_load(&self, p: TaskId) -> u64 {
+        self.root_load_of(self.queue_now(p))
+    }
+
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64) {
         let q = self.queue_now(p);
         let weight = |q: QueueId| self.queues[q as usize].load.weight;
         (weight(q), weight(self.same_on(q, other)))
+    }
+
+    fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16 {
+        let queue = &self.queues[self.same_on(self.queue_now(p), cpu) as usize];
+        let best = queue.curr.or_else(|| queue.tree.first()).filter(|_| queue.nr_queued > 0);
+        let task = best.and_then(|e| e.checked_sub(self.first_task));
+        task.map_or(140, |p| cx.task(p).attributes.prio())
     }
 
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool {
@@ -138,7 +148,7 @@ impl<D: Discipline> Queues for Fair<D> {
         self.numa_locality(p, from, to, idle)
     }
 
-    fn spread_shares(&mut self, cx: &mut Core) {
-        self.sample_shares(cx);
+    fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool) {
+        self.sample_shares(cx, domain, cpus, top);
     }
 }

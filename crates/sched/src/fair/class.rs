@@ -3,6 +3,7 @@
 use super::entity::{Entity, EntityId, Leave};
 use super::walk::Picked;
 use super::{Discipline, Fair};
+use crate::balance::domains::Era;
 use crate::balance::fair;
 use crate::classes::{Class, ClassId, sync};
 use schedlab_base::{CpuId, Nanos};
@@ -132,7 +133,6 @@ impl<D: Discipline> Class for Fair<D> {
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        self.sample_shares(cx);
         let Some(domains) = self.domains.take() else { return prev };
         let cpu = self.choose_cpu(cx, &domains, p, prev, why);
         self.domains = Some(domains);
@@ -148,6 +148,10 @@ impl<D: Discipline> Class for Fair<D> {
         }
         D::migrate(self, e, from, to);
         self.set_queue(e, to);
+        if self.places.era >= Era::V3_18 {
+            // Nothing of it is in the cache there.
+            self.entities[e as usize].exec_start = 0;
+        }
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
@@ -219,8 +223,14 @@ impl<D: Discipline> Class for Fair<D> {
         if let Some(balancer) = &mut self.balancer {
             if next.is_some() {
                 balancer.leave_idle(cx, cpu);
+                self.tracking.set_asleep(cpu, false, cx.now());
             } else {
+                // The tick of another that was kept may stop, too.
+                let kept = balancer.keeps_tick();
                 balancer.enter_idle(cx, cpu);
+                for cpu in kept.into_iter().chain([cpu]) {
+                    self.tracking.set_asleep(cpu, balancer.sleeps(cpu), cx.now());
+                }
             }
         }
         self.explain_pick(cx, cpu, next);
@@ -301,6 +311,9 @@ impl<D: Discipline> Class for Fair<D> {
     fn picked_another(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(balancer) = &mut self.balancer {
             balancer.leave_idle(cx, cpu);
+            // Whoever was woken there, it was idle until now.
+            balancer.woken(cpu, cx.now());
+            self.tracking.set_asleep(cpu, false, cx.now());
         }
     }
 
@@ -309,8 +322,11 @@ impl<D: Discipline> Class for Fair<D> {
         fair::stopper(self, cx, cpu);
     }
 
-    fn others(&mut self, cpu: CpuId, runnable: u32) {
+    fn others(&mut self, cx: &Core, cpu: CpuId, runnable: u32) {
         let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
+        if runnable != before && self.balancer.is_some() {
+            self.tracking.count_others(cpu, runnable, cx.now());
+        }
         // Whoever it is that makes two of one, somewhere there is more than one (`add_nr_running`).
         if runnable > before
             && self.queues[cpu as usize].h_nr + runnable > 1
@@ -453,6 +469,7 @@ impl<D: Discipline> Class for Fair<D> {
         if let Some(balancer) = &mut self.balancer {
             balancer.rebuild(cx, cpu, true);
             self.domains = Some(balancer.domains());
+            self.spread.rebuilt();
         }
     }
 
@@ -470,6 +487,7 @@ impl<D: Discipline> Class for Fair<D> {
         if let Some(balancer) = &mut self.balancer {
             balancer.rebuild(cx, cpu, false);
             self.domains = Some(balancer.domains());
+            self.spread.rebuilt();
         }
     }
 }

@@ -188,6 +188,37 @@ impl CpuLoad {
         self.values[usize::from(index).min(4)]
     }
 
+    /// The ticks up to now are made up for, as of an idle CPU, by a table (`decay_load_missed`, 2.6.38 to 4.x).
+    pub fn miss(&mut self, now: Nanos) {
+        /// After so many ticks nothing is left, of each average; and what is left after 1, 2, 4, ... ticks, of 128.
+        const GONE: [u64; 5] = [0, 8, 32, 64, 128];
+        const LEFT: [[u64; 7]; 5] = [
+            [0; 7],
+            [64, 32, 8, 0, 0, 0, 0],
+            [96, 72, 40, 12, 1, 0, 0],
+            [112, 98, 75, 43, 15, 1, 0],
+            [120, 112, 98, 76, 45, 16, 2],
+        ];
+        if self.next > now {
+            return;
+        }
+        let before = (now - self.next) / self.period;
+        for (i, value) in self.values.iter_mut().enumerate() {
+            let mut old = *value;
+            if before >= GONE[i] {
+                old = if before == 0 { old } else { 0 };
+            } else if i == 1 {
+                old >>= before;
+            } else {
+                let bits = (0..7).filter(|bit| before >> bit & 1 == 1);
+                old = bits.fold(old, |old, bit| (old * LEFT[i][bit]) >> 7);
+            }
+            *value = (old * ((1 << i) - 1)) >> i;
+        }
+        self.skip(now);
+        self.settled = self.load == 0 && self.values == [0; 5];
+    }
+
     /// The ticks up to now did not come.
     pub fn skip(&mut self, now: Nanos) {
         if self.next <= now {
@@ -311,5 +342,27 @@ mod tests {
         load.change(0);
         load.skip(3_000_000_000);
         assert_eq!(at(&mut load, 3_000_000_000), [3; 5]);
+    }
+
+    #[test]
+    fn missed_ticks_are_made_up_for_by_a_table() {
+        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that sees nothing. 9 = 1 + 8:
+        // 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which 3/4;
+        // 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
+        let mut load = CpuLoad::new(10, 10);
+        load.change(1024);
+        load.fold(100_000);
+        load.change(0);
+        load.miss(100_009);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [1024; 5]);
+        load.miss(100_100);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 0, 54, 263, 534]);
+        // One tick is none of decay.
+        let mut load = CpuLoad::new(10, 10);
+        load.change(1024);
+        load.fold(100_000);
+        load.change(0);
+        load.miss(100_010);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 512, 768, 896, 960]);
     }
 }

@@ -118,6 +118,12 @@ impl Groups {
         groups
     }
 
+    /// All, those that were made last first; the root's, where it is a group, was there before all.
+    pub fn newest_first(&self) -> impl Iterator<Item = u32> + use<> {
+        let root = self.root;
+        (0..self.all.len() as u32).rev().filter(move |g| Some(*g) != root).chain(root)
+    }
+
     /// A group for each key; where all have the same, none is needed.
     fn add_keys(&mut self, mut keys: Vec<u32>, what: &str) {
         keys.sort_unstable();

@@ -258,8 +258,8 @@ pub struct Fair<D> {
     numa: Option<Box<Numa>>,
     /// How many tasks of other classes are runnable on each CPU.
     others: Vec<u32>,
-    /// When shares were last sampled.
-    sampled: Nanos,
+    /// What is remembered of the groups' shares, where they are spread now and then.
+    spread: shares::Spread,
     seed: u64,
     /// The reasons of the pick under way, where somebody wants to know.
     why: explain::Why,
@@ -303,7 +303,7 @@ impl<D: Discipline> Fair<D> {
             balancer,
             follows: setup.follows.cloned(),
             others: vec![0; cpus as usize],
-            sampled: 0,
+            spread: shares::Spread::new(first_task),
             seed: setup.seed,
             why: explain::Why::default(),
             moving: false,
@@ -500,14 +500,8 @@ impl<D: Discipline> Fair<D> {
     /// What a task weighs at its CPU's root (`task_h_load`).
     #[must_use]
     pub fn root_load(&self, p: TaskId) -> u64 {
-        let mut e = self.entity(p);
-        let mut load = self.entities[e as usize].load.weight;
-        while let Some(group) = self.parent(e) {
-            let sum = self.queues[(group + self.cpus) as usize].load.weight;
-            load = load * self.entities[group as usize].load.weight / sum.max(1);
-            e = group;
-        }
-        load
+        let Entity { queue: q, load, .. } = self.entities[self.entity(p) as usize];
+        load.weight * self.root_load_of(q) / (self.queues[q as usize].load.weight + 1)
     }
 
     /// Each CPU's queued tasks.

@@ -31,6 +31,35 @@ pub enum Shares {
     ByLoad,
 }
 
+/// How a group stood on a CPU when its shares were last spread there: nothing if none of its tasks was queued
+/// (`cfs_rq->shares`, `cfs_rq->rq_weight`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    pub shares: u64,
+    pub weight: u64,
+}
+
+/// What is remembered of spreading.
+#[derive(Debug)]
+pub(super) struct Spread {
+    /// By group and CPU.
+    samples: Vec<Sample>,
+    /// When it was last done in each domain (`sd->last_update`).
+    last: Vec<Nanos>,
+}
+
+impl Spread {
+    /// Of so many groups' entities.
+    pub fn new(entities: u32) -> Self {
+        Self { samples: vec![Sample::default(); entities as usize], last: Vec::new() }
+    }
+
+    /// The domains were built anew.
+    pub fn rebuilt(&mut self) {
+        self.last.clear();
+    }
+}
+
 impl<D: Discipline> Fair<D> {
     /// What the entity of a group on one CPU is to weigh.
     fn due(&self, e: EntityId) -> u64 {
@@ -119,36 +148,65 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// 2.6.26 to 2.6.37: spreads every group's shares anew, if that was not done lately (`update_shares`). The whole
-    /// machine is taken as one domain.
-    pub(super) fn sample_shares(&mut self, cx: &mut Core) {
+    /// 2.6.26 to 2.6.37: spreads every group's shares over a domain's CPUs anew, if that was not done lately there
+    /// (`update_shares`).
+    pub(super) fn sample_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool) {
         let Shares::Sampled { every, threshold } = self.rules.shares else { return };
-        if self.cpus == 1 || self.groups.all.is_empty() || cx.now() < self.sampled + every {
+        if self.cpus == 1 || self.groups.all.is_empty() {
             return;
         }
-        self.sampled = cx.now();
+        if self.spread.last.len() <= domain {
+            self.spread.last.resize(domain + 1, 0);
+        }
+        if cx.now() - self.spread.last[domain] < every {
+            return;
+        }
+        self.spread.last[domain] = cx.now();
         // The groups below come first (walk_tg_tree up); a group's number is greater than its parent's.
         for g in (0..self.groups.all.len() as u32).rev() {
-            self.spread(cx, g, threshold);
+            self.spread(cx, g, threshold, cpus, top);
         }
     }
 
-    fn spread(&mut self, cx: &mut Core, g: u32, threshold: u64) {
+    /// `tg_shares_up`: what the domain has of the shares by the last time, by the weights that are there now.
+    fn spread(&mut self, cx: &mut Core, g: u32, threshold: u64, cpus: &[CpuId], top: bool) {
+        let (first, all) = ((g + 1) * self.cpus, self.groups.all[g as usize].shares);
         // Where nothing is queued, a task of average weight is thought to be, so that the next one is not held up.
-        let weight = |me: &Self, cpu: CpuId| match me.queues[(g * me.cpus + cpu + me.cpus) as usize].load.weight {
+        let weigh = |me: &Self, cpu: CpuId| match me.queues[(first + cpu) as usize].load.weight {
             0 => NICE_0,
             weight => weight,
         };
-        let all: u64 = (0..self.cpus).map(|cpu| weight(self, cpu)).sum();
-        for cpu in 0..self.cpus {
+        let sum: u64 = cpus.iter().map(|cpu| weigh(self, *cpu)).sum();
+        let own: u64 = cpus.iter().map(|cpu| self.sample(first + cpu).shares).sum();
+        let shares = if top || own == 0 || own > all { all } else { own };
+        for &cpu in cpus {
             let e = g * self.cpus + cpu;
-            let due = (self.groups.all[g as usize].shares * weight(self, cpu) / all).clamp(LEAST, 1 << 18);
+            let weight = self.queues[(first + cpu) as usize].load.weight;
+            let due = (shares * weigh(self, cpu) / sum).clamp(LEAST, 1 << 18);
             if due.abs_diff(self.entities[e as usize].load.weight) > threshold {
+                let sample = if weight == 0 { Sample::default() } else { Sample { shares: due, weight } };
+                self.spread.samples[e as usize] = sample;
                 crate::classes::sync(self, cx, cpu);
                 let load = Load::with_weight(due, self.d.arithmetic());
                 D::reweight(self, cx, e, load);
                 cx.touch(cpu);
             }
         }
+    }
+
+    /// How a group stood on a CPU when its shares were last spread there.
+    pub(super) fn sample(&self, q: QueueId) -> Sample {
+        self.spread.samples[(q - self.cpus) as usize]
+    }
+
+    /// What a queue weighs at its CPU's root (`cfs_rq->h_load`, until 3.10).
+    pub(super) fn root_load_of(&self, q: QueueId) -> u64 {
+        let Some(group) = q.checked_sub(self.cpus) else { return self.queues[q as usize].load.weight };
+        let above = self.entities[group as usize].queue;
+        let part = match self.rules.shares {
+            Shares::Sampled { .. } => self.sample(q).shares,
+            _ => self.entities[group as usize].load.weight,
+        };
+        self.root_load_of(above) * part / (self.queues[above as usize].load.weight + 1)
     }
 }

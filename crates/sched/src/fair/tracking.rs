@@ -33,6 +33,9 @@ impl Loads {
     }
 }
 
+/// What a real-time task weighs among others in 2.6.24.
+const RT_WEIGHT: u64 = 2 * super::load::WEIGHTS[0];
+
 /// A CPU at 1024, the scale of utilisation.
 const SCALE: f64 = 1024.0;
 
@@ -40,8 +43,15 @@ const SCALE: f64 = 1024.0;
 #[derive(Debug)]
 pub(super) struct Tracking {
     loads: Loads,
-    /// A CPU that sleeps keeps the loads that its ticks saw (until 2.6.38); later they decay.
+    /// A CPU that sleeps keeps the loads that its ticks saw (until 2.6.37); later the ticks are made up for.
     keeps_asleep: bool,
+    /// Each CPU's: it is idle and its tick is off.
+    asleep: Vec<bool>,
+    /// Each CPU's load where that is the sum of its tasks' weights, whatever their groups weigh, real-time tasks included
+    /// (`rq->load` until 2.6.25); else empty.
+    flat: Vec<u64>,
+    /// How many tasks of other classes it counts, of each CPU.
+    others: Vec<u32>,
     on: bool,
     entities: Vec<OfEntity>,
     queues: Vec<OfQueue>,
@@ -59,6 +69,9 @@ impl Tracking {
         Self {
             loads: Loads::of(era),
             keeps_asleep: era < Era::V3_10,
+            asleep: vec![false; cpus],
+            flat: if era == Era::V2_6_24 && cpus > 1 { vec![0; cpus] } else { Vec::new() },
+            others: vec![0; cpus],
             on: cpus > 1,
             entities: Vec::new(),
             queues: vec![OfQueue::default(); queues],
@@ -75,9 +88,9 @@ impl Tracking {
 
     /// The load of a queue, and of its group, changes.
     fn shift(&mut self, q: QueueId, now: Nanos, value: f64, level: f64) {
-        if self.loads == Loads::Runnable
-            && let Some(seen) = self.tick_loads.get_mut(q as usize)
-        {
+        if self.loads == Loads::Runnable && (q as usize) < self.tick_loads.len() {
+            self.set_asleep(q, false, now);
+            let seen = &mut self.tick_loads[q as usize];
             seen.fold_average(now, &self.queues[q as usize].load);
             seen.unsettle();
         }
@@ -87,15 +100,67 @@ impl Tracking {
         }
     }
 
-    /// Folds in the ticks so far. Until 2.6.38 a CPU that sleeps has none, and its loads stay as they are.
+    /// Folds in the ticks so far. A CPU that sleeps has none.
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
         let of = &mut self.tick_loads[cpu as usize];
-        if self.loads == Loads::Runnable {
+        if self.asleep[cpu as usize] {
+        } else if self.loads == Loads::Runnable {
             of.fold_average(now, &self.queues[cpu as usize].load);
-        } else if of.load() == 0 && self.keeps_asleep {
-            of.skip(now);
         } else {
             of.fold(now);
+        }
+    }
+
+    /// The tick of an idle CPU stops, or comes again.
+    #[inline]
+    pub fn set_asleep(&mut self, cpu: CpuId, asleep: bool, now: Nanos) {
+        if self.asleep[cpu as usize] != asleep && self.loads != Loads::All {
+            self.change_asleep(cpu, asleep, now);
+        }
+    }
+
+    fn change_asleep(&mut self, cpu: CpuId, asleep: bool, now: Nanos) {
+        if asleep {
+            self.fold_ticks(cpu, now);
+        } else if self.keeps_asleep {
+            self.tick_loads[cpu as usize].skip(now);
+        } else {
+            self.tick_loads[cpu as usize].miss(now);
+        }
+        self.asleep[cpu as usize] = asleep;
+    }
+
+    /// A CPU that sleeps has the ticks up to now made up for.
+    pub fn miss_ticks(&mut self, cpu: CpuId, now: Nanos) {
+        if self.asleep[cpu as usize] {
+            self.tick_loads[cpu as usize].miss(now);
+        }
+    }
+
+    /// So many tasks of other classes are runnable on a CPU.
+    pub fn count_others(&mut self, cpu: CpuId, runnable: u32, now: Nanos) {
+        let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
+        if let Some(flat) = self.flat.get_mut(cpu as usize) {
+            *flat = *flat + u64::from(runnable) * RT_WEIGHT - u64::from(before) * RT_WEIGHT;
+            let load = *flat;
+            self.see_load(cpu, load, now);
+        }
+    }
+
+    /// The ticks of a CPU see another load from now on.
+    fn see_load(&mut self, cpu: CpuId, load: u64, now: Nanos) {
+        if load > 0 {
+            self.set_asleep(cpu, false, now);
+        }
+        self.fold_ticks(cpu, now);
+        self.tick_loads[cpu as usize].change(load);
+    }
+
+    /// The load of a task joins its CPU's, or leaves.
+    #[inline]
+    fn count_flat(&mut self, cpu: CpuId, by: i64) {
+        if let Some(flat) = self.flat.get_mut(cpu as usize) {
+            *flat = flat.wrapping_add_signed(by);
         }
     }
 }
@@ -117,7 +182,7 @@ impl<D: Discipline> Fair<D> {
         let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
         let t = &mut self.tracking;
         if !t.averages() {
-            return;
+            return t.count_flat(cpu, if task { weight as i64 } else { 0 });
         }
         let of = &mut t.entities[e as usize];
         let attach = !of.attached;
@@ -153,7 +218,7 @@ impl<D: Discipline> Fair<D> {
         let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
         let t = &mut self.tracking;
         if !t.averages() {
-            return;
+            return t.count_flat(cpu, if task { -(weight as i64) } else { 0 });
         }
         let of = &mut t.entities[e as usize];
         of.runnable.steer(now, 0.0);
@@ -199,7 +264,11 @@ impl<D: Discipline> Fair<D> {
     /// The weight of an entity changes, by `by`.
     pub(super) fn track_weight(&mut self, q: QueueId, e: EntityId, by: f64, now: Nanos) {
         let queued = self.entities[e as usize].on_rq;
+        let (task, cpu) = (e >= self.first_task, self.cpu_of(q));
         let t = &mut self.tracking;
+        if queued && task {
+            t.count_flat(cpu, by as i64);
+        }
         if !t.averages() || !t.entities[e as usize].attached {
             return;
         }
@@ -214,6 +283,8 @@ impl<D: Discipline> Fair<D> {
     pub fn load_avg_at(&self, q: QueueId, now: Nanos) -> f64 {
         if self.tracking.averages() {
             self.tracking.queues[q as usize].load.at(now)
+        } else if let Some(flat) = self.tracking.flat.get(q as usize) {
+            *flat as f64
         } else {
             self.queues[q as usize].load.weight as f64
         }
@@ -290,12 +361,19 @@ impl<D: Discipline> Fair<D> {
         self.tracking.fold_ticks(cpu, self.clock);
     }
 
-    /// The weight of a root queue changed: where ticks see weights, they see another one from now on.
+    /// The weight of a queue changed: where ticks see weights, that of a root queue or of all of a CPU's tasks, they see
+    /// another one from now on.
     #[inline]
     pub(super) fn note_tick_load(&mut self, q: QueueId) {
-        if q < self.cpus && self.tracking.on && self.tracking.loads == Loads::Weights {
-            self.tracking.fold_ticks(q, self.clock);
-            self.tracking.tick_loads[q as usize].change(self.queues[q as usize].load.weight);
+        if !self.tracking.on || self.tracking.loads != Loads::Weights {
+            return;
+        }
+        let cpu = self.cpu_of(q);
+        if let Some(flat) = self.tracking.flat.get(cpu as usize) {
+            let load = *flat;
+            self.tracking.see_load(cpu, load, self.clock);
+        } else if q < self.cpus {
+            self.tracking.see_load(q, self.queues[q as usize].load.weight, self.clock);
         }
     }
 }

@@ -5,7 +5,6 @@ use super::queues::{End, Queues};
 use crate::balance::domains::{Era, Flags};
 use crate::balance::numa::locality::Locality;
 use crate::balance::rounds::Idleness;
-use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Decision, TaskId};
 
@@ -149,23 +148,25 @@ impl<Q: Queues> Work<'_, Q> {
     /// 2.6.24 and 2.6.32: queue by queue, each by its part of the load.
     fn move_by_queue(&mut self, env: &mut Env) -> u32 {
         if env.imbalance <= 0 {
-            env.all_pinned = false;
             return 0;
         }
+        let old = self.b.rules.era() == Era::V2_6_24;
         let mut list = std::mem::take(&mut self.b.scratch.list);
         let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
         self.q.list_by_queue(env.src, &mut list, &mut lengths);
         let (mut from, mut moved) = (0, 0);
+        let before = env.imbalance;
         for &length in &lengths {
             let queue = &list[from..from + length as usize];
             from += length as usize;
             moved += self.move_of_queue(queue, env);
-            if env.imbalance <= 0 {
+            if env.imbalance < i64::from(old) {
                 break;
             }
         }
         (self.b.scratch.list, self.b.scratch.lengths) = (list, lengths);
-        moved
+        // What counts is load: tasks of a group whose shares are not spread yet have none.
+        if env.imbalance < before { moved } else { 0 }
     }
 
     /// `balance_tasks`, with what `load_balance_fair` makes of the imbalance for one queue.
@@ -173,7 +174,7 @@ impl<Q: Queues> Work<'_, Q> {
         let Some(first) = queue.first() else { return 0 };
         let (theirs, ours) = self.q.queue_weights(*first, env.dst);
         let old = self.b.rules.era() == Era::V2_6_24;
-        let load = if old { theirs } else { self.q.task_load(*first) * theirs / self.q.weight(*first).max(1) };
+        let load = if old { theirs } else { self.q.queue_load(*first) };
         let limit = if old {
             if theirs <= ours {
                 return 0;
@@ -182,15 +183,17 @@ impl<Q: Queues> Work<'_, Q> {
         } else {
             (env.imbalance as u64 * theirs / (load + 1)) as i64
         };
+        // What counts is the last queue that is looked at, whatever there is in the others.
+        env.all_pinned = limit != 0;
         if limit == 0 {
-            env.all_pinned = false;
             return 0;
         }
-        let mut best_prio = if old { self.best_prio(env.dst) } else { i16::MAX };
+        let mut best_prio = self.q.best_prio(self.cx, *first, env.dst);
         let (mut left, mut moved) = (limit, 0);
         for &p in queue.iter().take(self.b.rules.nr_migrate as usize + 1) {
             let weight = self.q.weight(p) as i64;
             let prio = self.cx.task(p).attributes.prio();
+            // 2.6.24 moves a task that would be the best of its queue there whatever it weighs.
             let heavy = if old { weight / 2 > left + 1024 && prio >= best_prio } else { weight / 2 > left };
             if heavy || !self.can_move(p, env) {
                 continue;
@@ -208,11 +211,6 @@ impl<Q: Queues> Work<'_, Q> {
         let gone = limit - left;
         env.imbalance -= if old { gone } else { gone * load as i64 / (theirs as i64 + 1) };
         moved
-    }
-
-    /// The priority of who runs on a CPU, for 2.6.24: a task that would be the best there is moved whatever it weighs.
-    fn best_prio(&self, cpu: CpuId) -> i16 {
-        self.q.running(cpu).map_or(140, |p| self.cx.task(p).attributes.prio())
     }
 
     pub fn explain_move(&mut self, p: TaskId, env: &Env, imbalance: i64) {

@@ -29,7 +29,10 @@
 //! # Differences from the kernel
 //! - Balancing takes no time, and nobody else acts meanwhile: a serialised domain is never busy. What newly idle
 //!   balancing would have cost is estimated, for the rules that go by it.
-//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something.
+//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something. The loads that its ticks saw
+//!   stand still meanwhile, until somebody balances for it; that of the CPU that is sent is made up for then, too, which in
+//!   the kernel waits until some thread has run there.
+//! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
 //! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many of
 //!   its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of old
 //!   kernels, nor is the pause of energy-aware scheduling while no CPU is over-utilised.
@@ -53,7 +56,7 @@ mod stats_types;
 
 pub use averages::Averages;
 pub use queues::{End, Queues};
-pub use rules::{BUGS, Rules, balancing};
+pub use rules::{BUGS, Rules, balancing, by_capacity};
 pub use state::Balancer;
 
 use one::Work;

@@ -118,6 +118,18 @@ impl Balancer {
         }
     }
 
+    /// The idle CPU that keeps its tick (until 2.6.37).
+    #[inline]
+    pub fn keeps_tick(&self) -> Option<CpuId> {
+        self.nohz.owner
+    }
+
+    /// Whether a CPU is idle and has no tick.
+    #[inline]
+    pub fn sleeps(&self, cpu: CpuId) -> bool {
+        self.nohz.has(cpu) && self.nohz.owner != Some(cpu)
+    }
+
     fn left_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         let now = cx.jiffies();
         if !self.rules.ancient() {
@@ -260,9 +272,16 @@ impl<Q: Queues> Work<'_, Q> {
         self.b.nohz.blocked |= blocked;
     }
 
-    /// `nohz_idle_balance` of 2.6.38 to 4.x: from the first CPU, then the one that does it.
+    /// `run_rebalance_domains` of 2.6.38 to 4.x on the CPU that was sent: for itself first, then for the others from the first
+    /// on, unless it has got work by then; from 3.19 on for itself last.
     fn balance_idle_old(&mut self, this: CpuId) {
         let now = self.cx.jiffies();
+        let last = self.b.rules.era() >= Era::V4_1;
+        // In the kernel it is brought up to date when something runs there; there is always some thread that does.
+        self.q.account_idle(self.cx, this);
+        if !last {
+            self.rebalance(this, Idleness::Idle);
+        }
         let mut at = 0;
         while let Some(cpu) = self.b.nohz.next(at) {
             at = cpu + 1;
@@ -279,7 +298,9 @@ impl<Q: Queues> Work<'_, Q> {
             self.earlier(this, cpu);
         }
         self.b.nohz.next_balance = self.b.of_cpu[this as usize].next_balance;
-        self.rebalance(this, if self.is_idle(this) { Idleness::Idle } else { Idleness::Busy });
+        if last {
+            self.rebalance(this, Idleness::Idle);
+        }
     }
 
     fn earlier(&mut self, this: CpuId, cpu: CpuId) {

@@ -62,10 +62,10 @@ enum Found {
 const MAX_PINNED_INTERVAL: u32 = 512;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether nothing runs or waits on a CPU (`idle_cpu`).
+    /// Whether nothing runs and, from 3.2 on, nothing waits on a CPU (`idle_cpu`).
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.cx.curr(cpu).is_none() && self.q.nr_running(cpu) == 0
+        self.cx.curr(cpu).is_none() && (self.b.rules.ancient() || self.q.nr_running(cpu) == 0)
     }
 
     /// Whether no sibling of a CPU runs anything (`is_core_idle`).
@@ -103,15 +103,21 @@ impl<Q: Queues> Work<'_, Q> {
             active: false,
         };
         let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
-        let sibling_runs = self.b.rules.ancient() && shares_core && (idle == Idleness::Busy || !self.is_core_idle(cpu));
+        let sibling_runs =
+            self.b.rules.ancient() && shares_core && (idle == Idleness::Busy || self.some_run(cpu, level));
         let found = self.look(&mut env, go_on);
         self.clear_out(cpu, level);
         let moved = if self.b.rules.ancient() && idle == Idleness::Newly {
-            self.settle_newly(&env, &found)
+            self.settle_newly(&env, &found, sibling_runs)
         } else {
             self.settle(&env, &found)
         };
         if moved == 0 && sibling_runs { -1 } else { moved }
+    }
+
+    /// Whether a CPU of a domain has tasks.
+    fn some_run(&self, cpu: CpuId, level: usize) -> bool {
+        self.span(self.b.domain(cpu, level).span).iter().any(|cpu| self.q.nr_running(*cpu) > 0)
     }
 
     fn clear_out(&mut self, cpu: CpuId, level: usize) {
@@ -125,7 +131,10 @@ impl<Q: Queues> Work<'_, Q> {
     fn look(&mut self, env: &mut Env, go_on: &mut bool) -> Found {
         loop {
             if self.b.rules.ancient() {
-                self.q.spread_shares(self.cx);
+                let domains = &self.b.domains;
+                let list = domains.of(env.cpu);
+                let (span, top) = (domains.span(list[env.level].span), env.level + 1 == list.len());
+                self.q.spread_shares(self.cx, domains.index(env.cpu, env.level), &span.cpus, top);
             }
             if !self.should_balance(env) {
                 *go_on = false;
@@ -142,7 +151,13 @@ impl<Q: Queues> Work<'_, Q> {
             env.all_pinned |= self.b.rules.typed();
             let mut moved = 0;
             if self.q.nr_running(src) > 1 {
-                env.all_pinned = true;
+                env.all_pinned = match self.b.rules.era() {
+                    // The real-time class is asked first, and what it has nothing of is pinned.
+                    Era::V2_6_24 => env.imbalance > 0,
+                    // Each queue that is looked at says it anew.
+                    Era::V2_6_32 => env.all_pinned,
+                    _ => true,
+                };
                 env.looked = 0;
                 env.most = self.b.rules.nr_migrate.min(self.q.nr_running(src));
                 moved = self.take_all(env);
@@ -276,19 +291,18 @@ impl<Q: Queues> Work<'_, Q> {
     }
 
     /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.32).
-    fn settle_newly(&mut self, env: &Env, found: &Found) -> i32 {
+    fn settle_newly(&mut self, env: &Env, found: &Found, sibling_runs: bool) -> i32 {
         match *found {
+            // 2.6.32 looks no further then: so it does for the sake of power.
+            Found::Moved { tasks: 0, .. } => return -i32::from(self.b.rules.era() == Era::V2_6_32),
             Found::Moved { tasks, .. } => {
-                if tasks > 0 {
-                    self.b.sd(env.cpu, env.level).round.failed = 0;
-                }
-                tasks as i32
-            }
-            _ => {
                 self.b.sd(env.cpu, env.level).round.failed = 0;
-                0
+                return tasks as i32;
             }
+            _ if sibling_runs => {}
+            _ => self.b.sd(env.cpu, env.level).round.failed = 0,
         }
+        0
     }
 
     /// Whether this CPU is the one that balances for its group (`should_we_balance`).

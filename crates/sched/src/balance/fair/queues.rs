@@ -50,8 +50,15 @@ pub trait Queues: Averages {
     /// The weight of a task among those of its queue.
     fn weight(&self, p: TaskId) -> u64;
 
+    /// What the queue that a task is in weighs at its CPU's root (`cfs_rq->h_load`, until 3.10).
+    fn queue_load(&self, p: TaskId) -> u64;
+
     /// The weights of the queue that a task is in on its CPU, and of the same group's queue on another.
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
+
+    /// The priority of who runs, else would run first, in the queue of the group of a task on a CPU; 140: there is nobody
+    /// (`cfs_rq_best_prio`, 2.6.24).
+    fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16;
 
     /// Whether the group of a task is throttled on one of two CPUs.
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool;
@@ -72,6 +79,7 @@ pub trait Queues: Averages {
         Locality::Equal
     }
 
-    /// Spreads the groups' shares over the CPUs, where the kernel does that when it balances (`update_shares`).
-    fn spread_shares(&mut self, cx: &mut Core);
+    /// Spreads the groups' shares over the CPUs of a domain, given by its number and its CPUs, where the kernel does that when
+    /// it balances (`update_shares`); `top`: there is no domain above.
+    fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool);
 }

@@ -34,6 +34,19 @@ pub const BUGS: [Tunable; 4] = [
     FIXES[1],
 ];
 
+/// A load by what the CPUs that bear it are worth: `scaled` is 1024 times the load. In 2.6.24 by the inverse of the worth,
+/// which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`).
+#[must_use]
+pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
+    let capacity = capacity.max(1);
+    if era == Era::V2_6_24 {
+        let inverse = (1u64 << 32).div_ceil(capacity);
+        ((scaled & u64::from(u32::MAX)) * (inverse & u64::from(u32::MAX))) >> 32
+    } else {
+        scaled / capacity
+    }
+}
+
 /// How a kernel balances.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -79,5 +92,19 @@ impl Rules {
     #[inline]
     pub(super) fn one_when_newly_idle(&self) -> bool {
         self.typed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_of_2_6_24_is_divided_in_32_bits() {
+        // reciprocal_value(3072) = 1398102, two thirds of one too much: 4,294,965,248 * 1398102 >> 32.
+        assert_eq!(by_capacity(Era::V2_6_24, 4_294_965_248, 3072), 1_398_101);
+        assert_eq!(by_capacity(Era::V2_6_32, 4_294_965_248, 3072), 1_398_100);
+        // 48 tasks of nice -20 are 4,260,528, of which 1024 times are 67,776,512 above 2^32.
+        assert_eq!(by_capacity(Era::V2_6_24, 48 * 88761 * 1024, 1024), 48 * 88761 - (1 << 22));
     }
 }

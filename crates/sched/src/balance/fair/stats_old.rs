@@ -6,6 +6,7 @@
 
 use super::one::{Env, Work};
 use super::queues::Queues;
+use super::rules::by_capacity;
 use crate::balance::domains::{Era, Flags, GroupId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::CpuId;
@@ -188,7 +189,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let state = &self.b.of_group[group.index()];
         stats.capacity = state.capacity;
-        stats.avg_load = stats.load * SCALE / stats.capacity.max(1);
+        stats.avg_load = by_capacity(era, stats.load * SCALE, stats.capacity);
         stats.per_task = if stats.nr > 0 { stats.weighted / u64::from(stats.nr) } else { 0 };
         stats.weight = self.span(span).len() as u32;
         let gap = if own { 0 } else { stats.max_load.saturating_sub(stats.min_load) };
@@ -347,13 +348,13 @@ impl<Q: Queues> Work<'_, Q> {
             tasks = if busiest.per_task > local.per_task { 1 } else { 2 };
         } else {
             let nr = u64::from(self.q.nr_running(env.dst));
-            // A CPU without tasks keeps what it last had (until 3.10), which is not kept here; later it is nothing.
+            // A CPU without tasks has a whole task's in 2.6.24, and nothing later.
             local.per_task = match era {
                 Era::V2_6_24 => SCALE,
                 _ => self.q.weighted_load(env.dst).checked_div(nr).unwrap_or(0),
             };
         }
-        let scaled = busiest.per_task * SCALE / busiest.capacity.max(1);
+        let scaled = by_capacity(era, busiest.per_task * SCALE, busiest.capacity);
         let wanted = match era {
             Era::V2_6_24 => {
                 busiest.avg_load.wrapping_sub(local.avg_load).wrapping_add(SCALE) >= busiest.per_task * tasks
@@ -361,6 +362,8 @@ impl<Q: Queues> Work<'_, Q> {
             Era::V2_6_32 => {
                 busiest.avg_load.wrapping_sub(local.avg_load).wrapping_add(busiest.per_task) >= busiest.per_task * tasks
             }
+            // Unsigned: a group that is taken from though it has less is no limit, unless by less than a task.
+            Era::V3_10 => busiest.avg_load.wrapping_sub(local.avg_load).wrapping_add(scaled) >= scaled * tasks,
             _ => busiest.avg_load + scaled >= local.avg_load + scaled * tasks,
         };
         if wanted || self.gains(local, busiest, scaled) {
@@ -377,7 +380,8 @@ impl<Q: Queues> Work<'_, Q> {
         } else {
             0
         };
-        let more = (busiest.avg_load * busiest.capacity).min(busiest.per_task * SCALE) / local.capacity.max(1);
+        let most = (busiest.avg_load * busiest.capacity).min(busiest.per_task * SCALE);
+        let more = by_capacity(self.b.rules.era(), most, local.capacity);
         let then = left + local.capacity * local.per_task.min(local.avg_load + more);
         then / SCALE > now / SCALE
     }
@@ -396,7 +400,10 @@ impl<Q: Queues> Work<'_, Q> {
             let state = &self.b.of_cpu[cpu as usize];
             let capacity = if era == Era::V2_6_24 { SCALE } else { state.capacity };
             let alone = self.q.nr_running(cpu) == 1;
-            let compared = if era == Era::V2_6_32 { load * SCALE / capacity } else { load };
+            // Until 3.10 loads by capacity are whole numbers; 2.6.32 compares the imbalance with them, too.
+            let whole = load * SCALE / capacity;
+            let compared = if era == Era::V2_6_32 { whole } else { load };
+            let (load, by) = if era <= Era::V3_10 { (whole, 1) } else { (load, capacity) };
             let reduced = match era {
                 Era::V2_6_24 => false,
                 Era::V4_1 => capacity * pct < state.capacity_orig * 100,
@@ -406,8 +413,8 @@ impl<Q: Queues> Work<'_, Q> {
             if alone && compared as i64 > env.imbalance && !reduced {
                 continue;
             }
-            if load * its > most * capacity {
-                (best, most, its) = (Some(cpu), load, capacity);
+            if load * its > most * by {
+                (best, most, its) = (Some(cpu), load, by);
             }
         }
         best

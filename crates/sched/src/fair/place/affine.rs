@@ -1,7 +1,10 @@
 //! Whether a task comes to the side of who wakes it.
 
-use super::{Ask, Placing, cache, share_cache};
+use super::{Ask, Placing, cache, half_pct, share_cache};
 use crate::balance::domains::{Domain, Domains};
+use crate::balance::fair::Queues;
+use crate::fair::entity::QueueId;
+use crate::fair::load::NICE_0;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId};
@@ -9,7 +12,13 @@ use schedlab_sim::{Core, TaskId};
 const SECOND: u64 = 1_000_000_000;
 
 impl<D: Discipline> Fair<D> {
-    /// The waker wakes this one now (`record_wakee`, 3.12 on).
+    /// What a CPU's tasks weigh on average (`cpu_avg_load_per_task`); where it has none, in 2.6.24 a whole task.
+    pub(super) fn load_per_task(&self, cx: &Core, cpu: CpuId) -> u64 {
+        let empty = if self.places.how == Placing::V2_6_24 { NICE_0 } else { 0 };
+        (self.load_avg_at(cpu, cx.now()) as u64).checked_div(self.nr_running(cpu).into()).unwrap_or(empty)
+    }
+
+    /// The waker wakes this one now (`record_wakee`: by `task_waking_fair` from 3.12 to 4.2, whatever comes of it).
     pub(super) fn record_wakee(&mut self, cx: &Core, ask: Ask) {
         let (now, waker) = (cx.now(), cx.curr(ask.here));
         let habits = self.places.waker(waker, ask.here);
@@ -44,11 +53,33 @@ impl<D: Discipline> Fair<D> {
         if high { now.max(before) } else { now.min(before) }
     }
 
+    /// The same by the shares as they were last spread; nothing where nothing joins (`effective_load` with `ASYM_EFF_LOAD`,
+    /// 2.6.26 to 2.6.37).
+    fn effective_load_sampled(&self, q: QueueId, here: i64, all: i64) -> i64 {
+        let (mut here, mut all, mut q) = (here, all, if here == 0 { 0 } else { q });
+        while let Some(group) = q.checked_sub(self.cpus) {
+            let (shares, sample) = (self.groups.all[self.group_of(q)].shares as i64, self.sample(q));
+            let (part, before) = (sample.shares as i64, sample.weight as i64);
+            // What came since, too.
+            let more = self.queues[q as usize].load.weight as i64 - before;
+            (here, all) = (here + more, all + more);
+            let (new, old) = (shares * (before + here), shares * before + part * all);
+            here = part * (new - old);
+            here = here.checked_div(old).unwrap_or(here);
+            all = 0;
+            q = self.entities[group as usize].queue;
+        }
+        here
+    }
+
     /// What the root of a CPU weighs more when a task of the same group joins there that weighs `here`, where the whole
-    /// group has `all` more (`effective_load`, 2.6.26 to 4.2).
+    /// group has `all` more (`effective_load`, 2.6.38 to 4.2).
     pub(super) fn effective_load(&self, cx: &Core, p: TaskId, cpu: CpuId, here: i64, all: i64) -> i64 {
         let (mut here, mut all) = (here, all);
         let mut q = self.queue_of(cx, p, cpu);
+        if self.places.how == Placing::V2_6_32 {
+            return self.effective_load_sampled(q, here, all);
+        }
         while let Some(group) = q.checked_sub(self.cpus) {
             let of = &self.groups.all[self.group_of(q)];
             let sum = all + of.load as i64;
@@ -64,28 +95,26 @@ impl<D: Discipline> Fair<D> {
 
     /// 2.6.32 to 4.1: by the loads of both CPUs with the task there (`wake_affine`).
     pub(super) fn comes_over(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask) -> bool {
-        if self.places.how == Placing::V3_18 {
-            self.record_wakee(cx, ask);
-            if self.wakes_widely(cx, domains, ask) {
-                return false;
-            }
+        if self.places.how == Placing::V3_18 && self.wakes_widely(cx, domains, ask) {
+            return false;
         }
         let params = domains.params(domain);
-        let (index, pct) = (params.wake_idx, 100 + (i64::from(params.imbalance_pct) - 100) / 2);
+        let (index, pct) = (params.wake_idx, half_pct(params) as i64);
         let load = self.biased_load(cx, ask.prev, index, false) as i64;
         let this_load = self.biased_load(cx, ask.here, index, true) as i64;
         let weight = self.entities[self.entity(ask.p) as usize].load.weight as i64;
         let capacity = |me: &Self, cpu: CpuId| i64::from(me.places.capacities[cpu as usize]);
         let with = this_load + self.effective_load(cx, ask.p, ask.here, weight, weight);
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);
-        let balanced =
-            this_load == 0 || 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
-        if balanced || self.places.how == Placing::V3_18 {
-            return balanced;
+        let bears = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
+        if self.places.how == Placing::V3_18 {
+            // Without load here the capacities alone are compared.
+            return if this_load > 0 { bears(with, without) } else { bears(1, 1) };
         }
-        let root = &self.queues[ask.here as usize];
-        let each = if root.h_nr > 0 { root.load.weight as i64 / i64::from(root.h_nr) } else { 0 };
-        this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
+        let each = self.load_per_task(cx, ask.here) as i64;
+        this_load == 0
+            || bears(with, without)
+            || this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
     }
 
     /// 6.1 on: an idle CPU of the two, else the one that would be loaded less (`wake_affine`).
@@ -99,7 +128,7 @@ impl<D: Discipline> Fair<D> {
         }
         let now = cx.now();
         let load = self.task_load_at(ask.p, now);
-        let pct = 100.0 + (f64::from(domains.params(domain).imbalance_pct) - 100.0) / 2.0;
+        let pct = half_pct(domains.params(domain)) as f64;
         let capacity = |cpu: CpuId| f64::from(self.places.capacities[cpu as usize]);
         let with = (self.load_avg_at(here, now) + load) * 100.0 * capacity(prev);
         let without = (self.load_avg_at(prev, now) - load) * pct * capacity(here);

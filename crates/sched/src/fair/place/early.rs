@@ -1,7 +1,8 @@
 //! 2.6.24 and 2.6.32: wake-ups compare the loads of two CPUs, and take an idle one where the domains say so.
 
-use super::{Ask, spans};
+use super::{Ask, half_pct, spans};
 use crate::balance::domains::{Domains, Flags};
+use crate::balance::fair::Queues;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
@@ -23,24 +24,23 @@ impl<D: Discipline> Fair<D> {
         let both = domains.of(ask.here).iter().find(|d| domains.span(d.span).set.contains(ask.prev));
         let Some(domain) = both.copied() else { return false };
         let params = domains.params(&domain);
-        let pct = 100.0 + (f64::from(params.imbalance_pct) - 100.0) / 2.0;
-        let load = self.biased_load(cx, ask.prev, params.wake_idx, false);
-        let here = self.biased_load(cx, ask.here, params.wake_idx, true);
+        let pct = half_pct(params);
+        let load = self.biased_load(cx, ask.prev, params.wake_idx, false) as u64;
+        let here = self.biased_load(cx, ask.here, params.wake_idx, true) as u64;
         if domain.flags.has(Flags::WAKE_AFFINE) {
-            let root = &self.queues[ask.here as usize];
-            let each = if root.h_nr > 0 { root.load.weight as f64 / f64::from(root.h_nr) } else { 0.0 };
-            let weight = self.entities[self.entity(ask.p) as usize].load.weight as f64;
-            let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) <= each;
-            if light || 100.0 * (here + weight) <= pct * load {
+            let each = self.load_per_task(cx, ask.here);
+            let weight = self.entities[self.entity(ask.p) as usize].load.weight;
+            let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) as u64 <= each;
+            if light || 100 * (here + weight) <= pct * load {
                 return true;
             }
         }
-        domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100.0 * load
+        domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100 * load
     }
 
     /// An idle CPU in the domains that look for one, unless this one is idle or has several tasks (`wake_idle`).
     fn wake_idle(&self, cx: &mut Core, domains: &Domains, ask: Ask, cpu: CpuId) -> CpuId {
-        if self.is_idle(cx, cpu) || self.queues[cpu as usize].h_nr > 1 {
+        if self.is_idle(cx, cpu) || self.nr_running(cpu) > 1 {
             return cpu;
         }
         for domain in domains.of(cpu) {
@@ -59,17 +59,23 @@ impl<D: Discipline> Fair<D> {
     /// `select_task_rq_fair` of 2.6.32.
     pub(super) fn place_2_6_32(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         let mut wants_affine = ask.wakes && cx.task(ask.p).allowed.contains(ask.here);
-        let (mut affine, mut top, mut cpu) = (None, None, ask.here);
+        let (mut affine, mut both, mut top, mut cpu) = (None, None, None, ask.here);
         for (level, domain) in domains.of(ask.here).iter().enumerate() {
             if wants_affine && domain.flags.has(Flags::WAKE_AFFINE) {
                 let candidate = self.candidate(cx, domains, level, ask);
                 if let Some(candidate) = candidate {
-                    (affine, cpu, wants_affine) = (Some(*domain), candidate, false);
+                    (affine, both, cpu, wants_affine) = (Some(*domain), Some(level), candidate, false);
                 }
             }
             if domain.flags.has(ask.flag()) {
                 top = Some(level);
             }
+        }
+        // Of the domains at hand the largest (LB_SHARES_UPDATE).
+        if let Some(level) = both.max(top) {
+            let list = domains.of(ask.here);
+            let span = domains.span(list[level].span);
+            self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());
         }
         if let Some(domain) = affine
             && self.comes_over(cx, domains, &domain, ask)

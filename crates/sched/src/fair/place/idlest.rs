@@ -1,7 +1,8 @@
 //! Down the domains to the idlest group, and in it to the idlest CPU (`find_idlest_group`, `find_idlest_cpu`).
 
-use super::{Ask, Placing};
+use super::{Ask, Placing, half_pct};
 use crate::balance::domains::{Domain, Domains, Flags, GroupId};
+use crate::balance::fair::by_capacity;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
@@ -82,7 +83,7 @@ impl<D: Discipline> Fair<D> {
     ) -> Option<GroupId> {
         let params = domains.params(domain);
         let index = if ask.wakes { params.wake_idx } else { params.forkexec_idx };
-        let pct = 100 + (u64::from(params.imbalance_pct) - 100) / 2;
+        let pct = half_pct(params);
         let (mut least, mut here, mut idlest) = (u64::MAX, 0, None);
         for group in domains.groups(domain) {
             let of = domains.group(group);
@@ -91,8 +92,8 @@ impl<D: Discipline> Fair<D> {
                 continue;
             }
             let local = span.set.contains(cpu);
-            let load: f64 = span.cpus.iter().map(|c| self.biased_load(cx, *c, index, !local)).sum();
-            let average = (load * 1024.0 / f64::from(of.capacity.max(1))) as u64;
+            let load: u64 = span.cpus.iter().map(|c| self.biased_load(cx, *c, index, !local) as u64).sum();
+            let average = by_capacity(self.places.era, load * 1024, of.capacity.into());
             if local {
                 here = average;
             } else if average < least {

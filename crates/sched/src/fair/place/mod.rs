@@ -26,7 +26,8 @@ mod idlest;
 mod sibling;
 
 use super::{Discipline, Fair, Setup};
-use crate::balance::domains::{Domain, Domains, Era, Flags};
+use crate::balance::domains::{Domain, Domains, Era, Flags, Params};
+use crate::balance::fair::Queues;
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 
@@ -70,6 +71,7 @@ struct Habits {
 /// What is remembered for placing.
 #[derive(Debug)]
 pub(super) struct Places {
+    pub era: Era,
     pub how: Placing,
     /// `fix.overload_on_wakeup`.
     pub fix_overload: bool,
@@ -93,6 +95,7 @@ impl Places {
         let capacities: Vec<u32> = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect();
         let cpus = capacities.len();
         Self {
+            era: setup.balancing.release.era,
             how: Placing::of(setup.balancing.release.era),
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
@@ -193,10 +196,11 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Whether a CPU runs nothing and nothing waits there (`idle_cpu`).
+    /// Whether a CPU runs nothing and, from 3.2 on, nothing waits there (`idle_cpu`): before, one that is woken is idle
+    /// still until it has switched.
     fn is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
-        let root = &self.queues[cpu as usize];
-        cx.curr(cpu).is_none() && root.h_nr == root.h_nr_delayed && cx.online(cpu)
+        let waits = || self.nr_running(cpu) > self.queues[cpu as usize].h_nr_delayed;
+        cx.curr(cpu).is_none() && cx.online(cpu) && (self.places.how <= Placing::V2_6_32 || !waits())
     }
 
     /// Whether a CPU has SCHED_IDLE tasks only (`sched_idle_cpu`).
@@ -223,6 +227,9 @@ impl<D: Discipline> Fair<D> {
 
     /// 3.10 to 4.1.
     fn place_affine(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
+        if ask.wakes && self.places.how == Placing::V3_18 {
+            self.record_wakee(cx, ask);
+        }
         let allowed = cx.task(ask.p).allowed.contains(ask.here);
         let mut top = None;
         let mut affine = None;
@@ -287,6 +294,11 @@ impl<D: Discipline> Fair<D> {
             None => (ask.prev, "no domain balances new tasks"),
         }
     }
+}
+
+/// Half of what is borne of imbalance, and the rest, in percent.
+fn half_pct(params: &Params) -> u64 {
+    100 + (u64::from(params.imbalance_pct) - 100) / 2
 }
 
 fn spans(domains: &Domains, domain: &Domain, flag: Flags, cpu: CpuId) -> bool {
