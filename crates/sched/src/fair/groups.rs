@@ -103,8 +103,11 @@ impl Groups {
             }
         }
         if rules.by_session {
-            let of_root = load.tasks.iter().chain(&load.templates);
-            groups.add_keys(of_root.map(|t| t.session).collect(), "session");
+            let of_root = || load.tasks.iter().chain(&load.templates).map(|t| t.session);
+            // Where all have the same, none is needed.
+            if of_root().min() != of_root().max() {
+                groups.add_keys(of_root().collect(), "session");
+            }
         }
         if rules.root_is_group && !groups.all.is_empty() {
             groups.root = Some(groups.all.len() as u32);
@@ -124,13 +127,10 @@ impl Groups {
         (0..self.all.len() as u32).rev().filter(move |g| Some(*g) != root).chain(root)
     }
 
-    /// A group for each key; where all have the same, none is needed.
+    /// A group for each key.
     fn add_keys(&mut self, mut keys: Vec<u32>, what: &str) {
         keys.sort_unstable();
         keys.dedup();
-        if keys.len() < 2 {
-            return;
-        }
         self.first = self.all.len() as u32;
         for key in &keys {
             self.all.push(Group { name: format!("{what} {key}"), shares: SHARES, ..Group::default() });
