@@ -62,6 +62,7 @@ pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
         name: file.name.clone().unwrap_or_else(|| name.to_owned()),
         cpus: (0..cores * file.threads).map(place).collect(),
         distances: if file.distances.is_empty() { vec![vec![10]] } else { file.distances.clone() },
+        nodes_per_package: Some(nodes / file.sockets).filter(|inside| *inside > 1).or(file.nodes_per_package),
         caches: Caches {
             l2_kib: file.l2_kib.unwrap_or(Caches::default().l2_kib),
             llc_kib: file.llc_kib.unwrap_or(Caches::default().llc_kib),
@@ -134,6 +135,11 @@ fn check_shares(file: &MachineFile) -> Result<(), Wrong> {
         let what = format!("{} sockets of {} cores do not divide into {nodes} nodes", file.sockets, file.cores);
         return share("distances", what);
     }
+    let inside = (nodes / file.sockets).max(1);
+    if let Some(said) = file.nodes_per_package.filter(|said| *said != inside) {
+        let what = format!("{said} nodes a package, but {} sockets and {nodes} nodes", file.sockets);
+        return Err(Wrong::new("nodes_per_package", what).mend(format!("write {inside}, or other sockets and cores")));
+    }
     let per_node = file.sockets * file.cores / nodes;
     let within = file.cores.min(per_node);
     for (key, size, whole) in [
@@ -201,6 +207,20 @@ mod tests {
         let machine = file.build().unwrap();
         assert_eq!(machine.cpus.iter().map(|c| c.place.node).collect::<Vec<_>>(), [0, 0, 1, 1]);
         assert_eq!(machine.llcs(), 2);
+        assert_eq!(machine.nodes_per_package, Some(2));
+        file.nodes_per_package = Some(2);
+        assert_eq!(file.build().unwrap(), machine);
+    }
+
+    #[test]
+    fn a_node_a_socket_leaves_open_what_a_package_holds_unless_it_is_said() {
+        let mut file = MachineFile::flat("m", 2, 4, 1);
+        file.distances = vec![vec![10, 21], vec![21, 10]];
+        assert_eq!(file.build().unwrap().nodes_per_package, None);
+        file.nodes_per_package = Some(1);
+        let machine = file.build().unwrap();
+        assert_eq!(machine.nodes_per_package, Some(1));
+        assert_eq!(MachineFile::of(&machine), Some(file));
     }
 
     #[test]
@@ -214,6 +234,7 @@ mod tests {
         assert!(refuse(|f| f.distances = vec![vec![11, 20], vec![20, 10]]).contains("10 from itself"));
         assert!(refuse(|f| f.distances = vec![vec![10, 9], vec![9, 10]]).contains("11 to 254"));
         assert!(refuse(|f| f.distances = vec![vec![10]; 5]).contains("row 0 has 1 of 5"));
+        assert!(refuse(|f| f.nodes_per_package = Some(2)).contains("2 nodes a package, but 2 sockets and 1 nodes"));
         assert!(refuse(|f| f.llc_cores = Some(4)).contains("6 cores do not divide into groups of 4"));
         assert!(refuse(|f| f.cluster_cores = Some(0)).contains("groups of 0"));
         assert!(refuse(|f| f.capacities = vec![1024; 3]).contains("3 capacities for 12 cores"));

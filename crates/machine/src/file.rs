@@ -29,6 +29,11 @@ pub struct MachineFile {
     /// Each node holds an equal share of the CPUs. Without it the machine has one node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distances: Vec<Vec<u32>>,
+    /// NUMA nodes in a package: as many as a socket holds. Where that is no more than one, a file that does not say so
+    /// leaves open whether its nodes are dies of one package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 8192))]
+    pub nodes_per_package: Option<u32>,
     /// Cores that share a last-level cache; all of a socket's (of a node's, where a socket has several) unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
@@ -129,6 +134,7 @@ impl MachineFile {
             cores,
             threads,
             distances: Vec::new(),
+            nodes_per_package: None,
             llc_cores: None,
             cluster_cores: None,
             capacities: Vec::new(),
@@ -189,6 +195,7 @@ impl MachineFile {
             cores: cores / sockets,
             threads: machine.threads() as u32,
             distances: if nodes { machine.distances.clone() } else { Vec::new() },
+            nodes_per_package: machine.nodes_per_package.filter(|nodes| *nodes == 1),
             llc_cores: None,
             cluster_cores: (clusters as u32 != cores).then(|| by_core(clusters)).flatten(),
             capacities: if even { Vec::new() } else { capacities },

@@ -2,7 +2,7 @@
 
 use crate::{Caches, Costs, Cpu, MAX_CPUS, Machine};
 use schedlab_base::{CpuId, CpuPlace, Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub fn host_at(root: &Path) -> Result<Machine> {
     let mut clusters = Numbering::default();
     let mut caches = Numbering::default();
     let mut packages = Numbering::default();
-    let cpus = ids
+    let cpus: Vec<Cpu> = ids
         .iter()
         .map(|&cpu| {
             let siblings = sys.siblings(cpu, &["core_cpus_list", "thread_siblings_list"]);
@@ -59,7 +59,23 @@ pub fn host_at(root: &Path) -> Result<Machine> {
             Cpu { place, cluster }
         })
         .collect();
-    Ok(Machine { name: "host".to_owned(), cpus, distances, caches: sys.caches(ids[0]), costs: Costs::measured() })
+    Ok(Machine {
+        name: "host".to_owned(),
+        nodes_per_package: (distances.len() > 1).then(|| nodes_in_a_package(&cpus)),
+        cpus,
+        distances,
+        caches: sys.caches(ids[0]),
+        costs: Costs::measured(),
+    })
+}
+
+/// The most nodes that one package holds.
+fn nodes_in_a_package(cpus: &[Cpu]) -> u32 {
+    let mut nodes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for cpu in cpus {
+        nodes.entry(cpu.place.package).or_default().insert(cpu.place.node);
+    }
+    nodes.values().map(|inside| inside.len() as u32).max().unwrap_or(1)
 }
 
 /// The tree of devices.
@@ -235,6 +251,7 @@ mod tests {
         assert_eq!((of(0), of(4)), ((0, 0, 0, 0), (0, 0, 0, 0)));
         assert_eq!((of(3), of(6)), ((3, 1, 1, 1), (2, 1, 1, 1)));
         assert_eq!(machine.distances, vec![vec![10, 21], vec![21, 10]]);
+        assert_eq!(machine.nodes_per_package, Some(1));
         assert_eq!(machine.caches, Caches { l2_kib: 32, llc_kib: 12_288 });
         assert_eq!(machine.cpus[4].cluster, machine.cpus[0].cluster, "no cluster file: the core");
     }

@@ -125,6 +125,9 @@ pub struct Machine {
     pub cpus: Vec<Cpu>,
     /// Distances between nodes as the firmware tells them (10 is local); one row a node.
     pub distances: Vec<Vec<u32>>,
+    /// How many nodes a package holds, where it is known: a file whose sockets hold no more than one need not say
+    /// whether its nodes are dies of a package.
+    pub nodes_per_package: Option<u32>,
     /// How much the caches hold.
     pub caches: Caches,
     /// What things cost.

@@ -90,7 +90,7 @@ fn huge(name: &'static str) -> MachineFile {
     MachineFile { distances, l2_kib: Some(512), llc_kib: Some(256 << 10), ..MachineFile::flat(name, 32, 64, 2) }
 }
 
-/// Each package is two dies, each die a node; the links between the nodes as "A Decade of Wasted Cores" draws them.
+/// Each package is two dies, each die a node: it is told as eight sockets, as the paper draws it. The links between the nodes as "A Decade of Wasted Cores" draws them.
 /// Two cores make a module that shares its L2 of 2 MiB; of a die's 8 MiB of L3 the directory of remote lines takes 2.
 fn bulldozer(name: &'static str) -> MachineFile {
     const NEIGHBOURS: [&[usize]; 8] = [

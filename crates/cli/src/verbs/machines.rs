@@ -90,6 +90,7 @@ fn sizes(machine: &Machine) -> Value {
     json!({
         "name": machine.name, "cpus": machine.cpus.len(), "sockets": machine.sockets(), "cores": machine.cores(),
         "threads": machine.threads(), "llcs": machine.llcs(), "nodes": machine.nodes(),
+        "nodes_per_package": machine.nodes_per_package,
     })
 }
 

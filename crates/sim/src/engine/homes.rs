@@ -5,7 +5,7 @@ use schedlab_base::CpuId;
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 
-/// The CPUs in the order in which they are filled: packages in turn, their cores one by one, SMT siblings last.
+/// The CPUs in the order in which they are filled: packages and nodes in turn, their cores one by one, SMT siblings last.
 #[derive(Debug)]
 pub(super) struct Homes {
     order: Vec<CpuId>,
@@ -14,13 +14,13 @@ pub(super) struct Homes {
 
 impl Homes {
     pub fn new(machine: &Machine) -> Self {
-        let (mut threads, mut cores) = (BTreeMap::<u32, u32>::new(), BTreeMap::<u32, Vec<u32>>::new());
+        let (mut threads, mut cores) = (BTreeMap::<u32, u32>::new(), BTreeMap::<(u32, u32), Vec<u32>>::new());
         let mut ranked: Vec<_> = machine
             .cpus
             .iter()
             .map(|cpu| {
                 let thread = threads.entry(cpu.place.core).or_default();
-                let siblings = cores.entry(cpu.place.package).or_default();
+                let siblings = cores.entry((cpu.place.package, cpu.place.node)).or_default();
                 if *thread == 0 {
                     siblings.push(cpu.place.core);
                 }
@@ -58,5 +58,10 @@ mod tests {
         assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(homes.next(&CpuSet::of(&[3])), 3);
         assert_eq!(homes.next(&CpuSet::of(&[99])), 0);
+        let distances = vec![vec![10, 12], vec![12, 10]];
+        let one = schedlab_machine::MachineFile { distances, ..schedlab_machine::MachineFile::flat("m", 1, 4, 1) };
+        let mut homes = Homes::new(&one.build().unwrap());
+        let order: Vec<CpuId> = (0..4).map(|_| homes.next(&CpuSet::ALL)).collect();
+        assert_eq!(order, [0, 2, 1, 3], "two nodes in a package");
     }
 }

@@ -5,7 +5,7 @@ use super::model::{NumaKind, SpanId};
 use super::pool::Pool;
 use super::release::{Era, Shares};
 use schedlab_base::CpuId;
-use schedlab_machine::{Cpu, Machine};
+use schedlab_machine::Cpu;
 use std::collections::BTreeSet;
 
 /// One entry of the kernel's `sched_domain_topology`.
@@ -38,13 +38,6 @@ impl Levels {
     }
 }
 
-/// Whether a package holds several nodes, in which case kernels from 3.18 on have no level for it.
-fn nodes_in_package(machine: &Machine) -> bool {
-    let pairs: BTreeSet<_> = machine.cpus.iter().map(|cpu| (cpu.place.package, cpu.place.node)).collect();
-    let packages: BTreeSet<_> = pairs.iter().map(|(package, _)| package).collect();
-    pairs.len() > packages.len()
-}
-
 /// The levels of this release on this machine.
 pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
     let (era, words) = (ask.release.era, ask.release.words);
@@ -62,7 +55,8 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
         push("CLS", Shares::Cluster, |cpu| cpu.cluster);
     }
     push("MC", Shares::Cache, |cpu| cpu.place.llc);
-    if era < Era::V3_18 || !nodes_in_package(ask.machine) {
+    // Kernels from 3.18 on have no level for a package that holds several nodes.
+    if era < Era::V3_18 || !ask.nodes_lost && ask.machine.nodes_per_package.is_none_or(|nodes| nodes == 1) {
         push(words.package, Shares::Node, |_| 0);
     }
     let mut all = Levels { levels, ..Levels::none() };

@@ -43,9 +43,10 @@
 //! - The architecture is x86: no packing by priority (ITMT), no books or drawers. `RECLAIM_DISTANCE` is 30; the 32 of
 //!   AMD's EPYC is not taken, as a machine does not say who made it.
 //! - Nothing is shared across nodes: a cache that firmware says is counted for each node, as x86 kernels do.
-//! - Missing domains: in the source the levels across nodes are dropped at a CPU's return when a package holds several
-//!   nodes (`set_cpu_sibling_map`), as on the paper's machine. A machine file seldom says that its packages do, and
-//!   the paper says it of NUMA machines at large; so any machine with several nodes has the bug here.
+//! - Missing domains: in the source a CPU's return brings back the bare list of levels for packages that hold several
+//!   nodes (`set_cpu_sibling_map`), if its package does, as on the paper's machine: SMT and MC. A machine file with a
+//!   socket a node does not say whether its nodes are dies of a package; the paper tells the bug of NUMA machines at
+//!   large, and so it is here unless `nodes_per_package = 1` says that the nodes are packages of their own.
 //! - A group is one thing for all CPUs whose domains of a level have it. The kernel has several copies of an overlapping
 //!   group and lets them share their `sched_group_capacity`; before 4.13 that was shared only by rings that had built
 //!   the group from the same CPU.
@@ -58,7 +59,8 @@
 //! `build_overlap_sched_groups`, `build_balance_mask`, `find_descended_sibling`, `sd_parent_degenerate`,
 //! `cpu_attach_domain`); `kernel/sched/core.c` of 3.10, 3.18 and 4.1; `kernel/sched.c` of 2.6.11 to 2.6.32; the
 //! `SD_*_INIT` of their `topology.h`; `arch/x86/kernel/smpboot.c`. Lozi et al., "The Linux Scheduler: a Decade of Wasted
-//! Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what real kernels built on five machines.
+//! Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what
+//! real kernels built on 42 machines, at boot and while CPUs went and came back.
 //!
 //! # How a balancer uses it
 //!
@@ -149,9 +151,15 @@ impl<'a> Builder<'a> {
     pub fn online(&mut self, cpu: CpuId) -> Domains {
         self.leaving = None;
         self.online = self.online.with(cpu);
-        let loses = matches!(self.release.era, Era::V3_18 | Era::V4_1) && self.machine.nodes() > 1;
-        self.nodes_lost |= loses && !self.fixes.missing_domains;
+        self.nodes_lost |= self.loses_nodes();
         self.build()
+    }
+
+    /// Whether the levels across nodes are lost when a CPU comes back: its `set_cpu_sibling_map` meets a CPU of its
+    /// package on another node. A machine that does not say what its packages hold is taken to have such.
+    fn loses_nodes(&self) -> bool {
+        let has_bug = matches!(self.release.era, Era::V3_18 | Era::V4_1) && !self.fixes.missing_domains;
+        has_bug && self.machine.nodes() > 1 && self.machine.nodes_per_package != Some(1)
     }
 
     /// The domains as things are.

@@ -14,8 +14,8 @@ pub(super) struct Rings {
     shared: BTreeMap<(usize, SpanId), u32>,
     /// The last ring of each level that is a CPU's own: the CPU's span, the span below, and the ring.
     last: BTreeMap<usize, (SpanId, SpanId, u32)>,
-    /// Balance masks, by level and the group's span.
-    masks: BTreeMap<(usize, SpanId), SpanId>,
+    /// Balance masks, by level and the group's span; in 3.10 also by the CPU whose domain below the group is.
+    masks: BTreeMap<(usize, SpanId, Option<CpuId>), SpanId>,
 }
 
 impl Rings {
@@ -127,7 +127,11 @@ impl Rings {
         while let Some(i) = own.take().or_else(|| rest.next()) {
             if tree.has(level, i) {
                 let below = child(pool, tree, level, i);
-                let mask = self.mask(pool, tree, level, below);
+                let mask = if tree.ask.release.era == Era::V3_10 {
+                    self.mask_3_10(pool, tree, level, i, tree.spans[level][cpu as usize])
+                } else {
+                    self.mask(pool, tree, level, below)
+                };
                 groups.push(group(pool, tree, level, i, below, mask));
                 rest.cover(pool, below);
             }
@@ -136,22 +140,27 @@ impl Rings {
         groups
     }
 
-    /// `build_balance_mask`: those CPUs of a group whose own domain below is the group. In 3.10 it was those that have
-    /// the level at all.
+    /// `build_balance_mask`: those CPUs of a group whose own domain below is the group.
     fn mask(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, below: SpanId) -> SpanId {
-        if let Some(mask) = self.masks.get(&(level, below)) {
-            return *mask;
-        }
-        let first_form = tree.ask.release.era == Era::V3_10;
-        let gets_here = |cpu: CpuId| {
-            tree.has(level, cpu) && (first_form || level > 0 && tree.spans[level - 1][cpu as usize] == below)
-        };
-        let cpus: Vec<CpuId> = pool.get(below).cpus.iter().copied().filter(|cpu| gets_here(*cpu)).collect();
-        // The kernel warns of an empty mask; a group without a level below would have one.
-        let mask = if cpus.is_empty() { below } else { pool.of(&cpus) };
-        self.masks.insert((level, below), mask);
-        mask
+        let gets_here = |cpu: CpuId| tree.has(level, cpu) && level > 0 && tree.spans[level - 1][cpu as usize] == below;
+        *self.masks.entry((level, below, None)).or_insert_with(|| those(pool, below, gets_here))
     }
+
+    /// `build_group_mask` of 3.10: those CPUs of a group that have the level at all, as far as the span goes in which a
+    /// group is first built from CPU `i`.
+    fn mask_3_10(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
+        let below = child(pool, tree, level, i);
+        let within = pool.get(span).set.clone();
+        let gets_here = |cpu: CpuId| tree.has(level, cpu) && within.contains(cpu);
+        *self.masks.entry((level, below, Some(i))).or_insert_with(|| those(pool, below, gets_here))
+    }
+}
+
+/// The CPUs of a span that a balance mask keeps. The kernel warns of an empty mask; a group without a level below would
+/// have one.
+fn those(pool: &mut Pool, span: SpanId, keeps: impl Fn(CpuId) -> bool) -> SpanId {
+    let cpus: Vec<CpuId> = pool.get(span).cpus.iter().copied().filter(|cpu| keeps(*cpu)).collect();
+    if cpus.is_empty() { span } else { pool.of(&cpus) }
 }
 
 type Make = fn(&mut Rings, &mut Pool, &Tree<'_>, usize, CpuId) -> Vec<GroupId>;

@@ -132,6 +132,17 @@ fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     let before = fixed.build();
     fixed.offline(3);
     assert_eq!(fixed.online(3).of(0), before.of(0));
+    // No package level either: the kernel goes back to the list of levels for packages with several nodes.
+    let llcs = MachineFile { llc_cores: Some(2), ..MachineFile::flat("m", 2, 4, 1) };
+    let llcs = MachineFile { distances: vec![vec![10, 21], vec![21, 10]], ..llcs };
+    let machine_of = |said| MachineFile { nodes_per_package: said, ..llcs.clone() }.build().unwrap();
+    for (said, left) in [(None, &["MC"][..]), (Some(1), &["MC", "DIE", "NUMA"])] {
+        let machine = machine_of(said);
+        let mut builder = Builder::new(find("linux-4.1").unwrap(), &machine, Fixes::default());
+        assert_eq!(levels(&builder.build(), 0), ["MC", "DIE", "NUMA"]);
+        builder.offline(3);
+        assert_eq!(levels(&builder.online(3), 0), left, "{said:?} nodes a package");
+    }
     let mut new = Builder::new(find("linux-6.12").unwrap(), &machine, Fixes::default());
     new.offline(3);
     assert_eq!(levels(&new.online(3), 0), levels(&new.build(), 0));
@@ -158,6 +169,41 @@ fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
     let old = build("linux-4.1", &line);
     let reaching: Vec<_> = old.groups(&old.of(0)[2]).map(|group| pairs(&old, old.group(group).span)).collect();
     assert_eq!(reaching, [vec![0, 1], vec![1, 2, 3]]);
+}
+
+/// 3.10 leaves CPUs out of a balance mask that lie beyond the span in which the group is first built; 4.1 leaves out
+/// those that have another domain below.
+#[test]
+fn balance_masks_before_4_13() {
+    let line = nodes(2, &[&[10, 20, 30, 40], &[20, 10, 20, 30], &[30, 20, 10, 20], &[40, 30, 20, 10]]);
+    for (kernel, masks) in [("linux-3.10", [vec![0, 1], vec![1, 2]]), ("linux-4.1", [vec![0], vec![2]])] {
+        let domains = build(kernel, &line);
+        let [.., second, _] = domains.of(0) else { panic!("three domains across nodes") };
+        let ours: Vec<_> = domains.groups(second).map(|group| pairs(&domains, domains.group(group).mask)).collect();
+        assert_eq!(ours, masks, "{kernel}");
+    }
+}
+
+/// Nodes 1 and 3 of a ring of four lie in both groups of everyone's widest domain, which node 0 sees first.
+#[test]
+fn a_ring_of_four_nodes_has_the_groups_of_its_first_until_4_13() {
+    let ring = nodes(2, &[&[10, 20, 30, 20], &[20, 10, 20, 30], &[30, 20, 10, 20], &[20, 30, 20, 10]]);
+    let widest = |kernel: &str, cpu: CpuId| -> Vec<Vec<u32>> {
+        let domains = build(kernel, &ring);
+        let top = domains.of(cpu).last().unwrap();
+        domains.groups(top).map(|group| pairs(&domains, domains.group(group).span)).collect()
+    };
+    for kernel in ["linux-3.10", "linux-3.18", "linux-4.1"] {
+        let (first, second) = (vec![0, 1, 3], vec![1, 2, 3]);
+        assert_eq!(widest(kernel, 0), [first.clone(), second.clone()], "{kernel}");
+        assert_eq!(widest(kernel, 3), [first.clone(), second.clone()], "{kernel}");
+        // A ring begins with the group that the CPU balances: in 3.10, whose masks are wider, CPU 2 has the second.
+        let own = if kernel == "linux-3.10" { [&second, &first] } else { [&first, &second] };
+        assert_eq!(widest(kernel, 2), own.map(Vec::clone), "{kernel}");
+        assert_eq!(widest(kernel, 4), [second.clone(), first.clone()], "{kernel}");
+        assert_eq!(widest(kernel, 6), [first, second], "{kernel}");
+    }
+    assert_eq!(widest("linux-6.1", 2), [vec![0, 1, 2], vec![0, 2, 3]]);
 }
 
 #[test]
