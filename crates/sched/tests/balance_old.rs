@@ -92,3 +92,22 @@ fn in_2_6_32_a_cpu_that_becomes_idle_gives_up_where_nothing_could_be_moved() {
     let next = |release| lanes(release, &bare("2x2x1"), &load, 9).remove(0);
     assert_eq!((next("2.6.32"), next("3.10")), ("0 P, 8.1 -".into(), "0 P, 8.1 E".into()));
 }
+
+#[test]
+fn in_2_6_24_who_is_woken_does_not_yet_keep_others_from_an_idle_cpu() {
+    // sched.c of 2.6.24, idle_cpu(): cpu_curr(cpu) == cpu_rq(cpu)->idle, whatever is queued. W, alone on CPU 0, wakes T and then U at
+    // one instant, which slept there: wake_idle() finds CPU 1 for both. From 3.2 on idle_cpu() sees T queued: 3.10 finds CPU 2.
+    let sleeper = |name: &str, sem| once(name, vec![Op::SemWait(sem), Op::Run(exactly(400_000))]);
+    let all = vec![Setting { cpus: Some(vec![0, 1, 2, 3]), ..Setting::default() }];
+    let go = |spec: TaskSpec| {
+        let mut spec = pinned(spec, 0);
+        spec.program.insert(0, Op::Set(0));
+        spec
+    };
+    let w = pinned(once("W", vec![run(200), Op::SemPost(0), Op::SemPost(1), run(1000)]), 0);
+    let tasks = vec![go(sleeper("T", 0)), go(sleeper("U", 1)), w];
+    let load = Load { settings: all, sems: vec!["t".into(), "u".into()], ..threads(tasks) };
+    let lanes = |release| lanes(release, &bare("1x4x1"), &load, 202)[1..3].to_vec();
+    assert_eq!(lanes("2.6.24"), ["200 T, 200.4 U, 200.8 -", ""]);
+    assert_eq!(lanes("3.10"), ["200 T, 200.4 -", "200 U, 200.4 -"]);
+}

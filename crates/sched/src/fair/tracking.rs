@@ -278,11 +278,13 @@ impl<D: Discipline> Fair<D> {
         t.shift(q, now, value, if queued { by } else { 0.0 });
     }
 
-    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`).
+    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`). Until
+    /// 4.2 that is a sum of whole numbers, and an average has arrived after a third of a second.
     #[must_use]
     pub fn load_avg_at(&self, q: QueueId, now: Nanos) -> f64 {
         if self.tracking.averages() {
-            self.tracking.queues[q as usize].load.at(now)
+            let load = self.tracking.queues[q as usize].load.at(now);
+            if self.tracking.loads == Loads::Runnable { load.round() } else { load }
         } else if let Some(flat) = self.tracking.flat.get(q as usize) {
             *flat as f64
         } else {
@@ -342,7 +344,7 @@ impl<D: Discipline> Fair<D> {
             load *= part(group) / (self.load_avg_at(group + self.cpus, now) + 1.0);
             e = group;
         }
-        load
+        if self.tracking.loads == Loads::Runnable { load.round() } else { load }
     }
 
     /// The load of a CPU as its ticks saw it (`rq->cpu_load[index]`).

@@ -74,7 +74,8 @@ impl<Q: Queues> Work<'_, Q> {
     fn has_no_time(&self, cpu: CpuId) -> bool {
         let era = self.b.rules.era();
         let idle = self.b.of_cpu[cpu as usize].avg_idle;
-        let short = idle < self.b.rules.migration_cost.max(0) as Nanos;
+        // Of 32 bits without a sign: -1 is longer than any.
+        let short = idle < Nanos::from(self.b.rules.migration_cost as u32);
         match era {
             Era::V2_6_24 => false,
             Era::V2_6_32 | Era::V3_10 => short,
