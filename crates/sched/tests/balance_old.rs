@@ -6,7 +6,7 @@ mod support;
 use schedlab_base::Nanos;
 use schedlab_machine::Machine;
 use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
-use support::{MS, bare, exactly, hog, lane, once, pinned, run, simulate, threads};
+use support::{MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, threads};
 
 /// The lanes of all CPUs.
 fn lanes(release: &str, machine: &Machine, load: &Load, ms: Nanos) -> Vec<String> {
@@ -110,4 +110,32 @@ fn in_2_6_24_who_is_woken_does_not_yet_keep_others_from_an_idle_cpu() {
     let lanes = |release| lanes(release, &bare("1x4x1"), &load, 202)[1..3].to_vec();
     assert_eq!(lanes("2.6.24"), ["200 T, 200.4 U, 200.8 -", ""]);
     assert_eq!(lanes("3.10"), ["200 T, 200.4 -", "200 U, 200.4 -"]);
+}
+
+#[test]
+fn who_wakes_many_is_not_followed_even_if_it_woke_them_where_they_were() {
+    // fair.c of 4.1: task_waking_fair() calls record_wakee() for every wake-up, that of a task on the waker's own CPU too. X, on CPU 1,
+    // wakes T and V in turn four times: wakee_flips 4, more than the 2 CPUs of the cache. W, on CPU 0, wakes them nine times, and then
+    // X: 10 is more than 2 * 4, so wake_wide() keeps X where it was. After one time it is 2: then loads decide, and 100 * (1024 + 1024) is
+    // less than 108 * 2048. 3.10 has no wake_wide().
+    let turns = |n: usize| (0..n).flat_map(|i| [Op::SemPost(i as u32 % 2), run(1)]);
+    let woken = |name: &str, sem| pinned(forever(name, 0, vec![Op::SemWait(sem), Op::Run(exactly(MS / 20))]), 0);
+    let x = turns(4).chain([Op::Set(0), Op::SemWait(2), run(1)]);
+    let load = |n| {
+        let w = [run(100)].into_iter().chain(turns(n)).chain([Op::SemPost(2), run(1000)]);
+        Load {
+            settings: vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }],
+            sems: vec!["t".into(), "v".into(), "x".into()],
+            ..threads(vec![
+                woken("T", 0),
+                woken("V", 1),
+                pinned(once("X", x.clone().collect()), 1),
+                pinned(once("W", w.collect()), 0),
+                pinned(hog("Y", 0), 1),
+                pinned(hog("Z", 0), 1),
+            ])
+        }
+    };
+    let comes = |release, n| lanes(release, &bare("1x2x1"), &load(n), 300)[0].contains('X');
+    assert_eq!([comes("4.1", 9), comes("4.1", 1), comes("3.10", 9)], [false, true, true]);
 }
