@@ -1,41 +1,88 @@
-"""Runs the command given, passes its output on, and puts what `switch-cost` lines in it say into docs/benchmarks.md."""
+"""Runs the command given, passes its output on, and puts charts and tables of some of its lines into docs/benchmarks.md.
+
+Such a line is `CHART KERNEL N COST MORE...`, CHART being the name of one in CHARTS.
+"""
 
 import math
 import pathlib
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
-CHART = DOCS / "img" / "switch-cost.svg"
 PAGE = DOCS / "benchmarks.md"
-BEGIN, END = "<!-- switch-cost: written by make bench -->", "<!-- switch-cost: end -->"
 COLOURS = ["#c0392b", "#e67e22", "#2471a3", "#17a589", "#7d3c98", "#34495e"]
-#: The cost in ns by kernel and number of tasks.
-Costs = dict[str, dict[int, float]]
 LINE = 14
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 64, 130, 16, 48
+#: What is said of each kernel at each N: the cost in ns, which is drawn, and what else stands in the table.
+Rows = dict[str, dict[int, list[float]]]
 
 
-def read(lines: Iterable[str]) -> Costs:
-    """Read the costs, and pass the lines on."""
-    costs: Costs = {}
+@dataclass
+class Chart:
+    """A chart and the table below it."""
+
+    #: The first word of its lines, and its name among the pictures.
+    name: str
+    title: str
+    #: What N counts, and what the cost is of.
+    axis: str
+    #: How the figures of a line are written in a cell of the table.
+    cell: str
+    #: The values of N in the table; all of them where there are none.
+    columns: tuple[int, ...] = ()
+
+
+CHARTS = [
+    Chart(
+        "switch-cost",
+        "A switch's cost against the number of runnable tasks",
+        "runnable tasks; CPU time each time that one yields and the next is chosen",
+        "{:,.0f}",
+        (2, 16, 128, 1024, 4096),
+    ),
+    Chart(
+        "scale-cpus",
+        "An event's cost against the number of CPUs",
+        "CPUs, with four tasks each; CPU time an event",
+        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+    ),
+    Chart(
+        "scale-tasks-64",
+        "An event's cost on 64 CPUs against the number of tasks",
+        "tasks on 64 CPUs; CPU time an event",
+        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+    ),
+    Chart(
+        "scale-tasks-4096",
+        "An event's cost on 4,096 CPUs against the number of tasks",
+        "tasks on 4,096 CPUs; CPU time an event",
+        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+    ),
+]
+
+
+def read(lines: Iterable[str]) -> dict[str, Rows]:
+    """Read the figures of every chart, and pass the lines on."""
+    found: dict[str, Rows] = {chart.name: {} for chart in CHARTS}
     for line in lines:
         print(line, end="", flush=True)
-        if found := re.fullmatch(r"switch-cost (\S+) (\d+) (-?[\d.]+)\s*", line):
-            costs.setdefault(found[1], {})[int(found[2])] = float(found[3])
-    return costs
+        match line.split():
+            case [name, kernel, n, *figures] if name in found and n.isdigit() and figures:
+                found[name].setdefault(kernel, {})[int(n)] = [float(figure) for figure in figures]
+    return found
 
 
-def chart(costs: Costs) -> str:
+def draw(chart: Chart, rows: Rows) -> str:
     """Draw both axes logarithmic: what grows with n rises as steeply as the axis, what is flat is flat."""
-    tasks = sorted({n for row in costs.values() for n in row})
+    costs = {kernel: {n: figures[0] for n, figures in row.items()} for kernel, row in rows.items()}
+    counts = sorted({n for row in costs.values() for n in row})
     values = [v for row in costs.values() for v in row.values()]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
 
     def x(n: int) -> float:
-        return LEFT + math.log2(n / tasks[0]) / math.log2(tasks[-1] / tasks[0]) * (WIDTH - LEFT - RIGHT)
+        return LEFT + math.log2(n / counts[0]) / math.log2(counts[-1] / counts[0]) * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
         return HEIGHT - BOTTOM - (math.log10(value) - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
@@ -50,10 +97,9 @@ def chart(costs: Costs) -> str:
         out.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>')
         out.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{10**power:,} ns</text>')
     below = HEIGHT - BOTTOM + 18
-    out.extend(f'<text x="{x(n):.1f}" y="{below}" text-anchor="middle">{n}</text>' for n in tasks)
+    out.extend(f'<text x="{x(n):.1f}" y="{below}" text-anchor="middle">{n:,}</text>' for n in counts)
     middle = (LEFT + WIDTH - RIGHT) / 2
-    what = "runnable tasks; CPU time each time that one yields and the next is chosen"
-    out.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{what}</text>')
+    out.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{chart.axis}</text>')
     taken: list[float] = []
     ends = sorted(zip(COLOURS, costs.items(), strict=False), key=lambda one: -one[1][1][max(one[1][1])])
     for colour, (kernel, row) in ends:
@@ -67,26 +113,37 @@ def chart(costs: Costs) -> str:
     return "\n".join([*out, "</svg>", ""])
 
 
-def table(costs: Costs) -> str:
-    """Write the costs at some numbers of tasks as Markdown."""
-    tasks = [n for n in (2, 16, 128, 1024, 4096) if all(n in row for row in costs.values())]
-    lines = ["| kernel | " + " | ".join(f"n = {n}" for n in tasks) + " |", "|---" * (len(tasks) + 1) + "|"]
-    for kernel, row in costs.items():
-        lines.append(f"| {kernel} | " + " | ".join(f"{row[n]:,.0f}" for n in tasks) + " |")
+def table(chart: Chart, rows: Rows) -> str:
+    """Write the figures as Markdown."""
+    counts = sorted(set.intersection(*(set(row) for row in rows.values())))
+    counts = [n for n in counts if not chart.columns or n in chart.columns]
+    lines = ["| kernel | " + " | ".join(f"n = {n:,}" for n in counts) + " |", "|---" * (len(counts) + 1) + "|"]
+    for kernel, row in rows.items():
+        lines.append(f"| {kernel} | " + " | ".join(chart.cell.format(*row[n]) for n in counts) + " |")
     return "\n".join(lines)
 
 
+def put(page: str, chart: Chart, rows: Rows) -> str:
+    """Draw the chart, and put it and its table between their marks in the page."""
+    begin, end = f"<!-- {chart.name}: written by make bench -->", f"<!-- {chart.name}: end -->"
+    picture = DOCS / "img" / f"{chart.name}.svg"
+    picture.write_text(draw(chart, rows))
+    before, rest = page.split(begin)
+    after = rest.split(end)[1]
+    return f"{before}{begin}\n\n![{chart.title}](img/{picture.name})\n\n{table(chart, rows)}\n\n{end}{after}"
+
+
 def main() -> None:
-    """Run the command, and write chart and table when it succeeds."""
+    """Run the command, and write the charts and tables that there are figures for when it succeeds."""
     with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True) as command:
-        costs = read(command.stdout or [])
-    if command.returncode != 0 or not costs:
+        found = read(command.stdout or [])
+    if command.returncode != 0:
         sys.exit(command.returncode)
-    CHART.write_text(chart(costs))
-    before, rest = PAGE.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    picture = f"![A switch's cost against the number of runnable tasks](img/{CHART.name})"
-    PAGE.write_text(f"{before}{BEGIN}\n\n{picture}\n\n{table(costs)}\n\n{END}{after}")
+    page = PAGE.read_text()
+    for chart in CHARTS:
+        if rows := found[chart.name]:
+            page = put(page, chart, rows)
+    PAGE.write_text(page)
 
 
 main()

@@ -4,29 +4,87 @@
 //! These two count in the delay, which is any wait that ended.
 
 use crate::tracker::{Delay, Observer};
-use crate::{Histogram, Slot, row};
+use crate::{Histogram, Latency, Slot, row};
 use schedlab_base::CpuId;
 
 /// The latencies of a task, or of the tasks that started on a CPU.
+///
+/// A duration that counts in several is kept once: there are as many of these as there are tasks, and none of them is in a
+/// cache when it is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// From wakeup to running.
-    pub wakeup: Histogram,
-    /// From waking to running.
-    pub waking: Histogram,
-    /// From becoming runnable to running.
-    pub delay: Histogram,
+    /// Wake-ups that put the task onto a queue the moment they began: all three latencies are one.
+    at_once: Histogram,
+    /// Waits that no wake-up began: delays and nothing else.
+    preempted: Histogram,
+    /// All other.
+    rest: Option<Box<Apart>>,
+}
+
+/// The three latencies, each by itself.
+#[derive(Clone, Debug, Default)]
+struct Apart {
+    wakeup: Histogram,
+    waking: Histogram,
+    delay: Histogram,
 }
 
 impl Latencies {
+    /// From wakeup to running.
+    #[must_use]
+    pub fn wakeup(&self) -> Latency {
+        self.of(|rest| &rest.wakeup, None)
+    }
+
+    /// From waking to running.
+    #[must_use]
+    pub fn waking(&self) -> Latency {
+        self.of(|rest| &rest.waking, None)
+    }
+
+    /// From becoming runnable to running.
+    #[must_use]
+    pub fn delay(&self) -> Latency {
+        self.of(|rest| &rest.delay, Some(&self.preempted))
+    }
+
+    fn of(&self, rest: impl Fn(&Apart) -> &Histogram, more: Option<&Histogram>) -> Latency {
+        let parts = [Some(&self.at_once), more, self.rest.as_deref().map(rest)];
+        let mut parts = parts.into_iter().flatten().filter(|part| part.count() > 0);
+        match (parts.next(), parts.next(), parts.next()) {
+            (None, ..) => Latency::default(),
+            (Some(one), None, _) => one.latency(),
+            (Some(one), Some(two), three) => {
+                let mut sum = one.clone();
+                [Some(two), three].into_iter().flatten().for_each(|part| sum.merge(part));
+                sum.latency()
+            }
+        }
+    }
+
     /// Adds another's.
     pub fn merge(&mut self, other: &Self) {
-        self.wakeup.merge(&other.wakeup);
-        self.waking.merge(&other.waking);
-        self.delay.merge(&other.delay);
+        self.at_once.merge(&other.at_once);
+        self.preempted.merge(&other.preempted);
+        if let Some(theirs) = &other.rest {
+            let mine = self.rest.get_or_insert_default();
+            mine.wakeup.merge(&theirs.wakeup);
+            mine.waking.merge(&theirs.waking);
+            mine.delay.merge(&theirs.delay);
+        }
     }
 
     #[inline]
+    fn record(&mut self, delay: Delay) {
+        match delay {
+            Delay { wait, wakeup: None, waking: None } => self.preempted.record(wait),
+            Delay { wait, wakeup, waking } if wakeup == Some(wait) && waking == Some(wait) => self.at_once.record(wait),
+            _ => self.rest.get_or_insert_default().record(delay),
+        }
+    }
+}
+
+impl Apart {
     fn record(&mut self, delay: Delay) {
         self.delay.record(delay.wait);
         if let Some(latency) = delay.wakeup {
@@ -52,5 +110,36 @@ impl Observer for LatencyTimes {
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
         row(&mut self.tasks, task).record(delay);
         row(&mut self.cpus, cpu).record(delay);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_once_counts_wherever_it_belongs() {
+        let delay = |wait, wakeup, waking| Delay { wait, wakeup, waking };
+        let all = [
+            delay(7, Some(7), Some(7)),
+            delay(100, None, None),
+            delay(20, Some(20), Some(30)),
+            delay(40, Some(40), None),
+            delay(50, None, Some(50)),
+        ];
+        let (mut latencies, mut other, mut apart) = (Latencies::default(), Latencies::default(), Apart::default());
+        for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
+            if n < 90 {
+                latencies.record(delay)
+            } else {
+                other.record(delay)
+            }
+            apart.record(delay);
+        }
+        latencies.merge(&other);
+        let told = [latencies.wakeup(), latencies.waking(), latencies.delay()];
+        assert_eq!(told, [apart.wakeup.latency(), apart.waking.latency(), apart.delay.latency()]);
+        assert_eq!(told.map(|latency| latency.count), [120, 120, 200]);
+        assert_eq!(Latencies::default().delay(), Latency::default());
     }
 }

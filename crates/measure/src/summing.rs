@@ -47,9 +47,9 @@ impl Raw {
             voluntary: self.run.voluntary,
             involuntary: self.run.involuntary,
             migrations: self.migrations,
-            latency_us: latency.wakeup.latency(),
-            waking_latency_us: latency.waking.latency(),
-            delay_us: latency.delay.latency(),
+            latency_us: latency.wakeup(),
+            waking_latency_us: latency.waking(),
+            delay_us: latency.delay(),
         }
     }
 }

@@ -4,10 +4,13 @@
 
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
 
+mod common;
+
+use common::{cpu_time, load};
 use schedlab_base::{Event, NameRecord, Sink};
 use schedlab_machine::Costs;
 use schedlab_sched::kernels::{How, find};
-use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, Start};
 
 /// Each takes another way to the next task: a pass over all, two arrays of lists, a tree.
 const KERNELS: [&str; 6] = ["linux-2.4", "bfs", "linux-2.6.11", "sd", "linux-2.6.32", "linux-6.12"];
@@ -25,23 +28,6 @@ impl Sink for Nowhere {
     fn events(&mut self, _: &[Event]) {}
 
     fn name(&mut self, _: &NameRecord) {}
-}
-
-/// Tasks that burn and yield, for ever.
-fn load(tasks: usize) -> Load {
-    let program =
-        vec![Op::LoopStart { times: None }, Op::Run(Amount { mean: BURN, sd: 0 }), Op::Yield, Op::LoopEnd { start: 0 }];
-    let task = |i| TaskSpec { name: format!("t{i}"), program: program.clone(), ..TaskSpec::default() };
-    Load { tasks: (0..tasks).map(task).collect(), start: Start::Threads, ..Load::default() }
-}
-
-fn cpu_time() -> f64 {
-    // SAFETY: the call fills the structure that it is given.
-    unsafe {
-        let mut t: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut t);
-        t.tv_sec as f64 * 1e9 + t.tv_nsec as f64
-    }
 }
 
 /// The least CPU time of a run with so many yields, in ns.
@@ -63,7 +49,7 @@ fn cost(kernel: &str, load: &Load, yields: u64) -> f64 {
 fn main() {
     for kernel in KERNELS {
         for tasks in TASKS {
-            let load = load(tasks);
+            let load = load(tasks, &[Op::Run(Amount { mean: BURN, sd: 0 }), Op::Yield], Start::Threads);
             // The difference of two runs: making the tasks is in both.
             let more = cost(kernel, &load, 2 * YIELDS) - cost(kernel, &load, YIELDS);
             println!("switch-cost {kernel} {tasks} {:.1}", more / YIELDS as f64);

@@ -129,6 +129,8 @@ pub struct Core {
     pub(crate) machine: Machine,
     pub(crate) tasks: Vec<Task>,
     pub(crate) cpus: Vec<Cpu>,
+    /// The CPUs online; all of them as long as none is offline.
+    pub(crate) online: CpuSet,
     pub(crate) tick_period: Nanos,
     pub(crate) tick_first: Nanos,
     pub(crate) phase: Phase,
@@ -166,6 +168,7 @@ impl Core {
         Self {
             now: 0,
             cpus: machine.cpus.iter().map(cpu).collect(),
+            online: CpuSet::ALL,
             machine,
             tasks: Vec::new(),
             tick_period,
@@ -237,6 +240,14 @@ impl Core {
     #[must_use]
     pub fn nr_online(&self) -> u32 {
         self.cpus.iter().filter(|cpu| cpu.online).count() as u32
+    }
+
+    /// A CPU goes offline or comes back.
+    pub(crate) fn set_online(&mut self, cpu: CpuId, online: bool) {
+        self.cpus[cpu as usize].online = online;
+        let all = self.cpus.iter().all(|cpu| cpu.online);
+        self.online =
+            if all { CpuSet::ALL } else { CpuSet::ALL.filter(self.nr_cpus(), |cpu| self.cpus[cpu as usize].online) };
     }
 
     /// How many tasks there have been.

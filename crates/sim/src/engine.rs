@@ -256,13 +256,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
-        let nr_cpus = self.cx.nr_cpus();
         let home = match parent {
             Some(q) => self.cx.task(q).cpu,
             None if self.load.start == Start::Wake => self.homes.next(&allowed),
             None => 0,
         };
-        let cpu = if allowed.contains(home) { home } else { (0..nr_cpus).find(|c| allowed.contains(*c)).unwrap_or(0) };
+        let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
         let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
         self.cx.tasks.push(Task {
             attributes: apply(inherited, &spec.initial),
@@ -286,7 +285,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.flush();
         self.sink.name(&record);
         self.tell_affinity(p);
-        self.processes.push(Process::new(spec, name, self.cx.now));
+        self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
         if let Some(effects) = self.cx.effects.as_deref_mut() {
             effects.set(&self.cx.machine, self.load, p, &spec.initial);
         }
@@ -334,7 +333,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let cpus = if allowed.is_all() {
             CpuList::first(nr_cpus)
         } else {
-            (0..nr_cpus).filter(|cpu| allowed.contains(*cpu)).collect()
+            allowed.iter().take_while(|cpu| *cpu < nr_cpus).collect()
         };
         self.flush();
         self.sink.affinity(&AffinityRecord { time: self.cx.now, tid: tid(p), cpus });

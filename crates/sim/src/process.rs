@@ -55,10 +55,13 @@ pub(crate) enum Burst {
 
 #[derive(Debug)]
 pub(crate) struct Process<'a> {
-    pub spec: &'a TaskSpec,
+    program: &'a [Op],
     pub name: String,
     pub pc: usize,
-    loops: Vec<u64>,
+    /// How often the innermost loop is still to be gone through, and those around it; none lies in the heap for one loop.
+    rounds: u64,
+    around: Vec<u64>,
+    looping: bool,
     pub burst: Burst,
     pub wait: Wait,
     /// Inside `Wait`: the condition has come, the mutex is still to be taken again.
@@ -72,12 +75,17 @@ pub(crate) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    pub fn new(spec: &'a TaskSpec, name: String, started: Nanos) -> Self {
+    /// A task that is to do what `spec` says; `kin` is one like it, perhaps. Tasks with equal programs go by the same
+    /// copy, which then stays in the cache however many they are.
+    pub fn new(spec: &'a TaskSpec, kin: Option<&Self>, name: String, started: Nanos) -> Self {
+        let program = kin.map(|kin| kin.program).filter(|program| *program == spec.program);
         Self {
-            spec,
+            program: program.unwrap_or(&spec.program),
             name,
             pc: 0,
-            loops: Vec::new(),
+            rounds: 0,
+            around: Vec::new(),
+            looping: false,
             burst: Burst::Work(0),
             wait: Wait::Nothing,
             relock: false,
@@ -90,20 +98,23 @@ impl<'a> Process<'a> {
 
     /// Does the program's jumps up to the next operation that is none; `None` at its end.
     pub fn fetch(&mut self) -> Option<&'a Op> {
-        let spec: &'a TaskSpec = self.spec;
+        let program = self.program;
         loop {
-            match spec.program.get(self.pc)? {
+            match program.get(self.pc)? {
                 Op::LoopStart { times } => {
-                    self.loops.push(times.unwrap_or(u64::MAX));
+                    if std::mem::replace(&mut self.looping, true) {
+                        self.around.push(self.rounds);
+                    }
+                    self.rounds = times.unwrap_or(u64::MAX);
                     self.pc += 1;
                 }
                 Op::LoopEnd { start } => {
-                    let left = self.loops.last_mut().expect("a loop's end has a start");
-                    if *left != u64::MAX {
-                        *left -= 1;
+                    if self.rounds != u64::MAX {
+                        self.rounds -= 1;
                     }
-                    if *left == 0 {
-                        self.loops.pop();
+                    if self.rounds == 0 {
+                        let around = self.around.pop();
+                        (self.looping, self.rounds) = (around.is_some(), around.unwrap_or(0));
                         self.pc += 1;
                     } else {
                         self.pc = *start as usize + 1;

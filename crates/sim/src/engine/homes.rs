@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Homes {
     order: Vec<CpuId>,
+    /// The place of each CPU in that order.
+    turn: Vec<usize>,
     at: usize,
 }
 
@@ -24,26 +26,32 @@ impl Homes {
                 if *thread == 0 {
                     siblings.push(cpu.place.core);
                 }
-                let core = siblings.iter().position(|c| *c == cpu.place.core).unwrap_or(0);
+                let core = siblings.iter().rposition(|c| *c == cpu.place.core).unwrap_or(0);
                 let rank = (*thread, core, cpu.place.package, cpu.place.cpu);
                 *thread += 1;
                 rank
             })
             .collect();
         ranked.sort_unstable();
-        Self { order: ranked.into_iter().map(|(.., cpu)| cpu).collect(), at: 0 }
+        let order: Vec<CpuId> = ranked.into_iter().map(|(.., cpu)| cpu).collect();
+        let mut turn = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, cpu)| turn[*cpu as usize] = at);
+        Self { order, turn, at: 0 }
     }
 
     /// The next CPU in turn that is allowed; the first of all where none is.
     pub fn next(&mut self, allowed: &CpuSet) -> CpuId {
-        for step in 0..self.order.len() {
-            let at = (self.at + step) % self.order.len();
-            if allowed.contains(self.order[at]) {
-                self.at = at + 1;
-                return self.order[at];
-            }
-        }
-        0
+        let count = self.order.len();
+        let ahead = |at: usize| (at + count - self.at) % count;
+        let at = if allowed.is_all() {
+            Some(self.at)
+        } else {
+            let turns = allowed.iter().map_while(|cpu| self.turn.get(cpu as usize).copied());
+            turns.min_by_key(|at| ahead(*at))
+        };
+        let Some(at) = at else { return 0 };
+        self.at = (at + 1) % count;
+        self.order[at]
     }
 }
 
@@ -57,6 +65,8 @@ mod tests {
         let order: Vec<CpuId> = (0..8).map(|_| homes.next(&CpuSet::ALL)).collect();
         assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(homes.next(&CpuSet::of(&[3])), 3);
+        // After CPU 3 it is 7's turn.
+        assert_eq!([homes.next(&CpuSet::of(&[1, 3, 5])), homes.next(&CpuSet::ALL)], [1, 5]);
         assert_eq!(homes.next(&CpuSet::of(&[99])), 0);
         let distances = vec![vec![10, 12], vec![12, 10]];
         let one = schedlab_machine::MachineFile { distances, ..schedlab_machine::MachineFile::flat("m", 1, 4, 1) };

@@ -21,13 +21,9 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Where a task that asked for `requested` may run: if none of those CPUs is online, on any that is
     /// (`select_fallback_rq`).
     pub(super) fn effective(&self, requested: &CpuSet) -> CpuSet {
-        let cpus = &self.cx.cpus;
-        if cpus.iter().all(|cpu| cpu.online) {
-            return requested.clone();
-        }
-        let online = |cpu: CpuId| cpus[cpu as usize].online;
-        let some = requested.filter(cpus.len() as u32, online);
-        if some.is_empty() { CpuSet::ALL.filter(cpus.len() as u32, online) } else { some }
+        let online = &self.cx.online;
+        let some = requested.and(online);
+        if some.is_empty() { online.clone() } else { some }
     }
 
     /// The next CPU goes or comes.
@@ -41,7 +37,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.cx.cause = Cause::Wakeup;
         self.catch_up(cpu);
-        self.cx.cpus[cpu as usize].online = change.online;
+        self.cx.set_online(cpu, change.online);
         for p in 0..self.cx.nr_tasks() {
             let allowed = self.effective(&self.processes[p as usize].requested);
             if self.cx.task(p).allowed != allowed {
