@@ -7,13 +7,15 @@ import math
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 COLOURS = ["#c0392b", "#e67e22", "#2471a3", "#17a589", "#7d3c98", "#34495e"]
 LINE = 14
+#: Speeds from this on are written without decimals.
+WHOLE = 10
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 64, 130, 16, 48
 #: What is said of each kernel at each N: the cost in ns, which is drawn, and what else stands in the table.
 Rows = dict[str, dict[int, list[float]]]
@@ -29,9 +31,14 @@ class Chart:
     #: What N counts, and what the cost is of.
     axis: str
     #: How the figures of a line are written in a cell of the table.
-    cell: str
+    cell: Callable[..., str]
     #: The values of N in the table; all of them where there are none.
     columns: tuple[int, ...] = ()
+
+
+def scaled(ns: float, speed: float, mib: float, *_: float) -> str:
+    """Write what an event costs, how many seconds are simulated in one, and the memory."""
+    return f"{ns:,.0f} ns; {speed:,.{0 if speed >= WHOLE else 2}f}; {mib:,.0f} MiB"
 
 
 CHARTS = [
@@ -39,26 +46,26 @@ CHARTS = [
         "switch-cost",
         "A switch's cost against the number of runnable tasks",
         "runnable tasks; CPU time each time that one yields and the next is chosen",
-        "{:,.0f}",
+        "{:,.0f}".format,
         (2, 16, 128, 1024, 4096),
     ),
     Chart(
         "scale-cpus",
         "An event's cost against the number of CPUs",
         "CPUs, with four tasks each; CPU time an event",
-        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+        scaled,
     ),
     Chart(
         "scale-tasks-64",
         "An event's cost on 64 CPUs against the number of tasks",
         "tasks on 64 CPUs; CPU time an event",
-        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+        scaled,
     ),
     Chart(
         "scale-tasks-4096",
         "An event's cost on 4,096 CPUs against the number of tasks",
         "tasks on 4,096 CPUs; CPU time an event",
-        "{:,.0f} ns; {:,.3g}; {:,.0f} MiB",
+        scaled,
     ),
 ]
 
@@ -119,7 +126,7 @@ def table(chart: Chart, rows: Rows) -> str:
     counts = [n for n in counts if not chart.columns or n in chart.columns]
     lines = ["| kernel | " + " | ".join(f"n = {n:,}" for n in counts) + " |", "|---" * (len(counts) + 1) + "|"]
     for kernel, row in rows.items():
-        lines.append(f"| {kernel} | " + " | ".join(chart.cell.format(*row[n]) for n in counts) + " |")
+        lines.append(f"| {kernel} | " + " | ".join(chart.cell(*row[n]) for n in counts) + " |")
     return "\n".join(lines)
 
 
