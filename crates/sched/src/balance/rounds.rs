@@ -18,7 +18,8 @@ pub enum Idleness {
 /// What is remembered of a domain of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The tick by which it was last balanced (`last_balance`), counted as [`Core::jiffies`](schedlab_sim::Core::jiffies).
+    /// The tick by which it was last balanced (`last_balance`), counted as [`Core::jiffies`](schedlab_sim::Core::jiffies);
+    /// wrapped around where that was before the first.
     pub last: u64,
     /// The time to the next balancing of an idle CPU, in ms (`balance_interval`).
     pub interval_ms: u32,
@@ -27,6 +28,12 @@ pub struct Round {
 }
 
 impl Round {
+    /// The tick from which it is due again, `interval` ticks after the last.
+    #[must_use]
+    pub fn due(&self, interval: u64) -> u64 {
+        self.last.wrapping_add(interval).cast_signed().max(0).cast_unsigned()
+    }
+
     /// The time to the next balancing, in ticks: `balance_interval`, times `busy_factor` for a busy CPU.
     #[must_use]
     pub fn interval(&self, params: &Params, busy: bool, tick: Nanos) -> u64 {
@@ -83,7 +90,7 @@ impl Rounds {
     pub fn next_due(&self, cpu: CpuId, busy: bool) -> Option<u64> {
         let balanced = |(_, domain): &(usize, &Domain)| domain.flags.has(Flags::LOAD_BALANCE);
         let levels = self.domains.of(cpu).iter().enumerate().filter(balanced);
-        levels.map(|(level, _)| self.of(cpu, level).last + self.interval(cpu, level, busy)).min()
+        levels.map(|(level, _)| self.of(cpu, level).due(self.interval(cpu, level, busy))).min()
     }
 }
 

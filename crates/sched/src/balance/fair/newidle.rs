@@ -89,7 +89,7 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// When a domain is due while the CPU is idle, in ticks.
     fn due(&self, cpu: CpuId, level: usize) -> u64 {
-        self.b.of_domain[self.b.domains.index(cpu, level)].round.last + self.b.interval(cpu, level, false)
+        self.b.of_domain[self.b.domains.index(cpu, level)].round.due(self.b.interval(cpu, level, false))
     }
 
     fn bring_forward(&mut self, cpu: CpuId, next: u64) {

@@ -37,7 +37,7 @@ impl<Q: Queues> Work<'_, Q> {
                 break;
             }
             let mut interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
-            if now >= self.b.sd(cpu, level).round.last + interval {
+            if now >= self.b.sd(cpu, level).round.due(interval) {
                 if self.balance_domain(cpu, level, idle, &mut go_on) != 0 {
                     // Whom it took for may have been another.
                     let still = era >= Era::V3_10 && self.is_idle(cpu);
@@ -48,7 +48,7 @@ impl<Q: Queues> Work<'_, Q> {
                     interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
                 }
             }
-            next = next.min(self.b.sd(cpu, level).round.last + interval);
+            next = next.min(self.b.sd(cpu, level).round.due(interval));
             any = true;
         }
         let state = &mut self.b.of_cpu[cpu as usize];

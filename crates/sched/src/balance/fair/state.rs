@@ -143,7 +143,19 @@ impl Balancer {
         (self.tick_period, self.tick_first) = (cx.tick_period(), cx.tick_time(1));
         self.nohz.timer = timer;
         self.set_max_interval();
+        self.draw_phases();
         (0..cx.nr_cpus()).for_each(|cpu| self.enter_idle(cx, cpu));
+    }
+
+    /// The machine has been up for a while, and its CPUs do not balance in step: how long ago each did is drawn.
+    fn draw_phases(&mut self) {
+        for cpu in 0..self.domains.cpus() {
+            for level in 0..self.domains.of(cpu).len() {
+                let interval = self.interval(cpu, level, true);
+                let ago = self.rng.below(interval);
+                self.sd(cpu, level).round.last = 0u64.wrapping_sub(ago);
+            }
+        }
     }
 
     fn set_max_interval(&mut self) {
