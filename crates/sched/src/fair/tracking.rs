@@ -39,6 +39,12 @@ const RT_WEIGHT: u64 = 2 * super::load::WEIGHTS[0];
 /// A CPU at 1024, the scale of utilisation.
 const SCALE: f64 = 1024.0;
 
+/// What the average of a task that always ran comes to. The kernel rounds the sum of its periods down at each of them, and
+/// so it stays this much below the whole: the load of a hog of weight 1024 is 1023, that of the queue that it is alone on
+/// 1024, and with another that just came 2047 (`___update_load_sum`; 6.12's own figures are between 1 - 1/5850 and 1 -
+/// 1/11900).
+const WHOLE: f64 = 1.0 - 1.0 / 8192.0;
+
 /// All averages of a fair scheduler; empty on one CPU, where nobody asks for them.
 #[derive(Debug)]
 pub(super) struct Tracking {
@@ -84,6 +90,11 @@ impl Tracking {
 
     fn averages(&self) -> bool {
         self.on && self.loads != Loads::Weights
+    }
+
+    /// What the average of an entity that is always runnable, or running, comes to.
+    fn whole(&self) -> f64 {
+        if self.loads == Loads::All { WHOLE } else { 1.0 }
     }
 
     /// The load of a queue, and of its group, changes.
@@ -184,12 +195,13 @@ impl<D: Discipline> Fair<D> {
         if !t.averages() {
             return t.count_flat(cpu, if task { weight as i64 } else { 0 });
         }
+        let whole = t.whole();
         let of = &mut t.entities[e as usize];
         let attach = !of.attached;
         let fresh = task && attach && of.running == Average::default();
         of.attached = true;
         let before = of.runnable.at(now);
-        of.runnable.steer(now, 1.0);
+        of.runnable.steer(now, whole);
         let brings = if attach || t.loads == Loads::Runnable { weight * before } else { 0.0 };
         t.shift(q, now, brings, weight);
         if !task {
@@ -204,7 +216,7 @@ impl<D: Discipline> Fair<D> {
             let left = ((t.capacities[cpu as usize] - used) / 2.0).max(0.0);
             let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
             of.running = Average::of(util / SCALE, 0.0, now);
-            of.runnable = Average::of(of.runnable.at(now), 1.0, now);
+            of.runnable = Average::of(of.runnable.at(now), whole, now);
         }
         let (runnable, running) = (of.runnable.at(now), of.running.at(now));
         let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
@@ -257,7 +269,8 @@ impl<D: Discipline> Fair<D> {
         }
         let capacity = t.capacities[cpu as usize];
         let level = if runs { capacity } else { 0.0 };
-        t.entities[e as usize].running.steer(now, level / SCALE);
+        let whole = t.whole();
+        t.entities[e as usize].running.steer(now, level / SCALE * whole);
         t.cpus[cpu as usize].util.steer(now, level);
     }
 
