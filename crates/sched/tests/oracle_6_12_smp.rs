@@ -232,7 +232,6 @@ fn judge(guest: &Guest, cases: &[Case], unmet: &[(&str, &[&str])]) {
     for case in cases {
         let known = unmet.iter().find(|(id, _)| *id == case.id).map_or(&[][..], |(_, unmet)| unmet);
         let found = compare(guest, case);
-        println!("{} {found:.2?}", case.id);
         for (what, off) in found {
             if (off > 1.0) != known.contains(&what) {
                 wrong.push(format!("{}: {what} is off by {off:.2} tolerances", case.id));
