@@ -6,6 +6,7 @@
 pub mod backend;
 pub mod catalogue;
 mod compare;
+pub mod energy;
 mod experiment;
 pub mod expr;
 pub mod file;

@@ -69,6 +69,7 @@ enum Get {
     CpuTime,
     Idle(fn(&Idle, Nanos) -> f64),
     Tunable,
+    Energy,
     Run(fn(&Run) -> f64),
 }
 
@@ -117,6 +118,7 @@ measures! {
     "woken_by_task" "times that an idle CPU was given a task, all CPUs together" Get::Run(|r| r.series.idle.by_task as f64);
     "woken_by_tick" "times that the tick came to an idle CPU, all CPUs together; 0 with NO_HZ" Get::Run(|r| r.series.idle.by_tick as f64);
     "tunable" "tunable['sched_latency_ns']: its value at the end, in its own unit; kernels from 2.6.33 on scale some by the CPUs online" Get::Tunable;
+    "energy_j" "the energy of all CPUs in J, where the machine has an energy model: each domain at the frequency that its busiest CPU asks for" Get::Energy;
     "duration_s" "the time simulated" Get::Run(|r| r.series.end as f64 * NS);
     "cpus" "the number of CPUs" Get::Run(|r| r.series.cpus.len() as f64);
 }
@@ -135,7 +137,7 @@ impl Measure {
             Get::TaskTime => &["window"],
             Get::CpuTime => &["cpu", "window"],
             Get::Idle(_) => &["from_us"],
-            Get::Task(_) | Get::Tunable | Get::Run(_) => &[],
+            Get::Task(_) | Get::Tunable | Get::Energy | Get::Run(_) => &[],
         }
     }
 
@@ -177,6 +179,10 @@ impl Scope for RunScope<'_> {
                 Some(window) => self.in_window(reference, window),
             },
             Get::Tunable => self.tunable(reference),
+            Get::Energy => match &self.run.series.energy {
+                Some(energy) => Ok(Value::Number(energy.joules())),
+                None => Err(Problem::Wrong("the machine has no energy model".to_owned())),
+            },
             Get::Task(get) => self.tasks(reference, get),
         }
     }

@@ -1,6 +1,7 @@
 //! What goes on over time: each task's and each CPU's running time by window, when tasks start and end, and how long
 //! they wait from wake-up to running.
 
+use crate::energy::Energy;
 use crate::idle::Idle;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
 use std::collections::HashMap;
@@ -49,6 +50,8 @@ pub struct Series {
     pub latency: Box<Histogram>,
     /// The CPUs' idleness.
     pub idle: Idle,
+    /// What it takes, where the machine has an energy model.
+    pub energy: Option<Energy>,
     /// The time of the end.
     pub end: Nanos,
     /// Some windows are missing: there were too many.
@@ -69,6 +72,7 @@ impl Series {
             cpus: vec![Track::default(); cpus],
             latency: Box::new([0; 48]),
             idle: Idle::new(cpus, None),
+            energy: None,
             end: 0,
             cut: false,
             fixed: width.is_some(),
@@ -92,6 +96,9 @@ impl Series {
             self.stop(cpu, self.end);
         }
         self.idle.finish(self.end);
+        if let Some(energy) = &mut self.energy {
+            energy.finish(self.end);
+        }
     }
 
     fn slot(&mut self, tid: Tid) -> usize {
@@ -136,6 +143,9 @@ impl Series {
             self.tasks[slot].end.get_or_insert(event.time);
         }
         self.stop(cpu, event.time);
+        if let Some(energy) = &mut self.energy {
+            energy.run(cpu, event.time, next != 0);
+        }
         if next == 0 {
             self.idle.begins(event.cpu, event.time);
             return;

@@ -1,8 +1,11 @@
 //! From a machine's description to its CPUs, with every impossible machine refused.
 
-use crate::file::MachineFile;
-use crate::model::{Caches, Cpu, MAX_CPUS, Machine};
+use crate::file::{MachineFile, PerfDomainFile};
+use crate::model::{Caches, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
 use schedlab_base::{CpuPlace, Error};
+
+/// The most power that the kernel takes for a CPU's (`EM_MAX_POWER`), in uW.
+const MAX_POWER_UW: u32 = 64_000_000;
 
 /// The largest cache, 16 GiB.
 const MAX_CACHE_KIB: u32 = 16 << 20;
@@ -40,6 +43,7 @@ pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
     check_distances(file)?;
     check_shares(file)?;
     check_rest(file)?;
+    check_energy(file)?;
     let cores = file.sockets * file.cores;
     let nodes = node_count(file);
     let llc_cores = llc_cores(file);
@@ -68,7 +72,15 @@ pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
             llc_kib: file.llc_kib.unwrap_or(Caches::default().llc_kib),
         },
         costs: file.costs.costs(),
+        energy: file.performance_domains.iter().map(|domain| perf_domain(domain, file.threads)).collect(),
     })
+}
+
+fn perf_domain(file: &PerfDomainFile, threads: u32) -> PerfDomain {
+    let states =
+        file.mhz.iter().zip(&file.power_uw).map(|(mhz, power_uw)| PerfState { mhz: *mhz, power_uw: *power_uw });
+    let cpus = file.cores.iter().flat_map(|core| core * threads..(core + 1) * threads);
+    PerfDomain { cpus: cpus.collect(), states: states.collect() }
 }
 
 fn node_count(file: &MachineFile) -> u32 {
@@ -179,6 +191,47 @@ fn check_rest(file: &MachineFile) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Every core is in one performance domain, with others of its capacity; frequencies and power rise.
+fn check_energy(file: &MachineFile) -> Result<(), Wrong> {
+    let wrong = |what: String, mend: &str| Err(Wrong::new("performance_domains", what).mend(mend));
+    let cores = file.sockets * file.cores;
+    let mut domain_of = vec![None; cores as usize];
+    for (i, domain) in file.performance_domains.iter().enumerate() {
+        let Some(first) = domain.cores.first() else {
+            return wrong(format!("domain {i} has no core"), "name its cores");
+        };
+        for core in &domain.cores {
+            let Some(slot) = domain_of.get_mut(*core as usize) else {
+                return wrong(format!("domain {i} has core {core} of {cores}"), "cores count from 0");
+            };
+            if slot.replace(i).is_some() {
+                return wrong(format!("core {core} is in two domains"), "each core is in one");
+            }
+            let capacity = |core: u32| file.capacities.get(core as usize);
+            if capacity(*core) != capacity(*first) {
+                return wrong(format!("domain {i} has cores of several capacities"), "one kind of core each");
+            }
+        }
+        if domain.mhz.is_empty() || domain.mhz.len() != domain.power_uw.len() {
+            let (mhz, power) = (domain.mhz.len(), domain.power_uw.len());
+            return wrong(format!("domain {i} has {mhz} frequencies and power for {power}"), "give each its power");
+        }
+        let rises = |values: &[u32]| values[0] > 0 && values.windows(2).all(|pair| pair[0] < pair[1]);
+        if !rises(&domain.mhz) || !rises(&domain.power_uw) {
+            return wrong(format!("domain {i} has states that do not rise"), "the lowest frequency first, none 0");
+        }
+        if domain.power_uw.iter().any(|power| *power > MAX_POWER_UW) {
+            return wrong(format!("domain {i} takes more than 64 W a CPU"), "power_uw is in millionths of a watt");
+        }
+    }
+    match domain_of.iter().position(Option::is_none) {
+        Some(core) if !file.performance_domains.is_empty() => {
+            wrong(format!("core {core} is in no domain"), "an energy model holds every core")
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +297,30 @@ mod tests {
         );
         assert!(refuse(|f| f.costs.smt_loss_percent = Some(51)).contains("51 is too much; write 0 to 50"));
         assert!(refuse(|f| f.l2_kib = Some(0)).contains("l2_kib: no cache has this size"));
+    }
+
+    #[test]
+    fn energy_models_that_cannot_be_are_refused() {
+        let domain = |cores: std::ops::Range<u32>, mhz: &[u32], power_uw: &[u32]| PerfDomainFile {
+            cores: cores.collect(),
+            mhz: mhz.to_vec(),
+            power_uw: power_uw.to_vec(),
+        };
+        let refuse = |domains: Vec<PerfDomainFile>| refuse(|f| f.performance_domains = domains);
+        assert!(refuse(vec![domain(0..6, &[1], &[1])]).contains("core 6 is in no domain; an energy model holds every"));
+        assert!(refuse(vec![domain(0..13, &[1], &[1])]).contains("domain 0 has core 12 of 12"));
+        assert!(refuse(vec![domain(0..12, &[1], &[1]), domain(3..4, &[1], &[1])]).contains("core 3 is in two domains"));
+        assert!(refuse(vec![domain(0..0, &[1], &[1])]).contains("no core"));
+        assert!(refuse(vec![domain(0..12, &[1, 2], &[1])]).contains("2 frequencies and power for 1"));
+        assert!(refuse(vec![domain(0..12, &[], &[])]).contains("0 frequencies"));
+        assert!(refuse(vec![domain(0..12, &[2, 1], &[1, 2])]).contains("do not rise"));
+        assert!(refuse(vec![domain(0..12, &[0, 1], &[1, 2])]).contains("do not rise"));
+        assert!(refuse(vec![domain(0..12, &[1, 2], &[2, 2])]).contains("do not rise"));
+        assert!(refuse(vec![domain(0..12, &[1], &[u32::MAX])]).contains("64 W"));
+        let mut file = MachineFile::flat("m", 1, 2, 1);
+        file.capacities = vec![512, 1024];
+        file.performance_domains = vec![domain(0..2, &[1], &[1])];
+        assert!(file.build().unwrap_err().to_string().contains("several capacities"));
     }
 
     #[test]

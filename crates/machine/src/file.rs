@@ -1,7 +1,7 @@
 //! The machine file: TOML that needs no more than sockets, cores and threads, and distances where there are nodes.
 
 use crate::build;
-use crate::model::{Caches, Costs, Machine};
+use crate::model::{Caches, Costs, Machine, PerfDomain};
 use crate::tomltext::TomlText;
 use schedlab_base::Result;
 use schemars::JsonSchema;
@@ -56,6 +56,32 @@ pub struct MachineFile {
     /// What things cost.
     #[serde(default, skip_serializing_if = "CostsFile::is_default")]
     pub costs: CostsFile,
+    /// The energy model, by which kernels from 5.0 on place tasks where capacities differ: groups of cores that run at one
+    /// frequency. Every core is in one of them. None unless given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub performance_domains: Vec<PerfDomainFile>,
+}
+
+/// Cores that run at one frequency, and what that takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PerfDomainFile {
+    /// Its cores, counted over the machine from 0; all of one capacity.
+    pub cores: Vec<u32>,
+    /// The frequencies, the lowest first, in MHz.
+    pub mhz: Vec<u32>,
+    /// The power of one busy core at each of them, in uW.
+    pub power_uw: Vec<u32>,
+}
+
+impl PerfDomainFile {
+    fn of(domain: &PerfDomain, threads: u32) -> Self {
+        Self {
+            cores: domain.cpus.iter().step_by(threads as usize).map(|cpu| cpu / threads).collect(),
+            mhz: domain.states.iter().map(|state| state.mhz).collect(),
+            power_uw: domain.states.iter().map(|state| state.power_uw).collect(),
+        }
+    }
 }
 
 /// Declares the file's half of [`Costs`]: each key optional, what is left out measured elsewhere.
@@ -141,6 +167,7 @@ impl MachineFile {
             l2_kib: None,
             llc_kib: None,
             costs: CostsFile::default(),
+            performance_domains: Vec::new(),
         }
     }
 
@@ -202,6 +229,11 @@ impl MachineFile {
             l2_kib: (machine.caches.l2_kib != Caches::default().l2_kib).then_some(machine.caches.l2_kib),
             llc_kib: (machine.caches.llc_kib != Caches::default().llc_kib).then_some(machine.caches.llc_kib),
             costs: CostsFile::of(&machine.costs),
+            performance_domains: machine
+                .energy
+                .iter()
+                .map(|d| PerfDomainFile::of(d, machine.threads() as u32))
+                .collect(),
         };
         let same = |file: &Self| file.build().is_ok_and(|built| built == *machine);
         if !same(&file) {

@@ -66,6 +66,7 @@ pub fn host_at(root: &Path) -> Result<Machine> {
         distances,
         caches: sys.caches(ids[0]),
         costs: Costs::measured(),
+        energy: Vec::new(),
     })
 }
 

@@ -13,8 +13,8 @@ mod picture;
 pub mod presets;
 pub mod tomltext;
 
-pub use file::{CostsFile, MachineFile};
+pub use file::{CostsFile, MachineFile, PerfDomainFile};
 pub use host::{host, host_at};
 pub use load::load;
-pub use model::{Caches, Costs, Cpu, MAX_CPUS, Machine};
+pub use model::{Caches, Costs, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
 pub use picture::picture;

@@ -116,6 +116,24 @@ impl Default for Caches {
     }
 }
 
+/// A frequency that a CPU can run at, and what it takes then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerfState {
+    /// In MHz.
+    pub mhz: u32,
+    /// The power of one busy CPU, in uW.
+    pub power_uw: u32,
+}
+
+/// CPUs that run at one frequency: a performance domain of the energy model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerfDomain {
+    /// Its CPUs, which are all of one capacity.
+    pub cpus: Vec<u32>,
+    /// Its frequencies, the lowest first; at the last a CPU has its capacity.
+    pub states: Vec<PerfState>,
+}
+
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
@@ -132,6 +150,8 @@ pub struct Machine {
     pub caches: Caches,
     /// What things cost.
     pub costs: Costs,
+    /// The energy model: performance domains that hold every CPU once; empty where there is none.
+    pub energy: Vec<PerfDomain>,
 }
 
 impl Machine {

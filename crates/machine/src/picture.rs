@@ -1,6 +1,6 @@
 //! A machine's topology as text.
 
-use crate::model::{Cpu, Machine};
+use crate::model::{Cpu, Machine, PerfState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -24,6 +24,7 @@ pub fn picture(machine: &Machine) -> String {
         let _ = writeln!(out, "\n{text}");
     }
     draw_distances(&mut out, machine);
+    draw_energy(&mut out, machine);
     let costs = &machine.costs;
     let us = |ns: u64| format!("{} us", ns as f64 / 1000.0);
     let _ = writeln!(
@@ -36,6 +37,16 @@ pub fn picture(machine: &Machine) -> String {
         us(costs.idle_exit_ns)
     );
     out
+}
+
+fn draw_energy(out: &mut String, machine: &Machine) {
+    for (i, domain) in machine.energy.iter().enumerate() {
+        let state = |state: &PerfState| format!("{} MHz {:.0} mW", state.mhz, f64::from(state.power_uw) / 1000.0);
+        let (first, last) = (domain.cpus.first().unwrap_or(&0), domain.cpus.last().unwrap_or(&0));
+        let states: Vec<_> = domain.states.iter().map(state).collect();
+        let _ =
+            writeln!(out, "{}CPUs {first}-{last}: {}", if i == 0 { "\npower " } else { "      " }, states.join(", "));
+    }
 }
 
 fn clustered(machine: &Machine) -> bool {

@@ -1,6 +1,6 @@
 //! The machines that schedlab knows by name.
 
-use crate::file::MachineFile;
+use crate::file::{MachineFile, PerfDomainFile};
 use crate::model::Machine;
 
 /// A preset.
@@ -73,12 +73,20 @@ fn epyc(name: &'static str) -> MachineFile {
 }
 
 /// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an L2
-/// is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB). The capacities are those that the kernel computes from the board's device tree (592 of 1024 a
-/// MHz, 1844 and 2362 MHz).
+/// is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB). Capacities
+/// and power are those that the kernel computes from the board's device tree (hi3660.dtsi): 592 of 1024 a MHz, 1844 and
+/// 2362 MHz; power is `dynamic-power-coefficient` (110 and 550) times MHz times the square of the voltage, 0.7 to 1.1 V.
 fn big_little(name: &'static str) -> MachineFile {
     let capacities = [[462; 4], [1024; 4]].concat();
     let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) };
-    MachineFile { l2_kib: Some(64), llc_kib: Some(2048), ..file }
+    let domain = |cores: std::ops::Range<u32>, coefficient: u64, mhz: [u32; 5]| {
+        let power = |(mhz, mv): (&u32, u64)| (coefficient * mv * mv * u64::from(*mhz) / 1_000_000) as u32;
+        let power_uw = mhz.iter().zip([700, 800, 900, 1000, 1100]).map(power).collect();
+        PerfDomainFile { cores: cores.collect(), mhz: mhz.to_vec(), power_uw }
+    };
+    let little = domain(0..4, 110, [533, 999, 1402, 1709, 1844]);
+    let big = domain(4..8, 550, [903, 1421, 1805, 2112, 2362]);
+    MachineFile { l2_kib: Some(64), llc_kib: Some(2048), performance_domains: vec![little, big], ..file }
 }
 
 /// Four sockets a chassis, linked in a ring, and a fabric between the chassis. It is no machine that was sold; the
@@ -155,6 +163,14 @@ mod tests {
         let distances = find("bulldozer-64").unwrap().machine().distances;
         let near = |node: usize| (0..8).filter(|n| distances[node][*n] < 22).collect::<Vec<_>>();
         assert_eq!((near(0), near(3)), (vec![0, 1, 2, 4, 6], vec![1, 2, 3, 4, 5, 7]));
+    }
+
+    #[test]
+    fn the_phones_chip_takes_what_its_device_tree_says() {
+        let energy = find("big-little-4+4").unwrap().machine().energy;
+        let power = |domain: usize| energy[domain].states.iter().map(|state| state.power_uw).collect::<Vec<_>>();
+        assert_eq!(power(0), [28_728, 70_329, 124_918, 187_990, 245_436]);
+        assert_eq!(power(1), [243_358, 500_192, 804_127, 1_161_600, 1_571_911]);
     }
 
     #[test]

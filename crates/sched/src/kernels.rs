@@ -107,6 +107,7 @@ impl Run<'_> {
             rules.nr_migrate = nr as u32;
         }
         let on = |name| self.values.find(name) == Some(1);
+        rules.energy_aware = on("sched_energy_aware");
         rules.fix_group_imbalance = on("fix.group_imbalance");
         rules.fixes.group_construction = on("fix.group_construction");
         rules.fixes.missing_domains = on("fix.missing_domains");
@@ -194,7 +195,7 @@ impl Kernel {
         if settings().any(|s| s.util != (None, None)) {
             let clamps = domains::find(self.name).is_ok_and(|release| release.era >= domains::Era::V6_1);
             remarks.push(if clamps {
-                "util_min and util_max tell only which CPU is big enough: no frequencies are simulated".to_owned()
+                "util_min and util_max tell only which CPU is big enough, and what it is said to cost: no frequencies are simulated".to_owned()
             } else {
                 format!("{} has no util_min and util_max, which came with 5.3: they change nothing", self.name)
             });

@@ -2,6 +2,7 @@
 
 use super::again;
 use crate::catalogue;
+use crate::energy::Energy;
 use crate::experiment::HeatmapPlan;
 use crate::lower::{lower, unmodelled};
 use crate::run::Run;
@@ -118,6 +119,7 @@ pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[&HeatmapPla
     let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
     let idle_ticks = if kernel.build().no_hz { None } else { Some(kernel.tick(&values)?) };
     let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
+    series.energy = Energy::new(&request.machine);
     let meta = meta(request);
     let mut stats = Stats::new(&meta);
     // When every task has ended a run is over, whatever its duration: its pictures end there.

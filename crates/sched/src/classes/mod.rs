@@ -142,14 +142,14 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
-    /// A task of another class is about to run on `cpu`.
-    fn picked_another(&mut self, cx: &mut Core, cpu: CpuId) {
-        let _ = (cx, cpu);
+    /// A task of another class is about to run on `cpu`, or the one that runs there has changed to `class`.
+    fn runs(&mut self, cx: &mut Core, cpu: CpuId, class: ClassId) {
+        let _ = (cx, cpu, class);
     }
 
-    /// How many tasks of other classes are runnable on `cpu`. Told before this class balances.
-    fn others(&mut self, cx: &Core, cpu: CpuId, runnable: u32) {
-        let _ = (cx, cpu, runnable);
+    /// How many tasks of the classes above are runnable on `cpu`. Told before this class balances.
+    fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
+        let _ = (cx, cpu, real_time, deadline);
     }
 
     /// The earliest time at which [`Class::balance`] could do something.

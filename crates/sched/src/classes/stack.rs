@@ -80,7 +80,7 @@ impl<F: Class> Stack<F> {
         if class != ClassId::Fair {
             self.above -= 1;
             if self.above == 0 {
-                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cx, cpu, 0));
+                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cx, cpu, 0, 0));
             }
             if self.above == 0
                 && let Some(dl) = &mut self.dl
@@ -195,7 +195,7 @@ impl<F: Class> Stack<F> {
                 continue;
             }
             if class != ClassId::Fair {
-                self.fair.picked_another(cx, cpu);
+                self.fair.runs(cx, cpu, class);
             }
             self.since[cpu as usize] = cx.now();
             self.explain_pick(cx, cpu, class, next, served);
@@ -212,14 +212,14 @@ impl<F: Class> Stack<F> {
 
     fn tell_others_of(&mut self, cx: &Core, cpu: CpuId) {
         if self.above > 0 && cx.nr_cpus() > 1 {
-            let above = self.runnable_above(cpu);
-            self.fair.others(cx, cpu, above);
+            let (rt, dl) = self.runnable_above(cpu);
+            self.fair.others(cx, cpu, rt, dl);
         }
     }
 
-    /// How many tasks of higher classes are runnable on a CPU.
-    fn runnable_above(&self, cpu: CpuId) -> u32 {
-        self.rt.queue_load(cpu).0 + self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0)
+    /// How many real-time and deadline tasks are runnable on a CPU.
+    fn runnable_above(&self, cpu: CpuId) -> (u32, u32) {
+        (self.rt.queue_load(cpu).0, self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0))
     }
 
     /// The running task leaves the CPU to one of another class.
@@ -255,6 +255,9 @@ impl<F: Class> Stack<F> {
         self.classes[p as usize] = to;
         self.count(cx, to);
         class!(self, to, switched_to(cx, p));
+        if cx.curr(cpu) == Some(p) {
+            self.fair.runs(cx, cpu, to);
+        }
         self.uncount(cx, from);
         self.serve(cx, cpu);
         if to != ClassId::Fair || cx.task(p).state != State::Runnable {
@@ -507,7 +510,8 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
         let (nr, load) = self.fair.queue_load(cpu);
-        Some((nr + self.runnable_above(cpu), load))
+        let (rt, dl) = self.runnable_above(cpu);
+        Some((nr + rt + dl, load))
     }
 
     fn tunables(&self) -> Vec<(&'static str, i64)> {

@@ -16,7 +16,8 @@ impl<D: Discipline> Averages for Fair<D> {
     fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         // It decays by itself; what is left of it is what is above the weight that is queued.
         self.clock = cx.now();
-        self.load_avg_at(cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
+        let (rt, dl) = self.util_above_at(cpu, cx.now());
+        rt + dl > 0 || self.load_avg_at(cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
     }
 
     fn account_idle(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -40,11 +41,16 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn util(&self, cpu: CpuId) -> u64 {
-        self.util_avg_at(cpu, self.clock) as u64
+        self.cpu_need(cpu, self.tracking.capacity(cpu), self.clock)
     }
 
-    fn capacity(&self, cpu: CpuId) -> u64 {
-        self.places.capacities[cpu as usize].into()
+    fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool {
+        self.is_overused(cx, cpu, capacity)
+    }
+
+    fn capacity(&mut self, cx: &Core, cpu: CpuId) -> u64 {
+        self.clock = cx.now();
+        self.left_at(cpu, cx.now())
     }
 
     fn task_load(&self, p: TaskId) -> u64 {
@@ -52,6 +58,6 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn task_util(&self, p: TaskId) -> u64 {
-        self.task_util_at(p, self.clock) as u64
+        self.task_need(p, self.clock)
     }
 }

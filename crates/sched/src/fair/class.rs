@@ -107,6 +107,7 @@ impl<D: Discipline> Class for Fair<D> {
         self.arena.grow(e);
         self.tasks.grow(p);
         self.places.grow(p);
+        self.estimates.grow(p);
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, Entity::default());
         }
@@ -156,7 +157,13 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let e = self.entity(p);
+        if how != Enqueue::Migrated || !self.entities[e as usize].delayed {
+            self.estimates.add(cpu, p);
+        }
         self.enqueue(cx, e, how);
+        if how == Enqueue::Wakeup {
+            self.check_overused(cx, cpu);
+        }
         if let Some(balancer) = &mut self.balancer {
             if how == Enqueue::Wakeup {
                 balancer.woken(cpu, cx.now());
@@ -167,13 +174,19 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+        let e = self.entity(p);
+        if how != Dequeue::Migrated || !self.entities[e as usize].delayed {
+            self.estimates.remove(cpu, p);
+        }
+        if how == Dequeue::Sleep {
+            self.estimate(cpu, p, cx.now());
+        }
         let how = match how {
             Dequeue::Sleep => Leave::SLEEP,
             Dequeue::Dead => Leave::GONE,
             Dequeue::Migrated => Leave::MOVE,
         };
-        let e = self.entity(p);
         self.dequeue(cx, e, how)
     }
 
@@ -185,6 +198,7 @@ impl<D: Discipline> Class for Fair<D> {
         }
         // ttwu_runnable() updates the queue's clock only: the running task is not accounted for.
         D::requeue_delayed(self, e);
+        self.estimates.add(cx.task(p).cpu, p);
         true
     }
 
@@ -220,6 +234,7 @@ impl<D: Discipline> Class for Fair<D> {
         self.clock = cx.now();
         let prev = prev.map(|p| self.entity(p));
         let next = self.pick_next(cx, cpu, prev);
+        self.track_class(cpu, next.map(|_| ClassId::Fair), cx.now());
         if let Some(balancer) = &mut self.balancer {
             if next.is_some() {
                 balancer.leave_idle(cx, cpu);
@@ -259,6 +274,7 @@ impl<D: Discipline> Class for Fair<D> {
             }
             at = self.parent(e);
         }
+        self.check_overused(cx, cpu);
         if let Some(e) = task.filter(|_| self.numa.is_some()) {
             self.numa_tick(cx, cpu, e - self.first_task);
         }
@@ -295,6 +311,7 @@ impl<D: Discipline> Class for Fair<D> {
             }
             at = self.parent(e);
         }
+        first = first.min(self.overused_at(cx, cpu));
         match self.running[cpu as usize] {
             Some(e) if self.numa.is_some() => first.min(self.numa_due(cx, e - self.first_task)),
             _ => first,
@@ -308,7 +325,9 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
-    fn picked_another(&mut self, cx: &mut Core, cpu: CpuId) {
+    fn runs(&mut self, cx: &mut Core, cpu: CpuId, class: ClassId) {
+        self.clock = cx.now();
+        self.track_class(cpu, Some(class), cx.now());
         if let Some(balancer) = &mut self.balancer {
             balancer.leave_idle(cx, cpu);
             // Whoever was woken there, it was idle until now.
@@ -322,7 +341,9 @@ impl<D: Discipline> Class for Fair<D> {
         fair::stopper(self, cx, cpu);
     }
 
-    fn others(&mut self, cx: &Core, cpu: CpuId, runnable: u32) {
+    fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
+        let runnable = real_time + deadline;
+        self.real_time[cpu as usize] = real_time;
         let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
         if runnable != before && self.balancer.is_some() {
             self.tracking.count_others(cpu, runnable, cx.now());
@@ -379,6 +400,9 @@ impl<D: Discipline> Class for Fair<D> {
         let q = self.entities[e as usize].queue;
         let cpu = self.cpu_of(q);
         if self.entities[e as usize].on_rq {
+            if !self.entities[e as usize].delayed {
+                self.estimates.remove(cpu, p);
+            }
             self.dequeue(cx, e, Leave::MOVE);
         }
         if self.running[cpu as usize] == Some(e) {
@@ -395,6 +419,7 @@ impl<D: Discipline> Class for Fair<D> {
         self.set_queue(e, self.queue_of(cx, p, cpu));
         self.set_attributes(e, &attributes);
         if cx.task(p).state == State::Runnable {
+            self.estimates.add(cpu, p);
             self.enqueue(cx, e, Enqueue::Migrated);
             if cx.curr(cpu) == Some(p) {
                 self.set_next(cx, cpu, e);

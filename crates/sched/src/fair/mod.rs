@@ -28,11 +28,13 @@
 mod averages;
 mod balancing;
 pub mod bandwidth;
+mod capacity;
 pub mod cfs;
 mod class;
 pub mod decay;
 pub mod eevdf;
 pub mod entity;
+mod estimate;
 mod explain;
 pub mod groups;
 pub mod load;
@@ -243,6 +245,7 @@ pub struct Fair<D> {
     groups: Groups,
     tasks: TaskLists,
     tracking: Tracking,
+    estimates: estimate::Estimates,
     places: Places,
     /// None on one CPU.
     domains: Option<Rc<Domains>>,
@@ -258,6 +261,8 @@ pub struct Fair<D> {
     numa: Option<Box<Numa>>,
     /// How many tasks of other classes are runnable on each CPU.
     others: Vec<u32>,
+    /// Of them, those of the real-time class.
+    real_time: Vec<u32>,
     /// What is remembered of the groups' shares, where they are spread now and then.
     spread: shares::Spread,
     seed: u64,
@@ -294,6 +299,7 @@ impl<D: Discipline> Fair<D> {
             groups,
             tasks: TaskLists::new(cpus),
             tracking,
+            estimates: estimate::Estimates::new(era, cpus as usize),
             places: Places::new(setup),
             domains,
             numa,
@@ -303,6 +309,7 @@ impl<D: Discipline> Fair<D> {
             balancer,
             follows: setup.follows.cloned(),
             others: vec![0; cpus as usize],
+            real_time: vec![0; cpus as usize],
             spread: shares::Spread::new(first_task),
             seed: setup.seed,
             why: explain::Why::default(),

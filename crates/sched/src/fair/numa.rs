@@ -40,7 +40,7 @@ impl<D: Discipline> Sight for Seen<'_, D> {
     }
 
     fn util(&self, cpu: CpuId) -> i64 {
-        self.fair.util_avg_at(cpu, self.cx.now()) as i64
+        self.fair.cpu_need(cpu, self.fair.tracking.capacity(cpu), self.cx.now()) as i64
     }
 
     fn nr_running(&self, cpu: CpuId) -> u32 {
@@ -48,10 +48,7 @@ impl<D: Discipline> Sight for Seen<'_, D> {
     }
 
     fn capacity(&self, cpu: CpuId) -> i64 {
-        let own =
-            |d| Some(self.domains.group(self.domains.local(d))).filter(|g| self.domains.span(g.span).weight() == 1);
-        let group = self.domains.of(cpu).first().and_then(own);
-        group.map_or(self.fair.places.capacities[cpu as usize].into(), |group| group.capacity.into())
+        self.fair.capacity_of(cpu).0 as i64
     }
 
     fn is_idle(&self, cpu: CpuId) -> bool {

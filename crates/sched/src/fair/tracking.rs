@@ -3,10 +3,12 @@
 //! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of the
 //! tasks that are queued; from 4.3 on also of those that slept off it, until they are forgotten or leave.
 
+use super::capacity::{Above, WorkClock};
 use super::decay::{Average, CpuLoad, OfCpu, OfEntity, OfQueue};
 use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
 use crate::balance::domains::Era;
+use crate::classes::ClassId;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::TaskId;
 
@@ -66,14 +68,26 @@ pub(super) struct Tracking {
     cpus: Vec<OfCpu>,
     tick_loads: Vec<CpuLoad>,
     capacities: Vec<f64>,
+    era: Era,
+    above: Vec<Above>,
+    /// It matters of which class a task is that runs: there are others than fair ones, or CPUs differ.
+    mixed: bool,
+    /// Where CPUs differ (5.1 on); otherwise all averages go by the time.
+    clocks: Vec<WorkClock>,
 }
 
 impl Tracking {
     pub fn new(era: Era, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
         let capacities: Vec<f64> = capacities.map(f64::from).collect();
         let cpus = capacities.len();
+        let (loads, differ) = (Loads::of(era), capacities.iter().any(|capacity| *capacity != SCALE));
+        let clocks = if differ && loads == Loads::All { &capacities[..] } else { &[] };
         Self {
-            loads: Loads::of(era),
+            clocks: clocks.iter().map(|capacity| WorkClock::new(*capacity as u32)).collect(),
+            era,
+            above: vec![Above::default(); cpus],
+            mixed: !clocks.is_empty(),
+            loads,
             keeps_asleep: era < Era::V3_10,
             asleep: vec![false; cpus],
             flat: if era == Era::V2_6_24 && cpus > 1 { vec![0; cpus] } else { Vec::new() },
@@ -97,8 +111,42 @@ impl Tracking {
         if self.loads == Loads::All { WHOLE } else { 1.0 }
     }
 
+    /// What a CPU is worth as a whole.
+    pub fn capacity(&self, cpu: CpuId) -> u64 {
+        self.capacities[cpu as usize] as u64
+    }
+
+    /// The clock of a CPU's averages.
+    #[inline]
+    fn clock(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        if self.clocks.is_empty() { now } else { self.clocks[cpu as usize].at(now) }
+    }
+
+    /// An entity's averages go on by another clock: its CPU's while it is attached there, otherwise the time.
+    fn rebase(&mut self, e: EntityId, from: Nanos, to: Nanos) {
+        if !self.clocks.is_empty() {
+            let of = &mut self.entities[e as usize];
+            of.runnable = Average::of(of.runnable.at(from), of.runnable.level(), to);
+            of.running = Average::of(of.running.at(from), of.running.level(), to);
+        }
+    }
+
+    fn steer_class(&mut self, cpu: CpuId, class: Option<ClassId>, now: Nanos) {
+        let clock = self.clock(cpu, now);
+        let above = &mut self.above[cpu as usize];
+        above.run(now, clock, class);
+        if let Some(work) = self.clocks.get_mut(cpu as usize) {
+            let (rt, dl) = above.util(clock);
+            match class {
+                Some(_) => work.work(now),
+                None => work.idle(now, self.cpus[cpu as usize].util.at(clock) + (rt + dl) as f64),
+            }
+        }
+    }
+
     /// The load of a queue, and of its group, changes.
-    fn shift(&mut self, q: QueueId, now: Nanos, value: f64, level: f64) {
+    fn shift(&mut self, q: QueueId, time: Nanos, value: f64, level: f64) {
+        let now = self.clock(q % self.cpus.len() as u32, time);
         if self.loads == Loads::Runnable && (q as usize) < self.tick_loads.len() {
             self.set_asleep(q, false, now);
             let seen = &mut self.tick_loads[q as usize];
@@ -107,7 +155,7 @@ impl Tracking {
         }
         self.queues[q as usize].load.shift(now, value, level);
         if let Some(group) = (q / self.cpus.len() as u32).checked_sub(1) {
-            self.groups[group as usize].shift(now, value, level);
+            self.groups[group as usize].shift(time, value, level);
         }
     }
 
@@ -196,14 +244,18 @@ impl<D: Discipline> Fair<D> {
             return t.count_flat(cpu, if task { weight as i64 } else { 0 });
         }
         let whole = t.whole();
+        let (time, now) = (now, t.clock(cpu, now));
+        let attach = !t.entities[e as usize].attached;
+        if attach {
+            t.rebase(e, time, now);
+        }
         let of = &mut t.entities[e as usize];
-        let attach = !of.attached;
         let fresh = task && attach && of.running == Average::default();
         of.attached = true;
         let before = of.runnable.at(now);
         of.runnable.steer(now, whole);
         let brings = if attach || t.loads == Loads::Runnable { weight * before } else { 0.0 };
-        t.shift(q, now, brings, weight);
+        t.shift(q, time, brings, weight);
         if !task {
             return;
         }
@@ -217,6 +269,7 @@ impl<D: Discipline> Fair<D> {
             let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
             of.running = Average::of(util / SCALE, 0.0, now);
             of.runnable = Average::of(of.runnable.at(now), whole, now);
+            self.estimates.begin(e - self.first_task, of.runnable.at(now) * SCALE - util, time);
         }
         let (runnable, running) = (of.runnable.at(now), of.running.at(now));
         let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
@@ -232,10 +285,11 @@ impl<D: Discipline> Fair<D> {
         if !t.averages() {
             return t.count_flat(cpu, if task { -(weight as i64) } else { 0 });
         }
+        let (time, now) = (now, t.clock(cpu, now));
         let of = &mut t.entities[e as usize];
         of.runnable.steer(now, 0.0);
         let takes = if t.loads == Loads::Runnable { weight * of.runnable.at(now) } else { 0.0 };
-        t.shift(q, now, -takes, -weight);
+        t.shift(q, time, -takes, -weight);
         if task {
             t.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE);
         }
@@ -249,10 +303,12 @@ impl<D: Discipline> Fair<D> {
         if !t.averages() || !std::mem::take(&mut t.entities[e as usize].attached) {
             return;
         }
+        let (time, now) = (now, t.clock(cpu, now));
         let of = &t.entities[e as usize];
         let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        t.rebase(e, now, time);
         if t.loads == Loads::All {
-            t.shift(q, now, -weight * runnable, 0.0);
+            t.shift(q, time, -weight * runnable, 0.0);
         }
         if task {
             let of_cpu = &mut t.cpus[cpu as usize];
@@ -267,8 +323,9 @@ impl<D: Discipline> Fair<D> {
         if !t.averages() {
             return;
         }
-        let capacity = t.capacities[cpu as usize];
-        let level = if runs { capacity } else { 0.0 };
+        let now = t.clock(cpu, now);
+        let full = if t.clocks.is_empty() { t.capacities[cpu as usize] } else { SCALE };
+        let level = if runs { full } else { 0.0 };
         let whole = t.whole();
         t.entities[e as usize].running.steer(now, level / SCALE * whole);
         t.cpus[cpu as usize].util.steer(now, level);
@@ -285,7 +342,7 @@ impl<D: Discipline> Fair<D> {
         if !t.averages() || !t.entities[e as usize].attached {
             return;
         }
-        let runnable = t.entities[e as usize].runnable.at(now);
+        let runnable = t.entities[e as usize].runnable.at(t.clock(cpu, now));
         let counts = queued || t.loads == Loads::All;
         let value = if counts { by * runnable } else { 0.0 };
         t.shift(q, now, value, if queued { by } else { 0.0 });
@@ -296,8 +353,9 @@ impl<D: Discipline> Fair<D> {
     #[must_use]
     pub fn load_avg_at(&self, q: QueueId, now: Nanos) -> f64 {
         if self.tracking.averages() {
-            let load = self.tracking.queues[q as usize].load.at(now);
-            if self.tracking.loads == Loads::Runnable { load.round() } else { load }
+            let t = &self.tracking;
+            let load = t.queues[q as usize].load.at(t.clock(self.cpu_of(q), now));
+            if t.loads == Loads::Runnable { load.round() } else { load }
         } else if let Some(flat) = self.tracking.flat.get(q as usize) {
             *flat as f64
         } else {
@@ -308,38 +366,73 @@ impl<D: Discipline> Fair<D> {
     /// Whether the averages of a group's queue and of all its queues stay as they are while nothing happens.
     pub(super) fn group_is_settled(&self, q: QueueId, now: Nanos) -> bool {
         let t = &self.tracking;
-        t.queues[q as usize].load.is_settled(now) && t.groups[self.group_of(q)].is_settled(now)
+        t.queues[q as usize].load.is_settled(t.clock(self.cpu_of(q), now)) && t.groups[self.group_of(q)].is_settled(now)
     }
 
     /// The load averages of a group's queue and of all its queues together.
     pub(super) fn group_averages(&self, q: QueueId) -> (u64, u64) {
         let (t, now) = (&self.tracking, self.clock);
-        let own = t.queues[q as usize].load.at(now).round() as u64;
+        let own = t.queues[q as usize].load.at(t.clock(self.cpu_of(q), now)).round() as u64;
         (own, t.groups[self.group_of(q)].at(now).round() as u64)
     }
 
     /// How many fair tasks of a CPU were runnable of late, 1024 each.
     #[must_use]
     pub fn runnable_avg_at(&self, cpu: CpuId, now: Nanos) -> f64 {
-        self.tracking.cpus[cpu as usize].runnable.at(now)
+        self.tracking.cpus[cpu as usize].runnable.at(self.tracking.clock(cpu, now))
     }
 
-    /// How much fair tasks used a CPU of late, of 1024 for the biggest.
+    /// How much fair tasks used a CPU of late, of 1024 for the biggest. A small CPU without idle time comes to more than
+    /// its capacity.
     #[must_use]
     pub fn util_avg_at(&self, cpu: CpuId, now: Nanos) -> f64 {
-        self.tracking.cpus[cpu as usize].util.at(now)
+        self.tracking.cpus[cpu as usize].util.at(self.tracking.clock(cpu, now))
+    }
+
+    /// How much real-time and deadline tasks used a CPU of late, of the same.
+    pub(super) fn util_above_at(&self, cpu: CpuId, now: Nanos) -> (u64, u64) {
+        self.tracking.above[cpu as usize].util(self.tracking.clock(cpu, now))
+    }
+
+    /// What higher classes leave of a CPU's capacity (`scale_rt_capacity`).
+    pub(super) fn left_at(&self, cpu: CpuId, now: Nanos) -> u64 {
+        let t = &self.tracking;
+        let capacity = t.capacity(cpu);
+        t.above[cpu as usize].leave(t.era, capacity, now, t.clock(cpu, now))
+    }
+
+    /// A CPU runs a task of that class from now on, or nothing.
+    #[inline]
+    pub(super) fn track_class(&mut self, cpu: CpuId, class: Option<ClassId>, now: Nanos) {
+        let t = &mut self.tracking;
+        t.mixed |= class.is_some_and(|class| class != ClassId::Fair);
+        if t.on && t.mixed {
+            t.steer_class(cpu, class, now);
+        }
     }
 
     /// How much of the biggest CPU a task used of late, of 1024.
     #[must_use]
     pub fn task_util_at(&self, p: TaskId, now: Nanos) -> f64 {
-        self.tracking.entities[self.entity(p) as usize].running.at(now) * SCALE
+        let e = self.entity(p);
+        self.tracking.entities[e as usize].running.at(self.clock_of(e, now)) * SCALE
+    }
+
+    /// The clock of an entity's averages.
+    #[inline]
+    fn clock_of(&self, e: EntityId, now: Nanos) -> Nanos {
+        let t = &self.tracking;
+        if t.clocks.is_empty() || !t.entities[e as usize].attached {
+            return now;
+        }
+        t.clock(self.cpu_of(self.entities[e as usize].queue), now)
     }
 
     /// How much of the time a task was runnable of late, of 1024.
     #[must_use]
     pub fn task_runnable_at(&self, p: TaskId, now: Nanos) -> f64 {
-        self.tracking.entities[self.entity(p) as usize].runnable.at(now) * SCALE
+        let e = self.entity(p);
+        self.tracking.entities[e as usize].runnable.at(self.clock_of(e, now)) * SCALE
     }
 
     /// What a task weighs of its CPU's load (`task_h_load`).
@@ -349,7 +442,8 @@ impl<D: Discipline> Fair<D> {
             return self.root_load(p) as f64;
         }
         let part = |e: EntityId| {
-            self.entities[e as usize].load.weight as f64 * self.tracking.entities[e as usize].runnable.at(now)
+            let runnable = &self.tracking.entities[e as usize].runnable;
+            self.entities[e as usize].load.weight as f64 * runnable.at(self.clock_of(e, now))
         };
         let mut e = self.entity(p);
         let mut load = part(e);

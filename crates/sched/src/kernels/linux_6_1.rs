@@ -1,7 +1,7 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Kernel, Run, classes, fair, numa};
-use crate::balance::fair::balancing;
+use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, Values, tick};
@@ -48,6 +48,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups"),
         BALANCE[0],
         BALANCE[1],
+        ENERGY_AWARE,
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

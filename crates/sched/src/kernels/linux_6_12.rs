@@ -1,7 +1,7 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
 use super::{Kernel, Run, classes, fair, numa};
-use crate::balance::fair::balancing;
+use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, tick};
@@ -46,6 +46,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on"),
         BALANCE[0],
         BALANCE[1],
+        ENERGY_AWARE,
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

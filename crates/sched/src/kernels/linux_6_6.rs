@@ -2,7 +2,7 @@
 //! slice.
 
 use super::{Kernel, Run, classes, fair, numa};
-use crate::balance::fair::balancing;
+use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, tick};
@@ -40,6 +40,7 @@ pub(super) static KERNEL: Kernel = Kernel {
         fair::autogroup(true),
         BALANCE[0],
         BALANCE[1],
+        ENERGY_AWARE,
         numa::DEBUGFS[0],
         numa::DEBUGFS[1],
         numa::DEBUGFS[2],

@@ -34,12 +34,45 @@ pub trait Averages {
     /// The utilisation of `cpu` by fair tasks, of its capacity (`cpu_util_cfs()`; `get_cpu_usage()` in 4.1).
     fn util(&self, cpu: CpuId) -> u64;
 
-    /// What higher classes leave of the capacity of `cpu` (`capacity_of`); 1024 is the biggest CPU's whole.
-    fn capacity(&self, cpu: CpuId) -> u64;
+    /// Whether fair tasks use more than four fifths of `cpu`, of which so much is left of the whole (`cpu_overutilized`).
+    fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool;
+
+    /// What higher classes leave of the capacity of `cpu` now (`scale_rt_capacity`); 1024 is the biggest CPU's whole.
+    fn capacity(&mut self, cx: &Core, cpu: CpuId) -> u64;
 
     /// The load of a task at its CPU's root (`task_h_load`).
     fn task_load(&self, p: TaskId) -> u64;
 
     /// The utilisation of a task (`task_util_est`).
     fn task_util(&self, p: TaskId) -> u64;
+}
+
+/// Whether a CPU, of which `capacity` is left of `whole`, can give the utilisation `util` within its clamps, the least and
+/// the most that is asked for (`util_fits_cpu`): 1 it can, and a fifth is left; 0 it cannot; -1 it can, but is too small for
+/// the least.
+#[must_use]
+pub fn fits(util: u64, (least, most): (u64, u64), capacity: u64, whole: u64) -> i32 {
+    let capped = !(whole == 1024 && most == 1024) && most <= whole;
+    let fits = util * 1280 < capacity * 1024 || capped;
+    let least = least.min(most);
+    if fits && util < least && least > whole { -1 } else { i32::from(fits) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifth_must_be_left_and_clamps_count() {
+        let any = (0, 1024);
+        assert_eq!(fits(369, any, 462, 462), 1);
+        assert_eq!(fits(370, any, 462, 462), 0);
+        assert_eq!(fits(300, any, 374, 1024), 0, "higher classes leave too little");
+        assert_eq!(fits(900, (0, 400), 462, 462), 1, "capped to what the CPU has");
+        assert_eq!(fits(900, (0, 462), 462, 462), 1);
+        assert_eq!(fits(900, (0, 463), 462, 462), 0);
+        assert_eq!(fits(100, (600, 1024), 462, 462), -1, "it wants a faster CPU");
+        assert_eq!(fits(100, (600, 1024), 1024, 1024), 1);
+        assert_eq!(fits(100, (600, 400), 462, 462), 1, "the most goes before the least");
+    }
 }

@@ -35,7 +35,7 @@
 //! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
 //! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many of
 //!   its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of old
-//!   kernels, nor is the pause of energy-aware scheduling while no CPU is over-utilised.
+//!   kernels.
 //!
 //! # Reference
 //! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6 and
@@ -54,9 +54,9 @@ mod state;
 mod stats_old;
 mod stats_types;
 
-pub use averages::Averages;
+pub use averages::{Averages, fits};
 pub use queues::{End, Queues};
-pub use rules::{BUGS, Rules, balancing, by_capacity};
+pub use rules::{BUGS, ENERGY_AWARE, Rules, balancing, by_capacity};
 pub use state::Balancer;
 
 use one::Work;

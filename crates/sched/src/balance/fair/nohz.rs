@@ -220,7 +220,7 @@ impl<Q: Queues> Work<'_, Q> {
             return true;
         }
         if era >= Era::V6_1 && list.iter().any(|domain| domain.flags.has(Flags::ASYM_CPUCAPACITY_FULL)) {
-            return self.misfit(cpu) > 0;
+            return self.misfit_wants_help(cpu, pct);
         }
         let others = |cpus: &[CpuId]| cpus.iter().any(|other| *other != cpu && !self.b.nohz.has(*other));
         if era <= Era::V3_10 {

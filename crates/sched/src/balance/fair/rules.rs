@@ -18,6 +18,13 @@ pub const fn balancing(cost: &'static str, tasks: &'static str) -> [Tunable; 2] 
     ]
 }
 
+/// Placement by energy came with 5.0.
+pub const ENERGY_AWARE: Tunable = Tunable::switch(
+    "sched_energy_aware",
+    true,
+    "wake-ups choose CPUs by energy, where CPUs differ and the machine has an energy model",
+);
+
 /// The repairs of the four bugs of "A Decade of Wasted Cores", in the kernels that had them.
 pub const BUGS: [Tunable; 4] = [
     Tunable::switch(
@@ -60,13 +67,22 @@ pub struct Rules {
     pub fixes: Fixes,
     /// The repair of the group imbalance: groups are compared by their least loaded CPU.
     pub fix_group_imbalance: bool,
+    /// Wake-ups go by energy where there is a model of it (`sched_energy_aware`).
+    pub energy_aware: bool,
 }
 
 impl Rules {
     /// As a release was.
     #[must_use]
     pub fn of(release: &'static Release) -> Self {
-        Self { release, migration_cost: 500_000, nr_migrate: 32, fixes: Fixes::default(), fix_group_imbalance: false }
+        Self {
+            release,
+            migration_cost: 500_000,
+            nr_migrate: 32,
+            fixes: Fixes::default(),
+            fix_group_imbalance: false,
+            energy_aware: false,
+        }
     }
 
     /// Its generation.

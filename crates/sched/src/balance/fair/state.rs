@@ -83,6 +83,10 @@ pub struct Balancer {
     pub(super) of_cpu: Vec<OfCpu>,
     /// Somewhere more than one task is runnable (`rd->overload`).
     pub(super) overload: bool,
+    /// Wake-ups go by energy: the machine has an energy model, and CPUs differ (`sched_energy_enabled`).
+    pub(super) energy_aware: bool,
+    /// Some CPU is used to more than four fifths (`rd->overutilized`).
+    pub(super) overused: bool,
     pub(super) nohz: NoHz,
     pub(super) tick_period: Nanos,
     pub(super) tick_first: Nanos,
@@ -127,6 +131,8 @@ impl Balancer {
             of_group: Vec::new(),
             of_cpu: vec![of_cpu; cpus],
             overload: false,
+            energy_aware: false,
+            overused: false,
             nohz: NoHz::new(cpus),
             tick_period: 1,
             tick_first: 0,
@@ -170,6 +176,24 @@ impl Balancer {
     /// Ticks in a second.
     pub(super) fn hz(&self) -> u64 {
         (1_000_000_000 / self.tick_period).max(1)
+    }
+
+    /// Wake-ups go by energy now.
+    #[inline]
+    #[must_use]
+    pub fn saves_energy(&self) -> bool {
+        self.energy_aware && !self.overused
+    }
+
+    /// Wake-ups would go by energy, were no CPU over-utilised.
+    #[must_use]
+    pub fn is_overused(&self) -> bool {
+        self.energy_aware && self.overused
+    }
+
+    /// A CPU is used to more than four fifths.
+    pub fn note_overused(&mut self) {
+        self.overused = true;
     }
 
     /// Domains were built: what was remembered of them and of groups begins anew.
@@ -221,6 +245,10 @@ impl Balancer {
             state.max_capacity = span.iter().map(capacity).max().unwrap_or(1);
             state.cores = cores.len() as u32;
         }
+        let differ =
+            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, Flags::ASYM_CPUCAPACITY_FULL).is_some());
+        self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
+        self.overused = false;
         if self.rules.era() == crate::balance::domains::Era::V2_6_24 {
             self.take_boot_power();
         }
@@ -255,6 +283,20 @@ impl Balancer {
     #[must_use]
     pub fn domains(&self) -> Rc<Domains> {
         Rc::clone(&self.domains)
+    }
+
+    /// What was left of the capacity of `cpu` when it was last balanced, and the whole (`capacity_of`, `capacity_orig_of`).
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self, cpu: CpuId) -> (u64, u64) {
+        let state = &self.of_cpu[cpu as usize];
+        (state.capacity, state.capacity_orig)
+    }
+
+    /// The same of a group, as a sum (`sgc->capacity`).
+    #[must_use]
+    pub fn group_capacity(&self, group: GroupId) -> u64 {
+        self.of_group[group.index()].capacity
     }
 
     /// How long `cpu` is idle on average, in ns (`rq->avg_idle`).

@@ -157,7 +157,7 @@ impl<Q: Queues> Work<'_, Q> {
             _ => env.idle != Idleness::Newly || jiffies >= self.b.of_group[group.index()].next_update,
         };
         if due && env.dst == env.cpu {
-            let own = self.q.capacity(env.cpu);
+            let own = self.q.capacity(self.cx, env.cpu);
             self.b.update_group_capacity(env.cpu, env.level, own, jiffies);
         }
     }

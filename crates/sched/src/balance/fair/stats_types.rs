@@ -10,6 +10,7 @@ use super::queues::Queues;
 use crate::balance::domains::{Era, Flags, GroupId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::CpuId;
+use schedlab_sim::TaskId;
 
 /// What a CPU is worth.
 const SCALE: u64 = 1024;
@@ -76,6 +77,10 @@ impl<Q: Queues> Work<'_, Q> {
         (env.imbalance, env.unit) = (0, Unit::Load);
         let mut seen = self.survey(env);
         let (group, busiest) = seen.busiest?;
+        // While energy is saved, tasks that are too big are all that is moved.
+        if busiest.kind != Kind::Misfit && self.b.saves_energy() {
+            return None;
+        }
         let forced = matches!(busiest.kind, Kind::Misfit | Kind::Imbalanced);
         if !forced && self.all_is_well(env, &seen, &busiest) {
             return None;
@@ -88,7 +93,7 @@ impl<Q: Queues> Work<'_, Q> {
     fn survey(&mut self, env: &Env) -> Seen {
         let domain = *self.b.domain(env.cpu, env.level);
         let mut seen = Seen::default();
-        let mut overload = false;
+        let (mut overload, mut overused) = (false, false);
         for at in 0..self.b.domains.group_len(&domain) {
             let group = self.b.domains.nth_group(&domain, at);
             let own = self.b.domains.has(group, env.dst);
@@ -96,7 +101,7 @@ impl<Q: Queues> Work<'_, Q> {
                 seen.own = Some(group);
                 self.refresh_capacity(env);
             }
-            let stats = self.survey_group(env, group, own, &mut overload);
+            let stats = self.survey_group(env, group, own, &mut overload, &mut overused);
             if own {
                 seen.local = stats;
             } else if self.is_worse(env, &seen, group, &stats) {
@@ -113,6 +118,9 @@ impl<Q: Queues> Work<'_, Q> {
         };
         if env.level + 1 == self.b.domains.of(env.cpu).len() {
             self.b.overload = overload;
+            self.note_overused(overused);
+        } else if overused {
+            self.b.note_overused();
         }
         if env.idle != Idleness::Newly && self.b.domains.highest(env.cpu, Flags::SHARE_LLC) == Some(env.level) {
             self.q.cache_balanced(self.cx, env.cpu);
@@ -120,8 +128,22 @@ impl<Q: Queues> Work<'_, Q> {
         seen
     }
 
+    /// The whole machine was seen: whether a CPU is over-utilised. If none is any more, ticks are to notice the next.
+    fn note_overused(&mut self, overused: bool) {
+        if std::mem::replace(&mut self.b.overused, overused) && !overused {
+            (0..self.b.domains.cpus()).for_each(|cpu| self.cx.touch(cpu));
+        }
+    }
+
     /// Sums up a group (`update_sg_lb_stats`).
-    fn survey_group(&mut self, env: &Env, group: GroupId, own: bool, overload: &mut bool) -> Stats {
+    fn survey_group(
+        &mut self,
+        env: &Env,
+        group: GroupId,
+        own: bool,
+        overload: &mut bool,
+        overused: &mut bool,
+    ) -> Stats {
         let mut stats = Stats::default();
         let span = self.b.domains.group(group).span;
         let asymmetric = self.b.domain(env.cpu, env.level).flags.has(Flags::ASYM_CPUCAPACITY);
@@ -139,6 +161,7 @@ impl<Q: Queues> Work<'_, Q> {
             let nr = self.q.nr_running(cpu);
             stats.nr += nr;
             *overload |= nr > 1;
+            *overused |= self.b.energy_aware && self.q.overused(self.cx, cpu, self.b.capacity(cpu));
             if nr == 0 && self.is_idle(cpu) {
                 stats.idle_cpus += 1;
             } else if own {
@@ -199,14 +222,30 @@ impl<Q: Queues> Work<'_, Q> {
         let Some(p) = self.q.running(cpu) else { return 0 };
         let allowed = &self.cx.task(p).allowed;
         let pinned = !allowed.is_all() && allowed.count() == 1;
-        if pinned || self.fits(p, cpu) { 0 } else { self.q.task_load(p).max(1) }
+        if pinned || self.is_on_biggest(p, cpu) || self.fits(p, cpu) { 0 } else { self.q.task_load(p).max(1) }
+    }
+
+    /// Whether a task may use no bigger CPU (`max_allowed_capacity`, 6.12 on).
+    fn is_on_biggest(&self, p: TaskId, cpu: CpuId) -> bool {
+        let whole = |cpu: CpuId| self.b.of_cpu[cpu as usize].capacity_orig;
+        let allowed = &self.cx.task(p).allowed;
+        self.b.rules.era() >= Era::V6_12
+            && (0..self.b.domains.cpus()).all(|other| !allowed.contains(other) || whole(other) <= whole(cpu))
     }
 
     /// Whether a CPU has a fifth more than a task needs (`task_fits_cpu`).
-    pub fn fits(&self, p: schedlab_sim::TaskId, cpu: CpuId) -> bool {
+    pub fn fits(&self, p: TaskId, cpu: CpuId) -> bool {
         let (least, most) = self.cx.task(p).clamp;
-        let util = self.q.task_util(p).clamp(u64::from(least), u64::from(most.max(least)));
-        util * 1280 < self.q.capacity(cpu) * 1024
+        let state = &self.b.of_cpu[cpu as usize];
+        super::fits(self.q.task_util(p), (least.into(), most.into()), state.capacity, state.capacity_orig) > 0
+    }
+
+    /// Whether a task is too big for a CPU, and there is a bigger one or higher classes leave little of this
+    /// (`check_misfit_status`).
+    pub fn misfit_wants_help(&self, cpu: CpuId, pct: u64) -> bool {
+        let state = &self.b.of_cpu[cpu as usize];
+        let most = self.b.of_cpu.iter().map(|of| of.capacity_orig).max().unwrap_or(0);
+        self.misfit(cpu) > 0 && (state.capacity_orig < most || state.capacity * pct < state.capacity_orig * 100)
     }
 
     /// `update_sd_pick_busiest`.

@@ -103,7 +103,7 @@ impl<D: Discipline> Fair<D> {
         let load = self.biased_load(cx, ask.prev, index, false) as i64;
         let this_load = self.biased_load(cx, ask.here, index, true) as i64;
         let weight = self.entities[self.entity(ask.p) as usize].load.weight as i64;
-        let capacity = |me: &Self, cpu: CpuId| i64::from(me.places.capacities[cpu as usize]);
+        let capacity = |me: &Self, cpu: CpuId| me.capacity_of(cpu).0 as i64;
         let with = this_load + self.effective_load(cx, ask.p, ask.here, weight, weight);
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);
         let bears = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
@@ -129,7 +129,7 @@ impl<D: Discipline> Fair<D> {
         let now = cx.now();
         let load = self.task_load_at(ask.p, now);
         let pct = half_pct(domains.params(domain)) as f64;
-        let capacity = |cpu: CpuId| f64::from(self.places.capacities[cpu as usize]);
+        let capacity = |cpu: CpuId| self.capacity_of(cpu).0 as f64;
         let with = (self.load_avg_at(here, now) + load) * 100.0 * capacity(prev);
         let without = (self.load_avg_at(prev, now) - load) * pct * capacity(here);
         if with < without { here } else { prev }

@@ -25,7 +25,7 @@ struct Standing {
     idle: u32,
     running: u32,
     util: f64,
-    most: u32,
+    most: u64,
 }
 
 impl<D: Discipline> Fair<D> {
@@ -93,7 +93,7 @@ impl<D: Discipline> Fair<D> {
             }
             let local = span.set.contains(cpu);
             let load: u64 = span.cpus.iter().map(|c| self.biased_load(cx, *c, index, !local) as u64).sum();
-            let average = by_capacity(self.places.era, load * 1024, of.capacity.into());
+            let average = by_capacity(self.places.era, load * 1024, self.group_capacity(group));
             if local {
                 here = average;
             } else if average < least {
@@ -184,6 +184,10 @@ impl<D: Discipline> Fair<D> {
         local.idle < idlest.idle
     }
 
+    fn group_capacity(&self, group: GroupId) -> u64 {
+        self.balancer.as_ref().map_or(1024, |balancer| balancer.group_capacity(group))
+    }
+
     fn standing(&self, cx: &Core, domains: &Domains, domain: &Domain, group: GroupId, ask: Ask) -> Standing {
         let (now, of) = (cx.now(), domains.group(group));
         let asymmetric = domain.flags.has(Flags::ASYM_CPUCAPACITY);
@@ -192,22 +196,21 @@ impl<D: Discipline> Fair<D> {
         let (mut misfit, mut most) = (asymmetric, 0);
         let span = domains.span(of.span);
         for &cpu in span.cpus.iter().filter(|c| allowed.contains(**c)) {
-            let own = !ask.wakes || cpu != ask.prev;
-            let (l, u, r) = if own {
-                (0.0, 0.0, 0.0)
+            let (l, r) = if ask.wakes && cpu == ask.prev {
+                (self.task_load_at(ask.p, now), self.task_runnable_at(ask.p, now))
             } else {
-                (self.task_load_at(ask.p, now), self.task_util_at(ask.p, now), self.task_runnable_at(ask.p, now))
+                (0.0, 0.0)
             };
             load += (self.load_avg_at(cpu, now) - l).max(0.0);
-            util += (self.util_avg_at(cpu, now) - u).max(0.0);
+            util += self.cpu_need_with(cx, cpu, ask.p, None, false) as f64;
             runnable += (self.runnable_avg_at(cpu, now) - r).max(0.0);
             let root = &self.queues[cpu as usize];
             running += root.h_nr - root.h_nr_delayed;
             idle += u32::from(self.is_idle(cx, cpu));
-            most = most.max(self.places.capacities[cpu as usize]);
+            most = most.max(self.capacity_of(cpu).0);
             misfit &= !(asymmetric && self.fits(cx, ask, cpu));
         }
-        let (capacity, pct) = (f64::from(of.capacity), f64::from(domains.params(domain).imbalance_pct));
+        let (capacity, pct) = (self.group_capacity(group) as f64, f64::from(domains.params(domain).imbalance_pct));
         let weight = span.weight();
         let overloaded = running > weight && (capacity * 100.0 < util * pct || capacity * pct < runnable * 100.0);
         let room = running < weight || (capacity * pct >= runnable * 100.0 && capacity * 100.0 > util * pct);

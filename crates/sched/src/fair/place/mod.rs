@@ -6,7 +6,7 @@
 //!
 //! # Rule
 //! [`Placing`] says which release's way: `early` (2.6.24 and 2.6.32), `affine` (whether to come to the waker's side),
-//! `sibling` (the idle CPU beside), `idlest` (for new tasks: down the domains, to the idlest group's idlest CPU).
+//! `sibling` (the idle CPU beside), `energy` (where it costs the least, on machines whose CPUs differ), `idlest` (for new tasks: down the domains, to the idlest group's idlest CPU).
 //!
 //! # State
 //! For each task whom it woke of late and how often that changed, and the CPU before the last; for each CPU since when it
@@ -22,6 +22,7 @@
 
 mod affine;
 mod early;
+mod energy;
 mod idlest;
 mod sibling;
 
@@ -86,14 +87,15 @@ pub(super) struct Places {
     idle_cores: Vec<bool>,
     /// Whether some CPU is of another capacity than others.
     asymmetric: bool,
-    /// What each CPU is worth; 1024 is the biggest one's.
-    pub capacities: Vec<u32>,
+    /// The energy model, and what was weighed by it last.
+    perfs: Vec<energy::Perf>,
+    weighed: Option<energy::Weighed>,
 }
 
 impl Places {
     pub fn new(setup: &Setup<'_>) -> Self {
-        let capacities: Vec<u32> = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect();
-        let cpus = capacities.len();
+        let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
+        let cpus = setup.machine.cpus.len();
         Self {
             era: setup.balancing.release.era,
             how: Placing::of(setup.balancing.release.era),
@@ -103,8 +105,9 @@ impl Places {
             idle_since: vec![0; cpus],
             scan: vec![0; cpus],
             idle_cores: vec![false; cpus],
-            asymmetric: capacities.windows(2).any(|pair| pair[0] != pair[1]),
-            capacities,
+            perfs: energy::perf_domains(setup.balancing.release.era, setup.machine),
+            weighed: None,
+            asymmetric: capacities().max() != capacities().min(),
         }
     }
 
@@ -156,6 +159,7 @@ impl<D: Discipline> Fair<D> {
             Placement::Wake { from } => Ask { p, prev, here: from, wakes: true },
             Placement::Fork { from } => Ask { p, prev, here: from, wakes: false },
         };
+        self.places.weigh_anew();
         let (cpu, rule) = self.by_release(cx, domains, ask);
         // select_task_rq() takes no CPU that is not allowed.
         let allowed = &cx.task(p).allowed;
@@ -166,14 +170,19 @@ impl<D: Discipline> Fair<D> {
             let all = near.chain(0..self.cpus);
             (all.into_iter().find(|c| allowed.contains(*c)).unwrap_or(prev), "the first CPU that it may use")
         };
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: Choice::Place,
-            who: Some(p),
-            over: Vec::new(),
-            rule,
-            numbers: vec![(None, "previous_cpu", prev.into()), (None, "waking_cpu", ask.here.into())],
+        let weighed = self.places.weighed;
+        cx.explain(|_| {
+            let mut numbers = vec![(None, "previous_cpu", prev.into()), (None, "waking_cpu", ask.here.into())];
+            if let Some(weighed) = weighed {
+                numbers.push((Some(p), "utilisation", weighed.need as i64));
+                numbers.extend(weighed.prev.map(|uw| (None, "uw_on_previous_cpu", uw as i64)));
+                if let Some((other, uw)) = weighed.other {
+                    numbers.extend([(None, "other_cpu", other.into()), (None, "uw_on_other_cpu", uw as i64)]);
+                }
+            } else if self.energy_is_passed_over() {
+                numbers.push((None, "over_utilised", 1));
+            }
+            Decision { time: 0, cpu, choice: Choice::Place, who: Some(p), over: Vec::new(), rule, numbers }
         });
         cpu
     }
@@ -217,6 +226,11 @@ impl<D: Discipline> Fair<D> {
         }
         let idle = (0..self.cpus).filter(|c| allowed.contains(*c) && self.is_idle(cx, *c));
         idle.min_by_key(|c| (self.places.idle_since[*c as usize], *c))
+    }
+
+    /// What is left of a CPU's capacity as balancing last found it, and the whole (`capacity_of`, `capacity_orig_of`).
+    pub(in crate::fair) fn capacity_of(&self, cpu: CpuId) -> (u64, u64) {
+        self.balancer.as_ref().map_or((1024, 1024), |balancer| balancer.capacity(cpu))
     }
 
     /// Traces which CPUs were looked at.
@@ -268,6 +282,16 @@ impl<D: Discipline> Fair<D> {
         let mut wants = false;
         if ask.wakes {
             self.record_wakee(cx, ask);
+            if self.saves_energy()
+                && let Some(cpu) = self.efficient_cpu(cx, domains, ask)
+            {
+                let rule = if cpu == ask.prev {
+                    "energy: where it last ran, for no other CPU saves any"
+                } else {
+                    "energy: another CPU, where it costs less"
+                };
+                return (cpu, rule);
+            }
             wants = !self.wakes_widely(cx, domains, ask) && cx.task(ask.p).allowed.contains(ask.here);
         }
         let (mut target, mut top) = (ask.prev, None);

@@ -2,12 +2,10 @@
 
 use super::{Ask, Placing, cache, share_cache};
 use crate::balance::domains::{Domain, Domains, Flags};
+use crate::balance::fair::fits;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, CpuSet};
-
-/// A CPU is big enough for what leaves it this much room: 1280/1024 (`fits_capacity`).
-const ROOM: f64 = 1280.0 / 1024.0;
 
 impl<D: Discipline> Fair<D> {
     /// 3.10 to 4.1: the target, the last CPU, or the first group below the cache whose CPUs are all idle.
@@ -46,12 +44,9 @@ impl<D: Discipline> Fair<D> {
     /// `util_fits_cpu`: 1 it fits, 0 it does not, -1 it fits but not the least that it asks for.
     fn fit(&self, cx: &Core, ask: Ask, cpu: CpuId) -> i32 {
         let (least, most) = cx.task(ask.p).clamp;
-        let capacity = self.places.capacities[cpu as usize];
-        let util = self.task_util_at(ask.p, cx.now());
-        let capped = !(capacity == 1024 && most == 1024) && most <= capacity;
-        let fits = util * ROOM < f64::from(capacity) || capped;
-        let least = least.min(most);
-        if fits && util < f64::from(least) && least > capacity { -1 } else { i32::from(fits) }
+        let (capacity, whole) = self.capacity_of(cpu);
+        let util = self.task_need(ask.p, cx.now());
+        fits(util, (least.into(), most.into()), capacity, whole)
     }
 
     /// 6.1 on.
@@ -74,7 +69,7 @@ impl<D: Discipline> Fair<D> {
             return recent;
         }
         if self.places.asymmetric
-            && let Some(level) = domains.lowest(target, Flags::ASYM_CPUCAPACITY)
+            && let Some(level) = domains.lowest(target, Flags::ASYM_CPUCAPACITY_FULL)
         {
             return self.idle_capacity(cx, domains, ask, &domains.of(target)[level], target);
         }
@@ -164,7 +159,8 @@ impl<D: Discipline> Fair<D> {
             if fits > 0 {
                 return cpu;
             }
-            let capacity = self.places.capacities[cpu as usize];
+            let (left, whole) = self.capacity_of(cpu);
+            let capacity = if fits < 0 { whole } else { left };
             if fits < best.0 || (fits == best.0 && capacity > best.1) {
                 best = (fits, capacity, cpu);
             }
@@ -197,10 +193,10 @@ impl<D: Discipline> Fair<D> {
             && let Some(domain) = cache(&domains, cpu)
         {
             let span = domains.span(domain.span);
-            let util: f64 = span.cpus.iter().map(|c| self.util_avg_at(*c, cx.now())).sum();
+            let util: u64 = span.cpus.iter().map(|c| self.cpu_need(*c, self.tracking.capacity(*c), cx.now())).sum();
             let weight = u64::from(span.weight());
             let pct = u64::from(domains.params(domain).imbalance_pct);
-            let x = util as u64 / weight.max(1);
+            let x = util / weight.max(1);
             let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
             self.places.scan[span.cpus[0] as usize] = ((1024 - used) * weight / 1024) as u32;
         }

@@ -1,0 +1,223 @@
+//! What higher classes use of a CPU, and what they leave of its capacity; and the clock of a small CPU's averages.
+//!
+//! # Rule
+//! | release | what real-time and deadline tasks take |
+//! |---|---|
+//! | 2.6.24 | is not counted |
+//! | 2.6.32 to 4.1 | their time of the last half to whole second: `rt_avg` is halved every half of `sched_time_avg` (1 s) |
+//! | 6.1 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
+//!
+//! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its groups.
+//!
+//! # Differences from the kernel
+//! Interrupts take no time here. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
+//!
+//! # Reference
+//! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
+
+use super::decay::Average;
+use crate::balance::domains::Era;
+use crate::classes::ClassId;
+use schedlab_base::Nanos;
+
+/// What a CPU is worth, and utilisation at the most.
+const SCALE: u64 = 1024;
+
+/// Half of `sched_time_avg`, in ns (`sched_avg_period`).
+const PERIOD: Nanos = 500_000_000;
+
+/// After so many halvings nothing is left.
+const FORGOTTEN: Nanos = 64;
+
+/// Time spent, halved at the end of each period (`rq->rt_avg`, `rq->age_stamp`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    sum: Nanos,
+    since: Nanos,
+    runs: bool,
+}
+
+impl Spent {
+    /// The period that a time is in, its end included.
+    fn period(at: Nanos) -> Nanos {
+        at.saturating_sub(1) / PERIOD
+    }
+
+    fn fold(&mut self, now: Nanos) {
+        let (mut at, last) = (Self::period(self.since), Self::period(now));
+        if last - at > FORGOTTEN {
+            // With each period run through it stands at one.
+            (self.sum, self.since, at) = (if self.runs { PERIOD } else { 0 }, last * PERIOD, last);
+        }
+        while at < last {
+            at += 1;
+            self.sum = (self.sum + if self.runs { at * PERIOD - self.since } else { 0 }) / 2;
+            self.since = at * PERIOD;
+        }
+        self.sum += if self.runs { now - self.since } else { 0 };
+        self.since = now;
+    }
+
+    fn run(&mut self, now: Nanos, runs: bool) {
+        self.fold(now);
+        self.runs = runs;
+    }
+
+    /// What is left of the time, of 1024.
+    fn left(mut self, now: Nanos, era: Era) -> u64 {
+        self.fold(now);
+        let total = PERIOD + now - Self::period(now) * PERIOD;
+        if era >= Era::V4_1 {
+            return SCALE.checked_sub(self.sum * SCALE / total).filter(|left| *left > 0).unwrap_or(1);
+        }
+        total.saturating_sub(self.sum) / (total / SCALE)
+    }
+}
+
+/// What the classes above fair use of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Above {
+    runs: Option<ClassId>,
+    spent: Spent,
+    rt: Average,
+    dl: Average,
+}
+
+impl Above {
+    /// Which of them runs from now on; `clock` is that of the CPU's averages. Whether that is another than before.
+    pub fn run(&mut self, now: Nanos, clock: Nanos, class: Option<ClassId>) {
+        let class = class.filter(|class| *class != ClassId::Fair);
+        if class == self.runs {
+            return;
+        }
+        let level = |of: ClassId| if class == Some(of) { SCALE as f64 } else { 0.0 };
+        self.spent.run(now, class.is_some());
+        self.rt.steer(clock, level(ClassId::RealTime));
+        self.dl.steer(clock, level(ClassId::Deadline));
+        self.runs = class;
+    }
+
+    /// The utilisation by real-time and by deadline tasks (`cpu_util_rt`, `cpu_util_dl`).
+    pub fn util(&self, clock: Nanos) -> (u64, u64) {
+        (self.rt.at(clock) as u64, self.dl.at(clock) as u64)
+    }
+
+    /// What is left of a capacity.
+    pub fn leave(&self, era: Era, capacity: u64, now: Nanos, clock: Nanos) -> u64 {
+        if era <= Era::V2_6_24 {
+            return capacity;
+        }
+        if era <= Era::V4_1 {
+            return (capacity * self.spent.left(now, era) / SCALE).max(1);
+        }
+        let (rt, dl) = self.util(clock);
+        capacity.saturating_sub(rt + dl).max(1)
+    }
+}
+
+/// The clock by which the averages of a small CPU go (`rq_clock_pelt`, 5.1 on): while it works, slower by its capacity, so
+/// that what a task does counts as it would on the biggest CPU; what it lags by then is made up when the CPU is idle,
+/// unless the CPU was busy for so long that it had no idle time on a big one either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkClock {
+    capacity: u64,
+    works: bool,
+    since: Nanos,
+    at: Nanos,
+    lost: Nanos,
+}
+
+/// From this utilisation on a CPU counts as one without idle time: the least full sum of `update_idle_rq_clock_pelt`,
+/// `(LOAD_AVG_MAX - 1024) / LOAD_AVG_MAX - 1/1024` of 1024.
+const FULL: f64 = 1024.0 * (47742.0 - 1024.0) / 47742.0 - 1.0;
+
+impl WorkClock {
+    pub fn new(capacity: u32) -> Self {
+        Self { capacity: capacity.into(), works: false, since: 0, at: 0, lost: 0 }
+    }
+
+    pub fn at(&self, now: Nanos) -> Nanos {
+        let passed = now - self.since;
+        self.at + if self.works { passed * self.capacity / SCALE } else { passed }
+    }
+
+    /// The CPU runs something.
+    pub fn work(&mut self, now: Nanos) {
+        if !self.works {
+            (self.at, self.since, self.works) = (self.at(now), now, true);
+        }
+    }
+
+    /// The CPU is idle, and was utilised as much as `util` says.
+    pub fn idle(&mut self, now: Nanos, util: f64) {
+        if self.works {
+            if util >= FULL {
+                self.lost = now - self.at(now);
+            }
+            (self.at, self.since, self.works) = (now - self.lost, now, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    /// A real-time task runs 60 of each 100 ms: of 500 ms and what has passed of the next it had 60%.
+    #[test]
+    fn time_spent_is_three_fifths() {
+        let mut above = Above::default();
+        for round in 0..30 {
+            above.run(round * 100 * MS, 0, Some(ClassId::RealTime));
+            above.run((round * 100 + 60) * MS, 0, None);
+        }
+        // At 3 s: five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period 300 ms: 590.6 of 1000.
+        let now = 3000 * MS;
+        let left = |era| above.leave(era, 1024, now, now);
+        assert_eq!(left(Era::V2_6_24), 1024);
+        assert_eq!(left(Era::V2_6_32), 419); // (1000 - 590.625) / 976.5625 us, of 1024
+        assert_eq!(left(Era::V4_1), 420); // 1024 - 604
+        // Half a second later nothing was added, and it was halved once.
+        assert_eq!(above.leave(Era::V4_1, 1024, now + PERIOD, 0), 1024 - 302);
+        assert_eq!(above.leave(Era::V4_1, 512, now + PERIOD, 0), (1024 - 302) / 2);
+        assert_eq!(above.leave(Era::V4_1, 1024, now + 100 * PERIOD, 0), 1024);
+    }
+
+    #[test]
+    fn who_runs_for_ever_leaves_nothing() {
+        let mut above = Above::default();
+        above.run(0, 0, Some(ClassId::Deadline));
+        let now = 1_000_000 * MS + 1;
+        for era in [Era::V2_6_32, Era::V3_18, Era::V4_1, Era::V6_1] {
+            assert!(above.leave(era, 1024, now, now) <= 1, "{era:?}");
+        }
+    }
+
+    /// Averages: half of what a running task will use after 32 periods of 1024 us, and real time beside deadline.
+    #[test]
+    fn averages_add_up() {
+        let mut above = Above::default();
+        let half = 32 * (1 << 20);
+        above.run(0, 0, Some(ClassId::RealTime));
+        assert_eq!(above.util(half), (512, 0));
+        above.run(half, half, Some(ClassId::Deadline));
+        assert_eq!(above.util(2 * half), (256, 512));
+        assert_eq!(above.leave(Era::V6_12, 1024, 2 * half, 2 * half), 256);
+        assert_eq!(above.leave(Era::V6_1, 462, 2 * half, 2 * half), 1);
+    }
+
+    /// A CPU of half the capacity works for 10 ms: 5 ms of the biggest one's, and the other 5 were idle.
+    #[test]
+    fn a_small_cpus_clock_lags_while_it_works() {
+        let mut clock = WorkClock::new(512);
+        clock.work(100);
+        assert_eq!(clock.at(10_100), 5_100);
+        clock.idle(10_100, 300.0);
+        assert_eq!((clock.at(10_100), clock.at(10_200)), (10_100, 10_200));
+        clock.work(10_200);
+        clock.idle(20_200, 1010.0);
+        assert_eq!((clock.at(20_200), clock.at(20_300)), (15_200, 15_300));
+    }
+}

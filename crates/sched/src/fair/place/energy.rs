@@ -1,0 +1,353 @@
+//! Energy-aware placement: the CPU where a task that wakes costs the least energy (5.0 on).
+//!
+//! # Idea
+//! CPUs of one performance domain run at one frequency, which follows the busiest of them. A task there costs its own work
+//! at the power of that frequency, and more if it raises the frequency, for then the others' work is dearer, too.
+//!
+//! # Rule
+//! Of each domain two CPUs are candidates: the one where the task last ran, and the one with most capacity to spare, if the
+//! task fits there with a fifth left. For each the domain's energy with the task is compared with that without it, and the
+//! least difference wins; the previous CPU stays where no other is cheaper. It ends where a CPU is over-utilised, that is
+//! used to more than four fifths: then energy does not count until balancing finds no such CPU any more, and meanwhile
+//! nothing is balanced but tasks too big for their CPU.
+//!
+//! It needs an energy model in the machine's file, CPUs of several capacities and no SMT, and `sched_energy_aware`.
+//!
+//! # Differences from the kernel
+//! The governor is taken to be schedutil. Its frequencies are what energy is estimated by, here as there; the simulation
+//! runs every CPU at its highest all the same. Of deadline tasks counts what they use, not what they have reserved. That 5.0
+//! to 5.19 kept a task on its previous CPU unless another saved 6% is not here: it was gone in 6.0.
+//!
+//! # Reference
+//! `find_energy_efficient_cpu`, `compute_energy`, `cpu_overutilized` in kernel/sched/fair.c, `em_cpu_energy` in
+//! include/linux/energy_model.h, `effective_cpu_util` and `sugov_effective_cpu_perf` of 6.1, 6.6 and 6.12.
+
+use super::{Ask, Places};
+use crate::balance::domains::{Domain, Domains, Era, Flags};
+use crate::balance::fair::fits;
+use crate::fair::{Discipline, Fair};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::{Machine, PerfDomain};
+use schedlab_sim::Core;
+
+/// A frequency of a performance domain (`struct em_perf_state`).
+#[derive(Clone, Copy, Debug)]
+struct State {
+    mhz: u64,
+    performance: u64,
+    cost: u64,
+}
+
+/// A performance domain (`struct perf_domain`).
+#[derive(Clone, Debug)]
+pub struct Perf {
+    cpus: Vec<CpuId>,
+    capacity: u64,
+    /// The lowest first; those that cost no less than a higher one are left out.
+    states: Vec<State>,
+}
+
+impl Perf {
+    fn new(era: Era, domain: &PerfDomain, capacity: u64) -> Self {
+        let most = domain.states.last().map_or(1, |state| u64::from(state.mhz));
+        let mut states: Vec<State> = Vec::new();
+        for state in domain.states.iter().rev() {
+            let (mhz, power) = (u64::from(state.mhz), u64::from(state.power_uw));
+            let performance = capacity * mhz / most;
+            let cost = if era >= Era::V6_12 { power * 10 / performance.max(1) } else { most * power / mhz };
+            if states.last().is_none_or(|higher| cost < higher.cost) {
+                states.push(State { mhz, performance, cost });
+            }
+        }
+        states.reverse();
+        Self { cpus: domain.cpus.clone(), capacity, states }
+    }
+
+    /// The energy of its CPUs when the busiest is used for `most` and all together for `sum` (`em_cpu_energy`).
+    fn energy(&self, era: Era, most: u64, sum: u64) -> u64 {
+        let last = self.states[self.states.len() - 1];
+        if era >= Era::V6_12 {
+            let most = most.min(self.capacity);
+            return self.states.iter().find(|state| state.performance >= most).unwrap_or(&last).cost * sum;
+        }
+        let mhz = last.mhz * headroom(most).min(self.capacity) / self.capacity;
+        self.states.iter().find(|state| state.mhz >= mhz).unwrap_or(&last).cost * sum / self.capacity
+    }
+}
+
+/// A governor asks for a quarter more than is used (`map_util_perf`).
+fn headroom(util: u64) -> u64 {
+    util + util / 4
+}
+
+/// The performance domains of a machine in the kernel's order, the last first.
+pub fn perf_domains(era: Era, machine: &Machine) -> Vec<Perf> {
+    let capacity = |domain: &PerfDomain| u64::from(machine.cpus[domain.cpus[0] as usize].place.capacity);
+    machine.energy.iter().rev().map(|domain| Perf::new(era, domain, capacity(domain))).collect()
+}
+
+/// What was weighed, for explanations: what the task needs, and what each of two candidates costs more, in uW on average.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighed {
+    pub need: u64,
+    pub prev: Option<u64>,
+    pub other: Option<(CpuId, u64)>,
+}
+
+/// The best so far.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    fits: i32,
+    delta: u64,
+    capacity: u64,
+    cpu: CpuId,
+}
+
+impl Places {
+    /// Nothing has been weighed.
+    pub fn weigh_anew(&mut self) {
+        self.weighed = None;
+    }
+}
+
+impl<D: Discipline> Fair<D> {
+    /// Energy counts now: there is a model, and no CPU is over-utilised.
+    pub(super) fn saves_energy(&self) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.saves_energy())
+    }
+
+    /// There is an energy model, but some CPU is over-utilised.
+    pub(super) fn energy_is_passed_over(&self) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.is_overused())
+    }
+
+    /// What the runnable tasks of a CPU ask for, the least and the most together; none where there are none
+    /// (`rq->uclamp`). Real-time tasks ask for all.
+    fn clamps(&self, cx: &Core, cpu: CpuId) -> Option<(u64, u64)> {
+        if self.real_time[cpu as usize] > 0 {
+            return Some((1024, 1024));
+        }
+        let runnable = self.tasks.from_head(cpu).filter(|p| !self.entities[self.entity(*p) as usize].delayed);
+        let all = runnable.map(|p| cx.task(p).clamp);
+        all.map(|(least, most)| (u64::from(least), u64::from(most))).reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
+    }
+
+    /// Whether fair tasks use more than four fifths of a CPU of which so much is left of the whole (`cpu_overutilized`).
+    pub(in crate::fair) fn is_overused(&self, cx: &Core, cpu: CpuId, (left, whole): (u64, u64)) -> bool {
+        let clamps = self.clamps(cx, cpu).unwrap_or((0, 1024));
+        fits(self.cpu_need(cpu, whole, cx.now()), clamps, left, whole) == 0
+    }
+
+    /// A task woke on a CPU, or a tick came (`check_update_overutilized_status`).
+    #[inline]
+    pub(in crate::fair) fn check_overused(&mut self, cx: &Core, cpu: CpuId) {
+        if self.saves_energy() && self.is_overused(cx, cpu, self.capacity_of(cpu)) {
+            self.balancer.as_mut().expect("asked before").note_overused();
+        }
+    }
+
+    /// The earliest time at which a tick could find a CPU over-utilised: its utilisation rises ever slower.
+    pub(in crate::fair) fn overused_at(&self, cx: &Core, cpu: CpuId) -> Nanos {
+        const HALF: f64 = 32.0 * 1024.0 * 1024.0;
+        if !self.saves_energy() {
+            return Nanos::MAX;
+        }
+        let (left, whole) = self.capacity_of(cpu);
+        let need = self.cpu_need(cpu, whole, cx.now()) as f64;
+        let limit = left as f64 * 0.8;
+        if need >= limit - 1.0 {
+            return 0;
+        }
+        let slope = (1024.0 - need) * std::f64::consts::LN_2 / HALF;
+        cx.now() + ((limit - 1.0 - need) / slope) as Nanos
+    }
+
+    /// The CPU where a task that wakes costs the least energy (`find_energy_efficient_cpu`); none where energy does not
+    /// decide.
+    pub(super) fn efficient_cpu(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<CpuId> {
+        let lowest = domains.lowest(ask.here, Flags::ASYM_CPUCAPACITY_FULL)?;
+        let spans = |d: &&Domain| domains.span(d.span).set.contains(ask.prev);
+        let domain = domains.of(ask.here)[lowest..].iter().find(spans)?;
+        let need = self.task_need(ask.p, cx.now());
+        if need == 0 && cx.task(ask.p).clamp.0 == 0 {
+            return Some(ask.prev);
+        }
+        Self::looked(cx, ask, &domains.span(domain.span).cpus);
+        let perfs = std::mem::take(&mut self.places.perfs);
+        let found = self.weigh(cx, domains, domain, ask, &perfs, need);
+        self.places.perfs = perfs;
+        Some(found)
+    }
+
+    fn weigh(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask, perfs: &[Perf], need: u64) -> CpuId {
+        let none = Best { fits: -1, delta: u64::MAX, capacity: 0, cpu: ask.prev };
+        let (mut prev, mut best) = (none, none);
+        for perf in perfs {
+            let within = |cpu: &CpuId| domains.span(domain.span).set.contains(*cpu);
+            let Some((own, other)) = self.candidates(cx, perf, within, ask) else { continue };
+            let base = self.energy(cx, perf, ask, None, need);
+            let more = |me: &Self, cpu| me.energy(cx, perf, ask, Some(cpu), need).checked_sub(base);
+            if let Some((fits, _)) = own {
+                let Some(delta) = more(self, ask.prev) else { return ask.prev };
+                prev = Best { fits, delta, capacity: perf.capacity, cpu: ask.prev };
+                best.delta = best.delta.min(delta);
+            }
+            let Some((fits, spare, cpu)) = other else { continue };
+            let roomier = own.is_none_or(|(_, own)| spare > own);
+            if !roomier || fits < best.fits || fits < 0 && perf.capacity <= best.capacity {
+                continue;
+            }
+            let Some(delta) = more(self, cpu) else { return ask.prev };
+            if fits > 0 && best.fits > 0 && delta >= best.delta {
+                continue;
+            }
+            best = Best { fits, delta, capacity: perf.capacity, cpu };
+        }
+        if cx.explaining() {
+            // 6.12 counts in tenths.
+            let uw = |delta| if self.places.era >= Era::V6_12 { delta / 10 } else { delta };
+            let other = (best.cpu != ask.prev).then_some((best.cpu, uw(best.delta)));
+            self.places.weighed = Some(Weighed { need, prev: (prev.delta < u64::MAX).then(|| uw(prev.delta)), other });
+        }
+        let better = best.fits > prev.fits
+            || best.fits > 0 && best.delta < prev.delta
+            || best.fits < 0 && best.capacity > prev.capacity;
+        if better { best.cpu } else { ask.prev }
+    }
+
+    /// Of a performance domain: whether the task fits its previous CPU, with what to spare; and the other CPU that it fits
+    /// best, with most to spare.
+    #[allow(clippy::type_complexity, reason = "two candidates of one search")]
+    fn candidates(
+        &self,
+        cx: &Core,
+        perf: &Perf,
+        within: impl Fn(&CpuId) -> bool,
+        ask: Ask,
+    ) -> Option<(Option<(i32, u64)>, Option<(i32, u64, CpuId)>)> {
+        let task = cx.task(ask.p);
+        let own = (u64::from(task.clamp.0), u64::from(task.clamp.1));
+        let (mut prev, mut other) = (None, None);
+        let mut clamps = own;
+        for &cpu in perf.cpus.iter().filter(|cpu| cx.online(**cpu) && within(cpu) && task.allowed.contains(**cpu)) {
+            let util = self.cpu_need_with(cx, cpu, ask.p, Some(cpu), false);
+            let (left, whole) = self.capacity_of(cpu);
+            if let Some((least, most)) = self.clamps(cx, cpu) {
+                // As in the kernel, what a CPU asked for stays for those after it.
+                clamps = (least.max(own.0), most.max(own.1));
+            }
+            let fits = fits(util, clamps, left, whole);
+            if fits == 0 {
+                continue;
+            }
+            let spare = left.saturating_sub(util);
+            if cpu == ask.prev {
+                prev = Some((fits, spare));
+            } else if other.is_none_or(|(than, most, _)| (fits, spare) > (than, most)) {
+                other = Some((fits, spare, cpu));
+            }
+        }
+        (prev.is_some() || other.is_some()).then_some((prev, other))
+    }
+
+    /// The energy of a performance domain with the task on a CPU of it, or without the task (`compute_energy`).
+    fn energy(&self, cx: &Core, perf: &Perf, ask: Ask, to: Option<CpuId>, need: u64) -> u64 {
+        let era = self.places.era;
+        let online = || perf.cpus.iter().copied().filter(|cpu| cx.online(*cpu));
+        let busy = |cpu| {
+            let (rt, dl) = self.util_above_at(cpu, cx.now());
+            (self.cpu_need_with(cx, cpu, ask.p, None, false) + rt + dl).min(perf.capacity)
+        };
+        let all = perf.capacity * online().count() as u64;
+        let sum = online().map(busy).sum::<u64>().min(all) + if to.is_some() { need } else { 0 };
+        let most = online().map(|cpu| self.asked(cx, perf, ask, cpu, to)).max().unwrap_or(0);
+        perf.energy(era, most.min(perf.capacity), sum.min(all))
+    }
+
+    /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
+    fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
+        let modern = self.places.era >= Era::V6_12;
+        let (rt, dl) = self.util_above_at(cpu, cx.now());
+        let util = self.cpu_need_with(cx, cpu, ask.p, to, true) + rt;
+        let queued = self.clamps(cx, cpu);
+        let (mut least, mut most) = queued.unwrap_or((0, 1024));
+        if to == Some(cpu) {
+            let (own_least, own_most) = cx.task(ask.p).clamp;
+            least = least.max(own_least.into());
+            most = if queued.is_some() { most.max(own_most.into()) } else { own_most.into() };
+        }
+        if modern {
+            let actual = headroom((util + dl).min(perf.capacity));
+            return actual.min(most.min(perf.capacity)).max(least.max(dl));
+        }
+        let clamped = if least >= most { least } else { util.clamp(least, most) };
+        (clamped + dl).min(perf.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phone(era: Era) -> Vec<Perf> {
+        let mut perfs = perf_domains(era, &schedlab_machine::presets::find("big-little-4+4").unwrap().machine());
+        perfs.reverse();
+        perfs
+    }
+
+    /// 6.12: performances 462 * MHz / 1844 and 1024 * MHz / 2362, costs 10 * uW / performance.
+    #[test]
+    fn states_are_the_kernels() {
+        let states = |perf: &Perf| perf.states.iter().map(|s| (s.performance, s.cost)).collect::<Vec<_>>();
+        let new = phone(Era::V6_12);
+        assert_eq!(states(&new[0]), [(133, 2160), (250, 2813), (351, 3558), (428, 4392), (462, 5312)]);
+        assert_eq!(states(&new[1]), [(391, 6223), (616, 8120), (782, 10282), (915, 12695), (1024, 15350)]);
+        // Until 6.8: 1844 * uW / MHz.
+        let costs: Vec<_> = phone(Era::V6_1)[0].states.iter().map(|s| s.cost).collect();
+        assert_eq!(costs, [99_389, 129_816, 164_300, 202_840, 245_436]);
+    }
+
+    /// The busiest CPU's frequency is everybody's; 6.1 adds the quarter of headroom itself, to 6.12 it comes with it.
+    #[test]
+    fn work_costs_what_the_busiest_cpus_frequency_costs() {
+        let (old, new) = (phone(Era::V6_1), phone(Era::V6_12));
+        assert_eq!(new[0].energy(Era::V6_12, headroom(100), 400), 2160 * 400);
+        assert_eq!(new[0].energy(Era::V6_12, headroom(110), 400), 2813 * 400);
+        assert_eq!(new[0].energy(Era::V6_12, 2000, 400), 5312 * 400);
+        assert_eq!(old[0].energy(Era::V6_1, 100, 400), 99_389 * 400 / 462);
+        assert_eq!(old[0].energy(Era::V6_1, 110, 400), 129_816 * 400 / 462);
+        assert_eq!(old[0].energy(Era::V6_1, 462, 0), 0);
+    }
+
+    /// The example of the kernel's own documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: 200 of work
+    /// go where 400, 100, 600 and 500 are, from CPU 0. It takes frequencies without headroom, and rounds CPU by CPU.
+    #[test]
+    fn the_kernels_own_example_comes_out() {
+        let domain = |first: u32, states: [(u32, u32); 3]| PerfDomain {
+            cpus: vec![first, first + 1],
+            states: states.map(|(mhz, mw)| schedlab_machine::PerfState { mhz, power_uw: mw * 1000 }).to_vec(),
+        };
+        let little = Perf::new(Era::V6_12, &domain(0, [(170, 50), (341, 150), (512, 300)]), 512);
+        let big = Perf::new(Era::V6_12, &domain(2, [(512, 400), (768, 800), (1024, 1700)]), 1024);
+        let total = |small: [u64; 2], large: [u64; 2]| {
+            let of = |perf: &Perf, util: [u64; 2]| perf.energy(Era::V6_12, util[0].max(util[1]), util[0] + util[1]);
+            (of(&little, small) + of(&big, large)) / 10_000
+        };
+        let stays = total([400, 100], [600, 500]);
+        let (beside, over) = (total([200, 300], [600, 500]), total([200, 100], [600, 700]));
+        for (ours, theirs) in [(beside, 1364), (over, 1485), (stays, 1437)] {
+            assert!((theirs..theirs + 4).contains(&ours), "{ours} for {theirs}");
+        }
+    }
+
+    /// A state that costs as much as a faster one is never chosen.
+    #[test]
+    fn wasteful_states_are_left_out() {
+        let state = |mhz, power_uw| schedlab_machine::PerfState { mhz, power_uw };
+        let domain = PerfDomain { cpus: vec![0], states: vec![state(500, 600), state(1000, 1000), state(2000, 3000)] };
+        for era in [Era::V6_1, Era::V6_12] {
+            let states: Vec<_> = Perf::new(era, &domain, 1024).states.iter().map(|s| s.mhz).collect();
+            assert_eq!(states, [1000, 2000], "{era:?}");
+        }
+    }
+}
