@@ -112,8 +112,8 @@ fn the_explanation_has_what_was_weighed() {
     let number = |name: &str| moved.numbers.iter().find(|(_, n, _)| *n == name).map(|(_, _, value)| *value).unwrap();
     let need = number("utilisation");
     assert!((70..=106).contains(&need), "{need}");
-    assert_eq!((number("previous_cpu"), number("uw_on_previous_cpu")), (4, 6223 * need / 10));
-    assert_eq!((number("other_cpu"), number("uw_on_other_cpu")), (i64::from(moved.cpu), 2160 * need / 10));
+    assert_eq!((number("previous_cpu"), number("on_previous_cpu_uw")), (4, 6223 * need / 10));
+    assert_eq!((number("other_cpu"), number("on_other_cpu_uw")), (i64::from(moved.cpu), 2160 * need / 10));
     assert_eq!(seen.0.last().unwrap().rule, "energy: where it last ran, for no other CPU saves any");
 }
 

@@ -30,8 +30,9 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// A task goes to sleep that used `util` and was runnable for `runnable`, on a CPU of a capacity.
-    fn update(&mut self, era: Era, util: u64, runnable: u64, capacity: u64) {
+    /// A task goes to sleep that used `util`, on a CPU of a capacity; `runnable`: as much it was runnable.
+    #[inline]
+    fn update(&mut self, era: Era, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
         let modern = era >= Era::V6_12;
         let before = std::mem::replace(&mut self.last, if modern { 0 } else { util });
         if self.average <= util {
@@ -47,7 +48,7 @@ impl Estimate {
         }
         if util > capacity {
             self.last = if modern { 0 } else { before };
-        } else if !(modern && util + MARGIN < runnable) {
+        } else if !(modern && util + MARGIN < runnable(self)) {
             self.average = (4 * self.average - less) / 4;
         }
     }
@@ -114,11 +115,11 @@ impl<D: Discipline> Fair<D> {
     /// A task goes to sleep.
     pub(super) fn estimate(&mut self, cpu: CpuId, p: TaskId, now: Nanos) {
         if !self.estimates.cpus.is_empty() {
-            let fresh = &self.estimates.tasks[p as usize].fresh;
-            let runnable = (self.task_runnable_at(p, now) - fresh.at(now)) as u64;
-            let util = self.task_util_at(p, now) as u64;
-            let whole = self.capacity_of(cpu).1;
-            self.estimates.tasks[p as usize].update(self.places.era, util, runnable, whole);
+            let (util, whole) = (self.task_util_at(p, now) as u64, self.tracking.capacity(cpu));
+            let mut estimate = std::mem::take(&mut self.estimates.tasks[p as usize]);
+            let runnable = |of: &Estimate| (self.task_runnable_at(p, now) - of.fresh.at(now)) as u64;
+            estimate.update(self.places.era, util, whole, runnable);
+            self.estimates.tasks[p as usize] = estimate;
         }
     }
 
@@ -163,7 +164,7 @@ mod tests {
         utils
             .iter()
             .map(|util| {
-                estimate.update(era, *util, *util, 1024);
+                estimate.update(era, *util, 1024, |_| *util);
                 estimate.get()
             })
             .collect()
@@ -181,11 +182,11 @@ mod tests {
     #[test]
     fn who_had_to_wait_is_not_expected_to_need_less() {
         let mut estimate = Estimate { average: 400, ..Estimate::default() };
-        estimate.update(Era::V6_12, 200, 400, 1024);
+        estimate.update(Era::V6_12, 200, 1024, |_| 400);
         assert_eq!(estimate.get(), 400);
-        estimate.update(Era::V6_12, 600, 800, 462);
+        estimate.update(Era::V6_12, 600, 462, |_| 800);
         assert_eq!(estimate.get(), 600);
-        estimate.update(Era::V6_12, 500, 800, 462);
+        estimate.update(Era::V6_12, 500, 462, |_| 800);
         assert_eq!(estimate.get(), 600, "more than the CPU has");
     }
 }

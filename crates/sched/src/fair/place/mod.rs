@@ -175,9 +175,9 @@ impl<D: Discipline> Fair<D> {
             let mut numbers = vec![(None, "previous_cpu", prev.into()), (None, "waking_cpu", ask.here.into())];
             if let Some(weighed) = weighed {
                 numbers.push((Some(p), "utilisation", weighed.need as i64));
-                numbers.extend(weighed.prev.map(|uw| (None, "uw_on_previous_cpu", uw as i64)));
+                numbers.extend(weighed.prev.map(|uw| (None, "on_previous_cpu_uw", uw as i64)));
                 if let Some((other, uw)) = weighed.other {
-                    numbers.extend([(None, "other_cpu", other.into()), (None, "uw_on_other_cpu", uw as i64)]);
+                    numbers.extend([(None, "other_cpu", other.into()), (None, "on_other_cpu_uw", uw as i64)]);
                 }
             } else if self.energy_is_passed_over() {
                 numbers.push((None, "over_utilised", 1));

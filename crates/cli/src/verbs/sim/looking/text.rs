@@ -66,7 +66,7 @@ fn amount(what: &str, value: i64) -> String {
     if let Some(name) = what.strip_suffix("_ns") {
         return format!("{} {:.6} ms", words(name), value as f64 / 1e6);
     }
-    for unit in ["us", "ticks"] {
+    for unit in ["us", "ticks", "uw"] {
         if let Some(name) = what.strip_suffix(unit).and_then(|rest| rest.strip_suffix('_')) {
             return format!("{} {value} {unit}", words(name));
         }
