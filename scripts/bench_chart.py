@@ -1,4 +1,4 @@
-"""Runs the command given, passes its output on, and puts charts and tables of some of its lines into docs/benchmarks.md.
+"""Runs the command given, passes its output on, and puts charts and tables of some lines into docs/benchmarks.md.
 
 Such a line is `CHART KERNEL N COST MORE...`, CHART being the name of one in CHARTS.
 """

@@ -1,4 +1,4 @@
-//! How the cost of an event, and memory, grow with the number of CPUs and of tasks: everything on (wake-ups, placement, balancing,
+//! How the cost of an event and memory grow with the number of CPUs and of tasks: everything on (wake-ups, placement, balancing,
 //! statistics), jittered bursts, so that nothing can be learnt from a pattern.
 //!
 //! Each line is `AXIS KERNEL N`, AXIS saying what N counts, and then ns of CPU time an event, simulated seconds a CPU second,
