@@ -16,7 +16,7 @@ COLOURS = ["#c0392b", "#e67e22", "#2471a3", "#17a589", "#7d3c98", "#34495e"]
 LINE = 14
 #: Speeds from this on are written without decimals.
 WHOLE = 10
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 64, 130, 16, 48
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 88, 130, 16, 48
 #: What is said of each kernel at each N: the cost in ns, which is drawn, and what else stands in the table.
 Rows = dict[str, dict[int, list[float]]]
 
