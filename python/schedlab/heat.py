@@ -25,7 +25,8 @@ class Heatmap:
         rows = self.document["cells"]
         start, width = self.document["start_us"], self.document["column_us"]
         columns = pd.Index(start + width * np.arange(self.document["columns"]), name="start_us")
-        index = pd.Index([",".join(map(str, row["cpus"])) for row in rows], name="cpus")
+        names = [",".join(map(str, row["cpus"])) or f"node {row['node']}" for row in rows]
+        index = pd.Index(names, name="cpus")
         return pd.DataFrame(np.array([row["values"] for row in rows], dtype=float), index=index, columns=columns)
 
     def _repr_png_(self) -> bytes:

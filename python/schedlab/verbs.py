@@ -137,8 +137,9 @@ def heatmap(
 ) -> Heatmap:
     """Lay out what each CPU had over time, CPUs by time; a notebook shows it as a picture.
 
-    `what` is `"queue"` (runnable tasks), `"load"` or `"considered"` (CPUs that the scheduler looked at; on
-    behalf of one `cpu`, for the reasons `why`); the last two need `sim(trace_queues=True)`.
+    `what` is `"queue"` (runnable tasks), `"memory"` (of nodes, in MiB; of simulations with an `x-memory`), `"load"`
+    or `"considered"` (CPUs that the scheduler looked at; on behalf of one `cpu`, for the reasons `why`); the last
+    two need `sim(trace_queues=True)`.
     """
     source = trace.path if isinstance(trace, Trace) else trace
     options = ["--what", what]

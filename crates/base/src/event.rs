@@ -106,6 +106,11 @@ impl Looking {
     }
 }
 
+/// The bytes of a page.
+pub const PAGE: u64 = 4096;
+/// No node: where pages come from that are touched for the first time.
+pub const NOWHERE: u16 = u16::MAX;
+
 /// What happened. Priorities are the kernel's (0..139; 120 is nice 0).
 #[allow(missing_docs, reason = "each variant's sentence names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +139,9 @@ pub enum Payload {
     /// The scheduler looked at other CPUs' queues, for the CPU of the event or for the task `tid` (0: for none):
     /// bit `k` of `mask` is CPU `64 * word + k`. Told as [`Payload::Queue`] is.
     Considered { why: Looking, tid: Tid, word: u16, mask: u64 },
+    /// So many pages ([`PAGE`]) of the memory of the process `tgid` went from the node `from` to the node `to`.
+    /// [`NOWHERE`]: they are touched for the first time, or given back. Only simulations tell.
+    Pages { tgid: Tid, from: u16, to: u16, pages: u32 },
 }
 
 /// One event: when, on which CPU, and what.

@@ -12,7 +12,7 @@ mod rng;
 
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
-pub use event::{AffinityRecord, Event, Looking, NameRecord, Payload, Sink, TaskState};
+pub use event::{AffinityRecord, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use rng::Rng;

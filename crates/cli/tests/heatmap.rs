@@ -105,3 +105,28 @@ fn what_cannot_be_drawn_is_refused() {
         assert!(!folder.path().join("q.png").exists(), "{args:?}");
     }
 }
+
+#[test]
+fn memory_that_moves_is_in_the_trace_the_statistics_and_the_picture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let load =
+        r#"{ "tasks": { "far": { "cpus": [0], "run": 1000, "x-memory": { "bytes": 1073741824, "node": 1 } } } }"#;
+    std::fs::write(folder.path().join("w.json"), load).expect("written");
+    let sim = ["sim", "-k", "linux-6.12", "-m", "z800", "-w", "w.json", "-d", "10s", "-o", "t.arrows"];
+    let (status, _, told) = run(folder.path(), &sim);
+    assert_eq!(status, Some(0), "{told}");
+    let json = |args: &[&str]| -> Value {
+        let (status, text, told) = run(folder.path(), args);
+        assert_eq!(status, Some(0), "{told}");
+        serde_json::from_str(&text).expect("one document")
+    };
+    let stats = json(&["stats", "t.arrows", "--json"]);
+    let far = &stats["tasks"][0];
+    assert_eq!(far["memory"]["bytes_by_node"], serde_json::json!([1u64 << 30, 0]), "{far}");
+    assert_eq!((far["memory"]["moved_bytes"].as_u64(), far["node_migrations"].as_u64()), (Some(1 << 30), Some(0)));
+    assert!((1e6..5e6).contains(&far["settled_us"].as_f64().expect("it moved")), "{far}");
+    let heat = json(&["heatmap", "t.arrows", "-o", "m.png", "--what", "memory", "--json"]);
+    assert_eq!((heat["highest"].as_f64(), heat["told"].as_bool()), (Some(1024.0), Some(true)));
+    let (status, _, told) = run(traces().path(), &["heatmap", "t.arrows", "-o", "m.png", "--what", "memory"]);
+    assert!(status == Some(2) && told.contains("x-memory"), "{told}");
+}

@@ -382,6 +382,7 @@ impl Check<'_> {
             }
             (HeatmapChoice::Queue, None) => What::Queue,
             (HeatmapChoice::Load, None) => What::Load,
+            (HeatmapChoice::Memory, None) => What::Memory,
         };
         let asked = |k: &usize| file.kernels.is_empty() || file.kernels.contains(&kernels[*k].name);
         Ok(HeatmapPlan {

@@ -267,7 +267,7 @@ pub struct ChartFile {
 pub struct HeatmapFile {
     /// What it shows.
     pub title: String,
-    /// `queue`: runnable tasks; `load`; `considered`: the CPUs that the scheduler looked at.
+    /// `queue`: runnable tasks; `load`; `memory`: that of each node; `considered`: the CPUs that the scheduler looked at.
     #[serde(default)]
     pub what: HeatmapChoice,
     /// The kernels drawn; all when left out.
@@ -296,6 +296,8 @@ pub enum HeatmapChoice {
     Queue,
     /// Their load, in the scheduler's own unit.
     Load,
+    /// Memory on each node.
+    Memory,
     /// The CPUs that the scheduler looked at, by reason.
     Considered,
 }

@@ -124,15 +124,15 @@ impl<'a> Lowering<'a> {
     }
 
     fn setting(&mut self, n: usize, task: &TaskDef, change: &Change, had: settings::Had) -> Setting {
-        let memory = change.memory.map(|memory| self.memory(n, task, memory));
+        let memory = change.memory.as_ref().map(|memory| self.memory(n, task, memory));
         Setting { memory, ..settings::setting(change, had, self.machine, &self.groups) }
     }
 
     /// The number of a memory. Tasks of one key share it where it says so; the same said twice is the same memory.
-    fn memory(&mut self, n: usize, task: &TaskDef, memory: Memory) -> u32 {
-        let Memory { bytes, node, shared, bound } = memory;
+    fn memory(&mut self, n: usize, task: &TaskDef, memory: &Memory) -> u32 {
+        let &Memory { bytes, ref nodes, pinned, shared, bound } = memory;
         let parts = if shared { task.instances.max(1) } else { 1 };
-        let spec = MemorySpec { bytes, node, shared, parts, bound_percent: bound };
+        let spec = MemorySpec { bytes, nodes: nodes.clone(), pinned, shared, parts, bound_percent: bound };
         let sharer = shared.then_some(n);
         let known = self.load.memories.iter().zip(&self.sharers).position(|known| known == (&spec, &sharer));
         known.unwrap_or_else(|| {

@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::series::Track;
 use crate::tables::Tables;
 use schedlab_base::Nanos;
-use schedlab_measure::Sums;
+use schedlab_measure::{MemoryStats, TaskStats};
 
 /// The figures of one task in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,12 @@ pub struct TaskFigures {
     pub involuntary: u64,
     /// Moves between CPUs.
     pub migrations: u64,
+    /// Moves between nodes.
+    pub node_migrations: u64,
+    /// When it was last moved between nodes, or most of its memory was.
+    pub settled: Option<Nanos>,
+    /// Its memory at the end.
+    pub memory: Option<MemoryStats>,
     /// From wake-up to running, in us: mean, p50, p90, p99, p999, max; none where it was never woken.
     pub latency_us: Option<[f64; 6]>,
 }
@@ -37,7 +43,8 @@ pub struct TaskFigures {
 impl TaskFigures {
     /// The figures of a task out of its track and its statistics.
     #[must_use]
-    pub fn new(track: &Track, sums: &Sums) -> Self {
+    pub fn new(track: &Track, stats: &TaskStats) -> Self {
+        let sums = &stats.sums;
         let l = &sums.latency_us;
         Self {
             name: track.name.clone(),
@@ -49,6 +56,9 @@ impl TaskFigures {
             voluntary: sums.voluntary,
             involuntary: sums.involuntary,
             migrations: sums.migrations,
+            node_migrations: stats.node_migrations,
+            settled: stats.settled_us.map(|us| (us * 1e3).round() as Nanos),
+            memory: stats.memory.clone(),
             latency_us: (l.count > 0).then_some([l.mean, l.p50, l.p90, l.p99, l.p999, l.max]),
         }
     }
@@ -65,7 +75,9 @@ pub struct Measure {
 
 enum Get {
     Task(fn(&TaskFigures) -> Result<f64, String>),
-    TaskTime,
+    TaskTime(fn(&Track) -> (Nanos, &[Nanos])),
+    MemoryOn,
+    Heat,
     CpuTime,
     Idle(fn(&Idle, Nanos) -> f64),
     Tunable,
@@ -74,6 +86,11 @@ enum Get {
 }
 
 const NS: f64 = 1e-9;
+const MIB: f64 = 1_048_576.0;
+
+fn memory(task: &TaskFigures) -> Result<&MemoryStats, String> {
+    task.memory.as_ref().ok_or_else(|| "has no x-memory, or there is one node alone".to_owned())
+}
 
 /// A percentile of a task's latency, where it was ever woken.
 fn latency(task: &TaskFigures, which: usize) -> Result<f64, String> {
@@ -96,7 +113,8 @@ macro_rules! measures {
 }
 
 measures! {
-    "run_s" "CPU time of each task; with window=k, of each task that was there during the whole of window k" Get::TaskTime;
+    "run_s" "CPU time of each task; with window=k, of each task that was there during the whole of window k" Get::TaskTime(|t| (t.run, &t.windows));
+    "local_s" "the same by the part of each task's memory that was on its CPU's node; also takes window=k" Get::TaskTime(|t| (t.local, &t.local_windows));
     "wait_s" "time that each task was runnable without a CPU" Get::Task(|t| Ok(t.wait as f64 * NS));
     "start_s" "when each task became runnable first" Get::Task(started);
     "finish_s" "when each task ended" Get::Task(ended);
@@ -106,6 +124,11 @@ measures! {
     "involuntary" "times that each task's CPU was taken" Get::Task(|t| Ok(t.involuntary as f64));
     "switches" "voluntary and involuntary together" Get::Task(|t| Ok((t.voluntary + t.involuntary) as f64));
     "migrations" "each task's moves between CPUs" Get::Task(|t| Ok(t.migrations as f64));
+    "node_migrations" "each task's moves between nodes" Get::Task(|t| Ok(t.node_migrations as f64));
+    "converged_s" "when each task was last moved between nodes, or most of its memory was; 0 where neither was" Get::Task(|t| Ok(t.settled.unwrap_or(0) as f64 * NS));
+    "memory_node" "the node that has most of each task's memory at the end" Get::Task(|t| memory(t).and_then(|m| m.node.map(f64::from).ok_or_else(|| "has given its memory back".to_owned())));
+    "memory_moved_mib" "how much of each task's memory was moved, once for each time" Get::Task(|t| memory(t).map(|m| m.moved_bytes as f64 / MIB));
+    "memory_mib" "each task's memory at the end; takes node=k" Get::MemoryOn;
     "latency_mean_us" "wake-up to running, mean of each task" Get::Task(|t| latency(t, 0));
     "latency_p50_us" "the same, median" Get::Task(|t| latency(t, 1));
     "latency_p90_us" "the same, 90th percentile" Get::Task(|t| latency(t, 2));
@@ -119,6 +142,7 @@ measures! {
     "woken_by_tick" "times that the tick came to an idle CPU, all CPUs together; 0 with NO_HZ" Get::Run(|r| r.series.idle.by_tick as f64);
     "tunable" "tunable['sched_latency_ns']: its value at the end, in its own unit; kernels from 2.6.33 on scale some by the CPUs online" Get::Tunable;
     "energy_j" "the energy of all CPUs in J, where the machine has an energy model: each domain at the frequency that its busiest CPU asks for" Get::Energy;
+    "heat" "what the heat map map=m of those that are drawn of this run, from 0 on, shows of a CPU (of a node, in a map of memory), cpu=k: the mean over time, or the number of looks; of all CPUs, a list, without cpu" Get::Heat;
     "duration_s" "the time simulated" Get::Run(|r| r.series.end as f64 * NS);
     "cpus" "the number of CPUs" Get::Run(|r| r.series.cpus.len() as f64);
 }
@@ -134,7 +158,9 @@ impl Measure {
     #[must_use]
     pub fn selectors(&self) -> &'static [&'static str] {
         match self.get {
-            Get::TaskTime => &["window"],
+            Get::TaskTime(_) => &["window"],
+            Get::MemoryOn => &["node"],
+            Get::Heat => &["map", "cpu"],
             Get::CpuTime => &["cpu", "window"],
             Get::Idle(_) => &["from_us"],
             Get::Task(_) | Get::Tunable | Get::Energy | Get::Run(_) => &[],
@@ -144,7 +170,7 @@ impl Measure {
     /// Whether it takes a task's name (`run_s['hog-*']`).
     #[must_use]
     pub fn takes_pattern(&self) -> bool {
-        matches!(self.get, Get::TaskTime | Get::Task(_) | Get::Tunable)
+        matches!(self.get, Get::TaskTime(_) | Get::Task(_) | Get::MemoryOn | Get::Tunable)
     }
 }
 
@@ -174,10 +200,19 @@ impl Scope for RunScope<'_> {
                 let from = whole(selected, "from_us")?.unwrap_or(0).saturating_mul(1000);
                 Ok(Value::Number(get(&self.run.series.idle, from)))
             }
-            Get::TaskTime => match whole(selected, "window")? {
-                None => self.tasks(reference, |t| Ok(t.run as f64 * NS)),
-                Some(window) => self.in_window(reference, window),
-            },
+            Get::TaskTime(get) => {
+                let window = whole(selected, "window")?;
+                self.times(reference, window, get)
+            }
+            Get::MemoryOn => {
+                let node = whole(selected, "node")?;
+                self.tasks(reference, |t| {
+                    let on = &memory(t)?.bytes_by_node;
+                    let bytes = node.map_or_else(|| on.iter().sum(), |k| on.get(k as usize).copied().unwrap_or(0));
+                    Ok(bytes as f64 / MIB)
+                })
+            }
+            Get::Heat => self.heat(selected),
             Get::Tunable => self.tunable(reference),
             Get::Energy => match &self.run.series.energy {
                 Some(energy) => Ok(Value::Number(energy.joules())),
@@ -217,8 +252,18 @@ impl RunScope<'_> {
         self.matching(reference)?.into_iter().map(one).collect::<Result<_, _>>().map(Value::List)
     }
 
-    fn in_window(&self, reference: &Reference, window: u64) -> Result<Value, Problem> {
+    /// A time of each task, or of those that were there during the whole of a window.
+    fn times(
+        &self,
+        reference: &Reference,
+        window: Option<u64>,
+        get: fn(&Track) -> (Nanos, &[Nanos]),
+    ) -> Result<Value, Problem> {
         let series = &self.run.series;
+        let matching = self.matching(reference)?.into_iter();
+        let Some(window) = window else {
+            return Ok(Value::List(matching.map(|i| get(&series.tasks[i]).0 as f64 * NS).collect()));
+        };
         self.uncut()?;
         let (from, to) = (window.saturating_mul(series.width), (window + 1).saturating_mul(series.width));
         let tasks = &self.run.tasks;
@@ -228,8 +273,8 @@ impl RunScope<'_> {
             tasks[*i].start.is_some_and(|t| t <= from + slip)
                 && tasks[*i].end.is_none_or(|t| t + slip >= to.min(series.end))
         };
-        let time = |i: usize| series.tasks[i].windows.get(window as usize).copied().unwrap_or(0) as f64 * NS;
-        Ok(Value::List(self.matching(reference)?.into_iter().filter(there).map(time).collect()))
+        let time = |i: usize| get(&series.tasks[i]).1.get(window as usize).copied().unwrap_or(0) as f64 * NS;
+        Ok(Value::List(matching.filter(there).map(time).collect()))
     }
 
     fn cpu_time(&self, selected: &[Selected]) -> Result<Value, Problem> {
@@ -247,6 +292,22 @@ impl RunScope<'_> {
             Some(k) if (k as usize) < cpus.len() => Ok(Value::Number(time(k as usize))),
             Some(k) => Err(Problem::Wrong(format!("CPU {k} of {}", cpus.len()))),
         }
+    }
+
+    fn heat(&self, selected: &[Selected]) -> Result<Value, Problem> {
+        let map = whole(selected, "map")?.unwrap_or(0);
+        let Some((_, heat)) = self.run.heats.get(map as usize) else {
+            let drawn = self.run.heats.len();
+            return Err(Problem::Undefined(format!("no heat map {map} is drawn of this run, but {drawn} in all")));
+        };
+        let of = |row: u32| {
+            heat.over_time(row).ok_or_else(|| Problem::Undefined(format!("heat map {map} shows nothing of {row}")))
+        };
+        if let Some(row) = whole(selected, "cpu")? {
+            return of(row as u32).map(Value::Number);
+        }
+        let rows = heat.rows.iter().map(|row| row.cpus.first().copied().or(row.node).unwrap_or(0));
+        rows.map(of).collect::<Result<_, _>>().map(Value::List)
     }
 
     fn tunable(&self, reference: &Reference) -> Result<Value, Problem> {

@@ -11,7 +11,7 @@ use crate::measures::{RunScope, TaskFigures};
 use crate::series::Series;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::{Costs, Machine};
-use schedlab_measure::{Heat, Report, Sums};
+use schedlab_measure::{Heat, Report, TaskStats};
 use schedlab_workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,8 +31,8 @@ pub struct Run {
     pub series: Series,
     /// The kernel's tunables at the end, where they are known.
     pub tunables: BTreeMap<&'static str, i64>,
-    /// The heat maps that were asked of it.
-    pub heats: Vec<Heat>,
+    /// The heat maps that were asked of it, each with its number.
+    pub heats: Vec<(usize, Heat)>,
     /// What the backend remarked.
     pub note: Option<String>,
 }
@@ -42,8 +42,8 @@ impl Run {
     #[must_use]
     pub fn new(label: String, report: Report, mut series: Series, end: Nanos) -> Self {
         series.finish(end);
-        let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, &t.sums)).collect();
-        let none = Sums::default();
+        let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, t)).collect();
+        let none = TaskStats::default();
         let tasks = series
             .tasks
             .iter()
@@ -195,9 +195,8 @@ impl Job<'_> {
             let path = format!("kernels[{}]", self.kernel);
             self.experiment.document.error(&path, format!("{} does not run: {e}", self.name()))
         };
-        let (drawn, plans): (Vec<usize>, Vec<&HeatmapPlan>) = self.heatmaps().unzip();
+        let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps().collect();
         let mut run = sim::measure(&request, self.experiment.window, &plans).map_err(place)?;
-        let heats = drawn.into_iter().zip(std::mem::take(&mut run.heats)).collect();
         run.label = self.experiment.kernel_label(self.kernel).to_owned();
         let point = &self.experiment.points[self.point];
         let scope = RunScope { run: &run, point, tables: &self.experiment.tables };
@@ -212,6 +211,7 @@ impl Job<'_> {
         }
         let shown = self.point == self.experiment.shown_point() && self.is_first_seed();
         let note = run.note.clone();
+        let heats = std::mem::take(&mut run.heats);
         let detail = shown.then(|| Box::new(run));
         Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, heats, note })
     }

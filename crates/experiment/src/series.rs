@@ -4,6 +4,7 @@
 use crate::energy::Energy;
 use crate::idle::Idle;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_measure::Places;
 use std::collections::HashMap;
 
 /// Windows are doubled in width when there would be more of them than this, where their width is free.
@@ -33,6 +34,12 @@ pub struct Track {
     pub run: Nanos,
     /// How long it ran in each window.
     pub windows: Vec<Nanos>,
+    /// A task's time by the part of its memory that was on its CPU's node, in all and in each window; none where the
+    /// trace tells of no memory.
+    pub local: Nanos,
+    /// See `local`.
+    pub local_windows: Vec<Nanos>,
+    process: Tid,
     running_since: Option<Nanos>,
     woken_at: Option<Nanos>,
 }
@@ -60,6 +67,9 @@ pub struct Series {
     values: usize,
     slots: HashMap<Tid, usize>,
     current: Vec<Option<usize>>,
+    /// The node of each CPU, and where the memory is.
+    nodes: Vec<u32>,
+    places: Places,
 }
 
 impl Series {
@@ -79,7 +89,16 @@ impl Series {
             values: 0,
             slots: HashMap::new(),
             current: vec![None; cpus],
+            nodes: vec![0; cpus],
+            places: Places::default(),
         }
+    }
+
+    /// The node of each CPU; they are all on one otherwise.
+    #[must_use]
+    pub fn with_nodes(mut self, nodes: impl Iterator<Item = u32>) -> Self {
+        self.nodes.iter_mut().zip(nodes).for_each(|(node, of)| *node = of);
+        self
     }
 
     /// The tick comes to idle CPUs too: when first, and how far apart.
@@ -124,15 +143,35 @@ impl Series {
         for track in [&mut self.tasks[slot], &mut self.cpus[cpu]] {
             track.run += now - since;
             let before = track.windows.len();
-            self.cut |= !charge(&mut track.windows, self.width, since, now, before + room / 2);
+            self.cut |= !charge(&mut track.windows, (self.width, before + room / 2), since, now, (1, 1));
             self.values += track.windows.len() - before;
         }
+        let track = &mut self.tasks[slot];
+        if let Some(part) = self.places.part(track.process, self.nodes[cpu]) {
+            track.local += part_of(now - since, part);
+            let before = track.local_windows.len();
+            charge(&mut track.local_windows, (self.width, before + room / 2), since, now, part);
+            self.values += track.local_windows.len() - before;
+        }
+    }
+
+    /// Memory of a process moves: what its tasks ran so far they ran with the memory as it was.
+    fn pages(&mut self, event: &Event, tgid: Tid) {
+        for cpu in 0..self.current.len() {
+            let Some(slot) = self.current[cpu].filter(|slot| self.tasks[*slot].process == tgid) else { continue };
+            self.stop(cpu, event.time);
+            self.current[cpu] = Some(slot);
+            self.tasks[slot].running_since = Some(event.time);
+        }
+        self.places.event(event.time, &event.what);
     }
 
     fn widen(&mut self) {
         self.width *= 2;
         for track in self.tasks.iter_mut().chain(&mut self.cpus) {
-            track.windows = track.windows.chunks(2).map(|pair| pair.iter().sum()).collect();
+            for windows in [&mut track.windows, &mut track.local_windows] {
+                *windows = windows.chunks(2).map(|pair| pair.iter().sum()).collect();
+            }
         }
     }
 
@@ -185,6 +224,7 @@ impl Series {
                 let slot = self.slot(tid);
                 self.tasks[slot].end = Some(event.time);
             }
+            Payload::Pages { tgid, .. } => self.pages(event, tgid),
             Payload::Waking { .. }
             | Payload::Migrate { .. }
             | Payload::Fork { .. }
@@ -196,8 +236,13 @@ impl Series {
     }
 }
 
-/// Adds the span to the windows that it touches; false when there would be more than `most` windows.
-fn charge(windows: &mut Vec<Nanos>, width: Nanos, since: Nanos, now: Nanos, most: usize) -> bool {
+/// So many parts of a time, of so many.
+fn part_of(time: Nanos, (some, all): (u64, u64)) -> Nanos {
+    (u128::from(time) * u128::from(some) / u128::from(all)) as Nanos
+}
+
+/// Adds this part of the span to the windows of a width that it touches; false when there would be too many windows.
+fn charge(windows: &mut Vec<Nanos>, (width, most): (Nanos, usize), since: Nanos, now: Nanos, part: (u64, u64)) -> bool {
     let last = (now - 1) / width;
     if last >= MOST_FIXED || last as usize >= most {
         return false;
@@ -209,7 +254,7 @@ fn charge(windows: &mut Vec<Nanos>, width: Nanos, since: Nanos, now: Nanos, most
     while from < now {
         let window = from / width;
         let to = now.min((window + 1) * width);
-        windows[window as usize] += to - from;
+        windows[window as usize] += part_of(to - from, part);
         from = to;
     }
     true
@@ -226,6 +271,7 @@ impl Sink for Series {
         if record.tid != 0 {
             let slot = self.slot(record.tid);
             self.tasks[slot].name.clone_from(&record.comm);
+            self.tasks[slot].process = record.tgid.unwrap_or(record.tid);
         }
     }
 }
@@ -250,6 +296,19 @@ mod tests {
         assert_eq!(series.cpus[0].windows, [5, 10, 10]);
         assert_eq!((series.tasks[0].start, series.tasks[0].end), (Some(1), Some(25)));
         assert_eq!(series.latency[2], 1, "4 ns lie in [4, 8)");
+    }
+
+    #[test]
+    fn local_time_follows_the_memory() {
+        let mut series = Series::new(2, Some(10)).with_nodes([0, 1].into_iter());
+        series.name(&NameRecord { time: 0, tid: 1, tgid: Some(7), comm: "a".into(), cgroup: None });
+        let pages = |time, from, to, pages| Event { time, cpu: 0, what: Payload::Pages { tgid: 7, from, to, pages } };
+        series.events(&[switch(0, 0, TaskState::Runnable, 1), pages(0, schedlab_base::NOWHERE, 0, 3)]);
+        series.events(&[pages(0, schedlab_base::NOWHERE, 1, 7), pages(15, 1, 0, 7)]);
+        series.finish(20);
+        let task = &series.tasks[0];
+        assert_eq!((&task.windows[..], &task.local_windows[..]), (&[10, 10][..], &[3, 1 + 5][..]), "3/10 until 15");
+        assert_eq!((task.run, task.local), (20, 4 + 5));
     }
 
     #[test]

@@ -138,6 +138,10 @@ costs_file! {
     memory_refill_ns_per_kib <= 1_000_000,
     /// Moving a KiB of a task's memory to another node, in ns (default 1600).
     page_move_ns_per_kib <= 1_000_000,
+    /// NUMA balancing: making a KiB of memory fault, in ns (default 8).
+    hinting_scan_ns_per_kib <= 1_000_000,
+    /// NUMA balancing: the faults on a KiB of memory, in ns (default 150).
+    hinting_fault_ns_per_kib <= 1_000_000,
     /// How much of its speed each of two SMT siblings loses while both are busy, in percent (default 39).
     smt_loss_percent <= 50,
     /// How much of what the distances say is felt: at 100, memory at distance 20 costs twice as much as local (default 100).

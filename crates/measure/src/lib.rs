@@ -10,6 +10,7 @@ pub mod heatmap;
 pub mod histogram;
 pub mod lanes;
 pub mod latency;
+pub mod memory;
 pub mod migrations;
 mod names;
 mod report;
@@ -26,6 +27,7 @@ pub use conserve::{Bounds, Check, CheckReport, Level, Verdict, Violation, Waitin
 pub use fairness::Fairness;
 pub use heatmap::{Heat, Heatmap};
 pub use histogram::{Histogram, Latency};
+pub use memory::{MemoryStats, Places};
 pub use report::{CpuStats, GroupStats, NodeStats, Report, Sums, TaskStats, TotalStats};
 pub use run_queue::QueueLength;
 pub use stats::Stats;

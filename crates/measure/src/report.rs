@@ -1,6 +1,6 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
-use crate::{Fairness, Latency, QueueLength};
+use crate::{Fairness, Latency, MemoryStats, QueueLength};
 use schedlab_base::{CpuId, Tid};
 use serde::Serialize;
 
@@ -42,6 +42,12 @@ pub struct TaskStats {
     pub group: Option<String>,
     /// Its part of all CPU time that was run.
     pub share: f64,
+    /// Moves from a CPU of one node to one of another.
+    pub node_migrations: u64,
+    /// When it was last moved between nodes, or most of its memory was, on the trace's clock; none where neither was.
+    pub settled_us: Option<f64>,
+    /// Its process's memory, where the trace tells of it.
+    pub memory: Option<MemoryStats>,
     /// The figures.
     #[serde(flatten)]
     pub sums: Sums,

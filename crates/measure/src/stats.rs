@@ -1,11 +1,12 @@
 //! The sink that feeds the measures.
 
 use crate::latency::LatencyTimes;
+use crate::memory::MemoryTimes;
 use crate::migrations::Migrations;
 use crate::names::Names;
 use crate::run_queue::RunQueues;
 use crate::run_time::RunTimes;
-use crate::tasks::Slot;
+use crate::tasks::{Slot, Status};
 use crate::tracker::{Delay, MAX_CPUS, Observer, Occupant, Tracker};
 use crate::wait_time::WaitTimes;
 use crate::{Report, summing};
@@ -33,6 +34,7 @@ pub(crate) struct Measures {
     pub(crate) latency: LatencyTimes,
     pub(crate) migrations: Migrations,
     pub(crate) queues: RunQueues,
+    pub(crate) memory: MemoryTimes,
 }
 
 impl Observer for Measures {
@@ -82,6 +84,7 @@ impl Stats {
         for place in places() {
             *crate::row(&mut node_of, place.cpu) = nodes.binary_search(&place.node).unwrap_or(0) as u32;
         }
+        let several = if nodes.len() > 1 { node_of.clone() } else { Vec::new() };
         Self {
             tracker: Tracker::new(meta),
             measures: Measures {
@@ -89,7 +92,8 @@ impl Stats {
                 wait: WaitTimes::default(),
                 latency: LatencyTimes::default(),
                 migrations: Migrations::default(),
-                queues: RunQueues::new(if nodes.len() > 1 { node_of.clone() } else { Vec::new() }),
+                queues: RunQueues::new(several.clone()),
+                memory: MemoryTimes::new(several),
             },
             names: Names::default(),
             nodes,
@@ -110,10 +114,23 @@ impl Sink for Stats {
     fn events(&mut self, batch: &[Event]) {
         for event in batch {
             self.tracker.event(event, &mut self.measures);
-            if let Payload::Fork { parent, child } = event.what
-                && let (Some(parent), Some(child)) = (self.tracker.tasks.slot(parent), self.tracker.tasks.slot(child))
-            {
-                self.names.inherit(parent, child);
+            let tasks = &mut self.tracker.tasks;
+            match event.what {
+                Payload::Fork { parent, child } => {
+                    if let (Some(parent), Some(child)) = (tasks.slot(parent), tasks.slot(child)) {
+                        self.names.inherit(parent, child);
+                    }
+                }
+                Payload::Migrate { tid, from, to, .. } => {
+                    // Where it is put before it is first runnable is no move.
+                    if let Some(slot) = tasks.slot(tid).filter(|_| tid != 0)
+                        && tasks[slot].status != Status::Unknown
+                    {
+                        self.measures.memory.migrated(slot, (from, to), event.time);
+                    }
+                }
+                Payload::Pages { .. } => self.measures.memory.pages(event.time, &event.what),
+                _ => {}
             }
         }
     }
@@ -121,6 +138,7 @@ impl Sink for Stats {
     fn name(&mut self, record: &NameRecord) {
         if let Some(slot) = self.tracker.tasks.to_name(record.tid) {
             self.names.set(slot, record);
+            self.measures.memory.named(slot, record);
         }
     }
 }

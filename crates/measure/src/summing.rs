@@ -123,12 +123,16 @@ fn share(run: f64, all_run: f64) -> f64 {
 fn task_stats(stats: &Stats, life: Life, all_run: f64) -> TaskStats {
     let none = Latencies::default();
     let latency = stats.measures.latency.tasks.get(life.slot as usize).unwrap_or(&none);
+    let memory = &stats.measures.memory;
     TaskStats {
         name: life.name.comm.to_string(),
         tid: life.tid,
         tgid: life.name.tgid,
         group: life.name.group.map(|group| stats.names.groups()[group as usize].to_string()),
         share: share(us(life.raw.run.run), all_run),
+        node_migrations: memory.task(life.slot).node_migrations,
+        settled_us: memory.settled(life.slot).map(us),
+        memory: memory.stats(life.slot, &stats.nodes),
         sums: life.raw.sums(latency),
     }
 }

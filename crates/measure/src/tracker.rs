@@ -176,7 +176,7 @@ impl Tracker {
                 }
                 self.tasks.rename(old, tid);
             }
-            Payload::Exit { .. } | Payload::Queue { .. } | Payload::Considered { .. } => {}
+            Payload::Exit { .. } | Payload::Queue { .. } | Payload::Considered { .. } | Payload::Pages { .. } => {}
             Payload::Lost { count } => self.lose(event.cpu, count, measures),
         }
         self.cpus[event.cpu as usize].last_event = now;

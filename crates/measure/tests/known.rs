@@ -284,3 +284,31 @@ fn the_queue_series_adds_up_to_the_mean() {
     let area: f64 = queue.series.iter().map(|length| length * queue.step_us).sum();
     assert!((area / 4096e3 - queue.mean).abs() < 1e-9);
 }
+
+#[test]
+fn tasks_come_to_rest_when_they_and_their_memory_move_no_more() {
+    let mut meta = meta(2);
+    meta.cpus[1].node = 1;
+    let mut stats = Stats::new(&meta);
+    let name = |tid, tgid| NameRecord { time: 0, tid, tgid: Some(tgid), comm: "t".into(), cgroup: None };
+    [name(7, 7), name(8, 7), name(9, 9)].iter().for_each(|record| stats.name(record));
+    let pages = |from, to, pages| Payload::Pages { tgid: 7, from, to, pages };
+    let moved = |tid, from, to| Payload::Migrate { tid, prio: 120, from, to };
+    let none = schedlab_base::NOWHERE;
+    let script = Script::default()
+        .at(0, 0, moved(7, 1, 0))
+        .switch(1, 0, 0, R, 7)
+        .at(1, 0, pages(none, 0, 10))
+        .switch(2, 1, 0, R, 8)
+        .switch(3, 1, 8, R, 0)
+        .at(4, 0, moved(8, 1, 0))
+        .at(5, 0, pages(0, 1, 6))
+        .at(6, 0, pages(0, 1, 4));
+    stats.events(&script.0);
+    let report = stats.finish(Some(9 * MS));
+    let of = |tid| task(&report, tid);
+    assert_eq!((of(7).node_migrations, of(8).node_migrations), (0, 1), "before it first ran 7 was not moved");
+    assert_eq!((of(7).settled_us, of(8).settled_us), (Some(5e3), Some(5e3)), "most of it came to node 1 then");
+    let memory = of(8).memory.as_ref().expect("it is 7's");
+    assert_eq!((&memory.bytes_by_node[..], memory.moved_bytes, memory.node), (&[0, 40_960][..], 40_960, Some(1)));
+}

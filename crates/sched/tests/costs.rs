@@ -111,8 +111,13 @@ fn busy_for_so_long_is_so_long_beside_a_sibling_too() {
 
 #[test]
 fn far_memory_costs_what_the_task_is_bound_by_it() {
-    let memory =
-        |node| MemorySpec { bytes: 1 << 20, node: Some(node), parts: 1, bound_percent: 50, ..MemorySpec::default() };
+    let memory = |node| MemorySpec {
+        bytes: 1 << 20,
+        nodes: vec![(node, 1)],
+        parts: 1,
+        bound_percent: 50,
+        ..MemorySpec::default()
+    };
     let of = |spec| {
         let mut task = pinned(once("task", vec![run(10), sleep(1), Op::Mem { bytes: 10_000_000, random: false }]), 0);
         task.initial.memory = Some(spec);

@@ -274,10 +274,13 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             clamp: clamp((0, 1024), &spec.initial),
             last_ran: 0,
         });
+        if let Some(effects) = self.cx.effects.as_deref_mut() {
+            effects.set(&self.cx.machine, self.load, p, &spec.initial);
+        }
         let record = NameRecord {
             time: self.cx.now,
             tid: tid(p),
-            tgid: Some(tid(p)),
+            tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
             comm: name.clone(),
             cgroup: spec.initial.group.map(|g| self.load.groups[g as usize].path.clone()),
         };
@@ -286,9 +289,6 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.sink.name(&record);
         self.tell_affinity(p);
         self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
-        if let Some(effects) = self.cx.effects.as_deref_mut() {
-            effects.set(&self.cx.machine, self.load, p, &spec.initial);
-        }
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
         }

@@ -22,4 +22,5 @@ pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, TimerId, tid
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
+pub use memory::cost;
 pub use scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};

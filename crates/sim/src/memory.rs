@@ -1,9 +1,8 @@
 //! Where the tasks' memory is: bytes on each node, for each task that has any.
 
-use crate::core::{Core, TaskId};
-use crate::effects::Effects;
+use crate::core::{Core, TaskId, tid};
 use crate::program::{MemorySpec, Setting};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Event, NOWHERE, Nanos, PAGE, Payload, Tid};
 use schedlab_machine::Machine;
 
 /// As a task's node, memory or kind of memory: none.
@@ -20,7 +19,30 @@ struct Memory {
     touched: u64,
     bytes: u64,
     part: u64,
-    node: Option<u32>,
+    nodes: Box<[(u32, u32)]>,
+    pinned: bool,
+    /// The process that has it: the task that had it first.
+    owner: TaskId,
+}
+
+impl Memory {
+    /// Touches the next part of it, by a task whose memory comes from the node `home`.
+    fn touch(&mut self, home: u32, mut tell: impl FnMut(u32, u64)) {
+        let part = self.part.min(self.bytes - self.touched);
+        self.touched += part;
+        let here = [(home, 1)];
+        let nodes = if self.nodes.is_empty() { &here[..] } else { &self.nodes };
+        let all: u64 = nodes.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let mut left = part;
+        for (at, &(node, weight)) in nodes.iter().enumerate() {
+            let share = (u128::from(part) * u128::from(weight) / u128::from(all.max(1))) as u64 / PAGE * PAGE;
+            // Whole pages; the last node has what is left over.
+            let bytes = if at + 1 == nodes.len() { left } else { share };
+            left -= bytes;
+            self.pages[node as usize] += bytes;
+            tell(node, bytes);
+        }
+    }
 }
 
 /// What is known of a task.
@@ -57,6 +79,19 @@ pub(crate) struct Memories {
     memories: Vec<Memory>,
     /// The memory of each shared kind, once somebody has it.
     shared: Vec<u32>,
+    /// What the trace has not been told yet.
+    untold: Vec<Payload>,
+}
+
+/// Bytes of the memory of a process that go from one node to another, as the trace tells them.
+fn tell(untold: &mut Vec<Payload>, owner: TaskId, (from, to): (Option<u32>, Option<u32>), bytes: u64) {
+    let node = |node: Option<u32>| node.map_or(NOWHERE, |node| node as u16);
+    let mut left = bytes.div_ceil(PAGE);
+    while left > 0 {
+        let pages = left.min(u32::MAX.into()) as u32;
+        untold.push(Payload::Pages { tgid: tid(owner), from: node(from), to: node(to), pages });
+        left -= u64::from(pages);
+    }
 }
 
 impl Memories {
@@ -73,17 +108,21 @@ impl Memories {
             }
         }
         let Some(spec) = setting.memory.filter(|spec| *spec != holder.spec) else { return setting.membind.is_some() };
-        let MemorySpec { bytes, node, shared, parts, bound_percent } = specs[spec as usize];
+        let MemorySpec { bytes, ref nodes, pinned, shared, parts, bound_percent } = specs[spec as usize];
         self.shared.resize(specs.len(), NONE);
         let known = if shared { self.shared[spec as usize] } else { holder.own };
         let part = if shared { bytes.div_ceil(u64::from(parts.max(1))) } else { bytes };
-        let fresh = Memory { pages: vec![0; machine.nodes()].into(), touched: 0, bytes, part, node };
+        let pages = vec![0; machine.nodes()].into();
+        let fresh = Memory { pages, touched: 0, bytes, part, nodes: nodes.as_slice().into(), pinned, owner: p };
         let memory = if known == NONE {
             self.memories.push(fresh);
             (self.memories.len() - 1) as u32
         } else {
             if !shared {
-                self.memories[known as usize] = fresh;
+                let old = std::mem::replace(&mut self.memories[known as usize], fresh);
+                for (node, bytes) in (0..).zip(&old.pages) {
+                    tell(&mut self.untold, p, (Some(node), None), *bytes);
+                }
             }
             known
         };
@@ -109,9 +148,9 @@ impl Memories {
         if holder.memory != NONE && !holder.touched {
             holder.touched = true;
             let memory = &mut self.memories[holder.memory as usize];
-            let bytes = memory.part.min(memory.bytes - memory.touched);
-            memory.pages[memory.node.unwrap_or(holder.home) as usize] += bytes;
-            memory.touched += bytes;
+            let owner = memory.owner;
+            let untold = &mut self.untold;
+            memory.touch(holder.home, |node, bytes| tell(untold, owner, (None, Some(node)), bytes));
         }
     }
 
@@ -142,6 +181,11 @@ impl Memories {
     /// The part of a `Run` that waits for local memory, in percent.
     pub fn bound_percent(&self, p: TaskId) -> u32 {
         self.holders[p as usize].bound_percent
+    }
+
+    /// The process that a task belongs to by its memory: itself, unless it shares another's.
+    pub fn process(&self, p: TaskId) -> Tid {
+        tid(self.of(p).map_or(p, |memory| memory.owner))
     }
 
     fn of(&self, p: TaskId) -> Option<&Memory> {
@@ -194,37 +238,57 @@ impl Core {
         }
     }
 
-    /// Moves up to so many bytes of a task's memory from one node to another, and says how many there were to move.
+    /// Tells the trace of pages that were touched or given back.
+    pub(crate) fn tell_pages(&mut self, cpu: CpuId) {
+        let Some(effects) = self.effects.as_deref_mut() else { return };
+        let time = self.now;
+        self.events.extend(effects.memories.untold.drain(..).map(|what| Event { time, cpu, what }));
+    }
+
+    /// Moves up to so many bytes of a task's memory from one node to another, and says how many were moved.
     /// The time that it takes is the task's, where it runs: the fault that moves a page is its own.
     pub fn move_pages(&mut self, p: TaskId, from: u32, to: u32, bytes: u64) -> u64 {
         let per_kib = self.machine.costs.page_move_ns_per_kib;
         let cpu = self.task(p).cpu;
-        let runs = self.curr(cpu) == Some(p);
         let Some(effects) = self.effects.as_deref_mut() else { return 0 };
         let Some(holder) = effects.memories.holders.get(p as usize) else { return 0 };
         let Some(memory) = effects.memories.memories.get_mut(holder.memory as usize) else { return 0 };
+        if memory.pinned || from == to {
+            return 0;
+        }
         let moved = bytes.min(memory.pages[from as usize]);
         memory.pages[from as usize] -= moved;
         memory.pages[to as usize] += moved;
-        if moved > 0 && from != to {
-            effects.moved(runs.then_some(cpu), cost(moved, per_kib));
+        if moved > 0 {
+            tell(&mut effects.memories.untold, memory.owner, (Some(from), Some(to)), moved);
+            self.tell_pages(cpu);
+            self.spend(p, cost(moved, per_kib));
         }
         moved
+    }
+
+    /// Whether a task's memory cannot be moved.
+    #[must_use]
+    pub fn is_pinned(&self, p: TaskId) -> bool {
+        self.memories().and_then(|memories| memories.of(p)).is_some_and(|memory| memory.pinned)
+    }
+
+    /// The kernel works for a task with memory for so long, in the task's own time where it runs.
+    pub fn spend(&mut self, p: TaskId, time: Nanos) {
+        let cpu = self.task(p).cpu;
+        let runs = self.curr(cpu) == Some(p);
+        let Some(effects) = self.effects.as_deref_mut() else { return };
+        if runs {
+            effects.owed[cpu as usize] += time;
+        }
+        effects.stale = true;
     }
 }
 
 /// What so many bytes cost at so many ns a KiB.
-pub(crate) fn cost(bytes: u64, ns_per_kib: Nanos) -> Nanos {
+#[must_use]
+pub fn cost(bytes: u64, ns_per_kib: Nanos) -> Nanos {
     (u128::from(bytes) * u128::from(ns_per_kib) / 1024) as Nanos
-}
-
-impl Effects {
-    fn moved(&mut self, cpu: Option<CpuId>, cost: Nanos) {
-        if let Some(cpu) = cpu {
-            self.owed[cpu as usize] += cost;
-        }
-        self.stale = true;
-    }
 }
 
 #[cfg(test)]
@@ -232,6 +296,7 @@ mod tests {
     use super::*;
     use crate::core::{Attributes, State, Task};
     use crate::cpuset::CpuSet;
+    use crate::effects::Effects;
     use crate::program::{Load, Start, TaskSpec};
 
     const KIB: u64 = 1024;
@@ -278,7 +343,7 @@ mod tests {
     fn memory_is_where_its_first_user_runs_unless_told_otherwise() {
         let spec = MemorySpec { bytes: 100, parts: 1, ..MemorySpec::default() };
         let bound = Setting { membind: Some(vec![1, 3]), ..memory(0) };
-        let far = MemorySpec { node: Some(3), ..spec };
+        let far = MemorySpec { nodes: vec![(3, 1)], ..spec.clone() };
         let cx = core(vec![spec, far], &[memory(0), memory(1), memory(0), Setting::default(), bound]);
         assert_eq!(
             (cx.pages(0), cx.pages(1), cx.pages(2)),

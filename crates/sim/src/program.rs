@@ -162,12 +162,15 @@ pub struct GroupSpec {
 }
 
 /// Memory that tasks have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemorySpec {
     /// How much.
     pub bytes: u64,
-    /// The node that it is on at first; `None`: the first that each part's user runs on (first touch).
-    pub node: Option<u32>,
+    /// The nodes that it is on at first, each with its part in proportion to these numbers; empty: the first that each
+    /// part's user runs on (first touch).
+    pub nodes: Vec<(u32, u32)>,
+    /// It cannot be moved, as memory that a device reads and writes by itself; NUMA balancing tries.
+    pub pinned: bool,
     /// All tasks that name it share it; otherwise each has its own.
     pub shared: bool,
     /// How many tasks touch an equal part of it first, when they first run; at least 1, and 1 where it is not shared.

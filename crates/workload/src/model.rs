@@ -186,12 +186,15 @@ pub struct Props {
 }
 
 /// `x-memory`: how much memory a task has, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// `bytes`.
     pub bytes: u64,
-    /// `node`: the node that it is on at first; `None`: where it is first touched.
-    pub node: Option<u32>,
+    /// `node`: the nodes that it is on at first, each with its part in proportion to these numbers; none: where it is
+    /// first touched.
+    pub nodes: Vec<(u32, u32)>,
+    /// `pinned`: it cannot be moved.
+    pub pinned: bool,
     /// `shared`: one memory for all instances of the task, instead of one each.
     pub shared: bool,
     /// `bound`: the percent of a `run` that waits for memory when all of it is local.

@@ -149,7 +149,7 @@ fn change(props: &Props, sched: Option<Sched>, cpus: Option<Cpus>) -> Change {
         nodes_membind: props.nodes_membind.clone(),
         taskgroup: props.taskgroup.clone(),
         working_set: props.working_set,
-        memory: props.memory,
+        memory: props.memory.clone(),
         clock_poll: props.clock_poll,
         reclaim: props.reclaim,
     }

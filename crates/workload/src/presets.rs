@@ -3,6 +3,7 @@
 use crate::{Action, Amount, Phase, Props, Step, TaskDef, TimerMode, Workload};
 use schedlab_base::{CpuList, Error, Nanos, Result, nearest, parse_duration};
 
+mod linpack;
 mod make;
 mod nas;
 mod tpch;
@@ -80,6 +81,7 @@ pub const PRESETS: &[Preset] = &[
     },
     nas::PRESET,
     make::PRESET,
+    linpack::PRESET,
     tpch::PRESET,
 ];
 

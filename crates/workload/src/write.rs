@@ -194,14 +194,21 @@ fn props(map: &mut Map<String, Value>, props: &Props) {
     put(map, "nodes_membind", props.nodes_membind.clone());
     put(map, "taskgroup", props.taskgroup.clone());
     put(map, "x-working-set", props.working_set);
-    put(map, "x-memory", props.memory.map(memory));
+    put(map, "x-memory", props.memory.as_ref().map(memory));
     put(map, "x-clock-poll", props.clock_poll.map(micros));
     put(map, "x-reclaim", props.reclaim);
 }
 
-fn memory(memory: Memory) -> Value {
-    let node = memory.node.map_or(json!("first-touch"), |node| json!(node));
+fn memory(memory: &Memory) -> Value {
+    let node = match memory.nodes.as_slice() {
+        [] => json!("first-touch"),
+        [(node, 1)] => json!(node),
+        nodes => nodes.iter().map(|(node, part)| (node.to_string(), json!(part))).collect::<Map<_, _>>().into(),
+    };
     let mut value = json!({ "bytes": memory.bytes, "node": node });
+    if memory.pinned {
+        value["pinned"] = json!(true);
+    }
     if memory.shared {
         value["shared"] = json!(true);
     }

@@ -76,8 +76,11 @@ fn props() -> impl Strategy<Value = Props> {
         Just((Some(Policy::Idle), None)),
         (-20..20_i32).prop_map(|nice| (Some(Policy::Batch), Some(nice))),
     ];
-    let memory = of((any::<u32>(), of(0..4_u32), any::<bool>(), 0..101_u32)
-        .prop_map(|(bytes, node, shared, bound)| Memory { bytes: u64::from(bytes), node, shared, bound }));
+    let nodes =
+        proptest::collection::btree_map(0..4_u32, 1..101_u32, 0..4).prop_map(|nodes| nodes.into_iter().collect());
+    let memory = of((any::<u32>(), nodes, any::<[bool; 2]>(), 0..101_u32).prop_map(
+        |(bytes, nodes, [pinned, shared], bound)| Memory { bytes: u64::from(bytes), nodes, pinned, shared, bound },
+    ));
     let cpus = || of(proptest::collection::btree_set(0..128_u32, 1..5).prop_map(|set| set.into_iter().collect()));
     let group = of("(/[a-z]{1,3}){1,3}");
     (sched, of(0..512_u32), of(512..1025_u32), cpus(), cpus(), group, of(any::<u32>()), memory, of(us())).prop_map(

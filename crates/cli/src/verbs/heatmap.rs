@@ -49,6 +49,8 @@ enum WhatArg {
     Queue,
     /// Their load (`sim --trace-queues`).
     Load,
+    /// Memory on each node, in MiB (of a simulation whose workload tells it).
+    Memory,
     /// The CPUs that the scheduler looked at, by reason (`sim --trace-queues`).
     Considered,
 }
@@ -105,8 +107,11 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let heat = heatmap.finish(None);
     if let Some(what) = missing(&heat) {
         let told = heat.told || heat.what == What::Queue;
-        let mend =
-            if told { "choose another --from and --to" } else { "only `schedlab sim --trace-queues` tells them" };
+        let mend = match heat.what {
+            _ if told => "choose another --from and --to",
+            What::Memory => "only `schedlab sim` tells it, of a workload with x-memory",
+            _ => "only `schedlab sim --trace-queues` tells them",
+        };
         return Err(Error::input(what).mend(mend).file(&args.trace));
     }
     if let Some((path, format)) = output {
@@ -150,6 +155,7 @@ fn what(args: &Args, meta: &Meta) -> Result<What> {
     Ok(match args.what {
         WhatArg::Queue => What::Queue,
         WhatArg::Load => What::Load,
+        WhatArg::Memory => What::Memory,
         WhatArg::Considered => What::Considered { by: args.cpu, why: args.why.clone() },
     })
 }
@@ -166,6 +172,7 @@ fn write(args: &Args, path: &Path, format: Format, meta: &Meta, heat: &Heat) -> 
     let title = match args.what {
         WhatArg::Queue => "Run queues",
         WhatArg::Load => "Loads",
+        WhatArg::Memory => "Memory of the nodes",
         WhatArg::Considered => "Where the scheduler looked",
     };
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();

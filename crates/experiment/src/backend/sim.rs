@@ -114,22 +114,24 @@ pub fn meta(request: &SimRequest) -> Meta {
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[&HeatmapPlan]) -> Result<Run> {
+pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[(usize, &HeatmapPlan)]) -> Result<Run> {
     let kernel = kernels::find(&request.kernel)?;
     let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
     let idle_ticks = if kernel.build().no_hz { None } else { Some(kernel.tick(&values)?) };
     let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
     series.energy = Energy::new(&request.machine);
+    series = series.with_nodes(request.machine.cpus.iter().map(|cpu| cpu.place.node));
     let meta = meta(request);
     let mut stats = Stats::new(&meta);
     // When every task has ended a run is over, whatever its duration: its pictures end there.
     let unknown = Meta { span: None, ..meta };
-    let heatmap = |plan: &&HeatmapPlan| Heatmap::new(&unknown, plan.what.clone(), plan.window);
+    let heatmap = |(_, plan): &(usize, &HeatmapPlan)| Heatmap::new(&unknown, plan.what.clone(), plan.window);
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
     let outcome = simulate(request, &mut (&mut (&mut stats, &mut series), &mut heatmaps[..]))?;
     let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
     run.tunables = outcome.tunables;
-    run.heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end))).collect();
+    let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
+    run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
     run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
     Ok(run)
 }

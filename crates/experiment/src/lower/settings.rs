@@ -113,7 +113,7 @@ fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
     for &node in props.nodes_membind.iter().flatten() {
         check_node(node, machine).map_err(|e| e.key(format!("{place}.nodes_membind")))?;
     }
-    if let Some(node) = props.memory.and_then(|memory| memory.node) {
+    for &(node, _) in props.memory.iter().flat_map(|memory| &memory.nodes) {
         check_node(node, machine).map_err(|e| e.key(format!("{place}.x-memory.node")))?;
     }
     Ok(())

@@ -264,11 +264,23 @@ fn memory_is_shared_by_those_of_one_key_who_say_so() {
             "a": {"run": 1, "x-memory": {"bytes": 4096, "node": "first-touch", "bound": 30}, "nodes_membind": [0]},
             "b": {"run": 1, "x-memory": {"bytes": 8192, "node": 0}}}},
         "pool": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}},
-        "other": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}}}}"#;
-    let load = lower(&workload(text), &machine("2")).unwrap();
-    let spec = |bytes, node, shared, parts, bound_percent| MemorySpec { bytes, node, shared, parts, bound_percent };
-    let pool = spec(4096, None, true, 3, 60);
-    assert_eq!(load.memories, [spec(4096, None, false, 1, 30), spec(8192, Some(0), false, 1, 30), pool, pool]);
+        "other": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}},
+        "spread": {"run": 1, "x-memory": {"bytes": 9000, "node": {"1": 70, "0": 30}, "pinned": true}}}}"#;
+    let load = lower(&workload(text), &machine("z800")).unwrap();
+    let spec = |bytes, nodes: &[(u32, u32)], shared, parts, bound_percent| MemorySpec {
+        bytes,
+        nodes: nodes.to_vec(),
+        pinned: nodes.len() > 1,
+        shared,
+        parts,
+        bound_percent,
+    };
+    let pool = spec(4096, &[], true, 3, 60);
+    let spread = spec(9000, &[(0, 30), (1, 70)], false, 1, 30);
+    assert_eq!(
+        load.memories,
+        [spec(4096, &[], false, 1, 30), spec(8192, &[(0, 1)], false, 1, 30), pool.clone(), pool, spread]
+    );
     let of = |name: &str| load.tasks.iter().find(|task| task.name == name).unwrap().initial.memory;
     assert_eq!((of("own-0"), of("own-1")), (Some(0), Some(0)), "each has its own of one kind");
     assert_eq!((of("pool-0"), of("pool-2"), of("other-0")), (Some(2), Some(2), Some(3)));

@@ -14,7 +14,7 @@ pub use rows::{HeatRow, MOST_ROWS};
 use crate::tracker::{Observer, Tracker};
 use grid::{Cell, Grid};
 use rows::Rows;
-use schedlab_base::{CpuId, Event, Looking, Meta, NameRecord, Nanos, Payload, Sink};
+use schedlab_base::{CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
 
 /// How many reasons to look there are.
 const REASONS: usize = Looking::ALL.len();
@@ -29,6 +29,8 @@ pub enum What {
     Queue,
     /// Their load, in the scheduler's own unit.
     Load,
+    /// Memory on each node, in MiB.
+    Memory,
     /// The CPUs that the scheduler looked at.
     Considered {
         /// On behalf of this CPU only.
@@ -97,6 +99,22 @@ impl Heat {
             }
         }
         sum
+    }
+
+    /// What the row of a CPU (of a node, in a map of memory) has over the whole width: the mean where it is known, or the
+    /// number of looks; none where there is no such row, or nothing is known.
+    #[must_use]
+    pub fn over_time(&self, row: u32) -> Option<f64> {
+        let is = |r: &HeatRow| if r.cpus.is_empty() { r.node == Some(row) } else { r.cpus.contains(&row) };
+        let at = self.rows.iter().position(is)?;
+        let range = at * self.columns..(at + 1) * self.columns;
+        match &self.cells {
+            Cells::Means(means) => {
+                let known: Vec<f64> = means[range].iter().flatten().copied().collect();
+                (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+            }
+            Cells::Looks(looks) => Some(looks[range].iter().flatten().map(|count| f64::from(*count)).sum()),
+        }
     }
 
     /// The width of a column.
@@ -182,6 +200,15 @@ impl Means {
         }
     }
 
+    /// Pages come to a node, or leave it.
+    fn shift(&mut self, node: u16, now: Nanos, change: impl FnOnce(u64) -> u64) {
+        let node = CpuId::from(node);
+        if self.rows.of(node).is_some() {
+            let before = self.gauges[node as usize].value.unwrap_or(0);
+            self.set(node, now, Some(change(before)));
+        }
+    }
+
     fn close(&mut self, end: Nanos) {
         for cpu in 0..self.gauges.len() {
             self.set(cpu as CpuId, end, None);
@@ -225,7 +252,7 @@ impl Heatmap {
     #[must_use]
     pub fn new(meta: &Meta, what: What, window: Window) -> Self {
         let Window { from, to, columns } = window;
-        let rows = Rows::new(meta);
+        let rows = if what == What::Memory { Rows::of_nodes(meta) } else { Rows::new(meta) };
         let count = rows.rows.len();
         // Of a trace whose length is known, each column is exact; the end may still come after the asked one.
         let end = meta.span.map(|(start, end)| end.saturating_sub(start).min(to.unwrap_or(Nanos::MAX)));
@@ -235,7 +262,11 @@ impl Heatmap {
             Store::Looks(rows, Grid::new(from, until, end, columns, count))
         } else {
             let grid = Grid::new(from, until, end, columns, count);
-            Store::Means(Means { rows, grid, gauges: Vec::new(), start: 0 })
+            let mut means = Means { rows, grid, gauges: Vec::new(), start: 0 };
+            if what == What::Memory {
+                means.gauges = vec![Gauge { value: Some(0), since: 0 }; means.rows.keys()];
+            }
+            Store::Means(means)
         };
         let idle_at_start = meta.source == "sim";
         let (span, tracker) = (meta.span, Tracker::new(meta));
@@ -260,7 +291,8 @@ impl Heatmap {
                 }
                 means.close(end);
                 let (cells, to) = means.grid.finish(length);
-                let mean = |cell: Mean| (cell.known > 0.0).then(|| cell.area / cell.known);
+                let unit = if self.what == What::Memory { PAGE as f64 / f64::from(1 << 20) } else { 1.0 };
+                let mean = |cell: Mean| (cell.known > 0.0).then(|| cell.area / cell.known * unit);
                 (means.rows, Cells::Means(cells.into_iter().map(mean).collect()), to)
             }
         };
@@ -279,7 +311,12 @@ impl Heatmap {
         let start = self.start.unwrap_or(event.time);
         self.now = self.now.max(event.time);
         match (&mut self.store, event.what) {
-            (Store::Means(means), Payload::Queue { length, load }) => {
+            (Store::Means(means), Payload::Pages { from, to, pages, .. }) if self.what == What::Memory => {
+                self.told = true;
+                means.shift(from, self.now, |before| before.saturating_sub(pages.into()));
+                means.shift(to, self.now, |before| before.saturating_add(pages.into()));
+            }
+            (Store::Means(means), Payload::Queue { length, load }) if self.what != What::Memory => {
                 if !std::mem::replace(&mut self.told, true) {
                     means.restart(self.idle_at_start.then_some(0));
                 }
@@ -301,7 +338,7 @@ impl Heatmap {
 fn wanted(what: &What, cpu: CpuId, reason: Looking) -> bool {
     match what {
         What::Considered { by, why } => by.is_none_or(|by| by == cpu) && (why.is_empty() || why.contains(&reason)),
-        What::Queue | What::Load => false,
+        What::Queue | What::Load | What::Memory => false,
     }
 }
 
@@ -326,6 +363,6 @@ impl Sink for Heatmap {
     fn name(&mut self, _: &NameRecord) {}
 
     fn wants_queues(&self) -> bool {
-        true
+        self.what != What::Memory
     }
 }

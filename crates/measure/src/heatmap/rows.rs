@@ -9,7 +9,7 @@ pub const MOST_ROWS: usize = 512;
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeatRow {
-    /// Its CPUs: one, unless there are more CPUs than rows.
+    /// Its CPUs: one, unless there are more CPUs than rows; none where a row is a node.
     pub cpus: Vec<CpuId>,
     /// Their node; none where the trace does not list them.
     pub node: Option<u32>,
@@ -38,6 +38,24 @@ impl Rows {
             }
         }
         this
+    }
+
+    /// A row for each node of the trace, found by the node's number.
+    pub fn of_nodes(meta: &Meta) -> Self {
+        let mut nodes: Vec<u32> = meta.cpus.iter().map(|place| place.node).filter(|node| *node < MAX_CPUS).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let mut this = Self { rows: Vec::new(), of: Vec::new() };
+        for node in nodes.into_iter().take(MOST_ROWS) {
+            *crate::row(&mut this.of, node) = Some(this.rows.len() as u32);
+            this.rows.push(HeatRow { cpus: Vec::new(), node: Some(node) });
+        }
+        this
+    }
+
+    /// The keys by which rows are found are less than this.
+    pub fn keys(&self) -> usize {
+        self.of.len()
     }
 
     /// The row of a CPU.

@@ -51,6 +51,7 @@ fn a_column_is_the_mean_over_its_time() {
     let map = heat(&meta(Some(30), &[0]), What::Queue, (0, None, 2), &events);
     // 0 to 15: 5 of nothing, 5 of four, 5 of one.
     assert_eq!(means(&map), [25.0 / 15.0, 1.0]);
+    assert_eq!((map.over_time(0), map.over_time(1)), (Some((25.0 / 15.0 + 1.0) / 2.0), None));
     let part = heat(&meta(Some(30), &[0]), What::Queue, (5, Some(15), 2), &events);
     assert_eq!((means(&part), part.from, part.to), (vec![4.0, 1.0], 5, 15));
     let load = heat(&meta(Some(30), &[0]), What::Load, (0, None, 2), &events);
@@ -142,4 +143,16 @@ fn nothing_is_known_before_and_after_a_loss() {
         heat(&recorded, What::Queue, (0, None, 4), &[switch(0, 0, 0, 1), wake(10, 0, 2), lost, switch(40, 0, 2, 0)]);
     // Known up to the last event before the loss, at 10.
     assert_eq!(means(&heat), [1.0, -1.0, -1.0, -1.0]);
+}
+
+#[test]
+fn memory_is_drawn_by_node() {
+    let pages = |time, from, to, pages| Event { time, cpu: 0, what: Payload::Pages { tgid: 1, from, to, pages } };
+    // 256 pages are a MiB.
+    let events = [pages(0, schedlab_base::NOWHERE, 1, 512), pages(10, 1, 0, 256), pages(20, 1, 7, 256)];
+    let heat = heat(&meta(Some(40), &[0, 0, 1]), What::Memory, (0, None, 4), &events);
+    assert_eq!(means(&heat), [0.0, 1.0, 1.0, 1.0, 2.0, 1.0, 0.0, 0.0], "node 7 is not in the trace's head");
+    assert_eq!((heat.rows.len(), heat.rows[1].node, heat.rows[1].cpus.len(), heat.told), (2, Some(1), 0, true));
+    let none = self::heat(&meta(Some(40), &[0, 1]), What::Memory, (0, None, 4), &[told(5, 0, 4)]);
+    assert!(!none.told, "queues are no memory");
 }

@@ -148,6 +148,14 @@ impl<D: Discipline> Queues for Fair<D> {
         self.numa_locality(p, from, to, idle)
     }
 
+    fn prefers_nodes(&self) -> bool {
+        self.numa.is_some()
+    }
+
+    fn nr_preferring(&self, cpu: CpuId) -> (u32, u32) {
+        self.numa_preferring(cpu)
+    }
+
     fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool) {
         self.sample_shares(cx, domain, cpus, top);
     }

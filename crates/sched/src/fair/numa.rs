@@ -151,6 +151,14 @@ impl<D: Discipline> Fair<D> {
         numa.locality(p, from, to, leaves, idle)
     }
 
+    /// How many tasks of a CPU have a preferred node, and how many are on it.
+    pub(super) fn numa_preferring(&self, cpu: CpuId) -> (u32, u32) {
+        let Some(numa) = &self.numa else { return (0, 0) };
+        let node = numa.node_of(cpu);
+        let preferred = self.tasks.from_tail(cpu).filter_map(|p| numa.task(p).preferred);
+        preferred.fold((0, 0), |(all, there), preferred| (all + 1, there + u32::from(preferred == node)))
+    }
+
     /// Whether a CPU is about to get somebody by NUMA balancing: it does not look for others.
     pub(super) fn numa_expects(&self, cpu: CpuId) -> bool {
         self.numa.as_ref().is_some_and(|numa| numa.is_claimed(cpu))

@@ -113,8 +113,15 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
 
 /// A load whose tasks touch much, some with memory of their own, some with one that they share, some that stream it.
 pub fn with_costs(mut load: Load, kib: u64) -> Load {
-    let memory = |node, shared, bound_percent| MemorySpec { bytes: kib << 10, node, shared, parts: 3, bound_percent };
-    load.memories = vec![memory(None, false, 40), memory(Some(1), false, 70), memory(None, true, 90)];
+    let memory = |nodes: &[(u32, u32)], shared, bound_percent| MemorySpec {
+        bytes: kib << 10,
+        nodes: nodes.to_vec(),
+        shared,
+        parts: 3,
+        bound_percent,
+        ..MemorySpec::default()
+    };
+    load.memories = vec![memory(&[], false, 40), memory(&[(0, 3), (1, 7)], false, 70), memory(&[], true, 90)];
     for (i, task) in (0..).zip(&mut load.tasks) {
         task.initial.working_set = (i % 4 > 0).then_some(kib * 300 * i);
         task.initial.memory = (i % 5 < 3).then_some((i % 5) as u32);

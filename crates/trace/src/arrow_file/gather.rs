@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Looking, Meta, NameRecord, Nanos, Payload, Tid};
+use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload, Tid};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -50,7 +50,11 @@ pub(super) struct Gather {
     cpus: Vec<(usize, String)>,
     reasons: Vec<(usize, Looking)>,
     queues: Vec<(usize, u32, u64)>,
+    pages: Vec<(usize, PageMove)>,
 }
+
+/// What a row of pages holds: the process, the nodes and the number.
+type PageMove = (Tid, [u16; 2], u32);
 
 /// The columns that are filled often.
 #[derive(Default)]
@@ -90,7 +94,7 @@ const fn of(kinds: &[Kind]) -> u32 {
 }
 
 /// The kinds whose rows have a subject, its priority, the columns of a switch, another task, a target.
-const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue]);
+const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
 const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
@@ -138,6 +142,7 @@ impl Gather {
             cpus: Vec::new(),
             reasons: Vec::new(),
             queues: Vec::new(),
+            pages: Vec::new(),
         }
     }
 
@@ -155,6 +160,7 @@ impl Gather {
             Payload::Migrate { from, .. } => self.orig_cpus.push((self.len(), from as u16)),
             Payload::Lost { count } => self.counts.push((self.len(), count)),
             Payload::Queue { length, load } => self.queues.push((self.len(), length, load)),
+            Payload::Pages { tgid, from, to, pages } => self.pages.push((self.len(), (tgid, [from, to], pages))),
             Payload::Considered { why, word, mask, .. } => {
                 self.cpus.push((self.len(), cpus_of(word, mask).to_string()));
                 self.reasons.push((self.len(), why));
@@ -190,7 +196,9 @@ impl Gather {
         };
         let (subject, prio, switch, other, target) =
             (has(HAS_TID), has(HAS_PRIO), has(IS_SWITCH), has(HAS_OTHER), has(HAS_TARGET));
-        let (tgid, comm, cgroup) = self.take_names(len);
+        let moved = std::mem::take(&mut self.pages);
+        let (tgid, comm, cgroup) = self.take_names(len, &moved);
+        let [orig_node, target_node, pages] = page_columns(len, &moved);
         let [cpus, why, length, load] = self.take_queues(len);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
@@ -212,14 +220,18 @@ impl Gather {
             why,
             length,
             load,
+            orig_node,
+            target_node,
+            pages,
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
 
-    /// The three columns that only names fill.
-    fn take_names(&mut self, len: usize) -> (ArrayRef, ArrayRef, ArrayRef) {
+    /// The columns of names, of which the process is one of pages that move, too.
+    fn take_names(&mut self, len: usize, moved: &[(usize, PageMove)]) -> (ArrayRef, ArrayRef, ArrayRef) {
         let names = std::mem::take(&mut self.names);
         let tgids = names.iter().filter_map(|(at, name)| Some((*at, name.tgid?)));
+        let tgids = tgids.chain(moved.iter().map(|(at, (tgid, ..))| (*at, *tgid)));
         let comms = names.iter().map(|(at, name)| (*at, name.comm.as_str()));
         let cgroups = names.iter().filter_map(|(at, name)| Some((*at, name.cgroup.as_deref()?)));
         (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups))
@@ -238,12 +250,22 @@ impl Gather {
     }
 }
 
+/// The three columns that only pages fill.
+fn page_columns(len: usize, moved: &[(usize, PageMove)]) -> [ArrayRef; 3] {
+    let node = |which: usize| {
+        let filled = moved.iter().map(|(at, (_, nodes, _))| (*at, nodes[which]));
+        Arc::new(sparse::<UInt16Type>(len, filled.filter(|(_, node)| *node != NOWHERE)))
+    };
+    let pages = sparse::<UInt64Type>(len, moved.iter().map(|(at, (.., pages))| (*at, u64::from(*pages))));
+    [node(0), node(1), Arc::new(pages)]
+}
+
 /// The CPUs of a word of a mask.
 fn cpus_of(word: u16, mask: u64) -> CpuList {
     (0..64).filter(|bit| mask >> bit & 1 == 1).map(|bit| CpuId::from(word) * 64 + bit).collect()
 }
 
-/// A column of numbers that few rows fill: these, in order.
+/// A column of numbers that few rows fill: these.
 fn sparse<T: ArrowPrimitiveType>(len: usize, filled: impl Iterator<Item = (usize, T::Native)>) -> PrimitiveArray<T> {
     let mut values = vec![T::default_value(); len];
     let mut mask = BooleanBufferBuilder::new(len);
@@ -286,6 +308,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Exit { tid, prio } => (Kind::Exit, Row { tid, prio, ..none }),
         Payload::Lost { .. } => (Kind::Lost, none),
         Payload::Queue { .. } => (Kind::Queue, none),
+        Payload::Pages { .. } => (Kind::Pages, none),
         Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }
 }

@@ -22,7 +22,7 @@ pub use writer::{BATCH_ROWS, Summary, Writer};
 
 /// The version of the format, `major.minor`, kept in the schema's metadata. A new minor version adds
 /// columns or kinds of event, which an older reader passes over; a new major version is refused by it.
-pub const VERSION: &str = "1.1";
+pub const VERSION: &str = "1.2";
 
 /// The key of the schema's metadata that holds [`VERSION`].
 pub const VERSION_KEY: &str = "schedlab.version";

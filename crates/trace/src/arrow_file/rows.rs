@@ -5,7 +5,9 @@ use super::layout::Layout;
 use super::schema::{COLUMNS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_TID};
 use crate::open::ReadReport;
-use schedlab_base::{AffinityRecord, CpuList, Event, Looking, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{
+    AffinityRecord, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
+};
 
 /// Events are handed on in portions of this many: they stay in the cache.
 const PORTION: usize = 2048;
@@ -255,6 +257,11 @@ impl<'a> View<'a> {
         self.value(col, row).map(i16::from_le_bytes)
     }
 
+    /// A node, or [`NOWHERE`] where there is none.
+    fn node(&self, col: Col, row: usize) -> u16 {
+        self.value(col, row).map_or(NOWHERE, u16::from_le_bytes)
+    }
+
     #[inline]
     fn cpu(&self, col: Col, row: usize) -> Result<u32, &'static str> {
         self.value(col, row).map(|bytes| u32::from(u16::from_le_bytes(bytes)))
@@ -306,6 +313,13 @@ impl<'a> View<'a> {
             Kind::Queue => Payload::Queue {
                 length: u32::from_le_bytes(self.value(Col::Length, row)?),
                 load: u64::from_le_bytes(self.value(Col::Load, row)?),
+            },
+            Kind::Pages => Payload::Pages {
+                tgid: tid(Col::Tgid)?,
+                from: self.node(Col::OrigNode, row),
+                to: self.node(Col::TargetNode, row),
+                pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
+                    .map_err(|_| "more pages than 4294967295")?,
             },
             Kind::Name | Kind::Affinity | Kind::Considered => unreachable!("they are told apart before"),
         }))

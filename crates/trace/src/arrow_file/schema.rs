@@ -19,10 +19,11 @@ pub(super) enum Kind {
     Affinity,
     Queue,
     Considered,
+    Pages,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 13] = [
+pub(super) const KINDS: [(Kind, &str); 14] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -36,6 +37,7 @@ pub(super) const KINDS: [(Kind, &str); 13] = [
     (Kind::Affinity, "affinity"),
     (Kind::Queue, "queue"),
     (Kind::Considered, "considered"),
+    (Kind::Pages, "pages"),
 ];
 
 /// Every task state with its letter in the file.
@@ -85,6 +87,9 @@ pub(super) enum Col {
     Why,
     Length,
     Load,
+    OrigNode,
+    TargetNode,
+    Pages,
 }
 
 const fn unsigned(bytes: usize) -> Type {
@@ -96,7 +101,7 @@ const fn signed(bytes: usize) -> Type {
 }
 
 /// Every column in the order of [`Col`]: its name, its type, and whether a row may lack it.
-pub(super) const COLUMNS: [(&str, Type, bool); 19] = [
+pub(super) const COLUMNS: [(&str, Type, bool); 22] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
     ("event", Type::Dictionary, false),
@@ -116,6 +121,9 @@ pub(super) const COLUMNS: [(&str, Type, bool); 19] = [
     ("why", Type::Text, true),
     ("length", signed(4), true),
     ("load", unsigned(8), true),
+    ("orig_node", unsigned(2), true),
+    ("target_node", unsigned(2), true),
+    ("pages", unsigned(8), true),
 ];
 
 /// The columns of version 1.0; a file may lack those that came later.
@@ -130,6 +138,7 @@ mod tests {
         assert!(KINDS.iter().enumerate().all(|(i, (kind, _))| *kind as usize == i));
         assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
         assert_eq!(COLUMNS[Col::Load as usize].0, "load");
+        assert_eq!(COLUMNS[Col::Pages as usize].0, "pages");
         assert!(COLUMNS[FIRST_COLUMNS..].iter().all(|(.., nullable)| *nullable));
         assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
         assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));

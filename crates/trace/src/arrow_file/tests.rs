@@ -3,7 +3,9 @@
 use super::*;
 use crate::open::{ReadReport, Trace};
 use proptest::prelude::*;
-use schedlab_base::{AffinityRecord, CpuPlace, Event, Looking, Meta, NameRecord, Payload, Result, Sink, TaskState};
+use schedlab_base::{
+    AffinityRecord, CpuPlace, Event, Looking, Meta, NOWHERE, NameRecord, Payload, Result, Sink, TaskState,
+};
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
 use std::rc::Rc;
@@ -54,6 +56,9 @@ fn one_of_each() -> Vec<Event> {
         Payload::Queue { length: 70, load: u64::MAX },
         Payload::Considered { why: Looking::Wake, tid: 5, word: 1, mask: 0x8000_0000_0000_00ff },
         Payload::Considered { why: Looking::NewIdle, tid: 0, word: 0, mask: 2 },
+        Payload::Pages { tgid: 5, from: NOWHERE, to: 0, pages: u32::MAX },
+        Payload::Pages { tgid: 5, from: 0, to: 1023, pages: 1 },
+        Payload::Pages { tgid: 5, from: 1, to: NOWHERE, pages: 7 },
     ];
     kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
 }
@@ -86,7 +91,7 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 13, names: 3, skipped: 0, cut: None });
+        assert_eq!(trace.report, ReadReport { events: 16, names: 3, skipped: 0, cut: None });
     }
 }
 

@@ -235,6 +235,7 @@ fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
         Payload::Exec { tid, old } => ([tid, old], [0, 0]),
         Payload::Exit { tid, .. } => ([tid, 0], [0, 0]),
         Payload::Considered { tid, word, .. } => ([tid, 0], [CpuId::from(word) * 64, 0]),
+        Payload::Pages { tgid, .. } => ([tgid, 0], [0, 0]),
         Payload::Lost { .. } | Payload::Queue { .. } => ([0, 0], [0, 0]),
     }
 }

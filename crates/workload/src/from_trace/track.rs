@@ -178,7 +178,8 @@ impl Track {
             | Payload::Exit { .. }
             | Payload::Migrate { .. }
             | Payload::Queue { .. }
-            | Payload::Considered { .. } => {}
+            | Payload::Considered { .. }
+            | Payload::Pages { .. } => {}
             Payload::Lost { count } => {
                 self.losses += 1;
                 self.lost_events = self.lost_events.saturating_add(count);

@@ -73,14 +73,37 @@ fn taskgroup(field: &Field) -> Result<Option<String>> {
 
 fn memory(field: &Field) -> Result<Memory> {
     let fields = Fields::of(field.value, &field.at)?;
-    fields.only(&["bytes", "node", "shared", "bound"])?;
+    fields.only(&["bytes", "node", "pinned", "shared", "bound"])?;
     let bytes = fields.need("bytes")?.count()?;
-    let node = match fields.get("node") {
-        Some(node) if matches!(node.value.json, Json::Text(_)) => node.word(&[("first-touch", None)])?,
-        Some(node) => Some(node.index()?),
-        None => None,
-    };
+    let nodes = fields.read("node", nodes)?.unwrap_or_default();
+    let pinned = fields.read("pinned", Field::flag)?.unwrap_or(false);
     let shared = fields.read("shared", Field::flag)?.unwrap_or(false);
     let bound = fields.read("bound", |f| f.int_in(0..=100))?.map_or(MEMORY_BOUND, |percent| percent as u32);
-    Ok(Memory { bytes, node, shared, bound })
+    Ok(Memory { bytes, nodes, pinned, shared, bound })
+}
+
+/// Where a memory is at first: a node, `first-touch`, or nodes with the part of each.
+fn nodes(field: &Field) -> Result<Vec<(u32, u32)>> {
+    match &field.value.json {
+        Json::Text(_) => field.word(&[("first-touch", ())]).map(|()| Vec::new()),
+        Json::Object(members) => {
+            let mut nodes = Vec::with_capacity(members.len());
+            for member in members {
+                let at = field.at.of(member);
+                let Ok(node) = member.key.parse::<u16>() else {
+                    return Err(at
+                        .error("is no node's number")
+                        .mend("{\"0\": 30, \"1\": 70}: so many parts on either"));
+                };
+                nodes.push((u32::from(node), Field { value: &member.value, at }.int_in(1..=1_000_000)? as u32));
+            }
+            nodes.sort_unstable();
+            match nodes.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                Some(twice) => Err(field.at.error(format!("names node {} twice", twice[0].0))),
+                None if nodes.is_empty() => Err(field.at.error("names no node").mend("leave it out for first-touch")),
+                None => Ok(nodes),
+            }
+        }
+        _ => Ok(vec![(field.index()?, 1)]),
+    }
 }

@@ -1,7 +1,7 @@
 //! Pushing the running task: after too many failures the stopper of the busiest CPU moves what ran there, or another
 //! (`active_load_balance_cpu_stop`; the migration thread before 2.6.35).
 
-use super::one::{Env, Unit, Work};
+use super::one::{Env, Kind, Unit, Work};
 use super::queues::Queues;
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
@@ -48,6 +48,7 @@ impl<Q: Queues> Work<'_, Q> {
             looked: 0,
             most: 0,
             active: true,
+            kind: Kind::All,
         };
         let Some(p) = self.first_to_push(&mut env) else { return };
         self.explain_move(p, &env, 1);

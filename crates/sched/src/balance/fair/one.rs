@@ -2,7 +2,7 @@
 
 use super::queues::Queues;
 use super::state::Balancer;
-use crate::balance::domains::{Era, Flags, SpanId};
+use crate::balance::domains::{Era, Flags, GroupId, SpanId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Looking};
 use schedlab_sim::Core;
@@ -37,6 +37,31 @@ pub(super) struct Env {
     pub most: u32,
     /// The running task is being pushed.
     pub active: bool,
+    /// Of which queues it takes (`fbq_type`, 3.13 on).
+    pub kind: Kind,
+}
+
+/// Whom NUMA balancing has placed of the tasks of a queue or of a group of CPUs; a balancing across nodes takes from
+/// queues of no later kind than the busiest group's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Not all have a preferred node.
+    Regular,
+    /// All have one, and some are elsewhere.
+    Remote,
+    /// All are where they are to be.
+    All,
+}
+
+impl Kind {
+    /// Of so many runnable tasks, with those that have a preferred node and those that are on it.
+    fn of(running: u32, (preferring, there): (u32, u32)) -> Self {
+        match running {
+            _ if running > preferring => Self::Regular,
+            _ if running > there => Self::Remote,
+            _ => Self::All,
+        }
+    }
 }
 
 /// The balancer at work on the queues.
@@ -101,6 +126,7 @@ impl<Q: Queues> Work<'_, Q> {
             looked: 0,
             most: 0,
             active: false,
+            kind: Kind::All,
         };
         let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
         let sibling_runs =
@@ -143,6 +169,7 @@ impl<Q: Queues> Work<'_, Q> {
             self.trace(env);
             let group = if self.b.rules.typed() { self.busiest_by_type(env) } else { self.busiest_by_load(env) };
             let Some(group) = group else { return Found::Balanced };
+            env.kind = self.kind_of_group(env, group);
             let src =
                 if self.b.rules.typed() { self.queue_by_unit(env, group) } else { self.queue_by_load(env, group) };
             let Some(src) = src else { return Found::Balanced };
@@ -176,6 +203,26 @@ impl<Q: Queues> Work<'_, Q> {
             }
             return self.fall_back(env, moved);
         }
+    }
+
+    /// What kind of queues a balancing across nodes takes from: that of the group (`fbq_classify_group`).
+    fn kind_of_group(&self, env: &Env, group: GroupId) -> Kind {
+        if !self.b.domain(env.cpu, env.level).flags.has(Flags::NUMA) || !self.q.prefers_nodes() {
+            return Kind::All;
+        }
+        let cpus = self.span(self.b.domains.group(group).span).iter().filter(|cpu| self.counts(**cpu));
+        let (mut running, mut placed) = (0, (0, 0));
+        for &cpu in cpus {
+            let (preferring, there) = self.q.nr_preferring(cpu);
+            running += self.q.nr_running(cpu);
+            placed = (placed.0 + preferring, placed.1 + there);
+        }
+        Kind::of(running, placed)
+    }
+
+    /// Whether the balancing at hand leaves a queue alone for what NUMA balancing says of its tasks (`fbq_classify_rq`).
+    pub fn is_placed(&self, env: &Env, cpu: CpuId) -> bool {
+        env.kind < Kind::All && Kind::of(self.q.nr_running(cpu), self.q.nr_preferring(cpu)) > env.kind
     }
 
     /// Takes tasks, for other CPUs of the group too where they alone may have them.

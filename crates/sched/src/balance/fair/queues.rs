@@ -79,6 +79,18 @@ pub trait Queues: Averages {
         Locality::Equal
     }
 
+    /// Whether NUMA balancing gives tasks nodes to prefer.
+    fn prefers_nodes(&self) -> bool {
+        false
+    }
+
+    /// How many runnable tasks of `cpu` have a preferred node, and how many are on it (`nr_numa_running`,
+    /// `nr_preferred_running`).
+    fn nr_preferring(&self, cpu: CpuId) -> (u32, u32) {
+        let _ = cpu;
+        (0, 0)
+    }
+
     /// Spreads the groups' shares over the CPUs of a domain, given by its number and its CPUs, where the kernel does that when
     /// it balances (`update_shares`); `top`: there is no domain above.
     fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool);

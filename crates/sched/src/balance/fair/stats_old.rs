@@ -394,7 +394,7 @@ impl<Q: Queues> Work<'_, Q> {
         let (mut best, mut most, mut its) = (None, 0, 1);
         for &cpu in self.span(span) {
             let load = self.q.weighted_load(cpu);
-            if !self.counts(cpu) || load == 0 {
+            if !self.counts(cpu) || load == 0 || self.is_placed(env, cpu) {
                 continue;
             }
             let state = &self.b.of_cpu[cpu as usize];

@@ -389,7 +389,11 @@ impl<Q: Queues> Work<'_, Q> {
         for &cpu in self.span(span) {
             let nr = self.q.nr_fair(cpu);
             let capacity = self.b.of_cpu[cpu as usize].capacity;
-            if !self.counts(cpu) || nr == 0 || asymmetric && nr == 1 && !greater(dst, capacity) {
+            if !self.counts(cpu)
+                || self.is_placed(env, cpu)
+                || nr == 0
+                || asymmetric && nr == 1 && !greater(dst, capacity)
+            {
                 continue;
             }
             let (much, by) = match env.unit {

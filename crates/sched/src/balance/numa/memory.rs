@@ -29,6 +29,8 @@ pub struct Space {
     pub ahead: Vec<u64>,
     /// The next scan is the first of a pass.
     pub turns: bool,
+    /// The tick before which it is new, to 6.6 and later; 0: it was never scanned.
+    pub new_until: u64,
 }
 
 impl Space {
@@ -66,6 +68,19 @@ impl Space {
             part
         };
         self.ahead.iter_mut().map(&mut of_node).collect()
+    }
+
+    /// The scan that is due leaves it out, but for the first pass, while it is new; the pass is over then
+    /// (`vma->numab_state->next_scan`, 6.4 on).
+    pub fn is_left_out(&mut self, jiffies: u64, delay: u64) -> bool {
+        if self.new_until == 0 {
+            self.new_until = jiffies + delay;
+        }
+        let left_out = self.seq > 0 && jiffies < self.new_until;
+        if left_out {
+            self.wrap();
+        }
+        left_out
     }
 
     fn wrap(&mut self) {
@@ -173,6 +188,17 @@ impl Numa {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_memory_is_scanned_a_second_time_when_it_is_no_longer_new() {
+        let mut space = Space { bytes: 256, ..Space::default() };
+        assert!(!space.is_left_out(250, 250), "the first pass is no matter of age");
+        space.next_piece(300, &[256]);
+        assert_eq!((space.seq, space.is_left_out(275, 250), space.seq), (1, true, 2));
+        assert_eq!((space.seq, space.is_left_out(499, 250), space.seq), (2, true, 3), "each ends a pass");
+        assert!(!space.is_left_out(500, 250));
+        assert_eq!(space.next_piece(300, &[256]), [256]);
+    }
 
     #[test]
     fn a_pass_ends_when_a_scan_finds_no_more() {

@@ -26,6 +26,7 @@
 //! [`faults`]: what each task's faults were, by node, shared or private. [`groups`]: the tasks that share memory.
 //! [`memory`]: how far each memory is scanned, and who used it last. [`period`]: scan periods. [`choose`] (3.18, 4.1) and
 //! [`choose_spare`] (6.1 on): where to move. [`place`]: preferred nodes. [`locality`]: what the load balancer asks.
+//! [`limit`]: how much moves at a time.
 //!
 //! # Tunables
 //! `numa_balancing`; `numa_balancing_scan_delay_ms`, `numa_balancing_scan_period_min_ms`,
@@ -37,9 +38,12 @@
 //!   proportion of their CPU time since the last scan; each of them takes its faults at its next tick, all at once. Faults
 //!   are counted in whole numbers of 4 KiB pages, where the kernel draws them: the counts are what it has on average.
 //! - Of the pages of one memory those on one node are not told from those on another by who used them last.
-//! - A page can always be moved: no node runs full, and the limit of 3.18 and 4.1 on how much moves at a time is not here.
-//! - The scan itself takes no time. A fault takes none but to move its pages.
-//! - A memory is one area; the areas that 6.6 and later leave out because the task does not use them are not told.
+//! - A page can be moved unless all of its memory is pinned: no node runs full.
+//! - What a scan and the faults after it take is the task's time (the machine's costs), as of pages of 4 KiB; huge pages,
+//!   which would fault once for 512, are not told. Faults that follow one another are counted at one instant, but for the
+//!   limit of 3.18 and 4.1 on how much is moved to a node ([`limit`]), which sees them as far apart as they take.
+//! - A memory is one area. From 6.6 on areas that the task has not used of late are left out if there are others; of one
+//!   alone what remains is that it is left out while it is new.
 //! - Tiers of memory (`numa_balancing` 2) are not modelled.
 //! - The two moves of a swap follow one another at the same time, with the first CPU idle between them; a task that
 //!   sleeps by then is not moved.
@@ -51,6 +55,7 @@ pub mod choose;
 pub mod choose_spare;
 pub mod faults;
 pub mod groups;
+pub mod limit;
 pub mod locality;
 pub mod memory;
 pub mod period;
@@ -65,6 +70,7 @@ mod tests;
 use crate::balance::domains::{Domains, Era, NumaKind};
 use faults::Faults;
 use groups::Group;
+use limit::Limit;
 use memory::Space;
 use period::Settings;
 use schedlab_base::{CpuId, Nanos};
@@ -136,6 +142,8 @@ pub struct Numa {
     spaces: Vec<Space>,
     /// Moves that have been asked for.
     moves: Vec<Move>,
+    /// How much may still be moved to each node (until 4.19).
+    limits: Vec<Limit>,
     scratch: Vec<u64>,
 }
 
@@ -155,6 +163,7 @@ impl Numa {
             groups: Vec::new(),
             spaces: Vec::new(),
             moves: Vec::new(),
+            limits: vec![Limit::default(); distances.len()],
             scratch: vec![0; distances.len()],
             distances,
         }

@@ -26,7 +26,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    fn ticks(&self, ms: u64) -> u64 {
+    pub(super) fn ticks(&self, ms: u64) -> u64 {
         (ms * 1_000_000).div_ceil(self.tick)
     }
 }

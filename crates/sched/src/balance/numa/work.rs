@@ -1,12 +1,13 @@
 //! The work itself: scanning a memory, and the faults that follow.
 
+use super::limit::Clock;
 use super::memory::Space;
 use super::place::Moment;
 use super::sight::{Best, Sight};
 use super::{Move, Node, Numa, OfTask, PAGE};
 use crate::balance::domains::Era;
 use schedlab_base::CpuId;
-use schedlab_sim::{Core, TaskId, View};
+use schedlab_sim::{Core, TaskId, View, cost};
 
 /// Who faulted last on pages that are faulted on now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,10 +71,11 @@ impl Numa {
         let of = &mut self.spaces[space];
         of.bytes = bytes;
         let size = self.settings.size();
-        if bytes == 0 {
+        if bytes == 0 || self.era >= Era::V6_6 && of.is_left_out(at.jiffies, at.ticks(self.settings.delay_ms)) {
             return;
         }
         let piece = of.next_piece(size, pages);
+        let took = cost(piece.iter().sum(), cx.machine().costs.hinting_scan_ns_per_kib);
         let all: u128 = of.users.iter().map(|(_, time)| u128::from(*time)).sum();
         for &(user, time) in &of.users {
             let (part, of_all) = if all == 0 { (u128::from(user == p), 1) } else { (u128::from(time), all) };
@@ -83,6 +85,11 @@ impl Numa {
         }
         for (user, _) in &self.spaces[space].users {
             cx.touch(cx.task(*user).cpu);
+        }
+        cx.spend(p, took);
+        if self.era >= Era::V6_1 {
+            // 32 times as long it runs without (4.4 on), as far as a tick came in between and its time was accounted for.
+            self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
         }
     }
 
@@ -125,41 +132,71 @@ impl Numa {
     pub fn fault(&mut self, cx: &mut Core, p: TaskId, cpu: CpuId) {
         let node = self.node_of(cpu);
         let Some(space) = self.tasks[p as usize].space.map(|space| space as usize) else { return };
+        let mut clock = Clock { jiffies: cx.jiffies(), tick: cx.tick_period(), spent: 0 };
+        let mut all = 0;
         for on in 0..self.node_count() as Node {
             let bytes = std::mem::take(&mut self.tasks[p as usize].pending[on as usize]);
             if bytes == 0 {
                 continue;
             }
+            all += bytes;
             for (last, part) in LASTS.into_iter().zip(shares(&self.spaces[space], p, node, bytes)) {
                 if part > 0 {
-                    self.fault_on(cx, p, node, on, last, part);
+                    self.fault_on(cx, p, (on, node), last, part, &mut clock);
                 }
             }
             self.spaces[space].touch(p, node, bytes);
         }
+        cx.spend(p, cost(all, cx.machine().costs.hinting_fault_ns_per_kib));
     }
 
-    fn fault_on(&mut self, cx: &mut Core, p: TaskId, node: Node, on: Node, last: Last, bytes: u64) {
-        let mut memory = on;
-        if on != node && self.page_moves(p, on, node, last) {
-            memory = node;
-            let moved = cx.move_pages(p, on, node, bytes);
+    /// Faults on `bytes` of the node `on` from the node `node`.
+    fn fault_on(
+        &mut self,
+        cx: &mut Core,
+        p: TaskId,
+        (on, node): (Node, Node),
+        last: Last,
+        bytes: u64,
+        clock: &mut Clock,
+    ) {
+        let private = !matches!(last, Last::OtherHere | Last::OtherElsewhere);
+        let wanted = if on != node && self.page_moves(p, on, node, last) { bytes } else { 0 };
+        let moved = self.admitted(cx, p, node, (bytes, wanted), clock);
+        if moved > 0 {
+            let moved = cx.move_pages(p, on, node, moved);
             self.tasks[p as usize].moved += moved / PAGE;
         }
-        let private = !matches!(last, Last::OtherHere | Last::OtherElsewhere);
-        let shared_home = || {
-            self.group_of(p).is_some_and(|group| {
-                let several = self.era < Era::V6_1 || group.active_nodes > 1;
-                several && group.is_active(self.era, node) && group.is_active(self.era, memory)
-            })
-        };
-        let local = on == node || (!private && shared_home());
-        let pages = bytes / PAGE;
-        let of = &mut self.tasks[p as usize];
-        of.locality[usize::from(local)] += pages;
-        if let Some(faults) = &mut of.faults {
-            faults.record(memory, node, private, pages);
+        self.tasks[p as usize].locality[2] += (wanted - moved) / PAGE;
+        for (memory, part) in [(node, moved), (on, bytes - moved)] {
+            let shared_home = || {
+                self.group_of(p).is_some_and(|group| {
+                    let several = self.era < Era::V6_1 || group.active_nodes > 1;
+                    several && group.is_active(self.era, node) && group.is_active(self.era, memory)
+                })
+            };
+            let local = on == node || (!private && shared_home());
+            let of = &mut self.tasks[p as usize];
+            of.locality[usize::from(local)] += part / PAGE;
+            if let Some(faults) = &mut of.faults {
+                faults.record(memory, node, private, part / PAGE);
+            }
         }
+    }
+
+    /// Of the bytes that are wanted on a node, of those on which there are faults, how many can be moved there.
+    fn admitted(&mut self, cx: &Core, p: TaskId, to: Node, (bytes, wanted): (u64, u64), clock: &mut Clock) -> u64 {
+        let costs = &cx.machine().costs;
+        let fault = cost(PAGE, costs.hinting_fault_ns_per_kib);
+        if wanted == 0 || cx.is_pinned(p) {
+            clock.spent += bytes / PAGE * fault;
+            return 0;
+        }
+        if self.era >= Era::V6_1 {
+            return wanted;
+        }
+        let moving = cost(PAGE, costs.page_move_ns_per_kib);
+        wanted.min(self.limits[to as usize].admit(clock, wanted.div_ceil(PAGE), fault, moving) * PAGE)
     }
 
     /// Whether a page that `p` faults on from `to` comes there from `from`.

@@ -47,6 +47,7 @@ pub fn missing(heat: &Heat) -> Option<&'static str> {
     match heat.what {
         _ if heat.to <= heat.from || heat.rows.is_empty() => Some("nothing happens in this part of the trace"),
         What::Load if !heat.told => Some("loads are not in the trace"),
+        What::Memory if !heat.told => Some("where memory is is not in the trace"),
         What::Considered { .. } if !heat.told => Some("the CPUs that the scheduler looked at are not in the trace"),
         _ => None,
     }
@@ -121,7 +122,7 @@ impl Picture<'_> {
             What::Considered { by: Some(cpu), .. } => format!("CPUs looked at for cpu {cpu}"),
             What::Considered { by: None, .. } => "CPUs looked at for any".to_owned(),
             What::Queue if !self.heat.told => "means, worked out from switches and wake-ups".to_owned(),
-            What::Queue | What::Load => "means".to_owned(),
+            What::Queue | What::Load | What::Memory => "means".to_owned(),
         };
         let shared = self.heat.rows.iter().map(|row| row.cpus.len()).max().unwrap_or(1);
         let shared = if shared > 1 { format!(", a row {shared} CPUs") } else { String::new() };
@@ -132,6 +133,7 @@ impl Picture<'_> {
     fn scale_legend(&self, canvas: &mut impl Canvas, unknown: bool) {
         let (label, from) = match self.heat.what {
             What::Load => ("load of a CPU, in the scheduler's unit", 282.0),
+            What::Memory => ("memory on a node, MiB", 282.0),
             _ => ("runnable tasks of a CPU, the running one included", 358.0),
         };
         canvas.text("label", (12.0, 66.0), Anchor::Start, label);
@@ -188,7 +190,11 @@ impl Picture<'_> {
                 }
                 if (at - node.start).is_multiple_of(stride) {
                     let middle = top + row as f64 / 2.0;
-                    canvas.text(class, (LEFT - 7.0, middle + 4.0), Anchor::End, &format!("cpu {}", heat_row.cpus[0]));
+                    let name = match (heat_row.cpus.first(), heat_row.node) {
+                        (Some(cpu), _) => format!("cpu {cpu}"),
+                        (None, node) => format!("node {}", node.unwrap_or(0)),
+                    };
+                    canvas.text(class, (LEFT - 7.0, middle + 4.0), Anchor::End, &name);
                 }
             }
         }
@@ -208,7 +214,7 @@ impl Picture<'_> {
     /// A line between nodes, and their names.
     fn nodes(&self, canvas: &mut impl Canvas) {
         let bands = self.bands();
-        if bands.len() < 2 {
+        if bands.len() < 2 || self.heat.what == What::Memory {
             return;
         }
         for band in bands {

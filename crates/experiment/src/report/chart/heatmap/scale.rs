@@ -53,7 +53,12 @@ impl Scale {
     pub fn of<'a>(heats: impl Iterator<Item = &'a Heat> + Clone) -> Self {
         let highest = heats.clone().map(Heat::highest).fold(0.0, f64::max);
         let powers = heats.clone().any(|heat| heat.what == What::Queue);
-        let top = if powers { highest.ceil().max(LEAST) } else { usual(heats) };
+        let top = match heats.clone().next().map(|heat| &heat.what) {
+            Some(What::Memory) if highest > 1024.0 => (highest / 1024.0).ceil() * 1024.0,
+            Some(What::Memory) => highest.max(1.0),
+            _ if powers => highest.ceil().max(LEAST),
+            _ => usual(heats),
+        };
         Self { top, highest, powers }
     }
 

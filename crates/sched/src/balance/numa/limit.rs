@@ -1,0 +1,88 @@
+//! How much is moved to a node at a time: 128 MiB in 100 ms (`numamigrate_update_ratelimit` in mm/migrate.c, until 4.19).
+
+use schedlab_base::Nanos;
+
+/// A window's length, in ms (`migrate_interval_millisecs`).
+const WINDOW_MS: u64 = 100;
+/// Beyond so many pages no more are moved in a window (`ratelimit_pages`).
+const MOST: u64 = 128 << 8;
+
+/// What of a node's window is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limit {
+    /// The last tick of the window.
+    until: u64,
+    pages: u64,
+}
+
+/// The clock of faults that follow one another.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// The tick at which the first of them was.
+    pub jiffies: u64,
+    /// The time between two ticks.
+    pub tick: Nanos,
+    /// How long they have taken so far.
+    pub spent: Nanos,
+}
+
+impl Limit {
+    /// Of so many pages on which a task faults, one after the other, how many are moved; a fault takes `fault`, and so
+    /// much more if it moves its page.
+    pub fn admit(&mut self, clock: &mut Clock, pages: u64, fault: Nanos, moving: Nanos) -> u64 {
+        let (mut left, mut moved) = (pages, 0);
+        while left > 0 {
+            let now = clock.jiffies + clock.spent / clock.tick;
+            if now > self.until {
+                *self = Self { until: now + (WINDOW_MS * 1_000_000).div_ceil(clock.tick), pages: 0 };
+            }
+            let room = (MOST + 1).saturating_sub(self.pages);
+            let each = if room > 0 { fault + moving } else { fault };
+            // What comes before the next window.
+            let time = (self.until + 1 - clock.jiffies) * clock.tick - clock.spent;
+            let fit = time.div_ceil(each.max(1)).max(1);
+            let some = left.min(if each > 0 { fit } else { left }).min(if room > 0 { room } else { left });
+            if room > 0 {
+                self.pages += some;
+                moved += some;
+            }
+            clock.spent += some * each;
+            left -= some;
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Nanos = 4_000_000;
+
+    #[test]
+    fn what_takes_no_time_is_cut_off_at_the_limit() {
+        let (mut limit, mut clock) = (Limit::default(), Clock { jiffies: 250, tick: TICK, spent: 0 });
+        assert_eq!(limit.admit(&mut clock, 65_536, 0, 0), MOST + 1, "of 256 MiB 128, and the page that goes beyond");
+        assert_eq!(limit.admit(&mut clock, 10, 0, 0), 0);
+        clock.jiffies += 25;
+        assert_eq!(limit.admit(&mut clock, 10, 0, 0), 0, "the window's last tick");
+        clock.jiffies += 1;
+        assert_eq!(limit.admit(&mut clock, 10, 0, 0), 10);
+    }
+
+    #[test]
+    fn who_moves_slowly_never_meets_the_limit() {
+        // 7 us a page: a window of 26 ticks, 104 ms, sees 14,858 of 32,769 pages.
+        let (mut limit, mut clock) = (Limit::default(), Clock { jiffies: 250, tick: TICK, spent: 0 });
+        assert_eq!(limit.admit(&mut clock, 65_536, 600, 6_400), 65_536);
+        assert_eq!(clock.spent, 65_536 * 7_000);
+    }
+
+    #[test]
+    fn faults_that_move_nothing_go_on_until_the_next_window() {
+        // 1 us a page that is moved, half of that for one that is not: 32.769 ms for the limit, then to 104 ms.
+        let (mut limit, mut clock) = (Limit::default(), Clock { jiffies: 250, tick: TICK, spent: 0 });
+        let refused = (104_000_000 - 32_769_000) / 500;
+        assert_eq!(limit.admit(&mut clock, MOST + 1 + refused + 7, 500, 500), MOST + 1 + 7);
+    }
+}
