@@ -289,6 +289,8 @@ impl<D: Discipline> Fair<D> {
         let era = setup.balancing.release.era;
         let numa = setup.numa.zip(domains.as_ref());
         let numa = numa.map(|(settings, domains)| Box::new(Numa::new(era, setup.machine, domains, settings)));
+        let capacity = |cpu: &schedlab_machine::Cpu| cpu.place.capacity;
+        let differ = setup.machine.cpus.iter().map(capacity).min() != setup.machine.cpus.iter().map(capacity).max();
         let mut me = Self {
             d,
             rules,
@@ -299,7 +301,7 @@ impl<D: Discipline> Fair<D> {
             groups,
             tasks: TaskLists::new(cpus),
             tracking,
-            estimates: estimate::Estimates::new(era, cpus as usize),
+            estimates: estimate::Estimates::new(era, cpus as usize, differ),
             places: Places::new(setup),
             domains,
             numa,
