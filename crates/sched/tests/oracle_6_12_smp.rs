@@ -280,9 +280,7 @@ const UNMET_EVEN: &[(&str, &[&str])] = &[
     // Less than 7 points off, the model's being the greater.
     ("12cpu-14-hogs", &["spread"]),
     // Who wakes on an idle CPU waits up to 1.3 ms for its turn.
-    // For the migrations, which were within the bound until the model remembered utilisation over sleep as the kernel does and
-    // are 27% outside the range now, no cause is found yet.
-    ("12cpu-hogs-sleepers", &["busy", "migrations"]),
+    ("12cpu-hogs-sleepers", &["busy"]),
 ];
 
 #[test]
