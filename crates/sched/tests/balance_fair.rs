@@ -8,7 +8,7 @@ use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use std::collections::BTreeMap;
-use support::{Accounts, MS, bare, hog, simulate_how};
+use support::{Accounts, MS, bare, hog, once, simulate_how};
 
 const FAIR: [&str; 8] =
     ["linux-2.6.24", "linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
@@ -216,4 +216,36 @@ fn cpus_do_not_balance_in_step() {
     let many = first.values().filter(|n| **n > 3).count();
     assert!(first.len() > 200 && many * 20 < first.len(), "{many} of {}", first.len());
     assert_ne!(first, moves(2));
+}
+
+/// With the repair, too, a group with more tasks than it can take comes before any other: on one node, where every CPU is a
+/// group, the hog that is alone in its session has the highest load of all, 1024, and no task to give; the three CPUs that
+/// share the eight of the other session weigh 1024 together. CPU 0 could give nothing; each of CPUs 1 to 3 ends up with
+/// two or three, and none is idle.
+#[test]
+fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
+    let mut tasks = vec![on(hog("alone", 0), 0..1)];
+    tasks[0].session = 1;
+    for i in 0..8 {
+        let mut spec = let_go(&format!("many-{i}"), 1..2);
+        spec.session = 2;
+        tasks.push(spec);
+    }
+    for set in [&[][..], &["fix.group_imbalance"]] {
+        let accounts = run("linux-4.1", &bare("4"), &letting_go(tasks.clone(), 4), set, 2000);
+        assert_eq!(busy(&accounts, 4, 1000, 2000), [1000; 4], "{set:?}");
+    }
+}
+
+/// With the repair of wake-ups a task that is made, too, goes to the CPU that has been idle longest: the patch comes before
+/// `select_task_rq_fair` asks whether it wakes, forks or calls exec. CPU 0 is busy, CPUs 1 and 2 were until 2 ms, CPU 3 never was;
+/// without the repair it is one that became idle last.
+#[test]
+fn a_new_task_goes_to_the_cpu_that_is_idle_longest() {
+    let mut tasks = vec![on(hog("hog", 0), 0..1)];
+    tasks.extend((1..3).map(|cpu| on(once(&format!("short-{cpu}"), vec![support::run(2)]), cpu..cpu + 1)));
+    tasks.push(TaskSpec { start: 10 * MS, ..hog("late", 0) });
+    let load = Load { tasks, start: Start::Threads, ..Load::default() };
+    let third = |set: &[&str]| busy(&run("linux-4.1", &bare("4"), &load, set, 100), 4, 20, 100)[3];
+    assert_eq!((third(&[]), third(&["fix.overload_on_wakeup"])), (0, 80));
 }

@@ -63,22 +63,21 @@ impl<Q: Queues> Work<'_, Q> {
         seen.avg_load = SCALE * seen.total_load / seen.total_capacity.max(1);
         let era = self.b.rules.era();
         let mut busiest = busiest;
-        if self.b.rules.fix_group_imbalance {
-            if seen.local.min_load >= busiest.min_load {
-                return None;
-            }
+        if era <= Era::V2_6_32 {
+            return self.ancient_imbalance(env, &mut seen, &mut busiest).then_some(group);
+        }
+        let forced = busiest.kind() == 1 && era >= Era::V3_18
+            || era <= Era::V3_10 && busiest.imbalanced
+            || env.idle == Idleness::Newly && seen.local.has_room && self.lacks_room(&busiest);
+        let repaired = self.b.rules.fix_group_imbalance;
+        let balanced =
+            if repaired { seen.local.min_load >= busiest.min_load } else { self.is_balanced(env, &seen, &busiest) };
+        if balanced && !forced {
+            return None;
+        }
+        if repaired {
             env.imbalance = (busiest.max_load.saturating_sub(seen.local.min_load) / 2) as i64;
-        } else if era <= Era::V2_6_32 {
-            if !self.ancient_imbalance(env, &mut seen, &mut busiest) {
-                return None;
-            }
         } else {
-            let forced = busiest.kind() == 1 && era >= Era::V3_18
-                || era <= Era::V3_10 && busiest.imbalanced
-                || env.idle == Idleness::Newly && seen.local.has_room && self.lacks_room(&busiest);
-            if !forced && self.is_balanced(env, &seen, &busiest) {
-                return None;
-            }
             self.imbalance(env, &mut seen, &mut busiest);
         }
         Some(group)
@@ -187,6 +186,7 @@ impl<Q: Queues> Work<'_, Q> {
             (most_nr, least_nr) = (most_nr.max(nr), least_nr.min(nr));
             per_task += if era == Era::V2_6_32 && nr > 0 { weighted / u64::from(nr) } else { 0 };
         }
+        stats.min_load = stats.min_load.min(stats.max_load);
         let state = &self.b.of_group[group.index()];
         stats.capacity = state.capacity;
         stats.avg_load = by_capacity(era, stats.load * SCALE, stats.capacity);
@@ -260,8 +260,8 @@ impl<Q: Queues> Work<'_, Q> {
         let none = Stats::default();
         let than = busiest.unwrap_or(&none);
         if self.b.rules.fix_group_imbalance {
-            // The patch takes "no less loaded at the least", and imbalanced groups at once.
-            return busiest.is_none() || stats.imbalanced || than.min_load <= stats.min_load;
+            // As the work describes it. Its patch has no kinds, compares the other way round, and then lets any group pass.
+            return (stats.kind(), stats.min_load) > (than.kind(), than.min_load);
         }
         if self.b.rules.era() >= Era::V3_18 {
             return (stats.kind(), stats.avg_load) > (than.kind(), than.avg_load);

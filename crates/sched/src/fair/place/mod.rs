@@ -189,7 +189,6 @@ impl<D: Discipline> Fair<D> {
 
     fn by_release(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         if self.places.fix_overload
-            && ask.wakes
             && let Some(cpu) = self.longest_idle(cx, ask)
         {
             return (
