@@ -1,5 +1,6 @@
-//! Work conservation on events written by hand, with the answers worked out, and on random ones against a reference
-//! that looks at every CPU and task at every instant.
+//! Work conservation on events written by hand, with the answers worked out, and on random ones (wake-ups, switches, moves,
+//! forks, ends, affinities, lost events, tasks that run from before the start) against a reference that looks at every CPU and
+//! task at every instant.
 
 use proptest::prelude::*;
 use schedlab_base::{AffinityRecord, CpuPlace, Event, Looking, Meta, NameRecord, Nanos, Payload, Sink, TaskState};
@@ -269,8 +270,11 @@ struct Move {
     cpu: usize,
 }
 
-/// Whom each CPU runs, where each task waits, where each may run.
-type State = (Vec<Option<usize>>, Vec<Option<usize>>, Vec<u64>);
+/// What a CPU is known to do; `None`: nobody can tell.
+type Seen = Option<Option<usize>>;
+
+/// Whom each CPU runs, where each task is known to wait, where each may run.
+type State = (Vec<Seen>, Vec<Option<usize>>, Vec<u64>);
 
 /// A machine that is always in order: its own state tells which moves are possible.
 struct Machine {
@@ -278,52 +282,72 @@ struct Machine {
     /// Where each task waits.
     waiting: Vec<Option<usize>>,
     allowed: Vec<u64>,
+    /// Tasks from here on were not born yet, tasks before may have ended.
+    born: usize,
+    ended: Vec<bool>,
+    /// CPUs and queued tasks of which events were lost since they were last seen.
+    lost_cpu: Vec<bool>,
+    lost_task: Vec<bool>,
     script: Script,
     now: u64,
     /// What the reference knows: by instant, the state after all its events.
     states: BTreeMap<u64, State>,
 }
 
+/// So many tasks may be born while the machine runs.
+const CHILDREN: usize = 6;
+
 impl Machine {
-    fn new(cpus: usize, masks: &[u64]) -> Self {
+    /// The first tasks already run when the trace begins, as its metadata says.
+    fn new(cpus: usize, masks: &[u64], first: usize) -> Self {
         let mut script = Script::default();
         for (task, mask) in masks.iter().enumerate() {
             script.allow(0, task as i32 + 1, &list(*mask));
         }
-        let (running, waiting) = (vec![None; cpus], vec![None; masks.len()]);
-        Self { running, waiting, allowed: masks.to_vec(), script, now: 0, states: BTreeMap::new() }
+        let tasks = masks.len() + CHILDREN;
+        let running: Vec<_> = (0..cpus).map(|cpu| (cpu < first.min(masks.len())).then_some(cpu)).collect();
+        let mut me = Self {
+            running,
+            waiting: vec![None; tasks],
+            allowed: [masks, &[0; CHILDREN]].concat(),
+            born: masks.len(),
+            ended: vec![false; tasks],
+            lost_cpu: vec![false; cpus],
+            lost_task: vec![false; tasks],
+            script,
+            now: 0,
+            states: BTreeMap::new(),
+        };
+        me.see();
+        me
+    }
+
+    fn meta(&self) -> Meta {
+        let running = (0..).zip(&self.running).map(|(cpu, task)| (cpu, task.map_or(0, |task| task as i32 + 1)));
+        Meta { source: "record".into(), running: running.collect(), ..meta(self.running.len() as u32) }
+    }
+
+    fn see(&mut self) {
+        let used = self.running.iter().zip(&self.lost_cpu).map(|(task, lost)| (!lost).then_some(*task));
+        let waiting = self.waiting.iter().zip(&self.lost_task).map(|(at, lost)| at.filter(|_| !lost));
+        self.states.insert(self.now, (used.collect(), waiting.collect(), self.allowed.clone()));
     }
 
     fn step(&mut self, step: &Move) {
         self.now += step.wait;
-        let (now, cpu, task) = (self.now, step.cpu % self.running.len(), step.task % self.waiting.len());
+        let (now, cpu, task) = (self.now, step.cpu % self.running.len(), step.task % self.born);
         let (tid, asleep) = (task as i32 + 1, !self.running.contains(&Some(task)) && self.waiting[task].is_none());
         match step.kind {
-            0 | 1 if asleep => {
+            0 | 1 if asleep && !self.ended[task] => {
                 self.script.wake(now, tid, cpu as u32);
                 self.waiting[task] = Some(cpu);
             }
-            2 | 3 => {
-                // The CPU takes another task of its queue, or goes idle.
-                let next = self.waiting.iter().position(|at| *at == Some(cpu));
-                let prev = self.running[cpu];
-                let state = if step.kind == 2 && next.is_some() { Runnable } else { Sleeping };
-                if prev.is_some() || next.is_some() {
-                    let tid = |task: Option<usize>| task.map_or(0, |task| task as i32 + 1);
-                    self.script.switch(now, cpu as u32, tid(prev), state, tid(next));
-                    if let Some(prev) = prev {
-                        self.waiting[prev] = (state == Runnable).then_some(cpu);
-                    }
-                    if let Some(next) = next {
-                        self.waiting[next] = None;
-                    }
-                    self.running[cpu] = next;
-                }
-            }
+            2 | 3 => self.switch(cpu, step.kind == 2, Sleeping),
             4 => {
                 if let Some(from) = self.waiting[task].filter(|from| *from != cpu) {
                     self.script.migrate(now, tid, from as u32, cpu as u32);
                     self.waiting[task] = Some(cpu);
+                    self.lost_task[task] = false;
                 }
             }
             5 => {
@@ -331,9 +355,54 @@ impl Machine {
                 let list = list(self.allowed[task]);
                 self.script.allow(now, tid, &list);
             }
+            6 => self.fork(cpu, step.task % self.running.len()),
+            7 => {
+                if let Some(task) = self.running[cpu] {
+                    self.ended[task] = true;
+                    self.switch(cpu, false, TaskState::Dead);
+                }
+            }
+            8 => self.lose(cpu),
             _ => {}
         }
-        self.states.insert(now, (self.running.clone(), self.waiting.clone(), self.allowed.clone()));
+        self.see();
+    }
+
+    /// Who runs on a CPU makes a child, which has its affinity and waits on any CPU.
+    fn fork(&mut self, cpu: usize, target: usize) {
+        let Some(parent) = self.running[cpu].filter(|_| self.born < self.waiting.len()) else { return };
+        let child = self.born;
+        let (tid, on) = (child as i32 + 1, target as u32);
+        self.script.at(self.now, cpu as u32, Payload::Fork { parent: parent as i32 + 1, child: tid });
+        self.script.at(self.now, on, Payload::WakeupNew { tid, prio: 120, target: on });
+        (self.allowed[child], self.waiting[child]) = (self.allowed[parent], Some(target));
+        self.born += 1;
+    }
+
+    fn lose(&mut self, cpu: usize) {
+        self.script.at(self.now, cpu as u32, Payload::Lost { count: 1 });
+        self.lost_cpu[cpu] = true;
+        for (lost, at) in self.lost_task.iter_mut().zip(&self.waiting) {
+            *lost |= *at == Some(cpu);
+        }
+    }
+
+    /// The CPU takes another task of its queue, or goes idle.
+    fn switch(&mut self, cpu: usize, preempted: bool, left: TaskState) {
+        let next = self.waiting.iter().position(|at| *at == Some(cpu));
+        let prev = self.running[cpu];
+        let state = if preempted && next.is_some() { Runnable } else { left };
+        if prev.is_some() || next.is_some() {
+            let tid = |task: Option<usize>| task.map_or(0, |task| task as i32 + 1);
+            self.script.switch(self.now, cpu as u32, tid(prev), state, tid(next));
+            if let Some(prev) = prev {
+                self.waiting[prev] = (state == Runnable).then_some(cpu);
+            }
+            if let Some(next) = next {
+                (self.waiting[next], self.lost_task[next]) = (None, false);
+            }
+            (self.running[cpu], self.lost_cpu[cpu]) = (next, false);
+        }
     }
 
     /// Every CPU, every task, every instant.
@@ -342,13 +411,13 @@ impl Machine {
         let (mut found, mut wasted) = (Vec::new(), 0);
         let mut since: Vec<Option<u64>> = vec![None; cpus];
         let times: Vec<u64> = self.states.keys().copied().chain([end]).collect();
-        for (at, (time, (running, waiting, allowed))) in self.states.iter().enumerate() {
+        for (at, (time, (used, waiting, allowed))) in self.states.iter().enumerate() {
             if times[at + 1] == *time {
                 continue;
             }
             let steals = |cpu: usize, task: usize| {
-                let busy = waiting[task].is_some_and(|on| running[on].is_some());
-                running[cpu].is_none() && busy && allowed[task] >> cpu & 1 == 1
+                let busy = waiting[task].is_some_and(|on| matches!(used[on], Some(Some(_))));
+                used[cpu] == Some(None) && busy && allowed[task] >> cpu & 1 == 1
             };
             for (cpu, since) in since.iter_mut().enumerate() {
                 let open = (0..waiting.len()).any(|task| steals(cpu, task));
@@ -392,7 +461,7 @@ fn list(mask: u64) -> String {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = (0u64..4, 0u8..6, 0usize..16, 0usize..70);
+    let one = (0u64..4, 0u8..9, 0usize..16, 0usize..70);
     prop::collection::vec(one.prop_map(|(wait, kind, task, cpu)| Move { wait, kind, task, cpu }), 1..250)
 }
 
@@ -403,14 +472,16 @@ proptest! {
         moves in moves(),
         cpus in prop::sample::select(vec![2usize, 4, 8]),
         kinds in prop::collection::vec(0usize..7, 1..14),
+        first in 0usize..4,
         threshold in 0u64..12,
     ) {
         // Everywhere, halves, one CPU, sets that cross.
         let masks: Vec<u64> = kinds.iter().map(|kind| [0xff, 0x0f, 0xf0, 0x01, 0x33, 0x3c, 0x06][*kind]).collect();
-        let mut machine = Machine::new(cpus, &masks);
+        let mut machine = Machine::new(cpus, &masks, first);
+        let meta = machine.meta();
         moves.iter().for_each(|step| machine.step(step));
         let end = machine.now + 3;
-        let report = machine.script.check(&meta(cpus as u32), Bounds { threshold: threshold * MS, max_wasted: None }, end);
+        let report = machine.script.check(&meta, Bounds { threshold: threshold * MS, max_wasted: None }, end);
         let mut found: Vec<(usize, u64, u64)> = report
             .violations
             .iter()
