@@ -102,7 +102,7 @@ fn build(given: &Given) -> Result<Workload> {
     let delay = hotplug.last().map_or(0, |last| last.at + 10 * REST);
     let rounds = (program.seconds * 1_000_000 * percent / 100).div_ceil(program.iteration_us);
     let bound = program.memory_percent;
-    let memory = (bound > 0).then_some(Memory { bytes: SHARED, node: None, shared: true, bound });
+    let memory = (bound > 0).then_some(Memory { bytes: SHARED, nodes: Vec::new(), pinned: false, shared: true, bound });
     let working_set = Some(program.working_set_kib << 10);
     let props = Props { cpus: given.cpus()?, working_set, memory, ..Props::default() };
     let team = |name: String, instances, events| TaskDef {
