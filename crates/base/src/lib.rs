@@ -15,4 +15,4 @@ pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{AffinityRecord, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
-pub use rng::Rng;
+pub use rng::{Rng, rounded};

@@ -19,6 +19,7 @@ impl Rng {
     }
 
     /// The next 64 random bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -33,11 +34,13 @@ impl Rng {
     }
 
     /// Uniform in `0..n` (0 when n is 0).
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Uniform in [0, 1).
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -48,8 +51,17 @@ impl Rng {
     pub fn about(&mut self, mean: u64, sd: u64) -> u64 {
         let sum: f64 = (0..4).map(|_| self.unit()).sum();
         let draw = mean as f64 + (sum - 2.0) * 1.732_050_807_568_877_2 * sd as f64;
-        if draw <= 0.0 { 0 } else { draw.round() as u64 }
+        if draw <= 0.0 { 0 } else { rounded(draw) }
     }
+}
+
+/// What is not negative, to the nearest whole number, halves up: as `round()`, which is a call where the processor's
+/// instruction for it may not be used.
+#[inline]
+#[must_use]
+pub fn rounded(x: f64) -> u64 {
+    let whole = x as u64;
+    whole + u64::from(x - whole as f64 >= 0.5)
 }
 
 #[cfg(test)]

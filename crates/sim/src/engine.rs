@@ -417,7 +417,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if prev != next {
             self.switch(cpu, prev, next);
             // Whom the stopper moved had left the CPU before.
-            self.cx.events[before..].rotate_left(by_stopper);
+            if by_stopper > 0 {
+                self.cx.events[before..].rotate_left(by_stopper);
+            }
         }
         self.cx.touch(cpu);
     }

@@ -84,9 +84,10 @@ impl CpuQueue {
     #[inline]
     pub fn set(&mut self, cpu: usize, key: Key) {
         let mut i = self.leaves + cpu;
+        let mut winner = key;
         self.tree[i] = key;
         while i > 1 {
-            let winner = self.tree[i].min(self.tree[i ^ 1]);
+            winner = winner.min(self.tree[i ^ 1]);
             i /= 2;
             if self.tree[i] == winner {
                 return;
@@ -119,6 +120,7 @@ impl Timers {
     }
 
     /// Takes the earliest away.
+    #[inline]
     pub fn pop(&mut self) {
         self.0.pop();
     }

@@ -8,23 +8,23 @@ use schedlab_base::Error;
 use std::fmt::Write as _;
 
 /// The circle of owners that closes when `p` waits for what it waits for, if there is one.
+#[inline]
 pub(crate) fn cycle(p: TaskId, processes: &[Process<'_>], resources: &Resources) -> Option<Vec<TaskId>> {
+    let owner = |waiter: TaskId| match processes[waiter as usize].wait {
+        Wait::Mutex(m) | Wait::SpinLock(m) => resources.mutexes[m as usize].owner,
+        _ => None,
+    };
+    // Most wait for no lock: nothing is kept for them.
+    let mut at = owner(p)?;
     let mut chain = vec![p];
-    let mut at = p;
-    loop {
-        let mutex = match processes[at as usize].wait {
-            Wait::Mutex(m) | Wait::SpinLock(m) => m,
-            _ => return None,
-        };
-        at = resources.mutexes[mutex as usize].owner?;
-        if at == p {
-            return Some(chain);
-        }
+    while at != p {
         if chain.contains(&at) {
             return None;
         }
         chain.push(at);
+        at = owner(at)?;
     }
+    Some(chain)
 }
 
 /// Says who waits for what, and who holds it.

@@ -296,13 +296,15 @@ impl Discipline for Cfs {
 
     #[inline]
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
-        f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
+        let arithmetic = f.d.rules.arithmetic;
         let more = ticks.count - 1;
-        let step = f.virtual_time(e, ticks.period);
         let entity = &mut f.entities[e as usize];
-        entity.exec_start += more * ticks.period;
-        entity.sum_exec += more * ticks.period;
-        entity.vruntime = entity.vruntime.wrapping_add(more * step);
+        let first = ticks.first.saturating_sub(entity.exec_start);
+        let step = entity.load.virtual_time(ticks.period, arithmetic);
+        let ran = first + more * ticks.period;
+        entity.exec_start += ran;
+        entity.sum_exec += ran;
+        entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(first, arithmetic) + more * step);
         f.update_min_vruntime(q);
     }
 
