@@ -84,7 +84,7 @@ proptest! {
 
 /// For a machine of one node.
 fn without_node_1(mut load: Load) -> Load {
-    load.memories[1].node = None;
+    load.memories[1].nodes = Vec::new();
     for task in &mut load.tasks {
         task.initial.membind = None;
     }
