@@ -11,16 +11,25 @@ use serde::Serialize;
 /// A series has between half of this and this many points.
 const POINTS: usize = 256;
 
-/// A length over time.
-#[derive(Clone, Debug, Default)]
-struct Gauge {
+/// A length as it is, and how long it has been known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
     length: u32,
+    /// Of how many CPUs it is known.
     known: u32,
     max: u32,
+    /// How long it was known, but for the time since `known_since` if it is.
+    known_time: u128,
+    known_since: Nanos,
+}
+
+/// A CPU's length over time. Those of nodes and of all are their sums.
+#[derive(Clone, Debug, Default)]
+struct Gauge {
+    level: Level,
     since: Nanos,
     /// Length times time.
     area: u128,
-    known_time: u128,
     series: Vec<Nanos>,
 }
 
@@ -41,8 +50,8 @@ pub struct QueueLength {
 #[derive(Clone, Debug, Default)]
 pub struct RunQueues {
     cpus: Vec<Gauge>,
-    nodes: Vec<Gauge>,
-    total: Gauge,
+    nodes: Vec<Level>,
+    total: Level,
     /// The node of each CPU; empty where there is but one, whose length is the total.
     node_of: Vec<u32>,
     start: Option<Nanos>,
@@ -60,29 +69,40 @@ impl RunQueues {
     /// A CPU's length.
     #[must_use]
     pub fn cpu(&self, cpu: CpuId) -> QueueLength {
-        self.length(self.cpus.get(cpu as usize))
+        let gauge = self.cpus.get(cpu as usize);
+        self.length(gauge.map(|gauge| gauge.level).unwrap_or_default(), gauge.into_iter())
     }
 
     /// A node's length: the sum over its CPUs.
     #[must_use]
     pub fn node(&self, node: u32) -> QueueLength {
-        if self.node_of.is_empty() { self.total() } else { self.length(self.nodes.get(node as usize)) }
+        if self.node_of.is_empty() {
+            return self.total();
+        }
+        let level = self.nodes.get(node as usize).copied().unwrap_or_default();
+        let members = self.cpus.iter().zip(&self.node_of).filter(|(_, of)| **of == node);
+        self.length(level, members.map(|(gauge, _)| gauge))
     }
 
     /// The sum over all CPUs.
     #[must_use]
     pub fn total(&self) -> QueueLength {
-        self.length(Some(&self.total))
+        self.length(self.total, self.cpus.iter())
     }
 
-    fn length(&self, gauge: Option<&Gauge>) -> QueueLength {
-        let Some(gauge) = gauge else { return QueueLength::default() };
+    fn length<'a>(&self, level: Level, parts: impl Iterator<Item = &'a Gauge>) -> QueueLength {
+        let (mut area, mut series) = (0, Vec::<Nanos>::new());
+        for gauge in parts {
+            area += gauge.area;
+            series.resize(series.len().max(gauge.series.len()), 0);
+            series.iter_mut().zip(&gauge.series).for_each(|(sum, part)| *sum = sum.saturating_add(*part));
+        }
         let step = (1u128 << self.shift) as f64;
         QueueLength {
-            mean: if gauge.known_time == 0 { 0.0 } else { gauge.area as f64 / gauge.known_time as f64 },
-            max: gauge.max,
+            mean: if level.known_time == 0 { 0.0 } else { area as f64 / level.known_time as f64 },
+            max: level.max,
             step_us: step / 1e3,
-            series: gauge.series.iter().map(|&area| area as f64 / step).collect(),
+            series: series.iter().map(|&area| area as f64 / step).collect(),
         }
     }
 
@@ -91,10 +111,26 @@ impl RunQueues {
     fn coarsen(&mut self, offset: Nanos) {
         while offset >> self.shift >= POINTS as u64 {
             self.shift += 1;
-            for gauge in self.cpus.iter_mut().chain(&mut self.nodes).chain([&mut self.total]) {
+            for gauge in &mut self.cpus {
                 gauge.series = gauge.series.chunks(2).map(|pair| pair.iter().sum()).collect();
             }
         }
+    }
+}
+
+impl Level {
+    /// From `now` on it is so much, of so many CPUs.
+    #[inline]
+    fn set(&mut self, now: Nanos, length: u32, known: u32) {
+        if (known > 0) != (self.known > 0) {
+            if self.known > 0 {
+                self.known_time += u128::from(now.saturating_sub(self.known_since));
+            }
+            self.known_since = now.max(self.known_since);
+        }
+        self.length = length;
+        self.known = known;
+        self.max = self.max.max(length);
     }
 }
 
@@ -106,15 +142,12 @@ impl Gauge {
         let time = now.saturating_sub(from);
         if time > 0 {
             self.since = now;
-            self.known_time += u128::from(if self.known > 0 { time } else { 0 });
-            if self.length > 0 {
-                self.area += u128::from(self.length) * u128::from(time);
+            if self.level.length > 0 {
+                self.area += u128::from(self.level.length) * u128::from(time);
                 self.draw(from - start, now - start, shift);
             }
         }
-        self.length = length;
-        self.known = known;
-        self.max = self.max.max(length);
+        self.level.set(now.max(self.since), length, known);
     }
 
     #[inline]
@@ -123,7 +156,7 @@ impl Gauge {
         if self.series.len() <= last {
             self.series.resize(last + 1, 0);
         }
-        let length = u64::from(self.length);
+        let length = u64::from(self.level.length);
         if first == last {
             self.series[last] = self.series[last].saturating_add((to - from).saturating_mul(length));
             return;
@@ -146,17 +179,17 @@ impl Observer for RunQueues {
         }
         let shift = self.shift;
         let gauge = row(&mut self.cpus, cpu);
-        let (was, was_known) = (gauge.length, gauge.known);
+        let Level { length: was, known: was_known, .. } = gauge.level;
         let (is, known) = length.map_or((0, 0), |length| (length, 1));
         if was == is && was_known == known && length.is_some() {
             return;
         }
         gauge.change(now, start, shift, is, known);
         let total = &mut self.total;
-        total.change(now, start, shift, total.length - was + is, total.known - was_known + known);
+        total.set(now, total.length - was + is, total.known - was_known + known);
         if let Some(&node) = self.node_of.get(cpu as usize) {
             let node = row(&mut self.nodes, node);
-            node.change(now, start, shift, node.length - was + is, node.known - was_known + known);
+            node.set(now, node.length - was + is, node.known - was_known + known);
         }
     }
 }

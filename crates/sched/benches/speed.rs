@@ -44,6 +44,10 @@ fn measure(kernel: &str, machine: &str, what: &str, load: &Load, seconds: u64) {
 
 fn main() {
     let load = |tasks, body: &[Op]| load(tasks, body, Start::Fork);
+    let dozing =
+        [Op::Run(Amount { mean: 1_000_000, sd: 100_000 }), Op::Sleep(Amount { mean: 24_000_000, sd: 2_000_000 })];
+    let mut pinned = load(20, &HOG);
+    pinned.tasks.iter_mut().for_each(|task| task.initial.cpus = Some(vec![38]));
     let yielding = [Op::Run(Amount { mean: 100_000, sd: 0 }), Op::Yield];
     measure("linux-2.6.32", "4", "10 hogs (LinSched's benchmark)", &load(10, &HOG), 250);
     measure("linux-2.6.32", "4", "10 tasks, jittered bursts", &load(10, &JITTERED), 250);
@@ -52,8 +56,14 @@ fn main() {
         measure(kernel, "4", "10 tasks, jittered bursts", &load(10, &JITTERED), 50);
         measure(kernel, "up", "4 tasks that burn 100 us and yield", &load(4, &yielding), 50);
     }
-    measure("linux-2.6.32", "16", "64 hogs", &load(64, &HOG), 50);
-    measure("linux-2.6.32", "64", "256 hogs", &load(256, &HOG), 20);
+    for kernel in ["linux-2.6.32", "linux-6.1", "linux-6.12"] {
+        measure(kernel, "16", "64 hogs", &load(64, &HOG), 50);
+        measure(kernel, "16", "64 tasks, jittered bursts", &load(64, &JITTERED), 10);
+        measure(kernel, "64", "256 hogs", &load(256, &HOG), 20);
+        measure(kernel, "64", "256 tasks, jittered bursts", &load(256, &JITTERED), 2);
+        measure(kernel, "2x12x2", "20 hogs pinned to CPU 38", &pinned, 20);
+        measure(kernel, "64", "64 tasks, asleep for 24 of 25 ms", &load(64, &dozing), 5);
+    }
     for kernel in ["linux-4.1", "linux-6.12"] {
         measure(kernel, "bulldozer-64", "70 hogs", &load(70, &HOG), 20);
     }

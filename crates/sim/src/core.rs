@@ -35,6 +35,7 @@ pub struct Attributes {
 
 impl Attributes {
     /// The kernel's priority as traces carry it: 0..=99 for real time, 100..=139 for the rest.
+    #[inline]
     #[must_use]
     pub fn prio(&self) -> i16 {
         match self.policy {
@@ -199,6 +200,7 @@ impl Core {
     }
 
     /// The number of ticks since the start (`jiffies`).
+    #[inline]
     #[must_use]
     pub fn jiffies(&self) -> u64 {
         if self.now < self.tick_first { 0 } else { (self.now - self.tick_first) / self.tick_period + 1 }
@@ -224,6 +226,7 @@ impl Core {
     }
 
     /// How many CPUs there are.
+    #[inline]
     #[must_use]
     pub fn nr_cpus(&self) -> u32 {
         self.cpus.len() as u32
@@ -298,6 +301,7 @@ impl Core {
     }
 
     /// Asks a CPU to reschedule (`resched_curr`).
+    #[inline]
     pub fn resched(&mut self, cpu: CpuId) {
         let costs = &self.machine.costs;
         let delay = match self.cause {
@@ -333,6 +337,7 @@ impl Core {
     }
 
     /// When one of the scheduler's timers expires; `Nanos::MAX`: it does not run.
+    #[inline]
     #[must_use]
     pub fn timer_due(&self, id: TimerId) -> Nanos {
         self.timers.due(id)
@@ -365,6 +370,7 @@ impl Core {
     }
 
     /// Moves a task that is not running to another CPU, and traces it. The caller moves it between its queues.
+    #[inline]
     pub fn set_task_cpu(&mut self, p: TaskId, to: CpuId) {
         let task = &mut self.tasks[p as usize];
         let from = std::mem::replace(&mut task.cpu, to);
@@ -446,6 +452,7 @@ pub fn tid(p: TaskId) -> Tid {
 }
 
 impl State {
+    #[inline]
     pub(crate) fn traced(self) -> TaskState {
         match self {
             Self::Runnable => TaskState::Runnable,

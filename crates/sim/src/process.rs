@@ -97,6 +97,7 @@ impl<'a> Process<'a> {
     }
 
     /// Does the program's jumps up to the next operation that is none; `None` at its end.
+    #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
         let program = self.program;
         loop {
@@ -126,6 +127,7 @@ impl<'a> Process<'a> {
     }
 
     /// How long the burst in hand takes at this speed.
+    #[inline]
     pub fn time_left(&self, speed: u32) -> Nanos {
         match self.burst {
             Burst::Work(left) if speed == 1024 => left,
@@ -136,6 +138,7 @@ impl<'a> Process<'a> {
     }
 
     /// Takes the time that it ran at this speed off its burst.
+    #[inline]
     pub fn progress(&mut self, ran: Nanos, speed: u32) {
         match &mut self.burst {
             Burst::Work(left) if speed == 1024 => *left = left.saturating_sub(ran),
@@ -149,6 +152,7 @@ impl<'a> Process<'a> {
 }
 
 /// An amount, drawn where it varies.
+#[inline]
 pub(crate) fn draw(amount: Amount, rng: &mut Rng) -> Nanos {
     if amount.sd == 0 { amount.mean } else { rng.about(amount.mean, amount.sd) }
 }

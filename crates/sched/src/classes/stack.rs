@@ -92,6 +92,7 @@ impl<F: Class> Stack<F> {
 
     /// Charges the fair server of `cpu` for the fair task that runs there, or for its idling, and starts it where there
     /// are fair tasks.
+    #[inline]
     fn serve(&mut self, cx: &mut Core, cpu: CpuId) {
         if self.above == 0 {
             return;

@@ -24,10 +24,18 @@ impl<D: Discipline> Averages for Fair<D> {
         self.tracking.miss_ticks(cpu, cx.now());
     }
 
+    #[inline]
+    fn account_load(&mut self, cx: &Core, cpu: CpuId) {
+        self.clock = cx.now();
+        self.fold_tick_load(cpu);
+    }
+
+    #[inline]
     fn weighted_load(&self, cpu: CpuId) -> u64 {
         self.load_avg_at(cpu, self.clock) as u64
     }
 
+    #[inline]
     fn cpu_load(&self, cpu: CpuId, index: u8) -> u64 {
         self.folded_tick_load(cpu, index)
     }

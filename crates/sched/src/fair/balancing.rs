@@ -2,7 +2,7 @@
 
 use super::entity::QueueId;
 use super::{Discipline, Fair};
-use crate::balance::fair::{Balancer, End, Queues};
+use crate::balance::fair::{Balancer, End, Occupancy, Queues};
 use crate::balance::numa::locality::Locality;
 use crate::classes::Class;
 use schedlab_base::{CpuId, Nanos};
@@ -37,6 +37,11 @@ impl<D: Discipline> Queues for Fair<D> {
     #[inline]
     fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].h_nr + self.others[cpu as usize]
+    }
+
+    #[inline]
+    fn occupancy(&self) -> &Occupancy {
+        &self.occupancy
     }
 
     #[inline]

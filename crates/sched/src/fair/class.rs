@@ -348,6 +348,7 @@ impl<D: Discipline> Class for Fair<D> {
         if runnable != before && self.balancer.is_some() {
             self.tracking.count_others(cpu, runnable, cx.now());
         }
+        self.note_occupancy(cpu, runnable);
         // Whoever it is that makes two of one, somewhere there is more than one (`add_nr_running`).
         if runnable > before
             && self.queues[cpu as usize].h_nr + runnable > 1

@@ -248,14 +248,16 @@ impl CpuLoad {
 
     fn take_tick(&mut self, load: u64) {
         self.next += self.period;
-        self.settled = true;
+        let mut changed = 0;
         for (i, value) in self.values.iter_mut().enumerate() {
-            // Rounds up while it rises, so that it gets there.
-            let up = if load > *value { (1 << i) - 1 } else { 0 };
-            let new = (*value * ((1 << i) - 1) + load + up) >> i;
-            self.settled &= new == *value;
-            *value = new;
+            // (value * (2^i - 1) + load) / 2^i; rounds up while it rises, so that it gets there.
+            let gap = load as i64 - *value as i64;
+            let up = if gap > 0 { (1 << i) - 1 } else { 0 };
+            let step = (gap + up) >> i;
+            changed |= step;
+            *value = value.wrapping_add_signed(step);
         }
+        self.settled = changed == 0;
     }
 
     /// The average that the ticks see changes from now on.

@@ -265,6 +265,8 @@ pub struct Fair<D> {
     real_time: Vec<u32>,
     /// What is remembered of the groups' shares, where they are spread now and then.
     spread: shares::Spread,
+    /// Which CPUs have tasks of any class.
+    occupancy: fair::Occupancy,
     seed: u64,
     /// The reasons of the pick under way, where somebody wants to know.
     why: explain::Why,
@@ -313,6 +315,7 @@ impl<D: Discipline> Fair<D> {
             others: vec![0; cpus as usize],
             real_time: vec![0; cpus as usize],
             spread: shares::Spread::new(first_task),
+            occupancy: fair::Occupancy::new(cpus),
             seed: setup.seed,
             why: explain::Why::default(),
             moving: false,
@@ -440,7 +443,11 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// The two levels at which two tasks compete: the entities of each in the queue that both are under.
+    #[inline]
     fn matching(&self, mut a: EntityId, mut b: EntityId) -> (EntityId, EntityId) {
+        if self.first_task == 0 {
+            return (a, b);
+        }
         let up = |e: EntityId| self.parent(e).expect("tasks of one CPU meet in its root queue");
         let depth = |e: EntityId| self.entities[e as usize].depth;
         while depth(a) > depth(b) {

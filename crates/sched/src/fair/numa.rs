@@ -65,7 +65,7 @@ impl<D: Discipline> Sight for Seen<'_, D> {
         if self.is_idle(cpu) {
             return cpu;
         }
-        let cache = self.domains.highest(cpu, Flags::SHARE_LLC).map(|level| &self.domains.of(cpu)[level]);
+        let cache = self.domains.cache(cpu).map(|level| &self.domains.of(cpu)[level]);
         let beside = cache.into_iter().flat_map(|d| self.domains.span(d.span).cpus.iter().copied());
         beside.into_iter().find(|cpu| self.is_idle(*cpu) && self.allowed(p, *cpu)).unwrap_or(cpu)
     }

@@ -65,7 +65,9 @@ impl<D: Discipline> Fair<D> {
         queue.h_nr += nr;
         queue.h_nr_idle += idle;
         queue.h_nr_delayed += delayed;
-        if queue.idle { nr } else { idle }
+        let above = if queue.idle { nr } else { idle };
+        self.note_occupancy(q, nr);
+        above
     }
 
     /// Counts them out.
@@ -75,7 +77,21 @@ impl<D: Discipline> Fair<D> {
         queue.h_nr -= nr;
         queue.h_nr_idle -= idle;
         queue.h_nr_delayed -= delayed;
-        if queue.idle { nr } else { idle }
+        let above = if queue.idle { nr } else { idle };
+        self.note_occupancy(q, 0);
+        above
+    }
+
+    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its CPU
+    /// has.
+    #[inline]
+    pub(super) fn note_occupancy(&mut self, q: QueueId, joined: u32) {
+        if q < self.cpus {
+            let nr_running = self.queues[q as usize].h_nr + self.others[q as usize];
+            if nr_running <= 1 + joined {
+                self.occupancy.set(q, nr_running);
+            }
+        }
     }
 
     /// Takes an entity off its queue, and the groups that are empty by that (`dequeue_task_fair`, `dequeue_entities`).

@@ -183,7 +183,9 @@ impl<'a> Builder<'a> {
             *sum += domains.len() as u32;
             Some(*sum)
         }));
+        let in_cache = |domain: &&Domain| domain.flags.has(Flags::SHARE_LLC);
         Domains {
+            cached: lists.iter().map(|list| list.iter().take_while(in_cache).count() as u8).collect(),
             online: self.online.clone(),
             begin,
             domains: lists.concat(),

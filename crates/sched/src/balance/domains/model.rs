@@ -171,6 +171,8 @@ pub struct Domains {
     pub(super) numa: NumaKind,
     /// The CPUs within each of `distances`, by node.
     pub(super) hops: Vec<Vec<SpanId>>,
+    /// By CPU, how many of its domains from the bottom are within its last-level cache.
+    pub(super) cached: Vec<u8>,
 }
 
 impl Domains {
@@ -294,6 +296,13 @@ impl Domains {
     #[must_use]
     pub fn highest(&self, cpu: CpuId, flag: Flags) -> Option<usize> {
         self.of(cpu).iter().take_while(|domain| domain.flags.has(flag)).count().checked_sub(1)
+    }
+
+    /// The domain of a CPU's last-level cache (`sd_llc`): `highest` of [`Flags::SHARE_LLC`].
+    #[inline]
+    #[must_use]
+    pub fn cache(&self, cpu: CpuId) -> Option<usize> {
+        usize::from(self.cached[cpu as usize]).checked_sub(1)
     }
 
     /// The lowest domain that has `flag`: `lowest_flag_domain`, which gives `sd_numa` and `sd_asym_cpucapacity`.

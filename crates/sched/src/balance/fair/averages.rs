@@ -18,6 +18,9 @@ pub trait Averages {
     /// An idle CPU whose tick is off is balanced for: its `cpu_load[]` is brought up to now (`update_idle_cpu_load`).
     fn account_idle(&mut self, cx: &mut Core, cpu: CpuId);
 
+    /// Brings the loads of `cpu` alone up to now, as [`Averages::account`] does.
+    fn account_load(&mut self, cx: &Core, cpu: CpuId);
+
     /// The load of `cpu` as balancing takes it (`weighted_cpuload`): the weights of what is queued until 3.10, what is
     /// runnable of them on average after.
     fn weighted_load(&self, cpu: CpuId) -> u64;

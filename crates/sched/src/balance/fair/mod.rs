@@ -46,6 +46,7 @@ mod averages;
 mod detach;
 mod newidle;
 mod nohz;
+mod occupancy;
 mod one;
 mod periodic;
 mod queues;
@@ -55,6 +56,7 @@ mod stats_old;
 mod stats_types;
 
 pub use averages::{Averages, fits};
+pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{BUGS, ENERGY_AWARE, Rules, balancing, by_capacity};
 pub use state::Balancer;

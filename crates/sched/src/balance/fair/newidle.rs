@@ -88,7 +88,7 @@ impl<Q: Queues> Work<'_, Q> {
     }
 
     /// When a domain is due while the CPU is idle, in ticks.
-    fn due(&self, cpu: CpuId, level: usize) -> u64 {
+    pub fn due(&self, cpu: CpuId, level: usize) -> u64 {
         self.b.of_domain[self.b.domains.index(cpu, level)].round.due(self.b.interval(cpu, level, false))
     }
 

@@ -6,6 +6,7 @@
 //!
 //! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
 
+use super::occupancy::cpus_of;
 use super::one::Work;
 use super::queues::Queues;
 use super::state::Balancer;
@@ -204,7 +205,12 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Whether the tick of some busy CPU sees a reason (`nohz_kick_needed`, `nohz_balancer_kick`).
     fn is_kick_needed(&self) -> bool {
-        (0..self.b.domains.cpus()).any(|cpu| self.cx.curr(cpu).is_some() && self.kicks(cpu))
+        let words = self.b.nohz.idle.iter().enumerate();
+        let cpus = self.b.domains.cpus();
+        words.into_iter().any(|(at, idle)| {
+            let busy = cpus_of(at, !idle).take_while(|cpu| *cpu < cpus);
+            busy.into_iter().any(|cpu| self.cx.curr(cpu).is_some() && self.kicks(cpu))
+        })
     }
 
     fn kicks(&self, cpu: CpuId) -> bool {
@@ -227,7 +233,7 @@ impl<Q: Queues> Work<'_, Q> {
             let near = list.iter().take_while(|domain| domain.flags.has(Flags::SHARE_LLC));
             return near.map(|d| self.b.domains.local(d)).any(|g| others(self.span(self.b.domains.group(g).span)));
         }
-        let Some(cache) = self.b.domains.highest(cpu, Flags::SHARE_LLC) else { return false };
+        let Some(cache) = self.b.domains.cache(cpu) else { return false };
         // Until 4.x the caches are the groups of the domain above, and there has to be one.
         (era >= Era::V6_1 || cache + 1 < list.len()) && others(self.span(list[cache].span))
     }
@@ -293,7 +299,7 @@ impl<Q: Queues> Work<'_, Q> {
             }
             if self.b.rules.era() <= Era::V3_10 || now >= self.b.of_cpu[cpu as usize].next_balance {
                 self.q.account_idle(self.cx, cpu);
-                self.rebalance(cpu, Idleness::Idle);
+                self.rebalance_idle(cpu, now);
             }
             self.earlier(this, cpu);
         }
@@ -334,7 +340,7 @@ impl<Q: Queues> Work<'_, Q> {
                 if self.cx.need_resched(owner) {
                     break;
                 }
-                self.rebalance(cpu, Idleness::Idle);
+                self.rebalance_idle(cpu, now);
                 self.earlier(owner, cpu);
             }
         }

@@ -146,8 +146,17 @@ impl<Q: Queues> Work<'_, Q> {
         self.span(self.b.domain(cpu, level).span).iter().any(|cpu| self.q.nr_running(*cpu) > 0)
     }
 
+    /// Leaves a CPU out of the balancing at hand.
+    fn leave_out(&mut self, cpu: CpuId) {
+        self.b.scratch.out[cpu as usize] = true;
+        self.b.scratch.some_out = true;
+    }
+
     fn clear_out(&mut self, cpu: CpuId, level: usize) {
         let Balancer { domains, scratch, .. } = &mut *self.b;
+        if !std::mem::take(&mut scratch.some_out) {
+            return;
+        }
         for cpu in &domains.span(domains.of(cpu)[level].span).cpus {
             scratch.out[*cpu as usize] = false;
         }
@@ -167,6 +176,10 @@ impl<Q: Queues> Work<'_, Q> {
                 return Found::Balanced;
             }
             self.trace(env);
+            if self.is_vain(env) {
+                self.refresh_capacity(env);
+                return Found::Balanced;
+            }
             let group = if self.b.rules.typed() { self.busiest_by_type(env) } else { self.busiest_by_load(env) };
             let Some(group) = group else { return Found::Balanced };
             env.kind = self.kind_of_group(env, group);
@@ -190,7 +203,7 @@ impl<Q: Queues> Work<'_, Q> {
                 moved = self.take_all(env);
                 self.note_group_imbalance(env);
                 if env.all_pinned {
-                    self.b.scratch.out[src as usize] = true;
+                    self.leave_out(src);
                     if self.worth_another(env) {
                         continue;
                     }
@@ -234,7 +247,7 @@ impl<Q: Queues> Work<'_, Q> {
                 Some(other) if env.imbalance > 0 => {
                     // 3.10 leaves out the new one, which is not looked at anyway.
                     let out = if self.b.rules.era() <= Era::V3_10 { other } else { env.dst };
-                    self.b.scratch.out[out as usize] = true;
+                    self.leave_out(out);
                     env.dst = other;
                     env.looked = 0;
                 }
@@ -306,10 +319,11 @@ impl<Q: Queues> Work<'_, Q> {
                 if tasks > 0 {
                     sd.round.failed = 0;
                 }
+                let interval = sd.round.interval_ms;
                 if reset {
-                    sd.round.interval_ms = params.min_interval_ms;
-                } else if !typed && sd.round.interval_ms < params.max_interval_ms {
-                    sd.round.interval_ms *= 2;
+                    self.b.set_interval(env.cpu, env.level, params.min_interval_ms);
+                } else if !typed && interval < params.max_interval_ms {
+                    self.b.set_interval(env.cpu, env.level, interval * 2);
                 }
                 return tasks as i32;
             }
@@ -327,12 +341,9 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let still =
             typed && (env.idle == Idleness::Newly || self.b.rules.era() >= Era::V6_6 && env.unit == Unit::Misfit);
-        let sd = self.b.sd(env.cpu, env.level);
-        if !still
-            && (env.all_pinned && sd.round.interval_ms < MAX_PINNED_INTERVAL
-                || sd.round.interval_ms < params.max_interval_ms)
-        {
-            sd.round.interval_ms *= 2;
+        let interval = self.b.sd(env.cpu, env.level).round.interval_ms;
+        if !still && (env.all_pinned && interval < MAX_PINNED_INTERVAL || interval < params.max_interval_ms) {
+            self.b.set_interval(env.cpu, env.level, interval * 2);
         }
         0
     }
@@ -369,13 +380,13 @@ impl<Q: Queues> Work<'_, Q> {
         let group = self.b.domains.local(domain);
         let (span, mask) = (self.b.domains.group(group).span, self.b.domains.group(group).mask);
         let masked = if era <= Era::V2_6_32 { span } else { mask };
-        let idle = |cpu: &&CpuId| self.counts(**cpu) && self.is_idle(**cpu);
         let first = self.span(masked).first().copied();
+        let mut idle = self.idle_of(masked);
         if era < Era::V6_6 || domain.flags.has(Flags::SHARE_CPUCAPACITY) {
-            return self.span(masked).iter().find(idle).copied().or(first) == Some(env.dst);
+            return idle.next().or(first) == Some(env.dst);
         }
-        let whole = self.span(masked).iter().filter(idle).find(|cpu| self.is_core_idle(**cpu));
-        whole.or_else(|| self.span(masked).iter().find(idle)).copied().or(first) == Some(env.dst)
+        let whole = idle.find(|cpu| self.is_core_idle(*cpu));
+        whole.or_else(|| self.idle_of(masked).next()).or(first) == Some(env.dst)
     }
 
     fn trace(&mut self, env: &Env) {

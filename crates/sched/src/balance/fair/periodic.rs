@@ -16,6 +16,16 @@ impl<Q: Queues> Work<'_, Q> {
         self.rebalance(cpu, idle);
     }
 
+    /// Balances those domains of an idle CPU whose time has come, if any.
+    pub fn rebalance_idle(&mut self, cpu: CpuId, now: u64) {
+        let due = self.b.of_cpu[cpu as usize].idle_due;
+        if now < due && self.b.rules.era() <= Era::V3_10 {
+            self.b.of_cpu[cpu as usize].next_balance = due;
+        } else {
+            self.rebalance(cpu, Idleness::Idle);
+        }
+    }
+
     /// Balances those domains of a CPU whose time has come.
     pub fn rebalance(&mut self, cpu: CpuId, mut idle: Idleness) {
         let now = self.cx.jiffies();
@@ -51,7 +61,9 @@ impl<Q: Queues> Work<'_, Q> {
             next = next.min(self.b.sd(cpu, level).round.due(interval));
             any = true;
         }
+        let idle_due = (0..self.b.domains.of(cpu).len()).map(|level| self.due(cpu, level)).min().unwrap_or(0);
         let state = &mut self.b.of_cpu[cpu as usize];
+        state.idle_due = idle_due;
         if decays {
             state.max_idle_cost = cost.max(self.b.rules.migration_cost.max(0) as u64);
         }

@@ -1,6 +1,6 @@
 //! What balancing sees of the fair class's queues, and what it does to them.
 
-use super::{Averages, Balancer};
+use super::{Averages, Balancer, Occupancy};
 use crate::balance::numa::locality::Locality;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
@@ -21,6 +21,9 @@ pub trait Queues: Averages {
 
     /// The runnable tasks of all classes on `cpu`, the running one included (`rq->nr_running`).
     fn nr_running(&self, cpu: CpuId) -> u32;
+
+    /// The CPUs on which that is more than 0 and more than 1, 64 a word.
+    fn occupancy(&self) -> &Occupancy;
 
     /// The runnable tasks of the fair class (`cfs.h_nr_running`).
     fn nr_fair(&self, cpu: CpuId) -> u32;

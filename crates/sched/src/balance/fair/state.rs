@@ -13,6 +13,8 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfDomain {
     pub round: Round,
+    /// The time between two balancings, in ticks: of an idle CPU and of a busy one.
+    ticks: [u64; 2],
     /// The most that balancing it as the CPU became idle has cost lately, in ns.
     pub max_cost: Nanos,
     /// When that last changed, in ticks.
@@ -55,6 +57,8 @@ pub(super) struct OfGroup {
 pub(super) struct OfCpu {
     /// The next balancing, in ticks.
     pub next_balance: u64,
+    /// The tick before which none of its domains is due, if it is idle then.
+    pub idle_due: u64,
     /// Since when it is idle, if no wake-up has come since.
     pub idle_since: Option<Nanos>,
     /// How long it is idle on average, in ns.
@@ -91,6 +95,8 @@ pub struct Balancer {
     pub(super) tick_period: Nanos,
     pub(super) tick_first: Nanos,
     pub(super) max_interval: u64,
+    /// No group of one CPU has been worth less.
+    pub(super) least_capacity: u64,
     pub(super) rng: Rng,
     pub(super) scratch: Scratch,
 }
@@ -98,8 +104,9 @@ pub struct Balancer {
 /// Buffers, so that balancing allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// CPUs that the balancing at hand leaves out.
+    /// CPUs that the balancing at hand leaves out, and whether there are any.
     pub out: Vec<bool>,
+    pub some_out: bool,
     pub list: Vec<TaskId>,
     pub lengths: Vec<u32>,
     pub moving: Vec<TaskId>,
@@ -114,6 +121,7 @@ impl Balancer {
         let cpus = machine.cpus.len();
         let of_cpu = OfCpu {
             next_balance: 0,
+            idle_due: 0,
             idle_since: None,
             avg_idle: 2 * rules.migration_cost.max(0) as Nanos,
             max_idle_cost: rules.migration_cost.max(0) as Nanos,
@@ -137,6 +145,7 @@ impl Balancer {
             tick_period: 1,
             tick_first: 0,
             max_interval: u64::MAX,
+            least_capacity: 0,
             rng: Rng::new(seed ^ 0xba1a_9ce5),
             scratch: Scratch { out: vec![false; cpus], ..Scratch::default() },
         };
@@ -171,6 +180,10 @@ impl Balancer {
     fn set_max_interval(&mut self) {
         let online = u64::from(self.domains.online().count());
         self.max_interval = if self.rules.ancient() { u64::MAX } else { (self.hz() * online / 10).max(1) };
+        let domains = Rc::clone(&self.domains);
+        for cpu in 0..domains.cpus() {
+            (0..domains.of(cpu).len()).for_each(|level| self.time_domain(cpu, level));
+        }
     }
 
     /// Ticks in a second.
@@ -198,11 +211,13 @@ impl Balancer {
 
     /// Domains were built: what was remembered of them and of groups begins anew.
     fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
-        let Self { domains, of_domain, of_group, of_cpu, .. } = self;
+        let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
+        *least_capacity = u64::MAX;
         of_domain.clear();
         for cpu in 0..domains.cpus() {
             of_domain.extend(domains.of(cpu).iter().map(|domain| OfDomain {
                 round: Round { last: jiffies, interval_ms: domains.params(domain).first_interval_ms, failed: 0 },
+                ticks: [1; 2],
                 max_cost: 0,
                 cost_changed: jiffies,
                 tried: 512,
@@ -244,6 +259,9 @@ impl Balancer {
             state.min_capacity = span.iter().map(capacity).min().unwrap_or(1);
             state.max_capacity = span.iter().map(capacity).max().unwrap_or(1);
             state.cores = cores.len() as u32;
+            if span.len() == 1 {
+                *least_capacity = state.capacity.min(*least_capacity);
+            }
         }
         let differ =
             (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, Flags::ASYM_CPUCAPACITY_FULL).is_some());
@@ -260,7 +278,11 @@ impl Balancer {
         for cpu in 0..self.domains.cpus() {
             for domain in self.domains.of(cpu) {
                 for group in self.domains.groups(domain) {
-                    self.of_group[group.index()].capacity = u64::from(self.domains.group(group).capacity);
+                    let group_capacity = u64::from(self.domains.group(group).capacity);
+                    self.of_group[group.index()].capacity = group_capacity;
+                    if self.domains.span(self.domains.group(group).span).weight() == 1 {
+                        self.least_capacity = self.least_capacity.min(group_capacity);
+                    }
                 }
             }
         }
@@ -362,12 +384,31 @@ impl Balancer {
     }
 
     /// The time between two balancings, in ticks (`get_sd_balance_interval`).
+    #[inline]
     pub(super) fn interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
-        let params = self.domains.params(self.domain(cpu, level));
-        let ticks = self.of_domain[self.domains.index(cpu, level)].round.interval(params, busy, self.tick_period);
-        // So that the intervals of two levels are no multiples of each other.
-        let ticks = ticks - u64::from(busy && self.rules.typed());
-        ticks.clamp(1, self.max_interval)
+        self.of_domain[self.domains.index(cpu, level)].ticks[usize::from(busy)]
+    }
+
+    /// Sets the time to the next balancing of an idle CPU, in ms.
+    pub(super) fn set_interval(&mut self, cpu: CpuId, level: usize, ms: u32) {
+        let round = &mut self.sd(cpu, level).round;
+        if round.interval_ms != ms {
+            round.interval_ms = ms;
+            self.time_domain(cpu, level);
+        }
+    }
+
+    fn time_domain(&mut self, cpu: CpuId, level: usize) {
+        self.of_cpu[cpu as usize].idle_due = 0;
+        let (tick, most, typed) = (self.tick_period, self.max_interval, self.rules.typed());
+        let at = self.domains.index(cpu, level);
+        let params = self.domains.params(&self.domains.of(cpu)[level]);
+        let domain = &mut self.of_domain[at];
+        domain.ticks = [false, true].map(|busy| {
+            // So that the intervals of two levels are no multiples of each other.
+            let ticks = domain.round.interval(params, busy, tick) - u64::from(busy && typed);
+            ticks.clamp(1, most)
+        });
     }
 
     /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes leave
@@ -384,6 +425,7 @@ impl Balancer {
             of_cpu[cpu as usize].capacity = capacity;
             let state = &mut of_group[group.index()];
             (state.capacity, state.min_capacity, state.max_capacity) = (capacity, capacity, capacity);
+            self.least_capacity = self.least_capacity.min(capacity);
             return;
         };
         let (mut sum, mut least, mut most) = (0, u64::MAX, 0);

@@ -58,6 +58,11 @@ impl<Q: Queues> Work<'_, Q> {
     /// The group to take from, and how much load.
     pub fn busiest_by_load(&mut self, env: &mut Env) -> Option<GroupId> {
         env.imbalance = 0;
+        let occupancy = self.q.occupancy();
+        let worth = if self.takes_waiting_only(env) { &occupancy.crowded } else { &occupancy.busy };
+        if !self.any_of(env, worth, false) {
+            return self.see_nobody(env);
+        }
         let mut seen = self.see(env);
         let (group, busiest) = seen.busiest.filter(|(_, stats)| stats.nr > 0)?;
         seen.avg_load = SCALE * seen.total_load / seen.total_capacity.max(1);
@@ -81,6 +86,27 @@ impl<Q: Queues> Work<'_, Q> {
             self.imbalance(env, &mut seen, &mut busiest);
         }
         Some(group)
+    }
+
+    /// Until 3.10 a group is busier if it has more tasks than it is good for, or is imbalanced: so of groups of one CPU
+    /// each, only those with several tasks are.
+    fn takes_waiting_only(&self, env: &Env) -> bool {
+        let era = self.b.rules.era();
+        let enough = if era == Era::V2_6_24 { SCALE } else { SCALE / 2 };
+        let domain = self.b.domain(env.cpu, env.level);
+        era <= Era::V3_10
+            && !self.b.rules.fix_group_imbalance
+            && self.b.least_capacity >= enough
+            && self.b.domains.group_len(domain) == self.span(domain.span).len()
+    }
+
+    /// Beyond the own group nothing is runnable: nobody is busiest.
+    fn see_nobody(&mut self, env: &Env) -> Option<GroupId> {
+        self.refresh_capacity(env);
+        if self.b.rules.era() >= Era::V3_18 && env.level + 1 == self.b.domains.of(env.cpu).len() {
+            self.b.overload = self.any_of(env, &self.q.occupancy().crowded, true);
+        }
+        None
     }
 
     fn lacks_room(&self, busiest: &Stats) -> bool {
@@ -172,7 +198,7 @@ impl<Q: Queues> Work<'_, Q> {
             if !self.counts(cpu) {
                 continue;
             }
-            self.q.account(self.cx, cpu);
+            self.q.account_load(self.cx, cpu);
             let weighted = self.q.weighted_load(cpu);
             let load = self.biased(cpu, weighted, index, own);
             let nr = self.q.nr_running(cpu);

@@ -75,6 +75,9 @@ impl<Q: Queues> Work<'_, Q> {
     /// The group to take from, what and how much.
     pub fn busiest_by_type(&mut self, env: &mut Env) -> Option<GroupId> {
         (env.imbalance, env.unit) = (0, Unit::Load);
+        if !self.b.energy_aware && !self.any_of(env, &self.q.occupancy().busy, false) {
+            return self.survey_nobody(env);
+        }
         let mut seen = self.survey(env);
         let (group, busiest) = seen.busiest?;
         // While energy is saved, tasks that are too big are all that is moved.
@@ -87,6 +90,23 @@ impl<Q: Queues> Work<'_, Q> {
         }
         self.how_much(env, &mut seen, &busiest);
         (env.imbalance > 0).then_some(group)
+    }
+
+    /// Beyond the own group nothing is runnable: nobody is busiest.
+    fn survey_nobody(&mut self, env: &Env) -> Option<GroupId> {
+        self.refresh_capacity(env);
+        if env.level + 1 == self.b.domains.of(env.cpu).len() {
+            self.b.overload = self.any_of(env, &self.q.occupancy().crowded, true);
+        }
+        self.note_cache(env);
+        None
+    }
+
+    /// Searches for an idle CPU in a cache are bounded by how much it is used.
+    fn note_cache(&mut self, env: &Env) {
+        if env.idle != Idleness::Newly && self.b.domains.highest(env.cpu, Flags::SHARE_LLC) == Some(env.level) {
+            self.q.cache_balanced(self.cx, env.cpu);
+        }
     }
 
     /// Sums up the groups (`update_sd_lb_stats`).
@@ -122,9 +142,7 @@ impl<Q: Queues> Work<'_, Q> {
         } else if overused {
             self.b.note_overused();
         }
-        if env.idle != Idleness::Newly && self.b.domains.highest(env.cpu, Flags::SHARE_LLC) == Some(env.level) {
-            self.q.cache_balanced(self.cx, env.cpu);
-        }
+        self.note_cache(env);
         seen
     }
 
@@ -207,6 +225,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
+    #[inline]
     fn pct(&self, env: &Env) -> u64 {
         u64::from(self.b.domains.params(self.b.domain(env.cpu, env.level)).imbalance_pct)
     }
@@ -214,7 +233,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// Whether higher classes leave markedly less of a CPU than it is worth (`check_cpu_capacity`).
     pub fn is_reduced(&self, env: &Env, cpu: CpuId) -> bool {
         let state = &self.b.of_cpu[cpu as usize];
-        state.capacity * self.pct(env) < state.capacity_orig * 100
+        state.capacity < state.capacity_orig && state.capacity * self.pct(env) < state.capacity_orig * 100
     }
 
     /// The load of the running task of a CPU that is too small for it; 0: there is none (`misfit_task_load`).

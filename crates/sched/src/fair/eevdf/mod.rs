@@ -396,8 +396,23 @@ impl Discipline for Eevdf {
     #[inline]
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
         f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
-        for n in 1..ticks.count {
-            f.advance(q, ticks.first + n * ticks.period);
+        let mut n = 1;
+        while n < ticks.count {
+            // As long as the request is not consumed, nothing but the account changes.
+            let step = f.virtual_time(e, ticks.period).max(1);
+            let entity = &mut f.entities[e as usize];
+            if entity.exec_start == ticks.first + (n - 1) * ticks.period {
+                let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
+                let more = ((left - 1).max(0) as u64 / step).min(ticks.count - n);
+                entity.exec_start += more * ticks.period;
+                entity.sum_exec += more * ticks.period;
+                entity.vruntime = entity.vruntime.wrapping_add(more * step);
+                n += more;
+            }
+            if n < ticks.count {
+                f.advance(q, ticks.first + n * ticks.period);
+                n += 1;
+            }
         }
     }
 

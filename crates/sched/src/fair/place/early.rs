@@ -77,6 +77,10 @@ impl<D: Discipline> Fair<D> {
             let span = domains.span(list[level].span);
             self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());
         }
+        if cpu == ask.prev && top.is_none() && ask.wakes && !cx.explaining() {
+            // Wherever the loads would draw it.
+            return (ask.prev, "where it last ran");
+        }
         if let Some(domain) = affine
             && self.comes_over(cx, domains, &domain, ask)
         {

@@ -335,5 +335,5 @@ fn share_cache(domains: &Domains, a: CpuId, b: CpuId) -> bool {
 
 /// The domain of a CPU's last-level cache (`sd_llc`).
 fn cache(domains: &Domains, cpu: CpuId) -> Option<&Domain> {
-    domains.highest(cpu, Flags::SHARE_LLC).map(|level| &domains.of(cpu)[level])
+    domains.cache(cpu).map(|level| &domains.of(cpu)[level])
 }

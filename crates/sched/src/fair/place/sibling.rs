@@ -16,7 +16,7 @@ impl<D: Discipline> Fair<D> {
         if ask.prev != target && share_cache(domains, ask.prev, target) && self.is_idle(cx, ask.prev) {
             return ask.prev;
         }
-        let Some(top) = domains.highest(target, Flags::SHARE_LLC) else { return target };
+        let Some(top) = domains.cache(target) else { return target };
         Self::looked(cx, ask, &domains.span(domains.of(target)[top].span).cpus);
         for domain in domains.of(target)[..=top].iter().rev() {
             for group in domains.groups(domain) {

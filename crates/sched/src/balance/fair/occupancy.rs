@@ -1,0 +1,101 @@
+//! Which CPUs have something to run, and which have more than one thing: so that where there is nothing, nobody looks.
+
+use super::one::{Env, Work};
+use super::queues::Queues;
+use crate::balance::domains::{Era, Flags, SpanId};
+use crate::balance::rounds::Idleness;
+use schedlab_base::CpuId;
+
+/// The CPUs of the `at`th word of a set, the lowest first.
+#[inline]
+pub fn cpus_of(at: usize, word: u64) -> impl Iterator<Item = CpuId> {
+    let mut rest = word;
+    std::iter::from_fn(move || {
+        let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+        rest &= rest - 1;
+        Some(at as CpuId * 64 + bit)
+    })
+}
+
+/// Sets of CPUs by how many tasks of all classes are runnable there (`rq->nr_running`), 64 CPUs a word.
+#[derive(Clone, Debug, Default)]
+pub struct Occupancy {
+    /// Those with a task.
+    pub busy: Vec<u64>,
+    /// Those with more than one.
+    pub crowded: Vec<u64>,
+}
+
+impl Occupancy {
+    /// Of so many CPUs, all empty.
+    #[must_use]
+    pub fn new(cpus: u32) -> Self {
+        let none = vec![0; cpus.div_ceil(64) as usize];
+        Self { busy: none.clone(), crowded: none }
+    }
+
+    /// A CPU has so many tasks from now on.
+    #[inline]
+    pub fn set(&mut self, cpu: CpuId, nr_running: u32) {
+        let (word, bit) = (cpu as usize / 64, cpu % 64);
+        for (set, holds) in [(&mut self.busy, nr_running > 0), (&mut self.crowded, nr_running > 1)] {
+            set[word] = set[word] & !(1 << bit) | u64::from(holds) << bit;
+        }
+    }
+}
+
+impl<Q: Queues> Work<'_, Q> {
+    /// Whether a CPU of `set` counts that is in the domain at hand but not in its own group; `own`: or there.
+    pub fn any_of(&self, env: &Env, set: &[u64], own: bool) -> bool {
+        let domains = &self.b.domains;
+        let domain = domains.of(env.cpu)[env.level];
+        let some = |within: SpanId, without: &[u64]| {
+            let words = domains.span(within).set.words().iter().zip(set).enumerate();
+            words.into_iter().any(|(at, (word, set))| {
+                let found = word & set & !without.get(at).copied().unwrap_or(0);
+                cpus_of(at, found).any(|cpu| self.counts(cpu))
+            })
+        };
+        if domain.flags.has(Flags::OVERLAP) {
+            // Groups may reach beyond the domain, and a CPU be in several.
+            return domains
+                .groups(&domain)
+                .any(|group| (own || !domains.has(group, env.dst)) && some(domains.group(group).span, &[]));
+        }
+        let local = &domains.span(domains.group(domains.local(&domain)).span).set;
+        some(domain.span, if own { &[] } else { local.words() })
+    }
+
+    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 a CPU that has just become idle looks for
+    /// tasks that wait and does nothing else.
+    pub fn is_vain(&self, env: &Env) -> bool {
+        self.b.rules.era() == Era::V2_6_24
+            && env.idle == Idleness::Newly
+            && self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed == 0
+            && !self.any_of(env, &self.q.occupancy().crowded, true)
+    }
+
+    /// The idle CPUs of a span that the balancing at hand looks at, the lowest first.
+    pub fn idle_of(&self, span: SpanId) -> impl Iterator<Item = CpuId> + '_ {
+        let words = self.b.domains.span(span).set.words().iter().zip(&self.q.occupancy().busy).enumerate();
+        // Before 3.2 a CPU is idle though something waits there.
+        let waits = if self.b.rules.ancient() { 0 } else { u64::MAX };
+        let empty = words.flat_map(move |(at, (word, busy))| cpus_of(at, word & !(busy & waits)));
+        empty.filter(|cpu| self.counts(*cpu) && self.is_idle(*cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_follow_the_numbers_of_tasks() {
+        let mut all = Occupancy::new(70);
+        for (cpu, nr_running) in [(3, 1), (69, 2), (5, 7), (5, 1), (4, 1), (4, 0)] {
+            all.set(cpu, nr_running);
+        }
+        let cpus = |set: &[u64]| set.iter().enumerate().flat_map(|(at, word)| cpus_of(at, *word)).collect::<Vec<_>>();
+        assert_eq!((cpus(&all.busy), cpus(&all.crowded)), (vec![3, 5, 69], vec![69]));
+    }
+}
