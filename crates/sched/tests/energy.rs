@@ -109,12 +109,21 @@ fn the_explanation_has_what_was_weighed() {
     let how = How { duration: Some(400 * MS), seed: 1, skip_ticks: true };
     kernel.simulate_and_look(&machine, &light, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
     let moved = seen.0.iter().find(|d| d.rule == "energy: another CPU, where it costs less").expect("it moved");
-    let number = |name: &str| moved.numbers.iter().find(|(_, n, _)| *n == name).map(|(_, _, value)| *value).unwrap();
+    let value =
+        |d: &Decision, name: &str| d.numbers.iter().find(|(_, n, _)| *n == name).map(|(.., value)| *value).unwrap();
+    let number = |name: &str| value(moved, name);
     let need = number("utilisation");
     assert!((70..=106).contains(&need), "{need}");
     assert_eq!((number("previous_cpu"), number("on_previous_cpu_uw")), (4, 6223 * need / 10));
     assert_eq!((number("other_cpu"), number("on_other_cpu_uw")), (i64::from(moved.cpu), 2160 * need / 10));
-    assert_eq!(seen.0.last().unwrap().rule, "energy: where it last ran, for no other CPU saves any");
+    let last = seen.0.last().unwrap();
+    assert_eq!(last.rule, "energy: where it last ran, for no other CPU saves any");
+    // A big CPU was weighed too, by what it would cost itself.
+    let need = value(last, "utilisation");
+    assert!(
+        (4..8).contains(&value(last, "other_cpu")) && value(last, "on_other_cpu_uw") == 6223 * need / 10,
+        "{last:?}"
+    );
 }
 
 /// A fifth of a big CPU on the big one costs 200 * 6223 = 1.24 million. On an idle small one, at the second frequency,

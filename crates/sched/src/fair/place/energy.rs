@@ -182,6 +182,8 @@ impl<D: Discipline> Fair<D> {
     fn weigh(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask, perfs: &[Perf], need: u64) -> CpuId {
         let none = Best { fits: -1, delta: u64::MAX, capacity: 0, cpu: ask.prev };
         let (mut prev, mut best) = (none, none);
+        // What the best other CPU costs; `best.delta` is a bound, which the previous CPU lowers too.
+        let mut other_best = None;
         for perf in perfs {
             let within = |cpu: &CpuId| domains.span(domain.span).set.contains(*cpu);
             let Some((own, other)) = self.candidates(cx, perf, within, ask) else { continue };
@@ -202,11 +204,12 @@ impl<D: Discipline> Fair<D> {
                 continue;
             }
             best = Best { fits, delta, capacity: perf.capacity, cpu };
+            other_best = Some((cpu, delta));
         }
         if cx.explaining() {
             // 6.12 counts in tenths.
             let uw = |delta| if self.places.era >= Era::V6_12 { delta / 10 } else { delta };
-            let other = (best.cpu != ask.prev).then_some((best.cpu, uw(best.delta)));
+            let other = other_best.map(|(cpu, delta)| (cpu, uw(delta)));
             self.places.weighed = Some(Weighed { need, prev: (prev.delta < u64::MAX).then(|| uw(prev.delta)), other });
         }
         let better = best.fits > prev.fits
