@@ -180,7 +180,8 @@ fn a_file_cut_at_any_byte_reads_back_up_to_its_last_whole_batch() {
         }
     }
     // Batches of 4 rows, the first of which is a name; the end mark is what a cut file lacks at the least.
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 3, 7, 11, 13]);
+    let all = one_of_each().len();
+    assert_eq!(seen, [0, all].into_iter().chain((3..all).step_by(4)).collect());
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn zeros_at_the_end_are_a_cut() {
     bytes.truncate(end);
     bytes.extend([0; 5000]);
     let trace = read(bytes).unwrap();
-    assert_eq!(trace.events.len(), 13);
+    assert_eq!(trace.events, one_of_each());
     assert_eq!(trace.report.cut.unwrap().offset, end as u64);
 }
 
