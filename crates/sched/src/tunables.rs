@@ -158,6 +158,35 @@ impl Tunable {
 /// The range of scaled times, in ns.
 const LONG: (i64, i64) = (0, 10_000_000_000);
 
+/// How many tunables are in these lists.
+#[must_use]
+pub const fn count(lists: &[&[Tunable]]) -> usize {
+    let (mut sum, mut list) = (0, 0);
+    while list < lists.len() {
+        sum += lists[list].len();
+        list += 1;
+    }
+    sum
+}
+
+/// These lists as one, in their order; `N` is their [`count`].
+#[must_use]
+pub const fn joined<const N: usize>(lists: &[&[Tunable]]) -> [Tunable; N] {
+    assert!(N == count(lists));
+    let mut all = [lists[0][0]; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut own = 0;
+        while own < lists[list].len() {
+            all[at] = lists[list][own];
+            at += 1;
+            own += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
 /// The tick, which every profile has.
 #[must_use]
 pub const fn tick(hz: i64) -> [Tunable; 3] {

@@ -7,22 +7,16 @@ use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Tunable, Values, tick};
+use crate::tunables::{Tunable, Values, count, joined, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
 
-pub(super) static KERNEL: Kernel = Kernel {
-    name: "linux-2.6.24",
-    scheduler: "CFS",
-    summary: "the completely fair scheduler of 2008, its second release",
-    policies: classes::WITH_RT,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &[
         Tunable::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once"),
         Tunable::at_boot_ns(
             "sched_min_granularity_ns",
@@ -48,9 +42,16 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
         Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
         Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
-        BALANCE[0],
-        BALANCE[1],
     ],
+    &BALANCE,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-2.6.24",
+    scheduler: "CFS",
+    summary: "the completely fair scheduler of 2008, its second release",
+    policies: classes::WITH_RT,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 

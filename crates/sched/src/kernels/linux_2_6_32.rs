@@ -6,24 +6,17 @@ use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Tunable, Unit, Values, tick};
+use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
 const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
 
-pub(super) static KERNEL: Kernel = Kernel {
-    name: "linux-2.6.32",
-    scheduler: "CFS",
-    summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
-    policies: classes::WITH_RT,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        classes::RT[0],
-        classes::RT[1],
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[
         Tunable::at_boot_ns("sched_latency_ns", 5_000_000, 200_000_000, "the period in which each task runs once"),
         Tunable::at_boot_ns(
             "sched_min_granularity_ns",
@@ -54,9 +47,16 @@ pub(super) static KERNEL: Kernel = Kernel {
             (0, 1 << 18),
             "... if the weight on a CPU changes by more than this",
         ),
-        BALANCE[0],
-        BALANCE[1],
     ],
+    &BALANCE,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-2.6.32",
+    scheduler: "CFS",
+    summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
+    policies: classes::WITH_RT,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 

@@ -3,49 +3,32 @@
 use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::{BUGS, balancing};
 use crate::fair::cfs::Cfs;
-use crate::tunables::{Tunable, tick};
+use crate::tunables::{Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
 
+/// 4.1 has the same.
+pub(super) const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[classes::RR],
+    &fair::SYSCTL,
+    &fair::FEATURES,
+    &[fair::BANDWIDTH_SLICE, fair::autogroup(true)],
+    &BALANCE,
+    &BUGS,
+    &numa::SYSCTL,
+];
+
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-3.18",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2014, with NUMA balancing in its kernel",
     policies: classes::WITH_DL,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        classes::RT[0],
-        classes::RT[1],
-        classes::RR,
-        fair::SYSCTL[0],
-        fair::SYSCTL[1],
-        fair::SYSCTL[2],
-        fair::SYSCTL[3],
-        fair::SYSCTL[4],
-        fair::FEATURES[0],
-        fair::FEATURES[1],
-        fair::FEATURES[2],
-        fair::FEATURES[3],
-        fair::FEATURES[4],
-        fair::BANDWIDTH_SLICE,
-        fair::autogroup(true),
-        BALANCE[0],
-        BALANCE[1],
-        BUGS[0],
-        BUGS[1],
-        BUGS[2],
-        BUGS[3],
-        numa::SYSCTL[0],
-        numa::SYSCTL[1],
-        numa::SYSCTL[2],
-        numa::SYSCTL[3],
-        numa::SYSCTL[4],
-    ],
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 

@@ -1,51 +1,18 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
-use super::{Kernel, Run, classes, fair, numa};
-use crate::balance::fair::{BUGS, balancing};
+use super::linux_3_18::TUNABLES;
+use super::{Kernel, Run, classes, fair};
 use crate::fair::cfs::Cfs;
-use crate::tunables::{Tunable, tick};
+use crate::tunables::{count, joined};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
-
-const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2015, in which four bugs wasted cores",
     policies: classes::WITH_DL,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        classes::RT[0],
-        classes::RT[1],
-        classes::RR,
-        fair::SYSCTL[0],
-        fair::SYSCTL[1],
-        fair::SYSCTL[2],
-        fair::SYSCTL[3],
-        fair::SYSCTL[4],
-        fair::FEATURES[0],
-        fair::FEATURES[1],
-        fair::FEATURES[2],
-        fair::FEATURES[3],
-        fair::FEATURES[4],
-        fair::BANDWIDTH_SLICE,
-        fair::autogroup(true),
-        BALANCE[0],
-        BALANCE[1],
-        BUGS[0],
-        BUGS[1],
-        BUGS[2],
-        BUGS[3],
-        numa::SYSCTL[0],
-        numa::SYSCTL[1],
-        numa::SYSCTL[2],
-        numa::SYSCTL[3],
-        numa::SYSCTL[4],
-    ],
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 

@@ -4,37 +4,27 @@ use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, Unit, Values, tick};
+use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
-pub(super) static KERNEL: Kernel = Kernel {
-    name: "linux-6.1",
-    scheduler: "CFS",
-    summary: "the completely fair scheduler in its last form, in Debian 12",
-    policies: classes::WITH_DL,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        classes::RT[0],
-        classes::RT[1],
-        classes::RR,
-        classes::DL[0],
-        classes::DL[1],
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[classes::RR],
+    &classes::DL,
+    &[
         Tunable::online_ns("latency_ns", 6_000_000, "the period in which each task runs once"),
         Tunable::online_ns("min_granularity_ns", 750_000, "the least slice"),
         Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
         Tunable::scaling("tunable_scaling"),
         Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
-        fair::FEATURES[0],
-        fair::FEATURES[1],
-        fair::FEATURES[2],
-        fair::FEATURES[3],
-        fair::FEATURES[4],
+    ],
+    &fair::FEATURES,
+    &[
         Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity"),
         fair::BANDWIDTH_SLICE,
         fair::autogroup(false),
@@ -46,15 +36,18 @@ pub(super) static KERNEL: Kernel = Kernel {
             "the least slice of idle tasks and groups beside others",
         ),
         Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups"),
-        BALANCE[0],
-        BALANCE[1],
-        ENERGY_AWARE,
-        numa::DEBUGFS[0],
-        numa::DEBUGFS[1],
-        numa::DEBUGFS[2],
-        numa::DEBUGFS[3],
-        numa::DEBUGFS[4],
     ],
+    &BALANCE,
+    &[ENERGY_AWARE],
+    &numa::DEBUGFS,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-6.1",
+    scheduler: "CFS",
+    summary: "the completely fair scheduler in its last form, in Debian 12",
+    policies: classes::WITH_DL,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 

@@ -5,27 +5,19 @@ use super::{Kernel, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, tick};
+use crate::tunables::{Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
 
-pub(super) static KERNEL: Kernel = Kernel {
-    name: "linux-6.6",
-    scheduler: "EEVDF",
-    summary: "earliest eligible virtual deadline first in its first form",
-    policies: classes::WITH_DL,
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        classes::RT[0],
-        classes::RT[1],
-        classes::RR,
-        classes::DL[0],
-        classes::DL[1],
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[classes::RR],
+    &classes::DL,
+    &[
         Tunable::online_ns("base_slice_ns", 750_000, "the slice that each request asks for"),
         Tunable::scaling("tunable_scaling"),
         Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
@@ -38,15 +30,18 @@ pub(super) static KERNEL: Kernel = Kernel {
         Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
         fair::BANDWIDTH_SLICE,
         fair::autogroup(true),
-        BALANCE[0],
-        BALANCE[1],
-        ENERGY_AWARE,
-        numa::DEBUGFS[0],
-        numa::DEBUGFS[1],
-        numa::DEBUGFS[2],
-        numa::DEBUGFS[3],
-        numa::DEBUGFS[4],
     ],
+    &BALANCE,
+    &[ENERGY_AWARE],
+    &numa::DEBUGFS,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-6.6",
+    scheduler: "EEVDF",
+    summary: "earliest eligible virtual deadline first in its first form",
+    policies: classes::WITH_DL,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,
 };
 
