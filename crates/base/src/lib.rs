@@ -8,6 +8,7 @@ mod error;
 mod event;
 mod ids;
 mod meta;
+mod release;
 mod rng;
 
 pub use cpulist::CpuList;
@@ -15,4 +16,5 @@ pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{AffinityRecord, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
+pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};

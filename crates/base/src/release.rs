@@ -1,0 +1,87 @@
+//! Releases of Linux, in the order in which they came.
+
+use crate::Error;
+use std::fmt;
+use std::str::FromStr;
+
+/// A release of Linux: `2.6.32`, `4.1`, `6.12`. Releases are ordered as they came.
+///
+/// From 3.0 on the third number counts the fixes of a stable release (6.1.176), which change nothing that is asked
+/// here, and [`Release::from_str`] drops it: 6.1.176 is 6.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release {
+    major: u16,
+    minor: u16,
+    patch: u16,
+}
+
+/// The release `major.minor`, from 3.0 on: `release >= v(5, 5)`. Before: 2.4 and older.
+#[must_use]
+pub const fn v(major: u16, minor: u16) -> Release {
+    Release { major, minor, patch: 0 }
+}
+
+/// The release `2.6.patch`.
+#[must_use]
+pub const fn v2_6(patch: u16) -> Release {
+    Release { major: 2, minor: 6, patch }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)?;
+        if (self.major, self.minor) == (2, 6) { write!(f, ".{}", self.patch) } else { Ok(()) }
+    }
+}
+
+impl FromStr for Release {
+    type Err = Error;
+
+    /// Reads `6.12`, and what `uname -r` prints: `6.1.0-28-amd64`, `2.6.32.5`, `6.12-rc3`, `6.18.0+`.
+    ///
+    /// # Errors
+    /// When the text does not begin with two numbers and a dot between them.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let numbers = text.split_once(['-', '+', '_', ' ']).map_or(text, |(numbers, _)| numbers);
+        let mut numbers = numbers.split('.').map(|number| number.parse::<u16>().ok());
+        let mut next = || numbers.next().flatten();
+        let (Some(major), Some(minor)) = (next(), next()) else {
+            return Err(
+                Error::input(format!("\"{text}\" is not a release of Linux")).mend("write one as 2.6.32 or 6.12")
+            );
+        };
+        let patch = if (major, minor) == (2, 6) { next().unwrap_or(0) } else { 0 };
+        Ok(Self { major, minor, patch })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_ordered_as_they_came() {
+        let order = [v(1, 2), v(2, 4), v2_6(0), v2_6(9), v2_6(11), v2_6(32), v(3, 2), v(3, 10), v(6, 6), v(6, 12)];
+        assert!(order.is_sorted() && v(6, 12) > v(6, 2));
+    }
+
+    #[test]
+    fn what_uname_prints_is_read() {
+        let read = |text: &str| text.parse::<Release>().map_err(|e| e.to_string());
+        assert_eq!(read("6.1.0-28-amd64"), Ok(v(6, 1)));
+        assert_eq!(read("2.6.32.5"), Ok(v2_6(32)));
+        assert_eq!(read("6.12-rc3"), Ok(v(6, 12)));
+        assert_eq!(read("6.18.0+"), Ok(v(6, 18)));
+        assert_eq!(read("2.4"), Ok(v(2, 4)));
+        for bad in ["", "6", "linux", "6.", "6.x", "99999.1"] {
+            assert!(read(bad).is_err(), "{bad} was taken");
+        }
+    }
+
+    #[test]
+    fn a_release_is_written_as_it_is_read() {
+        for text in ["2.6.0", "2.6.32", "2.4", "3.10", "6.12"] {
+            assert_eq!(text.parse::<Release>().unwrap().to_string(), text);
+        }
+    }
+}
