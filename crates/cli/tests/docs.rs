@@ -1,6 +1,6 @@
-//! The pages whose outputs are real: each `console` block is run again, in the order of the page, and must print what it
-//! prints there. A line `...` stands for lines that are left out. With `SCHEDLAB_WRITE_DOCS=1` in the environment the pages
-//! are written anew instead.
+//! The pages whose outputs are real: each `console` block is run again, in the order of the page, and must print what
+//! it prints there. A line `...` stands for lines that are left out. With `SCHEDLAB_WRITE_DOCS=1` in the environment
+//! the pages are written anew instead.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -130,9 +130,9 @@ fn assert_whole(trace: &Trace) {
     assert!(count(trace, |w| matches!(w, Payload::Waking { .. })) >= 10);
     assert!(count(trace, |w| matches!(w, Payload::Wakeup { .. })) >= 10);
     // On each CPU each switch leaves the task that the one before it came to; the first, the one it started with.
-    // Some hosts hide a few system tasks from tracing: idle -> hidden and hidden -> task are both missing, so that a task
-    // leaves a CPU that was idle as far as the trace tells. On a quiet machine that is many of the few switches there
-    // are (perf sees the same), and says nothing of the recorder; a chain that breaks between two tasks would.
+    // Some hosts hide a few system tasks from tracing: idle -> hidden and hidden -> task are both missing, so that a
+    // task leaves a CPU that was idle as far as the trace tells. On a quiet machine that is many of the few switches
+    // there are (perf sees the same), and says nothing of the recorder; a chain that breaks between two tasks would.
     let mut current: BTreeMap<u32, i32> = trace.meta.running.iter().copied().collect();
     let (mut switches, mut broken) = (0, 0);
     for Event { cpu, what, .. } in &trace.events {

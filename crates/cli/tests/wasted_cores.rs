@@ -76,8 +76,8 @@ fn group_construction() {
 }
 
 /// wc-03. Short-lived threads push workers aside, who wake on their node, busy or not, and wait beside idle nodes until
-/// balancing comes by: for 10 to 20 ms each time, so that a finer threshold than the usual one is what shows it. For six
-/// seconds: how often it happens in two depends much on the seed.
+/// balancing comes by: for 10 to 20 ms each time, so that a finer threshold than the usual one is what shows it. For
+/// six seconds: how often it happens in two depends much on the seed.
 #[test]
 fn overload_on_wakeup() {
     let load = r#"{ "tasks": {
@@ -96,9 +96,9 @@ fn overload_on_wakeup() {
     assert!(wasted(&fixed.1) < 0.8 * wasted(&found), "{} {}", wasted(&fixed.1), wasted(&found));
 }
 
-/// wc-03. A worker that was pushed aside wakes on its node, busy or not, and waits beside idle CPUs of other nodes until
-/// balancing comes by: for 10 to 40 ms each time, so that a finer threshold than the usual one is what shows it. Nobody tells
-/// the short from the long idle CPUs but the repair.
+/// wc-03. A worker that was pushed aside wakes on its node, busy or not, and waits beside idle CPUs of other nodes
+/// until balancing comes by: for 10 to 40 ms each time, so that a finer threshold than the usual one is what shows it.
+/// Nobody tells the short from the long idle CPUs but the repair.
 #[test]
 fn overload_on_wakeup_in_a_database() {
     for (machine, load) in [("bulldozer-64", "tpch"), ("m.toml", "tpch:workers=32")] {
@@ -116,8 +116,8 @@ fn overload_on_wakeup_in_a_database() {
 }
 
 /// wc-04. A CPU goes and comes back; threads that begin later stay on the node of the one that made them. On two nodes:
-/// where some are two hops apart, the bug of wc-02 keeps single CPUs idle for up to 0.4 s all the same (see the notes of
-/// wc-04).
+/// where some are two hops apart, the bug of wc-02 keeps single CPUs idle for up to 0.4 s all the same (see the notes
+/// of wc-04).
 #[test]
 fn missing_domains() {
     let run = |set: &[&str]| check("-m z800 -w nas:ep,threads=12,replug=11 -d 2s", set, "100ms", &[]);
@@ -141,9 +141,9 @@ fn missing_domains_take_a_package_of_several_nodes() {
     is_silent(&run(&apart, &[]));
 }
 
-/// wc-01 on machines of other shapes: two hogs, each in a session or cgroup of its own, and 16 in another, on 16 CPUs. On four
-/// nodes, in a ring or not, the two hide idle CPUs of their nodes; where the nodes have threads of cores besides, too. On a
-/// machine without nodes every CPU is looked at by itself, and there is no bug.
+/// wc-01 on machines of other shapes: two hogs, each in a session or cgroup of its own, and 16 in another, on 16 CPUs.
+/// On four nodes, in a ring or not, the two hide idle CPUs of their nodes; where the nodes have threads of cores
+/// besides, too. On a machine without nodes every CPU is looked at by itself, and there is no bug.
 #[test]
 fn group_imbalance_on_other_machines() {
     let hogs = |many: &str, alone: [&str; 2]| {
@@ -176,8 +176,8 @@ fn group_imbalance_on_other_machines() {
     }
 }
 
-/// wc-02 where there are fewer nodes: in a ring of four, nodes 1 and 3 are in both groups of the widest level, as CPU 0 sees
-/// them, and nodes 0 and 2 are not; without two hops there is no bug.
+/// wc-02 where there are fewer nodes: in a ring of four, nodes 1 and 3 are in both groups of the widest level, as CPU 0
+/// sees them, and nodes 0 and 2 are not; without two hops there is no bug.
 #[test]
 fn group_construction_on_other_machines() {
     let at = |distance, threads: u32, cpus: &str, set: &[&str]| {

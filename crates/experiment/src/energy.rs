@@ -1,11 +1,11 @@
 //! The energy that a run takes, by the machine's energy model.
 //!
-//! Every 4 ms each performance domain is given the lowest frequency that is enough for its busiest CPU with a quarter more, as
-//! the governor schedutil does it; how busy a CPU is, is an average of half a life of 32 ms, as the kernel's are. Until the
-//! next time all work of the domain costs what that frequency costs. Idle CPUs take nothing.
+//! Every 4 ms each performance domain is given the lowest frequency that is enough for its busiest CPU with a quarter
+//! more, as the governor schedutil does it; how busy a CPU is, is an average of half a life of 32 ms, as the kernel's
+//! are. Until the next time all work of the domain costs what that frequency costs. Idle CPUs take nothing.
 //!
-//! The simulation runs CPUs at their highest frequency. At a lower one the same work takes longer at less power, and that is
-//! what is counted; that it would end later, and that schedutil is told of a task when it wakes, is not.
+//! The simulation runs CPUs at their highest frequency. At a lower one the same work takes longer at less power, and
+//! that is what is counted; that it would end later, and that schedutil is told of a task when it wakes, is not.
 
 use schedlab_base::Nanos;
 use schedlab_machine::{Machine, PerfDomain};
@@ -96,8 +96,8 @@ impl Energy {
     }
 }
 
-/// The power of a CPU's work at the frequency for a CPU that is so busy, of 1, spread over the time that it takes at the
-/// highest frequency.
+/// The power of a CPU's work at the frequency for a CPU that is so busy, of 1, spread over the time that it takes at
+/// the highest frequency.
 fn power(domain: &PerfDomain, busy: f64) -> f64 {
     let most = domain.states.last().map_or(1.0, |state| f64::from(state.mhz));
     let enough = domain.states.iter().find(|state| f64::from(state.mhz) >= 1.25 * busy * most);
@@ -119,7 +119,8 @@ mod tests {
         energy.joules()
     }
 
-    /// A tenth of the time: a small CPU at 533 MHz takes 28.728 mW * 1844 / 533, a big one at 903 MHz 243.358 mW * 2362 / 903.
+    /// A tenth of the time: a small CPU at 533 MHz takes 28.728 mW * 1844 / 533, a big one at 903 MHz 243.358 mW * 2362
+    /// / 903.
     #[test]
     fn light_work_costs_what_the_lowest_frequency_costs() {
         assert!((joules(0, 1, 10) - 0.2 * 0.028_728 * 1844.0 / 533.0).abs() < 1e-9);

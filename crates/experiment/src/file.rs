@@ -267,7 +267,8 @@ pub struct ChartFile {
 pub struct HeatmapFile {
     /// What it shows.
     pub title: String,
-    /// `queue`: runnable tasks; `load`; `memory`: that of each node; `considered`: the CPUs that the scheduler looked at.
+    /// `queue`: runnable tasks; `load`; `memory`: that of each node; `considered`: the CPUs that the scheduler looked
+    /// at.
     #[serde(default)]
     pub what: HeatmapChoice,
     /// The kernels drawn; all when left out.

@@ -56,8 +56,8 @@ pub struct MachineFile {
     /// What things cost.
     #[serde(default, skip_serializing_if = "CostsFile::is_default")]
     pub costs: CostsFile,
-    /// The energy model, by which kernels from 5.0 on place tasks where capacities differ: groups of cores that run at one
-    /// frequency. Every core is in one of them. None unless given.
+    /// The energy model, by which kernels from 5.0 on place tasks where capacities differ: groups of cores that run at
+    /// one frequency. Every core is in one of them. None unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub performance_domains: Vec<PerfDomainFile>,
 }
@@ -126,7 +126,8 @@ costs_file! {
     wakeup_to_switch_ns <= 1_000_000_000,
     /// From a tick that preempts to the switch, in ns (default 8000).
     tick_to_switch_ns <= 1_000_000_000,
-    /// From a running task's change of its own nice level or policy to the switch that it causes, in ns (default 15000).
+    /// From a running task's change of its own nice level or policy to the switch that it causes, in ns (default
+    /// 15000).
     change_to_switch_ns <= 1_000_000_000,
     /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold, in ns (default 0).
     context_switch_ns <= 1_000_000_000,
@@ -144,7 +145,8 @@ costs_file! {
     hinting_fault_ns_per_kib <= 1_000_000,
     /// How much of its speed each of two SMT siblings loses while both are busy, in percent (default 39).
     smt_loss_percent <= 50,
-    /// How much of what the distances say is felt: at 100, memory at distance 20 costs twice as much as local (default 100).
+    /// How much of what the distances say is felt: at 100, memory at distance 20 costs twice as much as local (default
+    /// 100).
     remote_percent <= 1000,
 }
 

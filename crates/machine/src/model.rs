@@ -42,7 +42,8 @@ pub struct Costs {
     pub hinting_fault_ns_per_kib: Nanos,
     /// How much of its speed each of two SMT siblings loses while both are busy, in percent, up to 50.
     pub smt_loss_percent: u64,
-    /// How much of what the distances say is felt, in percent: at 100 memory at distance 20 costs twice as much as local.
+    /// How much of what the distances say is felt, in percent: at 100 memory at distance 20 costs twice as much as
+    /// local.
     pub remote_percent: u64,
 }
 

@@ -72,10 +72,11 @@ fn epyc(name: &'static str) -> MachineFile {
     MachineFile { llc_cores: Some(8), l2_kib: Some(512), llc_kib: Some(32 << 10), ..file }
 }
 
-/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an L2
-/// is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB). Capacities
-/// and power are those that the kernel computes from the board's device tree (hi3660.dtsi): 592 of 1024 a MHz, 1844 and
-/// 2362 MHz; power is `dynamic-power-coefficient` (110 and 550) times MHz times the square of the voltage, 0.7 to 1.1 V.
+/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an
+/// L2 is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB).
+/// Capacities and power are those that the kernel computes from the board's device tree (hi3660.dtsi): 592 of 1024 a
+/// MHz, 1844 and 2362 MHz; power is `dynamic-power-coefficient` (110 and 550) times MHz times the square of the
+/// voltage, 0.7 to 1.1 V.
 fn big_little(name: &'static str) -> MachineFile {
     let capacities = [[462; 4], [1024; 4]].concat();
     let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) };
@@ -98,8 +99,9 @@ fn huge(name: &'static str) -> MachineFile {
     MachineFile { distances, l2_kib: Some(512), llc_kib: Some(256 << 10), ..MachineFile::flat(name, 32, 64, 2) }
 }
 
-/// Each package is two dies, each die a node: it is told as eight sockets, as the paper draws it. The links between the nodes as "A Decade of Wasted Cores" draws them.
-/// Two cores make a module that shares its L2 of 2 MiB; of a die's 8 MiB of L3 the directory of remote lines takes 2.
+/// Each package is two dies, each die a node: it is told as eight sockets, as the paper draws it. The links between the
+/// nodes as "A Decade of Wasted Cores" draws them. Two cores make a module that shares its L2 of 2 MiB; of a die's 8
+/// MiB of L3 the directory of remote lines takes 2.
 fn bulldozer(name: &'static str) -> MachineFile {
     const NEIGHBOURS: [&[usize]; 8] = [
         &[1, 2, 4, 6],

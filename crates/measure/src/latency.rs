@@ -9,8 +9,8 @@ use schedlab_base::CpuId;
 
 /// The latencies of a task, or of the tasks that started on a CPU.
 ///
-/// A duration that counts in several is kept once: there are as many of these as there are tasks, and none of them is in a
-/// cache when it is needed.
+/// A duration that counts in several is kept once: there are as many of these as there are tasks, and none of them is
+/// in a cache when it is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
     /// Wake-ups that put the task onto a queue the moment they began: all three latencies are one.

@@ -1,11 +1,11 @@
 //! What `/proc/schedstat` would have said of the time that a trace covers, in the kernel's own format.
 //!
 //! Told are the lines of the CPUs. Two of their fields leave no events: how often `sched_yield()` was called, which is
-//! given as 0, and how often `schedule()` chose the running task again, so that `sched_count` counts the switches. What each
-//! attempt at balancing found is not in a trace either: the lines of the domains are left out.
+//! given as 0, and how often `schedule()` chose the running task again, so that `sched_count` counts the switches. What
+//! each attempt at balancing found is not in a trace either: the lines of the domains are left out.
 //!
-//! Time that is still under way counts in the kernel when it ends, and here too: the CPU time of who runs at the end, and the
-//! delay of who waits then, are in no line.
+//! Time that is still under way counts in the kernel when it ends, and here too: the CPU time of who runs at the end,
+//! and the delay of who waits then, are in no line.
 
 use crate::tracker::{MAX_CPUS, Observer, Occupant, Tracker};
 use crate::{Slot, row};

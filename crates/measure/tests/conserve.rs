@@ -1,6 +1,6 @@
-//! Work conservation on events written by hand, with the answers worked out, and on random ones (wake-ups, switches, moves,
-//! forks, ends, affinities, lost events, tasks that run from before the start) against a reference that looks at every CPU and
-//! task at every instant.
+//! Work conservation on events written by hand, with the answers worked out, and on random ones (wake-ups, switches,
+//! moves, forks, ends, affinities, lost events, tasks that run from before the start) against a reference that looks at
+//! every CPU and task at every instant.
 
 use proptest::prelude::*;
 use schedlab_base::{AffinityRecord, CpuPlace, Event, Looking, Meta, NameRecord, Nanos, Payload, Sink, TaskState};

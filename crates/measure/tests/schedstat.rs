@@ -22,8 +22,8 @@ fn switch(prev: Tid, prev_state: TaskState, next: Tid) -> Payload {
     Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 }
 }
 
-/// Task 1 starts on CPU 0 and wakes task 2, which was on CPU 1, onto CPU 0, where it waits 6 ms; moved to CPU 1 it waits 1 ms
-/// more. It runs 10 ms there and sleeps, and a timer of CPU 1 wakes it there.
+/// Task 1 starts on CPU 0 and wakes task 2, which was on CPU 1, onto CPU 0, where it waits 6 ms; moved to CPU 1 it
+/// waits 1 ms more. It runs 10 ms there and sleeps, and a timer of CPU 1 wakes it there.
 fn events(wakeups: bool) -> Vec<Event> {
     let mut events = vec![
         at(0, 0, Payload::WakeupNew { tid: 1, prio: 120, target: 0 }),

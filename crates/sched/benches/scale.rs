@@ -1,9 +1,9 @@
-//! How the cost of an event and memory grow with the number of CPUs and of tasks: everything on (wake-ups, placement, balancing,
-//! statistics), jittered bursts, so that nothing can be learnt from a pattern.
+//! How the cost of an event and memory grow with the number of CPUs and of tasks: everything on (wake-ups, placement,
+//! balancing, statistics), jittered bursts, so that nothing can be learnt from a pattern.
 //!
-//! Each line is `AXIS KERNEL N`, AXIS saying what N counts, and then ns of CPU time an event, simulated seconds a CPU second,
-//! the most memory in MiB, and ns to make and start a task; scripts/bench_chart.py draws them. Each point is a process of its
-//! own, so that the memory is its own.
+//! Each line is `AXIS KERNEL N`, AXIS saying what N counts, and then ns of CPU time an event, simulated seconds a CPU
+//! second, the most memory in MiB, and ns to make and start a task; scripts/bench_chart.py draws them. Each point is a
+//! process of its own, so that the memory is its own.
 
 #![allow(
     clippy::disallowed_macros,
@@ -32,7 +32,8 @@ const WARM: Nanos = 50_000_000;
 /// Events that are to be counted, about, and the least simulated time that they are counted in.
 const EVENTS: u64 = 100_000;
 const LEAST: Nanos = 100_000_000;
-/// The most CPU time that is simulated: where few tasks run on many CPUs without NO_HZ, it is the ticks of idle CPUs that cost.
+/// The most CPU time that is simulated: where few tasks run on many CPUs without NO_HZ, it is the ticks of idle CPUs
+/// that cost.
 const MOST: Nanos = 4_096_000_000_000;
 /// A burst of the load.
 const BURST: Nanos = 5_000_000;

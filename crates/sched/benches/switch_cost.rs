@@ -1,6 +1,6 @@
-//! What it costs a scheduler to put the running task back and to choose who runs next, against the number of runnable tasks: CPU
-//! time of the simulator, which goes the kernel's own steps. Each line is `switch-cost KERNEL TASKS NANOSECONDS`;
-//! scripts/bench_chart.py draws them.
+//! What it costs a scheduler to put the running task back and to choose who runs next, against the number of runnable
+//! tasks: CPU time of the simulator, which goes the kernel's own steps. Each line is `switch-cost KERNEL TASKS
+//! NANOSECONDS`; scripts/bench_chart.py draws them.
 
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
 

@@ -85,8 +85,8 @@ fn what_is_let_go_spreads_over_the_machine() {
     }
 }
 
-/// wc-02: 16 hogs start on node 1 and may run on nodes 1 and 2, which are two hops apart. To every CPU both nodes are in
-/// each group of the widest level, so that no imbalance is seen.
+/// wc-02: 16 hogs start on node 1 and may run on nodes 1 and 2, which are two hops apart. To every CPU both nodes are
+/// in each group of the widest level, so that no imbalance is seen.
 #[test]
 fn hogs_stay_on_their_node_where_groups_are_built_as_one_cpu_sees_them() {
     let machine = bare("bulldozer-64");
@@ -103,8 +103,8 @@ fn hogs_stay_on_their_node_where_groups_are_built_as_one_cpu_sees_them() {
     assert_eq!(far("linux-6.1", &[]), 2000, "repaired in 4.x");
 }
 
-/// wc-04: after a CPU went and came back, the levels across nodes are gone: tasks that start later are put onto the node of
-/// their parent, and nobody takes them from there.
+/// wc-04: after a CPU went and came back, the levels across nodes are gone: tasks that start later are put onto the
+/// node of their parent, and nobody takes them from there.
 #[test]
 fn tasks_stay_on_their_node_after_a_cpu_came_back() {
     let machine = bare("z800");
@@ -172,12 +172,14 @@ impl Inspector for Moves {
     }
 }
 
-/// Five hogs on two nodes of two CPUs, under 6.12. The kernel's averages stay just below the whole: a hog's load reads 1023.
+/// Five hogs on two nodes of two CPUs, under 6.12. The kernel's averages stay just below the whole: a hog's load reads
+/// 1023.
 ///
-/// Across nodes, where one has 1024 + 1024 and the other 1024 + 2047 (2047.87 rounded down, for the second hog there is but
-/// new), the averages by CPU are 1024 and 1535, that of all is 5119 / 4 = 1279; what brings both sides there is 2 x (1279 -
-/// 1024) = 510. After n failures a task is moved if 1023 >> n is no more than that: 511 after one is too much, 255 after two
-/// is not. Within a node, with 1024 and 2047, that of all is 1535, and it is 1535 - 1024 = 511: one failure is enough.
+/// Across nodes, where one has 1024 + 1024 and the other 1024 + 2047 (2047.87 rounded down, for the second hog there is
+/// but new), the averages by CPU are 1024 and 1535, that of all is 5119 / 4 = 1279; what brings both sides there is 2 x
+/// (1279 - 1024) = 510. After n failures a task is moved if 1023 >> n is no more than that: 511 after one is too much,
+/// 255 after two is not. Within a node, with 1024 and 2047, that of all is 1535, and it is 1535 - 1024 = 511: one
+/// failure is enough.
 #[test]
 fn a_hog_weighs_1023() {
     let machine = MachineFile { distances: vec![vec![10, 21], vec![21, 10]], ..MachineFile::flat("2x2", 2, 2, 1) };
@@ -198,8 +200,8 @@ fn a_hog_weighs_1023() {
     assert_eq!((most(0), most(1)), (&(0, 511, 1), &(1, 510, 2)), "{seen:?}");
 }
 
-/// A machine has been up for a while, so that its CPUs balance at different times, which the seed draws: 14 hogs on two nodes
-/// of six CPUs, with two tasks too many, are not passed on from CPU to CPU at one tick.
+/// A machine has been up for a while, so that its CPUs balance at different times, which the seed draws: 14 hogs on two
+/// nodes of six CPUs, with two tasks too many, are not passed on from CPU to CPU at one tick.
 #[test]
 fn cpus_do_not_balance_in_step() {
     let load = Load { tasks: hogs(14), ..Load::default() };
@@ -218,10 +220,10 @@ fn cpus_do_not_balance_in_step() {
     assert_ne!(first, moves(2));
 }
 
-/// With the repair, too, a group with more tasks than it can take comes before any other: on one node, where every CPU is a
-/// group, the hog that is alone in its session has the highest load of all, 1024, and no task to give; the three CPUs that
-/// share the eight of the other session weigh 1024 together. CPU 0 could give nothing; each of CPUs 1 to 3 ends up with
-/// two or three, and none is idle.
+/// With the repair, too, a group with more tasks than it can take comes before any other: on one node, where every CPU
+/// is a group, the hog that is alone in its session has the highest load of all, 1024, and no task to give; the three
+/// CPUs that share the eight of the other session weigh 1024 together. CPU 0 could give nothing; each of CPUs 1 to 3
+/// ends up with two or three, and none is idle.
 #[test]
 fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
     let mut tasks = vec![on(hog("alone", 0), 0..1)];
@@ -237,9 +239,9 @@ fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
     }
 }
 
-/// With the repair of wake-ups a task that is made, too, goes to the CPU that has been idle longest: the patch comes before
-/// `select_task_rq_fair` asks whether it wakes, forks or calls exec. CPU 0 is busy, CPUs 1 and 2 were until 2 ms, CPU 3 never was;
-/// without the repair it is one that became idle last.
+/// With the repair of wake-ups a task that is made, too, goes to the CPU that has been idle longest: the patch comes
+/// before `select_task_rq_fair` asks whether it wakes, forks or calls exec. CPU 0 is busy, CPUs 1 and 2 were until 2
+/// ms, CPU 3 never was; without the repair it is one that became idle last.
 #[test]
 fn a_new_task_goes_to_the_cpu_that_is_idle_longest() {
     let mut tasks = vec![on(hog("hog", 0), 0..1)];

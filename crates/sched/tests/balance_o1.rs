@@ -1,5 +1,5 @@
-//! What the CPUs of 2.6.0, 2.6.11 and 2.6.18 do to each other, in schedules worked out by hand. The tick is 1 ms everywhere,
-//! nothing has a cost, and at one instant the lower CPU goes first.
+//! What the CPUs of 2.6.0, 2.6.11 and 2.6.18 do to each other, in schedules worked out by hand. The tick is 1 ms
+//! everywhere, nothing has a cost, and at one instant the lower CPU goes first.
 
 mod support;
 
@@ -28,18 +28,19 @@ fn nodes(n: u32) -> Machine {
 
 #[test]
 fn in_2_6_11_four_cpus_spread_six_hogs_and_even_out_what_is_left_when_they_are_busy() {
-    // At the first tick CPU 0's load is (0 + 1 + 768) / 2 = 384: the others are idle, and each takes one, the last of the list.
-    // CPU 0 has three. At 65 (1 + 64) CPU 1 sees 384 to its 128: two tasks apart, so that one moves, C, which never ran. To CPU
-    // 2 it is 256 to 128 then, and by a move of one task nothing would be won.
+    // At the first tick CPU 0's load is (0 + 1 + 768) / 2 = 384: the others are idle, and each takes one, the last of
+    // the list. CPU 0 has three. At 65 (1 + 64) CPU 1 sees 384 to its 128: two tasks apart, so that one moves, C, which
+    // never ran. To CPU 2 it is 256 to 128 then, and by a move of one task nothing would be won.
     let text = ["0 A, 100 B, 200 A", "1 F, 101 C, 201 F", "1 E", "1 D"];
     assert_eq!(lanes("11", &bare("1x4x1"), &hogs("ABCDEF"), 210), text);
 }
 
 #[test]
 fn in_2_6_0_the_odd_task_goes_back_and_forth() {
-    // At its first tick the idle CPU takes one of three. At 200 it has seen 3 and sees 2, to its own 1: half the difference is 0,
-    // which the kernel counts down past 0, so that everything goes that is not warm: A, expired since 102. At 400 it is
-    // CPU 0 that has too little, but at 200 CPU 1 had one task, and 600 comes first; A has waited since 511 then.
+    // At its first tick the idle CPU takes one of three. At 200 it has seen 3 and sees 2, to its own 1: half the
+    // difference is 0, which the kernel counts down past 0, so that everything goes that is not warm: A, expired since
+    // 102. At 400 it is CPU 0 that has too little, but at 200 CPU 1 had one task, and 600 comes first; A has waited
+    // since 511 then.
     let text = ["0 A, 102 B, 612 A, 714 B", "1 C, 205 A, 307 C, 409 A, 511 C"];
     assert_eq!(lanes("0", &bare("1x2x1"), &hogs("ABC"), 800), text);
     // 2.6.11 leaves two to one as it is.
@@ -65,8 +66,9 @@ fn in_2_6_0_a_node_is_helped_each_fifth_tick() {
 
 #[test]
 fn in_2_6_18_what_is_evened_out_is_weight() {
-    // H counts for 1024 and the others for 128 each: 704 are to move at the first tick, and the three others do, the last of the
-    // list first. In 2.6.11 four tasks of an average of 256 are one too many then, and at 65 three to one are.
+    // H counts for 1024 and the others for 128 each: 704 are to move at the first tick, and the three others do, the
+    // last of the list first. In 2.6.11 four tasks of an average of 256 are one too many then, and at 65 three to one
+    // are.
     let mut load = hogs("ABC");
     load.tasks.insert(0, hog("H", -20));
     let machine = bare("2x1x1");
@@ -76,8 +78,8 @@ fn in_2_6_18_what_is_evened_out_is_weight() {
 
 #[test]
 fn in_2_6_18_a_lighter_queue_takes_what_an_equally_long_one_would_not() {
-    // From 1 ms on C (64) may run on both CPUs, from 2 ms on it waits for A (128). At 64 the second CPU, whose H counts for 6, sees
-    // 192: to the average it is 93, less than the 96 of a task, but the tasks here are lighter.
+    // From 1 ms on C (64) may run on both CPUs, from 2 ms on it waits for A (128). At 64 the second CPU, whose H counts
+    // for 6, sees 192: to the average it is 93, less than the 96 of a task, but the tasks here are lighter.
     let mut c = pinned(once("C", vec![run(1), Op::Set(0), run(1000)]), 0);
     c.initial.nice = Some(10);
     let late = TaskSpec { start: 2 * MS, ..pinned(hog("A", 0), 0) };
@@ -89,10 +91,9 @@ fn in_2_6_18_a_lighter_queue_takes_what_an_equally_long_one_would_not() {
 
 #[test]
 fn the_stopper_moves_a_running_task_off_a_core_that_two_share() {
-    // A sibling takes B first. Then two cores of siblings have two tasks and none, but each task runs: CPU 2 fails four times, and the
-    // stopper of CPU 0 pushes A.
-    // 2.6.11: at 3 CPU 1 sees 224 and takes B. CPU 2 looks at 1, 3 and 7, where 248 * 128 / 140 = 226 are two tasks' worth, and at 11,
-    // 15 and 19 again.
+    // A sibling takes B first. Then two cores of siblings have two tasks and none, but each task runs: CPU 2 fails four
+    // times, and the stopper of CPU 0 pushes A. 2.6.11: at 3 CPU 1 sees 224 and takes B. CPU 2 looks at 1, 3 and 7,
+    // where 248 * 128 / 140 = 226 are two tasks' worth, and at 11, 15 and 19 again.
     let machine = bare("1x2x2");
     assert_eq!(lanes("11", &machine, &hogs("AB"), 100), ["0 A, 19 -", "3 B", "19 A", ""]);
     // 2.6.18: at 1 CPU 1 sees what is there now. CPU 2 looks at 3, 4, 5 and 6.

@@ -1,7 +1,7 @@
 //! BFS's schedules, small enough to be followed by hand. The tick is 1 ms, and nothing has a cost.
 //!
-//! A slice is 6144 us of 1024 ns, a tick takes 976 of them, and a turn that began at a tick ends with 500 or less left: after
-//! 6 ticks. Deadlines lie 41.09 ms ahead at nice 0, 66.06 at nice 5, 6.29 at nice -20.
+//! A slice is 6144 us of 1024 ns, a tick takes 976 of them, and a turn that began at a tick ends with 500 or less left:
+//! after 6 ticks. Deadlines lie 41.09 ms ahead at nice 0, 66.06 at nice 5, 6.29 at nice -20.
 
 mod support;
 
@@ -62,9 +62,9 @@ fn a_nicer_task_waits_until_the_others_deadline_passes_its_own() {
 
 #[test]
 fn who_sleeps_keeps_slice_and_deadline() {
-    // 0.9 ms are 878 of S's 6144. For seven turns its deadline is that of 0, and it preempts H whenever it wakes. At 18.9
-    // its slice is used up: the next deadline is 59.99. H's, renewed at 18, is 59.09: S waits for the end of H's turn.
-    // That began in the second half of a tick, so there is no dither, and the tick at 25 leaves H its last 191.
+    // 0.9 ms are 878 of S's 6144. For seven turns its deadline is that of 0, and it preempts H whenever it wakes. At
+    // 18.9 its slice is used up: the next deadline is 59.99. H's, renewed at 18, is 59.09: S waits for the end of H's
+    // turn. That began in the second half of a tick, so there is no dither, and the tick at 25 leaves H its last 191.
     let load =
         threads(vec![hog("H", 0), forever("S", 0, vec![Op::Run(exactly(900_000)), Op::Sleep(exactly(1_100_000))])]);
     let text = schedule(&load, 29);
@@ -141,8 +141,8 @@ fn a_child_runs_first_on_half_of_its_parents_slice() {
 
 #[test]
 fn a_parent_without_a_slice_to_share_ends_its_turn() {
-    // P begins in the second half of a tick, and the one at 7 leaves it 191: less than 200 are not shared. C gets a slice
-    // and a deadline of its own, 48.19; P's turn ends, and its next deadline is the same, behind C's.
+    // P begins in the second half of a tick, and the one at 7 leaves it 191: less than 200 are not shared. C gets a
+    // slice and a deadline of its own, 48.19; P's turn ends, and its next deadline is the same, behind C's.
     let parent = once("P", vec![Op::Sleep(exactly(900_000)), Op::Run(exactly(6_200_000)), Op::Fork(0), run(100)]);
     let templates = vec![once("C", vec![run(100)])];
     let mut load = Load { tasks: vec![parent, hog("H", 19)], templates, ..Load::default() };

@@ -40,10 +40,10 @@ fn hogs(n: usize) -> Vec<TaskSpec> {
     ["a", "b", "c"][..n].iter().map(|name| let_go(name)).collect()
 }
 
-/// A real-time task leaves 40% of CPU 0, to a hog; the other CPUs are idle. While the hog runs alone its CPU is one whose
-/// capacity is reduced by more than 17%, so that an idle CPU has it pushed over (`check_cpu_capacity`); while it waits, its
-/// CPU has more than it can do: 1024 runnable of a capacity of 410. Without what real-time tasks take, 1024 of 1024 with one
-/// fair task would be a CPU that is busy and no more: in 6.1 the hog would stay, with 40%.
+/// A real-time task leaves 40% of CPU 0, to a hog; the other CPUs are idle. While the hog runs alone its CPU is one
+/// whose capacity is reduced by more than 17%, so that an idle CPU has it pushed over (`check_cpu_capacity`); while it
+/// waits, its CPU has more than it can do: 1024 runnable of a capacity of 410. Without what real-time tasks take, 1024
+/// of 1024 with one fair task would be a CPU that is busy and no more: in 6.1 the hog would stay, with 40%.
 #[test]
 fn a_hog_leaves_a_cpu_of_which_real_time_or_deadline_tasks_use_most() {
     let deadline = || {
@@ -62,8 +62,8 @@ fn a_hog_leaves_a_cpu_of_which_real_time_or_deadline_tasks_use_most() {
     }
 }
 
-/// Real time takes 30% of CPU 0, and three hogs are there. 4.1 calls a group overloaded when its usage, with 17% more, is
-/// above its capacity: 700 of 1024 would not be, and the other CPU would stay idle for good; 700 of 717 is.
+/// Real time takes 30% of CPU 0, and three hogs are there. 4.1 calls a group overloaded when its usage, with 17% more,
+/// is above its capacity: 700 of 1024 would not be, and the other CPU would stay idle for good; 700 of 717 is.
 #[test]
 fn what_real_time_tasks_leave_is_soon_full() {
     let accounts = go("linux-4.1", &bare("2"), &anywhere([hogs(3), vec![real_time(3, 0)]].concat(), 2), 4000);
@@ -71,9 +71,9 @@ fn what_real_time_tasks_leave_is_soon_full() {
     assert!(all >= 6000, "{all} of 6800 ms");
 }
 
-/// The same under 2.6.32: one hog on CPU 0, of power 717, and two on CPU 1 is even. By power the loads are 1463 and 2048, the
-/// average 1807; 240 are too many on CPU 1, and less than half of a hog. Were both CPUs worth 1024, the loads of 1024 and
-/// 2048 would have a hog moved to and fro for ever.
+/// The same under 2.6.32: one hog on CPU 0, of power 717, and two on CPU 1 is even. By power the loads are 1463 and
+/// 2048, the average 1807; 240 are too many on CPU 1, and less than half of a hog. Were both CPUs worth 1024, the loads
+/// of 1024 and 2048 would have a hog moved to and fro for ever.
 #[test]
 fn a_cpu_that_real_time_tasks_use_is_worth_less() {
     let late = |ms| {

@@ -70,7 +70,8 @@ fn a_move_costs_the_more_the_farther_it_goes() {
 fn a_refill_that_was_cut_short_is_not_paid_twice() {
     let mut machine = cached(bare("1"));
     machine.costs.memory_refill_ns_per_kib = 10_000;
-    // After its sleep the first has to bring 1024 KiB back, 10.24 ms, and is interrupted by a real-time task after 5.12.
+    // After its sleep the first has to bring 1024 KiB back, 10.24 ms, and is interrupted by a real-time task after
+    // 5.12.
     let mut first = touching(once("first", vec![run(1), sleep(9), run(1)]), 1024);
     first.initial.nice = Some(0);
     let mut second = touching(once("second", vec![run(1)]), 1024);
@@ -144,8 +145,9 @@ fn a_hybrid_barrier_spins_and_then_sleeps() {
     assert_eq!(lane_of(9), "0 quick, 3 -, 9 quick, 10 -", "2 ms of spinning, and asleep until 9");
 }
 
-/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs, two on each, than on 16. They are
-/// pinned, for where a kernel puts those that wake is another matter: linux-6.12 now and then puts three onto one CPU.
+/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs, two on each, than on 16. They
+/// are pinned, for where a kernel puts those that wake is another matter: linux-6.12 now and then puts three onto one
+/// CPU.
 fn slowdown(kernel: &str, meet: Op) -> f64 {
     let time = |cpus: CpuId| {
         let program = vec![Op::LoopStart { times: Some(100) }, run(1), meet.clone(), Op::LoopEnd { start: 0 }];
@@ -158,9 +160,9 @@ fn slowdown(kernel: &str, meet: Op) -> f64 {
 }
 
 /// Two threads share a CPU. The one that has done its part spins until its slice is over, for the other, whom it waits
-/// for, is behind it in the queue: a round takes a slice, where it takes 1 ms with a CPU each. O(1)'s slice is 100 ms (and
-/// where the first ones were not in step, some rounds take two);
-/// CFS's is 24 ms of latency by two, and what the tick and the first to run add; EEVDF's 2.8 ms, seen at the 4 ms tick.
+/// for, is behind it in the queue: a round takes a slice, where it takes 1 ms with a CPU each. O(1)'s slice is 100 ms
+/// (and where the first ones were not in step, some rounds take two); CFS's is 24 ms of latency by two, and what the
+/// tick and the first to run add; EEVDF's 2.8 ms, seen at the 4 ms tick.
 #[test]
 fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
     for (kernel, factors) in [

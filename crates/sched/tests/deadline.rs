@@ -1,4 +1,5 @@
-//! SCHED_DEADLINE: job by job in time, refusals, reclaiming, hotplug; and throttling of real-time tasks period by period.
+//! SCHED_DEADLINE: job by job in time, refusals, reclaiming, hotplug; and throttling of real-time tasks period by
+//! period.
 
 mod support;
 
@@ -284,8 +285,8 @@ proptest! {
         }
     }
 
-    /// In each period real-time tasks have no more than their runtime and a tick; what a tick saw late is missing in the
-    /// next.
+    /// In each period real-time tasks have no more than their runtime and a tick; what a tick saw late is missing in
+    /// the next.
     #[test]
     fn real_time_tasks_have_their_part_of_each_period(
         tasks in proptest::collection::vec((1u8..99, 1u64..40, 0u64..20), 1..6)

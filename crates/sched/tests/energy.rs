@@ -1,5 +1,5 @@
-//! Energy-aware placement, and tasks too big for their CPU, on a machine of four small CPUs (capacity 462, 0 to 3) and four
-//! big ones (4 to 7): decisions worked out by hand.
+//! Energy-aware placement, and tasks too big for their CPU, on a machine of four small CPUs (capacity 462, 0 to 3) and
+//! four big ones (4 to 7): decisions worked out by hand.
 
 mod support;
 
@@ -73,8 +73,8 @@ fn only_on(accounts: &Accounts, name: &str, cpus: std::ops::Range<CpuId>, from: 
     !ran.is_empty() && ran.iter().all(|(cpu, _)| cpus.contains(cpu))
 }
 
-/// A task of a tenth of a big CPU that last ran on a big one: there it costs 6223 a unit of work, on a small one no more than
-/// 2813, at the second frequency. Where energy does not count, it stays.
+/// A task of a tenth of a big CPU that last ran on a big one: there it costs 6223 a unit of work, on a small one no
+/// more than 2813, at the second frequency. Where energy does not count, it stays.
 #[test]
 fn a_light_task_goes_to_a_small_cpu() {
     for kernel in MODERN {
@@ -89,8 +89,8 @@ fn a_light_task_goes_to_a_small_cpu() {
     }
 }
 
-/// 6.12 says why: some 90 of work (700 us of 10 ms, and what ripples at the end of a burst) cost 6223 each on the big CPU, and
-/// 2160 on the small one, in tenths of uW: with a quarter more they are below 133, the lowest frequency's.
+/// 6.12 says why: some 90 of work (700 us of 10 ms, and what ripples at the end of a burst) cost 6223 each on the big
+/// CPU, and 2160 on the small one, in tenths of uW: with a quarter more they are below 133, the lowest frequency's.
 #[test]
 fn the_explanation_has_what_was_weighed() {
     #[derive(Default)]
@@ -127,8 +127,9 @@ fn the_explanation_has_what_was_weighed() {
 }
 
 /// A fifth of a big CPU on the big one costs 200 * 6223 = 1.24 million. On an idle small one, at the second frequency,
-/// 200 * 2813 = 0.56 million. But where each small CPU has a light task already, 4 * 100 * 2160 = 0.86 million, it brings the
-/// one it goes to up to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million, 1.77 more. So it stays.
+/// 200 * 2813 = 0.56 million. But where each small CPU has a light task already, 4 * 100 * 2160 = 0.86 million, it
+/// brings the one it goes to up to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million, 1.77 more. So
+/// it stays.
 #[test]
 fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
     for kernel in MODERN {
@@ -144,8 +145,8 @@ fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
     }
 }
 
-/// A task that cannot leave its small CPU uses all of it: the machine is over-utilised, energy does not count, and a light
-/// task stays on the big CPU where it was, which is idle when it wakes.
+/// A task that cannot leave its small CPU uses all of it: the machine is over-utilised, energy does not count, and a
+/// light task stays on the big CPU where it was, which is idle when it wakes.
 #[test]
 fn an_overused_cpu_ends_it() {
     for kernel in MODERN {
@@ -155,8 +156,8 @@ fn an_overused_cpu_ends_it() {
     }
 }
 
-/// A task that wants at least 600 (`util_min`) is put on a big CPU however light it is; one that wants at most 300 on a small
-/// one however heavy, and there nobody calls it too big.
+/// A task that wants at least 600 (`util_min`) is put on a big CPU however light it is; one that wants at most 300 on a
+/// small one however heavy, and there nobody calls it too big.
 #[test]
 fn clamps_decide() {
     for kernel in MODERN {
@@ -174,8 +175,8 @@ fn clamps_decide() {
     }
 }
 
-/// From small to big, end to end: a task that is light for half a second and then works without a pause moves to a big CPU
-/// within 100 ms, because it is too big for the small one; the light ones stay where they are cheap.
+/// From small to big, end to end: a task that is light for half a second and then works without a pause moves to a big
+/// CPU within 100 ms, because it is too big for the small one; the light ones stay where they are cheap.
 #[test]
 fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
     for kernel in MODERN {
@@ -200,8 +201,8 @@ fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
     }
 }
 
-/// What a task needs is remembered while it sleeps: a task that works 60 of each 460 ms has all but faded when it wakes, and
-/// goes to a big CPU all the same.
+/// What a task needs is remembered while it sleeps: a task that works 60 of each 460 ms has all but faded when it
+/// wakes, and goes to a big CPU all the same.
 #[test]
 fn long_sleepers_are_expected_to_need_what_they_needed() {
     for kernel in MODERN {

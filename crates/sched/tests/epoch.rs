@@ -110,8 +110,8 @@ fn yielding_was_different_each_time() {
 
 #[test]
 fn who_yields_to_nobody_starts_no_epoch_in_2_4() {
-    // S's counter would grow with each epoch. Y has 1 of 6 ticks left at 55; S, of nice 4, has 5 ticks and 16: no better
-    // than Y with 1, 1 and 20, but better were it only one more.
+    // S's counter would grow with each epoch. Y has 1 of 6 ticks left at 55; S, of nice 4, has 5 ticks and 16: no
+    // better than Y with 1, 1 and 20, but better were it only one more.
     let y = forever("Y", 0, vec![run(1), Op::Yield]);
     let s = once("S", vec![sleep(55), run(1), sleep(1000)]);
     let mut load = threads(vec![s, y]);
@@ -186,8 +186,8 @@ fn a_child_has_half_of_its_parents_counter() {
 
 #[test]
 fn what_a_child_leaves_goes_back_in_2_4() {
-    // As C ends at 95 nobody has ticks left: an epoch ends, and C, not yet gone, has 3 / 2 + 6 = 7 like everybody. P has
-    // 6 and those 7.
+    // As C ends at 95 nobody has ticks left: an epoch ends, and C, not yet gone, has 3 / 2 + 6 = 7 like everybody. P
+    // has 6 and those 7.
     assert_eq!(schedule("linux-2.4", &family(5), 221), "0 P, 30 H, 90 C-0, 95 P, 220 H");
 }
 

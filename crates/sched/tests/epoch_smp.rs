@@ -1,4 +1,5 @@
-//! Schedules of the kernels before O(1) on several CPUs, which share one queue. A tick is 10 ms, and nothing has a cost.
+//! Schedules of the kernels before O(1) on several CPUs, which share one queue. A tick is 10 ms, and nothing has a
+//! cost.
 
 mod support;
 
@@ -15,8 +16,8 @@ fn simulated(kernel: &str, cpus: &str, load: &Load, ms: u64) -> Accounts {
 fn three_hogs_share_two_cpus() {
     let load = threads(["A", "B", "C"].map(|name| hog(name, 0)).into());
     let accounts = simulated("linux-2.4", "2", &load, 215);
-    // At 60 C takes CPU 0, and CPU 1 finds nobody with ticks: an epoch, of which C gets 6 / 2 + 6. B stays, for CPU 1 is
-    // worth 15 to it, until 120; A takes its place. At 150 C's 9 ticks are over, and B has none: an epoch again, and
+    // At 60 C takes CPU 0, and CPU 1 finds nobody with ticks: an epoch, of which C gets 6 / 2 + 6. B stays, for CPU 1
+    // is worth 15 to it, until 120; A takes its place. At 150 C's 9 ticks are over, and B has none: an epoch again, and
     // C stays for one more slice.
     assert_eq!(lane(&accounts, 0), "0 A, 60 C, 210 B");
     assert_eq!(lane(&accounts, 1), "0 B, 120 A");

@@ -86,8 +86,8 @@ fn a_child_ran_first_until_2_6_31() {
 
 #[test]
 fn who_is_picked_again_began_a_new_slice_until_3_14() {
-    // The child is placed at v 8. P has had its slice at every tick; while its v is less it is picked again. 3.10 puts it
-    // back first, so that it has a new slice from 6 on, over at 10. From 3.15 on it just goes on, to v 8.
+    // The child is placed at v 8. P has had its slice at every tick; while its v is less it is picked again. 3.10 puts
+    // it back first, so that it has a new slice from 6 on, over at 10. From 3.15 on it just goes on, to v 8.
     assert_eq!(schedule("linux-3.10", &family(2_500, 10_000), 20), "0 P, 10 C-0, 12.5 P, 17.5 -");
     for kernel in ["linux-3.18", "linux-4.1", "linux-6.1"] {
         assert_eq!(schedule(kernel, &family(2_500, 10_000), 20), "0 P, 8 C-0, 10.5 P, 17.5 -", "{kernel}");
@@ -154,8 +154,9 @@ fn the_first_eevdf_moved_the_deadline_of_who_yields() {
 
 #[test]
 fn a_debt_lasted_over_sleep_until_sleepers_paid_it_in_the_queue() {
-    // S goes to sleep 0.25 in debt. 6.6 keeps that: at 3.5 it is placed at 3.5, 0.5 past H, and its d of 4.25 is H's own
-    // at the next tick; it runs at the one after. In 6.12 it stays queued until it owes nothing, and is placed at 3.
+    // S goes to sleep 0.25 in debt. 6.6 keeps that: at 3.5 it is placed at 3.5, 0.5 past H, and its d of 4.25 is H's
+    // own at the next tick; it runs at the one after. In 6.12 it stays queued until it owes nothing, and is placed at
+    // 3.
     let load = load(vec![once("S", 0, vec![run(500), Op::Sleep(exactly(3 * MS)), run(500)]), hog("H", 0)]);
     let slept = |kernel| schedule_with(kernel, &[("base_slice_ns", "750000")], &load, 6);
     assert_eq!(slept("linux-6.6"), "0 S, 0.5 H, 5 S, 5.5 H");

@@ -52,8 +52,9 @@ fn turns(events: &[Event], from: Nanos, to: Nanos) -> Vec<Nanos> {
     pairs.map(|w| (w[1].0 - w[0].0) / MS).collect()
 }
 
-/// Three hogs on CPU 0 share a latency of 18 ms while four CPUs are counted, and of 12 ms while two or three are: turns of
-/// 6 and 4 ms, a hair less by the kernel's rounding, so that the tick then ends them. With one CPU left two are counted, for the one that goes is.
+/// Three hogs on CPU 0 share a latency of 18 ms while four CPUs are counted, and of 12 ms while two or three are: turns
+/// of 6 and 4 ms, a hair less by the kernel's rounding, so that the tick then ends them. With one CPU left two are
+/// counted, for the one that goes is.
 #[test]
 fn the_latency_follows_the_cpus_online_and_the_one_that_goes() {
     let tasks = ["a", "b", "c"].map(|name| pinned(hog(name, 0), 0)).to_vec();

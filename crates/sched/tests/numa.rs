@@ -269,9 +269,10 @@ fn a_task_goes_to_where_the_others_are_that_share_its_memory() {
         if kernel == "linux-3.18" {
             assert_eq!(all, (vec![(Some(3), 3, 0)], 1));
         } else {
-            // Four there and three here are no more even than three and four: 4.1 takes that for beyond balance, and from
-            // 5.13 on a node of four CPUs bears no such difference. In 4.1 the load balancer brings it all the same: a node
-            // with an idle CPU has the other, whose CPUs are all busy, count as overloaded (SD_PREFER_SIBLING).
+            // Four there and three here are no more even than three and four: 4.1 takes that for beyond balance, and
+            // from 5.13 on a node of four CPUs bears no such difference. In 4.1 the load balancer brings it all the
+            // same: a node with an idle CPU has the other, whose CPUs are all busy, count as overloaded
+            // (SD_PREFER_SIBLING).
             let moves = u64::from(kernel == "linux-4.1");
             assert_eq!(all, (Vec::new(), moves), "{kernel}");
         }

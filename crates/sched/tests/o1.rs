@@ -169,8 +169,9 @@ fn a_better_task_that_is_pulled_preempts() {
 
 #[test]
 fn expired_tasks_are_pulled_first_and_stay_expired() {
-    // Slices are 5 ms, and 3 ms for H. At 64 A (at 55) and B (at 60) have expired, C runs, D and E have still to. Of five tasks
-    // to one, two move: B and A. They wait for the arrays to change places, at 66, though their priority is better than H's.
+    // Slices are 5 ms, and 3 ms for H. At 64 A (at 55) and B (at 60) have expired, C runs, D and E have still to. Of
+    // five tasks to one, two move: B and A. They wait for the arrays to change places, at 66, though their priority is
+    // better than H's.
     let mut tasks: Vec<_> = ["A", "B", "C", "D", "E"].map(|name| hog(name, 0)).into();
     tasks.push(pinned(hog("H", 5), 1));
     let set = [("min_timeslice", "1".to_owned()), ("def_timeslice", "5".to_owned())];

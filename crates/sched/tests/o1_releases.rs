@@ -26,9 +26,9 @@ fn slices_of_2_6_0_are_linear_in_the_nice_level() {
 fn in_2_6_0_an_interactive_task_stays_active_though_a_better_one_has_expired() {
     // S (nice 5) is idle until 920, and so at 121 against 125. At the end of its slice A has expired.
     // 2.6.11: S, which is nicer, expires too, after its 75 ms.
-    // 2.6.0: it goes on, and without credit it is charged what it runs. From 918 ms of sleep it is at 878 after turns at 10,
-    // 20 and 40 ms, at 840 with its first slice of 78 ms, and at 800 after the turns at 20 and 40 ms of the second: at
-    // its end the bonus is 7, and 8 is needed.
+    // 2.6.0: it goes on, and without credit it is charged what it runs. From 918 ms of sleep it is at 878 after turns
+    // at 10, 20 and 40 ms, at 840 with its first slice of 78 ms, and at 800 after the turns at 20 and 40 ms of the
+    // second: at its end the bonus is 7, and 8 is needed.
     let mut s = once("S", vec![sleep(920), run(1000)]);
     s.initial.nice = Some(5);
     let late = |name| TaskSpec { start: MS, ..hog(name, 0) };
@@ -66,8 +66,8 @@ fn in_2_6_0_a_real_time_task_goes_behind_its_equals_when_it_is_first_picked() {
 
 #[test]
 fn in_2_6_18_sleep_counts_once() {
-    // A (nice -4, 480 ms) is at 121. S sleeps for 8 ms and waits for 472: in 2.6.11 that is tenfold the whole bonus, 115;
-    // in 2.6.18 it is 480 ms and 121, not better than A, and only one more wait makes it 116.
+    // A (nice -4, 480 ms) is at 121. S sleeps for 8 ms and waits for 472: in 2.6.11 that is tenfold the whole bonus,
+    // 115; in 2.6.18 it is 480 ms and 121, not better than A, and only one more wait makes it 116.
     let load = threads(vec![hog("A", -4), forever("S", 0, vec![run(2), sleep(8)])]);
     assert_eq!(schedule("11", &load, 975), "0 A, 480 S, 482 A, 962 S, 964 A, 972 S, 974 A");
     assert_eq!(schedule("18", &load, 1455), "0 A, 480 S, 482 A, 962 S, 964 A, 1444 S, 1446 A, 1454 S");
@@ -89,8 +89,8 @@ fn in_2_6_18_a_batch_task_waits_until_the_arrays_change_places() {
 
 #[test]
 fn in_2_6_18_a_new_nice_level_keeps_the_bonus() {
-    // H is at 120. S has a bonus of 7, for 790 ms, and is at 119 at its new level; in 2.6.11, where its bonus was 10, it
-    // is at the bare 121 until its slice ends or it sleeps.
+    // H is at 120. S has a bonus of 7, for 790 ms, and is at 119 at its new level; in 2.6.11, where its bonus was 10,
+    // it is at the bare 121 until its slice ends or it sleeps.
     let nicer = Setting { nice: Some(1), ..Setting::default() };
     let late = TaskSpec { start: MS, ..hog("H", -5) };
     let mut load = threads(vec![once("S", vec![sleep(790), run(10), Op::Set(0), run(10)]), late]);

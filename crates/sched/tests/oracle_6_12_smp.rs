@@ -1,21 +1,22 @@
 //! The `linux-6.12` profile against Debian's kernel in guests of 4 CPUs (2 nodes of 2) and 12 (2 of 6).
 //!
-//! Two oracles. In one the guest's virtual CPUs go on evenly, and each has its tick every 4 ms as on a real machine: how
-//! that was done is told in its file. In the other they share one instruction clock and take long turns. From traces of
-//! such guests: at each multiple of 4 ms two or three virtual CPUs handle their ticks, one after another; the last of them
-//! goes on for 4 ms, the others are stopped inside their tick's handler until their next turn, and may be so again. So a
-//! CPU counts a tick every 7 ms (4 CPUs) or 21 ms (12), but comes to switch tasks only once a round of 4.4 ms times CPUs,
-//! which the model has as its tick. What then is pending of softirqs goes to ksoftirqd, which preempts.
+//! Two oracles. In one the guest's virtual CPUs go on evenly, and each has its tick every 4 ms as on a real machine:
+//! how that was done is told in its file. In the other they share one instruction clock and take long turns. From
+//! traces of such guests: at each multiple of 4 ms two or three virtual CPUs handle their ticks, one after another; the
+//! last of them goes on for 4 ms, the others are stopped inside their tick's handler until their next turn, and may be
+//! so again. So a CPU counts a tick every 7 ms (4 CPUs) or 21 ms (12), but comes to switch tasks only once a round of
+//! 4.4 ms times CPUs, which the model has as its tick. What then is pending of softirqs goes to ksoftirqd, which
+//! preempts.
 //!
 //! Several CPUs are chaotic: the model runs with several seeds. Of each quantity the distance outside the range of the
 //! kernel's runs (of which the second oracle has but one each) is taken, in units of the tolerance, for each kind of
 //! quantity the worst; its median over the seeds must be at most 1. Judged are the busy time of all (2%); the spread of
-//! equal hogs, greatest less least by the mean (5 points); each task's CPU time (6% of the wall time), equal tasks in the
-//! order of theirs, for which of them is favoured is chance; the switches of all (20%); and, where the oracle tells, their
-//! migrations (20%, or 10 where that is more).
+//! equal hogs, greatest less least by the mean (5 points); each task's CPU time (6% of the wall time), equal tasks in
+//! the order of theirs, for which of them is favoured is chance; the switches of all (20%); and, where the oracle
+//! tells, their migrations (20%, or 10 where that is more).
 //!
-//! The kernel's own threads are part of the load, as they were seen in the traces: [`Guest::threads`]. Bursts and sleeps are
-//! as long as they came to.
+//! The kernel's own threads are part of the load, as they were seen in the traces: [`Guest::threads`]. Bursts and
+//! sleeps are as long as they came to.
 
 mod support;
 
@@ -82,8 +83,9 @@ const IN_TURNS: Guest = Guest {
 };
 
 impl Guest {
-    /// The threads of the kernel, woken at ticks: on each CPU the statistics of memory every 992 ms and the watchdog's stopper
-    /// every 4 s, on a CPU of each node the compaction of memory every 512 ms, a worker that belongs to no CPU, and ksoftirqd.
+    /// The threads of the kernel, woken at ticks: on each CPU the statistics of memory every 992 ms and the watchdog's
+    /// stopper every 4 s, on a CPU of each node the compaction of memory every 512 ms, a worker that belongs to no CPU,
+    /// and ksoftirqd.
     fn threads(&self, case: &Case) -> Vec<TaskSpec> {
         let tick = (self.tick)(case.cpus);
         let ticks = |ms: u64| (ms * MS).div_ceil(tick);
@@ -243,9 +245,10 @@ fn judge(guest: &Guest, cases: &[Case], unmet: &[(&str, &[&str])]) {
 
 /// What is not met where CPUs take turns, and why.
 const UNMET_IN_TURNS: &[(&str, &[&str])] = &[
-    // NUMA balancing. The hogs' few pages (the kernel writes to them at every switch) are where they were forked, and stay
-    // there; after some 6 s it swaps tasks across the nodes for that. The kernel without it does what the model does:
-    // `4cpu-nice--10` and `12cpu-nice--5-0-5` of the other oracle, the latter of which scatters by 30% of the wall time.
+    // NUMA balancing. The hogs' few pages (the kernel writes to them at every switch) are where they were forked, and
+    // stay there; after some 6 s it swaps tasks across the nodes for that. The kernel without it does what the model
+    // does: `4cpu-nice--10` and `12cpu-nice--5-0-5` of the other oracle, the latter of which scatters by 30% of the
+    // wall time.
     ("linux-6.12-4cpu-s4", &["cpu time"]),
     ("linux-6.12-12cpu-s2", &["cpu time"]),
     // Bursts: a task that wakes, and one whose burst is over, waits for its CPU's turn. The model has no turns.
@@ -259,22 +262,23 @@ const UNMET_IN_TURNS: &[(&str, &[&str])] = &[
 
 /// What is not met where CPUs go on evenly, and why.
 const UNMET_EVEN: &[(&str, &[&str])] = &[
-    // The model moves some 40% more. Its CPUs tick at one instant and balance before any of them switches. In the guest a CPU
-    // that ticks after another finds that it has switched already: whom it would take ran just now, is left for its cache,
-    // and needs one failure more (of what CPU 3 took 43 of 46 were such, CPU 2 which ticks before it none of 31).
+    // The model moves some 40% more. Its CPUs tick at one instant and balance before any of them switches. In the guest
+    // a CPU that ticks after another finds that it has switched already: whom it would take ran just now, is left for
+    // its cache, and needs one failure more (of what CPU 3 took 43 of 46 were such, CPU 2 which ticks before it none of
+    // 31).
     ("4cpu-5-hogs", &["migrations"]),
     ("4cpu-7-hogs", &["migrations"]),
     ("4cpu-hogs-sleepers", &["migrations"]),
-    // A balancing as the CPU becomes idle takes up to 2.7 ms in the guest (`max_newidle_lb_cost`), whose CPUs are slow and
-    // are away meanwhile; CPUs that are idle for less then do not try.
+    // A balancing as the CPU becomes idle takes up to 2.7 ms in the guest (`max_newidle_lb_cost`), whose CPUs are slow
+    // and are away meanwhile; CPUs that are idle for less then do not try.
     ("4cpu-8-busy-3-of-4", &["migrations"]),
-    // A tick comes up to 1.3 ms late with 12 CPUs, so that a slice of 2.8 ms is often not over at the next one: half of the
-    // turns are of two ticks here, of those with 4 CPUs 2%.
+    // A tick comes up to 1.3 ms late with 12 CPUs, so that a slice of 2.8 ms is often not over at the next one: half of
+    // the turns are of two ticks here, of those with 4 CPUs 2%.
     ("12cpu-pinned", &["switches"]),
     ("12cpu-nice-0-10", &["switches", "migrations"]),
-    // Where tasks are at first: the guest's init wakes them from one CPU, the model's all find idle ones. 36 hogs are then 19
-    // and 17 on the nodes, which is even enough to stay, and one goes round; six light ones share two CPUs of one node and
-    // are passed back and forth, where the model has three on a CPU of each.
+    // Where tasks are at first: the guest's init wakes them from one CPU, the model's all find idle ones. 36 hogs are
+    // then 19 and 17 on the nodes, which is even enough to stay, and one goes round; six light ones share two CPUs of
+    // one node and are passed back and forth, where the model has three on a CPU of each.
     ("12cpu-36-hogs", &["migrations", "spread"]),
     ("12cpu-nice--5-0-5", &["migrations", "cpu time"]),
     // Less than 7 points off, the model's being the greater.

@@ -44,8 +44,8 @@ fn without_its_controller_linux_6_1_is_met_but_for_the_phase_of_throttling() {
     LINUX_6_1.judge(ORACLE_6_1, 11, &[("linux-6.1-classes-14", "no period of throttling is under way at the start")]);
 }
 
-/// The fair server gives the CPU back to the hog just before the end, at 7 of 8 phases; in the guest, to who ends the run:
-/// the hog's tenth wait is not over there.
+/// The fair server gives the CPU back to the hog just before the end, at 7 of 8 phases; in the guest, to who ends the
+/// run: the hog's tenth wait is not over there.
 #[test]
 fn without_its_controller_linux_6_12_is_met_but_for_the_last_wait() {
     LINUX_6_12.judge(

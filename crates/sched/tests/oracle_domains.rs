@@ -1,5 +1,5 @@
-//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's kernels built on five machines: at boot, with
-//! CPU 3 offline, and with it back. Everything must agree: levels, spans, groups and their order, masks, flags,
+//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's kernels built on five machines: at boot,
+//! with CPU 3 offline, and with it back. Everything must agree: levels, spans, groups and their order, masks, flags,
 //! parameters.
 
 use schedlab_base::CpuId;

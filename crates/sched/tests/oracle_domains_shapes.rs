@@ -1,6 +1,6 @@
-//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's 6.1.192 and 6.12.117 built on machines of many
-//! shapes (`oracles/domains-shapes.json`), at boot and after each of several CPUs that went and came back. Everything
-//! must agree, for every CPU: levels, spans, groups and their order, masks, flags, parameters.
+//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's 6.1.192 and 6.12.117 built on machines of
+//! many shapes (`oracles/domains-shapes.json`), at boot and after each of several CPUs that went and came back.
+//! Everything must agree, for every CPU: levels, spans, groups and their order, masks, flags, parameters.
 //!
 //! How it was measured: the kernels were booted in QEMU 7.2 with `-smp sockets,cores,threads` (and `dies`, where
 //! `llc_cores` stands), `-numa node` for equal shares of the CPUs, `-numa dist` for the distances, and the kernel's

@@ -81,8 +81,8 @@ fn each_in_its_place(run: &Run) -> Result<(), String> {
     run.ledger.faults.first().map_or(Ok(()), |fault| run.fail(fault.clone()))
 }
 
-/// Two accounts of the time agree, and come to what the CPUs have; whose program has an end has run for just its length;
-/// and one CPU is not idle while somebody waits for it.
+/// Two accounts of the time agree, and come to what the CPUs have; whose program has an end has run for just its
+/// length; and one CPU is not idle while somebody waits for it.
 fn time_is_conserved(run: &Run) -> Result<(), String> {
     let ran: Vec<Nanos> = run.accounts.tasks.iter().map(|t| t.run).collect();
     if ran != run.ledger.ran {
@@ -159,8 +159,8 @@ fn bfs_deadline(nice: i8) -> Nanos {
     ratio * 6 * ((1 << 20) / 128)
 }
 
-/// BFS's bound, of its module's documentation: `D(k) - D(least) + (n - 1) * turn`, where a turn is a slice of 6144 times
-/// 1024 ns, a tick of 1 ms by which it is found out late, and at most as much again by rounding.
+/// BFS's bound, of its module's documentation: `D(k) - D(least) + (n - 1) * turn`, where a turn is a slice of 6144
+/// times 1024 ns, a tick of 1 ms by which it is found out late, and at most as much again by rounding.
 fn bfs_bound(load: &Load, nice: i8) -> Nanos {
     let least = nices(load).iter().map(|nice| bfs_deadline(*nice)).min().unwrap();
     bfs_deadline(nice) - least + (load.tasks.len() as Nanos - 1) * bfs_turn()
@@ -205,8 +205,8 @@ proptest! {
         }
     }
 
-    /// Only the fair schedulers promise shares by weight. O(1) and those before it set the lengths of slices by nice, BFS
-    /// the deadlines, the feedback queue nothing.
+    /// Only the fair schedulers promise shares by weight. O(1) and those before it set the lengths of slices by nice,
+    /// BFS the deadlines, the feedback queue nothing.
     #[test]
     fn fair_schedulers_honour_weights(nices in proptest::collection::vec(-8i8..=8, 2..6)) {
         let tasks = nices.iter().enumerate().map(|(i, nice)| hog(&format!("hog-{i}"), *nice)).collect();

@@ -1,8 +1,8 @@
-//! CFS and EEVDF against a naive reference: the algorithms written anew from their description, with plain lists that are
-//! sorted at each pick, whole numbers of 128 bits, every tick taken, and no queue but one CPU's. The reference is fed with
-//! the wake-ups, forks and sleeps of a simulated run and must choose, at each decision, whom the scheduler chose: a switch
-//! where it switched, nobody else where it did not. Nice levels, sleepers, forks and changes of nice levels are
-//! covered, and slices that tasks ask for; groups, policies, yields and several CPUs are not.
+//! CFS and EEVDF against a naive reference: the algorithms written anew from their description, with plain lists that
+//! are sorted at each pick, whole numbers of 128 bits, every tick taken, and no queue but one CPU's. The reference is
+//! fed with the wake-ups, forks and sleeps of a simulated run and must choose, at each decision, whom the scheduler
+//! chose: a switch where it switched, nobody else where it did not. Nice levels, sleepers, forks and changes of nice
+//! levels are covered, and slices that tasks ask for; groups, policies, yields and several CPUs are not.
 
 #[path = "support/naive.rs"]
 mod naive;

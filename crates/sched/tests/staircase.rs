@@ -1,5 +1,5 @@
-//! RSDL and SD: schedules worked out by hand, and their promise of latency on random loads. The tick is 1 ms unless said
-//! otherwise, and nothing has a cost.
+//! RSDL and SD: schedules worked out by hand, and their promise of latency on random loads. The tick is 1 ms unless
+//! said otherwise, and nothing has a cost.
 
 #[path = "support/ledger.rs"]
 #[allow(dead_code)]
@@ -46,8 +46,8 @@ fn in_rsdl_the_worst_wait_beside_one_equal_is_nineteen_levels() {
 #[test]
 fn in_rsdl_whoever_is_left_is_pushed_down_with_a_used_up_level() {
     // Every 10 ms a tick, and quotas of 15 ms: A and B run for 20 each of the 45 of the best level. C has run for 10 of
-    // its 15 when nothing is left of it, and goes behind A and B. There A runs for 20 of 30, and B is pushed after 10, C
-    // with it. Its 5 ms end at 110, those of C at 120, and both have a new quota on that same level.
+    // its 15 when nothing is left of it, and goes behind A and B. There A runs for 20 of 30, and B is pushed after 10,
+    // C with it. Its 5 ms end at 110, those of C at 120, and both have a new quota on that same level.
     let load = threads(vec![hog("A", 0), hog("B", 0), hog("C", 0)]);
     let text = schedule_with("rsdl", &[("hz", "100"), ("rr_interval", "15")], &load, 121);
     assert_eq!(text, "0 A, 20 B, 40 C, 50 A, 70 B, 80 A, 100 B, 110 C, 120 B");
@@ -62,14 +62,16 @@ fn in_sd_a_nicer_task_has_fewer_slots_all_over_the_rotation() {
 
 #[test]
 fn in_sd_a_late_comer_takes_no_slot_above_the_mark() {
-    // S took slot 1 at the start, and goes on there at 35, when A is half through slot 7. Then slot 7 is its next, not 3.
+    // S took slot 1 at the start, and goes on there at 35, when A is half through slot 7. Then slot 7 is its next, not
+    // 3.
     let load = threads(vec![once("S", vec![sleep(35), run(100)]), hog("A", 0)]);
     assert_eq!(schedule("sd", &load, 71), "0 S, 0 A, 35 S, 45 A, 50 S, 60 A, 70 S");
 }
 
 #[test]
 fn in_sd_what_is_left_is_brought_into_a_later_rotation_if_interactive() {
-    // The first rotation ends when A has had its 20 slots, at 204. S wakes at 250 and joins slot 9, with 6 ms from before.
+    // The first rotation ends when A has had its 20 slots, at 204. S wakes at 250 and joins slot 9, with 6 ms from
+    // before.
     let load = threads(vec![once("S", vec![run(4), sleep(246), run(100)]), hog("A", 0)]);
     let with = |interactive| schedule_with("sd", &[("interactive", interactive)], &load, 281);
     assert_eq!(with("on"), "0 S, 4 A, 254 S, 270 A, 280 S");

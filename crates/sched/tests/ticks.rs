@@ -1,5 +1,5 @@
-//! Ticks skipped and every tick taken: random loads with all policies, changes and constants give the same events. For the
-//! schedulers that count slices by ticks.
+//! Ticks skipped and every tick taken: random loads with all policies, changes and constants give the same events. For
+//! the schedulers that count slices by ticks.
 
 mod support;
 

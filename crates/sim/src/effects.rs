@@ -164,8 +164,8 @@ impl Core {
         speed.max(1) as u32
     }
 
-    /// How long a stream of memory of a task on a CPU takes that would take so long were it local, in time of a `Run` of
-    /// this task.
+    /// How long a stream of memory of a task on a CPU takes that would take so long were it local, in time of a `Run`
+    /// of this task.
     #[inline(never)]
     pub(crate) fn stream(&self, cpu: CpuId, p: TaskId, local: Nanos) -> Nanos {
         let Some(effects) = self.effects.as_deref() else { return local };
@@ -203,7 +203,8 @@ fn siblings(machine: &Machine) -> Vec<Box<[CpuId]>> {
     (0..).zip(&machine.cpus).map(others).collect()
 }
 
-/// The second thread of a core adds what two of them do beyond one; each further adds half of what the one before it did.
+/// The second thread of a core adds what two of them do beyond one; each further adds half of what the one before it
+/// did.
 fn smt_speed(loss_percent: u64) -> [u32; MOST_THREADS] {
     let mut gain = 1024.0 * (1.0 - loss_percent as f64 / 50.0);
     let mut total = 1024.0;

@@ -58,7 +58,8 @@ pub(crate) struct Process<'a> {
     program: &'a [Op],
     pub name: String,
     pub pc: usize,
-    /// How often the innermost loop is still to be gone through, and those around it; none lies in the heap for one loop.
+    /// How often the innermost loop is still to be gone through, and those around it; none lies in the heap for one
+    /// loop.
     rounds: u64,
     around: Vec<u64>,
     looping: bool,

@@ -87,9 +87,10 @@ pub trait Scheduler {
     /// where this scheduler does so; `None` is idle.
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
 
-    /// The stopper of `cpu` runs, as [`Core::wake_stopper`] asked for, and takes no time: `prev` has given way to it and is
-    /// no longer running, though `cx.curr(cpu)` has it; if it is still runnable, put it back, and it may be moved like
-    /// those that wait. [`Scheduler::pick_next_task`] without a `prev` follows. The trace does not tell of the stopper.
+    /// The stopper of `cpu` runs, as [`Core::wake_stopper`] asked for, and takes no time: `prev` has given way to it
+    /// and is no longer running, though `cx.curr(cpu)` has it; if it is still runnable, put it back, and it may be
+    /// moved like those that wait. [`Scheduler::pick_next_task`] without a `prev` follows. The trace does not tell of
+    /// the stopper.
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
         let _ = (cx, cpu, prev);
     }
@@ -105,8 +106,8 @@ pub trait Scheduler {
     /// `Nanos::MAX`: never. Asked anew whenever something on that CPU changed.
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos;
 
-    /// How many tasks are runnable on `cpu`, the running one included, and their load in the scheduler's own unit; `None`
-    /// when it has no queue for a CPU. Asked only where a trace is to tell of queues.
+    /// How many tasks are runnable on `cpu`, the running one included, and their load in the scheduler's own unit;
+    /// `None` when it has no queue for a CPU. Asked only where a trace is to tell of queues.
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
         let _ = cpu;
         None
@@ -124,7 +125,8 @@ pub trait Scheduler {
         Nanos::MAX
     }
 
-    /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new ones.
+    /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new
+    /// ones.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes);
 
     /// Whether the kernel lets a task have these attributes: the parameters and the admission of deadline tasks.

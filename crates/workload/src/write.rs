@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 /// Writes a workload so that [`crate::parse()`] reads it back as it is.
 ///
 /// An event whose key does not begin with its event's name, or is taken already, gets another: `run`, `run1`, ...
-/// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which rt-app does not know; see
-/// [`Workload::round_to_micros`].
+/// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which
+/// rt-app does not know; see [`Workload::round_to_micros`].
 #[must_use]
 pub fn write(workload: &Workload) -> String {
     let mut top = Map::new();

@@ -18,8 +18,8 @@ pub enum Idleness {
 /// What is remembered of a domain of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The tick by which it was last balanced (`last_balance`), counted as [`Core::jiffies`](schedlab_sim::Core::jiffies);
-    /// wrapped around where that was before the first.
+    /// The tick by which it was last balanced (`last_balance`), counted as
+    /// [`Core::jiffies`](schedlab_sim::Core::jiffies); wrapped around where that was before the first.
     pub last: u64,
     /// The time to the next balancing of an idle CPU, in ms (`balance_interval`).
     pub interval_ms: u32,

@@ -136,8 +136,8 @@ impl Bfs {
         }
     }
 
-    /// `prev` has left `cpu` to `next`: another CPU that is idle may take it; and nobody sticks to a CPU that a real-time
-    /// task takes.
+    /// `prev` has left `cpu` to `next`: another CPU that is idle may take it; and nobody sticks to a CPU that a
+    /// real-time task takes.
     pub(super) fn left(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         if let Some(p) = prev {
             self.call_idle(cx, p, cpu, |_, _| true);

@@ -520,7 +520,8 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        // The same shape whoever runs: the fair class's view, and beside it those of the classes above it, if there are any.
+        // The same shape whoever runs: the fair class's view, and beside it those of the classes above it, if there are
+        // any.
         let curr = ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task));
         let nr_running = self.queue_load(cpu).map(|(nr_running, _)| nr_running);
         let mut map = vec![curr, ("nr_running", nr_running.into())];

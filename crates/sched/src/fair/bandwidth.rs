@@ -7,8 +7,9 @@
 //!
 //! # Rule
 //! A queue is throttled when its running task is accounted for (at the tick, mostly) with nothing left, at the
-//! rescheduling that follows, or when somebody joins it while it is empty. What it overran is taken off later. A queue that becomes empty
-//! gives back all but 1 ms; if others are throttled, they get it 5 ms later. What is not used may be saved, up to the burst.
+//! rescheduling that follows, or when somebody joins it while it is empty. What it overran is taken off later. A queue
+//! that becomes empty gives back all but 1 ms; if others are throttled, they get it 5 ms later. What is not used may be
+//! saved, up to the burst.
 //!
 //! # State
 //! [`Pool`], one a group; what is left of each queue's slice, in [`Queue`](super::entity::Queue).
@@ -401,7 +402,8 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Gives the throttled queues 1 ns more than what they owe, in order, while there is any (`distribute_cfs_runtime`).
+    /// Gives the throttled queues 1 ns more than what they owe, in order, while there is any
+    /// (`distribute_cfs_runtime`).
     fn distribute(&mut self, cx: &mut Core, g: usize) {
         let throttled = self.pool(g).throttled.clone();
         for q in throttled {

@@ -7,7 +7,8 @@
 //! | 2.6.32 to 4.1 | their time of the last half to whole second: `rt_avg` is halved every half of `sched_time_avg` (1 s) |
 //! | 6.1 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
-//! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its groups.
+//! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its
+//! groups.
 //!
 //! # Differences from the kernel
 //! Interrupts take no time here. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
@@ -115,9 +116,9 @@ impl Above {
     }
 }
 
-/// The clock by which the averages of a small CPU go (`rq_clock_pelt`, 5.1 on): while it works, slower by its capacity, so
-/// that what a task does counts as it would on the biggest CPU; what it lags by then is made up when the CPU is idle,
-/// unless the CPU was busy for so long that it had no idle time on a big one either.
+/// The clock by which the averages of a small CPU go (`rq_clock_pelt`, 5.1 on): while it works, slower by its capacity,
+/// so that what a task does counts as it would on the biggest CPU; what it lags by then is made up when the CPU is
+/// idle, unless the CPU was busy for so long that it had no idle time on a big one either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkClock {
     capacity: u64,
@@ -173,7 +174,8 @@ mod tests {
             above.run(round * 100 * MS, 0, Some(ClassId::RealTime));
             above.run((round * 100 + 60) * MS, 0, None);
         }
-        // At 3 s: five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period 300 ms: 590.6 of 1000.
+        // At 3 s: five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period 300 ms: 590.6 of
+        // 1000.
         let now = 3000 * MS;
         let left = |era| above.leave(era, 1024, now, now);
         assert_eq!(left(Era::V2_6_24), 1024);

@@ -348,9 +348,9 @@ mod tests {
 
     #[test]
     fn missed_ticks_are_made_up_for_by_a_table() {
-        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that sees nothing. 9 = 1 + 8:
-        // 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which 3/4;
-        // 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
+        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that sees nothing. 9
+        // = 1 + 8: 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which
+        // 3/4; 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
         let mut load = CpuLoad::new(10, 10);
         load.change(1024);
         load.fold(100_000);

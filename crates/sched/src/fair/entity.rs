@@ -1,9 +1,9 @@
 //! What is scheduled, and where it is queued: entities and queues, as all fair schedulers have them.
 //!
-//! An entity is a task, or a group on one CPU. A queue is a CPU's root queue, or that of a group on one CPU; its group's
-//! entity there stands in the queue of the group above. Both are numbered densely: first the groups' entities (group `g`
-//! on CPU `c` of `n`: `g * n + c`), then the tasks; first the root queues (`c`), then the groups' (`n + g * n + c`).
-//! So an entity's own queue is its number plus `n`, and without groups an entity's number is its task's.
+//! An entity is a task, or a group on one CPU. A queue is a CPU's root queue, or that of a group on one CPU; its
+//! group's entity there stands in the queue of the group above. Both are numbered densely: first the groups' entities
+//! (group `g` on CPU `c` of `n`: `g * n + c`), then the tasks; first the root queues (`c`), then the groups' (`n + g *
+//! n + c`). So an entity's own queue is its number plus `n`, and without groups an entity's number is its task's.
 
 use super::load::Load;
 use super::timeline::Timeline;

@@ -1,14 +1,15 @@
 //! What a task will use when it runs again, and a CPU with it: `util_est` (4.17 on).
 //!
 //! # Idea
-//! The utilisation of a task that sleeps fades, but what it is about to need does not. So what it had used when it went to
-//! sleep is kept: at once where it is more than before, smoothed where it is less. A CPU has the sum of those queued.
+//! The utilisation of a task that sleeps fades, but what it is about to need does not. So what it had used when it went
+//! to sleep is kept: at once where it is more than before, smoothed where it is less. A CPU has the sum of those
+//! queued.
 //!
 //! # Differences from the kernel
-//! Estimates are kept only where CPUs differ in capacity, where placement goes by them. Where all are alike the kernel keeps
-//! them, too, and balancing takes them for utilisation; with that, 12 CPUs with sleepers are further from the figures of a
-//! real 6.12 (`tests/oracle_6_12_smp.rs`: too many or too few moves) than without, for a reason that is not found yet.
-//! The kernel leaves the estimate alone when a task slept so soon that its average had not been updated.
+//! Estimates are kept only where CPUs differ in capacity, where placement goes by them. Where all are alike the kernel
+//! keeps them, too, and balancing takes them for utilisation; with that, 12 CPUs with sleepers are further from the
+//! figures of a real 6.12 (`tests/oracle_6_12_smp.rs`: too many or too few moves) than without, for a reason that is
+//! not found yet. The kernel leaves the estimate alone when a task slept so soon that its average had not been updated.
 //!
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.
@@ -28,7 +29,8 @@ struct Estimate {
     average: u64,
     /// What it last went to sleep with (until 6.7).
     last: u64,
-    /// A new task counts as runnable for no longer than it ran; in [`super::tracking`] its load is whole. The difference.
+    /// A new task counts as runnable for no longer than it ran; in [`super::tracking`] its load is whole. The
+    /// difference.
     fresh: Average,
 }
 
@@ -137,8 +139,8 @@ impl<D: Discipline> Fair<D> {
         (self.util_avg_at(cpu, now) as u64).max(self.estimates.on(cpu)).min(whole)
     }
 
-    /// The same if a task that wakes is put onto `to`, or nowhere; `boost`: the time in which tasks wait there counts, too
-    /// (`cpu_util`; 6.6 on).
+    /// The same if a task that wakes is put onto `to`, or nowhere; `boost`: the time in which tasks wait there counts,
+    /// too (`cpu_util`; 6.6 on).
     pub(super) fn cpu_need_with(&self, cx: &Core, cpu: CpuId, p: TaskId, to: Option<CpuId>, boost: bool) -> u64 {
         let (now, at) = (cx.now(), cx.task(p).cpu);
         let (adds, takes) = (at != cpu && to == Some(cpu), at == cpu && to != Some(cpu));

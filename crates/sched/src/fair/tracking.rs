@@ -1,7 +1,7 @@
 //! Keeps the averages of entities, queues and CPUs: what changes them, and what the balancers ask of them.
 //!
-//! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of the
-//! tasks that are queued; from 4.3 on also of those that slept off it, until they are forgotten or leave.
+//! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of
+//! the tasks that are queued; from 4.3 on also of those that slept off it, until they are forgotten or leave.
 
 use super::capacity::{Above, WorkClock};
 use super::decay::{Average, CpuLoad, OfCpu, OfEntity, OfQueue};
@@ -41,10 +41,10 @@ const RT_WEIGHT: u64 = 2 * super::load::WEIGHTS[0];
 /// A CPU at 1024, the scale of utilisation.
 const SCALE: f64 = 1024.0;
 
-/// What the average of a task that always ran comes to. The kernel rounds the sum of its periods down at each of them, and
-/// so it stays this much below the whole: the load of a hog of weight 1024 is 1023, that of the queue that it is alone on
-/// 1024, and with another that just came 2047 (`___update_load_sum`; 6.12's own figures are between 1 - 1/5850 and 1 -
-/// 1/11900).
+/// What the average of a task that always ran comes to. The kernel rounds the sum of its periods down at each of them,
+/// and so it stays this much below the whole: the load of a hog of weight 1024 is 1023, that of the queue that it is
+/// alone on 1024, and with another that just came 2047 (`___update_load_sum`; 6.12's own figures are between 1 - 1/5850
+/// and 1 - 1/11900).
 const WHOLE: f64 = 1.0 - 1.0 / 8192.0;
 
 /// All averages of a fair scheduler; empty on one CPU, where nobody asks for them.
@@ -55,8 +55,8 @@ pub(super) struct Tracking {
     keeps_asleep: bool,
     /// Each CPU's: it is idle and its tick is off.
     asleep: Vec<bool>,
-    /// Each CPU's load where that is the sum of its tasks' weights, whatever their groups weigh, real-time tasks included
-    /// (`rq->load` until 2.6.25); else empty.
+    /// Each CPU's load where that is the sum of its tasks' weights, whatever their groups weigh, real-time tasks
+    /// included (`rq->load` until 2.6.25); else empty.
     flat: Vec<u64>,
     /// How many tasks of other classes it counts, of each CPU.
     others: Vec<u32>,
@@ -348,8 +348,8 @@ impl<D: Discipline> Fair<D> {
         t.shift(q, now, value, if queued { by } else { 0.0 });
     }
 
-    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`). Until
-    /// 4.2 that is a sum of whole numbers, and an average has arrived after a third of a second.
+    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`).
+    /// Until 4.2 that is a sum of whole numbers, and an average has arrived after a third of a second.
     #[must_use]
     pub fn load_avg_at(&self, q: QueueId, now: Nanos) -> f64 {
         if self.tracking.averages() {
@@ -382,8 +382,8 @@ impl<D: Discipline> Fair<D> {
         self.tracking.cpus[cpu as usize].runnable.at(self.tracking.clock(cpu, now))
     }
 
-    /// How much fair tasks used a CPU of late, of 1024 for the biggest. A small CPU without idle time comes to more than
-    /// its capacity.
+    /// How much fair tasks used a CPU of late, of 1024 for the biggest. A small CPU without idle time comes to more
+    /// than its capacity.
     #[must_use]
     pub fn util_avg_at(&self, cpu: CpuId, now: Nanos) -> f64 {
         self.tracking.cpus[cpu as usize].util.at(self.tracking.clock(cpu, now))
@@ -470,8 +470,8 @@ impl<D: Discipline> Fair<D> {
         self.tracking.fold_ticks(cpu, self.clock);
     }
 
-    /// The weight of a queue changed: where ticks see weights, that of a root queue or of all of a CPU's tasks, they see
-    /// another one from now on.
+    /// The weight of a queue changed: where ticks see weights, that of a root queue or of all of a CPU's tasks, they
+    /// see another one from now on.
     #[inline]
     pub(super) fn note_tick_load(&mut self, q: QueueId) {
         if !self.tracking.on || self.tracking.loads != Loads::Weights {

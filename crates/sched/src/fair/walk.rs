@@ -82,8 +82,8 @@ impl<D: Discipline> Fair<D> {
         above
     }
 
-    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its CPU
-    /// has.
+    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its
+    /// CPU has.
     #[inline]
     pub(super) fn note_occupancy(&mut self, q: QueueId, joined: u32) {
         if q < self.cpus {

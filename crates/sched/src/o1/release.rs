@@ -53,7 +53,8 @@ pub struct Release {
     pub change_keeps_bonus: bool,
     /// There is `SCHED_BATCH`: no bonus, and into the expired array whenever it wakes.
     pub batch: bool,
-    /// By what CPUs are evened out. By weight, a task's load is its slice against that of nice 0; else all weigh the same.
+    /// By what CPUs are evened out. By weight, a task's load is its slice against that of nice 0; else all weigh the
+    /// same.
     pub balancing: Balancing,
 }
 

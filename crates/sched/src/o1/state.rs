@@ -154,8 +154,8 @@ impl Rq {
         1 - self.active
     }
 
-    /// Averages the load at `ticks` ticks in a row, between which it did not change (`rebalance_tick`). A load that rises is
-    /// rounded up, so that the averages reach it.
+    /// Averages the load at `ticks` ticks in a row, between which it did not change (`rebalance_tick`). A load that
+    /// rises is rounded up, so that the averages reach it.
     pub fn average_load(&mut self, ticks: u64) {
         let now = self.load;
         for (i, average) in self.cpu_load.iter_mut().enumerate() {

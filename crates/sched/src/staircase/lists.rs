@@ -1,5 +1,5 @@
-//! The lists of all levels of all CPUs: a task joins one at its end, leaves it from anywhere, and a whole list is put at
-//! the end of another, each in constant time.
+//! The lists of all levels of all CPUs: a task joins one at its end, leaves it from anywhere, and a whole list is put
+//! at the end of another, each in constant time.
 
 use schedlab_sim::TaskId;
 

@@ -43,8 +43,8 @@
 //! of [`crate::balance`], with weights by levels and quota; round-robin tasks take turns after one interval.
 //!
 //! # Reference
-//! "RSDL completely fair starvation free interactive cpu scheduler" and "sched: document rsdl cpu scheduler", linux-kernel,
-//! 4 March 2007.
+//! "RSDL completely fair starvation free interactive cpu scheduler" and "sched: document rsdl cpu scheduler",
+//! linux-kernel, 4 March 2007.
 
 use super::Design;
 use super::state::LEVELS;

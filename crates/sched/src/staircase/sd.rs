@@ -9,13 +9,13 @@
 //! A rotation has 40 slots. A nice value of n may use 20 - n of them, evenly spread, the last one always:
 //! nice -20 all, nice 0 every second, nice 10 every fourth, nice 19 one. At each slot it has one quota. The first task
 //! of the first slot that is taken runs; that slot is the mark. A task that used up its quota, and one that wakes in
-//! another rotation than it fell asleep in, takes its first slot that is at the mark or behind it; if there is none, it is
-//! expired, with its first slot of the next rotation. A task that wakes in the same rotation with some of its
-//! quota left takes its slot again. When no task is active, the arrays change places and a new rotation begins.
+//! another rotation than it fell asleep in, takes its first slot that is at the mark or behind it; if there is none, it
+//! is expired, with its first slot of the next rotation. A task that wakes in the same rotation with some of its quota
+//! left takes its slot again. When no task is active, the arrays change places and a new rotation begins.
 //!
 //! # State
-//! For each CPU: two arrays of lists, the number of the rotation, the mark. For each task: its slot, what is left of its
-//! quota, the slots that it had, and in which rotation. A pick and a new slot are a look into a bitmap.
+//! For each CPU: two arrays of lists, the number of the rotation, the mark. For each task: its slot, what is left of
+//! its quota, the slots that it had, and in which rotation. A pick and a new slot are a look into a bitmap.
 //!
 //! # Tunables
 //! `rr_interval`: the quota at nice 0, 10 ms, and with each doubling of the CPUs 10 ms more. `interactive`: a small
@@ -23,20 +23,20 @@
 //!
 //! # Latency
 //! Let Q be a task's quota, which it brings over from an earlier rotation at most once when `interactive` is on, and T
-//! the tick, by which it may run over its quota (the end of that is noticed at a tick). A task p of nice 0 that begins to
-//! wait stands at one of the three slots from the mark on, since it has every second slot; or it is expired, which it is
-//! only after the last slot, when the mark is there too, and then its slot is the second of the next rotation, again
-//! one of three in a row. Meanwhile another task q runs at the slots that it has among these three, at most k of them,
-//! and before that at one earlier slot, if it slept with some of that quota left. So p waits at most
-//! *the sum of (k + 1) * (Q + T) + Q over all other tasks q* (without `interactive` less the last Q). Any three slots in a
-//! row have at most two of nice 0: with all n tasks there and the defaults that is 3 * 11 + 10 = 43 ms for each other
-//! task, where RSDL needs 280. `tests/staircase.rs` holds random loads to it. New tasks add their own part; real-time
-//! tasks and new nice values are not in the sum.
+//! the tick, by which it may run over its quota (the end of that is noticed at a tick). A task p of nice 0 that begins
+//! to wait stands at one of the three slots from the mark on, since it has every second slot; or it is expired, which
+//! it is only after the last slot, when the mark is there too, and then its slot is the second of the next rotation,
+//! again one of three in a row. Meanwhile another task q runs at the slots that it has among these three, at most k of
+//! them, and before that at one earlier slot, if it slept with some of that quota left. So p waits at most *the sum of
+//! (k + 1) * (Q + T) + Q over all other tasks q* (without `interactive` less the last Q). Any three slots in a row have
+//! at most two of nice 0: with all n tasks there and the defaults that is 3 * 11 + 10 = 43 ms for each other task,
+//! where RSDL needs 280. `tests/staircase.rs` holds random loads to it. New tasks add their own part; real-time tasks
+//! and new nice values are not in the sum.
 //!
 //! # Differences from the kernel
 //! The patch itself was not to be had: this follows the announcements' words. What they leave open is chosen here:
-//! slot k of 40 is a nice level's when its count of slots in the first k + 1 is a whole number more, rounded down, than in
-//! the first k; quotas below nice -6 are nice * nice / 40 of the interval, and half an interval above nice 0; with
+//! slot k of 40 is a nice level's when its count of slots in the first k + 1 is a whole number more, rounded down, than
+//! in the first k; quotas below nice -6 are nice * nice / 40 of the interval, and half an interval above nice 0; with
 //! `interactive` on, a task that slept into a later rotation brings along what it had left, at most one quota; for all
 //! else see [`super::rsdl`]: time to the nanosecond, halves at a fork, yields, nice values, balancing.
 //!

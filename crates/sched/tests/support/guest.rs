@@ -2,13 +2,13 @@
 //! and how the model is judged by it.
 //!
 //! The kernel scatters with the phase of its tick, so the model runs at 8 phases: for each case and quantity the worst
-//! task's distance outside the kernel's range is taken, in units of the tolerance, and the median over the phases must be
-//! at most 1.
+//! task's distance outside the kernel's range is taken, in units of the tolerance, and the median over the phases must
+//! be at most 1.
 //!
 //! Two things the figures show that their description does not say. The guest's kernel threads do not come at the first
 //! tick: half a period later is where they are here (three more tasks of weight 1024 in the first 16 ms would take half
-//! of the lag of a task that becomes SCHED_IDLE then, and with the weight that lag grows 341-fold). And who controls the
-//! guest is a real-time task itself: see [`Guest::controlled`].
+//! of the lag of a task that becomes SCHED_IDLE then, and with the weight that lag grows 341-fold). And who controls
+//! the guest is a real-time task itself: see [`Guest::controlled`].
 
 use super::{Account, exactly, forever, simulate};
 use schedlab_base::Nanos;

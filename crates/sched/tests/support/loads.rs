@@ -136,8 +136,8 @@ pub fn with_costs(mut load: Load, kib: u64) -> Load {
     load
 }
 
-/// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts differ from one another: a tick that samples who runs
-/// charges them all alike in the long run.
+/// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts differ from one another: a tick that samples who
+/// runs charges them all alike in the long run.
 pub fn hogs_and_sleepers(nices: std::ops::RangeInclusive<i8>) -> impl Strategy<Value = Load> {
     let sleeper = (nices.clone(), 200_000u64..5 * MS, MS..20 * MS).prop_map(|(nice, run, sleep)| {
         let jittered = |mean| Amount { mean, sd: mean / 4 };

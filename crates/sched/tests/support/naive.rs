@@ -1,5 +1,5 @@
-//! CFS and EEVDF written anew from their description, as plainly as can be: lists that are gone through at each question,
-//! whole numbers of 128 bits, one CPU.
+//! CFS and EEVDF written anew from their description, as plainly as can be: lists that are gone through at each
+//! question, whole numbers of 128 bits, one CPU.
 
 /// The weight of each nice level.
 const WEIGHTS: [i128; 40] = [
@@ -20,8 +20,8 @@ fn weight(nice: i8) -> (i128, i128) {
     (WEIGHTS[level], INVERSES[level])
 }
 
-/// `delta * weight / of`, where `inverse` stands for dividing by `of`: as much of the product of weight and inverse as 32
-/// bits hold (3.13 on).
+/// `delta * weight / of`, where `inverse` stands for dividing by `of`: as much of the product of weight and inverse as
+/// 32 bits hold (3.13 on).
 fn truncated(delta: i128, weight: i128, inverse: i128) -> i128 {
     let (mut factor, mut shift) = (weight * inverse, 32);
     while factor >> 32 != 0 {

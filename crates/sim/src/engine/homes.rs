@@ -5,7 +5,8 @@ use schedlab_base::CpuId;
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 
-/// The CPUs in the order in which they are filled: packages and nodes in turn, their cores one by one, SMT siblings last.
+/// The CPUs in the order in which they are filled: packages and nodes in turn, their cores one by one, SMT siblings
+/// last.
 #[derive(Debug)]
 pub(super) struct Homes {
     order: Vec<CpuId>,

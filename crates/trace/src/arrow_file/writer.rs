@@ -100,7 +100,8 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// Asks a simulation to tell of run queues and of the CPUs that its scheduler looked at, too ([`Sink::wants_queues`]).
+    /// Asks a simulation to tell of run queues and of the CPUs that its scheduler looked at, too
+    /// ([`Sink::wants_queues`]).
     #[must_use]
     pub fn with_queues(mut self, wanted: bool) -> Self {
         self.queues = wanted;

@@ -1,9 +1,9 @@
 //! Instances of Linpack, started one after another, left to the scheduler or bound by hand.
 //!
 //! An instance solves a system of equations whose matrix lies in memory of its own, from the node where it runs when it
-//! comes to it, and computes until it is done: it never sleeps. Bound to CPUs, the instances go to the nodes in turn and
-//! have a core each while there are any, then the cores' other threads; bound to nodes, they go to the nodes in turn,
-//! and their memory comes from there.
+//! comes to it, and computes until it is done: it never sleeps. Bound to CPUs, the instances go to the nodes in turn
+//! and have a core each while there are any, then the cores' other threads; bound to nodes, they go to the nodes in
+//! turn, and their memory comes from there.
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Memory, Phase, Start, TaskDef, Workload};

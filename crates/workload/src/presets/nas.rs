@@ -1,9 +1,9 @@
 //! The NAS parallel benchmarks as OpenMP runs them: a team of threads that computes and meets, again and again.
 //!
-//! Each iteration every thread does its part, and all meet at a barrier. The main thread first does what is not parallel,
-//! while the others wait. A barrier of GNU's OpenMP spins for 3 ms and then sleeps (`gomp_spin_count_var` is 300,000, at
-//! some 100,000 spins a ms, where `OMP_WAIT_POLICY` says nothing); `lu` alone waits by loops of its own, which look at
-//! a flag and never sleep.
+//! Each iteration every thread does its part, and all meet at a barrier. The main thread first does what is not
+//! parallel, while the others wait. A barrier of GNU's OpenMP spins for 3 ms and then sleeps (`gomp_spin_count_var` is
+//! 300,000, at some 100,000 spins a ms, where `OMP_WAIT_POLICY` says nothing); `lu` alone waits by loops of its own,
+//! which look at a flag and never sleep.
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Amount, Global, Hotplug, Memory, Phase, Props, Start, TaskDef, Workload};
@@ -71,9 +71,9 @@ const fn program(
 }
 
 /// The nine programs. `seconds` is the published time without the bug of experiment wc-02, 16 threads on 16 CPUs; the
-/// other figures are fitted so that on 8 CPUs, where the bug left them, they take the published times as much longer. `is`,
-/// which sorts keys by scattering them over the memory of all, gains little by a second node, for half of that is then far
-/// away: its `seconds` are half of the 271 that 8 CPUs took, whose memory was near.
+/// other figures are fitted so that on 8 CPUs, where the bug left them, they take the published times as much longer.
+/// `is`, which sorts keys by scattering them over the memory of all, gains little by a second node, for half of that is
+/// then far away: its `seconds` are half of the 271 that 8 CPUs took, whose memory was near.
 pub const NAS: &[Program] = &[
     program("bt", 56, 100_000, 270, 2),
     program("cg", 15, 3_750, 0, 2),

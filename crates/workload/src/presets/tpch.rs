@@ -1,14 +1,14 @@
 //! A database that answers the queries of TPC-H with pools of workers, beside short-lived threads of the system.
 //!
-//! A query is a pipeline: scan, join, join, sort. Each stage is split among a quarter of the workers by a hash of the key,
-//! so whoever has a batch of rows ready hands its parts out to all workers of the next stage in turn. Batches wait for a
-//! worker in a bounded queue: who finds one full sleeps until there is room, who has nothing to do sleeps until there is a
-//! batch. Both waits are short and many, and one worker that shares its CPU holds up all others in the end.
+//! A query is a pipeline: scan, join, join, sort. Each stage is split among a quarter of the workers by a hash of the
+//! key, so whoever has a batch of rows ready hands its parts out to all workers of the next stage in turn. Batches wait
+//! for a worker in a bounded queue: who finds one full sleeps until there is room, who has nothing to do sleeps until
+//! there is a batch. Both waits are short and many, and one worker that shares its CPU holds up all others in the end.
 //!
 //! The workers belong to a few container processes, each with workers of every stage, and with a different number of
-//! them: where a kernel groups tasks by session, a worker of a big container weighs less. The short-lived threads stand for
-//! what the kernel does beside, like logging: they wake at any time, compute for less than a ms, and are gone. It is they
-//! who push two workers onto one CPU.
+//! them: where a kernel groups tasks by session, a worker of a big container weighs less. The short-lived threads stand
+//! for what the kernel does beside, like logging: they wake at any time, compute for less than a ms, and are gone. It
+//! is they who push two workers onto one CPU.
 
 use super::{Given, Preset, param, step};
 use crate::{Action, Amount, Phase, TaskDef, Workload};

@@ -151,7 +151,8 @@ impl Serialize for Named {
 }
 
 impl Looking {
-    /// One that looks for what is asked at a run of `kernel`, and prints decisions as they come, unless JSON is asked for.
+    /// One that looks for what is asked at a run of `kernel`, and prints decisions as they come, unless JSON is asked
+    /// for.
     pub fn new(look: &Look, kernel: &str, ui: &Ui) -> Self {
         let seen = Seen {
             aloud: !ui.json,

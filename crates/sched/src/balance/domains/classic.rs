@@ -58,7 +58,7 @@ impl Shared {
 /// All CPUs' domains, none taken out yet.
 pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>) -> Vec<Vec<Domain>> {
     let shared = Shared::of(pool, ask);
-    let levels = match ask.release.era {
+    let levels = match ask.style.era {
         Era::V2_6_0 => levels_2_6_0(ask, &shared),
         Era::V2_6_11 => levels_2_6_11(ask, &shared),
         _ => levels_2_6_18(pool, ask, &shared),
@@ -174,7 +174,7 @@ fn levels_2_6_11(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
 
 /// `build_sched_domains` of 2.6.18 to 2.6.32 on x86-64, all levels configured.
 fn levels_2_6_18(pool: &mut Pool, ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
-    let era = ask.release.era;
+    let era = ask.style.era;
     let worths = worths(era, shared);
     let near = near_nodes(pool, ask);
     let spans = [shared.core.clone(), shared.cache.clone(), shared.node.clone(), near, shared.everywhere()];

@@ -40,7 +40,7 @@ impl Levels {
 
 /// The levels of this release on this machine.
 pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
-    let (era, words) = (ask.release.era, ask.release.words);
+    let (era, words) = (ask.style.era, ask.style.words);
     let mut levels = Vec::new();
     // Nothing is taken to be shared across nodes, whatever the firmware says of caches.
     let mut push = |name, shares, of: fn(&Cpu) -> u32| {
@@ -68,7 +68,7 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
 
 /// `sched_init_numa`: a level for each distance.
 fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
-    let new = ask.release.era >= Era::V6_1;
+    let new = ask.style.era >= Era::V6_1;
     let table = &ask.machine.distances;
     let nodes = NodeCpus::of(ask);
     let distances: BTreeSet<u32> = if new {
@@ -109,7 +109,7 @@ impl NodeCpus {
             cpus[node].push(cpu);
             online[node] |= ask.online.contains(cpu);
         }
-        if ask.release.era >= Era::V6_1 {
+        if ask.style.era >= Era::V6_1 {
             cpus.iter_mut().zip(online).filter(|(_, online)| !online).for_each(|(cpus, _)| cpus.clear());
         }
         Self { cpus }
@@ -123,7 +123,7 @@ impl NodeCpus {
 /// `init_numa_topology_type`. 4.1 meant to tell directly connected nodes, too, but compared a distance with 1: they
 /// are a backplane to it.
 fn connection(ask: &Ask<'_>, nodes: &NodeCpus, distances: &[u32]) -> NumaKind {
-    let direct = match ask.release.era {
+    let direct = match ask.style.era {
         Era::V4_1 => distances.is_empty(),
         era => era < Era::V4_1 || distances.len() <= 2,
     };

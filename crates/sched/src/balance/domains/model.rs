@@ -53,7 +53,8 @@ impl Span {
 pub struct Group {
     /// Its CPUs.
     pub span: SpanId,
-    /// Those of them that can get to it from below, and so may balance on its behalf; all of them unless groups overlap.
+    /// Those of them that can get to it from below, and so may balance on its behalf; all of them unless groups
+    /// overlap.
     pub mask: SpanId,
     /// What its CPUs are worth together, in the release's own scale: 128 a CPU until 2.6.18 (with less for a sibling,
     /// as that release counts it), 1024 after.

@@ -3,7 +3,7 @@
 use super::flags::{Flags, Words};
 use super::model::Params;
 use crate::tunables::Tunable;
-use schedlab_base::{Error, Result, nearest};
+use schedlab_base::{Error, Release, Result, nearest, v, v2_6};
 use std::cmp::PartialOrd;
 
 /// The generations of the code that builds domains, the oldest first.
@@ -25,9 +25,11 @@ pub enum Era {
 
 /// A release as far as its domains go.
 #[derive(Debug)]
-pub struct Release {
+pub struct Style {
     /// The kernel's name: `linux-6.1`.
     pub name: &'static str,
+    /// Which release it is.
+    pub release: Release,
     /// Its generation.
     pub era: Era,
     /// How it calls things.
@@ -50,27 +52,27 @@ const PKG: Words = Words { package: "PKG", ..DIE };
 const LLC: Words = Words { share_llc: "SD_SHARE_LLC", ..PKG };
 
 /// The releases whose domains are modelled, the oldest first.
-pub static RELEASES: &[Release] = &[
-    Release { name: "linux-2.6.0", era: Era::V2_6_0, words: &OLD },
-    Release { name: "linux-2.6.11", era: Era::V2_6_11, words: &OLD },
-    Release { name: "linux-2.6.18", era: Era::V2_6_18, words: &OLD },
-    Release { name: "linux-2.6.24", era: Era::V2_6_24, words: &OLD },
-    Release { name: "linux-2.6.32", era: Era::V2_6_32, words: &OLD },
-    Release { name: "linux-3.10", era: Era::V3_10, words: &OLD },
-    Release { name: "linux-3.18", era: Era::V3_18, words: &DIE },
-    Release { name: "linux-4.1", era: Era::V4_1, words: &DIE },
-    Release { name: "linux-6.1", era: Era::V6_1, words: &DIE },
-    Release { name: "linux-6.6", era: Era::V6_6, words: &PKG },
-    Release { name: "linux-6.12", era: Era::V6_12, words: &LLC },
+pub static STYLES: &[Style] = &[
+    Style { name: "linux-2.6.0", release: v2_6(0), era: Era::V2_6_0, words: &OLD },
+    Style { name: "linux-2.6.11", release: v2_6(11), era: Era::V2_6_11, words: &OLD },
+    Style { name: "linux-2.6.18", release: v2_6(18), era: Era::V2_6_18, words: &OLD },
+    Style { name: "linux-2.6.24", release: v2_6(24), era: Era::V2_6_24, words: &OLD },
+    Style { name: "linux-2.6.32", release: v2_6(32), era: Era::V2_6_32, words: &OLD },
+    Style { name: "linux-3.10", release: v(3, 10), era: Era::V3_10, words: &OLD },
+    Style { name: "linux-3.18", release: v(3, 18), era: Era::V3_18, words: &DIE },
+    Style { name: "linux-4.1", release: v(4, 1), era: Era::V4_1, words: &DIE },
+    Style { name: "linux-6.1", release: v(6, 1), era: Era::V6_1, words: &DIE },
+    Style { name: "linux-6.6", release: v(6, 6), era: Era::V6_6, words: &PKG },
+    Style { name: "linux-6.12", release: v(6, 12), era: Era::V6_12, words: &LLC },
 ];
 
 /// The release of that name.
 ///
 /// # Errors
 /// When the domains of no such release are modelled: the error names the nearest.
-pub fn find(name: &str) -> Result<&'static Release> {
-    RELEASES.iter().find(|release| release.name == name).ok_or_else(|| {
-        let names = RELEASES.iter().map(|release| release.name);
+pub fn find(name: &str) -> Result<&'static Style> {
+    STYLES.iter().find(|release| release.name == name).ok_or_else(|| {
+        let names = STYLES.iter().map(|release| release.name);
         let mend = nearest(name, names.clone()).map_or_else(
             || format!("there are those of {}", names.collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean \"{near}\"?"),
@@ -95,7 +97,7 @@ pub const FIXES: [Tunable; 2] = [
     Tunable::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back"),
 ];
 
-impl Release {
+impl Style {
     /// The repairs that can be switched on in it: those of [`FIXES`] that it needs. The groups are wrong since 3.9, the
     /// levels are lost since 3.18 (the paper says 3.19; the code is in 3.18), both until 4.x.
     #[must_use]
@@ -107,9 +109,9 @@ impl Release {
         }
     }
 
-    /// Whether a CPU that goes offline is still counted when the remaining CPUs' domains are built, which shows in their
-    /// intervals and nowhere else. Until 4.10 and again since 6.10 the rebuilding is done while the CPU goes; between
-    /// these a work item did it, once the CPU was gone.
+    /// Whether a CPU that goes offline is still counted when the remaining CPUs' domains are built, which shows in
+    /// their intervals and nowhere else. Until 4.10 and again since 6.10 the rebuilding is done while the CPU goes;
+    /// between these a work item did it, once the CPU was gone.
     pub(super) fn counts_the_leaving(&self) -> bool {
         self.era <= Era::V4_1 || self.era == Era::V6_12
     }

@@ -25,7 +25,7 @@ impl Rings {
             let ring = self.shared(pool, tree, level, cpu, Self::plain);
             return (ring, position(pool, ring, cpu));
         }
-        if tree.ask.release.era >= Era::V6_1 {
+        if tree.ask.style.era >= Era::V6_1 {
             return (self.own(pool, tree, level, cpu, Self::overlapping), 0);
         }
         if tree.ask.fixes.group_construction {
@@ -67,7 +67,7 @@ impl Rings {
     /// kernel lets one of them decide the order: before 4.13 the first, since then whoever comes last.
     fn plain(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = pool.get(tree.spans[level][cpu as usize]).clone();
-        let ends = if tree.ask.release.era >= Era::V6_1 { span.cpus.last() } else { span.cpus.first() };
+        let ends = if tree.ask.style.era >= Era::V6_1 { span.cpus.last() } else { span.cpus.first() };
         let mut rest = Rest::of(&span.set, *ends.expect("a domain has its own CPU"));
         let mut groups = Vec::new();
         while let Some(i) = rest.next() {
@@ -78,8 +78,8 @@ impl Rings {
         groups
     }
 
-    /// `build_overlap_sched_groups` since 4.13: from the CPU round, the domains one level below that cover the span. One
-    /// that reaches out of the span is replaced by one still further below (5.13).
+    /// `build_overlap_sched_groups` since 4.13: from the CPU round, the domains one level below that cover the span.
+    /// One that reaches out of the span is replaced by one still further below (5.13).
     fn overlapping(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = tree.spans[level][cpu as usize];
         let mut rest = Rest::of(&pool.get(span).set, cpu);
@@ -102,8 +102,8 @@ impl Rings {
         groups
     }
 
-    /// The same before 4.13: from the span's lowest CPU upwards whoever's domain it is, so that two far nodes can lie in
-    /// every group together.
+    /// The same before 4.13: from the span's lowest CPU upwards whoever's domain it is, so that two far nodes can lie
+    /// in every group together.
     fn overlapping_4_1(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         self.upwards(pool, tree, level, cpu, None)
     }
@@ -127,7 +127,7 @@ impl Rings {
         while let Some(i) = own.take().or_else(|| rest.next()) {
             if tree.has(level, i) {
                 let below = child(pool, tree, level, i);
-                let mask = if tree.ask.release.era == Era::V3_10 {
+                let mask = if tree.ask.style.era == Era::V3_10 {
                     self.mask_3_10(pool, tree, level, i, tree.spans[level][cpu as usize])
                 } else {
                     self.mask(pool, tree, level, below)

@@ -45,11 +45,11 @@ fn spans(domains: &Domains, domain: &Domain) -> Vec<Vec<CpuId>> {
 
 #[test]
 fn one_cpu_has_no_domain() {
-    for release in RELEASES.iter().filter(|release| release.era > Era::V2_6_11) {
-        let domains = Builder::new(release, &preset("up"), Fixes::default()).build();
+    for style in STYLES.iter().filter(|style| style.era > Era::V2_6_11) {
+        let domains = Builder::new(style, &preset("up"), Fixes::default()).build();
         // 2.6.18 and 2.6.24 look at every other parent only, so that one stays.
-        let left = usize::from(matches!(release.era, Era::V2_6_18 | Era::V2_6_24));
-        assert_eq!(domains.of(0).len(), left, "{}", release.name);
+        let left = usize::from(matches!(style.era, Era::V2_6_18 | Era::V2_6_24));
+        assert_eq!(domains.of(0).len(), left, "{}", style.name);
         assert!(domains.of(0).iter().all(|domain| domains.group_len(domain) == 1));
     }
 }
@@ -69,22 +69,22 @@ fn a_level_of_one_group_stays_where_a_release_finds_a_use_for_it() {
 #[test]
 fn every_release_gives_every_cpu_groups_that_cover_its_domains() {
     for machine in ["dual", "quad-smt", "z800", "bulldozer-64", "epyc-2x64-smt", "dl580"].map(preset) {
-        for release in RELEASES {
-            let domains = Builder::new(release, &machine, Fixes::default()).build();
+        for style in STYLES {
+            let domains = Builder::new(style, &machine, Fixes::default()).build();
             for cpu in 0..domains.cpus() {
                 let mut below = CpuSet::of(&[cpu]);
                 for domain in domains.of(cpu) {
                     let span = &domains.span(domain.span).set;
-                    assert!(below.is_subset(span), "{} {} CPU {cpu}", machine.name, release.name);
+                    assert!(below.is_subset(span), "{} {} CPU {cpu}", machine.name, style.name);
                     let union = domains
                         .groups(domain)
                         .fold(CpuSet::none(), |sum, group| sum.or(&domains.span(domains.group(group).span).set));
-                    assert_eq!(&union, span, "{} {} CPU {cpu}", machine.name, release.name);
+                    assert_eq!(&union, span, "{} {} CPU {cpu}", machine.name, style.name);
                     let own = domains.group(domains.local(domain));
-                    assert!(domains.span(own.span).contains(cpu), "{} {} CPU {cpu}", machine.name, release.name);
+                    assert!(domains.span(own.span).contains(cpu), "{} {} CPU {cpu}", machine.name, style.name);
                     below = span.clone();
                 }
-                assert_eq!(below.count(), domains.cpus(), "{} {} CPU {cpu}", machine.name, release.name);
+                assert_eq!(below.count(), domains.cpus(), "{} {} CPU {cpu}", machine.name, style.name);
             }
         }
     }

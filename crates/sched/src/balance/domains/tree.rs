@@ -47,10 +47,10 @@ impl<'a> Tree<'a> {
         let at = cpu as usize;
         for (l, level) in self.levels.iter().enumerate() {
             let mut span = pool.and(level.masks[at], all);
-            if l > 0 && self.ask.release.era >= Era::V3_18 && !pool.subset(self.spans[l - 1][at], span) {
+            if l > 0 && self.ask.style.era >= Era::V3_18 && !pool.subset(self.spans[l - 1][at], span) {
                 span = pool.or(self.spans[l - 1][at], span);
             }
-            let (mut flags, _) = self.ask.release.level(level.shares, 1);
+            let (mut flags, _) = self.ask.style.level(level.shares, 1);
             let unequal = asymmetry.flags(pool, span);
             if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
                 // Tasks are not spread over CPUs of different capacity.
@@ -76,7 +76,7 @@ impl<'a> Tree<'a> {
     /// What one CPU is worth. Until 4.1 a machine's capacities are not looked at (`ARCH_POWER` and `ARCH_CAPACITY` are
     /// off), and siblings share `smt_gain`.
     pub fn capacity(&self, pool: &Pool, cpu: CpuId) -> u32 {
-        if self.ask.release.era >= Era::V6_1 {
+        if self.ask.style.era >= Era::V6_1 {
             return self.ask.machine.cpus[cpu as usize].place.capacity;
         }
         match pool.weight(self.spans[0][cpu as usize]) {
@@ -90,7 +90,7 @@ impl<'a> Tree<'a> {
     pub fn child_flags(&self, level: usize, cpu: CpuId) -> Flags {
         let at = cpu as usize;
         let Some(mut child) = level.checked_sub(1) else { return Flags::NONE };
-        if self.ask.release.era >= Era::V6_6 {
+        if self.ask.style.era >= Era::V6_6 {
             while child > 0 && self.spans[child][at] == self.spans[child - 1][at] {
                 child -= 1;
             }
@@ -122,7 +122,7 @@ impl<'a> Tree<'a> {
 
     fn domains_of(&self, pool: &mut Pool, rings: &mut Rings, cpu: CpuId) -> Vec<Domain> {
         let at = cpu as usize;
-        let allowed = if self.ask.release.era >= Era::V6_1 {
+        let allowed = if self.ask.style.era >= Era::V6_1 {
             self.allowed_imbalance(pool, cpu)
         } else {
             vec![0; self.levels.len()]
@@ -130,7 +130,7 @@ impl<'a> Tree<'a> {
         (0..usize::from(self.depth[at]))
             .map(|l| {
                 let level = &self.levels[l];
-                let (_, params) = self.ask.release.level(level.shares, pool.weight(level.masks[at]));
+                let (_, params) = self.ask.style.level(level.shares, pool.weight(level.masks[at]));
                 let (ring, start) = rings.of(pool, self, l, cpu);
                 let kind = pool.kind(level.name, params);
                 Domain { span: self.spans[l][at], flags: self.flags[l][at], imb_numa_nr: allowed[l], ring, start, kind }
@@ -157,7 +157,7 @@ struct Asymmetry {
 impl Asymmetry {
     fn of(ask: &Ask<'_>) -> Self {
         let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
-        if ask.release.era >= Era::V6_1 {
+        if ask.style.era >= Era::V6_1 {
             for cpu in &ask.machine.cpus {
                 cpus.entry(cpu.place.capacity).or_default().push(cpu.place.cpu);
             }

@@ -3,8 +3,8 @@
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId};
 
-/// Load averages as the kernel at hand keeps them. Those of a CPU are as of its last account: where another CPU looks at
-/// them, [`Averages::account`] comes first.
+/// Load averages as the kernel at hand keeps them. Those of a CPU are as of its last account: where another CPU looks
+/// at them, [`Averages::account`] comes first.
 ///
 /// What a release does not have it may answer as it likes: nobody asks.
 pub trait Averages {
@@ -37,7 +37,8 @@ pub trait Averages {
     /// The utilisation of `cpu` by fair tasks, of its capacity (`cpu_util_cfs()`; `get_cpu_usage()` in 4.1).
     fn util(&self, cpu: CpuId) -> u64;
 
-    /// Whether fair tasks use more than four fifths of `cpu`, of which so much is left of the whole (`cpu_overutilized`).
+    /// Whether fair tasks use more than four fifths of `cpu`, of which so much is left of the whole
+    /// (`cpu_overutilized`).
     fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool;
 
     /// What higher classes leave of the capacity of `cpu` now (`scale_rt_capacity`); 1024 is the biggest CPU's whole.
@@ -50,9 +51,9 @@ pub trait Averages {
     fn task_util(&self, p: TaskId) -> u64;
 }
 
-/// Whether a CPU, of which `capacity` is left of `whole`, can give the utilisation `util` within its clamps, the least and
-/// the most that is asked for (`util_fits_cpu`): 1 it can, and a fifth is left; 0 it cannot; -1 it can, but is too small for
-/// the least.
+/// Whether a CPU, of which `capacity` is left of `whole`, can give the utilisation `util` within its clamps, the least
+/// and the most that is asked for (`util_fits_cpu`): 1 it can, and a fifth is left; 0 it cannot; -1 it can, but is too
+/// small for the least.
 #[must_use]
 pub fn fits(util: u64, (least, most): (u64, u64), capacity: u64, whole: u64) -> i32 {
     let capped = !(whole == 1024 && most == 1024) && most <= whole;

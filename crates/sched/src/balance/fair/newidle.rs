@@ -97,8 +97,8 @@ impl<Q: Queues> Work<'_, Q> {
         state.next_balance = state.next_balance.min(next);
     }
 
-    /// As often as it helped lately a domain is looked at (`NI_RANDOM`, in the stable trees of 6.1 and 6.12); what a success
-    /// then counts for.
+    /// As often as it helped lately a domain is looked at (`NI_RANDOM`, in the stable trees of 6.1 and 6.12); what a
+    /// success then counts for.
     fn throw_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         if !matches!(self.b.rules.era(), Era::V6_1 | Era::V6_12) {
             return Some(1);

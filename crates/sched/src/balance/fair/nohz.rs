@@ -1,8 +1,8 @@
 //! Balancing for CPUs that are idle and have no tick.
 //!
-//! Until 2.6.37 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends an
-//! idle one to do it. Both happen at ticks, whoever's they are, and are one timer of the scheduler here: it expires at
-//! a tick, after all CPUs have taken theirs.
+//! Until 2.6.37 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends
+//! an idle one to do it. Both happen at ticks, whoever's they are, and are one timer of the scheduler here: it expires
+//! at a tick, after all CPUs have taken theirs.
 //!
 //! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
 
@@ -278,8 +278,8 @@ impl<Q: Queues> Work<'_, Q> {
         self.b.nohz.blocked |= blocked;
     }
 
-    /// `run_rebalance_domains` of 2.6.38 to 4.x on the CPU that was sent: for itself first, then for the others from the first
-    /// on, unless it has got work by then; from 3.19 on for itself last.
+    /// `run_rebalance_domains` of 2.6.38 to 4.x on the CPU that was sent: for itself first, then for the others from
+    /// the first on, unless it has got work by then; from 3.19 on for itself last.
     fn balance_idle_old(&mut self, this: CpuId) {
         let now = self.cx.jiffies();
         let last = self.b.rules.era() >= Era::V4_1;

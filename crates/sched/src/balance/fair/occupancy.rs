@@ -66,8 +66,8 @@ impl<Q: Queues> Work<'_, Q> {
         some(domain.span, if own { &[] } else { local.words() })
     }
 
-    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 a CPU that has just become idle looks for
-    /// tasks that wait and does nothing else.
+    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 a CPU that has just become idle looks
+    /// for tasks that wait and does nothing else.
     pub fn is_vain(&self, env: &Env) -> bool {
         self.b.rules.era() == Era::V2_6_24
             && env.idle == Idleness::Newly

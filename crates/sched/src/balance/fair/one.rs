@@ -233,7 +233,8 @@ impl<Q: Queues> Work<'_, Q> {
         Kind::of(running, placed)
     }
 
-    /// Whether the balancing at hand leaves a queue alone for what NUMA balancing says of its tasks (`fbq_classify_rq`).
+    /// Whether the balancing at hand leaves a queue alone for what NUMA balancing says of its tasks
+    /// (`fbq_classify_rq`).
     pub fn is_placed(&self, env: &Env, cpu: CpuId) -> bool {
         env.kind < Kind::All && Kind::of(self.q.nr_running(cpu), self.q.nr_preferring(cpu)) > env.kind
     }

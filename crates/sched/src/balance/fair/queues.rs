@@ -37,8 +37,8 @@ pub trait Queues: Averages {
     /// The queued tasks of `cpu`, in their order from one end, into `out`.
     fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>);
 
-    /// The queued tasks of `cpu` by its queues, each in the order in which it runs them (2.6.24), or which were queued last
-    /// first (2.6.32), into `out`: how many there are of each.
+    /// The queued tasks of `cpu` by its queues, each in the order in which it runs them (2.6.24), or which were queued
+    /// last first (2.6.32), into `out`: how many there are of each.
     fn list_by_queue(&self, cpu: CpuId, out: &mut Vec<TaskId>, lengths: &mut Vec<u32>);
 
     /// A task that was looked at goes to the other end of its CPU's list.
@@ -59,8 +59,8 @@ pub trait Queues: Averages {
     /// The weights of the queue that a task is in on its CPU, and of the same group's queue on another.
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
 
-    /// The priority of who runs, else would run first, in the queue of the group of a task on a CPU; 140: there is nobody
-    /// (`cfs_rq_best_prio`, 2.6.24).
+    /// The priority of who runs, else would run first, in the queue of the group of a task on a CPU; 140: there is
+    /// nobody (`cfs_rq_best_prio`, 2.6.24).
     fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16;
 
     /// Whether the group of a task is throttled on one of two CPUs.
@@ -72,8 +72,8 @@ pub trait Queues: Averages {
     /// Puts it there.
     fn attach(&mut self, cx: &mut Core, p: TaskId, to: CpuId);
 
-    /// The domain of the last-level cache of `cpu` is balanced: wake-ups look at fewer of its CPUs the more they are used
-    /// (`update_idle_cpu_scan`, 6.x).
+    /// The domain of the last-level cache of `cpu` is balanced: wake-ups look at fewer of its CPUs the more they are
+    /// used (`update_idle_cpu_scan`, 6.x).
     fn cache_balanced(&mut self, cx: &Core, cpu: CpuId);
 
     /// What NUMA balancing says of moving a task between nodes; `idle`: the destination idles.
@@ -94,7 +94,7 @@ pub trait Queues: Averages {
         (0, 0)
     }
 
-    /// Spreads the groups' shares over the CPUs of a domain, given by its number and its CPUs, where the kernel does that when
-    /// it balances (`update_shares`); `top`: there is no domain above.
+    /// Spreads the groups' shares over the CPUs of a domain, given by its number and its CPUs, where the kernel does
+    /// that when it balances (`update_shares`); `top`: there is no domain above.
     fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool);
 }

@@ -1,7 +1,8 @@
 //! What differs between the releases, and what a user can set.
 
-use crate::balance::domains::{Era, FIXES, Fixes, Release};
+use crate::balance::domains::{Era, FIXES, Fixes, Style};
 use crate::tunables::{Tunable, Unit};
+use schedlab_base::{Release, v};
 
 /// What a user can set of it, by the names of the release: the cost of a migration and how many tasks are looked at.
 #[must_use]
@@ -41,8 +42,8 @@ pub const BUGS: [Tunable; 4] = [
     FIXES[1],
 ];
 
-/// A load by what the CPUs that bear it are worth: `scaled` is 1024 times the load. In 2.6.24 by the inverse of the worth,
-/// which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`).
+/// A load by what the CPUs that bear it are worth: `scaled` is 1024 times the load. In 2.6.24 by the inverse of the
+/// worth, which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`).
 #[must_use]
 pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
     let capacity = capacity.max(1);
@@ -58,7 +59,7 @@ pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The release, for its domains.
-    pub release: &'static Release,
+    pub style: &'static Style,
     /// How long after it ran a task has a warm cache, in ns (`sched_migration_cost`); -1 always, 0 never.
     pub migration_cost: i64,
     /// How many tasks one balancing looks at (`sched_nr_migrate`).
@@ -74,9 +75,9 @@ pub struct Rules {
 impl Rules {
     /// As a release was.
     #[must_use]
-    pub fn of(release: &'static Release) -> Self {
+    pub fn of(style: &'static Style) -> Self {
         Self {
-            release,
+            style,
             migration_cost: 500_000,
             nr_migrate: 32,
             fixes: Fixes::default(),
@@ -85,23 +86,29 @@ impl Rules {
         }
     }
 
+    /// Which release it is.
+    #[inline]
+    pub(super) fn release(&self) -> Release {
+        self.style.release
+    }
+
     /// Its generation.
     #[inline]
     pub(super) fn era(&self) -> Era {
-        self.release.era
+        self.style.era
     }
 
-    /// Whether it is of the time before the loads of tasks were looked at in one list a CPU, and idle CPUs were balanced
-    /// for by one that kept its tick: 2.6.24 and 2.6.32.
+    /// Whether it is of the time before the loads of tasks were looked at in one list a CPU, and idle CPUs were
+    /// balanced for by one that kept its tick: 2.6.24 and 2.6.32.
     #[inline]
     pub(super) fn ancient(&self) -> bool {
         self.era() <= Era::V2_6_32
     }
 
-    /// Whether groups have types: 5.5 on.
+    /// Whether groups have types ("sched/fair: Rework load_balance()").
     #[inline]
     pub(super) fn typed(&self) -> bool {
-        self.era() >= Era::V6_1
+        self.release() >= v(5, 5)
     }
 
     /// Whether one task is enough for a CPU that becomes idle (`CONFIG_PREEMPTION`, which `PREEMPT_DYNAMIC` implies).

@@ -116,7 +116,7 @@ impl Balancer {
     /// The balancer of a kernel for a machine.
     #[must_use]
     pub fn new(rules: Rules, machine: &Machine, seed: u64) -> Self {
-        let builder = Builder::new(rules.release, machine, rules.fixes).into_owned();
+        let builder = Builder::new(rules.style, machine, rules.fixes).into_owned();
         let domains = Rc::new(builder.build());
         let cpus = machine.cpus.len();
         let of_cpu = OfCpu {
@@ -162,8 +162,8 @@ impl Balancer {
         (0..cx.nr_cpus()).for_each(|cpu| self.enter_idle(cx, cpu));
     }
 
-    /// The machine has been up for a while, and its CPUs do not balance in step: how long ago each did is drawn. So it was seen
-    /// in 6.12; for the releases before 5.5, which nobody looked at, they begin in step.
+    /// The machine has been up for a while, and its CPUs do not balance in step: how long ago each did is drawn. So it
+    /// was seen in 6.12; for the releases before 5.5, which nobody looked at, they begin in step.
     fn draw_phases(&mut self) {
         if !self.rules.typed() {
             return;
@@ -307,7 +307,8 @@ impl Balancer {
         Rc::clone(&self.domains)
     }
 
-    /// What was left of the capacity of `cpu` when it was last balanced, and the whole (`capacity_of`, `capacity_orig_of`).
+    /// What was left of the capacity of `cpu` when it was last balanced, and the whole (`capacity_of`,
+    /// `capacity_orig_of`).
     #[inline]
     #[must_use]
     pub fn capacity(&self, cpu: CpuId) -> (u64, u64) {
@@ -411,8 +412,8 @@ impl Balancer {
         });
     }
 
-    /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes leave
-    /// of the CPU.
+    /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes
+    /// leave of the CPU.
     pub(super) fn update_group_capacity(&mut self, cpu: CpuId, level: usize, own: u64, jiffies: u64) {
         let Self { domains, of_group, of_cpu, .. } = self;
         let list = domains.of(cpu);

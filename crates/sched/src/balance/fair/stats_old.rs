@@ -286,7 +286,8 @@ impl<Q: Queues> Work<'_, Q> {
         let none = Stats::default();
         let than = busiest.unwrap_or(&none);
         if self.b.rules.fix_group_imbalance {
-            // As the work describes it. Its patch has no kinds, compares the other way round, and then lets any group pass.
+            // As the work describes it. Its patch has no kinds, compares the other way round, and then lets any group
+            // pass.
             return (stats.kind(), stats.min_load) > (than.kind(), than.min_load);
         }
         if self.b.rules.era() >= Era::V3_18 {

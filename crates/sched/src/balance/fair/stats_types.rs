@@ -1,5 +1,5 @@
-//! Who is busiest, by what is the matter with a group: `find_busiest_group` and `find_busiest_queue` of 5.5 on, as 6.1, 6.6
-//! and 6.12 have them.
+//! Who is busiest, by what is the matter with a group: `find_busiest_group` and `find_busiest_queue` of 5.5 on, as 6.1,
+//! 6.6 and 6.12 have them.
 //!
 //! Each group has a type, from "has room for more" to "overloaded", and the worst is the busiest. What is evened out
 //! depends on it: idle CPUs or tasks where there is room, utilisation where the other side is overloaded, loads where

@@ -1,4 +1,5 @@
-//! How much is moved to a node at a time: 128 MiB in 100 ms (`numamigrate_update_ratelimit` in mm/migrate.c, until 4.19).
+//! How much is moved to a node at a time: 128 MiB in 100 ms (`numamigrate_update_ratelimit` in mm/migrate.c, until
+//! 4.19).
 
 use schedlab_base::Nanos;
 

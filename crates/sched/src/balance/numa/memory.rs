@@ -159,8 +159,8 @@ impl Numa {
         period_ends
     }
 
-    /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later, which
-    /// it is after the first scan: from then on the difference always seemed longer than a period.
+    /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later,
+    /// which it is after the first scan: from then on the difference always seemed longer than a period.
     fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
         self.era < Era::V6_1 && of.stamp > sum
     }

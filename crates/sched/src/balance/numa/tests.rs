@@ -60,9 +60,9 @@ impl Sight for Machine {
 fn numa(kernel: &str, faults: &[[i64; 2]]) -> Numa {
     let text = "sockets = 2\ncores = 2\nthreads = 1\ndistances = [[10, 20], [20, 10]]\n";
     let machine = schedlab_machine::MachineFile::parse(&TomlText::new("m.toml", text)).expect("a machine");
-    let release = find(kernel).expect("a release");
-    let domains = Builder::new(release, &machine, Fixes::default()).build();
-    let mut numa = Numa::new(release.era, &machine, &domains, super::period::Settings::default());
+    let style = find(kernel).expect("a release");
+    let domains = Builder::new(style, &machine, Fixes::default()).build();
+    let mut numa = Numa::new(style.era, &machine, &domains, super::period::Settings::default());
     for &[a, b] in faults {
         let memory = vec![[0, a], [0, b]];
         let faults = Faults { memory, total: a + b, ..Faults::new(2) };

@@ -88,13 +88,14 @@ impl Numa {
         }
         cx.spend(p, took);
         if self.era >= Era::V6_1 {
-            // 32 times as long it runs without (4.4 on), as far as a tick came in between and its time was accounted for.
+            // 32 times as long it runs without (4.4 on), as far as a tick came in between and its time was accounted
+            // for.
             self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
         }
     }
 
-    /// `p` faults: first on whose pages it is (`task_numa_group`), then, a pass being over or the time having come to try
-    /// again, whether there is a better CPU for it. If there is, it goes there before it faults on.
+    /// `p` faults: first on whose pages it is (`task_numa_group`), then, a pass being over or the time having come to
+    /// try again, whether there is a better CPU for it. If there is, it goes there before it faults on.
     pub fn decide(&mut self, sight: &impl Sight, p: TaskId, at: &Moment) -> Option<Best> {
         if self.tasks[p as usize].faults.is_none() {
             let none = super::faults::Faults::new(self.node_count());

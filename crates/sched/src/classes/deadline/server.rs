@@ -1,17 +1,17 @@
 //! The fair server of 6.12: a deadline entity of each CPU that runs fair tasks where real-time tasks starve them.
 //!
 //! It replaces real-time throttling: 50 ms of each 1000 ms, and only if they are needed. While fair tasks run anyway,
-//! their time is taken off the server's budget (`dl_server_update`), and when that is used up a new period begins. Time in
-//! which the CPU idles counts too, but begins no period. A server that has a budget left a budget's length before its
-//! deadline (*zero laxity*) knows that they starve: with a new period from then on (what is left of the old one is more
-//! than its share of the time to the deadline, `dl_entity_overflow`) it goes onto the queue by deadline like a task, and
-//! runs fair tasks ahead of real-time ones.
+//! their time is taken off the server's budget (`dl_server_update`), and when that is used up a new period begins. Time
+//! in which the CPU idles counts too, but begins no period. A server that has a budget left a budget's length before
+//! its deadline (*zero laxity*) knows that they starve: with a new period from then on (what is left of the old one is
+//! more than its share of the time to the deadline, `dl_entity_overflow`) it goes onto the queue by deadline like a
+//! task, and runs fair tasks ahead of real-time ones.
 //!
-//! Its budget is seen to be used up at a tick, and it is to wait for its next period then. But until the CPU has switched the
-//! fair task runs on for some microseconds, and these are taken off the budget of a server that waits and has none: to the
-//! kernel that is fair tasks running without it, so a new period begins there and then, with zero laxity 950 ms away. So
-//! real-time tasks have 950 ms each time, fair ones 50 ms and what is left of a tick. (Debian's 6.12.117 does: the oracles
-//! show it.) Where switches are without cost, a nanosecond counts as that time.
+//! Its budget is seen to be used up at a tick, and it is to wait for its next period then. But until the CPU has
+//! switched the fair task runs on for some microseconds, and these are taken off the budget of a server that waits and
+//! has none: to the kernel that is fair tasks running without it, so a new period begins there and then, with zero
+//! laxity 950 ms away. So real-time tasks have 950 ms each time, fair ones 50 ms and what is left of a tick. (Debian's
+//! 6.12.117 does: the oracles show it.) Where switches are without cost, a nanosecond counts as that time.
 
 use super::Deadline;
 use schedlab_base::{CpuId, Nanos};

@@ -53,8 +53,8 @@ impl<D: Discipline> Fair<D> {
         if high { now.max(before) } else { now.min(before) }
     }
 
-    /// The same by the shares as they were last spread; nothing where nothing joins (`effective_load` with `ASYM_EFF_LOAD`,
-    /// 2.6.26 to 2.6.37).
+    /// The same by the shares as they were last spread; nothing where nothing joins (`effective_load` with
+    /// `ASYM_EFF_LOAD`, 2.6.26 to 2.6.37).
     fn effective_load_sampled(&self, q: QueueId, here: i64, all: i64) -> i64 {
         let (mut here, mut all, mut q) = (here, all, if here == 0 { 0 } else { q });
         while let Some(group) = q.checked_sub(self.cpus) {

@@ -1,22 +1,22 @@
 //! Energy-aware placement: the CPU where a task that wakes costs the least energy (5.0 on).
 //!
 //! # Idea
-//! CPUs of one performance domain run at one frequency, which follows the busiest of them. A task there costs its own work
-//! at the power of that frequency, and more if it raises the frequency, for then the others' work is dearer, too.
+//! CPUs of one performance domain run at one frequency, which follows the busiest of them. A task there costs its own
+//! work at the power of that frequency, and more if it raises the frequency, for then the others' work is dearer, too.
 //!
 //! # Rule
-//! Of each domain two CPUs are candidates: the one where the task last ran, and the one with most capacity to spare, if the
-//! task fits there with a fifth left. For each the domain's energy with the task is compared with that without it, and the
-//! least difference wins; the previous CPU stays where no other is cheaper. It ends where a CPU is over-utilised, that is
-//! used to more than four fifths: then energy does not count until balancing finds no such CPU any more, and meanwhile
-//! nothing is balanced but tasks too big for their CPU.
+//! Of each domain two CPUs are candidates: the one where the task last ran, and the one with most capacity to spare, if
+//! the task fits there with a fifth left. For each the domain's energy with the task is compared with that without it,
+//! and the least difference wins; the previous CPU stays where no other is cheaper. It ends where a CPU is
+//! over-utilised, that is used to more than four fifths: then energy does not count until balancing finds no such CPU
+//! any more, and meanwhile nothing is balanced but tasks too big for their CPU.
 //!
 //! It needs an energy model in the machine's file, CPUs of several capacities and no SMT, and `sched_energy_aware`.
 //!
 //! # Differences from the kernel
-//! The governor is taken to be schedutil. Its frequencies are what energy is estimated by, here as there; the simulation
-//! runs every CPU at its highest all the same. Of deadline tasks counts what they use, not what they have reserved. That 5.0
-//! to 5.19 kept a task on its previous CPU unless another saved 6% is not here: it was gone in 6.0.
+//! The governor is taken to be schedutil. Its frequencies are what energy is estimated by, here as there; the
+//! simulation runs every CPU at its highest all the same. Of deadline tasks counts what they use, not what they have
+//! reserved. That 5.0 to 5.19 kept a task on its previous CPU unless another saved 6% is not here: it was gone in 6.0.
 //!
 //! # Reference
 //! `find_energy_efficient_cpu`, `compute_energy`, `cpu_overutilized` in kernel/sched/fair.c, `em_cpu_energy` in
@@ -86,7 +86,8 @@ pub fn perf_domains(era: Era, machine: &Machine) -> Vec<Perf> {
     machine.energy.iter().rev().map(|domain| Perf::new(era, domain, capacity(domain))).collect()
 }
 
-/// What was weighed, for explanations: what the task needs, and what each of two candidates costs more, in uW on average.
+/// What was weighed, for explanations: what the task needs, and what each of two candidates costs more, in uW on
+/// average.
 #[derive(Clone, Copy, Debug)]
 pub struct Weighed {
     pub need: u64,
@@ -132,7 +133,8 @@ impl<D: Discipline> Fair<D> {
         all.map(|(least, most)| (u64::from(least), u64::from(most))).reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
     }
 
-    /// Whether fair tasks use more than four fifths of a CPU of which so much is left of the whole (`cpu_overutilized`).
+    /// Whether fair tasks use more than four fifths of a CPU of which so much is left of the whole
+    /// (`cpu_overutilized`).
     pub(in crate::fair) fn is_overused(&self, cx: &Core, cpu: CpuId, (left, whole): (u64, u64)) -> bool {
         let clamps = self.clamps(cx, cpu).unwrap_or((0, 1024));
         fits(self.cpu_need(cpu, whole, cx.now()), clamps, left, whole) == 0
@@ -218,8 +220,8 @@ impl<D: Discipline> Fair<D> {
         if better { best.cpu } else { ask.prev }
     }
 
-    /// Of a performance domain: whether the task fits its previous CPU, with what to spare; and the other CPU that it fits
-    /// best, with most to spare.
+    /// Of a performance domain: whether the task fits its previous CPU, with what to spare; and the other CPU that it
+    /// fits best, with most to spare.
     #[allow(clippy::type_complexity, reason = "two candidates of one search")]
     fn candidates(
         &self,
@@ -322,8 +324,9 @@ mod tests {
         assert_eq!(old[0].energy(Era::V6_1, 462, 0), 0);
     }
 
-    /// The example of the kernel's own documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: 200 of work
-    /// go where 400, 100, 600 and 500 are, from CPU 0. It takes frequencies without headroom, and rounds CPU by CPU.
+    /// The example of the kernel's own documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: 200
+    /// of work go where 400, 100, 600 and 500 are, from CPU 0. It takes frequencies without headroom, and rounds CPU by
+    /// CPU.
     #[test]
     fn the_kernels_own_example_comes_out() {
         let domain = |first: u32, states: [(u32, u32); 3]| PerfDomain {

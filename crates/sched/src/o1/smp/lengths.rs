@@ -71,8 +71,8 @@ impl O1<'_> {
         }
     }
 
-    /// The node with the most tasks for each CPU, if it has a quarter more than this one (`find_busiest_node`): what was
-    /// seen before counts half as much each time. The own node is the first of `nodes`.
+    /// The node with the most tasks for each CPU, if it has a quarter more than this one (`find_busiest_node`): what
+    /// was seen before counts half as much each time. The own node is the first of `nodes`.
     fn busiest_node<'d>(
         &mut self,
         cx: &Core,
@@ -100,8 +100,8 @@ impl O1<'_> {
         busiest.map(|(_, cpus)| cpus)
     }
 
-    /// Takes from the longest of these queues (`load_balance`): one task if this CPU is idle, else half the difference. Half
-    /// of a difference of one is none, and the kernel counts down past it: then everything that can be moved is.
+    /// Takes from the longest of these queues (`load_balance`): one task if this CPU is idle, else half the difference.
+    /// Half of a difference of one is none, and the kernel counts down past it: then everything that can be moved is.
     pub(super) fn balance_by_length(&mut self, cx: &mut Core, cpu: CpuId, idle: Idleness, cpus: &[CpuId]) {
         let why = if idle == Idleness::Newly { Looking::NewIdle } else { Looking::Periodic };
         self.look_at(cx, cpu, why, cpus);

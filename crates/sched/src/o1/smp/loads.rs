@@ -37,7 +37,8 @@ impl O1<'_> {
         self.rules.release().balancing == Balancing::ByWeight
     }
 
-    /// The load of a CPU as of `index`: 0 is now, the others are averages of ticks. 2.6.11 has one, of the second length.
+    /// The load of a CPU as of `index`: 0 is now, the others are averages of ticks. 2.6.11 has one, of the second
+    /// length.
     fn load(&self, cpu: CpuId, index: u8) -> (u64, u64) {
         let rq = &self.queues[cpu as usize];
         (rq.load, if index == 0 { rq.load } else { rq.cpu_load[index as usize - 1] })
@@ -196,8 +197,8 @@ impl O1<'_> {
                 || look.domains.span(look.domain.span).cpus.iter().any(|cpu| cx.curr(*cpu).is_some()))
     }
 
-    /// The same for a CPU that is about to become idle (`load_balance_newidle`): nothing is learnt but in 2.6.18 that it
-    /// went well. There a domain of siblings is the last one, as the CPU's own task still counts as running.
+    /// The same for a CPU that is about to become idle (`load_balance_newidle`): nothing is learnt but in 2.6.18 that
+    /// it went well. There a domain of siblings is the last one, as the CPU's own task still counts as running.
     pub(super) fn load_balance_newly_idle(&mut self, cx: &mut Core, look: &Look<'_>) -> bool {
         let sibling_busy = self.sibling_is_busy(cx, look);
         let found = self.find_busiest(cx, look);

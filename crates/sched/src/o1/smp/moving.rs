@@ -34,8 +34,8 @@ pub struct Haul {
 }
 
 impl O1<'_> {
-    /// Moves tasks: how many were, and whether all that were looked at were pinned elsewhere. The expired go first, then the
-    /// best priority, the last of its list.
+    /// Moves tasks: how many were, and whether all that were looked at were pinned elsewhere. The expired go first,
+    /// then the best priority, the last of its list.
     pub(super) fn move_tasks(&mut self, cx: &mut Core, haul: &Haul) -> (u64, bool) {
         let Haul { from, to, most, weight, .. } = *haul;
         if most == 0 || weight == 0 {
@@ -113,9 +113,9 @@ impl O1<'_> {
         last_ran.is_some_and(|ran| (Self::last_tick(cx, cpu) as i64) - (ran as i64) < time as i64)
     }
 
-    /// How long a cache keeps warm in a domain's eyes (`cache_hot_time`). 2.6.18 measures when it boots what moving costs:
-    /// that is next to nothing within one cache, and taken to be four times as much between nodes as between caches,
-    /// as 2.6.11 has it.
+    /// How long a cache keeps warm in a domain's eyes (`cache_hot_time`). 2.6.18 measures when it boots what moving
+    /// costs: that is next to nothing within one cache, and taken to be four times as much between nodes as between
+    /// caches, as 2.6.11 has it.
     pub(super) fn cache_hot_time(&self, domains: &Domains, domain: &Domain) -> Nanos {
         if self.rules.release().balancing == Balancing::ByLoad {
             return domains.params(domain).cache_hot_time_ns;
@@ -164,8 +164,8 @@ impl O1<'_> {
     }
 }
 
-/// The best priorities here and there. A task that would be the best here is moved however heavy it is, unless it is the only
-/// one of the best there.
+/// The best priorities here and there. A task that would be the best here is moved however heavy it is, unless it is
+/// the only one of the best there.
 struct Best {
     here: u8,
     there: u8,

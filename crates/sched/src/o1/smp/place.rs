@@ -1,10 +1,10 @@
 //! Where a task that wakes or is new is put: `try_to_wake_up`, `wake_idle`, `sched_balance_self`.
 //!
-//! 2.6.0 leaves a task where it last ran, and a new one where its parent is; what wakes for another task's sake and at once
-//! gives way (`sync`) comes to its waker, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU takes the
-//! task if its cache there is cold, or if loads are far enough apart; in 2.6.18 if it has little load. Where CPUs have
-//! siblings, an idle CPU of the core is looked for then. 2.6.18 puts a new task on the idlest CPU of the idlest node: its
-//! domains within a node do not balance forks.
+//! 2.6.0 leaves a task where it last ran, and a new one where its parent is; what wakes for another task's sake and at
+//! once gives way (`sync`) comes to its waker, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU
+//! takes the task if its cache there is cold, or if loads are far enough apart; in 2.6.18 if it has little load. Where
+//! CPUs have siblings, an idle CPU of the core is looked for then. 2.6.18 puts a new task on the idlest CPU of the
+//! idlest node: its domains within a node do not balance forks.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -66,7 +66,8 @@ impl O1<'_> {
         cpu
     }
 
-    /// For who may no longer run where it was: on the same node if the CPU went (`move_task_off_dead_cpu`), else the lowest.
+    /// For who may no longer run where it was: on the same node if the CPU went (`move_task_off_dead_cpu`), else the
+    /// lowest.
     fn fallback(&self, cx: &Core, p: TaskId, prev: CpuId) -> CpuId {
         let places = &cx.machine().cpus;
         let near = |cpu: &CpuId| places[*cpu as usize].place.node == places[prev as usize].place.node;

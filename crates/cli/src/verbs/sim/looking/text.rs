@@ -41,8 +41,8 @@ fn names(all: &[String]) -> String {
     }
 }
 
-/// What belongs to each task, `who` first and the others in the order in which they were named; what belongs to none is the
-/// queue's, and last.
+/// What belongs to each task, `who` first and the others in the order in which they were named; what belongs to none is
+/// the queue's, and last.
 fn parties<'a>(numbers: &'a [Number], who: Option<&str>) -> Vec<(&'a str, Vec<String>)> {
     let mut parties: Vec<(&str, Vec<String>)> = Vec::new();
     let (own, queue): (Vec<_>, Vec<_>) = numbers.iter().partition(|number| number.of.is_some());

@@ -1,8 +1,8 @@
 //! SCHED_DEADLINE: a runtime each period, guaranteed and enforced; and the fair server of 6.12.
 //!
 //! # Idea
-//! A task says what it needs: a runtime within each period, by a deadline. Earliest deadline first serves all of them in
-//! time as long as they ask for no more than there is, so the kernel refuses who would make it more (*admission*). A
+//! A task says what it needs: a runtime within each period, by a deadline. Earliest deadline first serves all of them
+//! in time as long as they ask for no more than there is, so the kernel refuses who would make it more (*admission*). A
 //! *constant-bandwidth server* around each task sees to it that one which runs for longer than it said is late alone.
 //!
 //! # Rule
@@ -10,15 +10,15 @@
 //! kernel looks at the task otherwise, it is throttled until its deadline (its next period), when the timer adds a
 //! runtime and moves the deadline on by a period: what it overran is missing then. A task that wakes keeps budget and
 //! deadline unless its deadline has passed or the budget until then is more than its share
-//! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than the
-//! period (4.13 on), the budget is cut to the share, and who wakes between deadline and period waits for the period.
-//! `sched_yield()` gives the rest of the budget away. Who leaves the class and is back before its 0-lag time goes on with
-//! budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
-//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum
-//! (`total_bw`, `__dl_overflow`): 90% is left. Who may not run on every CPU is refused too. *GRUB* (4.13
-//! on): a task with SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in
-//! use; a task that blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate.
-//! *The fair server* (6.12): see [`server`].
+//! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than
+//! the period (4.13 on), the budget is cut to the share, and who wakes between deadline and period waits for the
+//! period. `sched_yield()` gives the rest of the budget away. Who leaves the class and is back before its 0-lag time
+//! goes on with budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most `sched_rt_runtime_us
+//! / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum (`total_bw`,
+//! `__dl_overflow`): 90% is left. Who may not run on every CPU is refused too. *GRUB* (4.13 on): a task with
+//! SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in use; a task that
+//! blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate. *The fair server*
+//! (6.12): see [`server`].
 //!
 //! # State
 //! For each CPU: the queue by deadline, the bandwidth of its tasks (`this_bw`) and of those in use (`running_bw`). For
@@ -29,15 +29,17 @@
 //! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12).
 //!
 //! # Differences from the kernel
-//! One root domain. No priority inheritance, no bandwidth of its own for each CPU of unequal capacity. Budgets are scaled
-//! by the CPU's capacity (4.13 on), never by its frequency. The servers' bandwidth leaves `running_bw` at once when they
-//! stop, not at their 0-lag time. While no task is of a class above fair, servers stand still: they could change nothing
-//! (one that fair tasks keep busy has zero laxity 950 ms from any instant). A deadline task's child is one too, where the
-//! kernel lets it fork by SCHED_FLAG_RESET_ON_FORK only; and its affinity may be narrowed once it is one (`EBUSY` there).
+//! One root domain. No priority inheritance, no bandwidth of its own for each CPU of unequal capacity. Budgets are
+//! scaled by the CPU's capacity (4.13 on), never by its frequency. The servers' bandwidth leaves `running_bw` at once
+//! when they stop, not at their 0-lag time. While no task is of a class above fair, servers stand still: they could
+//! change nothing (one that fair tasks keep busy has zero laxity 950 ms from any instant). A deadline task's child is
+//! one too, where the kernel lets it fork by SCHED_FLAG_RESET_ON_FORK only; and its affinity may be narrowed once it is
+//! one (`EBUSY` there).
 //!
 //! # Reference
-//! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo, Integrating multimedia applications in
-//! hard real-time systems, 1998; G. Lipari, S. Baruah, Greedy reclamation of unused bandwidth, 2000.
+//! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo,
+//! Integrating multimedia applications in hard real-time systems, 1998; G. Lipari, S. Baruah, Greedy reclamation of
+//! unused bandwidth, 2000.
 
 mod bandwidth;
 mod cbs;
@@ -66,7 +68,8 @@ pub enum Grub {
 /// When a task that yields loses what is left of its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yields {
-    /// At once, and the time that it has just run is taken off nothing: it is missing in the next period (3.14 to 3.19).
+    /// At once, and the time that it has just run is taken off nothing: it is missing in the next period (3.14 to
+    /// 3.19).
     Overrun,
     /// At once (4.0 and 4.1).
     AtOnce,

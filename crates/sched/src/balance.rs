@@ -1,8 +1,9 @@
 //! Balancing over CPUs: idle CPUs pull, busy ones compare loads now and then, and wake-ups look for an idle CPU.
 //!
-//! This is one plain balancer for the kernels that have none of their own here: levels are the last-level cache, the package and the whole
-//! machine, loads are sums of weights, and 25% of imbalance is borne. What each release really did
-//! (cpu_load, PELT, nohz) is more, and not here; the O(1) kernels do it in `o1/smp/`. The domains and groups that it does it by are in [`domains`].
+//! This is one plain balancer for the kernels that have none of their own here: levels are the last-level cache, the
+//! package and the whole machine, loads are sums of weights, and 25% of imbalance is borne. What each release really
+//! did (cpu_load, PELT, nohz) is more, and not here; the O(1) kernels do it in `o1/smp/`. The domains and groups that
+//! it does it by are in [`domains`].
 
 pub mod domains;
 pub mod fair;

@@ -18,7 +18,8 @@
 //! slice, its place in a list.
 //!
 //! # Tunables
-//! `sched_rt_runtime_us`, `sched_rt_period_us` (2.6.25 on; -1: no limit), `sched_rr_timeslice_ms` (3.9 on; before, 100 ms).
+//! `sched_rt_runtime_us`, `sched_rt_period_us` (2.6.25 on; -1: no limit), `sched_rr_timeslice_ms` (3.9 on; before, 100
+//! ms).
 //!
 //! # Differences from the kernel
 //! No real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian): there is one limit for all. From 6.12 on the
@@ -64,7 +65,8 @@ pub struct Rules {
     pub throttles: bool,
     /// A CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
     pub shares: bool,
-    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes and the last one is over.
+    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes and the last
+    /// one is over.
     pub aligned: bool,
     /// Where a task joins its list when its priority was changed.
     pub rejoin: Rejoin,
@@ -120,7 +122,8 @@ pub struct RealTime {
     queues: Vec<Rq>,
     /// When the period that was begun last ends.
     period_ends: Nanos,
-    /// Whether the period timer runs; it still does while it expires (`rt_period_active`, before 4.2 `hrtimer_active()`).
+    /// Whether the period timer runs; it still does while it expires (`rt_period_active`, before 4.2
+    /// `hrtimer_active()`).
     period_active: bool,
 }
 

@@ -2,14 +2,14 @@
 //!
 //! # Idea
 //! Each CPU looks around now and then, near often and far seldom, and takes from where there is more: pulls, so that
-//! whoever has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so another
-//! does it for them. Where nothing that waits may be moved, what runs is pushed.
+//! whoever has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so
+//! another does it for them. Where nothing that waits may be moved, what runs is pushed.
 //!
 //! # Rule
 //! At its tick a CPU balances each of its [`domains`](crate::balance::domains) whose interval is over, from the
 //! smallest up. Of each group only one CPU does: the first idle one, else the first. It finds the busiest group, in it
-//! the busiest CPU, and takes tasks from there: those that may run here, do not run now, have no warm cache (unless that
-//! failed too often) and are no more than the imbalance. What "busiest" is and how much is taken:
+//! the busiest CPU, and takes tasks from there: those that may run here, do not run now, have no warm cache (unless
+//! that failed too often) and are no more than the imbalance. What "busiest" is and how much is taken:
 //!
 //! | release | by |
 //! |---|---|
@@ -19,27 +19,27 @@
 //! | 6.1, 6.6, 6.12 | the type of the group: what is the matter with it decides what is evened out |
 //!
 //! # State
-//! Of each domain: its last balancing, interval, failures, cost. Of each group: its capacity, whether it is imbalanced. Of
-//! each CPU: when it is next due, how long it is idle on average. All begin anew when domains are rebuilt.
+//! Of each domain: its last balancing, interval, failures, cost. Of each group: its capacity, whether it is imbalanced.
+//! Of each CPU: when it is next due, how long it is idle on average. All begin anew when domains are rebuilt.
 //!
 //! # Tunables
-//! `sched_migration_cost` and `sched_nr_migrate` by the names of the release; `fix.group_imbalance` (wc-01) and those of
-//! the domains; with `fix.group_construction`, as in its patch, every CPU of a group balances.
+//! `sched_migration_cost` and `sched_nr_migrate` by the names of the release; `fix.group_imbalance` (wc-01) and those
+//! of the domains; with `fix.group_construction`, as in its patch, every CPU of a group balances.
 //!
 //! # Differences from the kernel
 //! - Balancing takes no time, and nobody else acts meanwhile: a serialised domain is never busy. What newly idle
 //!   balancing would have cost is estimated, for the rules that go by it.
-//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something. The loads that its ticks saw
-//!   stand still meanwhile, until somebody balances for it; that of the CPU that is sent is made up for then, too, which in
-//!   the kernel waits until some thread has run there.
+//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something. The loads that its ticks
+//!   saw stand still meanwhile, until somebody balances for it; that of the CPU that is sent is made up for then, too,
+//!   which in the kernel waits until some thread has run there.
 //! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
-//! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many of
-//!   its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of old
-//!   kernels.
+//! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many
+//!   of its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of
+//!   old kernels.
 //!
 //! # Reference
-//! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6 and
-//! 6.12. Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, and its patches.
+//! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6
+//! and 6.12. Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores", EuroSys 2016, and its patches.
 
 mod active;
 mod averages;

@@ -20,11 +20,12 @@
 //! A wake-up or a fork chooses the CPU by `place.rs`.
 //!
 //! # State
-//! For each domain of each CPU when it was last balanced, its interval, its failures in a row; for each CPU the averages
-//! of its load (in its queue), and what 2.6.0 saw of the others when it last looked.
+//! For each domain of each CPU when it was last balanced, its interval, its failures in a row; for each CPU the
+//! averages of its load (in its queue), and what 2.6.0 saw of the others when it last looked.
 //!
 //! # Reference
-//! `rebalance_tick`, `load_balance`, `load_balance_newidle`, `find_busiest_group`, `active_load_balance` in kernel/sched.c.
+//! `rebalance_tick`, `load_balance`, `load_balance_newidle`, `find_busiest_group`, `active_load_balance` in
+//! kernel/sched.c.
 
 mod imbalance;
 mod lengths;

@@ -13,18 +13,18 @@
 //! tasks (`SCHED_IDLE`), which preempt nobody. A BATCH task's slice and deadline are renewed whenever it leaves a CPU.
 //!
 //! The task that a CPU last put back on the queue *sticks* to it: on other CPUs its deadline counts as shifted left
-//! by the distance (1 for threads of its core, 2 within the cache, 3 within the node, 4 beyond), which, a deadline being
-//! time since the boot, is minutes later. It is loosened when the CPU has put back another one.
+//! by the distance (1 for threads of its core, 2 within the cache, 3 within the node, 4 beyond), which, a deadline
+//! being time since the boot, is minutes later. It is loosened when the CPU has put back another one.
 //!
 //! A turn that would end within the second half of the tick to come ends at this one, if it began in the first half of
 //! a tick (*dither*); turns of hogs are 6 ms, not 6.3.
 //!
 //! ## The latency bound
-//! Let a task of nice level `k` wait from `t` on, with the deadline `d <= t + D(k)`, among ordinary tasks only. At its CPU
-//! nobody goes before it but with a deadline before `d` (a stuck task's only counts for more elsewhere). Deadlines are
-//! renewed to `now + D(j)` at the least, so after `d - D(least)` no renewed one is before `d`, where `D(least)` is that
-//! of the least nice task there is. The other `n - 1` tasks then have at most one slice each to use before `d`, and
-//! children share their parents'. So it waits for at most
+//! Let a task of nice level `k` wait from `t` on, with the deadline `d <= t + D(k)`, among ordinary tasks only. At its
+//! CPU nobody goes before it but with a deadline before `d` (a stuck task's only counts for more elsewhere). Deadlines
+//! are renewed to `now + D(j)` at the least, so after `d - D(least)` no renewed one is before `d`, where `D(least)` is
+//! that of the least nice task there is. The other `n - 1` tasks then have at most one slice each to use before `d`,
+//! and children share their parents'. So it waits for at most
 //!
 //! `D(k) - D(least) + (n - 1) * turn`,
 //!
@@ -34,8 +34,8 @@
 //! are both sent there, and the second waits until any CPU next reschedules, which is a turn at most.
 //!
 //! # State
-//! The queue; which CPUs are idle; how much ISO tasks ran. For each CPU: the last task put back, whether its turn began in
-//! the first half of a tick. For each task: priority, what is left of its slice, deadline, whether it sticks.
+//! The queue; which CPUs are idle; how much ISO tasks ran. For each CPU: the last task put back, whether its turn began
+//! in the first half of a tick. For each task: priority, what is left of its slice, deadline, whether it sticks.
 //!
 //! # Tunables
 //! `rr_interval` and `iso_cpu`, the sysctls; whether FIFO and RR are granted (who has no right to them becomes ISO);

@@ -11,13 +11,13 @@
 //! a goodness of 0. When that is the best there is, an *epoch* ends: every task, awake or asleep, gets
 //! `counter / 2 + slice`. Goodness is the counter, plus what the nice level counts (2.2 on), plus
 //! `PROC_CHANGE_PENALTY` on the CPU where the task last ran, plus 1 in the address space of who ran; a real-time task
-//! has 1000 and its priority. Equals go by their place in the queue: those who wake join at its end (2.0, 2.4) or at its
-//! head (2.2), and in 2.2 who runs goes before its equals (even a RR task whose slice is over). A RR task without ticks gets a new slice and goes to the end.
-//! A child gets half of its parent's counter; in 2.4, what it leaves unused goes back.
-//! A task that wakes takes the CPU from one that has 3 ticks less (2.0) or is less good (2.2, 2.4). With several CPUs it
-//! prefers the idle one where it last ran, then another idle one (2.4: the one that has been idle for longest), then
-//! the one where it is better by most. 2.2 leaves it waiting if it and the task that wakes it seem to work hand in
-//! hand. Who is preempted looks for a CPU likewise (2.2, 2.4). That is all the balancing there is.
+//! has 1000 and its priority. Equals go by their place in the queue: those who wake join at its end (2.0, 2.4) or at
+//! its head (2.2), and in 2.2 who runs goes before its equals (even a RR task whose slice is over). A RR task without
+//! ticks gets a new slice and goes to the end. A child gets half of its parent's counter; in 2.4, what it leaves unused
+//! goes back. A task that wakes takes the CPU from one that has 3 ticks less (2.0) or is less good (2.2, 2.4). With
+//! several CPUs it prefers the idle one where it last ran, then another idle one (2.4: the one that has been idle for
+//! longest), then the one where it is better by most. 2.2 leaves it waiting if it and the task that wakes it seem to
+//! work hand in hand. Who is preempted looks for a CPU likewise (2.2, 2.4). That is all the balancing there is.
 //!
 //! # State
 //! The queue. For each task: counter, slice, where it last ran. For each CPU: who runs, since when, and whose address

@@ -6,20 +6,20 @@
 //! several use it; a task moves to the node on which most of its memory is, if there is a better place than its own.
 //!
 //! # Rule
-//! *Scan.* At the tick, when a task has run for a scan period since the last time and its memory's next scan is due, the
-//! next `scan_size` of that memory is made to fault. The period begins at `scan_delay`; then it follows what the faults
-//! were: longer when they were local or shared, shorter when they were remote, between `scan_period_min` and
+//! *Scan.* At the tick, when a task has run for a scan period since the last time and its memory's next scan is due,
+//! the next `scan_size` of that memory is made to fault. The period begins at `scan_delay`; then it follows what the
+//! faults were: longer when they were local or shared, shorter when they were remote, between `scan_period_min` and
 //! `scan_period_max` divided by how many such pieces the memory has.
 //!
 //! *Faults.* A fault on a page of another node moves the page to the faulting task's node: when the same task also
 //! faulted on it last time, and from this node, so that a chance use moves nothing. Tasks that fault on the same pages
 //! become a group; between nodes that a group uses, pages move only to even them out.
 //!
-//! *Preferred node.* When all of the memory has been scanned, the faults are halved and the new ones added. The node with
-//! the most (of the task's group, if it has one) is the preferred one.
+//! *Preferred node.* When all of the memory has been scanned, the faults are halved and the new ones added. The node
+//! with the most (of the task's group, if it has one) is the preferred one.
 //!
-//! *Move.* A task that is not on its preferred node looks there for a CPU: an idle one, where the load stays even, or one
-//! whose task would do as well or better on this node: the two are swapped. What counts is by how much of 1000 the
+//! *Move.* A task that is not on its preferred node looks there for a CPU: an idle one, where the load stays even, or
+//! one whose task would do as well or better on this node: the two are swapped. What counts is by how much of 1000 the
 //! accesses become local, of both together. Failing that, it looks at nodes where it is better off than here.
 //!
 //! # State
@@ -35,21 +35,24 @@
 //!
 //! # Differences from the kernel
 //! - A task uses all of its memory alike, so a scanned piece is used by the tasks that have that memory in the
-//!   proportion of their CPU time since the last scan; each of them takes its faults at its next tick, all at once. Faults
-//!   are counted in whole numbers of 4 KiB pages, where the kernel draws them: the counts are what it has on average.
+//!   proportion of their CPU time since the last scan; each of them takes its faults at its next tick, all at once.
+//!   Faults are counted in whole numbers of 4 KiB pages, where the kernel draws them: the counts are what it has on
+//!   average.
 //! - Of the pages of one memory those on one node are not told from those on another by who used them last.
 //! - A page can be moved unless all of its memory is pinned: no node runs full.
-//! - What a scan and the faults after it take is the task's time (the machine's costs), as of pages of 4 KiB; huge pages,
-//!   which would fault once for 512, are not told. Faults that follow one another are counted at one instant, but for the
-//!   limit of 3.18 and 4.1 on how much is moved to a node ([`limit`]), which sees them as far apart as they take.
-//! - A memory is one area. From 6.6 on areas that the task has not used of late are left out if there are others; of one
-//!   alone what remains is that it is left out while it is new.
+//! - What a scan and the faults after it take is the task's time (the machine's costs), as of pages of 4 KiB; huge
+//!   pages, which would fault once for 512, are not told. Faults that follow one another are counted at one instant,
+//!   but for the limit of 3.18 and 4.1 on how much is moved to a node ([`limit`]), which sees them as far apart as they
+//!   take.
+//! - A memory is one area. From 6.6 on areas that the task has not used of late are left out if there are others; of
+//!   one alone what remains is that it is left out while it is new.
 //! - Tiers of memory (`numa_balancing` 2) are not modelled.
 //! - The two moves of a swap follow one another at the same time, with the first CPU idle between them; a task that
 //!   sleeps by then is not moved.
 //!
 //! # Reference
-//! kernel/sched/fair.c of 3.18, 4.1, 6.1, 6.6 and 6.12 (`task_numa_*`, `task_tick_numa`), mm/memory.c and mm/mempolicy.c.
+//! kernel/sched/fair.c of 3.18, 4.1, 6.1, 6.6 and 6.12 (`task_numa_*`, `task_tick_numa`), mm/memory.c and
+//! mm/mempolicy.c.
 
 pub mod choose;
 pub mod choose_spare;

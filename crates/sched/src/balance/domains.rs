@@ -9,7 +9,7 @@
 //!
 //! # Rule
 //!
-//! [`Builder`] takes a release ([`Release`], by [`find`]), a machine, and the CPUs that are online, and gives
+//! [`Builder`] takes a release ([`Style`], by [`find`]), a machine, and the CPUs that are online, and gives
 //! [`Domains`]. What differs by release:
 //!
 //! | release | levels | groups |
@@ -36,7 +36,7 @@
 //! # Tunables
 //!
 //! [`FIXES`]: `fix.group_construction` and `fix.missing_domains`, the repairs of two of the four bugs of "A Decade of
-//! Wasted Cores", in the releases that [`Release::fixes`] says.
+//! Wasted Cores", in the releases that [`Style::fixes`] says.
 //!
 //! # Differences from the kernel
 //!
@@ -47,9 +47,9 @@
 //!   nodes (`set_cpu_sibling_map`), if its package does, as on the paper's machine: SMT and MC. A machine file with a
 //!   socket a node does not say whether its nodes are dies of a package; the paper tells the bug of NUMA machines at
 //!   large, and so it is here unless `nodes_per_package = 1` says that the nodes are packages of their own.
-//! - A group is one thing for all CPUs whose domains of a level have it. The kernel has several copies of an overlapping
-//!   group and lets them share their `sched_group_capacity`; before 4.13 that was shared only by rings that had built
-//!   the group from the same CPU.
+//! - A group is one thing for all CPUs whose domains of a level have it. The kernel has several copies of an
+//!   overlapping group and lets them share their `sched_group_capacity`; before 4.13 that was shared only by rings that
+//!   had built the group from the same CPU.
 //! - Cpusets that split the machine, isolated CPUs, `relax_domain_level` and power saving are not here.
 //! - 2.6.18's cache-hot times are measured when it boots, and are not told.
 //!
@@ -58,9 +58,9 @@
 //! `kernel/sched/topology.c` of 6.1, 6.6 and 6.12 (`sched_init_numa`, `sd_init`, `build_sched_groups`,
 //! `build_overlap_sched_groups`, `build_balance_mask`, `find_descended_sibling`, `sd_parent_degenerate`,
 //! `cpu_attach_domain`); `kernel/sched/core.c` of 3.10, 3.18 and 4.1; `kernel/sched.c` of 2.6.11 to 2.6.32; the
-//! `SD_*_INIT` of their `topology.h`; `arch/x86/kernel/smpboot.c`. Lozi et al., "The Linux Scheduler: a Decade of Wasted
-//! Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what
-//! real kernels built on 42 machines, at boot and while CPUs went and came back.
+//! `SD_*_INIT` of their `topology.h`; `arch/x86/kernel/smpboot.c`. Lozi et al., "The Linux Scheduler: a Decade of
+//! Wasted Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what real kernels built on 42
+//! machines, at boot and while CPUs went and came back.
 //!
 //! # How a balancer uses it
 //!
@@ -93,7 +93,7 @@ mod tree;
 
 pub use flags::{Flags, Words};
 pub use model::{Domain, Domains, Group, GroupId, NumaKind, Params, Span, SpanId};
-pub use release::{Era, FIXES, Fixes, RELEASES, Release, find};
+pub use release::{Era, FIXES, Fixes, STYLES, Style, find};
 
 use levels::Levels;
 use pool::Pool;
@@ -105,7 +105,7 @@ use std::borrow::Cow;
 /// Builds domains, and again when a CPU goes or comes.
 #[derive(Clone, Debug)]
 pub struct Builder<'a> {
-    release: &'static Release,
+    style: &'static Style,
     machine: Cow<'a, Machine>,
     fixes: Fixes,
     online: CpuSet,
@@ -116,17 +116,17 @@ pub struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// For a kernel that booted with all CPUs.
     #[must_use]
-    pub fn new(release: &'static Release, machine: &'a Machine, fixes: Fixes) -> Self {
+    pub fn new(style: &'static Style, machine: &'a Machine, fixes: Fixes) -> Self {
         let cpus: Vec<CpuId> = (0..machine.cpus.len() as CpuId).collect();
         let machine = Cow::Borrowed(machine);
-        Self { release, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
+        Self { style, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
     }
 
     /// One that keeps the machine itself.
     #[must_use]
     pub fn into_owned(self) -> Builder<'static> {
-        let Self { release, machine, fixes, online, leaving, nodes_lost } = self;
-        Builder { release, machine: Cow::Owned(machine.into_owned()), fixes, online, leaving, nodes_lost }
+        let Self { style, machine, fixes, online, leaving, nodes_lost } = self;
+        Builder { style, machine: Cow::Owned(machine.into_owned()), fixes, online, leaving, nodes_lost }
     }
 
     /// The CPUs that are online.
@@ -158,24 +158,24 @@ impl<'a> Builder<'a> {
     /// Whether the levels across nodes are lost when a CPU comes back: its `set_cpu_sibling_map` meets a CPU of its
     /// package on another node. A machine that does not say what its packages hold is taken to have such.
     fn loses_nodes(&self) -> bool {
-        let has_bug = matches!(self.release.era, Era::V3_18 | Era::V4_1) && !self.fixes.missing_domains;
+        let has_bug = matches!(self.style.era, Era::V3_18 | Era::V4_1) && !self.fixes.missing_domains;
         has_bug && self.machine.nodes() > 1 && self.machine.nodes_per_package != Some(1)
     }
 
     /// The domains as things are.
     #[must_use]
     pub fn build(&self) -> Domains {
-        let Self { release, fixes, leaving, nodes_lost, .. } = *self;
+        let Self { style, fixes, leaving, nodes_lost, .. } = *self;
         let machine = &*self.machine;
-        let ask = Ask { release, machine, fixes, online: &self.online, leaving, nodes_lost };
+        let ask = Ask { style, machine, fixes, online: &self.online, leaving, nodes_lost };
         let mut pool = Pool::default();
-        let (mut lists, levels) = if release.era < Era::V3_10 {
+        let (mut lists, levels) = if style.era < Era::V3_10 {
             (classic::build(&mut pool, &ask), Levels::none())
         } else {
             let levels = levels::levels(&mut pool, &ask);
             (tree::build(&mut pool, &ask, &levels), levels)
         };
-        if let Some(rules) = prune::Rules::of(release.era, machine.nodes()) {
+        if let Some(rules) = prune::Rules::of(style.era, machine.nodes()) {
             lists.iter_mut().for_each(|domains| rules.prune(&pool, domains));
         }
         let mut begin = vec![0];
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
             spans: pool.spans,
             groups: pool.groups,
             rings: pool.rings,
-            words: release.words,
+            words: style.words,
             distances: levels.distances,
             numa: levels.numa,
             hops: levels.hops,
@@ -203,7 +203,7 @@ impl<'a> Builder<'a> {
 
 /// What is to be built.
 struct Ask<'a> {
-    release: &'static Release,
+    style: &'static Style,
     machine: &'a Machine,
     fixes: Fixes,
     online: &'a CpuSet,
@@ -220,7 +220,7 @@ impl Ask<'_> {
 
     /// Whether the kernel's masks still hold a CPU.
     fn counts(&self, cpu: CpuId) -> bool {
-        self.online.contains(cpu) || self.release.counts_the_leaving() && self.leaving == Some(cpu)
+        self.online.contains(cpu) || self.style.counts_the_leaving() && self.leaving == Some(cpu)
     }
 }
 

@@ -50,7 +50,8 @@ impl ClassId {
     }
 }
 
-/// One class of the stack. As [`Scheduler`](schedlab_sim::Scheduler), for the tasks of one class; a CPU's current task may be another's.
+/// One class of the stack. As [`Scheduler`](schedlab_sim::Scheduler), for the tasks of one class; a CPU's current task
+/// may be another's.
 pub trait Class {
     /// A task of this class is created (`task_fork`), by `parent` (of whatever class) or at boot.
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start);
@@ -137,7 +138,9 @@ pub trait Class {
         let _ = (cx, cpu);
     }
 
-    /// The stopper of `cpu` runs ([`Scheduler::run_stopper`](schedlab_sim::Scheduler::run_stopper)(schedlab_sim::Scheduler::run_stopper)); whoever ran there waits.
+    /// The stopper of `cpu` runs
+    /// ([`Scheduler::run_stopper`](schedlab_sim::Scheduler::run_stopper)(schedlab_sim::Scheduler::run_stopper));
+    /// whoever ran there waits.
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }

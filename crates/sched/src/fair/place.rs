@@ -6,15 +6,17 @@
 //!
 //! # Rule
 //! [`Placing`] says which release's way: `early` (2.6.24 and 2.6.32), `affine` (whether to come to the waker's side),
-//! `sibling` (the idle CPU beside), `energy` (where it costs the least, on machines whose CPUs differ), `idlest` (for new tasks: down the domains, to the idlest group's idlest CPU).
+//! `sibling` (the idle CPU beside), `energy` (where it costs the least, on machines whose CPUs differ), `idlest` (for
+//! new tasks: down the domains, to the idlest group's idlest CPU).
 //!
 //! # State
-//! For each task whom it woke of late and how often that changed, and the CPU before the last; for each CPU since when it
-//! is idle; for each last-level cache how many CPUs a search may look at.
+//! For each task whom it woke of late and how often that changed, and the CPU before the last; for each CPU since when
+//! it is idle; for each last-level cache how many CPUs a search may look at.
 //!
 //! # Differences from the kernel
-//! No wake-up is synchronous (`WF_SYNC`): the engine's tasks do not say that they will sleep. All idle states are alike.
-//! What the timer woke is woken where the task last ran, and there whoever runs counts as the waker, as in the kernel.
+//! No wake-up is synchronous (`WF_SYNC`): the engine's tasks do not say that they will sleep. All idle states are
+//! alike. What the timer woke is woken where the task last ran, and there whoever runs counts as the waker, as in the
+//! kernel.
 //!
 //! # Reference
 //! `select_task_rq_fair` in kernel/sched_fair.c of 2.6.32 and kernel/sched/fair.c of 3.10 to 6.12; `try_to_wake_up` and
@@ -97,15 +99,15 @@ impl Places {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
         Self {
-            era: setup.balancing.release.era,
-            how: Placing::of(setup.balancing.release.era),
+            era: setup.balancing.style.era,
+            how: Placing::of(setup.balancing.style.era),
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: vec![0; cpus],
             idle_cores: vec![false; cpus],
-            perfs: energy::perf_domains(setup.balancing.release.era, setup.machine),
+            perfs: energy::perf_domains(setup.balancing.style.era, setup.machine),
             weighed: None,
             asymmetric: capacities().max() != capacities().min(),
         }

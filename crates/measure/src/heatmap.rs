@@ -101,8 +101,8 @@ impl Heat {
         sum
     }
 
-    /// What the row of a CPU (of a node, in a map of memory) has over the whole width: the mean where it is known, or the
-    /// number of looks; none where there is no such row, or nothing is known.
+    /// What the row of a CPU (of a node, in a map of memory) has over the whole width: the mean where it is known, or
+    /// the number of looks; none where there is no such row, or nothing is known.
     #[must_use]
     pub fn over_time(&self, row: u32) -> Option<f64> {
         let is = |r: &HeatRow| if r.cpus.is_empty() { r.node == Some(row) } else { r.cpus.contains(&row) };

@@ -7,19 +7,19 @@
 //!
 //! # Rule
 //! From the comparison of O(1) with a multi-level feedback queue (experiment cfs-19), as it is told there:
-//! several round-robin queues, each with a priority and a slice that is the longer the lower the priority is; the first task
-//! of the best queue runs, and one that arrives with a better priority than the running one's preempts it. Who uses a
-//! whole slice moves one queue down, and runs longer next time. Who blocks before its slice is used up moves one up, and
-//! runs shorter next time.
+//! several round-robin queues, each with a priority and a slice that is the longer the lower the priority is; the first
+//! task of the best queue runs, and one that arrives with a better priority than the running one's preempts it. Who
+//! uses a whole slice moves one queue down, and runs longer next time. Who blocks before its slice is used up moves one
+//! up, and runs shorter next time.
 //!
 //! Chosen here, where that leaves it open:
-//! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, 10 to 80 ms: in inverse proportion to the
-//!   priority `1 / i`, by the letter.
+//! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, 10 to 80 ms: in inverse proportion to
+//!   the priority `1 / i`, by the letter.
 //! - A new task begins at the top (`start_level`) with a slice of its own.
-//! - Who is preempted, or yields, keeps what is left of its slice; the one stays at the head of its queue, the other goes
-//!   to its end. To yield is not to block: the level stays.
-//! - Every second (`boost`) all tasks come back to the top with new slices, so that those at the bottom do not starve under
-//!   many that block early. 0 is never, and then they can.
+//! - Who is preempted, or yields, keeps what is left of its slice; the one stays at the head of its queue, the other
+//!   goes to its end. To yield is not to block: the level stays.
+//! - Every second (`boost`) all tasks come back to the top with new slices, so that those at the bottom do not starve
+//!   under many that block early. 0 is never, and then they can.
 //! - Nice levels do not count: behaviour is the only priority there is.
 //! - FIFO and RR tasks stand above all queues, RR with slices of 100 ms, as in the kernel that it was built into.
 //!
@@ -28,15 +28,15 @@
 //! `base_slice`: `boost + (n - 1) * base_slice` and a tick for each turn.
 //!
 //! # State
-//! For each CPU: a list for each level, and which boost was its last. For each task: its level, what is left of its slice in
-//! ticks, its last boost.
+//! For each CPU: a list for each level, and which boost was its last. For each task: its level, what is left of its
+//! slice in ticks, its last boost.
 //!
 //! # Tunables
 //! `levels`, `base_slice`, `start_level`, `boost`.
 //!
 //! # Differences from the kernel
-//! There is no such kernel. Queues are by CPU, with the plain balancer of [`crate::balance`]; each task counts as the same
-//! load, and a move keeps its level. The policies BATCH, IDLE and DEADLINE count as OTHER.
+//! There is no such kernel. Queues are by CPU, with the plain balancer of [`crate::balance`]; each task counts as the
+//! same load, and a move keeps its level. The policies BATCH, IDLE and DEADLINE count as OTHER.
 //!
 //! # Reference
 //! The description of "A comparison of interactivity in the Linux 2.6 scheduler and an MLFQ scheduler" in the related

@@ -8,8 +8,8 @@
 //! # What is wasted
 //! At each instant, the most idle CPUs that could each be given a waiting task of its own: the size of a largest
 //! matching between idle CPUs and tasks that wait on busy CPUs, along what the tasks are allowed. Where all may run
-//! anywhere that is the lesser of the two numbers. Its integral over time is the CPU time wasted, also in stretches that
-//! are shorter than the threshold.
+//! anywhere that is the lesser of the two numbers. Its integral over time is the CPU time wasted, also in stretches
+//! that are shorter than the threshold.
 //!
 //! # What is not known is not held against anybody
 //! A CPU of which nobody can tell what it runs is neither idle nor busy. A task whose affinity nobody knows counts as

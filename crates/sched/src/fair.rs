@@ -1,8 +1,8 @@
 //! The fair schedulers: CFS (2.6.24 to 6.5) and EEVDF (6.6 on), and the hierarchy of groups that both schedule.
 //!
 //! # Idea
-//! A group is scheduled as if it were one task of the weight of its shares, and its tasks among themselves as if they had
-//! a CPU of their own, that much slower. So a group gets its part however many tasks it has, to any depth.
+//! A group is scheduled as if it were one task of the weight of its shares, and its tasks among themselves as if they
+//! had a CPU of their own, that much slower. So a group gets its part however many tasks it has, to any depth.
 //!
 //! # Rule
 //! A group has an entity and a queue on each CPU. An entity is queued in the queue of the group above it while there is
@@ -17,10 +17,10 @@
 //! `sched_cfs_bandwidth_slice_us`, `sched_autogroup_enabled`, `group_by_user` by release; the disciplines have theirs.
 //!
 //! # Differences from the kernel
-//! Load averages are exact where the kernel's are sums of rounded periods ([`decay`]); a group's entity counts with its own
-//! weight and runnable time, not with what is propagated from below.
-//! A group's weight has no fraction (the kernel has 10 more bits from 4.7 on, and drops them when it computes). Groups
-//! stand as they are from the start. Balancing: [`crate::balance::fair`].
+//! Load averages are exact where the kernel's are sums of rounded periods ([`decay`]); a group's entity counts with its
+//! own weight and runnable time, not with what is propagated from below. A group's weight has no fraction (the kernel
+//! has 10 more bits from 4.7 on, and drops them when it computes). Groups stand as they are from the start. Balancing:
+//! [`crate::balance::fair`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.
@@ -285,10 +285,10 @@ impl<D: Discipline> Fair<D> {
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
-        let tracking = Tracking::new(setup.balancing.release.era, capacities, queues.len(), setup.tick);
+        let tracking = Tracking::new(setup.balancing.style.era, capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
-        let era = setup.balancing.release.era;
+        let era = setup.balancing.style.era;
         let numa = setup.numa.zip(domains.as_ref());
         let numa = numa.map(|(settings, domains)| Box::new(Numa::new(era, setup.machine, domains, settings)));
         let capacity = |cpu: &schedlab_machine::Cpu| cpu.place.capacity;

@@ -1,7 +1,7 @@
 //! The staircases of 2007: what [`rsdl`] and [`sd`] have in common. Each of them tells its own rules.
 //!
-//! A task is given a quota of CPU time at one level after another, each once in a rotation of its CPU; the design says at
-//! which levels ([`Design::slots`]) and how much. Real-time tasks go before all levels.
+//! A task is given a quota of CPU time at one level after another, each once in a rotation of its CPU; the design says
+//! at which levels ([`Design::slots`]) and how much. Real-time tasks go before all levels.
 
 mod lists;
 mod moves;
@@ -125,7 +125,8 @@ impl<D: Design> Staircase<D> {
         }
     }
 
-    /// A task becomes runnable: it goes on where it was, if it was given a quota in this rotation and some of it is left.
+    /// A task becomes runnable: it goes on where it was, if it was given a quota in this rotation and some of it is
+    /// left.
     fn join(&mut self, cpu: CpuId, p: TaskId) {
         let (rq, t) = (&self.queues[cpu as usize], self.task(p));
         let goes_on = t.cpu == cpu && t.left > 0;
