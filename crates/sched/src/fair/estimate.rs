@@ -8,7 +8,7 @@
 //! # Differences from the kernel
 //! Estimates are kept only where CPUs differ in capacity, where placement goes by them. Where all are alike the kernel
 //! keeps them, too, and balancing takes them for utilisation; with that, 12 CPUs with sleepers are further from the
-//! figures of a real 6.12 (`tests/oracle_6_12_smp.rs`: too many or too few moves) than without, for a reason that is
+//! figures of a real 6.12 (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few moves) than without, for a reason that is
 //! not found yet. The kernel leaves the estimate alone when a task slept so soon that its average had not been updated.
 //!
 //! # Reference

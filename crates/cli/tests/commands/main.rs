@@ -1,0 +1,16 @@
+//! The verbs through the command line, as a user types them.
+
+mod check;
+mod docs;
+mod gantt;
+mod heatmap;
+mod import;
+mod machines;
+mod model;
+mod run;
+mod sim;
+mod stats;
+mod support;
+mod tunables;
+mod wasted_cores;
+mod workloads;

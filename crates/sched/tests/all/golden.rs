@@ -1,0 +1,24 @@
+//! Schedules and single decisions, worked out by hand.
+
+mod balance_fair;
+mod balance_o1;
+mod balance_old;
+mod bfs;
+mod capacity;
+mod classes;
+mod costs;
+mod deadline;
+mod energy;
+mod epoch;
+mod epoch_smp;
+mod fair;
+mod fair_inside;
+mod groups;
+mod hotplug;
+mod inside;
+mod mlfq;
+mod numa;
+mod o1;
+mod o1_releases;
+mod queues;
+mod staircase;

@@ -1,0 +1,181 @@
+//! What things cost beside the scheduler's own doings: caches, SMT siblings, far memory. Times worked out by hand.
+
+use crate::support::{MS, bare, exactly, lane, once, pinned, run, simulate, sleep};
+use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_machine::{Caches, Costs, Machine, MachineFile};
+use schedlab_sched::kernels::KERNELS;
+use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
+
+const KIB: u64 = 1024;
+
+/// 256 KiB a core and 1 MiB for all; 10 ns a KiB from there, 100 from memory.
+fn cached(mut machine: Machine) -> Machine {
+    machine.caches = Caches { l2_kib: 256, llc_kib: 1024 };
+    (machine.costs.llc_refill_ns_per_kib, machine.costs.memory_refill_ns_per_kib) = (10, 100);
+    machine
+}
+
+/// Two nodes of two cores each, 20 apart.
+fn two_nodes() -> Machine {
+    let file = MachineFile { distances: vec![vec![10, 20], vec![20, 10]], ..MachineFile::flat("m", 2, 2, 1) };
+    let mut machine = file.build().expect("a machine");
+    machine.costs = Costs { remote_percent: 100, ..Costs::none() };
+    machine
+}
+
+fn touching(mut spec: TaskSpec, kib: u64) -> TaskSpec {
+    spec.initial.working_set = Some(kib * KIB);
+    spec
+}
+
+/// Two tasks that run 10 ms in turn, three times each; what the first needed beyond its 30 ms.
+fn refill_of_three_turns(machine: &Machine, kib: u64, other_kib: u64) -> Nanos {
+    let turns = || vec![run(10), sleep(20), run(10), sleep(20), run(10)];
+    let mut other = touching(once("other", turns()), other_kib);
+    other.start = 15 * MS;
+    let load = Load { tasks: vec![touching(once("one", turns()), kib), other], ..Load::default() };
+    simulate("linux-6.1", machine, &load, &[], 1_000 * MS).named("one").run - 30 * MS
+}
+
+#[test]
+fn what_others_threw_out_is_brought_back() {
+    let machine = cached(bare("1"));
+    assert_eq!(refill_of_three_turns(&machine, 256, 0), 0, "nobody else touches anything");
+    assert_eq!(refill_of_three_turns(&machine, 100, 156), 0, "both fit");
+    // Twice 256 KiB out of the last-level cache.
+    assert_eq!(refill_of_three_turns(&machine, 256, 256), 2 * 256 * 10);
+    // 700 and 700 of 1024: 376 KiB are thrown out, and come from memory with what the core's cache holds.
+    assert_eq!(refill_of_three_turns(&machine, 700, 700), 2 * 376 * 100);
+    assert_eq!(refill_of_three_turns(&bare("1"), 700, 700), 0, "--costs none");
+}
+
+#[test]
+fn a_move_costs_the_more_the_farther_it_goes() {
+    let machine = Machine { costs: Costs { remote_percent: 100, ..Costs::none() }, ..cached(two_nodes()) };
+    let machine = cached(machine);
+    let to = |cpu| Setting { cpus: Some(vec![cpu]), ..Setting::default() };
+    let program = vec![run(1), Op::Set(0), run(1), Op::Set(1), run(1), Op::Set(2), run(1)];
+    let task = pinned(touching(once("mover", program), 512), 0);
+    let load = Load { tasks: vec![task], settings: vec![to(1), to(2), to(0)], ..Load::default() };
+    let accounts = simulate("linux-6.12", &machine, &load, &[], 100 * MS);
+    // To the next core: 256 KiB from the last-level cache. To the other node: all 512 KiB, from memory at twice the
+    // distance, for that is where it began. And back: from memory at hand.
+    let cost = 256 * 10 + 512 * 100 * 2 + 512 * 100;
+    assert_eq!(accounts.named("mover").run, 4 * MS + cost);
+}
+
+#[test]
+fn a_refill_that_was_cut_short_is_not_paid_twice() {
+    let mut machine = cached(bare("1"));
+    machine.costs.memory_refill_ns_per_kib = 10_000;
+    // After its sleep the first has to bring 1024 KiB back, 10.24 ms, and is interrupted by a real-time task after
+    // 5.12.
+    let mut first = touching(once("first", vec![run(1), sleep(9), run(1)]), 1024);
+    first.initial.nice = Some(0);
+    let mut second = touching(once("second", vec![run(1)]), 1024);
+    second.start = 5 * MS;
+    let mut urgent = once("urgent", vec![run(1)]);
+    urgent.start = 15_120_000;
+    (urgent.initial.policy, urgent.initial.rt_priority) = (Some(schedlab_sim::program::Policy::Fifo), Some(1));
+    let load = Load { tasks: vec![first, second, urgent], ..Load::default() };
+    let accounts = simulate("linux-2.6.11", &machine, &load, &[], 100 * MS);
+    assert_eq!(lane(&accounts, 0), "0 first, 1 -, 5 second, 6 -, 10 first, 15.12 urgent, 16.12 first, 22.24 -");
+}
+
+#[test]
+fn siblings_slow_each_other_while_both_run() {
+    let mut machine = bare("1x1x2");
+    machine.costs.smt_loss_percent = 39;
+    let mut late = pinned(once("late", vec![run(10)]), 1);
+    late.start = 4 * MS;
+    let load = Load { tasks: vec![pinned(once("early", vec![run(10)]), 0), late], ..Load::default() };
+    // 4 ms alone; 6 ms at 624/1024 of full speed take 9.846154 ms. The late one has then done 6 ms and is alone.
+    for kernel in KERNELS.iter().filter(|kernel| kernel.name != "linux-1.2") {
+        let accounts = simulate(kernel.name, &machine, &load, &[], 100 * MS);
+        assert_eq!(lane(&accounts, 0), "0 early, 13.846154 -", "{}", kernel.name);
+        assert_eq!(lane(&accounts, 1), "4 late, 17.846154 -", "{}", kernel.name);
+    }
+    let free = simulate("linux-6.12", &bare("1x1x2"), &load, &[], 100 * MS);
+    assert_eq!(lane(&free, 1), "4 late, 14 -");
+}
+
+#[test]
+fn busy_for_so_long_is_so_long_beside_a_sibling_too() {
+    let mut machine = bare("1x1x2");
+    machine.costs.smt_loss_percent = 39;
+    let timed = once("timed", vec![Op::Runtime(exactly(10 * MS))]);
+    let load = Load { tasks: vec![pinned(timed, 0), pinned(once("other", vec![run(20)]), 1)], ..Load::default() };
+    assert_eq!(lane(&simulate("linux-6.12", &machine, &load, &[], 100 * MS), 0), "0 timed, 10 -");
+}
+
+#[test]
+fn far_memory_costs_what_the_task_is_bound_by_it() {
+    let memory = |node| MemorySpec {
+        bytes: 1 << 20,
+        nodes: vec![(node, 1)],
+        parts: 1,
+        bound_percent: 50,
+        ..MemorySpec::default()
+    };
+    let of = |spec| {
+        let mut task = pinned(once("task", vec![run(10), sleep(1), Op::Mem { bytes: 10_000_000, random: false }]), 0);
+        task.initial.memory = Some(spec);
+        Load { tasks: vec![task], memories: vec![memory(0), memory(1)], ..Load::default() }
+    };
+    let lane = |spec| lane(&simulate("linux-6.12", &two_nodes(), &of(spec), &[], 100 * MS), 0);
+    assert_eq!(lane(0), "0 task, 10 -, 11 task, 12 -");
+    // Half of the 10 ms takes twice as long: 15 ms, at a speed of 682 in 1024. The stream of 1 ms takes 2 (and a
+    // little for the rounding of the two factors).
+    assert_eq!(lane(1), "0 task, 15.014663 -, 16.014663 task, 18.016118 -");
+}
+
+#[test]
+fn a_hybrid_barrier_spins_and_then_sleeps() {
+    let quick = once("quick", vec![run(1), Op::HybridBarrier { barrier: 0, spin: 2 * MS }, run(1)]);
+    let slow = |ms| once("slow", vec![run(ms), Op::HybridBarrier { barrier: 0, spin: 2 * MS }, run(1)]);
+    let load = |ms| Load {
+        tasks: vec![pinned(quick.clone(), 0), pinned(slow(ms), 1)],
+        barriers: vec![("b".into(), 2)],
+        ..Load::default()
+    };
+    let lane_of = |ms| lane(&simulate("linux-6.12", &bare("2"), &load(ms), &[], 100 * MS), 0);
+    assert_eq!(lane_of(2), "0 quick, 3 -", "1 ms of spinning");
+    assert_eq!(lane_of(9), "0 quick, 3 -, 9 quick, 10 -", "2 ms of spinning, and asleep until 9");
+}
+
+/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs, two on each, than on 16. They
+/// are pinned, for where a kernel puts those that wake is another matter: linux-6.12 now and then puts three onto one
+/// CPU.
+fn slowdown(kernel: &str, meet: Op) -> f64 {
+    let time = |cpus: CpuId| {
+        let program = vec![Op::LoopStart { times: Some(100) }, run(1), meet.clone(), Op::LoopEnd { start: 0 }];
+        let tasks = (0..16).map(|i| pinned(once(&format!("t{i}"), program.clone()), i % cpus)).collect();
+        let load = Load { tasks, barriers: vec![("b".into(), 16)], ..Load::default() };
+        let accounts = simulate(kernel, &bare(&cpus.to_string()), &load, &[], 100_000 * MS);
+        accounts.events.iter().rfind(|e| matches!(e.what, Payload::Exit { .. })).expect("it ends").time as f64
+    };
+    time(8) / time(16)
+}
+
+/// Two threads share a CPU. The one that has done its part spins until its slice is over, for the other, whom it waits
+/// for, is behind it in the queue: a round takes a slice, where it takes 1 ms with a CPU each. O(1)'s slice is 100 ms
+/// (and where the first ones were not in step, some rounds take two); CFS's is 24 ms of latency by two, and what the
+/// tick and the first to run add; EEVDF's 2.8 ms, seen at the 4 ms tick.
+#[test]
+fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
+    for (kernel, factors) in [
+        ("linux-2.6.11", 100.0..130.0),
+        ("linux-2.6.32", 10.0..13.0),
+        ("linux-4.1", 12.0..17.0),
+        ("linux-6.1", 12.0..17.0),
+        ("linux-6.12", 3.0..5.0),
+    ] {
+        let factor = slowdown(kernel, Op::SpinBarrier(0));
+        assert!(factors.contains(&factor), "{kernel}: {factor}");
+        let factor = slowdown(kernel, Op::Barrier(0));
+        assert!((1.999..2.001).contains(&factor), "{kernel}, asleep: {factor}");
+        // 1 ms each, and 3 ms in which the first spins in vain; a shorter slice ends that sooner.
+        let factor = slowdown(kernel, Op::HybridBarrier { barrier: 0, spin: 3 * MS });
+        assert!((4.0..5.1).contains(&factor), "{kernel}, at first awake: {factor}");
+    }
+}

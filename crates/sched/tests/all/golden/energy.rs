@@ -1,0 +1,252 @@
+//! Energy-aware placement, and tasks too big for their CPU, on a machine of four small CPUs (capacity 462, 0 to 3) and
+//! four big ones (4 to 7): decisions worked out by hand.
+
+use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate_how, threads};
+use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_machine::{Machine, MachineFile};
+use schedlab_sched::kernels::{How, find};
+use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
+use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
+
+const MODERN: [&str; 3] = ["linux-6.1", "linux-6.6", "linux-6.12"];
+
+fn phone() -> Machine {
+    bare("big-little-4+4")
+}
+
+fn go(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, &str)], ms: Nanos) -> Accounts {
+    let set: Vec<_> = set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    simulate_how(kernel, machine, load, &set, &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
+}
+
+/// A task that every 10 ms has so many us of work for a big CPU: on a small one it takes 1024 / 462 as long.
+fn periodic(name: &str, us: Nanos) -> TaskSpec {
+    let body = vec![Op::Run(exactly(us * 1000)), Op::Timer { timer: 0, period: exactly(10 * MS), absolute: false }];
+    forever(name, 0, body)
+}
+
+/// Each task has a timer of its own.
+fn load(tasks: Vec<TaskSpec>) -> Load {
+    Load { timers: vec![("timer".into(), true)], ..threads(tasks) }
+}
+
+/// A task that starts on one CPU, and after a few rounds of 10 ms may go anywhere: setting 0.
+fn let_go(mut spec: TaskSpec, cpu: CpuId, rounds: u64) -> TaskSpec {
+    let mut first = vec![Op::LoopStart { times: Some(rounds) }];
+    first.extend(spec.program[1..spec.program.len() - 1].iter().cloned());
+    first.extend([Op::LoopEnd { start: 0 }, Op::Set(0)]);
+    let ahead = first.len() as u32;
+    spec.program.splice(0..0, first);
+    if let Some(Op::LoopEnd { start }) = spec.program.last_mut() {
+        *start += ahead;
+    }
+    pinned(spec, cpu)
+}
+
+fn anywhere(load: Load) -> Load {
+    Load { settings: vec![Setting { cpus: Some((0..8).collect()), ..Setting::default() }], ..load }
+}
+
+/// On which CPUs a task ran in a span of time, and for how many ms.
+fn ran(accounts: &Accounts, name: &str, from: Nanos, to: Nanos) -> Vec<(CpuId, Nanos)> {
+    let tid = accounts.names.iter().position(|n| n == name).expect("a task of that name") as i32 + 1;
+    let mut on = [0; 8];
+    let mut runs: Option<(CpuId, Nanos)> = None;
+    let mut add = |(cpu, since): (CpuId, Nanos), until: Nanos| {
+        on[cpu as usize] += until.min(to * MS).saturating_sub(since.max(from * MS));
+    };
+    for e in &accounts.events {
+        match e.what {
+            Payload::Switch { prev, .. } if prev == tid => add(runs.take().expect("it was running"), e.time),
+            Payload::Switch { next, .. } if next == tid => runs = Some((e.cpu, e.time)),
+            _ => {}
+        }
+    }
+    runs.into_iter().for_each(|at| add(at, Nanos::MAX));
+    (0..8).map(|cpu| (cpu, on[cpu as usize] / MS)).filter(|(_, ms)| *ms > 0).collect()
+}
+
+fn only_on(accounts: &Accounts, name: &str, cpus: std::ops::Range<CpuId>, from: Nanos, to: Nanos) -> bool {
+    let ran = ran(accounts, name, from, to);
+    !ran.is_empty() && ran.iter().all(|(cpu, _)| cpus.contains(cpu))
+}
+
+/// A task of a tenth of a big CPU that last ran on a big one: there it costs 6223 a unit of work, on a small one no
+/// more than 2813, at the second frequency. Where energy does not count, it stays.
+#[test]
+fn a_light_task_goes_to_a_small_cpu() {
+    for kernel in MODERN {
+        let light = anywhere(load(vec![let_go(periodic("light", 1000), 4, 10)]));
+        let late = |set: &[(&str, &str)]| ran(&go(kernel, &phone(), &light, set, 1000), "light", 200, 1000);
+        let small = late(&[]);
+        assert!(small.len() == 1 && small[0].0 < 4, "{kernel}: {small:?}");
+        assert_eq!(late(&[("sched_energy_aware", "off")])[0].0, 4, "{kernel}");
+        let mut plain = phone();
+        plain.energy.clear();
+        assert_eq!(ran(&go(kernel, &plain, &light, &[], 1000), "light", 200, 1000)[0].0, 4, "{kernel}: no model");
+    }
+}
+
+/// 6.12 says why: some 90 of work (700 us of 10 ms, and what ripples at the end of a burst) cost 6223 each on the big
+/// CPU, and 2160 on the small one, in tenths of uW: with a quarter more they are below 133, the lowest frequency's.
+#[test]
+fn the_explanation_has_what_was_weighed() {
+    #[derive(Default)]
+    struct Seen(Vec<Decision>);
+    impl Inspector for &mut Seen {
+        fn decision(&mut self, d: &Decision) {
+            self.0.extend((d.choice == Choice::Place).then(|| d.clone()));
+        }
+        fn view(&mut self, _time: Nanos, _cpu: CpuId, _view: View) {}
+    }
+    let mut seen = Seen::default();
+    let (machine, light) = (phone(), anywhere(load(vec![let_go(periodic("light", 700), 4, 30)])));
+    let kernel = find("linux-6.12").unwrap();
+    let values = kernel.values(&machine, &[]).unwrap();
+    let inspect = Inspect { at: &[], explain: 0..1000 * MS, to: Box::new(&mut seen) };
+    let how = How { duration: Some(400 * MS), seed: 1, skip_ticks: true };
+    kernel.simulate_and_look(&machine, &light, &values, &how, &mut Accounts::default(), Some(inspect)).unwrap();
+    let moved = seen.0.iter().find(|d| d.rule == "energy: another CPU, where it costs less").expect("it moved");
+    let value =
+        |d: &Decision, name: &str| d.numbers.iter().find(|(_, n, _)| *n == name).map(|(.., value)| *value).unwrap();
+    let number = |name: &str| value(moved, name);
+    let need = number("utilisation");
+    assert!((70..=106).contains(&need), "{need}");
+    assert_eq!((number("previous_cpu"), number("on_previous_cpu_uw")), (4, 6223 * need / 10));
+    assert_eq!((number("other_cpu"), number("on_other_cpu_uw")), (i64::from(moved.cpu), 2160 * need / 10));
+    let last = seen.0.last().unwrap();
+    assert_eq!(last.rule, "energy: where it last ran, for no other CPU saves any");
+    // A big CPU was weighed too, by what it would cost itself.
+    let need = value(last, "utilisation");
+    assert!(
+        (4..8).contains(&value(last, "other_cpu")) && value(last, "on_other_cpu_uw") == 6223 * need / 10,
+        "{last:?}"
+    );
+}
+
+/// A fifth of a big CPU on the big one costs 200 * 6223 = 1.24 million. On an idle small one, at the second frequency,
+/// 200 * 2813 = 0.56 million. But where each small CPU has a light task already, 4 * 100 * 2160 = 0.86 million, it
+/// brings the one it goes to up to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million, 1.77 more. So
+/// it stays.
+#[test]
+fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
+    for kernel in MODERN {
+        let late = |lights: u32| {
+            let mut tasks: Vec<_> =
+                (0..lights).map(|cpu| pinned(periodic(&format!("light-{cpu}"), 1000), cpu)).collect();
+            tasks.push(let_go(periodic("mid", 2000), 4, 30));
+            ran(&go(kernel, &phone(), &anywhere(load(tasks)), &[], 1500), "mid", 500, 1500)
+        };
+        let alone = late(0);
+        assert!(alone.len() == 1 && alone[0].0 < 4, "{kernel}: {alone:?}");
+        assert_eq!(late(4).iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(), [4], "{kernel}");
+    }
+}
+
+/// A task that cannot leave its small CPU uses all of it: the machine is over-utilised, energy does not count, and a
+/// light task stays on the big CPU where it was, which is idle when it wakes.
+#[test]
+fn an_overused_cpu_ends_it() {
+    for kernel in MODERN {
+        let tasks = vec![let_go(periodic("light", 1000), 4, 10), pinned(hog("hog", 0), 3)];
+        let accounts = go(kernel, &phone(), &anywhere(load(tasks)), &[], 1000);
+        assert_eq!(ran(&accounts, "light", 300, 1000)[0].0, 4, "{kernel}");
+    }
+}
+
+/// A task that wants at least 600 (`util_min`) is put on a big CPU however light it is; one that wants at most 300 on a
+/// small one however heavy, and there nobody calls it too big.
+#[test]
+fn clamps_decide() {
+    for kernel in MODERN {
+        let clamped = |us, clamp| {
+            let mut spec = let_go(periodic("clamped", us), 1, 10);
+            spec.initial.util = clamp;
+            ran(&go(kernel, &phone(), &anywhere(load(vec![spec])), &[], 1000), "clamped", 300, 1000)
+        };
+        let fast = clamped(500, (Some(600), None));
+        assert!(fast.iter().all(|(cpu, _)| *cpu >= 4), "{kernel}: {fast:?}");
+        let slow = clamped(4400, (None, Some(300)));
+        assert!(slow.iter().all(|(cpu, _)| *cpu < 4), "{kernel}: {slow:?}");
+        let free = clamped(4400, (None, None));
+        assert!(free.iter().all(|(cpu, _)| *cpu >= 4), "{kernel}: {free:?}");
+    }
+}
+
+/// From small to big, end to end: a task that is light for half a second and then works without a pause moves to a big
+/// CPU within 100 ms, because it is too big for the small one; the light ones stay where they are cheap.
+#[test]
+fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
+    for kernel in MODERN {
+        let mut grows = let_go(hog("grows", 0), 1, 0);
+        let light = [
+            Op::LoopStart { times: Some(50) },
+            Op::Run(exactly(MS / 2)),
+            Op::Sleep(exactly(9 * MS)),
+            Op::LoopEnd { start: 0 },
+        ];
+        grows.program = light.into_iter().chain([Op::Run(exactly(60_000 * MS))]).collect();
+        grows.initial.cpus = None;
+        let mut tasks: Vec<_> = (0..3).map(|i| let_go(periodic(&format!("light-{i}"), 500), i, 10)).collect();
+        tasks.push(grows);
+        let accounts = go(kernel, &phone(), &anywhere(load(tasks)), &[], 2000);
+        assert!(only_on(&accounts, "grows", 0..4, 300, 500), "{kernel}: {:?}", ran(&accounts, "grows", 300, 500));
+        assert!(only_on(&accounts, "grows", 4..8, 700, 2000), "{kernel}: {:?}", ran(&accounts, "grows", 700, 2000));
+        for i in 0..3 {
+            let name = format!("light-{i}");
+            assert!(only_on(&accounts, &name, 0..4, 200, 2000), "{kernel}: {:?}", ran(&accounts, &name, 200, 2000));
+        }
+    }
+}
+
+/// What a task needs is remembered while it sleeps: a task that works 60 of each 460 ms has all but faded when it
+/// wakes, and goes to a big CPU all the same.
+#[test]
+fn long_sleepers_are_expected_to_need_what_they_needed() {
+    for kernel in MODERN {
+        let body = vec![Op::Run(exactly(60 * MS)), Op::Sleep(exactly(400 * MS))];
+        let accounts = go(kernel, &phone(), &anywhere(load(vec![forever("rare", 0, body)])), &[], 5000);
+        assert!(only_on(&accounts, "rare", 4..8, 1000, 5000), "{kernel}: {:?}", ran(&accounts, "rare", 1000, 5000));
+    }
+}
+
+/// SMT and CPUs that are all alike: energy does not count though there is a model.
+#[test]
+fn energy_counts_only_where_capacities_differ_and_cores_are_whole() {
+    let even = |threads| {
+        let mut file = MachineFile::of(&phone()).unwrap();
+        file.threads = threads;
+        file.performance_domains.truncate(1);
+        file.performance_domains[0].cores = (0..8).collect();
+        file.capacities.clear();
+        file.build().unwrap()
+    };
+    for kernel in MODERN {
+        for machine in [even(1), even(2)] {
+            let light = anywhere(load(vec![let_go(periodic("light", 1000), 4, 10)]));
+            let set = |value| go(kernel, &machine, &light, &[("sched_energy_aware", value)], 500).events;
+            assert_eq!(set("on"), set("off"), "{kernel}");
+        }
+    }
+}
+
+/// Ticks that are skipped change nothing: over-utilisation is found at the tick at which it comes.
+#[test]
+fn skipped_ticks_find_the_same() {
+    for kernel in MODERN {
+        for seed in 0..20_u64 {
+            let us = |i: u64| 300 + (seed * 7919 + i * 104_729) % 5000;
+            let mut tasks: Vec<_> = (0..3 + seed % 6).map(|i| periodic(&format!("t{i}"), us(i))).collect();
+            tasks.push(forever("bursts", 0, vec![Op::Run(exactly((10 + seed * 5) * MS)), Op::Sleep(exactly(70 * MS))]));
+            let mut rt = forever("rt", 0, vec![Op::Run(exactly(MS)), Op::Sleep(exactly(6 * MS))]);
+            (rt.initial.policy, rt.initial.rt_priority) = (Some(Policy::Fifo), Some(10));
+            tasks.extend((seed % 2 == 0).then_some(rt));
+            let load = load(tasks);
+            let go = |skip_ticks| {
+                let how = How { duration: Some(1000 * MS), seed, skip_ticks };
+                simulate_how(kernel, &phone(), &load, &[], &how).events
+            };
+            assert_eq!(go(true), go(false), "{kernel}, {seed}");
+        }
+    }
+}

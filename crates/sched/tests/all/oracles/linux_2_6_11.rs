@@ -1,0 +1,9 @@
+//! The `linux-2.6.11` profile against the scheduler code of 2.6.11 itself, on one CPU: every figure is the same,
+//! to the microsecond and to the switch.
+
+use crate::support::exact::every_task_gets_what_the_real_kernel_gave_it;
+
+#[test]
+fn linux_2_6_11_is_met() {
+    every_task_gets_what_the_real_kernel_gave_it("linux-2.6.11", include_str!("linux-2.6.11-up.json"), 25);
+}

@@ -1,0 +1,182 @@
+//! Equal inputs give equal events, with ticks skipped or taken; and what the engine says of loads that cannot go on.
+
+use crate::support::loads::{loads_in_groups, loads_with_changes, with_costs};
+use crate::support::{Accounts, bare, exactly, forever, hog, simulate, simulate_how};
+use proptest::prelude::*;
+use schedlab_base::{Nanos, Payload};
+use schedlab_machine::MachineFile;
+use schedlab_sched::kernels::{How, KERNELS, find};
+use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+
+const MS: Nanos = 1_000_000;
+const SECOND: Nanos = 1_000 * MS;
+
+fn run(kernel: &str, cpus: &str, load: &Load, skip_ticks: bool) -> Accounts {
+    let machine = schedlab_machine::load(cpus).unwrap();
+    let how = How { duration: Some(SECOND / 2), seed: 11, skip_ticks };
+    simulate_how(kernel, &machine, load, &[], &how)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn skipping_ticks_changes_no_event_in_groups(
+        load in loads_in_groups(),
+        cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
+        grouping in 0u32..3,
+    ) {
+        for kernel in KERNELS.iter().filter(|k| matches!(k.scheduler, "CFS" | "EEVDF")) {
+            let name = ["none", "group_by_user", "sched_autogroup_enabled"][grouping as usize];
+            let set: Vec<_> = kernel.tunable(name).map(|t| (t.name, "1".to_owned())).into_iter().collect();
+            let run = |skip_ticks| {
+                let how = How { duration: Some(SECOND / 2), seed: 11, skip_ticks };
+                simulate_how(kernel.name, &schedlab_machine::load(cpus).unwrap(), &load, &set, &how)
+            };
+            let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+
+    #[test]
+    fn skipping_ticks_changes_no_event(load in loads_with_changes(), cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")]) {
+        for kernel in KERNELS {
+            let (skipped, taken) = (run(kernel.name, cpus, &load, true), run(kernel.name, cpus, &load, false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nor_does_it_where_caches_siblings_and_memory_cost(
+        load in loads_with_changes(),
+        kib in 1u64..4_000,
+        (sockets, cores, threads) in prop_oneof![Just((1, 1, 2)), Just((2, 1, 1)), Just((2, 2, 2)), Just((2, 1, 4))],
+    ) {
+        let distances = if sockets == 1 { vec![vec![10]] } else { vec![vec![10, 21], vec![21, 10]] };
+        let file = MachineFile { distances, ..MachineFile::flat("m", sockets, cores, threads) };
+        let machine = file.build().expect("a machine");
+        let load = with_costs(load, kib);
+        let load = if sockets == 1 { without_node_1(load) } else { load };
+        for kernel in KERNELS {
+            let run = |skip_ticks| {
+                let how = How { duration: Some(SECOND / 4), seed: 11, skip_ticks };
+                simulate_how(kernel.name, &machine, &load, &[], &how)
+            };
+            let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+}
+
+/// For a machine of one node.
+fn without_node_1(mut load: Load) -> Load {
+    load.memories[1].nodes = Vec::new();
+    for task in &mut load.tasks {
+        task.initial.membind = None;
+    }
+    load
+}
+
+#[test]
+fn equal_seeds_give_equal_events() {
+    let jitter = Amount { mean: MS, sd: MS / 4 };
+    let tasks = (0..4).map(|i| forever(&format!("t{i}"), 0, vec![Op::Run(jitter), Op::Sleep(jitter)])).collect();
+    let load = Load { tasks, ..Load::default() };
+    let machine = bare("2");
+    for kernel in KERNELS {
+        let events = |seed| {
+            let how = How { duration: Some(SECOND), seed, skip_ticks: true };
+            simulate_how(kernel.name, &machine, &load, &[], &how).events
+        };
+        assert_eq!(events(5), events(5));
+        assert_ne!(events(5), events(6));
+    }
+}
+
+fn failure(load: &Load, duration: Option<Nanos>) -> String {
+    let (kernel, machine) = (find("linux-6.12").unwrap(), bare("2"));
+    let values = kernel.values(&machine, &[]).unwrap();
+    let how = How { duration, seed: 1, skip_ticks: true };
+    kernel.simulate(&machine, load, &values, &how, &mut Accounts::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn two_locks_taken_in_two_orders_are_a_deadlock() {
+    let both = |a, b| vec![Op::Lock(a), Op::Run(exactly(MS)), Op::Lock(b), Op::Unlock(b), Op::Unlock(a)];
+    let mut load = Load { mutexes: vec!["A".into(), "B".into()], ..Load::default() };
+    load.tasks = vec![forever("first", 0, both(0, 1)), forever("second", 0, both(1, 0)), hog("bystander", 0)];
+    let text = failure(&load, Some(10 * SECOND));
+    assert!(text.contains("deadlock"), "{text}");
+    assert!(text.contains("first waits for lock \"B\" (held by second)"), "{text}");
+    assert!(text.contains("second waits for lock \"A\" (held by first)"), "{text}");
+    for task in &mut load.tasks[..2] {
+        for op in &mut task.program {
+            *op = match *op {
+                Op::Lock(m) => Op::SpinLock(m),
+                Op::Unlock(m) => Op::SpinUnlock(m),
+                ref other => other.clone(),
+            };
+        }
+    }
+    assert!(failure(&load, Some(10 * SECOND)).contains("deadlock"), "spinning waiters deadlock too");
+}
+
+#[test]
+fn a_barrier_that_nobody_else_reaches_is_a_deadlock() {
+    let load = Load {
+        tasks: vec![forever("alone", 0, vec![Op::Run(exactly(MS)), Op::Barrier(0)])],
+        barriers: vec![("meet".into(), 2)],
+        ..Load::default()
+    };
+    assert!(failure(&load, None).contains("alone waits for barrier \"meet\" (1 of 2 came)"));
+}
+
+#[test]
+fn time_that_stands_still_is_told() {
+    let load = Load { tasks: vec![forever("spinner", 0, vec![Op::Yield])], ..Load::default() };
+    assert!(failure(&load, Some(SECOND)).contains("time stands still"));
+}
+
+#[test]
+fn forks_without_end_are_told() {
+    let load = Load {
+        tasks: vec![forever("bomb", 0, vec![Op::Run(exactly(1_000)), Op::Fork(0)])],
+        templates: vec![TaskSpec { name: "child".into(), program: vec![], ..TaskSpec::default() }],
+        ..Load::default()
+    };
+    assert!(failure(&load, Some(3_600 * SECOND)).contains("1048576 tasks"));
+}
+
+#[test]
+fn servers_whose_clients_ended_are_no_deadlock() {
+    let client =
+        TaskSpec { name: "client".into(), program: vec![Op::Run(exactly(MS)), Op::SemPost(0)], ..TaskSpec::default() };
+    let server = forever("server", 0, vec![Op::SemWait(0), Op::Run(exactly(2 * MS))]);
+    let load = Load { tasks: vec![server, client], sems: vec!["request".into()], ..Load::default() };
+    let accounts = simulate("linux-6.1", &bare("2"), &load, &[], SECOND);
+    assert_eq!(accounts.named("server").run, 2 * MS);
+    assert!(accounts.events.iter().any(|e| matches!(e.what, Payload::Exit { .. })));
+}
+
+#[test]
+fn spinning_waiters_burn_cpu_until_the_lock_is_free() {
+    let hold = vec![Op::SpinLock(0), Op::Run(exactly(10 * MS)), Op::SpinUnlock(0), Op::Sleep(exactly(100 * MS))];
+    let load = Load {
+        tasks: vec![forever("a", 0, hold.clone()), forever("b", 0, hold)],
+        mutexes: vec!["lock".into()],
+        ..Load::default()
+    };
+    let accounts = simulate("linux-6.1", &bare("2"), &load, &[], 100 * MS);
+    assert_eq!(accounts.named("a").run, 10 * MS);
+    assert_eq!(accounts.named("b").run, 20 * MS, "10 ms spinning, 10 ms holding");
+}

@@ -1,0 +1,203 @@
+//! CFS and EEVDF against a naive reference: the algorithms written anew from their description, with plain lists that
+//! are sorted at each pick, whole numbers of 128 bits, every tick taken, and no queue but one CPU's. The reference is
+//! fed with the wake-ups, forks and sleeps of a simulated run and must choose, at each decision, whom the scheduler
+//! chose: a switch where it switched, nobody else where it did not. Nice levels, sleepers, forks and changes of nice
+//! levels are covered, and slices that tasks ask for; groups, policies, yields and several CPUs are not.
+
+use crate::support::naive::{Cfs, Eevdf, Reference};
+use crate::support::{MS, bare, exactly, forever, simulate, threads};
+use proptest::prelude::*;
+use schedlab_base::{Nanos, Payload, TaskState};
+use schedlab_sim::program::{Load, Op, Setting, TaskSpec};
+
+/// When a task, by what it has run, changes its nice level, and to which.
+type Change = Option<(i128, i8)>;
+
+/// Feeds the reference and compares its choices; how many there were.
+fn compare(reference: &mut dyn Reference, load: &Load, kernel: &str, tick: i128, until: Nanos) -> Result<u32, String> {
+    let accounts = simulate(kernel, &bare("up"), load, &[], until);
+    let spec = |p: usize| load.tasks.get(p).unwrap_or_else(|| &load.templates[0]);
+    let mut changes: Vec<Change> = Vec::new();
+    let (mut ran, mut curr, mut since) = (Vec::<i128>::new(), None::<usize>, 0i128);
+    let (mut now, mut next_tick, mut decisions) = (0i128, tick, 0);
+    let (mut parents, mut nices) = (Vec::<Option<usize>>::new(), Vec::<i8>::new());
+    for event in &accounts.events {
+        let time = i128::from(event.time);
+        // Ticks and changes of nice levels up to this event; whatever they led to was no switch.
+        loop {
+            let change = curr.and_then(|p| changes[p].map(|(at, _)| since + at - ran[p])).filter(|at| *at <= time);
+            let due = change.unwrap_or(i128::MAX).min(next_tick);
+            if due > time.max(now) || (due > time) {
+                break;
+            }
+            if due > now {
+                settle(reference, now, curr, &mut decisions)?;
+            }
+            now = due;
+            if due == next_tick {
+                reference.ticks(now);
+                next_tick += tick;
+            } else if let Some(p) = curr {
+                let (_, nice) = changes[p].take().expect("a change");
+                // To set what is there already does nothing.
+                if nices[p] != nice {
+                    nices[p] = nice;
+                    reference.changes(now, nice);
+                }
+            }
+        }
+        if time > now {
+            settle(reference, now, curr, &mut decisions)?;
+        }
+        now = time;
+        match event.what {
+            Payload::Fork { parent, child } => {
+                let p = child as usize - 1;
+                parents.resize(parents.len().max(p + 1), None);
+                parents[p] = (parent as usize).checked_sub(1);
+            }
+            Payload::WakeupNew { tid, .. } => {
+                let p = tid as usize - 1;
+                ran.resize(ran.len().max(p + 1), 0);
+                changes.resize(changes.len().max(p + 1), None);
+                changes[p] = change_of(spec(p), load);
+                let parent = parents.get(p).copied().flatten();
+                nices.resize(nices.len().max(p + 1), 0);
+                nices[p] = spec(p).initial.nice.unwrap_or_else(|| parent.map_or(0, |q| nices[q]));
+                let slice = spec(p).initial.dl.map(|(slice, ..)| i128::from(slice));
+                reference.new_task(now, p, nices[p], slice, parent);
+            }
+            Payload::Wakeup { tid, .. } => reference.wakes(now, tid as usize - 1),
+            Payload::Switch { prev, prev_state, next, .. } => {
+                let next = (next as usize).checked_sub(1);
+                if prev > 0 {
+                    let p = prev as usize - 1;
+                    ran[p] += now - since;
+                    if prev_state != TaskState::Runnable {
+                        reference.sleeps(now, prev_state == TaskState::Dead);
+                    }
+                }
+                if !reference.wants() {
+                    return Err(format!("at {now}: a switch to {next:?} that the reference does not ask for"));
+                }
+                let ours = reference.picks(now);
+                decisions += 1;
+                if ours != next {
+                    return Err(format!("at {now}: {next:?} was chosen, the reference has {ours:?}"));
+                }
+                (curr, since) = (next, now);
+            }
+            _ => {}
+        }
+    }
+    Ok(decisions)
+}
+
+/// The instant is over without a switch: if the reference wants to choose, it must choose who runs.
+fn settle(reference: &mut dyn Reference, now: i128, curr: Option<usize>, decisions: &mut u32) -> Result<(), String> {
+    if !reference.wants() {
+        return Ok(());
+    }
+    *decisions += 1;
+    let ours = reference.picks(now);
+    if ours == curr { Ok(()) } else { Err(format!("at {now}: {curr:?} went on, the reference has {ours:?}")) }
+}
+
+/// What a program sets after how much work; only its first `Set` counts, before which it does not loop.
+fn change_of(spec: &TaskSpec, load: &Load) -> Change {
+    let mut ran = 0;
+    for op in &spec.program {
+        match op {
+            Op::Run(amount) => ran += i128::from(amount.mean),
+            Op::Set(i) => return load.settings[*i as usize].nice.map(|nice| (ran, nice)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Hogs, sleepers, tasks that change their nice level, and one that forks; at most two things happen at one instant by
+/// accident, since all times are odd.
+fn loads() -> impl Strategy<Value = Load> {
+    let odd = |range: std::ops::Range<u64>| range.prop_map(|ns| ns * 2 + 1);
+    let sleeper = (-20i8..20, odd(10_000..4_000_000), odd(10_000..10_000_000)).prop_map(|(nice, run, sleep)| {
+        forever("sleeper", nice, vec![Op::Run(exactly(run)), Op::Sleep(exactly(sleep))])
+    });
+    let hog = (-20i8..20, odd(100_000_000..500_000_000))
+        .prop_map(|(nice, run)| forever("hog", nice, vec![Op::Run(exactly(run))]));
+    let changer = (-20i8..20, odd(1_000_000..60_000_000), 0u32..3).prop_map(|(nice, run, i)| {
+        let mut spec = forever("changer", nice, vec![]);
+        spec.program = vec![Op::Run(exactly(run)), Op::Set(i), Op::Run(exactly(1_000_000_000_000))];
+        spec
+    });
+    let task = prop_oneof![2 => hog, 4 => sleeper, 2 => changer];
+    let forks = proptest::option::of((odd(1_000_000..40_000_000), odd(100_000..20_000_000)));
+    (proptest::collection::vec(task, 1..10), forks, proptest::array::uniform3(-20i8..20)).prop_map(
+        |(mut tasks, forks, nices)| {
+            let mut templates = vec![TaskSpec { name: "child".into(), ..TaskSpec::default() }];
+            if let Some((before, own)) = forks {
+                templates[0].program = vec![Op::Run(exactly(own))];
+                let mut spec = forever("forker", 0, vec![]);
+                spec.program = vec![Op::Run(exactly(before)), Op::Fork(0), Op::Run(exactly(before + 2)), Op::Fork(0)];
+                tasks.push(spec);
+            }
+            let settings = nices.map(|nice| Setting { nice: Some(nice), ..Setting::default() }).to_vec();
+            Load { templates, settings, ..threads(tasks) }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn cfs_of_2_6_32_chooses_as_the_reference(load in loads()) {
+        let done = compare(&mut Cfs::new(true), &load, "linux-2.6.32", 1_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+    }
+
+    #[test]
+    fn cfs_of_6_1_chooses_as_the_reference(load in loads()) {
+        let done = compare(&mut Cfs::new(false), &load, "linux-6.1", 4_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+    }
+
+    #[test]
+    fn eevdf_of_6_12_chooses_as_the_reference(load in loads()) {
+        let done = compare(&mut Eevdf::default(), &load, "linux-6.12", 4_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+    }
+
+    #[test]
+    fn slices_of_their_own_change_nothing_of_that(
+        load in loads(),
+        slices in proptest::array::uniform8(proptest::option::of(100_000u64..10_000_000)),
+    ) {
+        let mut load = load;
+        for (task, slice) in load.tasks.iter_mut().filter(|task| task.name != "forker").zip(slices) {
+            task.initial.dl = slice.map(|slice| (slice, 0, 0));
+        }
+        let done = compare(&mut Eevdf::default(), &load, "linux-6.12", 4_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+    }
+}
+
+/// It is many decisions that are compared, not a few.
+#[test]
+fn many_decisions_are_compared() {
+    let nap = |nice, run, sleep| forever("nap", nice, vec![Op::Run(exactly(run)), Op::Sleep(exactly(sleep))]);
+    let load = threads(vec![
+        nap(0, 1_300_001, 3_100_003),
+        nap(5, 2_000_001, 900_007),
+        nap(-3, 700_003, 5_000_011),
+        nap(0, 9_000_001, 1_000_003),
+    ]);
+    for (kernel, tick) in [("linux-2.6.32", MS), ("linux-6.1", 4 * MS), ("linux-6.12", 4 * MS)] {
+        let mut reference: Box<dyn Reference> = match kernel {
+            "linux-6.12" => Box::new(Eevdf::default()),
+            _ => Box::new(Cfs::new(kernel == "linux-2.6.32")),
+        };
+        let decisions = compare(&mut *reference, &load, kernel, i128::from(tick), 5_000 * MS).expect(kernel);
+        assert!(decisions > 2_000, "{kernel}: {decisions}");
+    }
+}
