@@ -9,7 +9,9 @@ use std::process::ExitCode;
 /// What `run` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\nExit status: 0 all hold, 1 some fail, 2 bad input, 3 nothing failed but something is undecided."
+    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\n\
+    Exit status: 0 all hold, 1 some fail, 2 bad input or output that cannot be written, \
+    3 nothing failed but something is undecided."
 )]
 pub struct Args {
     /// Experiment files, or folders of them.

@@ -143,7 +143,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
-    let looking = Looking::new(&args.look, &request.kernel, ui);
+    let looking = Looking::new(&args.look, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.look, &looking, ui)?,
         Some(path) => {
