@@ -1,12 +1,11 @@
 //! How the command speaks: text or JSON on standard output, progress and errors on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use schedlab_base::{Error, Result};
+use schedlab_base::Error;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -147,15 +146,4 @@ fn say(text: &str) {
 /// The error of a failed write to standard output; none where its reader went away.
 fn output_lost(e: &io::Error) -> Option<Error> {
     (e.kind() != ErrorKind::BrokenPipe).then(|| Error::system("cannot write to standard output", e))
-}
-
-/// Refuses to overwrite a file unless `force` is set.
-///
-/// # Errors
-/// When the file exists and `force` is not set.
-pub fn check_overwrite(path: &Path, force: bool) -> Result<()> {
-    if !force && path.exists() {
-        return Err(Error::input("exists already").mend("choose another name or give --force").file(path));
-    }
-    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Recording on this kernel through the command line. Where the rights are missing, each test says so and passes.
 
+mod record_file;
+
 use schedlab_base::{Event, Payload};
 use schedlab_trace::{Trace, read_all};
 use serde_json::Value;
