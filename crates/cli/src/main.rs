@@ -64,7 +64,13 @@ verbs! {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(message) => return ui::usage(&message),
+    };
     let ui = Ui::new(cli.json);
-    cli.verb.run(&ui).unwrap_or_else(|error| ui.fail(&error))
+    match cli.verb.run(&ui) {
+        Ok(status) => ui.end(status),
+        Err(error) => ui.fail(&error),
+    }
 }

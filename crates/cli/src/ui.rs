@@ -1,30 +1,74 @@
 //! How the command speaks: text or JSON on standard output, progress and errors on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use schedlab_base::{Error, Result};
+use schedlab_base::Error;
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-/// The user's side of a command.
+/// A full pipe that must not be waited for is tried again after this time.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// The user's side of a command; its clones share standard output.
+#[derive(Clone, Default)]
 pub struct Ui {
     /// `--json` was given.
     pub json: bool,
+    output: Arc<Mutex<Output>>,
+}
+
+/// Standard output.
+#[derive(Default)]
+enum Output {
+    /// Not written to yet.
+    #[default]
+    Unused,
+    /// Without a buffer: what was not written is known.
+    Open(File),
+    /// It failed, and nothing more is written.
+    Lost(io::Error),
+}
+
+impl Output {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Self::Unused = self {
+            *self = io::stdout().as_fd().try_clone_to_owned().map_or_else(Self::Lost, |fd| Self::Open(File::from(fd)));
+        }
+        if let Self::Open(file) = self
+            && let Err(e) = write_patiently(file, bytes)
+        {
+            *self = Self::Lost(e);
+        }
+    }
+}
+
+/// Writes everything, also to a pipe that its other users have made non-blocking.
+fn write_patiently(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => bytes = &bytes[n..],
+            Err(e) if e.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
 }
 
 impl Ui {
     /// A new one.
     pub fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, ..Self::default() }
     }
 
-    /// Prints text on standard output. A reader that went away (`| head`) ends the program quietly.
+    /// Prints text on standard output. If that fails, the work goes on; [`Ui::end`] reports it.
     pub fn print(&self, text: &str) {
-        let mut out = std::io::stdout().lock();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-            std::process::exit(0);
-        }
+        self.output().write(text.as_bytes());
     }
 
     /// Prints one JSON document on standard output.
@@ -36,20 +80,44 @@ impl Ui {
 
     /// A remark on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
-        eprintln!("schedlab: {}", text.as_ref());
+        say(text.as_ref());
     }
 
     /// Prints an error and gives its exit status.
     pub fn fail(&self, error: &Error) -> ExitCode {
-        eprintln!("schedlab: {error}");
+        say(&error.to_string());
         ExitCode::from(error.exit_status())
+    }
+
+    /// The exit status of a command that has done its work with this one. A reader of standard output that went away
+    /// (`| head`) changes nothing. Any other failure to write there is an error, whatever the verdict was: nobody can
+    /// have read it in full.
+    pub fn end(&self, status: ExitCode) -> ExitCode {
+        match &*self.output() {
+            Output::Lost(e) => output_lost(e).map_or(status, |error| self.fail(&error)),
+            _ => status,
+        }
+    }
+
+    /// Ends the program once standard output takes no more; for work whose only result is printed.
+    pub fn exit_if_lost(&self) {
+        if let Output::Lost(e) = &*self.output() {
+            std::process::exit(output_lost(e).map_or(0, |error| {
+                self.fail(&error);
+                error.exit_status().into()
+            }));
+        }
+    }
+
+    fn output(&self) -> std::sync::MutexGuard<'_, Output> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Progress on standard error: a bar when `length` is known, else a spinner; hidden where standard
     /// error is no terminal.
     pub fn progress(&self, length: Option<u64>, message: &str) -> ProgressBar {
         let target =
-            if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+            if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let (bar, template) = match length {
             Some(n) => (ProgressBar::new(n), "{msg} {wide_bar} {percent}% {eta}"),
             None => (ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}"),
@@ -61,13 +129,21 @@ impl Ui {
     }
 }
 
-/// Refuses to overwrite a file unless `force` is set.
-///
-/// # Errors
-/// When the file exists and `force` is not set.
-pub fn check_overwrite(path: &Path, force: bool) -> Result<()> {
-    if !force && path.exists() {
-        return Err(Error::input("exists already").mend("choose another name or give --force").file(path));
+/// Prints the help, the version, or what is wrong with the arguments; gives the exit status.
+pub fn usage(message: &clap::Error) -> ExitCode {
+    let printed = message.print().and_then(|()| io::stdout().flush());
+    match printed.err().filter(|_| !message.use_stderr()).as_ref().and_then(output_lost) {
+        Some(error) => Ui::default().fail(&error),
+        None => ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(2)),
     }
-    Ok(())
+}
+
+/// A line on standard error. If it cannot be written, the exit status must say enough.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(format!("schedlab: {text}\n").as_bytes());
+}
+
+/// The error of a failed write to standard output; none where its reader went away.
+fn output_lost(e: &io::Error) -> Option<Error> {
+    (e.kind() != ErrorKind::BrokenPipe).then(|| Error::system("cannot write to standard output", e))
 }

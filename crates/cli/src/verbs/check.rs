@@ -18,8 +18,8 @@ use std::process::ExitCode;
   schedlab check trace.arrows --threshold 20ms --max-wasted 500ms
   schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
 
-Exit status: 0 none was found, 1 some were (with --max-wasted: more CPU time was wasted than that), 2 bad input,
-3 too little is known of what the CPUs did.")]
+Exit status: 0 none was found, 1 some were (with --max-wasted: more CPU time was wasted than that), 2 bad input
+or output that cannot be written, 3 too little is known of what the CPUs did.")]
 pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,

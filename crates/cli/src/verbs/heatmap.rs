@@ -1,7 +1,7 @@
 //! `schedlab heatmap`: CPUs by time as a picture.
 
 use crate::target::Target;
-use crate::ui::{Ui, check_overwrite};
+use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
 use schedlab_experiment::report::chart::heatmap::{COLUMNS, Picture, Scale, missing};
 use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
@@ -86,15 +86,12 @@ impl Format {
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let output = args.output.as_deref().map(|path| Ok((path, Format::of(path)?))).transpose()?;
-    match output {
-        Some((path, _)) => check_overwrite(path, args.force)?,
-        None if !ui.json => {
-            return Err(Error::input("no file for the picture")
-                .key("--output")
-                .mend("add -o FILE.png or -o FILE.svg, or --json for the numbers alone"));
-        }
-        None => {}
+    if output.is_none() && !ui.json {
+        return Err(Error::input("no file for the picture")
+            .key("--output")
+            .mend("add -o FILE.png or -o FILE.svg, or --json for the numbers alone"));
     }
+    let target = output.map(|(path, _)| Target::new(path, args.force)).transpose()?;
     let mut source = schedlab_trace::open(&args.trace)?;
     let (what, window) = (what(&args, source.meta())?, window(&args)?);
     let mut heatmap = Heatmap::new(source.meta(), what, window);
@@ -114,8 +111,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         };
         return Err(Error::input(what).mend(mend).file(&args.trace));
     }
-    if let Some((path, format)) = output {
-        write(&args, path, format, source.meta(), &heat)?;
+    if let (Some(target), Some((_, format))) = (target, output) {
+        target.write_all(&picture(&args, format, source.meta(), &heat))?;
     }
     if ui.json {
         ui.print_json(&json!({
@@ -168,7 +165,7 @@ fn window(args: &Args) -> Result<Window> {
     Ok(Window { from, to: args.to, columns: COLUMNS })
 }
 
-fn write(args: &Args, path: &Path, format: Format, meta: &Meta, heat: &Heat) -> Result<()> {
+fn picture(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Vec<u8> {
     let title = match args.what {
         WhatArg::Queue => "Run queues",
         WhatArg::Load => "Loads",
@@ -179,13 +176,10 @@ fn write(args: &Args, path: &Path, format: Format, meta: &Meta, heat: &Heat) -> 
     let machine = if meta.machine.is_empty() { String::new() } else { format!(", machine {}", meta.machine) };
     let about = format!("{name}: kernel {}{machine}", meta.kernel);
     let picture = Picture { title, about: &about, heat, scale: Scale::of([heat].into_iter()) };
-    let bytes = match format {
+    match format {
         Format::Png => picture.png(),
         Format::Svg => picture.svg().into_bytes(),
-    };
-    Target::of(path).write(|part| {
-        std::fs::write(part, &bytes).map_err(|e| Error::system("cannot write the picture", &e).file(path))
-    })
+    }
 }
 
 fn us(ns: Nanos) -> f64 {

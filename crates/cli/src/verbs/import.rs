@@ -1,11 +1,12 @@
 //! `schedlab import`: a trace that another tool recorded, as a trace of schedlab's own.
 
 use crate::target::Target;
-use crate::ui::{Ui, check_overwrite};
+use crate::ui::Ui;
 use schedlab_base::{Error, Result};
 use schedlab_trace::perf_data::{self, Options, PerfData};
 use schedlab_trace::{ReadReport, Reader, Source, Summary, Writer};
 use serde_json::json;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -36,11 +37,11 @@ pub struct Args {
 
 /// Imports.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    check_overwrite(&args.output, args.force)?;
+    let target = Target::new(&args.output, args.force)?;
     let bar = ui.progress(args.file.metadata().ok().map(|m| m.len()).filter(|n| *n > 0), "importing");
     let moving = bar.clone();
     let mut source = open(&args)?.with_progress(Box::new(move |done, _| moving.set_position(done)));
-    let imported = Target::of(&args.output).write(|part| fill(part, &args.output, &mut source));
+    let imported = target.write(|file| fill(file, &args.output, &mut source));
     bar.finish_and_clear();
     let (report, written) = imported?;
     tell(&args, &source, &report, &written, ui);
@@ -55,7 +56,7 @@ fn open(args: &Args) -> Result<PerfData> {
     }
     let status = file.metadata().map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
     if status.is_file() && status.len() > 0 && !perf_data::is_perf_data_file(file) {
-        std::fs::File::open(file).map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
+        File::open(file).map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
         let what = match Reader::open(file) {
             Ok(_) => "is a trace of schedlab's own already; it needs no import".to_owned(),
             Err(_) => format!("is of no known format; what is read: {FORMATS}"),
@@ -65,8 +66,8 @@ fn open(args: &Args) -> Result<PerfData> {
     PerfData::open_with(file, &options)
 }
 
-fn fill(part: &Path, path: &Path, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
-    let mut writer = Writer::create(part, source.meta()).map_err(|_| cannot_write(path))?;
+fn fill(output: File, path: &Path, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
+    let mut writer = Writer::new(output, source.meta()).map_err(|e| e.file(path))?;
     let report = source.run(&mut writer)?;
     let written = writer.finish().map_err(|e| e.file(path))?;
     if report.events == 0 {
@@ -74,10 +75,6 @@ fn fill(part: &Path, path: &Path, source: &mut PerfData) -> Result<(ReadReport, 
         return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(source.path()));
     }
     Ok((report, written))
-}
-
-fn cannot_write(path: &Path) -> Error {
-    Error::input("cannot be created").mend("choose a folder that exists and may be written").file(path)
 }
 
 fn tell(args: &Args, source: &PerfData, report: &ReadReport, written: &Summary, ui: &Ui) {

@@ -1,6 +1,7 @@
 //! `schedlab model`: a workload out of a trace, to be simulated under other schedulers.
 
-use crate::ui::{Ui, check_overwrite};
+use crate::target::Target;
+use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
@@ -39,16 +40,14 @@ pub struct Args {
 
 /// Builds the model and writes it down.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    if let Some(output) = &args.output {
-        check_overwrite(output, args.force)?;
-    }
+    let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let Model { workload, mut report } = read(&args, ui)?;
     let text = written(&workload, &args.trace, &mut report)?;
-    match &args.output {
-        Some(output) => {
-            std::fs::write(output, text).map_err(|e| Error::system("cannot write", &e).file(output))?;
+    match target {
+        Some(target) => {
+            target.write_all(text.as_bytes())?;
             if ui.json {
-                ui.print_json(&json!({ "workload": output, "report": report }));
+                ui.print_json(&json!({ "workload": args.output, "report": report }));
             }
         }
         None => ui.print(&text),

@@ -1,13 +1,13 @@
 //! `schedlab record`: the scheduling events of this kernel, around a command, for a time, or of some processes.
 
 use super::stats::table::grouped;
-use crate::ui::{Ui, check_overwrite};
+use crate::target::{Draft, Target};
+use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, Tid};
 use schedlab_capture::{CommandStatus, Ending, Options, Recorded, Recorder};
 use schedlab_trace::{Summary, Writer};
 use serde_json::json;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ pub struct Args {
     /// Kernel buffer for each CPU (512K, 8M); more rides out longer bursts. Default 8M, less where memory is scarce.
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
     buffer: Option<u64>,
-    /// Overwrite the trace if it exists.
+    /// Replace the trace if it exists, once the new one is complete.
     #[arg(long)]
     force: bool,
     /// The command to record, which starts once recording is on; with --json its output goes to standard error.
@@ -40,7 +40,7 @@ pub struct Args {
 
 /// Records.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    check_overwrite(&args.output, args.force)?;
+    let target = Target::new(&args.output, args.force)?;
     let forever = args.command.is_empty() && args.duration.is_none() && args.pids.is_empty();
     let recorder = Recorder::new(Options {
         command: args.command,
@@ -49,14 +49,19 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
     })?;
-    let file =
-        File::create(&args.output).map_err(|e| Error::input(format!("cannot be created: {e}")).file(&args.output))?;
+    let (draft, file) = target.begin()?;
+    if let Some(part) = draft.part() {
+        let (part, output) = (part.display(), args.output.display());
+        ui.note(format!("the recording is in {part} until it is complete; then it replaces {output}"));
+    }
     if forever {
         ui.note("recording everything; Ctrl-C ends it");
     }
     let bar = ui.progress(None, "recording");
+    // Until its head is complete, nothing in the file is of use; after that, its events are.
+    let mut useless = u64::MAX;
     let recorded = recorder.record(
-        |meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta),
+        |meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta).inspect(|writer| useless = writer.bytes()),
         |progress| {
             bar.set_message(format!("recording: {} events, {} lost", grouped(progress.events), grouped(progress.lost)));
             bar.tick();
@@ -64,21 +69,27 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     );
     bar.finish_and_clear();
     match recorded {
-        Ok((written, recorded)) => report(&args.output, &written, &recorded, ui),
+        Ok((written, recorded)) => {
+            complete(&draft)?;
+            report(&args.output, &written, &recorded, ui);
+            Ok(ExitCode::SUCCESS)
+        }
         Err(error) => {
-            remove_if_empty(&args.output);
-            return Err(error.file(&args.output));
+            // A recording cannot be repeated, so its events stay.
+            if let Some(file) = draft.abandon(useless) {
+                ui.note(format!("what was recorded before the failure is in {}", file.display()));
+            }
+            Err(error.file(&args.output))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// A recording that failed before its first byte leaves no file.
-fn remove_if_empty(path: &Path) {
-    if path.metadata().is_ok_and(|meta| meta.len() == 0) {
-        // A file that cannot be removed is no worse than one that is left.
-        let _ = std::fs::remove_file(path);
-    }
+/// Gives the recording its name, or says where it is.
+fn complete(draft: &Draft) -> Result<()> {
+    draft.complete().map_err(|error| match draft.part() {
+        Some(part) => error.mend(format!("the recording is in {}", part.display())),
+        None => error,
+    })
 }
 
 fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {

@@ -1,6 +1,7 @@
 //! `schedlab run`: runs experiments, prints our figures beside the published ones, judges.
 
-use crate::ui::{Ui, check_overwrite};
+use crate::target::Target;
+use crate::ui::Ui;
 use schedlab_base::{Error, Result};
 use schedlab_experiment::{Backend, Experiment, report, run_experiments, text};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,9 @@ use std::process::ExitCode;
 /// What `run` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\nExit status: 0 all hold, 1 some fail, 2 bad input, 3 nothing failed but something is undecided."
+    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\n\
+    Exit status: 0 all hold, 1 some fail, 2 bad input or output that cannot be written, \
+    3 nothing failed but something is undecided."
 )]
 pub struct Args {
     /// Experiment files, or folders of them.
@@ -32,9 +35,7 @@ pub struct Args {
 /// Runs all experiments named and tells what came out.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let backend = Backend::parse(&args.on)?;
-    if let Some(output) = &args.output {
-        check_overwrite(output, args.force)?;
-    }
+    let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let mut experiments = Vec::new();
     for file in files(&args.experiments)? {
         experiments.push(Experiment::open(&file)?);
@@ -53,16 +54,16 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     for judged in &outcome.experiments {
         judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
     }
-    if let Some(output) = &args.output {
-        let page = report::experiments(&outcome, &reproduce(&args));
-        std::fs::write(output, page).map_err(|e| Error::system("cannot write the report", &e).file(output))?;
-        ui.note(format!("wrote {}", output.display()));
-    }
     if ui.json {
         ui.print_json(&outcome.to_json());
     } else {
         ui.print(&text::side_by_side(&outcome));
         ui.print(&text::table(&outcome));
+    }
+    // After the results: they are printed even if the report cannot be written.
+    if let (Some(target), Some(output)) = (target, &args.output) {
+        target.write_all(report::experiments(&outcome, &reproduce(&args)).as_bytes())?;
+        ui.note(format!("wrote {}", output.display()));
     }
     Ok(ExitCode::from(outcome.verdict().exit_status()))
 }

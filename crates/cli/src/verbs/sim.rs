@@ -4,7 +4,7 @@ mod looking;
 
 use super::stats::{By, text};
 use crate::target::Target;
-use crate::ui::{Ui, check_overwrite};
+use crate::ui::Ui;
 use looking::Looking;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_experiment::backend::again;
@@ -143,19 +143,16 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
-    let looking = Looking::new(&args.look, &request.kernel, ui);
+    let looking = Looking::new(&args.look, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.look, &looking, ui)?,
-        Some(path) => {
-            check_overwrite(path, args.force)?;
-            Target::of(path).write(|part| {
-                let mut writer = Writer::create(part, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
-                let sink = &mut (&mut stats, &mut writer);
-                let outcome = simulate_with_progress(&request, &meta, sink, &args.look, &looking, ui)?;
-                writer.finish()?;
-                Ok(outcome)
-            })?
-        }
+        Some(path) => Target::new(path, args.force)?.write(|file| {
+            let mut writer = Writer::new(file, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
+            let sink = &mut (&mut stats, &mut writer);
+            let outcome = simulate_with_progress(&request, &meta, sink, &args.look, &looking, ui)?;
+            writer.finish().map_err(|e| e.file(path))?;
+            Ok(outcome)
+        })?,
     };
     for note in &outcome.notes {
         ui.note(note);

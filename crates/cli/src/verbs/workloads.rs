@@ -1,7 +1,8 @@
 //! `schedlab workloads`: what presets there are, what a workload does, and a preset as a file.
 
-use crate::ui::{Ui, check_overwrite};
-use schedlab_base::{Error, Result};
+use crate::target::Target;
+use crate::ui::Ui;
+use schedlab_base::Result;
 use schedlab_workload::presets::{PRESETS, Preset};
 use schedlab_workload::{Group, Policy, Props, Start, TaskDef, Workload, time};
 use serde_json::{Value, json};
@@ -36,9 +37,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note(warning);
     }
     if let Some(path) = args.output {
-        check_overwrite(&path, args.force)?;
-        std::fs::write(&path, schedlab_workload::write(&workload))
-            .map_err(|e| Error::system("cannot write the workload", &e).file(&path))?;
+        Target::new(&path, args.force)?.write_all(schedlab_workload::write(&workload).as_bytes())?;
     } else if ui.json {
         ui.print_json(&to_json(&workload));
     } else {

@@ -1,5 +1,7 @@
 //! Recording on this kernel through the command line. Where the rights are missing, each test says so and passes.
 
+mod file;
+
 use crate::one_at_a_time;
 use schedlab_base::{Event, Payload};
 use schedlab_trace::{Trace, read_all};

@@ -8,8 +8,9 @@
 //! # Differences from the kernel
 //! Estimates are kept only where CPUs differ in capacity, where placement goes by them. Where all are alike the kernel
 //! keeps them, too, and balancing takes them for utilisation; with that, 12 CPUs with sleepers are further from the
-//! figures of a real 6.12 (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few moves) than without, for a reason that is
-//! not found yet. The kernel leaves the estimate alone when a task slept so soon that its average had not been updated.
+//! figures of a real 6.12 (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few moves) than without, for a reason
+//! that is not found yet. The kernel leaves the estimate alone when a task slept so soon that its average had not been
+//! updated.
 //!
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.

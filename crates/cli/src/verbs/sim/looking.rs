@@ -76,6 +76,9 @@ struct Seen {
     queues: Vec<Queue>,
     /// Decisions are printed as they are made.
     aloud: bool,
+    /// There is no trace to complete: if nobody reads the decisions, the run is for nothing.
+    only_printed: bool,
+    ui: Ui,
     /// How many decisions were told.
     told: u64,
     /// When queues are to be shown, and when as `/proc/sched_debug`.
@@ -152,10 +155,12 @@ impl Serialize for Named {
 
 impl Looking {
     /// One that looks for what is asked at a run of `kernel`, and prints decisions as they come, unless JSON is asked
-    /// for.
-    pub fn new(look: &Look, kernel: &str, ui: &Ui) -> Self {
+    /// for. If `only_printed`, the program ends once standard output takes no more.
+    pub fn new(look: &Look, kernel: &str, only_printed: bool, ui: &Ui) -> Self {
         let seen = Seen {
             aloud: !ui.json,
+            only_printed,
+            ui: ui.clone(),
             queues_at: look.queues_at.clone(),
             debug_at: look.sched_debug,
             kernel: kernel.to_owned(),
@@ -274,9 +279,12 @@ impl Inspector for Looking {
         seen.told += 1;
         if seen.aloud {
             if seen.told == 1 {
-                Ui::new(false).print(text::HEADER);
+                seen.ui.print(text::HEADER);
             }
-            Ui::new(false).print(&told.text());
+            seen.ui.print(&told.text());
+            if seen.only_printed {
+                seen.ui.exit_if_lost();
+            }
         } else {
             seen.decisions.push(told);
         }

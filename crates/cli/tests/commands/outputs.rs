@@ -1,0 +1,204 @@
+//! The files that verbs write: complete or not there, and nothing that was there before is lost.
+
+use crate::support::schedlab;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
+
+const PRECIOUS: &str = "precious";
+
+/// What each verb that writes a file is asked; its output is named last.
+const VERBS: [&[&str]; 6] = [
+    &["sim", "-k", "linux-6.12", "-w", "li:tasks=2", "-d", "50ms", "-o"],
+    &["import", "perf.data", "-o"],
+    &["model", "t.arrows", "-o"],
+    &["heatmap", "t.arrows", "-o"],
+    &["run", "hogs.toml", "-o"],
+    &["workloads", "li:tasks=2", "-o"],
+];
+
+const EXPERIMENT: &str = r#"id = "hogs"
+title = "two hogs"
+machine = "up"
+duration = "1s"
+[workload]
+inline = '{"tasks": {"hog": {"instance": 2, "loop": -1, "run": 1000}}}'
+[[kernels]]
+name = "cfs"
+kernel = "linux-6.1"
+[metrics.spread]
+value = "spread(run_s)"
+[[expectations]]
+figure = "T1"
+kind = "number"
+metric = "spread"
+relation = "<="
+bound = 0.01
+published = "equal"
+"#;
+
+/// As [`schedlab`], but no byte can be written to a file, as if the disk were full.
+fn on_a_full_disk(folder: &Path, args: &[&str]) -> Output {
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    Command::new("/bin/sh").current_dir(folder).args(["-c", script, SCHEDLAB]).args(args).output().unwrap()
+}
+
+/// A folder with what the verbs read.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/pipes.perf.data");
+    std::os::unix::fs::symlink(recording, folder.path().join("perf.data")).unwrap();
+    std::fs::write(folder.path().join("hogs.toml"), EXPERIMENT).unwrap();
+    let made = schedlab(folder.path(), &[VERBS[0], &["t.arrows"]].concat());
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    folder
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = folder.read_dir().unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn make(program: &str, arguments: &[&str], path: &Path, more: &[&str]) -> bool {
+    Command::new(program).args(arguments).arg(path).args(more).stderr(Stdio::null()).status().unwrap().success()
+}
+
+#[test]
+fn on_a_full_disk_nothing_is_lost_and_nothing_left() {
+    let folder = folder();
+    let before = files(folder.path());
+    for verb in VERBS {
+        let failed = on_a_full_disk(folder.path(), &[verb, &["out.png"]].concat());
+        let problem = text(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(2), "{verb:?}: {problem}");
+        assert!(problem.contains("out.png: ") && problem.contains("File too large"), "{verb:?}: {problem}");
+        assert!(!problem.contains(".part"), "the file is called as the user called it: {problem}");
+        assert_eq!(files(folder.path()), before, "{verb:?}");
+    }
+    let file = folder.path().join("out.png");
+    std::fs::write(&file, PRECIOUS).unwrap();
+    let before = files(folder.path());
+    for verb in VERBS {
+        let failed = on_a_full_disk(folder.path(), &[verb, &["out.png", "--force"]].concat());
+        assert_eq!(failed.status.code(), Some(2), "{verb:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), PRECIOUS, "{verb:?}");
+        assert_eq!(files(folder.path()), before, "{verb:?}");
+    }
+}
+
+#[test]
+fn a_file_is_replaced_with_its_links_its_mode_and_its_owner() {
+    let folder = folder();
+    let file = folder.path().join("real.png");
+    let link = folder.path().join("out.png");
+    std::os::unix::fs::symlink("real.png", &link).unwrap();
+    for verb in VERBS {
+        std::fs::write(&file, PRECIOUS).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        // Only root may give a file away; for all others it is theirs before and after.
+        let _ = std::os::unix::fs::chown(&file, Some(65534), Some(65534));
+        let before = file.metadata().unwrap();
+        let refused = schedlab(folder.path(), &[verb, &["out.png"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{verb:?}");
+        assert!(text(&refused.stderr).contains("out.png: exists already"), "{}", text(&refused.stderr));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), PRECIOUS, "{verb:?}");
+        let done = schedlab(folder.path(), &[verb, &["out.png", "--force"]].concat());
+        assert!(done.status.success(), "{verb:?}: {}", text(&done.stderr));
+        assert!(link.is_symlink(), "{verb:?}");
+        assert_ne!(std::fs::read(&file).unwrap(), PRECIOUS.as_bytes(), "{verb:?}");
+        let after = file.metadata().unwrap();
+        assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()), "{verb:?}");
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = folder();
+    std::os::unix::fs::symlink("nowhere", folder.path().join("out.png")).unwrap();
+    std::fs::create_dir(folder.path().join("folder.png")).unwrap();
+    let before = files(folder.path());
+    for verb in VERBS {
+        for (name, message) in [
+            ("out.png", "out.png: is a symbolic link that leads nowhere"),
+            ("folder.png", "folder.png: is a folder"),
+            ("no/such/out.png", "no/such/out.png: cannot be created"),
+        ] {
+            for more in [&[name][..], &[name, "--force"]] {
+                let refused = schedlab(folder.path(), &[verb, more].concat());
+                assert_eq!(refused.status.code(), Some(2), "{verb:?} {name}");
+                assert!(text(&refused.stderr).contains(message), "{verb:?}: {}", text(&refused.stderr));
+                assert_eq!(files(folder.path()), before, "{verb:?} {name}");
+            }
+        }
+    }
+    assert!(folder.path().join("out.png").is_symlink());
+}
+
+#[test]
+fn a_fifo_is_written_to_and_stays() {
+    let folder = folder();
+    let fifo = folder.path().join("out.png");
+    assert!(make("mkfifo", &[], &fifo, &[]));
+    for verb in VERBS {
+        let path = fifo.clone();
+        let reader = std::thread::spawn(move || std::fs::read(path).unwrap());
+        let done = schedlab(folder.path(), &[verb, &["out.png", "--force"]].concat());
+        assert!(done.status.success(), "{verb:?}: {}", text(&done.stderr));
+        let file = schedlab(folder.path(), &[verb, &["file.png", "--force"]].concat());
+        assert!(file.status.success(), "{verb:?}: {}", text(&file.stderr));
+        let same = reader.join().unwrap() == std::fs::read(folder.path().join("file.png")).unwrap();
+        assert!(same, "{verb:?}: not what a file has");
+        assert!(fifo.metadata().unwrap().file_type().is_fifo(), "{verb:?}");
+    }
+}
+
+#[test]
+fn a_device_is_written_to_and_stays() {
+    let folder = folder();
+    let nodes = [("null.png", "3", 0), ("full.png", "7", 2)];
+    for (name, minor, _) in nodes {
+        if !make("mknod", &[], &folder.path().join(name), &["c", "1", minor]) {
+            eprintln!("skipped: only root makes devices, and not everywhere");
+            return;
+        }
+    }
+    let before = files(folder.path());
+    for verb in VERBS {
+        for (name, _, status) in nodes {
+            let done = schedlab(folder.path(), &[verb, &[name, "--force"]].concat());
+            assert_eq!(done.status.code(), Some(status), "{verb:?} {name}: {}", text(&done.stderr));
+            let meta = folder.path().join(name).metadata().unwrap();
+            assert!(meta.file_type().is_char_device(), "{verb:?} {name}");
+            assert_eq!(files(folder.path()), before, "{verb:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn of_several_runs_with_one_output_one_succeeds() {
+    let folder = folder();
+    let before = files(folder.path());
+    let args = ["sim", "-k", "linux-6.12", "-m", "4", "-w", "messaging", "-d", "200ms", "-o", "one.arrows", "--seed"];
+    let start = |seed: i32| {
+        let mut command = Command::new(SCHEDLAB);
+        command.current_dir(folder.path()).args(args).arg(seed.to_string());
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let outputs = [1, 2, 3, 4].map(start).map(|child| child.wait_with_output().unwrap());
+    let (done, failed): (Vec<_>, Vec<_>) = outputs.iter().partition(|output| output.status.success());
+    assert_eq!(done.len(), 1);
+    for output in failed {
+        assert!(text(&output.stderr).contains("one.arrows: exists already"), "{}", text(&output.stderr));
+    }
+    let mut after = before;
+    after.push("one.arrows".to_owned());
+    after.sort();
+    assert_eq!(files(folder.path()), after);
+}
