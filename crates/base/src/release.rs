@@ -8,29 +8,44 @@ use std::str::FromStr;
 ///
 /// From 3.0 on the third number counts the fixes of a stable release (6.1.176), which change nothing that is asked
 /// here, and [`Release::from_str`] drops it: 6.1.176 is 6.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release {
-    major: u16,
-    minor: u16,
-    patch: u16,
+///
+/// It is one number, so that a scheduler compares it as fast as an integer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release(u64);
+
+impl Release {
+    const fn new(major: u16, minor: u16, patch: u16) -> Self {
+        Self((major as u64) << 32 | (minor as u64) << 16 | patch as u64)
+    }
+
+    fn parts(self) -> [u16; 3] {
+        [self.0 >> 32, self.0 >> 16, self.0].map(|part| part as u16)
+    }
 }
 
 /// The release `major.minor`, from 3.0 on: `release >= v(5, 5)`. Before: 2.4 and older.
 #[must_use]
 pub const fn v(major: u16, minor: u16) -> Release {
-    Release { major, minor, patch: 0 }
+    Release::new(major, minor, 0)
 }
 
 /// The release `2.6.patch`.
 #[must_use]
 pub const fn v2_6(patch: u16) -> Release {
-    Release { major: 2, minor: 6, patch }
+    Release::new(2, 6, patch)
 }
 
 impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)?;
-        if (self.major, self.minor) == (2, 6) { write!(f, ".{}", self.patch) } else { Ok(()) }
+        let [major, minor, patch] = self.parts();
+        write!(f, "{major}.{minor}")?;
+        if (major, minor) == (2, 6) { write!(f, ".{patch}") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -51,7 +66,7 @@ impl FromStr for Release {
             );
         };
         let patch = if (major, minor) == (2, 6) { next().unwrap_or(0) } else { 0 };
-        Ok(Self { major, minor, patch })
+        Ok(Self::new(major, minor, patch))
     }
 }
 

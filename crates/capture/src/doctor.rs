@@ -3,7 +3,7 @@
 use crate::recorder::{Options, Recorder};
 use crate::tracefs::{self, Tracefs};
 use crate::{instance, procfs, sys};
-use schedlab_base::Result;
+use schedlab_base::{Release, Result, v, v2_6};
 use serde::Serialize;
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};
@@ -76,14 +76,12 @@ fn kernel(root: &Path) -> Check {
 
 /// The scheduler of fair tasks in a kernel of this release.
 fn generation(release: &str) -> &'static str {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|n| n.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    match version {
-        (0, ..) => "scheduler unknown",
-        v if v >= (6, 6, 0) => "EEVDF",
-        v if v >= (2, 6, 23) => "CFS",
-        v if v >= (2, 6, 0) => "O(1)",
-        _ => "O(n)",
+    match release.parse::<Release>() {
+        Err(_) => "scheduler unknown",
+        Ok(release) if release >= v(6, 6) => "EEVDF",
+        Ok(release) if release >= v2_6(23) => "CFS",
+        Ok(release) if release >= v2_6(0) => "O(1)",
+        Ok(_) => "O(n)",
     }
 }
 

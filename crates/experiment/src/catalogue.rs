@@ -2,7 +2,7 @@
 //! disks, with where it lives, its default and range, and what it risks. What a kernel profile simulates is in its own
 //! list (`schedlab_sched::kernels`); a test holds that all of that is in here.
 
-use schedlab_base::{Error, Result, nearest};
+use schedlab_base::{Error, Release, Result, nearest};
 use schedlab_sched::kernels::Kernel;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
@@ -69,9 +69,9 @@ pub fn get(name: &str) -> Result<&'static Entry> {
     })
 }
 
-/// A release's number, to be compared.
-fn number(release: &str) -> Vec<u32> {
-    release.split('.').map_while(|part| part.parse().ok()).collect()
+/// The release of a column `since` or `until`; `None` where it is empty.
+fn release(column: &str) -> Option<Release> {
+    column.parse().ok()
 }
 
 impl Entry {
@@ -89,14 +89,9 @@ impl Entry {
 
     /// Whether a release has it.
     #[must_use]
-    pub fn is_in(&self, release: &str) -> bool {
-        let release = number(release);
-        let within = |last: &str| {
-            let last = number(last);
-            // 5.12.7 is a 5.12.
-            release[..release.len().min(last.len())] <= last[..]
-        };
-        !self.since.is_empty() && number(&self.since) <= release && (self.until.is_empty() || within(&self.until))
+    pub fn is_in(&self, wanted: Release) -> bool {
+        release(&self.since).is_some_and(|since| since <= wanted)
+            && release(&self.until).is_none_or(|until| wanted <= until)
     }
 
     /// What took its place, and what took the place of that, ...
@@ -121,8 +116,7 @@ impl Entry {
 #[must_use]
 pub fn history(kernel: &Kernel, name: &str) -> Option<String> {
     let entry = find(name)?;
-    let release = kernel.release();
-    if release.is_some_and(|release| entry.is_in(release)) {
+    if kernel.release.is_some_and(|release| entry.is_in(release)) {
         return Some(format!("{} has it, but nothing that is simulated depends on it", kernel.name));
     }
     let mut text = format!("it exists {}", entry.span());
@@ -138,7 +132,7 @@ pub fn history(kernel: &Kernel, name: &str) -> Option<String> {
         let names: Vec<_> = earlier.iter().map(|e| e.name.clone()).collect();
         return Some(format!("{text}; {} has {} in its place", kernel.name, names.join(" and ")));
     }
-    let over = release.is_some_and(|release| !entry.until.is_empty() && number(&entry.until) < number(release));
+    let over = kernel.release.zip(release(&entry.until)).is_some_and(|(kernel, until)| until < kernel);
     if over {
         text += &match later.is_empty() {
             true => "; nothing took its place".to_owned(),
@@ -170,7 +164,7 @@ mod tests {
             for tunable in kernel.tunables {
                 let entry = entries().iter().find(|e| e.name == tunable.name);
                 let entry = entry.unwrap_or_else(|| panic!("{} of {} has no entry", tunable.name, kernel.name));
-                if let Some(release) = kernel.release()
+                if let Some(release) = kernel.release
                     && entry.location != "schedlab"
                 {
                     assert!(
@@ -207,11 +201,10 @@ mod tests {
                 "{}",
                 e.successor
             );
-            for release in [&e.since, &e.until] {
-                let parsed: Vec<_> = number(release).iter().map(u32::to_string).collect();
-                assert_eq!(parsed.join("."), *release, "{}", e.name);
+            for column in [&e.since, &e.until] {
+                assert_eq!(release(column).is_none(), column.is_empty(), "{}", e.name);
             }
-            assert!(e.until.is_empty() || number(&e.since) <= number(&e.until), "{}", e.name);
+            assert!(e.until.is_empty() || release(&e.since) <= release(&e.until), "{}", e.name);
         }
     }
 
@@ -266,7 +259,7 @@ mod tests {
     #[test]
     fn releases_are_compared_by_their_numbers() {
         let entry = get("sched_latency_ns").unwrap();
-        let has = |release| entry.is_in(release);
+        let has = |release: &str| entry.is_in(release.parse().unwrap());
         assert_eq!(["2.6.9", "2.6.23", "2.6.32", "3.10", "5.12", "5.12.7", "5.13", "6.1"].map(has), {
             [false, true, true, true, true, true, false, false]
         });

@@ -9,7 +9,7 @@
 
 use crate::tracker::{MAX_CPUS, Observer, Occupant, Tracker};
 use crate::{Slot, row};
-use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Sink, Tid};
+use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Release, Sink, Tid, v, v2_6};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -42,20 +42,20 @@ impl Format {
     /// versions, or bears no release's number.
     #[must_use]
     pub fn of_kernel(name: &str) -> Option<Self> {
-        let release = release(name)?;
+        let release: Release = name.strip_prefix("linux-").unwrap_or(name).parse().ok()?;
         let version = match release {
-            _ if release < (2, 6, 20) => return None,
-            _ if release < (2, 6, 30) => 14,
-            _ if release < (6, 10, 0) => 15,
-            _ if release < (6, 14, 0) => 16,
+            _ if release < v2_6(20) => return None,
+            _ if release < v2_6(30) => 14,
+            _ if release < v(6, 10) => 15,
+            _ if release < v(6, 14) => 16,
             _ => 17,
         };
         let wakeups = match release {
-            _ if release < (2, 6, 32) => Wakeups::Before,
-            _ if release < (3, 0, 0) => Wakeups::Target,
+            _ if release < v2_6(32) => Wakeups::Before,
+            _ if release < v(3, 0) => Wakeups::Target,
             _ => Wakeups::Waker,
         };
-        Some(Self { version, wakeups, moves_count: release >= (2, 6, 27) })
+        Some(Self { version, wakeups, moves_count: release >= v2_6(27) })
     }
 
     /// That of a version, as the last release that had it filled it in; `None` for a version that is not known.
@@ -65,17 +65,6 @@ impl Format {
         let wakeups = if last { Wakeups::Waker } else { Wakeups::Before };
         Self::VERSIONS.contains(&version).then_some(Self { version, wakeups, moves_count: true })
     }
-}
-
-/// The numbers of a kernel's name: the first three parts of it, where it begins with at least two.
-fn release(name: &str) -> Option<(u32, u32, u32)> {
-    let mut parts = name.strip_prefix("linux-").unwrap_or(name).split('.');
-    let mut number = || {
-        let part = parts.next()?;
-        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-        part[..digits].parse::<u32>().ok()
-    };
-    Some((number()?, number()?, number().unwrap_or(0)))
 }
 
 /// The line of a CPU; the names are the kernel's. Times are in ns.

@@ -285,12 +285,12 @@ impl<D: Discipline> Fair<D> {
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
-        let tracking = Tracking::new(setup.balancing.style.era, capacities, queues.len(), setup.tick);
+        let tracking = Tracking::new(setup.balancing.release, capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
-        let era = setup.balancing.style.era;
+        let release = setup.balancing.release;
         let numa = setup.numa.zip(domains.as_ref());
-        let numa = numa.map(|(settings, domains)| Box::new(Numa::new(era, setup.machine, domains, settings)));
+        let numa = numa.map(|(settings, domains)| Box::new(Numa::new(release, setup.machine, domains, settings)));
         let capacity = |cpu: &schedlab_machine::Cpu| cpu.place.capacity;
         let differ = setup.machine.cpus.iter().map(capacity).min() != setup.machine.cpus.iter().map(capacity).max();
         let mut me = Self {
@@ -303,7 +303,7 @@ impl<D: Discipline> Fair<D> {
             groups,
             tasks: TaskLists::new(cpus),
             tracking,
-            estimates: estimate::Estimates::new(era, cpus as usize, differ),
+            estimates: estimate::Estimates::new(release, cpus as usize, differ),
             places: Places::new(setup),
             domains,
             numa,

@@ -90,7 +90,7 @@ impl<'m> O1<'m> {
             links: Links::default(),
             tasks: Vec::new(),
             queues: vec![Rq::default(); cpus],
-            smp: (cpus > 1).then(|| Smp::new(machine, release.name, release.balancing, tick)),
+            smp: (cpus > 1).then(|| Smp::new(machine, release.linux, release.balancing, tick)),
         }
     }
 

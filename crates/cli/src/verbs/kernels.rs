@@ -46,24 +46,24 @@ fn table() -> Table {
     let heads = ["kernel", "scheduler", "HZ", "preemption", "idle tick", "autogroup", "what it is"];
     let mut table = Table::new(7, heads);
     for k in KERNELS {
-        let build = k.build();
+        let build = k.build;
         let tick = if build.no_hz { "stops" } else { "goes on" };
-        let autogroup = match build.autogroup {
+        let autogroup = match k.autogroup() {
             None => "",
             Some(true) => "on",
             Some(false) => "off",
         };
         let hz = k.tunables[0].base.to_string();
-        table.row([k.name, k.scheduler, &hz, build.preemption, tick, autogroup, k.summary].map(str::to_owned));
+        table.row([k.name, k.scheduler, &hz, build.preemption.name(), tick, autogroup, k.summary].map(str::to_owned));
     }
     table
 }
 
 fn to_json(kernel: &Kernel, cpus: u32) -> Value {
     let tunables: Vec<Value> = kernel.tunables.iter().map(|t| valued(t, cpus)).collect();
-    let build = kernel.build();
+    let build = kernel.build;
     json!({
         "name": kernel.name, "scheduler": kernel.scheduler, "summary": kernel.summary, "hz": kernel.tunables[0].base,
-        "preemption": build.preemption, "no_hz": build.no_hz, "autogroup": build.autogroup, "tunables": tunables,
+        "preemption": build.preemption.name(), "no_hz": build.no_hz, "autogroup": kernel.autogroup(), "tunables": tunables,
     })
 }

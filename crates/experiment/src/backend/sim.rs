@@ -117,7 +117,7 @@ pub fn meta(request: &SimRequest) -> Meta {
 pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[(usize, &HeatmapPlan)]) -> Result<Run> {
     let kernel = kernels::find(&request.kernel)?;
     let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
-    let idle_ticks = if kernel.build().no_hz { None } else { Some(kernel.tick(&values)?) };
+    let idle_ticks = if kernel.build.no_hz { None } else { Some(kernel.tick(&values)?) };
     let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
     series.energy = Energy::new(&request.machine);
     series = series.with_nodes(request.machine.cpus.iter().map(|cpu| cpu.place.node));

@@ -9,7 +9,7 @@
 //!
 //! # Rule
 //!
-//! [`Builder`] takes a release ([`Style`], by [`find`]), a machine, and the CPUs that are online, and gives
+//! [`Builder`] takes a release, a machine, and the CPUs that are online, and gives
 //! [`Domains`]. What differs by release:
 //!
 //! | release | levels | groups |
@@ -19,8 +19,9 @@
 //! | 2.6.18 to 2.6.32 | SIBLING, MC, CPU, NODE (the 16 nearest nodes), ALLNODES (beyond 16 nodes) | NODE's are nodes, from one's own |
 //! | 3.10 | SIBLING, MC, CPU, and NUMA for each distance that node 0 sees | overlapping, as the lowest CPU of the span sees them |
 //! | 3.18, 4.1 | SMT, MC, DIE (if no package holds several nodes), NUMA as before | as before |
-//! | 6.1 | SMT, CLS (an L2), MC, DIE, NODE, NUMA for each distance that any node sees | overlapping, as each CPU sees them, with balance masks |
-//! | 6.6, 6.12 | the same; DIE is PKG | |
+//! | 5.10, 5.15 | SMT, MC, DIE, NODE, NUMA for each distance that any node sees | overlapping, as each CPU sees them, with balance masks |
+//! | 6.1, 6.6 | the same with CLS (an L2) after SMT | |
+//! | 6.12 | the same; DIE is PKG | |
 //!
 //! A domain that adds nothing to the one below it is taken out (`prune.rs`), by that release's rules. What is equal is
 //! kept once: spans, groups, rings of groups, parameters. A machine of 4096 CPUs has some 20,000 domains, and
@@ -36,7 +37,7 @@
 //! # Tunables
 //!
 //! [`FIXES`]: `fix.group_construction` and `fix.missing_domains`, the repairs of two of the four bugs of "A Decade of
-//! Wasted Cores", in the releases that [`Style::fixes`] says.
+//! Wasted Cores", in the profiles of the releases that have these bugs.
 //!
 //! # Differences from the kernel
 //!
@@ -66,10 +67,11 @@
 //!
 //! ```
 //! use schedlab_machine::MachineFile;
-//! use schedlab_sched::balance::domains::{Builder, Fixes, Flags, find};
+//! use schedlab_sched::balance::domains::{Fixes, Flags};
+//! use schedlab_sched::kernels;
 //!
 //! let machine = MachineFile::flat("m", 1, 4, 2).build()?;
-//! let domains = Builder::new(find("linux-6.12")?, &machine, Fixes::default()).build();
+//! let domains = kernels::find("linux-6.12")?.domains(&machine, Fixes::default())?.build();
 //! for domain in domains.of(0) {
 //!     let local = domains.local(domain);
 //!     for group in domains.groups(domain).filter(|group| *group != local) {
@@ -93,11 +95,11 @@ mod tree;
 
 pub use flags::{Flags, Words};
 pub use model::{Domain, Domains, Group, GroupId, NumaKind, Params, Span, SpanId};
-pub use release::{Era, FIXES, Fixes, STYLES, Style, find};
+pub use release::{Era, FIXES, Fixes};
 
 use levels::Levels;
 use pool::Pool;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_machine::Machine;
 use schedlab_sim::CpuSet;
 use std::borrow::Cow;
@@ -105,7 +107,7 @@ use std::borrow::Cow;
 /// Builds domains, and again when a CPU goes or comes.
 #[derive(Clone, Debug)]
 pub struct Builder<'a> {
-    style: &'static Style,
+    release: Release,
     machine: Cow<'a, Machine>,
     fixes: Fixes,
     online: CpuSet,
@@ -116,17 +118,17 @@ pub struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// For a kernel that booted with all CPUs.
     #[must_use]
-    pub fn new(style: &'static Style, machine: &'a Machine, fixes: Fixes) -> Self {
+    pub(crate) fn new(release: Release, machine: &'a Machine, fixes: Fixes) -> Self {
         let cpus: Vec<CpuId> = (0..machine.cpus.len() as CpuId).collect();
         let machine = Cow::Borrowed(machine);
-        Self { style, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
+        Self { release, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
     }
 
     /// One that keeps the machine itself.
     #[must_use]
     pub fn into_owned(self) -> Builder<'static> {
-        let Self { style, machine, fixes, online, leaving, nodes_lost } = self;
-        Builder { style, machine: Cow::Owned(machine.into_owned()), fixes, online, leaving, nodes_lost }
+        let Self { release, machine, fixes, online, leaving, nodes_lost } = self;
+        Builder { release, machine: Cow::Owned(machine.into_owned()), fixes, online, leaving, nodes_lost }
     }
 
     /// The CPUs that are online.
@@ -158,24 +160,25 @@ impl<'a> Builder<'a> {
     /// Whether the levels across nodes are lost when a CPU comes back: its `set_cpu_sibling_map` meets a CPU of its
     /// package on another node. A machine that does not say what its packages hold is taken to have such.
     fn loses_nodes(&self) -> bool {
-        let has_bug = matches!(self.style.era, Era::V3_18 | Era::V4_1) && !self.fixes.missing_domains;
+        let has_bug = release::loses_levels(self.release) && !self.fixes.missing_domains;
         has_bug && self.machine.nodes() > 1 && self.machine.nodes_per_package != Some(1)
     }
 
     /// The domains as things are.
     #[must_use]
     pub fn build(&self) -> Domains {
-        let Self { style, fixes, leaving, nodes_lost, .. } = *self;
+        let Self { release, fixes, leaving, nodes_lost, .. } = *self;
         let machine = &*self.machine;
-        let ask = Ask { style, machine, fixes, online: &self.online, leaving, nodes_lost };
+        let ask = Ask { release, words: Words::of(release), machine, fixes, online: &self.online, leaving, nodes_lost };
         let mut pool = Pool::default();
-        let (mut lists, levels) = if style.era < Era::V3_10 {
+        // "sched/numa: Rewrite the CONFIG_NUMA sched domain support" (between 3.1 and 3.6).
+        let (mut lists, levels) = if release < v(3, 6) {
             (classic::build(&mut pool, &ask), Levels::none())
         } else {
             let levels = levels::levels(&mut pool, &ask);
             (tree::build(&mut pool, &ask, &levels), levels)
         };
-        if let Some(rules) = prune::Rules::of(style.era, machine.nodes()) {
+        if let Some(rules) = prune::Rules::of(release, machine.nodes()) {
             lists.iter_mut().for_each(|domains| rules.prune(&pool, domains));
         }
         let mut begin = vec![0];
@@ -193,7 +196,7 @@ impl<'a> Builder<'a> {
             spans: pool.spans,
             groups: pool.groups,
             rings: pool.rings,
-            words: style.words,
+            words: ask.words,
             distances: levels.distances,
             numa: levels.numa,
             hops: levels.hops,
@@ -203,7 +206,8 @@ impl<'a> Builder<'a> {
 
 /// What is to be built.
 struct Ask<'a> {
-    style: &'static Style,
+    release: Release,
+    words: &'static Words,
     machine: &'a Machine,
     fixes: Fixes,
     online: &'a CpuSet,
@@ -220,7 +224,7 @@ impl Ask<'_> {
 
     /// Whether the kernel's masks still hold a CPU.
     fn counts(&self, cpu: CpuId) -> bool {
-        self.online.contains(cpu) || self.style.counts_the_leaving() && self.leaving == Some(cpu)
+        self.online.contains(cpu) || release::counts_the_leaving(self.release) && self.leaving == Some(cpu)
     }
 }
 

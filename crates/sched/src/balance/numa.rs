@@ -70,13 +70,13 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-use crate::balance::domains::{Domains, Era, NumaKind};
+use crate::balance::domains::{Domains, NumaKind};
 use faults::Faults;
 use groups::Group;
 use limit::Limit;
 use memory::Space;
 use period::Settings;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, Release};
 use schedlab_machine::Machine;
 use schedlab_sim::TaskId;
 
@@ -133,7 +133,7 @@ pub struct Move {
 /// All that NUMA balancing remembers.
 #[derive(Debug)]
 pub struct Numa {
-    era: Era,
+    release: Release,
     settings: Settings,
     kind: NumaKind,
     distances: Vec<Vec<u32>>,
@@ -153,11 +153,11 @@ pub struct Numa {
 impl Numa {
     /// NUMA balancing of a release on a machine with several nodes.
     #[must_use]
-    pub fn new(era: Era, machine: &Machine, domains: &Domains, settings: Settings) -> Self {
+    pub fn new(release: Release, machine: &Machine, domains: &Domains, settings: Settings) -> Self {
         let distances = machine.distances.clone();
         let farthest = domains.distances().last().copied().unwrap_or(0);
         Self {
-            era,
+            release,
             settings,
             kind: domains.numa_kind(),
             farthest,

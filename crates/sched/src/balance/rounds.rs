@@ -97,12 +97,13 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::domains::{Builder, Fixes, find};
+    use crate::balance::domains::{Builder, Fixes};
+    use schedlab_base::v2_6;
 
     #[test]
     fn a_busy_cpu_waits_longer_by_the_factor() {
         let machine = schedlab_machine::load("2x2x1").unwrap();
-        let domains = Builder::new(find("linux-2.6.11").unwrap(), &machine, Fixes::default()).build();
+        let domains = Builder::new(v2_6(11), &machine, Fixes::default()).build();
         let mut rounds = Rounds::new(domains, 7, 4_000_000);
         // The first interval is 1 ms, which is a whole tick of 4 ms; a busy CPU's is 64 ms.
         assert_eq!([false, true].map(|busy| rounds.next_due(1, busy)), [Some(8), Some(23)]);

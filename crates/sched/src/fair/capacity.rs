@@ -17,9 +17,8 @@
 //! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
 
 use super::decay::Average;
-use crate::balance::domains::Era;
 use crate::classes::ClassId;
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, Release, v, v2_6};
 
 /// What a CPU is worth, and utilisation at the most.
 const SCALE: u64 = 1024;
@@ -65,10 +64,10 @@ impl Spent {
     }
 
     /// What is left of the time, of 1024.
-    fn left(mut self, now: Nanos, era: Era) -> u64 {
+    fn left(mut self, now: Nanos, release: Release) -> u64 {
         self.fold(now);
         let total = PERIOD + now - Self::period(now) * PERIOD;
-        if era >= Era::V4_1 {
+        if release >= v(4, 1) {
             return SCALE.checked_sub(self.sum * SCALE / total).filter(|left| *left > 0).unwrap_or(1);
         }
         total.saturating_sub(self.sum) / (total / SCALE)
@@ -104,12 +103,12 @@ impl Above {
     }
 
     /// What is left of a capacity.
-    pub fn leave(&self, era: Era, capacity: u64, now: Nanos, clock: Nanos) -> u64 {
-        if era <= Era::V2_6_24 {
+    pub fn leave(&self, release: Release, capacity: u64, now: Nanos, clock: Nanos) -> u64 {
+        if release <= v2_6(24) {
             return capacity;
         }
-        if era <= Era::V4_1 {
-            return (capacity * self.spent.left(now, era) / SCALE).max(1);
+        if release <= v(4, 1) {
+            return (capacity * self.spent.left(now, release) / SCALE).max(1);
         }
         let (rt, dl) = self.util(clock);
         capacity.saturating_sub(rt + dl).max(1)
@@ -177,14 +176,14 @@ mod tests {
         // At 3 s: five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period 300 ms: 590.6 of
         // 1000.
         let now = 3000 * MS;
-        let left = |era| above.leave(era, 1024, now, now);
-        assert_eq!(left(Era::V2_6_24), 1024);
-        assert_eq!(left(Era::V2_6_32), 419); // (1000 - 590.625) / 976.5625 us, of 1024
-        assert_eq!(left(Era::V4_1), 420); // 1024 - 604
+        let left = |release| above.leave(release, 1024, now, now);
+        assert_eq!(left(v2_6(24)), 1024);
+        assert_eq!(left(v2_6(32)), 419); // (1000 - 590.625) / 976.5625 us, of 1024
+        assert_eq!(left(v(4, 1)), 420); // 1024 - 604
         // Half a second later nothing was added, and it was halved once.
-        assert_eq!(above.leave(Era::V4_1, 1024, now + PERIOD, 0), 1024 - 302);
-        assert_eq!(above.leave(Era::V4_1, 512, now + PERIOD, 0), (1024 - 302) / 2);
-        assert_eq!(above.leave(Era::V4_1, 1024, now + 100 * PERIOD, 0), 1024);
+        assert_eq!(above.leave(v(4, 1), 1024, now + PERIOD, 0), 1024 - 302);
+        assert_eq!(above.leave(v(4, 1), 512, now + PERIOD, 0), (1024 - 302) / 2);
+        assert_eq!(above.leave(v(4, 1), 1024, now + 100 * PERIOD, 0), 1024);
     }
 
     #[test]
@@ -192,8 +191,8 @@ mod tests {
         let mut above = Above::default();
         above.run(0, 0, Some(ClassId::Deadline));
         let now = 1_000_000 * MS + 1;
-        for era in [Era::V2_6_32, Era::V3_18, Era::V4_1, Era::V6_1] {
-            assert!(above.leave(era, 1024, now, now) <= 1, "{era:?}");
+        for release in [v2_6(32), v(3, 18), v(4, 1), v(6, 1)] {
+            assert!(above.leave(release, 1024, now, now) <= 1, "{release:?}");
         }
     }
 
@@ -206,8 +205,8 @@ mod tests {
         assert_eq!(above.util(half), (512, 0));
         above.run(half, half, Some(ClassId::Deadline));
         assert_eq!(above.util(2 * half), (256, 512));
-        assert_eq!(above.leave(Era::V6_12, 1024, 2 * half, 2 * half), 256);
-        assert_eq!(above.leave(Era::V6_1, 462, 2 * half, 2 * half), 1);
+        assert_eq!(above.leave(v(6, 12), 1024, 2 * half, 2 * half), 256);
+        assert_eq!(above.leave(v(6, 1), 462, 2 * half, 2 * half), 1);
     }
 
     /// A CPU of half the capacity works for 10 ms: 5 ms of the biggest one's, and the other 5 were idle.

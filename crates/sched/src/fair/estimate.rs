@@ -17,8 +17,7 @@
 
 use super::decay::Average;
 use super::{Discipline, Fair};
-use crate::balance::domains::Era;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
 
 /// What is less than a hundredth counts as no change.
@@ -38,8 +37,8 @@ struct Estimate {
 impl Estimate {
     /// A task goes to sleep that used `util`, on a CPU of a capacity; `runnable`: as much it was runnable.
     #[inline]
-    fn update(&mut self, era: Era, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
-        let modern = era >= Era::V6_12;
+    fn update(&mut self, release: Release, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
+        let modern = release >= v(6, 12);
         let before = std::mem::replace(&mut self.last, if modern { 0 } else { util });
         if self.average <= util {
             self.average = util;
@@ -74,8 +73,8 @@ pub(super) struct Estimates {
 
 impl Estimates {
     /// For so many CPUs; `differ`: their capacities do.
-    pub fn new(era: Era, cpus: usize, differ: bool) -> Self {
-        let kept = differ && era >= Era::V6_1;
+    pub fn new(release: Release, cpus: usize, differ: bool) -> Self {
+        let kept = differ && release >= v(6, 1);
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
     }
 
@@ -125,7 +124,7 @@ impl<D: Discipline> Fair<D> {
             let (util, whole) = (self.task_util_at(p, now) as u64, self.tracking.capacity(cpu));
             let mut estimate = std::mem::take(&mut self.estimates.tasks[p as usize]);
             let runnable = |of: &Estimate| (self.task_runnable_at(p, now) - of.fresh.at(now)) as u64;
-            estimate.update(self.places.era, util, whole, runnable);
+            estimate.update(self.places.release, util, whole, runnable);
             self.estimates.tasks[p as usize] = estimate;
         }
     }
@@ -146,14 +145,14 @@ impl<D: Discipline> Fair<D> {
         let (now, at) = (cx.now(), cx.task(p).cpu);
         let (adds, takes) = (at != cpu && to == Some(cpu), at == cpu && to != Some(cpu));
         let shift = |sum: u64, own: u64| if adds { sum + own } else { sum.saturating_sub(if takes { own } else { 0 }) };
-        let era = self.places.era;
+        let release = self.places.release;
         let own = self.task_util_at(p, now) as u64;
         let mut util = self.util_avg_at(cpu, now) as u64;
-        if boost && era == Era::V6_6 {
+        if boost && release == v(6, 6) {
             util = util.max(self.runnable_avg_at(cpu, now) as u64);
         }
         util = shift(util, own);
-        if boost && era >= Era::V6_12 {
+        if boost && release >= v(6, 12) {
             util = util.max(shift(self.runnable_avg_at(cpu, now) as u64, self.task_runnable_at(p, now) as u64));
         }
         let estimate = self.estimates.on(cpu) + if to == Some(cpu) { self.estimates.of(p) } else { 0 };
@@ -166,12 +165,12 @@ mod tests {
     use super::*;
 
     /// A task that goes to sleep with these utilisations, one after the other: what is expected of it each time.
-    fn estimates(era: Era, utils: &[u64]) -> Vec<u64> {
+    fn estimates(release: Release, utils: &[u64]) -> Vec<u64> {
         let mut estimate = Estimate::default();
         utils
             .iter()
             .map(|util| {
-                estimate.update(era, *util, 1024, |_| *util);
+                estimate.update(release, *util, 1024, |_| *util);
                 estimate.get()
             })
             .collect()
@@ -179,21 +178,21 @@ mod tests {
 
     #[test]
     fn more_counts_at_once_and_less_by_quarters() {
-        for era in [Era::V6_1, Era::V6_12] {
-            assert_eq!(estimates(era, &[100, 400, 200, 200]), [100, 400, 350, 312], "{era:?}");
+        for release in [v(6, 1), v(6, 12)] {
+            assert_eq!(estimates(release, &[100, 400, 200, 200]), [100, 400, 350, 312], "{release:?}");
         }
         // Within a hundredth it is left.
-        assert_eq!(estimates(Era::V6_12, &[400, 392]), [400, 400]);
+        assert_eq!(estimates(v(6, 12), &[400, 392]), [400, 400]);
     }
 
     #[test]
     fn who_had_to_wait_is_not_expected_to_need_less() {
         let mut estimate = Estimate { average: 400, ..Estimate::default() };
-        estimate.update(Era::V6_12, 200, 1024, |_| 400);
+        estimate.update(v(6, 12), 200, 1024, |_| 400);
         assert_eq!(estimate.get(), 400);
-        estimate.update(Era::V6_12, 600, 462, |_| 800);
+        estimate.update(v(6, 12), 600, 462, |_| 800);
         assert_eq!(estimate.get(), 600);
-        estimate.update(Era::V6_12, 500, 462, |_| 800);
+        estimate.update(v(6, 12), 500, 462, |_| 800);
         assert_eq!(estimate.get(), 600, "more than the CPU has");
     }
 }

@@ -31,7 +31,7 @@ mod sibling;
 use super::{Discipline, Fair, Setup};
 use crate::balance::domains::{Domain, Domains, Era, Flags, Params};
 use crate::balance::fair::Queues;
-use schedlab_base::{CpuId, Looking, Nanos};
+use schedlab_base::{CpuId, Looking, Nanos, Release};
 use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 
 /// Which release's way of placing tasks.
@@ -74,6 +74,7 @@ struct Habits {
 /// What is remembered for placing.
 #[derive(Debug)]
 pub(super) struct Places {
+    pub release: Release,
     pub era: Era,
     pub how: Placing,
     /// `fix.overload_on_wakeup`.
@@ -99,15 +100,16 @@ impl Places {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
         Self {
-            era: setup.balancing.style.era,
-            how: Placing::of(setup.balancing.style.era),
+            release: setup.balancing.release,
+            era: Era::of(setup.balancing.release),
+            how: Placing::of(Era::of(setup.balancing.release)),
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: vec![0; cpus],
             idle_cores: vec![false; cpus],
-            perfs: energy::perf_domains(setup.balancing.style.era, setup.machine),
+            perfs: energy::perf_domains(setup.balancing.release, setup.machine),
             weighed: None,
             asymmetric: capacities().max() != capacities().min(),
         }

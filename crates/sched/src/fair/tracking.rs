@@ -9,7 +9,7 @@ use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
 use crate::balance::domains::Era;
 use crate::classes::ClassId;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, Release};
 use schedlab_sim::TaskId;
 
 /// Which load tracking a release has.
@@ -68,7 +68,7 @@ pub(super) struct Tracking {
     cpus: Vec<OfCpu>,
     tick_loads: Vec<CpuLoad>,
     capacities: Vec<f64>,
-    era: Era,
+    release: Release,
     above: Vec<Above>,
     /// It matters of which class a task is that runs: there are others than fair ones, or CPUs differ.
     mixed: bool,
@@ -77,14 +77,15 @@ pub(super) struct Tracking {
 }
 
 impl Tracking {
-    pub fn new(era: Era, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
+    pub fn new(release: Release, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
         let capacities: Vec<f64> = capacities.map(f64::from).collect();
         let cpus = capacities.len();
+        let era = Era::of(release);
         let (loads, differ) = (Loads::of(era), capacities.iter().any(|capacity| *capacity != SCALE));
         let clocks = if differ && loads == Loads::All { &capacities[..] } else { &[] };
         Self {
             clocks: clocks.iter().map(|capacity| WorkClock::new(*capacity as u32)).collect(),
-            era,
+            release,
             above: vec![Above::default(); cpus],
             mixed: !clocks.is_empty(),
             loads,
@@ -398,7 +399,7 @@ impl<D: Discipline> Fair<D> {
     pub(super) fn left_at(&self, cpu: CpuId, now: Nanos) -> u64 {
         let t = &self.tracking;
         let capacity = t.capacity(cpu);
-        t.above[cpu as usize].leave(t.era, capacity, now, t.clock(cpu, now))
+        t.above[cpu as usize].leave(t.release, capacity, now, t.clock(cpu, now))
     }
 
     /// A CPU runs a task of that class from now on, or nothing.

@@ -1,6 +1,6 @@
 //! BFS 0.440, a patch to Linux 3.10 and 3.11.
 
-use super::{Kernel, Run};
+use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::bfs::{Bfs, Tunables};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -11,8 +11,11 @@ const TICK: [Tunable; 3] = tick(1000);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "bfs",
+    release: None,
     scheduler: "BFS",
     summary: "Con Kolivas' Brain Fuck Scheduler 0.440 of 2013: one queue, virtual deadlines",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

@@ -1,68 +1,122 @@
-//! What old kernels had not, and what becomes of a load that asks for it.
+//! What a kernel lacks, and what becomes of a load that asks for it.
 
 use super::Kernel;
+use schedlab_base::{Release, v, v2_6};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{GroupSpec, Load, Op};
+use schedlab_sim::program::{GroupSpec, Load, Op, Setting};
 
-/// The first two numbers of a Linux kernel's release.
-fn release(kernel: &Kernel) -> Option<(u32, u32)> {
-    let mut numbers = kernel.name.strip_prefix("linux-")?.split('.').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+/// What a load can ask for and some kernels lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// More than one CPU.
+    Smp,
+    /// `sched_yield()`.
+    Yield,
+    /// Sets of CPUs that a task is allowed on.
+    Affinity,
+    /// Groups of tasks that share.
+    Groups,
+    /// Groups within groups.
+    NestedGroups,
+    /// Limits of what a group may use.
+    Quotas,
+    /// `util_min` and `util_max`.
+    Clamps,
+    /// Quota that is saved for later.
+    Bursts,
+    /// Groups that run when no other does.
+    IdleGroups,
 }
 
-fn before(kernel: &Kernel, first: (u32, u32)) -> bool {
-    release(kernel).is_some_and(|release| release < first)
-}
-
-/// It knows one CPU only; several came with 2.0.
-pub(super) fn smp(kernel: &Kernel) -> bool {
-    before(kernel, (2, 0))
-}
-
-/// A remark for each thing that the load asks for and this kernel has not.
-pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<String> {
-    let specs = || load.tasks.iter().chain(&load.templates);
-    let name = kernel.name;
-    let mut remarks = Vec::new();
-    if smp(kernel) && machine.cpus.len() > 1 {
-        remarks.push(format!("{name} knows one CPU: every task runs on CPU 0, and the others idle"));
-    } else if before(kernel, (2, 4)) && machine.cpus.len() > 1 {
-        let pinned = specs().map(|spec| &spec.initial).chain(&load.settings).any(|s| s.cpus.is_some());
-        if pinned {
-            remarks.push(format!(
-                "{name} has no affinity (2.4 has): the CPUs that tasks ask for are kept to all the same"
-            ));
+impl Feature {
+    /// The first release that has it.
+    const fn since(self) -> Release {
+        match self {
+            Self::Smp | Self::Yield => v(2, 0),
+            Self::Affinity => v(2, 4),
+            Self::Groups => v2_6(24),
+            Self::NestedGroups => v2_6(25),
+            Self::Quotas => v(3, 2),
+            Self::Clamps => v(5, 3),
+            Self::Bursts => v(5, 14),
+            Self::IdleGroups => v(5, 15),
         }
     }
-    if before(kernel, (2, 0)) && specs().any(|spec| spec.program.contains(&Op::Yield)) {
-        remarks.push(format!("{name} has no sched_yield() (2.0 has): who yields goes on"));
+
+    /// Whether a load asks for it.
+    fn is_used(self, load: &Load) -> bool {
+        let specs = || load.tasks.iter().chain(&load.templates);
+        let set = |asks: fn(&Setting) -> bool| specs().map(|spec| &spec.initial).chain(&load.settings).any(asks);
+        let group = |asks: fn(&GroupSpec) -> bool| load.groups.iter().any(asks);
+        match self {
+            Self::Smp => false,
+            Self::Yield => specs().any(|spec| spec.program.contains(&Op::Yield)),
+            Self::Affinity => set(|s| s.cpus.is_some()),
+            Self::Groups => !load.groups.is_empty(),
+            Self::NestedGroups => group(|g| g.parent.is_some()),
+            Self::Quotas => group(|g| g.bandwidth.is_some()),
+            Self::Clamps => set(|s| s.util != (None, None)),
+            Self::Bursts => group(|g| g.burst > 0),
+            Self::IdleGroups => group(|g| g.idle),
+        }
     }
-    remarks.extend(of_groups(kernel, load));
-    remarks
+
+    /// What becomes of a load that asks for it.
+    fn remark(self, kernel: &str) -> String {
+        let lack = match self {
+            Self::Smp => return format!("{kernel} knows one CPU: every task runs on CPU 0, and the others idle"),
+            Self::Clamps => {
+                return format!("{kernel} has no util_min and util_max, which came with 5.3: they change nothing");
+            }
+            Self::Yield => ("sched_yield()", "who yields goes on"),
+            Self::Affinity => ("affinity", "the CPUs that tasks ask for are kept to all the same"),
+            Self::Groups => ("groups", "every task counts for itself"),
+            Self::NestedGroups => ("nested groups", "all stand side by side"),
+            Self::Quotas => ("quotas", "groups use what they get"),
+            Self::Bursts => ("bursts", "quota that is not used is lost"),
+            Self::IdleGroups => ("idle groups", "they share by their weight"),
+        };
+        format!("{kernel} has no {} ({} has): {}", lack.0, self.since(), lack.1)
+    }
 }
 
-/// What it lacks of the groups that the load has.
-fn of_groups(kernel: &Kernel, load: &Load) -> Vec<String> {
-    let name = kernel.name;
-    let any = |has: fn(&GroupSpec) -> bool| load.groups.iter().any(has);
-    if load.groups.is_empty() {
-        return Vec::new();
+impl Kernel {
+    /// Whether it lacks a feature: the feature came after its release, or it says so itself.
+    #[must_use]
+    pub fn lacks(&self, feature: Feature) -> bool {
+        self.release.is_some_and(|release| release < feature.since()) || self.lacks.contains(&feature)
     }
-    if !matches!(kernel.scheduler, "CFS" | "EEVDF") {
-        return vec![format!("{name} has no groups (2.6.24 has): every task counts for itself")];
+}
+
+/// A remark for each thing that the load asks for and this kernel lacks.
+pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<String> {
+    let several = machine.cpus.len() > 1;
+    let one_cpu = several && kernel.lacks(Feature::Smp);
+    let asked = |feature: &Feature| match feature {
+        Feature::Smp => several,
+        Feature::Affinity => several && !one_cpu && feature.is_used(load),
+        _ => feature.is_used(load),
+    };
+    let mut features = vec![Feature::Clamps, Feature::Smp, Feature::Affinity, Feature::Yield];
+    if kernel.lacks(Feature::Groups) {
+        features.push(Feature::Groups);
+    } else {
+        features.extend([Feature::Quotas, Feature::Bursts, Feature::IdleGroups, Feature::NestedGroups]);
     }
-    let lacking = [
-        (before(kernel, (2, 7)) && any(|g| g.bandwidth.is_some()), "quotas (3.2 has): groups use what they get"),
-        (before(kernel, (5, 14)) && any(|g| g.burst > 0), "bursts (5.14 has): quota that is not used is lost"),
-        (before(kernel, (5, 15)) && any(|g| g.idle), "idle groups (5.15 has): they share by their weight"),
-        (name == "linux-2.6.24" && any(|g| g.parent.is_some()), "nested groups (2.6.25 has): all stand side by side"),
-    ];
-    lacking.iter().filter(|(lacks, _)| *lacks).map(|(_, what)| format!("{name} has no {what}")).collect()
+    let missing = features.into_iter().filter(|feature| kernel.lacks(*feature) && asked(feature));
+    let mut remarks: Vec<String> = missing.map(|feature| feature.remark(kernel.name)).collect();
+    if Feature::Clamps.is_used(load) && !kernel.lacks(Feature::Clamps) {
+        let only = "util_min and util_max tell only which CPU is big enough, and what it is said to cost: no \
+                    frequencies are simulated";
+        remarks.insert(0, only.to_owned());
+    }
+    remarks
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::find;
+    use super::Feature;
     use schedlab_sim::program::{Load, Op, Setting, TaskSpec};
 
     #[test]
@@ -78,5 +132,18 @@ mod tests {
         assert!(told("linux-1.2", "up").contains("no sched_yield()") && !told("linux-1.2", "up").contains("CPU 0"));
         assert!(told("linux-2.2", "4").contains("no affinity"));
         assert_eq!(told("linux-2.2", "up") + &told("linux-2.4", "4"), "");
+    }
+
+    #[test]
+    fn a_release_lacks_what_came_later_and_others_what_they_say() {
+        let lacks = |kernel: &str| {
+            let all = [Feature::Smp, Feature::Affinity, Feature::Groups, Feature::NestedGroups, Feature::IdleGroups];
+            let kernel = find(kernel).unwrap();
+            all.map(|feature| kernel.lacks(feature))
+        };
+        assert_eq!(lacks("linux-1.2"), [true; 5]);
+        assert_eq!(lacks("linux-2.6.24"), [false, false, false, true, true]);
+        assert_eq!(lacks("linux-6.1"), [false; 5]);
+        assert_eq!(lacks("bfs"), [false, false, true, false, false]);
     }
 }

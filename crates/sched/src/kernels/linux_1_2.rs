@@ -1,9 +1,9 @@
 //! Linux 1.2: round robin by counters, on one CPU.
 
-use super::{Kernel, Run};
+use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::counting::Counting;
 use crate::tunables::{Tunable, tick};
-use schedlab_base::{CpuId, Error, Result, Sink};
+use schedlab_base::{CpuId, Error, Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::{Load, Policy};
 
@@ -13,8 +13,11 @@ const BOOT: CpuId = 0;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-1.2",
+    release: Some(v(1, 2)),
     scheduler: "counters",
     summary: "round robin of 1995: who has most ticks left runs; one CPU",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other],
     tunables: &[TICK[0], TICK[1], TICK[2]],
     simulate,

@@ -1,9 +1,9 @@
 //! Linux 2.0: the first scheduler by goodness, with real-time policies and several CPUs.
 
-use super::{Kernel, Run};
+use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
 use crate::tunables::{Tunable, Unit, Values, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
@@ -21,8 +21,11 @@ pub(super) const fn proc_change_penalty(base: i64) -> Tunable {
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.0",
+    release: Some(v(2, 0)),
     scheduler: "goodness",
     summary: "goodness of 1996: counters, FIFO and RR, one queue for all CPUs",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], DEF_PRIORITY, proc_change_penalty(20)],
     simulate,

@@ -1,10 +1,10 @@
 //! Linux 2.2: goodness with nice levels in it, and wake-ups that look over all CPUs.
 
 use super::linux_2_0::{DEF_PRIORITY, def_priority, proc_change_penalty};
-use super::{Kernel, Run};
+use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
 use crate::tunables::{Tunable, Unit, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
@@ -12,8 +12,11 @@ const TICK: [Tunable; 3] = tick(100);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.2",
+    release: Some(v(2, 2)),
     scheduler: "goodness",
     summary: "goodness of 1999: nice counts in it, wake-ups look over all CPUs",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

@@ -1,10 +1,10 @@
 //! Linux 2.4: the last scheduler by goodness, known as O(n).
 
 use super::linux_2_0::proc_change_penalty;
-use super::{Kernel, Run};
+use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
 use crate::tunables::{Tunable, Unit, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
@@ -12,8 +12,11 @@ const TICK: [Tunable; 3] = tick(100);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.4",
+    release: Some(v(2, 4)),
     scheduler: "O(n)",
     summary: "goodness of 2001 to 2003: epochs, one queue for all CPUs, each choice a pass over it",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

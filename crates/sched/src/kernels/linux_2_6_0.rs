@@ -1,17 +1,21 @@
 //! Linux 2.6.0: the first O(1) scheduler of a stable kernel, as i386 ran it (HZ 1000).
 
 use super::o1::*;
-use super::{Kernel, o1};
+use super::{Build, Kernel, Preemption, o1};
 use crate::o1::Release;
 use crate::tunables::{Tunable, tick};
+use schedlab_base::v2_6;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.0",
+    release: Some(v2_6(0)),
     scheduler: "O(1)",
     summary: "the O(1) scheduler of 2003: slices of 10 to 200 ms, a credit for who proves interactive",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

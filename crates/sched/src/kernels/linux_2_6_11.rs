@@ -1,17 +1,21 @@
 //! Linux 2.6.11: the O(1) scheduler with its estimate of interactivity.
 
 use super::o1::*;
-use super::{Kernel, o1};
+use super::{Build, Kernel, Preemption, o1};
 use crate::o1::Release;
 use crate::tunables::{Tunable, tick};
+use schedlab_base::v2_6;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.11",
+    release: Some(v2_6(11)),
     scheduler: "O(1)",
     summary: "the O(1) scheduler of 2005: two arrays of priorities, a bonus for who sleeps",
+    build: Build { preemption: Preemption::None, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

@@ -1,17 +1,21 @@
 //! Linux 2.6.18: the O(1) scheduler with smpnice and SCHED_BATCH. HZ is 250, the default since 2.6.13.
 
 use super::o1::*;
-use super::{Kernel, o1};
+use super::{Build, Kernel, Preemption, o1};
 use crate::o1::Release;
 use crate::tunables::{Tunable, tick};
+use schedlab_base::v2_6;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(250);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.18",
+    release: Some(v2_6(18)),
     scheduler: "O(1)",
     summary: "the O(1) scheduler of 2006: SCHED_BATCH, weights by nice level, no leap by one sleep",
+    build: Build { preemption: Preemption::Voluntary, no_hz: false },
+    lacks: &[],
     policies: &[Policy::Other, Policy::Batch, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

@@ -1,14 +1,14 @@
 //! Linux 2.6.24: CFS in its first year. Sleepers are credited a whole latency, wake-ups preempt past 10 ms of the
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
-use super::{Kernel, Run, classes};
+use super::{Build, Kernel, Preemption, Run, classes};
 use crate::balance::fair::balancing;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
 use crate::tunables::{Tunable, Values, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v2_6};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
@@ -48,8 +48,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.24",
+    release: Some(v2_6(24)),
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2008, its second release",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_RT,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

@@ -1,13 +1,13 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
-use super::{Kernel, Run, classes};
+use super::{Build, Kernel, Preemption, Run, classes};
 use crate::balance::fair::balancing;
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
 use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v2_6};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
@@ -53,8 +53,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.32",
+    release: Some(v2_6(32)),
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2009, in RHEL 6 and its kin",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_RT,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

@@ -1,11 +1,11 @@
 //! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
 
-use super::{Kernel, Run, classes, fair};
+use super::{Build, Kernel, Preemption, Run, classes, fair};
 use crate::balance::fair::{BUGS, balancing};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
@@ -24,8 +24,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-3.10",
+    release: Some(v(3, 10)),
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2013, in RHEL 7 and its kin",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_RT,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

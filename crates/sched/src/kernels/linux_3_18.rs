@@ -1,10 +1,10 @@
 //! Linux 3.18: the running task takes part when the next is picked, and weights divide by `__calc_delta`.
 
-use super::{Kernel, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{BUGS, balancing};
 use crate::fair::cfs::Cfs;
 use crate::tunables::{Tunable, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
@@ -25,8 +25,11 @@ pub(super) const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-3.18",
+    release: Some(v(3, 18)),
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2014, with NUMA balancing in its kernel",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_DL,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

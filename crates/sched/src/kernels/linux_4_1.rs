@@ -1,16 +1,19 @@
 //! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
 
 use super::linux_3_18::TUNABLES;
-use super::{Kernel, Run, classes, fair};
+use super::{Build, Kernel, Preemption, Run, classes, fair};
 use crate::fair::cfs::Cfs;
 use crate::tunables::{count, joined};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-4.1",
+    release: Some(v(4, 1)),
     scheduler: "CFS",
     summary: "the completely fair scheduler of 2015, in which four bugs wasted cores",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_DL,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

@@ -1,11 +1,11 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
-use super::{Kernel, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
@@ -44,8 +44,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.1",
+    release: Some(v(6, 1)),
     scheduler: "CFS",
     summary: "the completely fair scheduler in its last form, in Debian 12",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_DL,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

@@ -1,11 +1,11 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
-use super::{Kernel, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
@@ -43,8 +43,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.12",
+    release: Some(v(6, 12)),
     scheduler: "EEVDF",
     summary: "earliest eligible virtual deadline first, in Debian 13",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_DL,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

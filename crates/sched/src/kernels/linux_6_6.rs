@@ -1,12 +1,12 @@
 //! Linux 6.6: the first kernel with EEVDF. Who sleeps leaves at once and keeps its lag; every request is for the same
 //! slice.
 
-use super::{Kernel, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{Tunable, count, joined, tick};
-use schedlab_base::{Result, Sink};
+use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
@@ -38,8 +38,11 @@ const TUNABLES: &[&[Tunable]] = &[
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-6.6",
+    release: Some(v(6, 6)),
     scheduler: "EEVDF",
     summary: "earliest eligible virtual deadline first in its first form",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
     policies: classes::WITH_DL,
     tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
     simulate,

@@ -1,6 +1,6 @@
 //! A multi-level feedback queue, as the experiment cfs-19 compares one with O(1).
 
-use super::{Kernel, Run};
+use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::mlfq::{MOST_LEVELS, Mlfq, Tunables};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -11,8 +11,11 @@ const TICK: [Tunable; 3] = tick(1000);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "mlfq",
+    release: None,
     scheduler: "MLFQ",
     summary: "a multi-level feedback queue: down a level for each whole slice, up for each sleep",
+    build: Build { preemption: Preemption::Voluntary, no_hz: false },
+    lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

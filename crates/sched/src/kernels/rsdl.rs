@@ -1,6 +1,6 @@
 //! RSDL, the Rotating Staircase Deadline scheduler, as a patch to 2.6.20.
 
-use super::{Kernel, Run};
+use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::staircase::{Staircase, rsdl::Rsdl};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -11,8 +11,11 @@ const TICK: [Tunable; 3] = tick(1000);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "rsdl",
+    release: None,
     scheduler: "RSDL",
     summary: "the Rotating Staircase Deadline scheduler of 2007: a quota at each level, nothing guessed",
+    build: Build { preemption: Preemption::Voluntary, no_hz: false },
+    lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

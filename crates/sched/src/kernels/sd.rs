@@ -1,6 +1,6 @@
 //! SD, the Staircase Deadline scheduler 1.00, as a patch to 2.6.21.
 
-use super::{Kernel, Run};
+use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::staircase::{Staircase, sd::Sd};
 use crate::tunables::{Scaling, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -17,8 +17,11 @@ const RR_INTERVAL: Tunable = Tunable {
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "sd",
+    release: None,
     scheduler: "SD",
     summary: "the Staircase Deadline scheduler 1.00 of 2007: slots spread over a rotation by nice level",
+    build: Build { preemption: Preemption::Voluntary, no_hz: false },
+    lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[
         TICK[0],

@@ -1,5 +1,7 @@
 //! What differs from release to release: data, so that one implementation serves them all.
 
+use schedlab_base::v2_6;
+
 /// How sleep counts towards the sleep average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
@@ -26,8 +28,8 @@ pub enum Balancing {
 /// A release of the O(1) scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The kernel's name, by which its scheduling domains are found.
-    pub name: &'static str,
+    /// Which release of Linux it is, by which its scheduling domains are built.
+    pub linux: schedlab_base::Release,
     /// Slices fall in a line from the longest at nice -20 to the shortest at 19; else there is one line for the
     /// negative levels and one, a quarter as high, for the others.
     pub linear_slices: bool,
@@ -61,7 +63,7 @@ pub struct Release {
 impl Release {
     /// 2.6.0 of December 2003.
     pub const V2_6_0: Self = Self {
-        name: "linux-2.6.0",
+        linux: v2_6(0),
         linear_slices: true,
         sleep: Sleep::Credited,
         delta_rounds_down: false,
@@ -79,7 +81,7 @@ impl Release {
 
     /// 2.6.11 of March 2005.
     pub const V2_6_11: Self = Self {
-        name: "linux-2.6.11",
+        linux: v2_6(11),
         linear_slices: false,
         sleep: Sleep::Multiplied,
         turn_sets_prio: false,
@@ -93,7 +95,7 @@ impl Release {
 
     /// 2.6.18 of September 2006.
     pub const V2_6_18: Self = Self {
-        name: "linux-2.6.18",
+        linux: v2_6(18),
         sleep: Sleep::Plain,
         delta_rounds_down: true,
         slice_returns_from_afar: false,

@@ -35,12 +35,12 @@ mod place;
 
 use super::O1;
 use super::release::Balancing;
-use crate::balance::domains::{Builder, Domain, Domains, Fixes, Flags, find};
+use crate::balance::domains::{Builder, Domain, Domains, Fixes, Flags};
 use crate::balance::rounds::{Idleness, Rounds};
 use crate::balance::sync;
 use lengths::Lengths;
 use moving::{Haul, Heat};
-use schedlab_base::{CpuId, Looking, Nanos};
+use schedlab_base::{CpuId, Looking, Nanos, Release};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, View};
 
@@ -60,8 +60,7 @@ pub(super) struct Smp<'m> {
 
 impl<'m> Smp<'m> {
     /// For a machine of several CPUs, whose ticks are `tick` apart.
-    pub fn new(machine: &'m Machine, kernel: &str, balancing: Balancing, tick: Nanos) -> Self {
-        let release = find(kernel).expect("there are domains of every O(1) kernel");
+    pub fn new(machine: &'m Machine, release: Release, balancing: Balancing, tick: Nanos) -> Self {
         let builder = Builder::new(release, machine, Fixes::default());
         let cpus = machine.cpus.len();
         Self {

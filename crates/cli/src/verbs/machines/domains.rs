@@ -3,9 +3,8 @@
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Result};
 use schedlab_machine::Machine;
-use schedlab_sched::balance::domains::{Builder, Domain, Domains, Fixes, GroupId, SpanId, Style, find};
-use schedlab_sched::kernels;
-use schedlab_sched::tunables::{Tunable, Values};
+use schedlab_sched::balance::domains::{Domain, Domains, Fixes, GroupId, SpanId};
+use schedlab_sched::kernels::{Kernel, find};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -36,8 +35,8 @@ pub struct Built {
 
 /// Builds and prints them.
 pub fn show(machine: &Machine, args: &Built, ui: &Ui) -> Result<()> {
-    let style = find(args.kernel.as_deref().expect("--domains requires it"))?;
-    let mut builder = Builder::new(style, machine, fixes(style, machine, &args.set)?);
+    let kernel = find(args.kernel.as_deref().expect("--domains requires it"))?;
+    let mut builder = kernel.domains(machine, fixes(kernel, machine, &args.set)?)?;
     for cpu in [&args.offline, &args.online].into_iter().flatten().chain(&args.cpu) {
         if *cpu as usize >= machine.cpus.len() {
             let last = machine.cpus.len() - 1;
@@ -63,19 +62,15 @@ pub fn show(machine: &Machine, args: &Built, ui: &Ui) -> Result<()> {
     if ui.json {
         print_json(&domains, &cpus, ui);
     } else {
-        print_text(machine, style, &domains, &cpus, ui);
+        print_text(machine, kernel, &domains, &cpus, ui);
     }
     Ok(())
 }
 
 /// The repairs that are switched on. Other tunables of the kernel are taken and change nothing here.
-fn fixes(style: &Style, machine: &Machine, set: &[(String, String)]) -> Result<Fixes> {
-    let profile = kernels::KERNELS.iter().find(|kernel| kernel.name == style.name);
-    let mut tunables: Vec<Tunable> = style.fixes().to_vec();
-    let others = profile.map_or(&[][..], |kernel| kernel.tunables);
-    tunables.extend(others.iter().filter(|other| style.fixes().iter().all(|fix| fix.name != other.name)));
-    let values = Values::new(&tunables, machine, set, |_| None)?;
-    let on = |name: &str| values.iter().any(|(known, value)| known == name && value != 0);
+fn fixes(kernel: &Kernel, machine: &Machine, set: &[(String, String)]) -> Result<Fixes> {
+    let values = kernel.values(machine, set)?;
+    let on = |name: &str| values.find(name).is_some_and(|value| value != 0);
     Ok(Fixes { group_construction: on("fix.group_construction"), missing_domains: on("fix.missing_domains") })
 }
 
@@ -143,8 +138,8 @@ fn of_old_releases(domains: &Domains, domain: &Domain) -> impl Iterator<Item = (
     all.into_iter().filter(|(_, value)| *value != 0)
 }
 
-fn print_text(machine: &Machine, style: &Style, domains: &Domains, cpus: &[CpuId], ui: &Ui) {
-    let mut out = format!("{} under {}: {}\n", machine.name, style.name, machine.summary());
+fn print_text(machine: &Machine, kernel: &Kernel, domains: &Domains, cpus: &[CpuId], ui: &Ui) {
+    let mut out = format!("{} under {}: {}\n", machine.name, kernel.name, machine.summary());
     let away: Vec<CpuId> = (0..domains.cpus()).filter(|cpu| !domains.online().contains(*cpu)).collect();
     if !away.is_empty() {
         let _ = writeln!(out, "offline: CPU{} {}", if away.len() == 1 { "" } else { "s" }, ranges(&away));

@@ -5,6 +5,7 @@ mod text;
 
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_sched::kernels;
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, TaskId, View};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -258,7 +259,8 @@ impl Inspector for Looking {
     fn view(&mut self, time: Nanos, cpu: CpuId, view: View) {
         let mut seen = self.0.borrow_mut();
         if seen.debug_at == Some(time) {
-            let section = sched_debug::cpu(cpu, &view, &seen.kernel, &|p| seen.name(p));
+            let release = kernels::find(&seen.kernel).ok().and_then(|kernel| kernel.release);
+            let section = sched_debug::cpu(cpu, &view, release, &|p| seen.name(p));
             let head = format!("{:<40}: {:.6}\n", "ktime", time as f64 / 1e6);
             if let Some(section) = section {
                 let text = seen.debug.get_or_insert(head);

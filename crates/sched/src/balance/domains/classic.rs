@@ -4,8 +4,7 @@ use super::Ask;
 use super::flags::Flags;
 use super::model::{Domain, GroupId, Params, SpanId};
 use super::pool::Pool;
-use super::release::Era;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v2_6};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A node's domain spans so many nodes at most (`SD_NODES_PER_DOMAIN`), and one over all nodes is built above it when
@@ -58,9 +57,9 @@ impl Shared {
 /// All CPUs' domains, none taken out yet.
 pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>) -> Vec<Vec<Domain>> {
     let shared = Shared::of(pool, ask);
-    let levels = match ask.style.era {
-        Era::V2_6_0 => levels_2_6_0(ask, &shared),
-        Era::V2_6_11 => levels_2_6_11(ask, &shared),
+    let levels = match ask.release {
+        r if r < v2_6(11) => levels_2_6_0(ask, &shared),
+        r if r < v2_6(18) => levels_2_6_11(ask, &shared),
         _ => levels_2_6_18(pool, ask, &shared),
     };
     let mut rings = BTreeMap::new();
@@ -174,8 +173,8 @@ fn levels_2_6_11(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
 
 /// `build_sched_domains` of 2.6.18 to 2.6.32 on x86-64, all levels configured.
 fn levels_2_6_18(pool: &mut Pool, ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
-    let era = ask.style.era;
-    let worths = worths(era, shared);
+    let release = ask.release;
+    let worths = worths(release, shared);
     let near = near_nodes(pool, ask);
     let spans = [shared.core.clone(), shared.cache.clone(), shared.node.clone(), near, shared.everywhere()];
     let parts = [&shared.cpu, &shared.core, &shared.cache, &shared.node, &shared.node];
@@ -183,9 +182,9 @@ fn levels_2_6_18(pool: &mut Pool, ask: &Ask<'_>, shared: &Shared) -> Vec<Level> 
     let online = ask.online.count();
     let rows = spans.into_iter().zip(parts).zip(worths).enumerate();
     rows.map(|(l, ((spans, parts), worth))| {
-        let (flags, params) = match era {
-            Era::V2_6_18 => row_2_6_18(l, online),
-            Era::V2_6_24 => row_2_6_24(l, online),
+        let (flags, params) = match release {
+            r if r < v2_6(24) => row_2_6_18(l, online),
+            r if r < v2_6(32) => row_2_6_24(l, online),
             _ => row_2_6_32(l, online),
         };
         Level { name: names[l], flags, params, spans, parts: parts.clone(), from_own_node: l == 3, worth }
@@ -197,17 +196,18 @@ type Worth = (Vec<SpanId>, fn(u32) -> u32);
 
 /// What the groups of each level are worth. 2.6.18 and 2.6.24 count CPUs that share a cache as one, so that one task
 /// for each cache is the aim; 2.6.32 counts cores, and siblings as 1178 together.
-fn worths(era: Era, shared: &Shared) -> [Worth; 5] {
+fn worths(release: Release, shared: &Shared) -> [Worth; 5] {
     let by = |classes: &Vec<SpanId>, worth: fn(u32) -> u32| (classes.clone(), worth);
-    match era {
-        Era::V2_6_18 => [
+    match release {
+        r if r < v2_6(24) => [
             by(&shared.cpu, |_| 128),
             by(&shared.core, with_a_tenth),
             by(&shared.cache, |_| 128),
             by(&shared.cache, |_| 128),
             by(&shared.cache, |_| 128),
         ],
-        Era::V2_6_24 => [
+        // "sched: Provide arch_scale_freq_power" and the patches around it (2.6.32).
+        r if r < v2_6(32) => [
             by(&shared.cpu, |_| 1024),
             by(&shared.core, |_| 1024),
             by(&shared.cache, |_| 1024),

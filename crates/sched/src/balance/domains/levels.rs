@@ -3,8 +3,8 @@
 use super::Ask;
 use super::model::{NumaKind, SpanId};
 use super::pool::Pool;
-use super::release::{Era, Shares};
-use schedlab_base::CpuId;
+use super::release::Shares;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_machine::Cpu;
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ impl Levels {
 
 /// The levels of this release on this machine.
 pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
-    let (era, words) = (ask.style.era, ask.style.words);
+    let (release, words) = (ask.release, ask.words);
     let mut levels = Vec::new();
     // Nothing is taken to be shared across nodes, whatever the firmware says of caches.
     let mut push = |name, shares, of: fn(&Cpu) -> u32| {
@@ -51,12 +51,14 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
         levels.push(Level { name, shares, masks: pool.classes(ask.cpus(), key) });
     };
     push(words.smt, Shares::Core, |cpu| cpu.place.core);
-    if era >= Era::V6_1 {
+    // "sched: Add cluster scheduler level for x86" (5.16).
+    if release >= v(5, 16) {
         push("CLS", Shares::Cluster, |cpu| cpu.cluster);
     }
     push("MC", Shares::Cache, |cpu| cpu.place.llc);
-    // Kernels from 3.18 on have no level for a package that holds several nodes.
-    if era < Era::V3_18 || !ask.nodes_lost && ask.machine.nodes_per_package.is_none_or(|nodes| nodes == 1) {
+    // Kernels from 3.18 on have no level for a package that holds several nodes ("sched/x86: Add new topology for
+    // multi-NUMA-node CPUs").
+    if release < v(3, 18) || !ask.nodes_lost && ask.machine.nodes_per_package.is_none_or(|nodes| nodes == 1) {
         push(words.package, Shares::Node, |_| 0);
     }
     let mut all = Levels { levels, ..Levels::none() };
@@ -68,14 +70,16 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
 
 /// `sched_init_numa`: a level for each distance.
 fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
-    let new = ask.style.era >= Era::V6_1;
+    // "sched/topology: Introduce NUMA identity node sched domain" (4.15).
+    let identity = ask.release >= v(4, 15);
     let table = &ask.machine.distances;
     let nodes = NodeCpus::of(ask);
-    let distances: BTreeSet<u32> = if new {
-        nodes.alive().flat_map(|a| nodes.alive().map(move |b| table[a][b])).collect()
-    } else {
+    let distances: BTreeSet<u32> = match ask.release {
+        r if r >= NODES_DROP_OUT => nodes.alive().flat_map(|a| nodes.alive().map(move |b| table[a][b])).collect(),
+        // "sched/topology: Make sched_init_numa() use a set for the deduplicating sort" (5.12, and 5.10's updates).
+        r if r >= v(5, 10) => table.iter().flatten().copied().collect(),
         // Node 0 is taken to see every distance that there is; what it does not see gets no level.
-        table[0].iter().copied().filter(|distance| *distance > table[0][0]).collect()
+        _ => table[0].iter().copied().filter(|distance| identity || *distance > table[0][0]).collect(),
     };
     all.distances = distances.into_iter().collect();
     for (at, &distance) in all.distances.iter().enumerate() {
@@ -89,13 +93,17 @@ fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
         let masks = ask.machine.cpus.iter().map(|cpu| by_node[cpu.place.node as usize]).collect();
         all.hops.push(by_node);
         // The least distance is a node's from itself.
-        let (name, shares) = if new && at == 0 { ("NODE", Shares::Node) } else { ("NUMA", Shares::Distance(distance)) };
+        let (name, shares) =
+            if identity && at == 0 { ("NODE", Shares::Node) } else { ("NUMA", Shares::Distance(distance)) };
         all.levels.push(Level { name, shares, masks });
     }
     all.numa = connection(ask, &nodes, &all.distances);
 }
 
-/// The CPUs of each node that count; none of a node whose last CPU is gone (since 5.18; before, a node stays).
+/// "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18): a node whose last CPU is gone does not count.
+const NODES_DROP_OUT: Release = v(5, 18);
+
+/// The CPUs of each node that count; none of a node whose last CPU is gone, from [`NODES_DROP_OUT`] on.
 struct NodeCpus {
     cpus: Vec<Vec<CpuId>>,
 }
@@ -109,7 +117,7 @@ impl NodeCpus {
             cpus[node].push(cpu);
             online[node] |= ask.online.contains(cpu);
         }
-        if ask.style.era >= Era::V6_1 {
+        if ask.release >= NODES_DROP_OUT {
             cpus.iter_mut().zip(online).filter(|(_, online)| !online).for_each(|(cpus, _)| cpus.clear());
         }
         Self { cpus }
@@ -120,12 +128,16 @@ impl NodeCpus {
     }
 }
 
-/// `init_numa_topology_type`. 4.1 meant to tell directly connected nodes, too, but compared a distance with 1: they
-/// are a backplane to it.
+/// `init_numa_topology_type`, which came with "sched/numa: Classify the NUMA topology of a system" (3.19). Until 4.2 it
+/// compared a distance with 1 to find out whether the nodes are directly connected: they are a backplane to it.
 fn connection(ask: &Ask<'_>, nodes: &NodeCpus, distances: &[u32]) -> NumaKind {
-    let direct = match ask.style.era {
-        Era::V4_1 => distances.is_empty(),
-        era => era < Era::V4_1 || distances.len() <= 2,
+    let direct = match ask.release {
+        r if r < v(3, 19) => true,
+        r if r < v(4, 3) => distances.is_empty(),
+        // The distance of a node to itself counts since 4.15, and is allowed for since "sched/topology: Set correct
+        // NUMA topology type" (4.19).
+        r if r < v(4, 19) => distances.len() <= 1,
+        _ => distances.len() <= 2,
     };
     let table = &ask.machine.distances;
     let far = distances.last().copied().unwrap_or(0);

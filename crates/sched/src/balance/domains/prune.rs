@@ -3,7 +3,7 @@
 use super::flags::Flags;
 use super::model::Domain;
 use super::pool::Pool;
-use super::release::Era;
+use schedlab_base::{Release, v, v2_6};
 
 /// Which flags keep a domain, by release.
 pub(super) struct Rules {
@@ -40,7 +40,7 @@ const ALL_BUT_AFFINE: Flags = Flags::all(&[
 
 impl Rules {
     /// Those of a release from 2.6.18 on; 2.6.11 takes nothing out.
-    pub fn of(era: Era, nodes: usize) -> Option<Self> {
+    pub fn of(release: Release, nodes: usize) -> Option<Self> {
         let serialize = if nodes == 1 { Flags::SERIALIZE } else { Flags::NONE };
         let both = BALANCING.with(SHARING);
         let old = Self {
@@ -51,10 +51,11 @@ impl Rules {
             hand_down: false,
             skips: false,
         };
-        match era {
-            Era::V2_6_0 | Era::V2_6_11 => None,
-            Era::V2_6_18 | Era::V2_6_24 => {
-                let needs = if era == Era::V2_6_18 { BALANCING } else { both };
+        match release {
+            r if r < v2_6(18) => None,
+            // Both kinds of flags and the loops of `cpu_attach_domain` changed between 2.6.24 and 2.6.32.
+            r if r < v2_6(32) => {
+                let needs = if release < v2_6(24) { BALANCING } else { both };
                 Some(Self {
                     need_groups: needs,
                     need_none: AT_WAKEUP,
@@ -64,13 +65,13 @@ impl Rules {
                     ..old
                 })
             }
-            Era::V2_6_32 | Era::V3_10 => Some(old),
-            Era::V3_18 | Era::V4_1 => {
+            r if r < v(3, 12) => Some(old),
+            // "sched: Fix the sd_parent_degenerate() code" (3.12).
+            r if r < v(5, 10) => {
                 Some(Self { idle_in_parent: old.idle_in_parent.with(Flags::PREFER_SIBLING), hand_down: true, ..old })
             }
-            Era::V6_1 | Era::V6_6 | Era::V6_12 => {
-                Some(Self { need_groups: ALL_BUT_AFFINE, idle_in_parent: ALL_BUT_AFFINE, hand_down: true, ..old })
-            }
+            // "sched/topology: Use prebuilt SD flag degeneration mask" (5.10).
+            _ => Some(Self { need_groups: ALL_BUT_AFFINE, idle_in_parent: ALL_BUT_AFFINE, hand_down: true, ..old }),
         }
     }
 

@@ -3,16 +3,12 @@
 use super::flags::{Flags, Words};
 use super::model::Params;
 use crate::tunables::Tunable;
-use schedlab_base::{Error, Release, Result, nearest, v, v2_6};
-use std::cmp::PartialOrd;
+use schedlab_base::{Release, v, v2_6};
 
-/// The generations of the code that builds domains, the oldest first.
+/// The generations that balancing and placement go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // Each is the release that its name says.
 pub enum Era {
-    V2_6_0,
-    V2_6_11,
-    V2_6_18,
     V2_6_24,
     V2_6_32,
     V3_10,
@@ -23,17 +19,21 @@ pub enum Era {
     V6_12,
 }
 
-/// A release as far as its domains go.
-#[derive(Debug)]
-pub struct Style {
-    /// The kernel's name: `linux-6.1`.
-    pub name: &'static str,
-    /// Which release it is.
-    pub release: Release,
-    /// Its generation.
-    pub era: Era,
-    /// How it calls things.
-    pub words: &'static Words,
+impl Era {
+    /// That of a release.
+    #[must_use]
+    pub fn of(release: Release) -> Self {
+        let first = [
+            (v2_6(32), Self::V2_6_24),
+            (v(3, 10), Self::V2_6_32),
+            (v(3, 18), Self::V3_10),
+            (v(4, 1), Self::V3_18),
+            (v(5, 0), Self::V4_1),
+            (v(6, 6), Self::V6_1),
+            (v(6, 12), Self::V6_6),
+        ];
+        first.into_iter().find(|(next, _)| release < *next).map_or(Self::V6_12, |(_, era)| era)
+    }
 }
 
 const OLD: Words = Words {
@@ -51,34 +51,19 @@ const DIE: Words = Words {
 const PKG: Words = Words { package: "PKG", ..DIE };
 const LLC: Words = Words { share_llc: "SD_SHARE_LLC", ..PKG };
 
-/// The releases whose domains are modelled, the oldest first.
-pub static STYLES: &[Style] = &[
-    Style { name: "linux-2.6.0", release: v2_6(0), era: Era::V2_6_0, words: &OLD },
-    Style { name: "linux-2.6.11", release: v2_6(11), era: Era::V2_6_11, words: &OLD },
-    Style { name: "linux-2.6.18", release: v2_6(18), era: Era::V2_6_18, words: &OLD },
-    Style { name: "linux-2.6.24", release: v2_6(24), era: Era::V2_6_24, words: &OLD },
-    Style { name: "linux-2.6.32", release: v2_6(32), era: Era::V2_6_32, words: &OLD },
-    Style { name: "linux-3.10", release: v(3, 10), era: Era::V3_10, words: &OLD },
-    Style { name: "linux-3.18", release: v(3, 18), era: Era::V3_18, words: &DIE },
-    Style { name: "linux-4.1", release: v(4, 1), era: Era::V4_1, words: &DIE },
-    Style { name: "linux-6.1", release: v(6, 1), era: Era::V6_1, words: &DIE },
-    Style { name: "linux-6.6", release: v(6, 6), era: Era::V6_6, words: &PKG },
-    Style { name: "linux-6.12", release: v(6, 12), era: Era::V6_12, words: &LLC },
-];
-
-/// The release of that name.
-///
-/// # Errors
-/// When the domains of no such release are modelled: the error names the nearest.
-pub fn find(name: &str) -> Result<&'static Style> {
-    STYLES.iter().find(|release| release.name == name).ok_or_else(|| {
-        let names = STYLES.iter().map(|release| release.name);
-        let mend = nearest(name, names.clone()).map_or_else(
-            || format!("there are those of {}", names.collect::<Vec<_>>().join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        Error::input(format!("there are no scheduling domains of \"{name}\"")).mend(mend)
-    })
+impl Words {
+    /// Those of a release.
+    pub(super) fn of(release: Release) -> &'static Self {
+        match release {
+            // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
+            r if r >= v(6, 9) => &LLC,
+            // "sched/topology: Rename 'DIE' domain to 'PKG'" (6.7).
+            r if r >= v(6, 7) => &PKG,
+            // "sched: Rework sched_domain topology definition", "sched: Rename capacity related flags" (3.16).
+            r if r >= v(3, 16) => &DIE,
+            _ => &OLD,
+        }
+    }
 }
 
 /// Repairs of what "A Decade of Wasted Cores" (EuroSys 2016) found wrong in how domains are built. All are off in the
@@ -97,33 +82,25 @@ pub const FIXES: [Tunable; 2] = [
     Tunable::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back"),
 ];
 
-impl Style {
-    /// The repairs that can be switched on in it: those of [`FIXES`] that it needs. The groups are wrong since 3.9, the
-    /// levels are lost since 3.18 (the paper says 3.19; the code is in 3.18), both until 4.x.
-    #[must_use]
-    pub fn fixes(&self) -> &'static [Tunable] {
-        match self.era {
-            Era::V3_10 => &FIXES[..1],
-            Era::V3_18 | Era::V4_1 => &FIXES,
-            _ => &[],
-        }
-    }
+/// Whether the levels across nodes are lost when a CPU comes back. The paper says since 3.19; the code is in 3.18
+/// ("sched/x86: Add new topology for multi-NUMA-node CPUs"). "sched/core, x86/topology: Fix NUMA in package topology
+/// bug" (4.9) keeps them.
+pub(super) fn loses_levels(release: Release) -> bool {
+    (v(3, 18)..v(4, 9)).contains(&release)
+}
 
-    /// Whether a CPU that goes offline is still counted when the remaining CPUs' domains are built, which shows in
-    /// their intervals and nowhere else. Until 4.10 and again since 6.10 the rebuilding is done while the CPU goes;
-    /// between these a work item did it, once the CPU was gone.
-    pub(super) fn counts_the_leaving(&self) -> bool {
-        self.era <= Era::V4_1 || self.era == Era::V6_12
-    }
+/// Whether a CPU that goes offline is still counted when the remaining CPUs' domains are built, which shows in
+/// their intervals and nowhere else. The rebuilding is done while the CPU goes, but for the releases in which a work
+/// item did it, once the CPU was gone: from "sched/cpuset/pm: Fix cpuset vs. suspend-resume bugs" (4.14) until
+/// "cgroup/cpuset: Make cpuset hotplug processing synchronous" (6.10).
+pub(super) fn counts_the_leaving(release: Release) -> bool {
+    !(v(4, 14)..v(6, 10)).contains(&release)
+}
 
-    /// The parameters and the flags of a topology level (3.10 and later), by what its CPUs share.
-    pub(super) fn level(&self, shares: Shares, weight: u32) -> (Flags, Params) {
-        match self.era {
-            Era::V3_10 => level_3_10(shares, weight),
-            Era::V3_18 | Era::V4_1 => level_4_1(shares, weight, self.era),
-            _ => level_6(shares, weight, self.era),
-        }
-    }
+/// The parameters and the flags of a topology level (3.10 and later), by what its CPUs share.
+pub(super) fn level(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
+    // "sched: Rework sched_domain topology definition" (3.16).
+    if release >= v(3, 16) { sd_init(release, shares, weight) } else { level_3_10(shares, weight) }
 }
 
 /// What makes CPUs one level's domain.
@@ -149,54 +126,46 @@ const EVERYWHERE: Flags =
     Flags::all(&[Flags::BALANCE_NEWIDLE, Flags::BALANCE_EXEC, Flags::BALANCE_FORK, Flags::WAKE_AFFINE]);
 const NEAR: Flags = Flags::all(&[Flags::BALANCE_EXEC, Flags::BALANCE_FORK, Flags::WAKE_AFFINE]);
 
-fn described(shares: Shares, era: Era) -> Flags {
-    match shares {
-        Shares::Core => Flags::SHARE_CPUCAPACITY.with(Flags::SHARE_LLC),
-        Shares::Cluster if era >= Era::V6_12 => Flags::CLUSTER.with(Flags::SHARE_LLC),
-        Shares::Cluster | Shares::Cache => Flags::SHARE_LLC,
-        Shares::Node => Flags::NONE,
-        Shares::Distance(_) => Flags::NUMA,
-    }
+/// What `sd_init` says of a level since 3.16.
+fn sd_init(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
+    // "sched/fair: Reduce busy load balance interval", "sched/fair: Reduce minimal imbalance threshold" (5.10).
+    let (busy_factor, imbalance_pct) = if release >= v(5, 10) { (16, 117) } else { (32, 125) };
+    let params = Params::of_weight(weight, busy_factor, imbalance_pct);
+    let params = match shares {
+        // "sched/topology: Remove the ::smt_gain field from 'struct sched_domain'" (5.0).
+        Shares::Core => Params { imbalance_pct: 110, smt_gain: if release >= v(5, 0) { 0 } else { 1178 }, ..params },
+        Shares::Cluster | Shares::Cache => Params { imbalance_pct: 117, cache_nice_tries: 1, busy_idx: 2, ..params },
+        Shares::Node => Params { cache_nice_tries: 1, busy_idx: 2, idle_idx: 1, ..params },
+        Shares::Distance(_) => Params { cache_nice_tries: 2, busy_idx: 3, idle_idx: 2, ..params },
+    };
+    // The decayed loads that these index are gone since 5.3.
+    let params = if release >= v(5, 3) { Params { busy_idx: 0, idle_idx: 0, ..params } } else { params };
+    (flags(release, shares), params)
 }
 
-/// `sd_init` of 6.1 to 6.12.
-fn level_6(shares: Shares, weight: u32, era: Era) -> (Flags, Params) {
-    let flags = EVERYWHERE.with(Flags::PREFER_SIBLING).with(described(shares, era));
-    let params = Params::of_weight(weight, 16, 117);
+fn flags(release: Release, shares: Shares) -> Flags {
+    // "sched/topology: Kill SD_LOAD_BALANCE" (5.8).
+    let base = if release >= v(5, 8) { EVERYWHERE } else { EVERYWHERE.with(Flags::LOAD_BALANCE) };
+    let prefer_sibling = match shares {
+        // "sched: Add SD_PREFER_SIBLING for SMT level" (4.1).
+        Shares::Core => release >= v(4, 1),
+        Shares::Cluster | Shares::Cache => release >= v(4, 15),
+        Shares::Node => true,
+        Shares::Distance(_) => false,
+    };
+    let flags = if prefer_sibling { base.with(Flags::PREFER_SIBLING) } else { base };
     match shares {
-        Shares::Core => (flags, Params { imbalance_pct: 110, ..params }),
-        Shares::Cluster | Shares::Cache | Shares::Node => (flags, Params { cache_nice_tries: 1, ..params }),
-        Shares::Distance(distance) => {
-            let flags = flags.without(Flags::PREFER_SIBLING).with(Flags::SERIALIZE).without(too_far(distance));
-            (flags, Params { cache_nice_tries: 2, ..params })
-        }
+        Shares::Core => flags.with(Flags::SHARE_CPUCAPACITY).with(Flags::SHARE_LLC),
+        // "sched: Add cpus_share_resources API" (6.7).
+        Shares::Cluster if release >= v(6, 7) => flags.with(Flags::CLUSTER).with(Flags::SHARE_LLC),
+        Shares::Cluster | Shares::Cache => flags.with(Flags::SHARE_LLC),
+        Shares::Node => flags,
+        Shares::Distance(distance) => flags.with(Flags::NUMA).with(Flags::SERIALIZE).without(too_far(distance)),
     }
 }
 
 fn too_far(distance: u32) -> Flags {
     if distance > RECLAIM_DISTANCE { NEAR } else { Flags::NONE }
-}
-
-/// `sd_init` of 3.18 and 4.1.
-fn level_4_1(shares: Shares, weight: u32, era: Era) -> (Flags, Params) {
-    let flags = EVERYWHERE.with(Flags::LOAD_BALANCE).with(described(shares, era));
-    let params = Params::of_weight(weight, 32, 125);
-    match shares {
-        Shares::Core => {
-            let spread = if era >= Era::V4_1 { Flags::PREFER_SIBLING } else { Flags::NONE };
-            (flags.with(spread), Params { imbalance_pct: 110, smt_gain: 1178, ..params })
-        }
-        Shares::Cluster | Shares::Cache => {
-            (flags, Params { imbalance_pct: 117, cache_nice_tries: 1, busy_idx: 2, ..params })
-        }
-        Shares::Node => {
-            (flags.with(Flags::PREFER_SIBLING), Params { cache_nice_tries: 1, busy_idx: 2, idle_idx: 1, ..params })
-        }
-        Shares::Distance(distance) => {
-            let flags = flags.with(Flags::SERIALIZE).without(too_far(distance));
-            (flags, Params { cache_nice_tries: 2, busy_idx: 3, idle_idx: 2, ..params })
-        }
-    }
 }
 
 /// The `SD_*_INIT` and `sd_numa_init` of 3.10.

@@ -2,9 +2,8 @@
 
 use super::model::{GroupId, SpanId};
 use super::pool::Pool;
-use super::release::Era;
 use super::tree::Tree;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use std::collections::BTreeMap;
 
 /// Rings that were built already.
@@ -25,7 +24,8 @@ impl Rings {
             let ring = self.shared(pool, tree, level, cpu, Self::plain);
             return (ring, position(pool, ring, cpu));
         }
-        if tree.ask.style.era >= Era::V6_1 {
+        // "sched/topology: Fix building of overlapping sched-groups" (4.13).
+        if tree.ask.release >= v(4, 13) {
             return (self.own(pool, tree, level, cpu, Self::overlapping), 0);
         }
         if tree.ask.fixes.group_construction {
@@ -67,7 +67,7 @@ impl Rings {
     /// kernel lets one of them decide the order: before 4.13 the first, since then whoever comes last.
     fn plain(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = pool.get(tree.spans[level][cpu as usize]).clone();
-        let ends = if tree.ask.style.era >= Era::V6_1 { span.cpus.last() } else { span.cpus.first() };
+        let ends = if tree.ask.release >= v(4, 13) { span.cpus.last() } else { span.cpus.first() };
         let mut rest = Rest::of(&span.set, *ends.expect("a domain has its own CPU"));
         let mut groups = Vec::new();
         while let Some(i) = rest.next() {
@@ -79,7 +79,8 @@ impl Rings {
     }
 
     /// `build_overlap_sched_groups` since 4.13: from the CPU round, the domains one level below that cover the span.
-    /// One that reaches out of the span is replaced by one still further below (5.13).
+    /// One that reaches out of the span is replaced by one still further below since "sched/topology: fix the issue
+    /// groups don't span domain->span for NUMA diameter > 2" (5.13).
     fn overlapping(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = tree.spans[level][cpu as usize];
         let mut rest = Rest::of(&pool.get(span).set, cpu);
@@ -90,7 +91,8 @@ impl Rings {
                 continue;
             }
             let mut from = level;
-            if from > 0 && !pool.subset(tree.spans[from - 1][i as usize], span) {
+            let reaches_in = tree.ask.release >= v(5, 13);
+            if reaches_in && from > 0 && !pool.subset(tree.spans[from - 1][i as usize], span) {
                 from = descend(pool, tree, from, i, span);
             }
             let below = if from > 0 { tree.spans[from - 1][i as usize] } else { tree.spans[0][i as usize] };
@@ -127,7 +129,7 @@ impl Rings {
         while let Some(i) = own.take().or_else(|| rest.next()) {
             if tree.has(level, i) {
                 let below = child(pool, tree, level, i);
-                let mask = if tree.ask.style.era == Era::V3_10 {
+                let mask = if tree.ask.release < v(3, 18) {
                     self.mask_3_10(pool, tree, level, i, tree.spans[level][cpu as usize])
                 } else {
                     self.mask(pool, tree, level, below)
@@ -146,7 +148,7 @@ impl Rings {
         *self.masks.entry((level, below, None)).or_insert_with(|| those(pool, below, gets_here))
     }
 
-    /// `build_group_mask` of 3.10: those CPUs of a group that have the level at all, as far as the span goes in which a
+    /// `build_group_mask` of 3.10 (changed by 3.18): those CPUs of a group that have the level at all, as far as the span goes in which a
     /// group is first built from CPU `i`.
     fn mask_3_10(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
         let below = child(pool, tree, level, i);

@@ -1,6 +1,8 @@
 //! Domains worked out by hand.
 
 use super::*;
+use crate::kernels::{self, Kernel};
+use schedlab_base::v2_6;
 use schedlab_machine::MachineFile;
 use schedlab_machine::presets;
 
@@ -24,8 +26,18 @@ impl SocketANode for MachineFile {
     }
 }
 
+fn builder_of<'m>(kernel: &str, machine: &'m Machine, fixes: Fixes) -> Builder<'m> {
+    kernels::find(kernel).unwrap().domains(machine, fixes).unwrap()
+}
+
 fn build(kernel: &str, machine: &Machine) -> Domains {
-    Builder::new(find(kernel).unwrap(), machine, Fixes::default()).build()
+    builder_of(kernel, machine, Fixes::default()).build()
+}
+
+/// The kernels that have domains, and theirs.
+fn all(machine: &Machine) -> impl Iterator<Item = (&'static Kernel, Domains)> + '_ {
+    let built = |kernel: &&'static Kernel| Some((*kernel, kernel.domains(machine, Fixes::default()).ok()?.build()));
+    kernels::KERNELS.iter().filter_map(built)
 }
 
 /// The nodes of a set of CPUs, where each node has two CPUs next to each other.
@@ -45,11 +57,10 @@ fn spans(domains: &Domains, domain: &Domain) -> Vec<Vec<CpuId>> {
 
 #[test]
 fn one_cpu_has_no_domain() {
-    for style in STYLES.iter().filter(|style| style.era > Era::V2_6_11) {
-        let domains = Builder::new(style, &preset("up"), Fixes::default()).build();
+    for (kernel, domains) in all(&preset("up")).filter(|(kernel, _)| kernel.release > Some(v2_6(11))) {
         // 2.6.18 and 2.6.24 look at every other parent only, so that one stays.
-        let left = usize::from(matches!(style.era, Era::V2_6_18 | Era::V2_6_24));
-        assert_eq!(domains.of(0).len(), left, "{}", style.name);
+        let left = usize::from(kernel.release < Some(v2_6(32)));
+        assert_eq!(domains.of(0).len(), left, "{}", kernel.name);
         assert!(domains.of(0).iter().all(|domain| domains.group_len(domain) == 1));
     }
 }
@@ -69,22 +80,21 @@ fn a_level_of_one_group_stays_where_a_release_finds_a_use_for_it() {
 #[test]
 fn every_release_gives_every_cpu_groups_that_cover_its_domains() {
     for machine in ["dual", "quad-smt", "z800", "bulldozer-64", "epyc-2x64-smt", "dl580"].map(preset) {
-        for style in STYLES {
-            let domains = Builder::new(style, &machine, Fixes::default()).build();
+        for (kernel, domains) in all(&machine) {
             for cpu in 0..domains.cpus() {
                 let mut below = CpuSet::of(&[cpu]);
                 for domain in domains.of(cpu) {
                     let span = &domains.span(domain.span).set;
-                    assert!(below.is_subset(span), "{} {} CPU {cpu}", machine.name, style.name);
+                    assert!(below.is_subset(span), "{} {} CPU {cpu}", machine.name, kernel.name);
                     let union = domains
                         .groups(domain)
                         .fold(CpuSet::none(), |sum, group| sum.or(&domains.span(domains.group(group).span).set));
-                    assert_eq!(&union, span, "{} {} CPU {cpu}", machine.name, style.name);
+                    assert_eq!(&union, span, "{} {} CPU {cpu}", machine.name, kernel.name);
                     let own = domains.group(domains.local(domain));
-                    assert!(domains.span(own.span).contains(cpu), "{} {} CPU {cpu}", machine.name, style.name);
+                    assert!(domains.span(own.span).contains(cpu), "{} {} CPU {cpu}", machine.name, kernel.name);
                     below = span.clone();
                 }
-                assert_eq!(below.count(), domains.cpus(), "{} {} CPU {cpu}", machine.name, style.name);
+                assert_eq!(below.count(), domains.cpus(), "{} {} CPU {cpu}", machine.name, kernel.name);
             }
         }
     }
@@ -112,7 +122,7 @@ fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
     // Nodes 1 and 2 are two hops apart and lie in both groups.
     assert_eq!(machine.distances[1][2], 22);
     let fixes = Fixes { group_construction: true, ..Fixes::default() };
-    let right = Builder::new(find("linux-4.1").unwrap(), &machine, fixes).build();
+    let right = builder_of("linux-4.1", &machine, fixes).build();
     assert_eq!(node_list(&right, 0), node_list(&wrong, 0));
     let of_node_1 = node_list(&right, 8);
     assert_eq!(of_node_1[0], [0, 1, 3, 5, 7], "its own group first");
@@ -123,12 +133,12 @@ fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
 #[test]
 fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     let machine = preset("bulldozer-64");
-    let mut builder = Builder::new(find("linux-4.1").unwrap(), &machine, Fixes::default());
+    let mut builder = builder_of("linux-4.1", &machine, Fixes::default());
     assert_eq!(levels(&builder.build(), 0), ["MC", "NUMA", "NUMA"]);
     assert_eq!(levels(&builder.offline(3), 0), ["MC", "NUMA", "NUMA"]);
     assert_eq!(levels(&builder.online(3), 0), ["MC"]);
     let fixes = Fixes { missing_domains: true, ..Fixes::default() };
-    let mut fixed = Builder::new(find("linux-4.1").unwrap(), &machine, fixes);
+    let mut fixed = builder_of("linux-4.1", &machine, fixes);
     let before = fixed.build();
     fixed.offline(3);
     assert_eq!(fixed.online(3).of(0), before.of(0));
@@ -138,12 +148,12 @@ fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     let machine_of = |said| MachineFile { nodes_per_package: said, ..llcs.clone() }.build().unwrap();
     for (said, left) in [(None, &["MC"][..]), (Some(1), &["MC", "DIE", "NUMA"])] {
         let machine = machine_of(said);
-        let mut builder = Builder::new(find("linux-4.1").unwrap(), &machine, Fixes::default());
+        let mut builder = builder_of("linux-4.1", &machine, Fixes::default());
         assert_eq!(levels(&builder.build(), 0), ["MC", "DIE", "NUMA"]);
         builder.offline(3);
         assert_eq!(levels(&builder.online(3), 0), left, "{said:?} nodes a package");
     }
-    let mut new = Builder::new(find("linux-6.12").unwrap(), &machine, Fixes::default());
+    let mut new = builder_of("linux-6.12", &machine, Fixes::default());
     new.offline(3);
     assert_eq!(levels(&new.online(3), 0), levels(&new.build(), 0));
 }

@@ -5,9 +5,9 @@ use super::flags::Flags;
 use super::levels::{Level, Levels};
 use super::model::{Domain, SpanId};
 use super::pool::Pool;
-use super::release::Era;
+use super::release;
 use super::rings::Rings;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::CpuSet;
 use std::collections::BTreeMap;
 
@@ -47,10 +47,11 @@ impl<'a> Tree<'a> {
         let at = cpu as usize;
         for (l, level) in self.levels.iter().enumerate() {
             let mut span = pool.and(level.masks[at], all);
-            if l > 0 && self.ask.style.era >= Era::V3_18 && !pool.subset(self.spans[l - 1][at], span) {
+            // "sched: Robustify topology setup" (3.17).
+            if l > 0 && self.ask.release >= v(3, 17) && !pool.subset(self.spans[l - 1][at], span) {
                 span = pool.or(self.spans[l - 1][at], span);
             }
-            let (mut flags, _) = self.ask.style.level(level.shares, 1);
+            let (mut flags, _) = release::level(self.ask.release, level.shares, 1);
             let unequal = asymmetry.flags(pool, span);
             if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
                 // Tasks are not spread over CPUs of different capacity.
@@ -73,24 +74,24 @@ impl<'a> Tree<'a> {
         level < usize::from(self.depth[cpu as usize])
     }
 
-    /// What one CPU is worth. Until 4.1 a machine's capacities are not looked at (`ARCH_POWER` and `ARCH_CAPACITY` are
-    /// off), and siblings share `smt_gain`.
+    /// What one CPU is worth. Until 4.3 a machine's capacities are not looked at (`ARCH_POWER` and `ARCH_CAPACITY` are
+    /// off). Siblings share `smt_gain`, until "sched/topology: Remove the ::smt_gain field from 'struct sched_domain'"
+    /// (5.0).
     pub fn capacity(&self, pool: &Pool, cpu: CpuId) -> u32 {
-        if self.ask.style.era >= Era::V6_1 {
-            return self.ask.machine.cpus[cpu as usize].place.capacity;
-        }
         match pool.weight(self.spans[0][cpu as usize]) {
-            0 | 1 => 1024,
-            siblings => 1178 / siblings,
+            siblings @ 2.. if self.ask.release < v(5, 0) => 1178 / siblings,
+            _ if self.ask.release < v(4, 4) => 1024,
+            _ => self.ask.machine.cpus[cpu as usize].place.capacity,
         }
     }
 
-    /// The flags that a group has which is made of what lies below `level` at `cpu`. Until 6.6 they were those of the
-    /// level below, even if that is taken out for adding nothing to its own child.
+    /// The flags that a group has which is made of what lies below `level` at `cpu`. Until "sched/topology: Align group
+    /// flags when removing degenerate domain" (6.6) they were those of the level below, even if that is taken out for
+    /// adding nothing to its own child.
     pub fn child_flags(&self, level: usize, cpu: CpuId) -> Flags {
         let at = cpu as usize;
         let Some(mut child) = level.checked_sub(1) else { return Flags::NONE };
-        if self.ask.style.era >= Era::V6_6 {
+        if self.ask.release >= v(6, 6) {
             while child > 0 && self.spans[child][at] == self.spans[child - 1][at] {
                 child -= 1;
             }
@@ -122,15 +123,13 @@ impl<'a> Tree<'a> {
 
     fn domains_of(&self, pool: &mut Pool, rings: &mut Rings, cpu: CpuId) -> Vec<Domain> {
         let at = cpu as usize;
-        let allowed = if self.ask.style.era >= Era::V6_1 {
-            self.allowed_imbalance(pool, cpu)
-        } else {
-            vec![0; self.levels.len()]
-        };
+        // "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans multiple LLCs" (5.18).
+        let allowed =
+            if self.ask.release >= v(5, 18) { self.allowed_imbalance(pool, cpu) } else { vec![0; self.levels.len()] };
         (0..usize::from(self.depth[at]))
             .map(|l| {
                 let level = &self.levels[l];
-                let (_, params) = self.ask.style.level(level.shares, pool.weight(level.masks[at]));
+                let (_, params) = release::level(self.ask.release, level.shares, pool.weight(level.masks[at]));
                 let (ring, start) = rings.of(pool, self, l, cpu);
                 let kind = pool.kind(level.name, params);
                 Domain { span: self.spans[l][at], flags: self.flags[l][at], imb_numa_nr: allowed[l], ring, start, kind }
@@ -157,7 +156,8 @@ struct Asymmetry {
 impl Asymmetry {
     fn of(ask: &Ask<'_>) -> Self {
         let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
-        if ask.style.era >= Era::V6_1 {
+        // "sched/topology: Rework CPU capacity asymmetry detection" (5.14).
+        if ask.release >= v(5, 14) {
             for cpu in &ask.machine.cpus {
                 cpus.entry(cpu.place.capacity).or_default().push(cpu.place.cpu);
             }

@@ -1,6 +1,6 @@
 //! What differs between the releases, and what a user can set.
 
-use crate::balance::domains::{Era, FIXES, Fixes, Style};
+use crate::balance::domains::{Era, FIXES, Fixes};
 use crate::tunables::{Tunable, Unit};
 use schedlab_base::{Release, v};
 
@@ -58,8 +58,10 @@ pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
 /// How a kernel balances.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// The release, for its domains.
-    pub style: &'static Style,
+    /// Which release it is.
+    pub release: Release,
+    /// Its generation.
+    era: Era,
     /// How long after it ran a task has a warm cache, in ns (`sched_migration_cost`); -1 always, 0 never.
     pub migration_cost: i64,
     /// How many tasks one balancing looks at (`sched_nr_migrate`).
@@ -75,9 +77,10 @@ pub struct Rules {
 impl Rules {
     /// As a release was.
     #[must_use]
-    pub fn of(style: &'static Style) -> Self {
+    pub fn of(release: Release) -> Self {
         Self {
-            style,
+            release,
+            era: Era::of(release),
             migration_cost: 500_000,
             nr_migrate: 32,
             fixes: Fixes::default(),
@@ -89,13 +92,13 @@ impl Rules {
     /// Which release it is.
     #[inline]
     pub(super) fn release(&self) -> Release {
-        self.style.release
+        self.release
     }
 
     /// Its generation.
     #[inline]
     pub(super) fn era(&self) -> Era {
-        self.style.era
+        self.era
     }
 
     /// Whether it is of the time before the loads of tasks were looked at in one list a CPU, and idle CPUs were

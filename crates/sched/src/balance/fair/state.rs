@@ -116,7 +116,7 @@ impl Balancer {
     /// The balancer of a kernel for a machine.
     #[must_use]
     pub fn new(rules: Rules, machine: &Machine, seed: u64) -> Self {
-        let builder = Builder::new(rules.style, machine, rules.fixes).into_owned();
+        let builder = Builder::new(rules.release, machine, rules.fixes).into_owned();
         let domains = Rc::new(builder.build());
         let cpus = machine.cpus.len();
         let of_cpu = OfCpu {

@@ -2,8 +2,8 @@
 
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
-use crate::balance::domains::{Era, NumaKind};
-use schedlab_base::CpuId;
+use crate::balance::domains::NumaKind;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
 /// How a node stands (`struct numa_stats`).
@@ -63,7 +63,8 @@ impl Numa {
         };
         let gains = self.gains(p, here, preferred, distance);
         self.look_3_18(sight, &mut env, gains);
-        let spread = self.era >= Era::V4_1 && self.group_of(p).is_some_and(|group| group.active_count(self.era) > 1);
+        let spread =
+            self.release >= v(4, 1) && self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1);
         if env.best.is_none() || spread {
             let mut weighed = distance;
             for node in (0..self.node_count() as Node).filter(|node| *node != here && *node != preferred) {
@@ -176,7 +177,7 @@ impl Numa {
         if imbalance <= 0 {
             return false;
         }
-        if self.era < Era::V4_1 {
+        if self.release < v(4, 1) {
             return imbalance > uneven(env.source.load, env.target.load);
         }
         // Towards balance, but not beyond.

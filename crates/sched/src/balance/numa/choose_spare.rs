@@ -76,7 +76,7 @@ impl Numa {
             best: None,
         };
         self.look_6(sight, &mut env, self.gains(p, here, preferred, distance));
-        if env.best.is_none() || self.group_of(p).is_some_and(|group| group.active_count(self.era) > 1) {
+        if env.best.is_none() || self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1) {
             let mut weighed = distance;
             for node in (0..self.node_count() as Node).filter(|node| *node != here && *node != preferred) {
                 // As in the kernel: the distance to the node that was looked at before.

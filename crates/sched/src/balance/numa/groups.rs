@@ -3,8 +3,7 @@
 use super::faults::{Change, Faults, Pair};
 use super::period::Sharing;
 use super::{Node, Numa};
-use crate::balance::domains::Era;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::TaskId;
 
 /// A group.
@@ -60,14 +59,14 @@ impl Group {
 
     /// Whether the group uses a node.
     #[must_use]
-    pub fn is_active(&self, era: Era, node: Node) -> bool {
-        if era >= Era::V6_1 { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
+    pub fn is_active(&self, release: Release, node: Node) -> bool {
+        if release >= v(6, 1) { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
     }
 
     /// How many nodes it uses.
     #[must_use]
-    pub fn active_count(&self, era: Era) -> u32 {
-        if era >= Era::V6_1 { self.active_nodes } else { self.active.iter().map(|active| u32::from(*active)).sum() }
+    pub fn active_count(&self, release: Release) -> u32 {
+        if release >= v(6, 1) { self.active_nodes } else { self.active.iter().map(|active| u32::from(*active)).sum() }
     }
 
     /// Shared and private faults.
@@ -147,7 +146,7 @@ impl Numa {
 
     /// The group's shared faults, where they stretch the scan periods (4.15 on).
     pub(super) fn sharing(&self, p: TaskId) -> Option<Sharing> {
-        if self.era >= Era::V6_1 { self.group_of(p).map(Group::sharing) } else { None }
+        if self.release >= v(6, 1) { self.group_of(p).map(Group::sharing) } else { None }
     }
 
     /// Whether a page of `from` that several tasks use moves to `to`, the node of `p` which faulted on it
@@ -155,7 +154,7 @@ impl Numa {
     #[must_use]
     pub(super) fn group_moves(&self, p: TaskId, from: Node, to: Node) -> bool {
         let Some(group) = self.group_of(p) else { return true };
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             return group.from(to) > group.from(from) * ACTIVE
                 || group.from(to) * group.on(from) * 3 > group.from(from) * group.on(to) * 4;
         }

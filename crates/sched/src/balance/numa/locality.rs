@@ -1,8 +1,7 @@
 //! What NUMA balancing says to the load balancer: whom to leave alone, and whom to take.
 
 use super::{Node, Numa};
-use crate::balance::domains::Era;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
 /// What is to be thought of moving a task between nodes.
@@ -25,7 +24,7 @@ impl Numa {
         let (from, to) = (self.node_of(from), self.node_of(to));
         let Some(of) = self.tasks.get(p as usize) else { return Locality::Equal };
         let Some(faults) = of.faults.as_deref().filter(|_| from != to) else { return Locality::Equal };
-        if self.era < Era::V6_1 {
+        if self.release < v(6, 1) {
             // NUMA_RESIST_LOWER is off: nobody is kept.
             let better = match self.group_of(p) {
                 Some(group) if group.active[from as usize] => false,
@@ -55,7 +54,7 @@ impl Numa {
     /// sooner (`update_scan_period`, 4.18 on).
     pub fn moves(&mut self, p: TaskId, from: CpuId, to: CpuId) {
         let (from, to) = (self.node_of(from), self.node_of(to));
-        if self.era < Era::V6_1 || from == to {
+        if self.release < v(6, 1) || from == to {
             return;
         }
         let Some(of) = self.tasks.get(p as usize).filter(|of| of.faults.is_some()) else { return };

@@ -1,8 +1,7 @@
 //! The memory of a process as NUMA balancing goes through it, and who used it last.
 
 use super::{Node, Numa, OfTask};
-use crate::balance::domains::Era;
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, v};
 use schedlab_sim::{Core, TaskId};
 
 /// Who faulted on how much of a memory, and on which node: what the pages remember (`last_cpupid`).
@@ -104,7 +103,7 @@ impl Numa {
             return;
         };
         self.tasks[p as usize].preferred = self.tasks[parent as usize].preferred;
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             let users = self.spaces[space as usize].users.len() as u64;
             let most = self.settings.longest(self.resident(parent), self.sharing(parent));
             // As in the kernel: ms are taken for ns.
@@ -162,12 +161,12 @@ impl Numa {
     /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later,
     /// which it is after the first scan: from then on the difference always seemed longer than a period.
     fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
-        self.era < Era::V6_1 && of.stamp > sum
+        self.release < v(6, 1) && of.stamp > sum
     }
 
     /// The tick of a running task, whose account is up to date (`task_tick_numa`): whether its memory is to be scanned.
     pub(super) fn is_time(&mut self, cx: &Core, p: TaskId, sum: Nanos) -> bool {
-        let first = if self.era >= Era::V6_1 { self.first(p) } else { self.settings.shortest(self.resident(p)) };
+        let first = if self.release >= v(6, 1) { self.first(p) } else { self.settings.shortest(self.resident(p)) };
         let ahead = self.ran_ahead(&self.tasks[p as usize], sum);
         let of = &mut self.tasks[p as usize];
         let period = of.period_ms * 1_000_000;

@@ -1,6 +1,6 @@
 //! How often a task's memory is scanned.
 
-use crate::balance::domains::Era;
+use schedlab_base::{Release, v};
 
 /// The tunables, in their units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,17 +109,17 @@ pub struct Adapted {
 /// Adapts the period (`update_task_scan_period`); `max_ms` is the longest as of the last pass, `range` the shortest and
 /// longest now.
 #[must_use]
-pub fn adapt(era: Era, period_ms: u64, max_ms: u64, range: (u64, u64), seen: Seen) -> Adapted {
+pub fn adapt(release: Release, period_ms: u64, max_ms: u64, range: (u64, u64), seen: Seen) -> Adapted {
     let Seen { remote, local, failed, shared, private } = seen;
-    if local + shared == 0 || (era >= Era::V4_1 && failed > 0) {
+    if local + shared == 0 || (release >= v(4, 1) && failed > 0) {
         // Until 6.10 the counts stood.
-        return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: era >= Era::V6_12 };
+        return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: release >= v(6, 12) };
     }
     let slot = period_ms.div_ceil(SLOTS) as i64;
     let part = |a: u64, all: u64| (a * SLOTS).checked_div(all).unwrap_or(0);
     let near = part(local, local + remote);
     let longer = |part: u64| (part - THRESHOLD).max(1) as i64 * slot;
-    let by = if era >= Era::V6_1 {
+    let by = if release >= v(6, 1) {
         let own = part(private, private + shared);
         if own >= THRESHOLD {
             longer(own)
@@ -158,20 +158,20 @@ mod tests {
     #[test]
     fn local_faults_lengthen_the_period_and_remote_ones_shorten_it() {
         let seen = |local, remote, shared, private| Seen { remote, local, failed: 0, shared, private };
-        let to = |era, seen| adapt(era, 1000, 5000, (250, 5000), seen);
-        let period = |era, seen| to(era, seen).period_ms;
-        for era in [Era::V3_18, Era::V4_1] {
-            assert_eq!(period(era, seen(100, 0, 0, 100)), 1300, "all local: three slots of 100");
-            assert_eq!(period(era, seen(75, 25, 0, 100)), 1100, "at the threshold: one slot");
-            assert_eq!(period(era, seen(10, 90, 0, 100)), 400, "six slots sooner, times 10 / 10");
-            assert_eq!(period(era, seen(10, 90, 100, 0)), 1000, "all shared: as it was");
+        let to = |release, seen| adapt(release, 1000, 5000, (250, 5000), seen);
+        let period = |release, seen| to(release, seen).period_ms;
+        for release in [v(3, 18), v(4, 1)] {
+            assert_eq!(period(release, seen(100, 0, 0, 100)), 1300, "all local: three slots of 100");
+            assert_eq!(period(release, seen(75, 25, 0, 100)), 1100, "at the threshold: one slot");
+            assert_eq!(period(release, seen(10, 90, 0, 100)), 400, "six slots sooner, times 10 / 10");
+            assert_eq!(period(release, seen(10, 90, 100, 0)), 1000, "all shared: as it was");
         }
-        assert_eq!(period(Era::V6_1, seen(10, 90, 0, 100)), 1300, "all private: slower, wherever it is");
-        assert_eq!(period(Era::V6_1, seen(10, 90, 60, 40)), 700, "three slots sooner by 4 of 10 private");
-        let nothing = to(Era::V6_1, seen(0, 50, 0, 50));
+        assert_eq!(period(v(6, 1), seen(10, 90, 0, 100)), 1300, "all private: slower, wherever it is");
+        assert_eq!(period(v(6, 1), seen(10, 90, 60, 40)), 700, "three slots sooner by 4 of 10 private");
+        let nothing = to(v(6, 1), seen(0, 50, 0, 50));
         assert_eq!(nothing, Adapted { period_ms: 2000, postpone: true, forget: false });
-        assert!(to(Era::V6_12, seen(0, 50, 0, 50)).forget);
+        assert!(to(v(6, 12), seen(0, 50, 0, 50)).forget);
         let failed = Seen { failed: 1, ..seen(100, 0, 0, 100) };
-        assert_eq!((period(Era::V3_18, failed), period(Era::V4_1, failed)), (1300, 2000));
+        assert_eq!((period(v(3, 18), failed), period(v(4, 1), failed)), (1300, 2000));
     }
 }

@@ -4,8 +4,7 @@ use super::faults::Change;
 use super::period::{Seen, adapt};
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
-use crate::balance::domains::Era;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, v};
 use schedlab_sim::TaskId;
 
 /// A moment at which a task faults.
@@ -78,7 +77,7 @@ impl Numa {
         }
         let preferred = self.most(p);
         // Until 4.14 the period was adapted first.
-        if self.era < Era::V6_1 {
+        if self.release < v(6, 1) {
             self.adapt(p, &change, at);
         }
         if let Some(group) = group {
@@ -88,7 +87,7 @@ impl Numa {
             let node = if group.is_some() { self.preferred_of_group(p, most) } else { most };
             self.tasks[p as usize].preferred = Some(node);
         }
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             self.adapt(p, &change, at);
         }
     }
@@ -100,7 +99,7 @@ impl Numa {
         let on = |node: Node| self.group_of(p).map_or_else(|| faults.on(node), |group| group.on(node));
         let nodes = 0..self.node_count() as Node;
         // Until 4.x it is the task itself that must have had some.
-        let own = self.era >= Era::V6_1 || nodes.clone().any(|node| faults.on(node) > 0);
+        let own = self.release >= v(6, 1) || nodes.clone().any(|node| faults.on(node) > 0);
         nodes.rev().filter(|node| own && on(*node) > 0).max_by_key(|node| on(*node))
     }
 
@@ -110,7 +109,7 @@ impl Numa {
         let [remote, local, failed] = of.locality;
         let [shared, private] = change.fresh.map(|pages| pages as u64);
         let seen = Seen { remote, local, failed, shared, private };
-        let adapted = adapt(self.era, of.period_ms, of.period_max_ms, range, seen);
+        let adapted = adapt(self.release, of.period_ms, of.period_max_ms, range, seen);
         let of = &mut self.tasks[p as usize];
         of.period_ms = adapted.period_ms;
         if adapted.forget {
@@ -134,7 +133,7 @@ impl Numa {
         if here == preferred {
             return None;
         }
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             let Some(best) = self.find_6(sight, p, at.cpu, preferred) else {
                 self.tasks[p as usize].preferred = Some(here);
                 return None;
@@ -151,7 +150,7 @@ impl Numa {
         };
         if let Some(group) = self.group_of(p) {
             let node = if best.is_some() { last } else { here };
-            if group.is_active(self.era, node) {
+            if group.is_active(self.release, node) {
                 self.tasks[p as usize].preferred = Some(last);
             }
         }

@@ -6,8 +6,9 @@ use super::locality::Locality;
 use super::place::Moment;
 use super::sight::{Best, Sight};
 use super::{Numa, OfTask};
-use crate::balance::domains::{Builder, Era, Fixes, find};
-use schedlab_base::CpuId;
+use crate::balance::domains::{Builder, Fixes};
+use crate::kernels;
+use schedlab_base::{CpuId, v};
 use schedlab_machine::tomltext::TomlText;
 use schedlab_sim::TaskId;
 
@@ -60,9 +61,9 @@ impl Sight for Machine {
 fn numa(kernel: &str, faults: &[[i64; 2]]) -> Numa {
     let text = "sockets = 2\ncores = 2\nthreads = 1\ndistances = [[10, 20], [20, 10]]\n";
     let machine = schedlab_machine::MachineFile::parse(&TomlText::new("m.toml", text)).expect("a machine");
-    let style = find(kernel).expect("a release");
-    let domains = Builder::new(style, &machine, Fixes::default()).build();
-    let mut numa = Numa::new(style.era, &machine, &domains, super::period::Settings::default());
+    let release = kernels::find(kernel).ok().and_then(|kernel| kernel.release).expect("a release");
+    let domains = Builder::new(release, &machine, Fixes::default()).build();
+    let mut numa = Numa::new(release, &machine, &domains, super::period::Settings::default());
     for &[a, b] in faults {
         let memory = vec![[0, a], [0, b]];
         let faults = Faults { memory, total: a + b, ..Faults::new(2) };
@@ -174,7 +175,7 @@ fn tasks_that_share_memory_become_a_group() {
 fn in_a_group_pages_move_to_even_out_only() {
     let mut numa = numa("linux-3.18", &[[600, 400]]);
     numa.meet(0, 0, 0, false);
-    assert_eq!(numa.era, Era::V3_18);
+    assert_eq!(numa.release, v(3, 18));
     assert!(!numa.group_moves(0, 0, 1), "node 1 is none that the group uses");
     assert!(numa.group_moves(0, 1, 0), "node 0 is, and node 1 is not");
     numa.groups[0].active = vec![true, true];

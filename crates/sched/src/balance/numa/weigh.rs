@@ -2,7 +2,8 @@
 
 use super::groups::Group;
 use super::{Node, Numa};
-use crate::balance::domains::{Era, NumaKind};
+use crate::balance::domains::NumaKind;
+use schedlab_base::v;
 use schedlab_sim::TaskId;
 
 /// The distance of a node to itself.
@@ -18,8 +19,8 @@ impl Numa {
         let mut score = 0;
         for other in 0..self.node_count() as Node {
             let distance = self.distance(node, other);
-            let farthest = if self.era >= Era::V6_1 { distance >= self.farthest } else { distance == self.farthest };
-            let beyond = if self.era >= Era::V6_1 { distance >= limit } else { distance > limit };
+            let farthest = if self.release >= v(6, 1) { distance >= self.farthest } else { distance == self.farthest };
+            let beyond = if self.release >= v(6, 1) { distance >= limit } else { distance > limit };
             if other == node || farthest || (self.kind == NumaKind::Backplane && beyond) {
                 continue;
             }
@@ -55,7 +56,7 @@ impl Numa {
     pub(super) fn preferred_of_group(&self, p: TaskId, most: Node) -> Node {
         let Some(group) = self.group_of(p) else { return most };
         match self.kind {
-            _ if self.era < Era::V4_1 => most,
+            _ if self.release < v(4, 1) => most,
             NumaKind::Direct => most,
             NumaKind::GluelessMesh => {
                 let (mut best, mut score) = (most, 0);

@@ -5,8 +5,7 @@ use super::memory::Space;
 use super::place::Moment;
 use super::sight::{Best, Sight};
 use super::{Move, Node, Numa, OfTask, PAGE};
-use crate::balance::domains::Era;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TaskId, View, cost};
 
 /// Who faulted last on pages that are faulted on now.
@@ -71,7 +70,7 @@ impl Numa {
         let of = &mut self.spaces[space];
         of.bytes = bytes;
         let size = self.settings.size();
-        if bytes == 0 || self.era >= Era::V6_6 && of.is_left_out(at.jiffies, at.ticks(self.settings.delay_ms)) {
+        if bytes == 0 || self.release >= v(6, 6) && of.is_left_out(at.jiffies, at.ticks(self.settings.delay_ms)) {
             return;
         }
         let piece = of.next_piece(size, pages);
@@ -87,7 +86,7 @@ impl Numa {
             cx.touch(cx.task(*user).cpu);
         }
         cx.spend(p, took);
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             // 32 times as long it runs without (4.4 on), as far as a tick came in between and its time was accounted
             // for.
             self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
@@ -108,7 +107,7 @@ impl Numa {
             let runs = self.cpus_of(on).any(|cpu| sight.curr(cpu) == Some(other));
             self.meet(p, node, other, runs);
         }
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             if at.jiffies <= self.tasks[p as usize].retry {
                 return None;
             }
@@ -172,8 +171,8 @@ impl Numa {
         for (memory, part) in [(node, moved), (on, bytes - moved)] {
             let shared_home = || {
                 self.group_of(p).is_some_and(|group| {
-                    let several = self.era < Era::V6_1 || group.active_nodes > 1;
-                    several && group.is_active(self.era, node) && group.is_active(self.era, memory)
+                    let several = self.release < v(6, 1) || group.active_nodes > 1;
+                    several && group.is_active(self.release, node) && group.is_active(self.release, memory)
                 })
             };
             let local = on == node || (!private && shared_home());
@@ -193,7 +192,7 @@ impl Numa {
             clock.spent += bytes / PAGE * fault;
             return 0;
         }
-        if self.era >= Era::V6_1 {
+        if self.release >= v(6, 1) {
             return wanted;
         }
         let moving = cost(PAGE, costs.page_move_ns_per_kib);
@@ -203,7 +202,7 @@ impl Numa {
     /// Whether a page that `p` faults on from `to` comes there from `from`.
     fn page_moves(&self, p: TaskId, from: Node, to: Node, last: Last) -> bool {
         let of = &self.tasks[p as usize];
-        let young = self.era >= Era::V6_1 && (of.preferred.is_none() || of.seq <= 4);
+        let young = self.release >= v(6, 1) && (of.preferred.is_none() || of.seq <= 4);
         match last {
             Last::Nobody | Last::SelfElsewhere if young => true,
             Last::SelfHere => true,

@@ -23,10 +23,10 @@
 //! include/linux/energy_model.h, `effective_cpu_util` and `sugov_effective_cpu_perf` of 6.1, 6.6 and 6.12.
 
 use super::{Ask, Places};
-use crate::balance::domains::{Domain, Domains, Era, Flags};
+use crate::balance::domains::{Domain, Domains, Flags};
 use crate::balance::fair::fits;
 use crate::fair::{Discipline, Fair};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_machine::{Machine, PerfDomain};
 use schedlab_sim::Core;
 
@@ -48,13 +48,13 @@ pub struct Perf {
 }
 
 impl Perf {
-    fn new(era: Era, domain: &PerfDomain, capacity: u64) -> Self {
+    fn new(release: Release, domain: &PerfDomain, capacity: u64) -> Self {
         let most = domain.states.last().map_or(1, |state| u64::from(state.mhz));
         let mut states: Vec<State> = Vec::new();
         for state in domain.states.iter().rev() {
             let (mhz, power) = (u64::from(state.mhz), u64::from(state.power_uw));
             let performance = capacity * mhz / most;
-            let cost = if era >= Era::V6_12 { power * 10 / performance.max(1) } else { most * power / mhz };
+            let cost = if release >= v(6, 12) { power * 10 / performance.max(1) } else { most * power / mhz };
             if states.last().is_none_or(|higher| cost < higher.cost) {
                 states.push(State { mhz, performance, cost });
             }
@@ -64,9 +64,9 @@ impl Perf {
     }
 
     /// The energy of its CPUs when the busiest is used for `most` and all together for `sum` (`em_cpu_energy`).
-    fn energy(&self, era: Era, most: u64, sum: u64) -> u64 {
+    fn energy(&self, release: Release, most: u64, sum: u64) -> u64 {
         let last = self.states[self.states.len() - 1];
-        if era >= Era::V6_12 {
+        if release >= v(6, 12) {
             let most = most.min(self.capacity);
             return self.states.iter().find(|state| state.performance >= most).unwrap_or(&last).cost * sum;
         }
@@ -81,9 +81,9 @@ fn headroom(util: u64) -> u64 {
 }
 
 /// The performance domains of a machine in the kernel's order, the last first.
-pub fn perf_domains(era: Era, machine: &Machine) -> Vec<Perf> {
+pub fn perf_domains(release: Release, machine: &Machine) -> Vec<Perf> {
     let capacity = |domain: &PerfDomain| u64::from(machine.cpus[domain.cpus[0] as usize].place.capacity);
-    machine.energy.iter().rev().map(|domain| Perf::new(era, domain, capacity(domain))).collect()
+    machine.energy.iter().rev().map(|domain| Perf::new(release, domain, capacity(domain))).collect()
 }
 
 /// What was weighed, for explanations: what the task needs, and what each of two candidates costs more, in uW on
@@ -210,7 +210,7 @@ impl<D: Discipline> Fair<D> {
         }
         if cx.explaining() {
             // 6.12 counts in tenths.
-            let uw = |delta| if self.places.era >= Era::V6_12 { delta / 10 } else { delta };
+            let uw = |delta| if self.places.release >= v(6, 12) { delta / 10 } else { delta };
             let other = other_best.map(|(cpu, delta)| (cpu, uw(delta)));
             self.places.weighed = Some(Weighed { need, prev: (prev.delta < u64::MAX).then(|| uw(prev.delta)), other });
         }
@@ -257,7 +257,7 @@ impl<D: Discipline> Fair<D> {
 
     /// The energy of a performance domain with the task on a CPU of it, or without the task (`compute_energy`).
     fn energy(&self, cx: &Core, perf: &Perf, ask: Ask, to: Option<CpuId>, need: u64) -> u64 {
-        let era = self.places.era;
+        let release = self.places.release;
         let online = || perf.cpus.iter().copied().filter(|cpu| cx.online(*cpu));
         let busy = |cpu| {
             let (rt, dl) = self.util_above_at(cpu, cx.now());
@@ -266,12 +266,12 @@ impl<D: Discipline> Fair<D> {
         let all = perf.capacity * online().count() as u64;
         let sum = online().map(busy).sum::<u64>().min(all) + if to.is_some() { need } else { 0 };
         let most = online().map(|cpu| self.asked(cx, perf, ask, cpu, to)).max().unwrap_or(0);
-        perf.energy(era, most.min(perf.capacity), sum.min(all))
+        perf.energy(release, most.min(perf.capacity), sum.min(all))
     }
 
     /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
     fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
-        let modern = self.places.era >= Era::V6_12;
+        let modern = self.places.release >= v(6, 12);
         let (rt, dl) = self.util_above_at(cpu, cx.now());
         let util = self.cpu_need_with(cx, cpu, ask.p, to, true) + rt;
         let queued = self.clamps(cx, cpu);
@@ -294,8 +294,8 @@ impl<D: Discipline> Fair<D> {
 mod tests {
     use super::*;
 
-    fn phone(era: Era) -> Vec<Perf> {
-        let mut perfs = perf_domains(era, &schedlab_machine::presets::find("big-little-4+4").unwrap().machine());
+    fn phone(release: Release) -> Vec<Perf> {
+        let mut perfs = perf_domains(release, &schedlab_machine::presets::find("big-little-4+4").unwrap().machine());
         perfs.reverse();
         perfs
     }
@@ -304,24 +304,24 @@ mod tests {
     #[test]
     fn states_are_the_kernels() {
         let states = |perf: &Perf| perf.states.iter().map(|s| (s.performance, s.cost)).collect::<Vec<_>>();
-        let new = phone(Era::V6_12);
+        let new = phone(v(6, 12));
         assert_eq!(states(&new[0]), [(133, 2160), (250, 2813), (351, 3558), (428, 4392), (462, 5312)]);
         assert_eq!(states(&new[1]), [(391, 6223), (616, 8120), (782, 10282), (915, 12695), (1024, 15350)]);
         // Until 6.8: 1844 * uW / MHz.
-        let costs: Vec<_> = phone(Era::V6_1)[0].states.iter().map(|s| s.cost).collect();
+        let costs: Vec<_> = phone(v(6, 1))[0].states.iter().map(|s| s.cost).collect();
         assert_eq!(costs, [99_389, 129_816, 164_300, 202_840, 245_436]);
     }
 
     /// The busiest CPU's frequency is everybody's; 6.1 adds the quarter of headroom itself, to 6.12 it comes with it.
     #[test]
     fn work_costs_what_the_busiest_cpus_frequency_costs() {
-        let (old, new) = (phone(Era::V6_1), phone(Era::V6_12));
-        assert_eq!(new[0].energy(Era::V6_12, headroom(100), 400), 2160 * 400);
-        assert_eq!(new[0].energy(Era::V6_12, headroom(110), 400), 2813 * 400);
-        assert_eq!(new[0].energy(Era::V6_12, 2000, 400), 5312 * 400);
-        assert_eq!(old[0].energy(Era::V6_1, 100, 400), 99_389 * 400 / 462);
-        assert_eq!(old[0].energy(Era::V6_1, 110, 400), 129_816 * 400 / 462);
-        assert_eq!(old[0].energy(Era::V6_1, 462, 0), 0);
+        let (old, new) = (phone(v(6, 1)), phone(v(6, 12)));
+        assert_eq!(new[0].energy(v(6, 12), headroom(100), 400), 2160 * 400);
+        assert_eq!(new[0].energy(v(6, 12), headroom(110), 400), 2813 * 400);
+        assert_eq!(new[0].energy(v(6, 12), 2000, 400), 5312 * 400);
+        assert_eq!(old[0].energy(v(6, 1), 100, 400), 99_389 * 400 / 462);
+        assert_eq!(old[0].energy(v(6, 1), 110, 400), 129_816 * 400 / 462);
+        assert_eq!(old[0].energy(v(6, 1), 462, 0), 0);
     }
 
     /// The example of the kernel's own documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: 200
@@ -333,10 +333,10 @@ mod tests {
             cpus: vec![first, first + 1],
             states: states.map(|(mhz, mw)| schedlab_machine::PerfState { mhz, power_uw: mw * 1000 }).to_vec(),
         };
-        let little = Perf::new(Era::V6_12, &domain(0, [(170, 50), (341, 150), (512, 300)]), 512);
-        let big = Perf::new(Era::V6_12, &domain(2, [(512, 400), (768, 800), (1024, 1700)]), 1024);
+        let little = Perf::new(v(6, 12), &domain(0, [(170, 50), (341, 150), (512, 300)]), 512);
+        let big = Perf::new(v(6, 12), &domain(2, [(512, 400), (768, 800), (1024, 1700)]), 1024);
         let total = |small: [u64; 2], large: [u64; 2]| {
-            let of = |perf: &Perf, util: [u64; 2]| perf.energy(Era::V6_12, util[0].max(util[1]), util[0] + util[1]);
+            let of = |perf: &Perf, util: [u64; 2]| perf.energy(v(6, 12), util[0].max(util[1]), util[0] + util[1]);
             (of(&little, small) + of(&big, large)) / 10_000
         };
         let stays = total([400, 100], [600, 500]);
@@ -351,9 +351,9 @@ mod tests {
     fn wasteful_states_are_left_out() {
         let state = |mhz, power_uw| schedlab_machine::PerfState { mhz, power_uw };
         let domain = PerfDomain { cpus: vec![0], states: vec![state(500, 600), state(1000, 1000), state(2000, 3000)] };
-        for era in [Era::V6_1, Era::V6_12] {
-            let states: Vec<_> = Perf::new(era, &domain, 1024).states.iter().map(|s| s.mhz).collect();
-            assert_eq!(states, [1000, 2000], "{era:?}");
+        for release in [v(6, 1), v(6, 12)] {
+            let states: Vec<_> = Perf::new(release, &domain, 1024).states.iter().map(|s| s.mhz).collect();
+            assert_eq!(states, [1000, 2000], "{release:?}");
         }
     }
 }

@@ -4,7 +4,8 @@
 
 use schedlab_base::CpuId;
 use schedlab_machine::{Machine, MachineFile};
-use schedlab_sched::balance::domains::{Builder, Domain, Domains, Fixes, find};
+use schedlab_sched::balance::domains::{Domain, Domains, Fixes};
+use schedlab_sched::kernels::find;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -103,7 +104,7 @@ fn domains_are_those_of_the_real_kernels() {
     assert_eq!(cases.len(), 10);
     for case in &cases {
         let machine = case.machine.machine();
-        let mut builder = Builder::new(find(&case.kernel).unwrap(), &machine, Fixes::default());
+        let mut builder = find(&case.kernel).unwrap().domains(&machine, Fixes::default()).unwrap();
         let boot = builder.build();
         check(case, "boot", &boot, &case.domains.boot);
         assert_eq!(case.domains.boot.len(), machine.cpus.len());

@@ -11,7 +11,8 @@
 
 use schedlab_base::CpuId;
 use schedlab_machine::{Machine, MachineFile};
-use schedlab_sched::balance::domains::{Builder, Domain, Domains, Fixes, SpanId, find};
+use schedlab_sched::balance::domains::{Domain, Domains, Fixes, SpanId};
+use schedlab_sched::kernels::find;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -120,7 +121,7 @@ fn domains_are_those_of_the_real_kernels_on_many_shapes() {
     let mut wrong = Vec::new();
     for case in &cases {
         let machine = case.machine.machine();
-        let mut builder = Builder::new(find(&case.kernel).unwrap(), &machine, Fixes::default());
+        let mut builder = find(&case.kernel).unwrap().domains(&machine, Fixes::default()).unwrap();
         for state in &case.states {
             let domains = match state.op.split_at(1) {
                 ("-", cpu) => builder.offline(cpu.parse().unwrap()),

@@ -5,7 +5,7 @@ use crate::support::{Accounts, bare, exactly, forever, hog, simulate, simulate_h
 use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload};
 use schedlab_machine::MachineFile;
-use schedlab_sched::kernels::{How, KERNELS, find};
+use schedlab_sched::kernels::{Feature, How, KERNELS, find};
 use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
 
 const MS: Nanos = 1_000_000;
@@ -26,7 +26,7 @@ proptest! {
         cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
         grouping in 0u32..3,
     ) {
-        for kernel in KERNELS.iter().filter(|k| matches!(k.scheduler, "CFS" | "EEVDF")) {
+        for kernel in KERNELS.iter().filter(|k| !k.lacks(Feature::Groups)) {
             let name = ["none", "group_by_user", "sched_autogroup_enabled"][grouping as usize];
             let set: Vec<_> = kernel.tunable(name).map(|t| (t.name, "1".to_owned())).into_iter().collect();
             let run = |skip_ticks| {

@@ -7,7 +7,7 @@ use crate::support::{Accounts, bare, exactly, forever, hog, simulate_how};
 use proptest::prelude::*;
 use schedlab_base::Nanos;
 use schedlab_sched::fair::load::WEIGHTS;
-use schedlab_sched::kernels::{How, KERNELS, Kernel};
+use schedlab_sched::kernels::{Feature, How, KERNELS, Kernel};
 use schedlab_sim::Options;
 use schedlab_sim::program::{Load, Op, Start, TaskSpec};
 
@@ -206,7 +206,7 @@ proptest! {
         let weights = nices.iter().map(|nice| WEIGHTS[(*nice + 20) as usize]);
         // The lightest gets 5 seconds: its turns are some ms long.
         let duration = 5 * SECOND * weights.clone().sum::<u64>() / weights.min().unwrap();
-        for kernel in KERNELS.iter().filter(|k| matches!(k.scheduler, "CFS" | "EEVDF")) {
+        for kernel in KERNELS.iter().filter(|k| !k.lacks(Feature::Groups)) {
             checked(weights_are_honoured(&Run::of(kernel, "1", &load, duration)))?;
         }
     }

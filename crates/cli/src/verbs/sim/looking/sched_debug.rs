@@ -1,14 +1,15 @@
 //! What `/proc/sched_debug` would have said of a CPU: the view of a kernel with CFS or EEVDF in that file's layout and
 //! names, as far as the view tells. Times are in ms with six decimals, as there.
 
+use schedlab_base::{Release, v};
 use schedlab_sim::{TaskId, View};
 use std::fmt::Write;
 
 /// `load.weight` has ten more bits from 4.7 on, on 64 bits.
-const FINE_LOADS_SINCE: (u32, u32) = (4, 7);
+const FINE_LOADS_SINCE: Release = v(4, 7);
 
 /// The section of a CPU; `None` for a scheduler that has no such file.
-pub fn cpu(number: u32, view: &View, kernel: &str, name: &dyn Fn(TaskId) -> String) -> Option<String> {
+pub fn cpu(number: u32, view: &View, release: Option<Release>, name: &dyn Fn(TaskId) -> String) -> Option<String> {
     let fair = text(view, "scheduler")?;
     let eevdf = fair == "EEVDF";
     let mut out = format!("cpu#{number}\n");
@@ -18,7 +19,7 @@ pub fn cpu(number: u32, view: &View, kernel: &str, name: &dyn Fn(TaskId) -> Stri
     };
     line(&mut out, "nr_running", int(view, "nr_running"));
     line(&mut out, "curr->pid", Some(curr));
-    let scale = if release(kernel).is_none_or(|release| release >= FINE_LOADS_SINCE) { 1024 } else { 1 };
+    let scale = if release.is_none_or(|release| release >= FINE_LOADS_SINCE) { 1024 } else { 1 };
     cfs_rq(&mut out, number, part(view, "queue")?, "/", eevdf, scale);
     if let Some(rt) = part(view, "real_time") {
         rt_rq(&mut out, number, rt);
@@ -140,11 +141,6 @@ fn split(ns: i128) -> String {
     format!("{}.{:06}", ns / 1_000_000, (ns % 1_000_000).abs())
 }
 
-fn release(kernel: &str) -> Option<(u32, u32)> {
-    let mut numbers = kernel.strip_prefix("linux-")?.split('.').map_while(|part| part.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,11 +151,5 @@ mod tests {
             [0, 1, -1, 8_500_000, -1_048_576].map(split),
             ["0.000000", "0.000001", "0.000001", "8.500000", "-1.048576"]
         );
-    }
-
-    #[test]
-    fn loads_are_finer_from_4_7_on() {
-        assert_eq!(release("linux-2.6.32"), Some((2, 6)));
-        assert!(release("linux-4.1") < Some(FINE_LOADS_SINCE) && release("linux-6.1") >= Some(FINE_LOADS_SINCE));
     }
 }

@@ -1,0 +1,216 @@
+//! What a kernel is here: a profile.
+
+use super::run::{How, Run};
+use super::{Build, Feature, KERNELS, lacks};
+use crate::balance::domains::{Builder, Fixes};
+use crate::tunables::{Tunable, Values};
+use schedlab_base::{Error, Release, Result, Sink, v2_6};
+use schedlab_machine::Machine;
+use schedlab_sim::program::{Load, Policy};
+use schedlab_sim::{Inspect, Options, Outcome};
+use std::cell::RefCell;
+
+/// A kernel profile.
+#[derive(Debug)]
+pub struct Kernel {
+    /// Its name: `linux-2.6.32`.
+    pub name: &'static str,
+    /// The release that it stands for; none for a scheduler that was in none.
+    pub release: Option<Release>,
+    /// Its scheduler: `CFS`.
+    pub scheduler: &'static str,
+    /// What it stands for, in a line.
+    pub summary: &'static str,
+    /// How it was built.
+    pub build: Build,
+    /// What it lacks, but for what came after its release.
+    pub(super) lacks: &'static [Feature],
+    /// The policies that it models; a task of another one is scheduled as `Other`.
+    pub policies: &'static [Policy],
+    /// What can be set, the tick first.
+    pub tunables: &'static [Tunable],
+    pub(super) simulate: fn(&Run<'_>, &mut dyn Sink) -> Result<Outcome>,
+}
+
+/// The first release whose way to balance is told as domains.
+const FIRST_DOMAINS: Release = v2_6(0);
+
+/// As at the most ticks a second that `hz` takes.
+const SHORTEST_TICK_NS: u64 = 10_000;
+
+impl Kernel {
+    /// What of a load this kernel does not model, one remark each.
+    #[must_use]
+    pub fn unmodelled(&self, machine: &Machine, load: &Load) -> Vec<String> {
+        let specs = || load.tasks.iter().chain(&load.templates);
+        let settings = || specs().map(|spec| &spec.initial).chain(&load.settings);
+        let named = [
+            (Policy::Batch, "SCHED_BATCH"),
+            (Policy::Idle, "SCHED_IDLE"),
+            (Policy::Fifo, "SCHED_FIFO"),
+            (Policy::Rr, "SCHED_RR"),
+            (Policy::Deadline, "SCHED_DEADLINE"),
+        ];
+        let used = |policy| settings().any(|s| s.policy == Some(policy));
+        let mut remarks: Vec<String> = named
+            .into_iter()
+            .filter(|(policy, _)| !self.policies.contains(policy) && used(*policy))
+            .map(|(_, name)| format!("{} has no {name} here: such tasks run as SCHED_OTHER", self.name))
+            .collect();
+        remarks.extend(lacks::remarks(self, machine, load));
+        remarks
+    }
+
+    /// The most CPUs that it uses; `None`: all that there are.
+    #[must_use]
+    pub fn most_cpus(&self) -> Option<u32> {
+        self.lacks(Feature::Smp).then_some(1)
+    }
+
+    /// The tunables' values on `machine`, changed by `set`.
+    ///
+    /// # Errors
+    /// When a name is unknown or a value is none.
+    pub fn values(&self, machine: &Machine, set: &[(String, String)]) -> Result<Values> {
+        self.values_or(machine, set, |_| None)
+    }
+
+    /// The same; `history` says of a name that this kernel does not have which releases do, where that is known.
+    ///
+    /// # Errors
+    /// As [`Self::values`].
+    pub fn values_or(
+        &self,
+        machine: &Machine,
+        set: &[(String, String)],
+        history: impl Fn(&str) -> Option<String>,
+    ) -> Result<Values> {
+        Values::new(self.tunables, machine, set, |name| history(name).or_else(|| self.where_else(name)))
+    }
+
+    /// Whether the tasks of one session share as a group (`SCHED_AUTOGROUP`) unless that is set otherwise: `None` where
+    /// it has no such switch.
+    #[must_use]
+    pub fn autogroup(&self) -> Option<bool> {
+        self.tunable("sched_autogroup_enabled").map(|switch| switch.base != 0)
+    }
+
+    /// A builder of the scheduling domains that it has on a machine.
+    ///
+    /// # Errors
+    /// When it is not of a release that builds domains.
+    pub fn domains<'m>(&self, machine: &'m Machine, fixes: Fixes) -> Result<Builder<'m>> {
+        let of = |kernel: &Self| kernel.release.filter(|release| *release >= FIRST_DOMAINS);
+        let release = of(self).ok_or_else(|| {
+            let names: Vec<_> =
+                KERNELS.iter().filter(|kernel| of(kernel).is_some()).map(|kernel| kernel.name).collect();
+            Error::input(format!("there are no scheduling domains of \"{}\"", self.name))
+                .mend(format!("there are those of {}", names.join(", ")))
+        })?;
+        Ok(Builder::new(release, machine, fixes))
+    }
+
+    /// The tunable of that name, in any case.
+    #[must_use]
+    pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
+        self.tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Which other kernels have a tunable that this one lacks.
+    fn where_else(&self, name: &str) -> Option<String> {
+        let has = |k: &&&Kernel| k.tunable(name).is_some();
+        let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
+        (!others.is_empty()).then(|| format!("{} does not have it, {} has", self.name, others.join(", ")))
+    }
+
+    /// When the first tick comes, and the time from one to the next.
+    ///
+    /// # Errors
+    /// When ticks are set to come faster than any kernel takes.
+    pub fn tick(&self, values: &Values) -> Result<(schedlab_base::Nanos, schedlab_base::Nanos)> {
+        let tick_period = match values.ns("tick_ns") {
+            0 => 1_000_000_000 / values.ns("hz"),
+            ns if ns < SHORTEST_TICK_NS => {
+                return Err(Error::input(format!("a tick each {ns} ns"))
+                    .key("--set tick_ns")
+                    .mend(format!("take {SHORTEST_TICK_NS} or more, or 0 for 1 s / hz")));
+            }
+            ns => ns,
+        };
+        let tick_first = match values.ns("tick_phase_us") {
+            0 => tick_period,
+            us => us * 1000,
+        };
+        Ok((tick_first, tick_period))
+    }
+
+    /// Simulates a load on a machine; its events go to `sink`.
+    ///
+    /// # Errors
+    /// When the load deadlocks or never lets time pass.
+    pub fn simulate(
+        &self,
+        machine: &Machine,
+        load: &Load,
+        values: &Values,
+        how: &How,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome> {
+        self.simulate_and_look(machine, load, values, how, sink, None)
+    }
+
+    /// As [`Kernel::simulate`]; what `inspect` asks for is shown to it on the way.
+    ///
+    /// # Errors
+    /// As [`Kernel::simulate`].
+    pub fn simulate_and_look<'a>(
+        &self,
+        machine: &'a Machine,
+        load: &'a Load,
+        values: &'a Values,
+        how: &How,
+        sink: &'a mut dyn Sink,
+        inspect: Option<Inspect<'a>>,
+    ) -> Result<Outcome> {
+        let (tick_first, tick_period) = self.tick(values)?;
+        let How { duration, seed, skip_ticks } = *how;
+        let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
+        (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_named_after_its_number() {
+        for kernel in KERNELS {
+            let named = kernel.name.strip_prefix("linux-").map(|number| number.parse::<Release>().unwrap());
+            assert_eq!(kernel.release, named, "{}", kernel.name);
+        }
+    }
+
+    #[test]
+    fn releases_stand_in_their_order() {
+        assert!(KERNELS.iter().filter_map(|kernel| kernel.release).is_sorted());
+    }
+
+    /// A run compares the two: here every kernel has one.
+    #[test]
+    fn idle_cpus_tick_as_the_kernel_was_built() {
+        let how = How { duration: Some(1_000_000), seed: 1, skip_ticks: true };
+        let (machine, load) = (schedlab_machine::load("up").unwrap(), Load::default());
+        for kernel in KERNELS {
+            let values = kernel.values(&machine, &[]).unwrap();
+            kernel.simulate(&machine, &load, &values, &how, &mut Nothing).unwrap();
+        }
+    }
+
+    struct Nothing;
+
+    impl Sink for Nothing {
+        fn events(&mut self, _: &[schedlab_base::Event]) {}
+        fn name(&mut self, _: &schedlab_base::NameRecord) {}
+    }
+}
