@@ -285,7 +285,7 @@ impl<D: Discipline> Fair<D> {
         let first_task = groups.all.len() as u32 * cpus;
         let queues = vec![d.queue(); (first_task + cpus) as usize];
         let capacities = setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
-        let tracking = Tracking::new(setup.balancing.style.era, capacities, queues.len(), setup.tick);
+        let tracking = Tracking::new(setup.balancing.style, capacities, queues.len(), setup.tick);
         let balancer = (cpus > 1).then(|| Box::new(fair::Balancer::new(setup.balancing, setup.machine, setup.seed)));
         let domains = balancer.as_ref().map(|b| b.domains());
         let era = setup.balancing.style.era;
