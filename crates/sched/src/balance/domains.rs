@@ -95,7 +95,7 @@ mod tree;
 
 pub use flags::{Flags, Words};
 pub use model::{Domain, Domains, Group, GroupId, NumaKind, Params, Span, SpanId};
-pub use release::{Era, FIXES, Fixes};
+pub use release::{FIXES, Fixes};
 
 use levels::Levels;
 use pool::Pool;

@@ -43,6 +43,7 @@
 
 mod active;
 mod averages;
+pub(crate) mod backports;
 mod detach;
 mod newidle;
 mod nohz;

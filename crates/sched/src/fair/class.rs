@@ -3,10 +3,9 @@
 use super::entity::{Entity, EntityId, Leave};
 use super::walk::Picked;
 use super::{Discipline, Fair};
-use crate::balance::domains::Era;
 use crate::balance::fair;
 use crate::classes::{Class, ClassId, sync};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, v};
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View};
 
@@ -149,7 +148,7 @@ impl<D: Discipline> Class for Fair<D> {
         }
         D::migrate(self, e, from, to);
         self.set_queue(e, to);
-        if self.places.era >= Era::V3_18 {
+        if self.places.release >= v(3, 16) {
             // Nothing of it is in the cache there.
             self.entities[e as usize].exec_start = 0;
         }

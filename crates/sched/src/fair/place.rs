@@ -23,15 +23,16 @@
 //! `sched_balance_self` in kernel/sched.c of 2.6.24.
 
 mod affine;
+mod bound;
 mod early;
 mod energy;
 mod idlest;
 mod sibling;
 
 use super::{Discipline, Fair, Setup};
-use crate::balance::domains::{Domain, Domains, Era, Flags, Params};
+use crate::balance::domains::{Domain, Domains, Flags, Params};
 use crate::balance::fair::Queues;
-use schedlab_base::{CpuId, Looking, Nanos, Release};
+use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
 use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 
 /// Which release's way of placing tasks.
@@ -43,19 +44,19 @@ pub enum Placing {
     V2_6_32,
     /// 3.10: an idle sibling wherever an affine domain spans both.
     V3_10,
-    /// 3.18 and 4.1: the same, and who wakes many is not followed.
+    /// 3.18 and 4.1: the same, but a task that wakes many is not followed.
     V3_18,
-    /// 6.1, 6.6 and 6.12: group types for new tasks, idle cores, searches bounded by the cache's utilisation.
+    /// 5.10 to 6.12: group types for new tasks, idle cores, bounded searches. (4.3 to 5.4 have parts of it only.)
     V6,
 }
 
 impl Placing {
-    fn of(era: Era) -> Self {
-        match era {
-            era if era <= Era::V2_6_24 => Self::V2_6_24,
-            era if era <= Era::V2_6_32 => Self::V2_6_32,
-            era if era <= Era::V3_10 => Self::V3_10,
-            era if era <= Era::V4_1 => Self::V3_18,
+    fn of(release: Release) -> Self {
+        match release {
+            release if release < v2_6(32) => Self::V2_6_24,
+            release if release < v2_6(35) => Self::V2_6_32,
+            release if release < v(3, 12) => Self::V3_10,
+            release if release < v(4, 3) => Self::V3_18,
             _ => Self::V6,
         }
     }
@@ -68,6 +69,7 @@ struct Habits {
     flips: u32,
     halved: Nanos,
     last_wakee: Option<TaskId>,
+    /// Where it was before it last moved, or, until 5.14, where it last woke another.
     recent_cpu: CpuId,
 }
 
@@ -75,7 +77,6 @@ struct Habits {
 #[derive(Debug)]
 pub(super) struct Places {
     pub release: Release,
-    pub era: Era,
     pub how: Placing,
     /// `fix.overload_on_wakeup`.
     pub fix_overload: bool,
@@ -88,6 +89,8 @@ pub(super) struct Places {
     /// may be idle (`has_idle_cores`).
     scan: Vec<u32>,
     idle_cores: Vec<bool>,
+    /// By CPU: what its searches have cost on average, in ns (`avg_scan_cost`, until 5.19).
+    scan_cost: Vec<Nanos>,
     /// Whether some CPU is of another capacity than others.
     asymmetric: bool,
     /// The energy model, and what was weighed by it last.
@@ -101,13 +104,13 @@ impl Places {
         let cpus = setup.machine.cpus.len();
         Self {
             release: setup.balancing.release,
-            era: Era::of(setup.balancing.release),
-            how: Placing::of(Era::of(setup.balancing.release)),
+            how: Placing::of(setup.balancing.release),
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: vec![0; cpus],
+            scan_cost: vec![0; cpus],
             idle_cores: vec![false; cpus],
             perfs: energy::perf_domains(setup.balancing.release, setup.machine),
             weighed: None,
@@ -280,7 +283,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// 6.1 on.
+    /// 5.5 on.
     fn place_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         let mut wants = false;
         if ask.wakes {
@@ -316,6 +319,9 @@ impl<D: Discipline> Fair<D> {
             Some(level) => self.descend(cx, domains, ask, level),
             None if ask.wakes => {
                 let cpu = self.idle_sibling_6(cx, domains, ask, target);
+                if wants && self.places.release < v(5, 15) {
+                    self.places.waker(cx.curr(ask.here), ask.here).recent_cpu = ask.here;
+                }
                 (cpu, "an idle CPU of the target's cache, else the target")
             }
             None => (ask.prev, "no domain balances new tasks"),

@@ -7,9 +7,8 @@ use super::capacity::{Above, WorkClock};
 use super::decay::{Average, CpuLoad, OfCpu, OfEntity, OfQueue};
 use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
-use crate::balance::domains::Era;
 use crate::classes::ClassId;
-use schedlab_base::{CpuId, Nanos, Release};
+use schedlab_base::{CpuId, Nanos, Release, v, v2_6};
 use schedlab_sim::TaskId;
 
 /// Which load tracking a release has.
@@ -26,10 +25,10 @@ pub enum Loads {
 impl Loads {
     /// What a release tracks.
     #[must_use]
-    pub fn of(era: Era) -> Self {
-        match era {
-            era if era <= Era::V3_10 => Self::Weights,
-            era if era <= Era::V4_1 => Self::Runnable,
+    pub fn of(release: Release) -> Self {
+        match release {
+            release if release < v(3, 11) => Self::Weights,
+            release if release < v(4, 3) => Self::Runnable,
             _ => Self::All,
         }
     }
@@ -80,8 +79,7 @@ impl Tracking {
     pub fn new(release: Release, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
         let capacities: Vec<f64> = capacities.map(f64::from).collect();
         let cpus = capacities.len();
-        let era = Era::of(release);
-        let (loads, differ) = (Loads::of(era), capacities.iter().any(|capacity| *capacity != SCALE));
+        let (loads, differ) = (Loads::of(release), capacities.iter().any(|capacity| *capacity != SCALE));
         let clocks = if differ && loads == Loads::All { &capacities[..] } else { &[] };
         Self {
             clocks: clocks.iter().map(|capacity| WorkClock::new(*capacity as u32)).collect(),
@@ -89,9 +87,9 @@ impl Tracking {
             above: vec![Above::default(); cpus],
             mixed: !clocks.is_empty(),
             loads,
-            keeps_asleep: era < Era::V3_10,
+            keeps_asleep: release < v2_6(36),
             asleep: vec![false; cpus],
-            flat: if era == Era::V2_6_24 && cpus > 1 { vec![0; cpus] } else { Vec::new() },
+            flat: if release < v2_6(27) && cpus > 1 { vec![0; cpus] } else { Vec::new() },
             others: vec![0; cpus],
             on: cpus > 1,
             entities: Vec::new(),

@@ -3,38 +3,7 @@
 use super::flags::{Flags, Words};
 use super::model::Params;
 use crate::tunables::Tunable;
-use schedlab_base::{Release, v, v2_6};
-
-/// The generations that balancing and placement go by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // Each is the release that its name says.
-pub enum Era {
-    V2_6_24,
-    V2_6_32,
-    V3_10,
-    V3_18,
-    V4_1,
-    V6_1,
-    V6_6,
-    V6_12,
-}
-
-impl Era {
-    /// That of a release.
-    #[must_use]
-    pub fn of(release: Release) -> Self {
-        let first = [
-            (v2_6(32), Self::V2_6_24),
-            (v(3, 10), Self::V2_6_32),
-            (v(3, 18), Self::V3_10),
-            (v(4, 1), Self::V3_18),
-            (v(5, 0), Self::V4_1),
-            (v(6, 6), Self::V6_1),
-            (v(6, 12), Self::V6_6),
-        ];
-        first.into_iter().find(|(next, _)| release < *next).map_or(Self::V6_12, |(_, era)| era)
-    }
-}
+use schedlab_base::{Release, v};
 
 const OLD: Words = Words {
     smt: "SIBLING",

@@ -5,7 +5,7 @@ use super::one::{Env, Kind, Unit, Work};
 use super::queues::Queues;
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
-use schedlab_base::{CpuId, Looking};
+use schedlab_base::{CpuId, Looking, v};
 use schedlab_sim::TaskId;
 
 impl<Q: Queues> Work<'_, Q> {
@@ -29,7 +29,7 @@ impl<Q: Queues> Work<'_, Q> {
         let list = self.b.domains.of(dst);
         let spans = |level: &usize| {
             self.b.domains.span(list[*level].span).contains(src)
-                && (self.b.rules.typed() || list[*level].flags.has(Flags::LOAD_BALANCE))
+                && (self.b.rules.release() >= v(5, 8) || list[*level].flags.has(Flags::LOAD_BALANCE))
         };
         let Some(level) = (0..list.len()).find(spans) else { return };
         self.cx.trace_considered(src, Looking::Active, None, [dst]);
@@ -52,6 +52,7 @@ impl<Q: Queues> Work<'_, Q> {
         };
         let Some(p) = self.first_to_push(&mut env) else { return };
         self.explain_move(p, &env, 1);
+        // Between 4.1 and 5.5.
         if self.b.rules.typed() {
             self.b.sd(dst, level).round.failed = 0;
         }
@@ -62,7 +63,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// The first task that may be moved, in the order in which they are always looked at.
     fn first_to_push(&mut self, push: &mut Env) -> Option<TaskId> {
         let mut list = std::mem::take(&mut self.b.scratch.list);
-        if self.b.rules.ancient() {
+        if self.b.rules.moves_by_queue() {
             let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
             self.q.list_by_queue(push.src, &mut list, &mut lengths);
             self.b.scratch.lengths = lengths;

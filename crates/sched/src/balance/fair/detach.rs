@@ -1,27 +1,31 @@
 //! Which tasks are moved: `can_migrate_task`, and `detach_tasks` (`move_tasks`, `balance_tasks`).
 
+use super::backports::{MASKED_DESTINATION, RELAXED_UTIL};
 use super::one::{Env, Unit, Work};
 use super::queues::{End, Queues};
-use crate::balance::domains::{Era, Flags};
+use crate::balance::domains::Flags;
 use crate::balance::numa::locality::Locality;
 use crate::balance::rounds::Idleness;
+use schedlab_base::{v, v2_6};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Decision, TaskId};
 
 impl<Q: Queues> Work<'_, Q> {
-    /// From which end a CPU's tasks are looked at.
+    /// From which end a CPU's tasks are looked at: 93824900a2e2, "sched/fair: Search a task from the tail of the queue".
     pub fn end(&self) -> End {
-        if self.b.rules.typed() { End::Tail } else { End::Head }
+        if self.b.rules.release() >= v(4, 15) { End::Tail } else { End::Head }
     }
 
     /// Moves tasks from `src` to `dst` until the imbalance is gone or all have been looked at; how many.
     pub fn detach_tasks(&mut self, env: &mut Env) -> u32 {
         self.q.account(self.cx, env.src);
         self.q.account(self.cx, env.dst);
-        if self.b.rules.ancient() {
+        if self.b.rules.moves_by_queue() {
             return self.move_by_queue(env);
         }
-        if self.b.rules.typed() && self.q.nr_running(env.src) <= 1 {
+        let release = self.b.rules.release();
+        // acb4decc1e90, "sched/fair: Reduce long-tail newly idle balance cost".
+        if release >= v(5, 13) && self.q.nr_running(env.src) <= 1 {
             env.all_pinned = false;
             return 0;
         }
@@ -30,7 +34,8 @@ impl<Q: Queues> Work<'_, Q> {
         let mut list = std::mem::take(&mut self.b.scratch.list);
         self.q.list(env.src, end, &mut list);
         for &p in &list {
-            let greedy = self.b.rules.typed() && env.idle != Idleness::Busy && self.q.nr_running(env.src) <= 1;
+            // From 4.3 on an idle CPU does not take the last one.
+            let greedy = release >= v(4, 3) && env.idle != Idleness::Busy && self.q.nr_running(env.src) <= 1;
             if env.imbalance <= 0 || greedy {
                 break;
             }
@@ -51,8 +56,8 @@ impl<Q: Queues> Work<'_, Q> {
             }
         }
         let moved = moving.len() as u32;
-        // Until 3.16 each was put there at once; since then the last that was taken is the first that is.
-        if self.b.rules.era() >= Era::V3_18 {
+        // Until 3.17 each was put there at once; since then the last that was taken is the first that is.
+        if release >= v(3, 18) {
             moving.reverse();
         }
         moving.iter().for_each(|p| self.q.attach(self.cx, *p, env.dst));
@@ -63,12 +68,14 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Whether a task is not too much for the imbalance; if so, it is taken off it.
     fn fits_imbalance(&mut self, p: TaskId, env: &mut Env) -> bool {
-        let typed = self.b.rules.typed();
-        let failed =
-            if typed { self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed.min(63) } else { 1 };
-        let much = match env.unit {
-            Unit::Load => self.q.task_load(p).max(u64::from(typed)) as i64,
-            Unit::Util => self.q.task_util(p) as i64,
+        let release = self.b.rules.release();
+        let (much, shift) = match env.unit {
+            // At least 1 from 5.8 on, and in the stable trees of 5.4 and 5.7.
+            Unit::Load => (self.q.task_load(p).max(u64::from(release >= v(5, 8))) as i64, self.load_shift(env)),
+            Unit::Util => {
+                let relaxed = RELAXED_UTIL.is_in(release);
+                (self.q.task_util(p) as i64, if relaxed { self.failed(env).min(63) } else { 0 })
+            }
             Unit::Tasks => {
                 env.imbalance -= 1;
                 return true;
@@ -79,25 +86,45 @@ impl<Q: Queues> Work<'_, Q> {
                 return !small;
             }
         };
-        // Before 5.5 half of the load had to fit, always.
-        let fits = much >> failed <= env.imbalance;
+        let fits = much >> shift <= env.imbalance;
         env.imbalance -= if fits { much } else { 0 };
         fits
     }
 
+    /// How often the load of a task is halved before it must fit: once until 5.9, from 5.5 on only as long as moving
+    /// has not failed too often; then as often as it failed (5a7f55590467, "sched/fair: Relax constraint on task's load
+    /// during load balance").
+    fn load_shift(&self, env: &Env) -> u32 {
+        let (release, failed) = (self.b.rules.release(), self.failed(env));
+        let tries = || self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
+        if release >= v(5, 10) {
+            failed.min(63)
+        } else if release >= v(5, 5) && failed > tries() {
+            63
+        } else {
+            1
+        }
+    }
+
+    /// How often balancing this domain failed.
+    pub fn failed(&self, env: &Env) -> u32 {
+        self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed
+    }
+
     /// Whether a task may be moved (`can_migrate_task`).
     pub fn can_move(&self, p: TaskId, env: &mut Env) -> bool {
-        let era = self.b.rules.era();
+        let release = self.b.rules.release();
         if self.q.throttled_on(p, env.src, env.dst) {
             return false;
         }
         let task = self.cx.task(p);
         if !task.allowed.contains(env.dst) {
             env.some_pinned = true;
-            let asks = env.idle != Idleness::Newly && !env.active && era >= Era::V3_10;
+            // Between 3.1 and 3.6.
+            let asks = env.idle != Idleness::Newly && !env.active && release >= v(3, 6);
             if asks && env.other_dst.is_none() {
                 let group = self.b.domains.group(self.b.domains.local(self.b.domain(env.cpu, env.level)));
-                let ours = self.span(if era >= Era::V6_1 { group.mask } else { group.span });
+                let ours = self.span(if MASKED_DESTINATION.is_in(release) { group.mask } else { group.span });
                 env.other_dst = ours.iter().copied().find(|cpu| self.counts(*cpu) && task.allowed.contains(*cpu));
             }
             return false;
@@ -106,12 +133,12 @@ impl<Q: Queues> Work<'_, Q> {
         if !env.active && self.cx.curr(env.src) == Some(p) {
             return false;
         }
-        if env.active && era >= Era::V6_1 {
+        // 23fb06d9602b, "sched/fair: Clean up active balance nr_balance_failed trickery".
+        if env.active && release >= v(5, 13) {
             return true;
         }
         let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
-        let failed = self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed;
-        failed > tries || !self.resists(p, env)
+        self.failed(env) > tries || !self.resists(p, env)
     }
 
     /// Whether a task is better left where it is: for its memory, else for its cache.
@@ -127,15 +154,18 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Whether the cache of a task is warm (`task_hot`).
     fn is_hot(&self, p: TaskId, env: &Env) -> bool {
-        let era = self.b.rules.era();
-        if era >= Era::V3_10 && self.cx.task(p).attributes.policy == Policy::Idle {
+        let release = self.b.rules.release();
+        // ef8002f68482, "sched: Do not consider SCHED_IDLE tasks to be cache hot".
+        if release >= v2_6(37) && self.cx.task(p).attributes.policy == Policy::Idle {
             return false;
         }
-        if era >= Era::V6_1 && self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY) {
+        // ec73240b1627, "sched/fair: Ignore cache hotness for SMT migration".
+        if release >= v(5, 10) && self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY) {
             return false;
         }
-        // Until 3.17 it was the CPU that balances that counted, whomever it did it for.
-        if era >= Era::V2_6_32 && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
+        // "sched: Strengthen buddies and mitigate buddy induced latencies"; until 3.16 the CPU that balances counted, not
+        // the one that it balances for.
+        if release >= v2_6(32) && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
             return true;
         }
         match self.b.rules.migration_cost {
@@ -145,12 +175,12 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// 2.6.24 and 2.6.32: queue by queue, each by its part of the load.
+    /// Until 3.1: queue by queue, each by its part of the load.
     fn move_by_queue(&mut self, env: &mut Env) -> u32 {
         if env.imbalance <= 0 {
             return 0;
         }
-        let old = self.b.rules.era() == Era::V2_6_24;
+        let old = self.b.rules.equal_parts();
         let mut list = std::mem::take(&mut self.b.scratch.list);
         let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
         self.q.list_by_queue(env.src, &mut list, &mut lengths);
@@ -173,7 +203,7 @@ impl<Q: Queues> Work<'_, Q> {
     fn move_of_queue(&mut self, queue: &[TaskId], env: &mut Env) -> u32 {
         let Some(first) = queue.first() else { return 0 };
         let (theirs, ours) = self.q.queue_weights(*first, env.dst);
-        let old = self.b.rules.era() == Era::V2_6_24;
+        let old = self.b.rules.equal_parts();
         let load = if old { theirs } else { self.q.queue_load(*first) };
         let limit = if old {
             if theirs <= ours {

@@ -1,10 +1,11 @@
 //! A CPU becomes idle and looks for work: `idle_balance`, later `newidle_balance`.
 
+use super::backports::PROPORTIONAL_NEWIDLE;
 use super::one::Work;
 use super::queues::Queues;
-use crate::balance::domains::{Era, Flags};
+use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, v, v2_6};
 
 /// What looking at a domain and at each of its CPUs costs, in ns: the kernel measures it and looks no further than what
 /// the CPU can be expected to be idle for. An estimate, some 0.1 us a CPU; the simulation takes no time for it.
@@ -14,9 +15,10 @@ const COST_CPU: Nanos = 60;
 impl<Q: Queues> Work<'_, Q> {
     /// `cpu` has nothing to run: pulls.
     pub fn newly_idle(&mut self, cpu: CpuId) {
-        let era = self.b.rules.era();
+        let release = self.b.rules.release();
         let now = self.cx.jiffies();
-        if era >= Era::V2_6_32 {
+        // "sched: Rate-limit newidle": mainline 2.6.33, taken over by the trees of 2.6.32.
+        if release >= v2_6(32) {
             self.b.of_cpu[cpu as usize].idle_since = Some(self.cx.now());
         }
         if !self.cx.online(cpu) {
@@ -24,23 +26,27 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let mut next = now + self.b.hz();
         if self.has_no_time(cpu) {
-            if era >= Era::V3_18 && !self.b.domains.of(cpu).is_empty() {
+            if release >= v(3, 16) && !self.b.domains.of(cpu).is_empty() {
                 next = next.min(self.due(cpu, 0));
                 self.bring_forward(cpu, next);
             }
             return;
         }
-        if era >= Era::V3_10 {
+        // Between 3.6 and 3.9.
+        if release >= v(3, 9) {
             self.q.decay_blocked(self.cx, cpu);
         }
-        let mut pulled = if era == Era::V2_6_24 { -1 } else { 0 };
+        // Between 2.6.24 and 2.6.29.
+        let mut pulled = if release < v2_6(29) { -1 } else { 0 };
         let (mut go_on, mut spent) = (true, 0);
         for level in 0..self.b.domains.of(cpu).len() {
-            if self.b.rules.typed() {
+            if release >= v(5, 16) {
                 next = next.min(self.due(cpu, level));
             }
             let state = &self.b.of_cpu[cpu as usize];
-            if era >= Era::V3_18 && state.avg_idle < spent + self.b.of_domain[self.b.domains.index(cpu, level)].max_cost
+            // What balancing costs is considered from 3.13 on.
+            if release >= v(3, 13)
+                && state.avg_idle < spent + self.b.of_domain[self.b.domains.index(cpu, level)].max_cost
             {
                 next = next.min(self.due(cpu, level));
                 break;
@@ -48,43 +54,44 @@ impl<Q: Queues> Work<'_, Q> {
             if self.b.domain(cpu, level).flags.has(Flags::BALANCE_NEWIDLE) {
                 let Some(weight) = self.throw_dice(cpu, level) else { continue };
                 pulled = self.balance_domain(cpu, level, Idleness::Newly, &mut go_on);
-                if era >= Era::V3_18 {
+                if release >= v(3, 13) {
                     spent += self.note_cost(cpu, level, if pulled > 0 { weight } else { 0 }, now);
                 }
             }
             next = next.min(self.due(cpu, level));
-            if pulled != 0 || era >= Era::V3_18 && self.q.nr_running(cpu) > 0 {
+            if pulled != 0 || release >= v(3, 16) && self.q.nr_running(cpu) > 0 {
                 break;
             }
         }
         let state = &mut self.b.of_cpu[cpu as usize];
         state.max_idle_cost = state.max_idle_cost.max(spent);
-        if era >= Era::V3_18 {
-            self.bring_forward(cpu, next);
+        if release >= v(3, 15) {
             pulled |= i32::from(self.q.nr_running(cpu) > 0);
-        } else if pulled != 0 || now > state.next_balance {
-            state.next_balance = next;
         }
-        if pulled > 0 || pulled < 0 && era <= Era::V2_6_32 {
+        if release >= v(3, 16) {
+            self.bring_forward(cpu, next);
+        } else if pulled != 0 || now > self.b.of_cpu[cpu as usize].next_balance {
+            self.b.of_cpu[cpu as usize].next_balance = next;
+        }
+        if pulled > 0 || pulled < 0 && self.b.rules.siblings_answer() {
             self.b.of_cpu[cpu as usize].idle_since = None;
         }
     }
 
     /// It will not be idle for long, or there is nothing to pull anywhere.
     fn has_no_time(&self, cpu: CpuId) -> bool {
-        let era = self.b.rules.era();
+        let release = self.b.rules.release();
         let idle = self.b.of_cpu[cpu as usize].avg_idle;
         // Of 32 bits without a sign: -1 is longer than any.
         let short = idle < Nanos::from(self.b.rules.migration_cost as u32);
-        match era {
-            Era::V2_6_24 => false,
-            Era::V2_6_32 | Era::V3_10 => short,
-            Era::V3_18 | Era::V4_1 => short || !self.b.overload,
-            _ => {
-                let list = self.b.domains.of(cpu);
-                list.is_empty() || !self.b.overload || idle < self.b.of_domain[self.b.domains.index(cpu, 0)].max_cost
-            }
+        if release >= v(5, 16) {
+            // c5b0a7eefc70, "sched/fair: Remove sysctl_sched_migration_cost condition".
+            let list = self.b.domains.of(cpu);
+            return list.is_empty()
+                || !self.b.overload
+                || idle < self.b.of_domain[self.b.domains.index(cpu, 0)].max_cost;
         }
+        release >= v2_6(32) && short || release >= v(3, 17) && !self.b.overload
     }
 
     /// When a domain is due while the CPU is idle, in ticks.
@@ -97,10 +104,9 @@ impl<Q: Queues> Work<'_, Q> {
         state.next_balance = state.next_balance.min(next);
     }
 
-    /// As often as it helped lately a domain is looked at (`NI_RANDOM`, in the stable trees of 6.1 and 6.12); what a
-    /// success then counts for.
+    /// As often as it helped lately a domain is looked at (`NI_RANDOM`); what a success then counts for.
     fn throw_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
-        if !matches!(self.b.rules.era(), Era::V6_1 | Era::V6_12) {
+        if !PROPORTIONAL_NEWIDLE.is_in(self.b.rules.release()) {
             return Some(1);
         }
         let thrown = self.b.rng.below(1024) as u32;
@@ -117,14 +123,15 @@ impl<Q: Queues> Work<'_, Q> {
     fn note_cost(&mut self, cpu: CpuId, level: usize, success: u32, now: u64) -> Nanos {
         let weight = Nanos::from(self.b.domains.span(self.b.domain(cpu, level).span).weight());
         let cost = COST_DOMAIN + COST_CPU * weight;
-        let typed = self.b.rules.typed();
+        let release = self.b.rules.release();
         let sd = self.b.sd(cpu, level);
-        if typed {
+        if PROPORTIONAL_NEWIDLE.is_in(release) {
             sd.count_newly(success);
         }
         if cost > sd.max_cost {
             sd.max_cost = cost;
-            if typed {
+            // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost".
+            if release >= v(5, 16) {
                 sd.cost_changed = now;
             }
         }

@@ -1,18 +1,19 @@
 //! Balancing for CPUs that are idle and have no tick.
 //!
-//! Until 2.6.37 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends
+//! Until 2.6.35 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends
 //! an idle one to do it. Both happen at ticks, whoever's they are, and are one timer of the scheduler here: it expires
 //! at a tick, after all CPUs have taken theirs.
 //!
 //! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
 
+use super::backports::STOPS_WITH_WORK;
 use super::occupancy::cpus_of;
 use super::one::Work;
 use super::queues::Queues;
 use super::state::Balancer;
-use crate::balance::domains::{Era, Flags};
+use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TimerId};
 
 /// What is remembered of idle CPUs.
@@ -26,7 +27,7 @@ pub(super) struct NoHz {
     /// Some idle CPU still has load of tasks that sleep, and when that is next brought up to date, in ticks (4.17 on).
     blocked: bool,
     next_blocked: u64,
-    /// The one that keeps its tick (until 2.6.37).
+    /// The one that keeps its tick (until 2.6.35).
     owner: Option<CpuId>,
     /// The timer's number.
     pub timer: TimerId,
@@ -93,7 +94,7 @@ impl Balancer {
         if !known {
             self.nohz.enter(cpu);
         }
-        if self.rules.ancient() {
+        if self.rules.idle_cpu_keeps_tick() {
             if self.nohz.count == self.domains.online().count() {
                 self.nohz.owner = None;
                 cx.cancel_timer(self.nohz.timer);
@@ -103,7 +104,7 @@ impl Balancer {
             }
             return;
         }
-        if self.rules.typed() && !known {
+        if self.rules.release() >= v(5, 16) && !known {
             // The next tick of a busy CPU has it taken into account (NOHZ_NEXT_KICK), and the one after acts on it.
             let due = self.of_cpu[cpu as usize].next_balance.max(now + 2);
             self.nohz.next_balance = self.nohz.next_balance.min(due);
@@ -119,7 +120,7 @@ impl Balancer {
         }
     }
 
-    /// The idle CPU that keeps its tick (until 2.6.37).
+    /// The idle CPU that keeps its tick (until 2.6.35).
     #[inline]
     pub fn keeps_tick(&self) -> Option<CpuId> {
         self.nohz.owner
@@ -133,7 +134,7 @@ impl Balancer {
 
     fn left_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         let now = cx.jiffies();
-        if !self.rules.ancient() {
+        if !self.rules.idle_cpu_keeps_tick() {
             return self.arm_next(cx, now);
         }
         if self.nohz.owner == Some(cpu) {
@@ -159,7 +160,8 @@ impl Balancer {
             cx.cancel_timer(self.nohz.timer);
             return;
         }
-        let blocked = if self.rules.typed() && self.nohz.blocked { self.nohz.next_blocked + 1 } else { u64::MAX };
+        let blocked =
+            if self.rules.kicks_for_blocked() && self.nohz.blocked { self.nohz.next_blocked + 1 } else { u64::MAX };
         self.arm(cx, self.nohz.next_balance.min(blocked).max(now + 1));
     }
 }
@@ -167,19 +169,21 @@ impl Balancer {
 impl<Q: Queues> Work<'_, Q> {
     /// The timer: a tick at which idle CPUs may be due.
     pub fn nohz_tick(&mut self) {
-        if self.b.rules.ancient() {
+        if self.b.rules.idle_cpu_keeps_tick() {
             return self.owner_tick();
         }
         let now = self.cx.jiffies();
-        let stats = self.b.rules.typed() && self.b.nohz.blocked && now > self.b.nohz.next_blocked;
+        let stats = self.b.rules.kicks_for_blocked() && self.b.nohz.blocked && now > self.b.nohz.next_blocked;
         let balances = now >= self.b.nohz.next_balance && self.is_kick_needed();
         if balances {
-            self.b.nohz.next_balance = if self.b.rules.typed() { now + 1 } else { self.b.nohz.next_balance + 1 };
+            // Between 5.8 and 5.9.
+            let anew = self.b.rules.release() >= v(5, 9);
+            self.b.nohz.next_balance = if anew { now + 1 } else { self.b.nohz.next_balance + 1 };
         }
         if (stats || balances)
             && let Some(cpu) = self.who_balances()
         {
-            if self.b.rules.typed() {
+            if self.b.rules.kicks_for_blocked() {
                 self.balance_idle(cpu, balances, stats || balances);
             } else {
                 self.balance_idle_old(cpu);
@@ -195,7 +199,8 @@ impl<Q: Queues> Work<'_, Q> {
             if self.is_idle(cpu) {
                 return Some(cpu);
             }
-            if !self.b.rules.typed() {
+            // The first or none; between 5.1 and 5.2 the first that is idle.
+            if self.b.rules.release() < v(5, 2) {
                 return None;
             }
             at = cpu + 1;
@@ -217,28 +222,30 @@ impl<Q: Queues> Work<'_, Q> {
         if self.q.nr_running(cpu) >= 2 {
             return true;
         }
-        let era = self.b.rules.era();
+        let release = self.b.rules.release();
         let list = self.b.domains.of(cpu);
         let Some(first) = list.first() else { return false };
         let state = &self.b.of_cpu[cpu as usize];
         let pct = u64::from(self.b.domains.params(first).imbalance_pct);
-        if era >= Era::V4_1 && self.q.nr_fair(cpu) >= 1 && state.capacity * pct < state.capacity_orig * 100 {
+        if release >= v(4, 1) && self.q.nr_fair(cpu) >= 1 && state.capacity * pct < state.capacity_orig * 100 {
             return true;
         }
-        if era >= Era::V6_1 && list.iter().any(|domain| domain.flags.has(Flags::ASYM_CPUCAPACITY_FULL)) {
+        if release >= v(5, 1) && list.iter().any(|domain| domain.flags.has(Flags::ASYM_CPUCAPACITY_FULL)) {
             return self.misfit_wants_help(cpu, pct);
         }
         let others = |cpus: &[CpuId]| cpus.iter().any(|other| *other != cpu && !self.b.nohz.has(*other));
-        if era <= Era::V3_10 {
+        if release < v(3, 13) {
             let near = list.iter().take_while(|domain| domain.flags.has(Flags::SHARE_LLC));
             return near.map(|d| self.b.domains.local(d)).any(|g| others(self.span(self.b.domains.group(g).span)));
         }
         let Some(cache) = self.b.domains.cache(cpu) else { return false };
-        // Until 4.x the caches are the groups of the domain above, and there has to be one.
-        (era >= Era::V6_1 || cache + 1 < list.len()) && others(self.span(list[cache].span))
+        // Until 4.8 the caches are the groups of the domain above, and there has to be one.
+        (release >= v(4, 9) || cache + 1 < list.len()) && others(self.span(list[cache].span))
     }
 
-    /// `_nohz_idle_balance` of 5.x on: round from the next CPU, the one that does it last.
+    /// `_nohz_idle_balance` from 4.17 on: the CPUs round from the next one, the one that does it last; until 5.12 from
+    /// the first CPU on, and the one that does it apart (7a82e5f52a35, "sched/fair: Merge for each idle cpu loop of
+    /// ILB").
     fn balance_idle(&mut self, this: CpuId, balances: bool, stats: bool) {
         let now = self.cx.jiffies();
         let mut next = now + 60 * self.b.hz();
@@ -246,9 +253,10 @@ impl<Q: Queues> Work<'_, Q> {
         if stats {
             self.b.nohz.blocked = false;
         }
-        let (mut at, mut wrapped) = (this + 1, false);
+        let apart = self.b.rules.release() < v(5, 13);
+        let (mut at, mut wrapped) = if apart { (0, true) } else { (this + 1, false) };
         loop {
-            let Some(cpu) = self.b.nohz.next(at).filter(|cpu| !wrapped || *cpu <= this) else {
+            let Some(cpu) = self.b.nohz.next(at).filter(|cpu| !wrapped || apart || *cpu <= this) else {
                 if std::mem::replace(&mut wrapped, true) {
                     break;
                 }
@@ -256,10 +264,10 @@ impl<Q: Queues> Work<'_, Q> {
                 continue;
             };
             at = cpu + 1;
-            if !self.is_idle(cpu) {
+            if !self.is_idle(cpu) || apart && cpu == this {
                 continue;
             }
-            if !self.is_idle(this) && self.cx.need_resched(this) {
+            if self.has_other_work(this) {
                 self.b.nohz.blocked |= stats;
                 return;
             }
@@ -272,17 +280,31 @@ impl<Q: Queues> Work<'_, Q> {
             next = next.min(self.b.of_cpu[cpu as usize].next_balance);
         }
         self.b.nohz.next_balance = next;
+        if apart {
+            blocked |= stats && self.q.decay_blocked(self.cx, this);
+            if balances {
+                self.rebalance(this, Idleness::Idle);
+                let own = self.b.of_cpu[this as usize].next_balance;
+                self.b.nohz.next_balance = next.min(own);
+            }
+        }
         if stats {
             self.b.nohz.next_blocked = now + self.b.ms_to_ticks(BLOCKED_MS);
         }
         self.b.nohz.blocked |= blocked;
     }
 
-    /// `run_rebalance_domains` of 2.6.38 to 4.x on the CPU that was sent: for itself first, then for the others from
-    /// the first on, unless it has got work by then; from 3.19 on for itself last.
+    /// Whether the CPU that balances for others has something else to do now.
+    fn has_other_work(&self, this: CpuId) -> bool {
+        let works = !STOPS_WITH_WORK.is_in(self.b.rules.release()) || !self.is_idle(this);
+        works && self.cx.need_resched(this)
+    }
+
+    /// `run_rebalance_domains` of 2.6.37 to 4.16 on the CPU that was sent: for itself first, then for the others from
+    /// the first on, unless it has got work by then; from 4.1 on for itself last.
     fn balance_idle_old(&mut self, this: CpuId) {
         let now = self.cx.jiffies();
-        let last = self.b.rules.era() >= Era::V4_1;
+        let last = self.b.rules.release() >= v(4, 1);
         // In the kernel it is brought up to date when something runs there; there is always some thread that does.
         self.q.account_idle(self.cx, this);
         if !last {
@@ -297,7 +319,7 @@ impl<Q: Queues> Work<'_, Q> {
             if self.cx.need_resched(this) {
                 break;
             }
-            if self.b.rules.era() <= Era::V3_10 || now >= self.b.of_cpu[cpu as usize].next_balance {
+            if self.b.rules.release() < v(3, 16) || now >= self.b.of_cpu[cpu as usize].next_balance {
                 self.q.account_idle(self.cx, cpu);
                 self.rebalance_idle(cpu, now);
             }
@@ -315,7 +337,7 @@ impl<Q: Queues> Work<'_, Q> {
         *own = next.min(*own);
     }
 
-    /// Until 2.6.37: the tick of the one that balances for all, or of a busy CPU that finds that there is none.
+    /// Until 2.6.35: the tick of the one that balances for all, or of a busy CPU that finds that there is none.
     fn owner_tick(&mut self) {
         let now = self.cx.jiffies();
         if self.b.nohz.count == self.b.domains.online().count() {

@@ -2,9 +2,9 @@
 
 use super::one::{Env, Work};
 use super::queues::Queues;
-use crate::balance::domains::{Era, Flags, SpanId};
+use crate::balance::domains::{Flags, SpanId};
 use crate::balance::rounds::Idleness;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v2_6};
 
 /// The CPUs of the `at`th word of a set, the lowest first.
 #[inline]
@@ -45,7 +45,7 @@ impl Occupancy {
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether a CPU of `set` counts that is in the domain at hand but not in its own group; `own`: or there.
+    /// Whether `set` has a CPU of this domain that is not left out; one of the own group only where `own` is given.
     pub fn any_of(&self, env: &Env, set: &[u64], own: bool) -> bool {
         let domains = &self.b.domains;
         let domain = domains.of(env.cpu)[env.level];
@@ -66,10 +66,10 @@ impl<Q: Queues> Work<'_, Q> {
         some(domain.span, if own { &[] } else { local.words() })
     }
 
-    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 a CPU that has just become idle looks
-    /// for tasks that wait and does nothing else.
+    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 (not in 2.6.29 any more) a CPU that has
+    /// just become idle looks for tasks that wait and does nothing else.
     pub fn is_vain(&self, env: &Env) -> bool {
-        self.b.rules.era() == Era::V2_6_24
+        self.b.rules.release() < v2_6(29)
             && env.idle == Idleness::Newly
             && self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed == 0
             && !self.any_of(env, &self.q.occupancy().crowded, true)
@@ -78,8 +78,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// The idle CPUs of a span that the balancing at hand looks at, the lowest first.
     pub fn idle_of(&self, span: SpanId) -> impl Iterator<Item = CpuId> + '_ {
         let words = self.b.domains.span(span).set.words().iter().zip(&self.q.occupancy().busy).enumerate();
-        // Before 3.2 a CPU is idle though something waits there.
-        let waits = if self.b.rules.ancient() { 0 } else { u64::MAX };
+        let waits = if self.b.rules.idle_with_waiting() { 0 } else { u64::MAX };
         let empty = words.flat_map(move |(at, (word, busy))| cpus_of(at, word & !(busy & waits)));
         empty.filter(|cpu| self.counts(*cpu) && self.is_idle(*cpu))
     }

@@ -1,10 +1,11 @@
 //! One balancing of one domain of a CPU: `load_balance`, in the forms that it has had.
 
+use super::backports::MISFIT_APART;
 use super::queues::Queues;
 use super::state::Balancer;
-use crate::balance::domains::{Era, Flags, GroupId, SpanId};
+use crate::balance::domains::{Flags, GroupId, SpanId};
 use crate::balance::rounds::Idleness;
-use schedlab_base::{CpuId, Looking};
+use schedlab_base::{CpuId, Looking, v, v2_6};
 use schedlab_sim::Core;
 
 /// What the imbalance counts (5.5 on; before, it is always load).
@@ -87,10 +88,10 @@ enum Found {
 const MAX_PINNED_INTERVAL: u32 = 512;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether nothing runs and, from 3.2 on, nothing waits on a CPU (`idle_cpu`).
+    /// Whether nothing runs and, in later releases, nothing waits on a CPU (`idle_cpu`).
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.cx.curr(cpu).is_none() && (self.b.rules.ancient() || self.q.nr_running(cpu) == 0)
+        self.cx.curr(cpu).is_none() && (self.b.rules.idle_with_waiting() || self.q.nr_running(cpu) == 0)
     }
 
     /// Whether no sibling of a CPU runs anything (`is_core_idle`).
@@ -109,7 +110,7 @@ impl<Q: Queues> Work<'_, Q> {
         &self.b.domains.span(id).cpus
     }
 
-    /// Balances one domain of a CPU. How many tasks it moved; less than 0: none, but a sibling runs one (until 2.6.32).
+    /// Balances one domain of a CPU. How many tasks it moved; less than 0: none, but a sibling runs one (until 2.6.37).
     /// `go_on` becomes false where another CPU does it.
     pub fn balance_domain(&mut self, cpu: CpuId, level: usize, idle: Idleness, go_on: &mut bool) -> i32 {
         let mut env = Env {
@@ -130,10 +131,10 @@ impl<Q: Queues> Work<'_, Q> {
         };
         let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
         let sibling_runs =
-            self.b.rules.ancient() && shares_core && (idle == Idleness::Busy || self.some_run(cpu, level));
+            self.b.rules.siblings_answer() && shares_core && (idle == Idleness::Busy || self.some_run(cpu, level));
         let found = self.look(&mut env, go_on);
         self.clear_out(cpu, level);
-        let moved = if self.b.rules.ancient() && idle == Idleness::Newly {
+        let moved = if self.b.rules.newly_idle_apart() && idle == Idleness::Newly {
             self.settle_newly(&env, &found, sibling_runs)
         } else {
             self.settle(&env, &found)
@@ -164,8 +165,9 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Looks for whom to take from, and takes.
     fn look(&mut self, env: &mut Env, go_on: &mut bool) -> Found {
+        let release = self.b.rules.release();
         loop {
-            if self.b.rules.ancient() {
+            if self.b.rules.siblings_answer() {
                 let domains = &self.b.domains;
                 let list = domains.of(env.cpu);
                 let (span, top) = (domains.span(list[env.level].span), env.level + 1 == list.len());
@@ -188,15 +190,16 @@ impl<Q: Queues> Work<'_, Q> {
             let Some(src) = src else { return Found::Balanced };
             debug_assert!(src != env.dst, "CPU {src} would balance with itself");
             env.src = src;
-            env.all_pinned |= self.b.rules.typed();
+            // 8a41dfcda7a3, "sched/fair: Don't set LBF_ALL_PINNED unnecessarily".
+            env.all_pinned |= release >= v(5, 12);
             let mut moved = 0;
             if self.q.nr_running(src) > 1 {
-                env.all_pinned = match self.b.rules.era() {
+                env.all_pinned = if release < v2_6(27) {
                     // The real-time class is asked first, and what it has nothing of is pinned.
-                    Era::V2_6_24 => env.imbalance > 0,
-                    // Each queue that is looked at says it anew.
-                    Era::V2_6_32 => env.all_pinned,
-                    _ => true,
+                    env.imbalance > 0
+                } else {
+                    // Each queue that is looked at sets it anew.
+                    !self.b.rules.moves_by_queue() || env.all_pinned
                 };
                 env.looked = 0;
                 env.most = self.b.rules.nr_migrate.min(self.q.nr_running(src));
@@ -207,11 +210,11 @@ impl<Q: Queues> Work<'_, Q> {
                     if self.worth_another(env) {
                         continue;
                     }
-                    if self.b.rules.ancient() && env.idle == Idleness::Newly {
+                    if self.b.rules.newly_idle_apart() && env.idle == Idleness::Newly {
                         return Found::Moved { tasks: 0, pushed: false };
                     }
-                    // Until 3.10 this was no case of its own.
-                    return if self.b.rules.era() <= Era::V3_10 { Found::Balanced } else { Found::AllPinned };
+                    // Until 3.17 this was no case of its own.
+                    return if release < v(3, 18) { Found::Balanced } else { Found::AllPinned };
                 }
             }
             return self.fall_back(env, moved);
@@ -246,8 +249,8 @@ impl<Q: Queues> Work<'_, Q> {
             moved += self.detach_tasks(env);
             match env.other_dst.take() {
                 Some(other) if env.imbalance > 0 => {
-                    // 3.10 leaves out the new one, which is not looked at anyway.
-                    let out = if self.b.rules.era() <= Era::V3_10 { other } else { env.dst };
+                    // Until 3.11 it leaves out the new one, which is not looked at anyway.
+                    let out = if self.b.rules.release() < v(3, 12) { other } else { env.dst };
                     self.leave_out(out);
                     env.dst = other;
                     env.looked = 0;
@@ -257,11 +260,11 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Tasks could not be moved for their affinity: the level above is to know (3.12 on).
+    /// Tasks could not be moved for their affinity: the level above is to know (3.13 on).
     fn note_group_imbalance(&mut self, env: &Env) {
         if env.some_pinned
             && env.imbalance > 0
-            && self.b.rules.era() > Era::V3_10
+            && self.b.rules.release() >= v(3, 13)
             && let Some(group) = self.b.parent_group(env.cpu, env.level)
         {
             self.b.of_group[group.index()].imbalance = true;
@@ -271,7 +274,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// All tasks of the busiest CPU are pinned: whether there may be another.
     fn worth_another(&self, env: &Env) -> bool {
         let domain = self.b.domain(env.cpu, env.level);
-        if self.b.rules.typed() {
+        if self.b.rules.release() >= v(4, 13) {
             let ours = &self.b.domains.span(self.b.domains.group(self.b.domains.local(domain)).mask).set;
             return self.span(domain.span).iter().any(|cpu| self.counts(*cpu) && !ours.contains(*cpu));
         }
@@ -284,10 +287,11 @@ impl<Q: Queues> Work<'_, Q> {
         if moved > 0 {
             return Found::Moved { tasks: moved, pushed: false };
         }
-        if self.b.rules.ancient() && env.idle == Idleness::Newly {
+        let release = self.b.rules.release();
+        if self.b.rules.newly_idle_apart() && env.idle == Idleness::Newly {
             return Found::Moved { tasks: 0, pushed: false };
         }
-        let misfit_counts = self.b.rules.era() < Era::V6_6;
+        let misfit_counts = !MISFIT_APART.is_in(release);
         let sd = self.b.sd(env.cpu, env.level);
         if env.idle != Idleness::Newly && (misfit_counts || env.unit != Unit::Misfit) {
             sd.round.failed += 1;
@@ -297,11 +301,11 @@ impl<Q: Queues> Work<'_, Q> {
         }
         // The idle task may not leave its CPU.
         if !self.cx.curr(env.src).is_some_and(|p| self.cx.task(p).allowed.contains(env.cpu)) {
-            env.all_pinned |= !self.b.rules.typed();
+            env.all_pinned |= release < v(5, 12);
             return Found::OnePinned;
         }
-        env.all_pinned = false;
-        if !self.b.rules.typed() {
+        // 23fb06d9602b, "sched/fair: Clean up active balance nr_balance_failed trickery".
+        if release < v(5, 13) {
             let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
             self.b.sd(env.cpu, env.level).round.failed = tries + 1;
         }
@@ -309,13 +313,20 @@ impl<Q: Queues> Work<'_, Q> {
         Found::Moved { tasks: 0, pushed }
     }
 
+    /// Whether the interval is the least again though the running task is being pushed: for any reason to push from 5.12
+    /// on (e9b9734b7465, "sched/fair: Reduce cases for active balance"), from 5.1 on unless for failures alone.
+    fn resets_though_pushed(&self, env: &Env) -> bool {
+        let release = self.b.rules.release();
+        if release >= v(5, 12) { self.needs_push(env) } else { release >= v(5, 1) && self.pushes_by_capacity(env) }
+    }
+
     /// Intervals and failures after a balancing.
     fn settle(&mut self, env: &Env, found: &Found) -> i32 {
         let params = *self.b.domains.params(self.b.domain(env.cpu, env.level));
-        let typed = self.b.rules.typed();
+        let release = self.b.rules.release();
         match *found {
             Found::Moved { tasks, pushed } => {
-                let reset = !pushed || typed && self.needs_push(env);
+                let reset = !pushed || self.resets_though_pushed(env);
                 let sd = self.b.sd(env.cpu, env.level);
                 if tasks > 0 {
                     sd.round.failed = 0;
@@ -323,14 +334,16 @@ impl<Q: Queues> Work<'_, Q> {
                 let interval = sd.round.interval_ms;
                 if reset {
                     self.b.set_interval(env.cpu, env.level, params.min_interval_ms);
-                } else if !typed && interval < params.max_interval_ms {
+                } else if release < v(5, 12) && interval < params.max_interval_ms {
                     self.b.set_interval(env.cpu, env.level, interval * 2);
                 }
                 return tasks as i32;
             }
             Found::Balanced => {
-                if self.b.rules.era() > Era::V3_10
-                    && !(typed && env.all_pinned)
+                // Between 5.3 and 5.4, and in stable trees of 4.14 and 4.15.
+                let keeps = release >= v(5, 4) && env.all_pinned;
+                if release >= v(3, 13)
+                    && !keeps
                     && let Some(group) = self.b.parent_group(env.cpu, env.level)
                 {
                     self.b.of_group[group.index()].imbalance = false;
@@ -340,8 +353,9 @@ impl<Q: Queues> Work<'_, Q> {
             Found::AllPinned => self.b.sd(env.cpu, env.level).round.failed = 0,
             Found::OnePinned => {}
         }
-        let still =
-            typed && (env.idle == Idleness::Newly || self.b.rules.era() >= Era::V6_6 && env.unit == Unit::Misfit);
+        // Between 4.20 and 5.0.
+        let newly = release >= v(5, 0) && env.idle == Idleness::Newly;
+        let still = newly || MISFIT_APART.is_in(release) && env.unit == Unit::Misfit;
         let interval = self.b.sd(env.cpu, env.level).round.interval_ms;
         if !still && (env.all_pinned && interval < MAX_PINNED_INTERVAL || interval < params.max_interval_ms) {
             self.b.set_interval(env.cpu, env.level, interval * 2);
@@ -349,11 +363,11 @@ impl<Q: Queues> Work<'_, Q> {
         0
     }
 
-    /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.32).
+    /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.33).
     fn settle_newly(&mut self, env: &Env, found: &Found, sibling_runs: bool) -> i32 {
         match *found {
             // 2.6.32 looks no further then: so it does for the sake of power.
-            Found::Moved { tasks: 0, .. } => return -i32::from(self.b.rules.era() == Era::V2_6_32),
+            Found::Moved { tasks: 0, .. } => return -i32::from(self.b.rules.release() >= v2_6(29)),
             Found::Moved { tasks, .. } => {
                 self.b.sd(env.cpu, env.level).round.failed = 0;
                 return tasks as i32;
@@ -366,24 +380,27 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Whether this CPU is the one that balances for its group (`should_we_balance`).
     fn should_balance(&self, env: &Env) -> bool {
-        let era = self.b.rules.era();
+        let release = self.b.rules.release();
         if env.idle == Idleness::Newly {
-            return !self.b.rules.typed() || self.q.nr_running(env.cpu) == 0;
+            // 792b9f65a568, "sched: Allow newidle balancing to bail out of load_balance".
+            return release < v(6, 0) || self.q.nr_running(env.cpu) == 0;
         }
-        if self.b.rules.typed() && !self.counts(env.dst) {
+        if release >= v(4, 14) && !self.counts(env.dst) {
             return false;
         }
         // The patch to the groups' construction lets every CPU balance (wc-02).
-        if self.b.rules.fixes.group_construction && (Era::V3_18..=Era::V4_1).contains(&era) {
+        if self.b.rules.fixes.group_construction && (v(3, 18)..=v(4, 1)).contains(&release) {
             return true;
         }
         let domain = self.b.domain(env.cpu, env.level);
         let group = self.b.domains.local(domain);
         let (span, mask) = (self.b.domains.group(group).span, self.b.domains.group(group).mask);
-        let masked = if era <= Era::V2_6_32 { span } else { mask };
+        // Between 3.1 and 3.6.
+        let masked = if release < v(3, 6) { span } else { mask };
         let first = self.span(masked).first().copied();
         let mut idle = self.idle_of(masked);
-        if era < Era::V6_6 || domain.flags.has(Flags::SHARE_CPUCAPACITY) {
+        // b1bfeab9b002, "sched/fair: Consider the idle state of the whole core for load balance".
+        if release < v(6, 6) || domain.flags.has(Flags::SHARE_CPUCAPACITY) {
             return idle.next().or(first) == Some(env.dst);
         }
         let whole = idle.find(|cpu| self.is_core_idle(*cpu));

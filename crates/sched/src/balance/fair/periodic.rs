@@ -2,9 +2,8 @@
 
 use super::one::Work;
 use super::queues::Queues;
-use crate::balance::domains::Era;
 use crate::balance::rounds::Idleness;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 
 impl<Q: Queues> Work<'_, Q> {
     /// The tick on a busy CPU.
@@ -19,7 +18,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// Balances those domains of an idle CPU whose time has come, if any.
     pub fn rebalance_idle(&mut self, cpu: CpuId, now: u64) {
         let due = self.b.of_cpu[cpu as usize].idle_due;
-        if now < due && self.b.rules.era() <= Era::V3_10 {
+        if now < due && self.b.rules.release() < v(3, 16) {
             self.b.of_cpu[cpu as usize].next_balance = due;
         } else {
             self.rebalance(cpu, Idleness::Idle);
@@ -29,14 +28,15 @@ impl<Q: Queues> Work<'_, Q> {
     /// Balances those domains of a CPU whose time has come.
     pub fn rebalance(&mut self, cpu: CpuId, mut idle: Idleness) {
         let now = self.cx.jiffies();
-        let era = self.b.rules.era();
-        if era >= Era::V3_10 {
+        let release = self.b.rules.release();
+        // Between 3.6 and 3.9.
+        if release >= v(3, 9) {
             self.q.decay_blocked(self.cx, cpu);
         }
         let mut next = now + 60 * self.b.hz();
         let (mut go_on, mut decays, mut cost, mut any) = (true, false, 0, false);
         for level in 0..self.b.domains.of(cpu).len() {
-            if era >= Era::V3_18 {
+            if release >= v(3, 13) {
                 decays |= self.decay_cost(cpu, level, now);
                 cost += self.b.sd(cpu, level).max_cost;
             }
@@ -49,12 +49,12 @@ impl<Q: Queues> Work<'_, Q> {
             let mut interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
             if now >= self.b.sd(cpu, level).round.due(interval) {
                 if self.balance_domain(cpu, level, idle, &mut go_on) != 0 {
-                    // Whom it took for may have been another.
-                    let still = era >= Era::V3_10 && self.is_idle(cpu);
+                    // The tasks may have gone to another CPU of the group (between 3.1 and 3.6).
+                    let still = release >= v(3, 6) && self.is_idle(cpu);
                     idle = if still { Idleness::Idle } else { Idleness::Busy };
                 }
                 self.b.sd(cpu, level).round.last = now;
-                if era >= Era::V3_18 {
+                if release >= v(3, 16) {
                     interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
                 }
             }
@@ -72,10 +72,11 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// A CPU that only runs SCHED_IDLE tasks is balanced as often as an idle one (5.4 on).
+    /// A CPU that only runs SCHED_IDLE tasks is balanced as often as an idle one (5.6 on).
     fn counts_as_busy(&self, cpu: CpuId, idle: Idleness) -> bool {
-        let lazy =
-            self.b.rules.typed() && self.q.nr_running(cpu) > 0 && self.q.nr_fair_idle(cpu) == self.q.nr_running(cpu);
+        let lazy = self.b.rules.release() >= v(5, 6)
+            && self.q.nr_running(cpu) > 0
+            && self.q.nr_fair_idle(cpu) == self.q.nr_running(cpu);
         idle != Idleness::Idle && !lazy
     }
 

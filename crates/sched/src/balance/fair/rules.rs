@@ -1,8 +1,8 @@
 //! What differs between the releases, and what a user can set.
 
-use crate::balance::domains::{Era, FIXES, Fixes};
+use crate::balance::domains::{FIXES, Fixes};
 use crate::tunables::{Tunable, Unit};
-use schedlab_base::{Release, v};
+use schedlab_base::{Release, v, v2_6};
 
 /// What a user can set of it, by the names of the release: the cost of a migration and how many tasks are looked at.
 #[must_use]
@@ -42,12 +42,12 @@ pub const BUGS: [Tunable; 4] = [
     FIXES[1],
 ];
 
-/// A load by what the CPUs that bear it are worth: `scaled` is 1024 times the load. In 2.6.24 by the inverse of the
-/// worth, which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`).
+/// A load divided by the capacity of its CPUs; `scaled` is 1024 times the load. Until 2.6.31 by the capacity's inverse,
+/// which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`; "sched: Remove reciprocal for cpu_power").
 #[must_use]
-pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
+pub fn by_capacity(release: Release, scaled: u64, capacity: u64) -> u64 {
     let capacity = capacity.max(1);
-    if era == Era::V2_6_24 {
+    if release < v2_6(32) {
         let inverse = (1u64 << 32).div_ceil(capacity);
         ((scaled & u64::from(u32::MAX)) * (inverse & u64::from(u32::MAX))) >> 32
     } else {
@@ -60,8 +60,6 @@ pub fn by_capacity(era: Era, scaled: u64, capacity: u64) -> u64 {
 pub struct Rules {
     /// Which release it is.
     pub release: Release,
-    /// Its generation.
-    era: Era,
     /// How long after it ran a task has a warm cache, in ns (`sched_migration_cost`); -1 always, 0 never.
     pub migration_cost: i64,
     /// How many tasks one balancing looks at (`sched_nr_migrate`).
@@ -80,7 +78,6 @@ impl Rules {
     pub fn of(release: Release) -> Self {
         Self {
             release,
-            era: Era::of(release),
             migration_cost: 500_000,
             nr_migrate: 32,
             fixes: Fixes::default(),
@@ -95,29 +92,66 @@ impl Rules {
         self.release
     }
 
-    /// Its generation.
+    /// Whether the tasks of a CPU are moved queue by queue. The one list of them a CPU (`cfs_tasks`) came between 3.1
+    /// and 3.6.
     #[inline]
-    pub(super) fn era(&self) -> Era {
-        self.era
+    pub(super) fn moves_by_queue(&self) -> bool {
+        self.release() < v(3, 6)
     }
 
-    /// Whether it is of the time before the loads of tasks were looked at in one list a CPU, and idle CPUs were
-    /// balanced for by one that kept its tick: 2.6.24 and 2.6.32.
+    /// Whether each queue gives half of what it has more than the one that it gives to, whatever its group weighs (until
+    /// 2.6.26; "sched: revert revert of: fair-group: SMP-nice for group scheduling").
     #[inline]
-    pub(super) fn ancient(&self) -> bool {
-        self.era() <= Era::V2_6_32
+    pub(super) fn equal_parts(&self) -> bool {
+        self.release() < v2_6(27)
     }
 
-    /// Whether groups have types ("sched/fair: Rework load_balance()").
+    /// Whether a CPU that becomes idle balances by rules of its own (until 2.6.33; "sched: Remove
+    /// load_balance_newidle()").
+    #[inline]
+    pub(super) fn newly_idle_apart(&self) -> bool {
+        self.release() < v2_6(34)
+    }
+
+    /// Whether a sibling that runs something counts as an answer (`sd_idle`), and balancing spreads the groups' shares
+    /// (`update_shares`). Both went between 2.6.37 and 2.6.39.
+    #[inline]
+    pub(super) fn siblings_answer(&self) -> bool {
+        self.release() < v2_6(38)
+    }
+
+    /// Whether one idle CPU keeps its tick and balances for all. A busy CPU sends one instead from between 2.6.35 and
+    /// 2.6.37 on.
+    #[inline]
+    pub(super) fn idle_cpu_keeps_tick(&self) -> bool {
+        self.release() < v2_6(36)
+    }
+
+    /// Whether the load of sleeping tasks on idle CPUs is brought up to date by a CPU that is sent for it
+    /// (`NOHZ_STATS_KICK`; between 4.16 and 4.18).
+    #[inline]
+    pub(super) fn kicks_for_blocked(&self) -> bool {
+        self.release() >= v(4, 17)
+    }
+
+    /// Whether a CPU is idle though something waits there (`idle_cpu`; it looks at the queue from between 3.1 and 3.6
+    /// on).
+    #[inline]
+    pub(super) fn idle_with_waiting(&self) -> bool {
+        self.release() < v(3, 6)
+    }
+
+    /// Whether groups have types: 0b0695f2b34a, "sched/fair: Rework load_balance()".
     #[inline]
     pub(super) fn typed(&self) -> bool {
         self.release() >= v(5, 5)
     }
 
-    /// Whether one task is enough for a CPU that becomes idle (`CONFIG_PREEMPTION`, which `PREEMPT_DYNAMIC` implies).
+    /// Whether one task is enough for a CPU that becomes idle (`CONFIG_PREEMPTION`). Kernels of voluntary preemption
+    /// have it from 5.16 on, by `PREEMPT_DYNAMIC`.
     #[inline]
     pub(super) fn one_when_newly_idle(&self) -> bool {
-        self.typed()
+        self.release() >= v(5, 16)
     }
 }
 
@@ -128,9 +162,9 @@ mod tests {
     #[test]
     fn a_load_of_2_6_24_is_divided_in_32_bits() {
         // reciprocal_value(3072) = 1398102, two thirds of one too much: 4,294,965,248 * 1398102 >> 32.
-        assert_eq!(by_capacity(Era::V2_6_24, 4_294_965_248, 3072), 1_398_101);
-        assert_eq!(by_capacity(Era::V2_6_32, 4_294_965_248, 3072), 1_398_100);
+        assert_eq!(by_capacity(v2_6(24), 4_294_965_248, 3072), 1_398_101);
+        assert_eq!(by_capacity(v2_6(32), 4_294_965_248, 3072), 1_398_100);
         // 48 tasks of nice -20 are 4,260,528, of which 1024 times are 67,776,512 above 2^32.
-        assert_eq!(by_capacity(Era::V2_6_24, 48 * 88761 * 1024, 1024), 48 * 88761 - (1 << 22));
+        assert_eq!(by_capacity(v2_6(24), 48 * 88761 * 1024, 1024), 48 * 88761 - (1 << 22));
     }
 }

@@ -4,7 +4,7 @@ use super::nohz::NoHz;
 use super::rules::Rules;
 use crate::balance::domains::{Builder, Domain, Domains, Flags, GroupId, SpanId};
 use crate::balance::rounds::Round;
-use schedlab_base::{CpuId, Nanos, Rng};
+use schedlab_base::{CpuId, Nanos, Rng, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId, TimerId};
 use std::rc::Rc;
@@ -179,7 +179,8 @@ impl Balancer {
 
     fn set_max_interval(&mut self) {
         let online = u64::from(self.domains.online().count());
-        self.max_interval = if self.rules.ancient() { u64::MAX } else { (self.hz() * online / 10).max(1) };
+        // Between 2.6.37 and 2.6.39.
+        self.max_interval = if self.rules.release() < v2_6(39) { u64::MAX } else { (self.hz() * online / 10).max(1) };
         let domains = Rc::clone(&self.domains);
         for cpu in 0..domains.cpus() {
             (0..domains.of(cpu).len()).for_each(|level| self.time_domain(cpu, level));
@@ -267,13 +268,14 @@ impl Balancer {
             (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, Flags::ASYM_CPUCAPACITY_FULL).is_some());
         self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
         self.overused = false;
-        if self.rules.era() == crate::balance::domains::Era::V2_6_24 {
+        // `update_group_power` is in 2.6.32, and not in 2.6.31.
+        if self.rules.release() < v2_6(32) {
             self.take_boot_power();
         }
         self.set_max_interval();
     }
 
-    /// 2.6.24: what groups are worth was computed once, as the domains were built.
+    /// Until 2.6.31: what groups are worth was computed once, as the domains were built.
     fn take_boot_power(&mut self) {
         for cpu in 0..self.domains.cpus() {
             for domain in self.domains.of(cpu) {
@@ -337,7 +339,7 @@ impl Balancer {
     /// A sleeper wakes on `cpu`: if it was idle, that was for how long (`ttwu_do_activate`).
     #[inline]
     pub fn woken(&mut self, cpu: CpuId, now: Nanos) {
-        let ancient = self.rules.era() <= crate::balance::domains::Era::V3_10;
+        let ancient = self.rules.release() < v(3, 13);
         let cost = self.rules.migration_cost.max(0) as Nanos;
         let state = &mut self.of_cpu[cpu as usize];
         let Some(since) = state.idle_since.take() else { return };
@@ -401,13 +403,13 @@ impl Balancer {
 
     fn time_domain(&mut self, cpu: CpuId, level: usize) {
         self.of_cpu[cpu as usize].idle_due = 0;
-        let (tick, most, typed) = (self.tick_period, self.max_interval, self.rules.typed());
+        let (tick, most, odd) = (self.tick_period, self.max_interval, self.rules.release() >= v(5, 10));
         let at = self.domains.index(cpu, level);
         let params = self.domains.params(&self.domains.of(cpu)[level]);
         let domain = &mut self.of_domain[at];
         domain.ticks = [false, true].map(|busy| {
-            // So that the intervals of two levels are no multiples of each other.
-            let ticks = domain.round.interval(params, busy, tick) - u64::from(busy && typed);
+            // From 5.10 on the intervals of two levels are no multiples of each other.
+            let ticks = domain.round.interval(params, busy, tick) - u64::from(busy && odd);
             ticks.clamp(1, most)
         });
     }

@@ -1,21 +1,21 @@
-//! Who is busiest, by what is the matter with a group: `find_busiest_group` and `find_busiest_queue` of 5.5 on, as 6.1,
-//! 6.6 and 6.12 have them.
+//! The busiest group and CPU by the types of groups: `find_busiest_group` and `find_busiest_queue` from 5.5 on.
 //!
 //! Each group has a type, from "has room for more" to "overloaded", and the worst is the busiest. What is evened out
 //! depends on it: idle CPUs or tasks where there is room, utilisation where the other side is overloaded, loads where
 //! both are.
 
+use super::backports::{ALLOWED_BY_LOCAL, AVERAGE_IS_ENOUGH, MISFIT_SAVES_ENERGY};
 use super::one::{Env, Unit, Work};
 use super::queues::Queues;
-use crate::balance::domains::{Era, Flags, GroupId};
+use crate::balance::domains::{Flags, GroupId};
 use crate::balance::rounds::Idleness;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::TaskId;
 
 /// What a CPU is worth.
 const SCALE: u64 = 1024;
 
-/// What is the matter with a group (`enum group_type`), from nothing to the worst.
+/// The type of a group (`enum group_type`), from idle to overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     /// It could run more.
@@ -66,9 +66,40 @@ impl Seen {
     }
 }
 
-/// Whether one capacity is greater than another, noise apart (`capacity_greater`).
+/// Whether one capacity is greater than another, noise apart (`capacity_greater`): 4aed8aa41524, "sched/fair: Introduce a
+/// CPU capacity comparison helper".
 fn greater(one: u64, other: u64) -> bool {
     one * 1024 > other * 1078
+}
+
+/// Whether one capacity is less than four fifths of another (`fits_capacity`).
+fn fits_capacity(one: u64, other: u64) -> bool {
+    one * 1280 < other * 1024
+}
+
+/// How many tasks to move to another node (`adjust_numa_imbalance`), where the groups differ by `even`; `local` is the
+/// own group's tasks and CPUs, `allowed` the imbalance that the domain allows from 5.18 on. A small one stays where it
+/// is.
+///
+/// - 5.6 to 5.10: half of `even`, if the busiest group has more than two tasks.
+/// - 5.11 to 5.17: the same if it is more than two, or one group has tasks for a quarter of its CPUs: the busiest's
+///   (7d2b5dd0bcc4, "sched/numa: Allow a floating imbalance between NUMA nodes"), later the own with one task more.
+/// - 5.18 on: by the domain's imbalance (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans
+///   multiple LLCs"), and from 6.0 on before it is halved.
+fn numa_imbalance(release: Release, even: i64, local: (u32, u32), busiest: &Stats, allowed: u32) -> i64 {
+    let half = even / 2;
+    let stays = if release >= v(6, 0) {
+        local.0 < allowed && even <= 2
+    } else if release >= v(5, 18) {
+        local.0 + 1 <= allowed && half <= 2
+    } else if ALLOWED_BY_LOCAL.is_in(release) {
+        local.0 + 1 < local.1 / 4 && half <= 2
+    } else if release >= v(5, 11) {
+        busiest.nr < busiest.weight / 4 && half <= 2
+    } else {
+        release >= v(5, 6) && busiest.nr <= 2
+    };
+    if stays { 0 } else { half }
 }
 
 impl<Q: Queues> Work<'_, Q> {
@@ -80,8 +111,9 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let mut seen = self.survey(env);
         let (group, busiest) = seen.busiest?;
-        // While energy is saved, tasks that are too big are all that is moved.
-        if busiest.kind != Kind::Misfit && self.b.saves_energy() {
+        // While energy is saved, tasks that are too big are all that is moved; in older releases nothing is.
+        let moves_misfit = MISFIT_SAVES_ENERGY.is_in(self.b.rules.release());
+        if (busiest.kind != Kind::Misfit || !moves_misfit) && self.b.saves_energy() {
             return None;
         }
         let forced = matches!(busiest.kind, Kind::Misfit | Kind::Imbalanced);
@@ -130,7 +162,7 @@ impl<Q: Queues> Work<'_, Q> {
             seen.load += stats.load;
             seen.capacity += stats.capacity;
         }
-        seen.prefer_sibling = if self.b.rules.era() >= Era::V6_6 {
+        seen.prefer_sibling = if self.b.rules.release() >= v(6, 5) {
             // A group's flags are those of the domain that it is made of.
             seen.busiest.is_some_and(|(group, _)| self.b.domains.group(group).flags.has(Flags::PREFER_SIBLING))
         } else {
@@ -187,7 +219,12 @@ impl<Q: Queues> Work<'_, Q> {
                 let misfit = self.misfit(cpu);
                 *overload |= misfit > stats.misfit;
                 stats.misfit = stats.misfit.max(misfit);
-            } else if env.idle != Idleness::Busy && self.q.nr_fair(cpu) == 1 && self.is_reduced(env, cpu) {
+            } else if self.b.rules.release() >= v(6, 0)
+                && env.idle != Idleness::Busy
+                && self.q.nr_fair(cpu) == 1
+                && self.is_reduced(env, cpu)
+            {
+                // Before, only asymmetric domains had tasks too big for their CPU.
                 stats.misfit = stats.misfit.max(load);
             }
         }
@@ -204,9 +241,10 @@ impl<Q: Queues> Work<'_, Q> {
     fn kind(&self, env: &Env, group: GroupId, own: bool, stats: &Stats) -> Kind {
         let pct = self.pct(env);
         let busy = stats.capacity * 100 < stats.util * pct;
-        let crowded = stats.capacity * pct < stats.runnable * 100;
+        // 070f5e860ee2, "sched/fair: Take into account runnable_avg to classify group".
+        let crowded = self.b.rules.release() >= v(5, 7) && stats.capacity * pct < stats.runnable * 100;
         let siblings = !own
-            && self.b.rules.era() >= Era::V6_6
+            && self.b.rules.release() >= v(6, 6)
             && env.idle != Idleness::Busy
             && self.b.domains.group(group).flags.has(Flags::SHARE_CPUCAPACITY)
             && stats.nr_fair > 1;
@@ -244,11 +282,11 @@ impl<Q: Queues> Work<'_, Q> {
         if pinned || self.is_on_biggest(p, cpu) || self.fits(p, cpu) { 0 } else { self.q.task_load(p).max(1) }
     }
 
-    /// Whether a task may use no bigger CPU (`max_allowed_capacity`, 6.12 on).
+    /// Whether a task may use no bigger CPU (`max_allowed_capacity`, 6.10 on).
     fn is_on_biggest(&self, p: TaskId, cpu: CpuId) -> bool {
         let whole = |cpu: CpuId| self.b.of_cpu[cpu as usize].capacity_orig;
         let allowed = &self.cx.task(p).allowed;
-        self.b.rules.era() >= Era::V6_12
+        self.b.rules.release() >= v(6, 10)
             && (0..self.b.domains.cpus()).all(|other| !allowed.contains(other) || whole(other) <= whole(cpu))
     }
 
@@ -272,13 +310,25 @@ impl<Q: Queues> Work<'_, Q> {
         if stats.nr_fair == 0 {
             return false;
         }
+        let release = self.b.rules.release();
         let domain = self.b.domain(env.cpu, env.level);
         if domain.flags.has(Flags::ASYM_CPUCAPACITY) {
             let state = &self.b.of_group[group.index()];
-            let dst = self.b.of_cpu[env.dst as usize].capacity;
-            let core_idle = self.b.rules.era() < Era::V6_12 || self.is_core_idle(env.dst);
-            let helps = core_idle && greater(dst, state.max_capacity) && seen.local.kind == Kind::Spare;
-            if stats.kind == Kind::Misfit && !helps || stats.kind <= Kind::Full && greater(state.min_capacity, dst) {
+            // (The source of 6.12.107 does not ask for an idle core.)
+            let core_idle = release < v(6, 12) || self.is_core_idle(env.dst);
+            let (bigger, smaller) = if release >= v(5, 13) {
+                let dst = self.b.of_cpu[env.dst as usize].capacity;
+                (greater(dst, state.max_capacity), greater(state.min_capacity, dst))
+            } else {
+                // By the group of the CPU, and by a quarter.
+                let own = &self.b.of_group[self.b.domains.local(domain).index()];
+                (
+                    fits_capacity(state.max_capacity, own.max_capacity),
+                    fits_capacity(own.min_capacity, state.min_capacity),
+                )
+            };
+            let helps = core_idle && bigger && seen.local.kind == Kind::Spare;
+            if stats.kind == Kind::Misfit && !helps || stats.kind <= Kind::Full && smaller {
                 return false;
             }
         }
@@ -288,14 +338,15 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let fewer_idle = (std::cmp::Reverse(stats.idle_cpus), stats.nr) > (std::cmp::Reverse(than.idle_cpus), than.nr);
         let core = |group: GroupId| self.b.domains.group(group).flags.has(Flags::SHARE_CPUCAPACITY);
-        let by_core = self.b.rules.era() >= Era::V6_6;
         match stats.kind {
             Kind::Overloaded => stats.avg_load > than.avg_load,
             Kind::Imbalanced => false,
+            // Of equals the last, until 6.8. (6.1 and 6.6 take the first here.)
+            Kind::Misfit if release < v(6, 1) => stats.misfit >= than.misfit,
             Kind::Misfit => stats.misfit > than.misfit,
             Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
-            Kind::Siblings | Kind::Full => by_core && !core(*best),
-            Kind::Spare if by_core && core(*best) != core(group) => !core(group) || stats.nr_fair > 1,
+            Kind::Siblings | Kind::Full => release >= v(6, 5) && !core(*best),
+            Kind::Spare if release >= v(6, 6) && core(*best) != core(group) => !core(group) || stats.nr_fair > 1,
             Kind::Spare => fewer_idle,
         }
     }
@@ -333,14 +384,15 @@ impl<Q: Queues> Work<'_, Q> {
     }
 
     fn is_wider(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
-        if self.b.rules.era() >= Era::V6_6 {
+        if self.b.rules.release() >= v(6, 6) {
             self.sibling_imbalance(env, seen, busiest) > 1
         } else {
             busiest.nr > seen.local.nr + 1
         }
     }
 
-    /// By how many tasks one group has more than the other, by their cores (`sibling_imbalance`, 6.6 on).
+    /// By how many tasks one group has more than the other, by their cores: 7ff1693236f5, "sched/fair: Implement prefer
+    /// sibling imbalance calculation between asymmetric groups".
     fn sibling_imbalance(&self, env: &Env, seen: &Seen, busiest: &Stats) -> i64 {
         let local = &seen.local;
         if env.idle == Idleness::Busy || busiest.nr == 0 {
@@ -364,21 +416,26 @@ impl<Q: Queues> Work<'_, Q> {
             Kind::Misfit if flags.has(Flags::ASYM_CPUCAPACITY) => (Unit::Misfit, 1),
             Kind::Misfit => (Unit::Load, busiest.misfit as i64),
             Kind::Siblings | Kind::Imbalanced => (Unit::Tasks, 1),
-            _ if local.kind == Kind::Spare && busiest.kind > Kind::Full && !flags.has(Flags::SHARE_LLC) => {
+            // Within a cache from 5.10 on: 16b0a7a1a0af, "sched/fair: Ensure tasks spreading in LLC during LB".
+            _ if local.kind == Kind::Spare
+                && busiest.kind > Kind::Full
+                && (!flags.has(Flags::SHARE_LLC) || self.b.rules.release() < v(5, 10)) =>
+            {
                 let room = local.capacity.max(local.util) - local.util;
                 if env.idle != Idleness::Busy && room == 0 { (Unit::Tasks, 1) } else { (Unit::Util, room as i64) }
             }
             _ if local.kind == Kind::Spare => {
                 let even = if busiest.weight != 1 && !seen.prefer_sibling {
                     (i64::from(local.idle_cpus) - i64::from(busiest.idle_cpus)).max(0)
-                } else if self.b.rules.era() >= Era::V6_6 {
+                } else if self.b.rules.release() >= v(6, 6) {
                     self.sibling_imbalance(env, seen, busiest)
                 } else {
                     i64::from(busiest.nr.saturating_sub(local.nr))
                 };
-                let borne = self.b.domain(env.cpu, env.level).imb_numa_nr;
-                let near = flags.has(Flags::NUMA) && local.nr < borne && even <= 2;
-                (Unit::Tasks, if near { 0 } else { even / 2 })
+                let allowed = self.b.domain(env.cpu, env.level).imb_numa_nr;
+                let across = flags.has(Flags::NUMA);
+                let rest = numa_imbalance(self.b.rules.release(), even, (local.nr, local.weight), busiest, allowed);
+                (Unit::Tasks, if across { rest } else { even / 2 })
             }
             _ => (Unit::Load, self.gap(seen, busiest)),
         };
@@ -389,7 +446,8 @@ impl<Q: Queues> Work<'_, Q> {
         let average = seen.avg_load();
         if seen.local.kind < Kind::Overloaded {
             seen.local.avg_load = seen.local.load * SCALE / seen.local.capacity.max(1);
-            if seen.local.avg_load >= busiest.avg_load || seen.local.avg_load >= average {
+            let above = seen.local.avg_load >= average && AVERAGE_IS_ENOUGH.is_in(self.b.rules.release());
+            if seen.local.avg_load >= busiest.avg_load || above {
                 return 0;
             }
         }
@@ -404,6 +462,8 @@ impl<Q: Queues> Work<'_, Q> {
         let span = self.b.domains.group(group).span;
         let asymmetric = self.b.domain(env.cpu, env.level).flags.has(Flags::ASYM_CPUCAPACITY);
         let dst = self.b.of_cpu[env.dst as usize].capacity;
+        let noisy = self.b.rules.release() < v(5, 13);
+        let worth_more = |dst, src| if noisy { dst >= src } else { greater(dst, src) };
         let (mut best, mut most, mut its) = (None, 0, 1);
         for &cpu in self.span(span) {
             let nr = self.q.nr_fair(cpu);
@@ -411,7 +471,7 @@ impl<Q: Queues> Work<'_, Q> {
             if !self.counts(cpu)
                 || self.is_placed(env, cpu)
                 || nr == 0
-                || asymmetric && nr == 1 && !greater(dst, capacity)
+                || asymmetric && nr == 1 && !worth_more(dst, capacity)
             {
                 continue;
             }
@@ -423,8 +483,10 @@ impl<Q: Queues> Work<'_, Q> {
                     }
                     (load, capacity)
                 }
-                Unit::Util if nr <= 1 => continue,
-                Unit::Util if self.b.rules.era() >= Era::V6_6 => {
+                // Until 5.6 the only task of a CPU, too.
+                Unit::Util if nr <= 1 && self.b.rules.release() >= v(5, 7) => continue,
+                // 7d0583cf9ec7, "sched/fair, cpufreq: Introduce 'runnable boosting'".
+                Unit::Util if self.b.rules.release() >= v(6, 5) => {
                     let orig = self.b.of_cpu[cpu as usize].capacity_orig;
                     (self.q.util(cpu).max(self.q.runnable_avg(cpu).min(orig)), 1)
                 }
@@ -442,17 +504,47 @@ impl<Q: Queues> Work<'_, Q> {
     /// Whether the running task must be pushed (`need_active_balance`).
     pub fn needs_push(&self, env: &Env) -> bool {
         let params = self.b.domains.params(self.b.domain(env.cpu, env.level));
-        let failed = self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed;
-        let stubborn = failed > params.cache_nice_tries + 2;
-        let typed = self.b.rules.typed();
-        if stubborn && (!typed || env.unit == Unit::Tasks) || typed && env.unit == Unit::Misfit {
+        let stubborn = self.failed(env) > params.cache_nice_tries + 2;
+        // e9b9734b7465, "sched/fair: Reduce cases for active balance".
+        let any_unit = self.b.rules.release() < v(5, 12);
+        stubborn && (any_unit || env.unit == Unit::Tasks) || self.pushes_by_capacity(env)
+    }
+
+    /// Whether it must be for what the CPUs are worth (`voluntary_active_balance` until 5.11): it is too big, or higher
+    /// classes leave little of its CPU.
+    pub fn pushes_by_capacity(&self, env: &Env) -> bool {
+        if self.b.rules.typed() && env.unit == Unit::Misfit {
             return true;
         }
         let capacity = |cpu: CpuId| self.b.of_cpu[cpu as usize].capacity;
-        self.b.rules.era() >= Era::V4_1
+        self.b.rules.release() >= v(4, 1)
             && env.idle != Idleness::Busy
             && self.q.nr_fair(env.src) == 1
             && self.is_reduced(env, env.src)
             && capacity(env.src) * self.pct(env) < capacity(env.dst) * 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_imbalance_between_nodes_stays() {
+        let moves = |release, even, local, nr| {
+            numa_imbalance(release, even, (local, 16), &Stats { nr, weight: 16, ..Stats::default() }, 4)
+        };
+        // 5.10.223, adjust_numa_imbalance(): imbalance_min = 2; if (nr_running <= imbalance_min) return 0.
+        assert_eq!([(2, 2), (2, 3), (6, 2)].map(|(even, nr)| moves(v(5, 10), even, 0, nr)), [0, 1, 0]);
+        // 5.15.100: allow_numa_imbalance(local + 1, 16) is local + 1 < 4; NUMA_IMBALANCE_MIN is 2, after halving.
+        assert_eq!([(4, 2), (4, 3), (6, 2)].map(|(even, local)| moves(v(5, 15), even, local, 9)), [0, 2, 3]);
+        // 6.1: imb_numa_nr is 4; before halving.
+        assert_eq!([(2, 3), (2, 4), (4, 3)].map(|(even, local)| moves(v(6, 1), even, local, 9)), [0, 1, 2]);
+    }
+
+    #[test]
+    fn capacities_are_compared_with_some_slack() {
+        assert_eq!([446, 462, 1024].map(|one| greater(one, 446)), [false, false, true]);
+        assert_eq!([446, 512, 1024].map(|other| fits_capacity(446, other)), [false, false, true]);
     }
 }

@@ -6,7 +6,7 @@ use crate::balance::fair::Queues;
 use crate::fair::entity::QueueId;
 use crate::fair::load::NICE_0;
 use crate::fair::{Discipline, Fair};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TaskId};
 
 const SECOND: u64 = 1_000_000_000;
@@ -117,13 +117,14 @@ impl<D: Discipline> Fair<D> {
             || this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
     }
 
-    /// 6.1 on: an idle CPU of the two, else the one that would be loaded less (`wake_affine`).
+    /// 5.5 on: an idle CPU of the two, else the one that would be loaded less (`wake_affine`).
     pub(super) fn affine_target(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask) -> CpuId {
         let (here, prev) = (ask.here, ask.prev);
         if self.is_idle(cx, here) && share_cache(domains, here, prev) {
             return if self.is_idle(cx, prev) { prev } else { here };
         }
-        if self.is_idle(cx, prev) {
+        // d8fcb81f1acf, "sched/fair: Check for idle core in wake_affine".
+        if self.places.release >= v(5, 11) && self.is_idle(cx, prev) {
             return prev;
         }
         let now = cx.now();

@@ -2,9 +2,9 @@
 
 use super::{Ask, Placing, half_pct};
 use crate::balance::domains::{Domain, Domains, Flags, GroupId};
-use crate::balance::fair::by_capacity;
+use crate::balance::fair::{backports::ALLOWED_BY_LOCAL, by_capacity};
 use crate::fair::{Discipline, Fair};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::Core;
 
 /// How a group of CPUs stands, the idler the less (`enum group_type`, 5.5 on; no packing here).
@@ -72,7 +72,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Until 4.x: the group with the least load for its capacity, if that is clearly less than here.
+    /// Until 5.4: the group with the least load for its capacity, if that is clearly less than here.
     fn idlest_by_load(
         &mut self,
         cx: &Core,
@@ -93,7 +93,7 @@ impl<D: Discipline> Fair<D> {
             }
             let local = span.set.contains(cpu);
             let load: u64 = span.cpus.iter().map(|c| self.biased_load(cx, *c, index, !local) as u64).sum();
-            let average = by_capacity(self.places.era, load * 1024, self.group_capacity(group));
+            let average = by_capacity(self.places.release, load * 1024, self.group_capacity(group));
             if local {
                 here = average;
             } else if average < least {
@@ -170,14 +170,13 @@ impl<D: Discipline> Fair<D> {
     ) -> bool {
         if domain.flags.has(Flags::NUMA) {
             let allowed = &cx.task(ask.p).allowed;
-            let mut bearable = domain.imb_numa_nr;
-            if !allowed.is_all() {
-                let here = domains.span(domains.group(own).span).cpus.iter().filter(|c| allowed.contains(**c)).count();
-                bearable = bearable.min(here as u32);
+            let span = domains.span(domains.group(own).span);
+            let mut imbalance = domain.imb_numa_nr;
+            if !allowed.is_all() && self.places.release >= v(6, 0) {
+                imbalance = imbalance.min(span.cpus.iter().filter(|c| allowed.contains(**c)).count() as u32);
             }
-            let imbalance = local.idle.abs_diff(idlest.idle);
-            // adjust_numa_imbalance()
-            if local.running < bearable && imbalance <= 2 {
+            let weights = (span.weight(), domains.span(domain.span).weight());
+            if stays_on_node(self.places.release, local, idlest.idle, weights, imbalance) {
                 return false;
             }
         }
@@ -195,7 +194,9 @@ impl<D: Discipline> Fair<D> {
         let (mut load, mut util, mut runnable, mut running, mut idle) = (0.0, 0.0, 0.0, 0, 0);
         let (mut misfit, mut most) = (asymmetric, 0);
         let span = domains.span(of.span);
-        for &cpu in span.cpus.iter().filter(|c| allowed.contains(**c)) {
+        // 5.10 and 5.15 sum up all CPUs of the group. (So does the source of 6.1 and 6.6.)
+        let all = self.places.release < v(6, 1);
+        for &cpu in span.cpus.iter().filter(|c| all || allowed.contains(**c)) {
             let (l, r) = if ask.wakes && cpu == ask.prev {
                 (self.task_load_at(ask.p, now), self.task_runnable_at(ask.p, now))
             } else {
@@ -253,6 +254,28 @@ impl<D: Discipline> Fair<D> {
     }
 }
 
+/// Whether a new task stays on its node though another has more idle CPUs (`find_idlest_group`); `weights` are how many
+/// CPUs the own group and the domain have, `allowed` the imbalance that the domain allows from 5.18 on.
+///
+/// - Until 5.10 while the own group has an idle CPU.
+/// - 5.11 to 5.17: while its tasks are fewer than a quarter of the domain's CPUs (23e6082a522e, "sched: Limit the amount
+///   of NUMA imbalance that can exist at fork time"), in the stable tree of 5.15 of its own CPUs, with the new one.
+/// - 5.18 on by the domain's imbalance (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans
+///   multiple LLCs"), from 6.0 on only if the groups differ by no more than two idle CPUs.
+fn stays_on_node(release: Release, local: &Standing, idle: u32, weights: (u32, u32), allowed: u32) -> bool {
+    if release >= v(6, 0) {
+        local.running < allowed && local.idle.abs_diff(idle) <= 2
+    } else if release >= v(5, 18) {
+        local.running < allowed
+    } else if ALLOWED_BY_LOCAL.is_in(release) {
+        local.running + 1 < weights.0 / 4
+    } else if release >= v(5, 11) {
+        local.running < weights.1 / 4
+    } else {
+        local.idle > 0
+    }
+}
+
 /// Whether a group is idler than the idlest so far (`update_pick_idlest`).
 fn idler(new: &Standing, best: &Standing) -> bool {
     if new.kind != best.kind {
@@ -262,5 +285,23 @@ fn idler(new: &Standing, best: &Standing) -> bool {
         Kind::Overloaded | Kind::FullyBusy => new.average < best.average,
         Kind::Misfit => best.most < new.most,
         Kind::HasSpare => new.idle > best.idle || (new.idle == best.idle && new.util < best.util),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_task_stays_on_its_node_for_a_while() {
+        let local =
+            |idle, running| Standing { kind: Kind::HasSpare, average: 0.0, idle, running, util: 0.0, most: 1024 };
+        let stays = |release, idle, running| stays_on_node(release, &local(idle, running), 16, (16, 32), 4);
+        // 5.10.223: if (local_sgs.idle_cpus) return NULL.
+        assert_eq!([1, 0].map(|idle| stays(v(5, 10), idle, 16 - idle)), [true, false]);
+        // 5.15.100: allow_numa_imbalance(local_sgs.sum_nr_running + 1, local_sgs.group_weight), below 16 / 4.
+        assert_eq!([2, 3].map(|running| stays(v(5, 15), 16 - running, running)), [true, false]);
+        // 6.1: adjust_numa_imbalance(abs(local idle - idlest idle), local + 1, 4), up to 2.
+        assert_eq!([2, 3].map(|running| stays(v(6, 1), 16 - running, running)), [true, false]);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Ask, Placing, cache, share_cache};
 use crate::balance::domains::{Domain, Domains, Flags};
-use crate::balance::fair::fits;
+use crate::balance::fair::{backports::SIS_UTIL, fits};
 use crate::fair::{Discipline, Fair};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, CpuSet};
 
 impl<D: Discipline> Fair<D> {
@@ -49,7 +49,7 @@ impl<D: Discipline> Fair<D> {
         fits(util, (least.into(), most.into()), capacity, whole)
     }
 
-    /// 6.1 on.
+    /// 5.5 on.
     pub(super) fn idle_sibling_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
         let good = |me: &Self, cx: &Core, cpu: CpuId| me.free(cx, cpu) && me.fits(cx, ask, cpu);
         if good(self, cx, target) {
@@ -59,13 +59,19 @@ impl<D: Discipline> Fair<D> {
         if prev != target && share_cache(domains, prev, target) && good(self, cx, prev) {
             return prev;
         }
-        let recent = std::mem::replace(&mut self.places.tasks[ask.p as usize].recent_cpu, prev);
+        let release = self.places.release;
+        let recent = self.places.tasks[ask.p as usize].recent_cpu;
+        // From between 5.14 and 5.15 on it is always the last CPU; before, the waker's, or the last if it is taken.
+        if release >= v(5, 15) {
+            self.places.tasks[ask.p as usize].recent_cpu = prev;
+        }
         if recent != prev
             && recent != target
             && share_cache(domains, recent, target)
             && cx.task(ask.p).allowed.contains(recent)
             && good(self, cx, recent)
         {
+            self.places.tasks[ask.p as usize].recent_cpu = prev;
             return recent;
         }
         if self.places.asymmetric
@@ -77,7 +83,13 @@ impl<D: Discipline> Fair<D> {
         let key = domains.span(domain.span).cpus[0] as usize;
         let smt = domains.of(target).first().is_some_and(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
         let cores = smt && self.places.idle_cores[key];
+        // 9fe1f127b913, "sched/fair: Merge select_idle_core/cpu()".
+        if release < v(5, 12) {
+            return self.idle_one_by_one(cx, domains, ask, &domain, target, cores);
+        }
+        // c722f35b513f, "sched/fair: Bring back select_idle_smt(), but differently".
         if smt
+            && release >= v(5, 13)
             && !cores
             && share_cache(domains, prev, target)
             && let Some(cpu) = self.idle_thread(cx, domains, ask, &domain, prev)
@@ -87,7 +99,43 @@ impl<D: Discipline> Fair<D> {
         self.idle_in_cache(cx, domains, ask, &domain, target, cores).unwrap_or(target)
     }
 
-    /// An idle thread of the last CPU's core (`select_idle_smt`).
+    /// An idle core, else an idle CPU among some, else an idle thread of the target's core: each by a search of its own,
+    /// from the target on (`select_idle_core`, `select_idle_cpu`, `select_idle_smt` until 5.11).
+    fn idle_one_by_one(
+        &mut self,
+        cx: &mut Core,
+        domains: &Domains,
+        ask: Ask,
+        domain: &Domain,
+        target: CpuId,
+        cores: bool,
+    ) -> CpuId {
+        let cpus = &domains.span(domain.span).cpus;
+        Self::looked(cx, ask, cpus);
+        let allowed = &cx.task(ask.p).allowed;
+        let from = cpus.partition_point(|c| *c < target);
+        let around = || cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
+        if cores {
+            let idle = around().find(|cpu| core_of(domains, cpu).iter().all(|c| self.is_idle(cx, *c)));
+            if let Some(cpu) = idle {
+                return cpu;
+            }
+            self.places.idle_cores[cpus[0] as usize] = false;
+        }
+        let most = self.scan_by_cost(ask.here, cpus.len() as u64) as usize - 1;
+        let found = around().take(most).position(|cpu| self.free(cx, cpu));
+        if let Some(at) = found {
+            self.note_scan(ask.here, at as u64 + 1);
+            return around().nth(at).unwrap_or(target);
+        }
+        let all = around().count();
+        if most >= all {
+            self.note_scan(ask.here, all as u64);
+        }
+        self.idle_thread(cx, domains, ask, domain, target).unwrap_or(target)
+    }
+
+    /// An idle thread of a CPU's core (`select_idle_smt`).
     fn idle_thread(&self, cx: &Core, domains: &Domains, ask: Ask, cache: &Domain, prev: CpuId) -> Option<CpuId> {
         let core = domains.of(prev).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY))?;
         let allowed = &cx.task(ask.p).allowed;
@@ -109,31 +157,38 @@ impl<D: Discipline> Fair<D> {
     ) -> Option<CpuId> {
         let cpus = &domains.span(domain.span).cpus;
         let key = cpus[0] as usize;
-        let mut nr = self.places.scan[key] + 1;
+        let by_util = SIS_UTIL.is_in(self.places.release);
+        let mut nr = if by_util { self.places.scan[key] + 1 } else { self.scan_by_cost(ask.here, cpus.len() as u64) };
         if nr == 1 {
             return None;
         }
         Self::looked(cx, ask, cpus);
         let allowed = &cx.task(ask.p).allowed;
-        let from = cpus.partition_point(|c| *c <= target);
+        // Between 5.14 and 5.15 the target itself was left for the end.
+        let after = self.places.release >= v(5, 15);
+        let from = cpus.partition_point(|c| *c < target || after && *c == target);
         let around = cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
+        let mut idle = None;
         if !cores {
+            let mut seen = 0;
             for cpu in around {
                 nr -= 1;
                 if nr == 0 {
                     return None;
                 }
+                seen += 1;
                 if self.free(cx, cpu) {
-                    return Some(cpu);
+                    idle = Some(cpu);
+                    break;
                 }
             }
-            return None;
+            if !by_util {
+                self.note_scan(ask.here, seen);
+            }
+            return idle;
         }
-        let mut idle = None;
         for cpu in around {
-            let core = domains.of(cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
-            let threads = core.map_or(std::slice::from_ref(&cpu), |d| &domains.span(d.span).cpus);
-            if threads.iter().all(|c| self.is_idle(cx, *c)) {
+            if core_of(domains, &cpu).iter().all(|c| self.is_idle(cx, *c)) {
                 return Some(cpu);
             }
             if idle.is_none() && self.free(cx, cpu) {
@@ -150,12 +205,14 @@ impl<D: Discipline> Fair<D> {
         Self::looked(cx, ask, cpus);
         let allowed: &CpuSet = &cx.task(ask.p).allowed;
         let from = cpus.partition_point(|c| *c < target);
+        let least = if self.places.release < v(6, 1) { 0 } else { -1 };
         let mut best = (0, 0, target);
         for &cpu in cpus[from..].iter().chain(&cpus[..from]) {
             if !allowed.contains(cpu) || !self.free(cx, cpu) {
                 continue;
             }
-            let fits = self.fit(cx, ask, cpu);
+            // Until 6.0 it fits or does not; the trees of 6.1 have the rule of 6.3.
+            let fits = self.fit(cx, ask, cpu).max(least);
             if fits > 0 {
                 return cpu;
             }
@@ -184,22 +241,10 @@ impl<D: Discipline> Fair<D> {
         }
         self.domains = Some(domains);
     }
+}
 
-    /// A CPU that is not going idle balances its last-level cache: how far searches in it may go from what it uses of
-    /// late (`update_idle_cpu_scan`).
-    pub(in crate::fair) fn bound_scan(&mut self, cx: &Core, cpu: CpuId) {
-        let Some(domains) = self.domains.take() else { return };
-        if self.places.how == Placing::V6
-            && let Some(domain) = cache(&domains, cpu)
-        {
-            let span = domains.span(domain.span);
-            let util: u64 = span.cpus.iter().map(|c| self.cpu_need(*c, self.tracking.capacity(*c), cx.now())).sum();
-            let weight = u64::from(span.weight());
-            let pct = u64::from(domains.params(domain).imbalance_pct);
-            let x = util / weight.max(1);
-            let used = (x * x * pct * pct / (10_000 * 1024)).min(1024);
-            self.places.scan[span.cpus[0] as usize] = ((1024 - used) * weight / 1024) as u32;
-        }
-        self.domains = Some(domains);
-    }
+/// The threads of a CPU's core.
+fn core_of<'a>(domains: &'a Domains, cpu: &'a CpuId) -> &'a [CpuId] {
+    let core = domains.of(*cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
+    core.map_or(std::slice::from_ref(cpu), |d| &domains.span(d.span).cpus)
 }
