@@ -1,7 +1,8 @@
 //! Experiment files that are wrong: each is refused with its file, its line, its key, what is wrong and the mend.
 
 use proptest::prelude::*;
-use schedlab_experiment::backend::Sim;
+use schedlab_base::{Error, Meta, Nanos, Sink};
+use schedlab_experiment::backend::{self, Backend, Request, Sim};
 use schedlab_experiment::{Experiment, Verdict, report, run_experiments, text};
 use schedlab_machine::tomltext::TomlText;
 
@@ -218,6 +219,43 @@ fn verdicts_are_judged_case_by_case() {
     let (undecided, row) = verdict("value = \"max(run_s['hog-*']) / sum(run_s)\"", "value = \"mean(finish_s)\"");
     assert_eq!(undecided, Verdict::Undecided);
     assert_eq!(row.reason.as_deref(), Some("the task 'hog-0' had not ended"));
+}
+
+/// The simulator, as if equal requests gave different events: a stand-in for a real kernel.
+struct Scattering;
+
+impl Backend for Scattering {
+    fn name(&self) -> &str {
+        "scattering"
+    }
+
+    fn deterministic(&self) -> bool {
+        false
+    }
+
+    fn meta(&self, request: &Request) -> Meta {
+        Sim.meta(request)
+    }
+
+    fn idle_ticks(&self, _: &Request) -> Result<Option<(Nanos, Nanos)>, Error> {
+        Ok(None)
+    }
+
+    fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<backend::Outcome, Error> {
+        Sim.run(&Request { seed: request.seed % 2, ..request.clone() }, sink)
+    }
+}
+
+#[test]
+fn a_backend_that_scatters_is_judged_by_several_runs() {
+    let verdict = |text: &str| {
+        let outcome = run_experiments(vec![parse(text).unwrap()], &Scattering, 2, &|_, _| {}).unwrap();
+        (outcome.verdict(), outcome.experiments[0].rows[0].reason.clone())
+    };
+    let one = (Verdict::Undecided, Some("one run decides nothing".to_owned()));
+    assert_eq!(verdict(GOOD), one);
+    let several = GOOD.replacen("duration = \"1s\"", "duration = \"1s\"\nseeds = [1, 2, 3]", 1);
+    assert_eq!(verdict(&several), (Verdict::Pass, None));
 }
 
 proptest! {
