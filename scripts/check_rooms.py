@@ -17,9 +17,10 @@ ROOMS: dict[str, set[str]] = {
     "sim": {"base", "machine"},
     "sched": {"base", "machine", "sim"},
     "measure": {"base"},
+    "chart": {"base"},
     "capture": {"base", "trace", "machine"},
-    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure"},
-    "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "capture", "experiment"},
+    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
+    "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "experiment"},
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "experiment"},
 }
 # pure room: the crates from outside that it may use

@@ -1,44 +1,87 @@
-//! The backends: each runs a request and yields the events of a trace.
+//! The backends: each takes a request, runs it, and yields the events of a trace.
+//!
+//! A backend knows nothing of experiments: `schedlab sim`, the Python package and experiments hand it a [`Request`] and
+//! a [`Sink`], which writes a trace or measures.
 
 pub mod again;
-pub mod sim;
+mod sim;
 
-use schedlab_base::{Error, Result};
+pub use sim::{Sim, meta, simulate};
 
-/// Where an experiment runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// The simulator: deterministic, one run decides.
-    #[default]
-    Sim,
+use schedlab_base::{Error, Meta, Nanos, Result, Sink};
+use schedlab_machine::Machine;
+use schedlab_workload::Workload;
+use std::collections::BTreeMap;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The kernel's profile.
+    pub kernel: String,
+    /// The machine, costs included.
+    pub machine: Machine,
+    /// The workload.
+    pub workload: Workload,
+    /// Tunables: name and value.
+    pub set: Vec<(String, String)>,
+    /// How long; the workload's own duration where `None`, and until every task has ended where that has none.
+    pub duration: Option<Nanos>,
+    /// For every random draw.
+    pub seed: u64,
+    /// The simulator skips ticks that can change nothing; the events are the same.
+    pub skip_ticks: bool,
 }
 
-impl Backend {
-    /// Reads `sim`, `live` or `vm:KERNEL`.
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// How long it took, by the trace's clock.
+    pub end: Nanos,
+    /// Tasks that were there.
+    pub tasks: u32,
+    /// Every tunable of the kernel, as it was at the end.
+    pub tunables: BTreeMap<&'static str, i64>,
+    /// Remarks: what was not modelled, why it ended early.
+    pub notes: Vec<String>,
+}
+
+/// Something that runs requests. Several threads may ask it for runs at the same time.
+pub trait Backend: Sync {
+    /// As the command line writes it.
+    fn name(&self) -> &str;
+
+    /// Whether equal requests give equal events, so that one run decides an expectation.
+    fn deterministic(&self) -> bool;
+
+    /// The metadata of the trace that a request makes.
+    fn meta(&self, request: &Request) -> Meta;
+
+    /// The first tick and the time between two, where the kernel's tick comes to idle CPUs too and its times are known.
     ///
     /// # Errors
-    /// When it is none of them, or one that this version does not have.
-    pub fn parse(text: &str) -> Result<Self> {
-        match text.split(':').next() {
-            Some("sim") if text == "sim" => Ok(Self::Sim),
-            Some("live") | Some("vm") => Err(Error::input(format!("--on {text}: not in this version"))
-                .mend("experiments run on the simulator: --on sim")),
-            _ => Err(Error::input(format!("--on {text}: no such backend")).mend("write --on sim")),
-        }
-    }
+    /// When the kernel or a tunable is unknown.
+    fn idle_ticks(&self, request: &Request) -> Result<Option<(Nanos, Nanos)>>;
 
-    /// Whether equal requests give equal events.
-    #[must_use]
-    pub fn deterministic(self) -> bool {
-        matches!(self, Self::Sim)
-    }
+    /// Runs the request; the events go to `sink`.
+    ///
+    /// # Errors
+    /// When the request cannot be run: a kernel, a tunable or a workload that the backend cannot have, or a run that
+    /// would never end.
+    fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome>;
+}
 
-    /// As the command line writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sim => "sim",
+/// The backend that `--on` names: `sim`, `live` or `vm:KERNEL`.
+///
+/// # Errors
+/// When it is none of them, or one that this version does not have.
+pub fn parse(on: &str) -> Result<Box<dyn Backend>> {
+    match on.split(':').next() {
+        Some("sim") if on == "sim" => Ok(Box::new(Sim)),
+        Some("live") | Some("vm") => {
+            Err(Error::input(format!("--on {on}: not in this version"))
+                .mend("experiments run on the simulator: --on sim"))
         }
+        _ => Err(Error::input(format!("--on {on}: no such backend")).mend("write --on sim")),
     }
 }
 
@@ -47,9 +90,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backends_to_come_are_told_from_slips() {
-        assert_eq!(Backend::parse("sim").unwrap(), Backend::Sim);
-        assert!(Backend::parse("vm:linux-6.12").unwrap_err().to_string().contains("not in this version"));
-        assert!(Backend::parse("smi").unwrap_err().to_string().contains("no such backend"));
+    fn planned_backends_and_typing_errors_have_different_messages() {
+        assert_eq!(parse("sim").map(|backend| backend.name().to_owned()).unwrap(), "sim");
+        let message = |on: &str| parse(on).err().expect(on).to_string();
+        assert!(message("vm:linux-6.12").contains("not in this version"));
+        assert!(message("smi").contains("no such backend"));
+        assert!(message("sim:1").contains("no such backend"));
     }
 }

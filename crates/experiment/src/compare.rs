@@ -5,6 +5,7 @@ use crate::expr::{Expr, Problem, Reference, Scope, Selected, Selector, Value, ev
 use crate::judge::{Sample, judge};
 use crate::points::{Point, same, value_of};
 use crate::run::RunResult;
+use crate::scalar::Scalar;
 use crate::verdict::Verdict;
 use schedlab_base::Result;
 use serde::Serialize;
@@ -220,19 +221,14 @@ impl Scope for CompareScope<'_> {
 }
 
 impl CompareScope<'_> {
-    fn parameter(
-        &self,
-        reference: &Reference,
-        values: &[crate::scalar::Scalar],
-        selected: &[Selected],
-    ) -> Result<Value, Problem> {
+    fn parameter(&self, reference: &Reference, values: &[Scalar], selected: &[Selected]) -> Result<Value, Problem> {
         match selected {
             [] => match self.point.0.get(&reference.path) {
                 Some(value) => Ok(value_of(value)),
                 None => Err(Problem::Wrong(format!("\"{0}\" has no one value here; take {0}[{0}=*]", reference.path))),
             },
             [(_, None)] => {
-                let number = |v: &crate::scalar::Scalar| {
+                let number = |v: &Scalar| {
                     v.number().ok_or_else(|| Problem::Wrong(format!("{}={v} is no number", reference.path)))
                 };
                 values.iter().map(number).collect::<Result<_, _>>().map(Value::List)

@@ -9,7 +9,6 @@ mod functions;
 mod parse;
 
 pub use eval::{Problem, Scope, Selected, eval, eval_number};
-pub use functions::FUNCTIONS;
 pub use parse::parse;
 
 /// An expression.

@@ -1,5 +1,11 @@
 //! The experiment file as it is written: TOML, every key known, nothing computed yet.
 
+mod expectation;
+mod picture;
+
+pub use expectation::{ExpectationFile, Kind, Relation};
+pub use picture::{ChartFile, HeatmapChoice, HeatmapFile};
+
 use crate::scalar::Scalar;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -151,154 +157,4 @@ pub struct TableFile {
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<Scalar>>,
-}
-
-/// What must hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExpectationFile {
-    /// The figure or table of the source that it answers to.
-    pub figure: String,
-    /// What it says, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub claim: Option<String>,
-    /// `number`: within a tolerance; `shape`: sign, order and rough factor.
-    pub kind: Kind,
-    /// The expression that is judged: a metric's name, or more.
-    pub metric: String,
-    /// The kernels that it is asked of; all when left out.
-    #[serde(default)]
-    pub kernels: Vec<String>,
-    /// The parameter values at which it is asked; all when left out.
-    #[serde(default)]
-    pub at: BTreeMap<String, Vec<Scalar>>,
-    /// How the metric must stand to the bound.
-    pub relation: Relation,
-    /// The bound: a number or an expression.
-    pub bound: Scalar,
-    /// What is allowed beyond the bound: `"2%"` of it, or an amount.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub margin: Option<Scalar>,
-    /// What was published: a number, a text, or `=` and an expression.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Scalar>,
-    /// Why a faithful model cannot meet it; it fails if it ever starts to hold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_difference: Option<String>,
-    /// Why it is not judged for now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skip: Option<String>,
-}
-
-/// How firm a claim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Depends on the algorithm alone: agreement within the tolerance.
-    Number,
-    /// Depends on their hardware too: sign, order, rough factor.
-    Shape,
-}
-
-/// How a metric must stand to its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Relation {
-    /// Less.
-    #[serde(rename = "<")]
-    Less,
-    /// At most.
-    #[serde(rename = "<=")]
-    AtMost,
-    /// Equal, within the margin.
-    #[serde(rename = "==")]
-    Equal,
-    /// At least.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// More.
-    #[serde(rename = ">")]
-    More,
-}
-
-impl Relation {
-    /// As it is written.
-    #[must_use]
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Less => "<",
-            Self::AtMost => "<=",
-            Self::Equal => "==",
-            Self::AtLeast => ">=",
-            Self::More => ">",
-        }
-    }
-}
-
-/// A chart over a parameter of the sweep: one line a kernel, and what was published.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChartFile {
-    /// What it shows.
-    pub title: String,
-    /// The parameter along the x axis.
-    pub x: String,
-    /// The x axis's label; the parameter's name when left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub x_label: Option<String>,
-    /// The expression along the y axis.
-    pub y: String,
-    /// The y axis's label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub y_label: Option<String>,
-    /// The kernels drawn; all when left out.
-    #[serde(default)]
-    pub kernels: Vec<String>,
-    /// A logarithmic y axis.
-    #[serde(default)]
-    pub log: bool,
-    /// Published values to lay under ours: label and expression.
-    #[serde(default)]
-    pub published: BTreeMap<String, String>,
-}
-
-/// A heat map, CPUs by time: one picture a kernel, of the first seed's run at one point of the sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HeatmapFile {
-    /// What it shows.
-    pub title: String,
-    /// `queue`: runnable tasks; `load`; `memory`: that of each node; `considered`: the CPUs that the scheduler looked
-    /// at.
-    #[serde(default)]
-    pub what: HeatmapChoice,
-    /// The kernels drawn; all when left out.
-    #[serde(default)]
-    pub kernels: Vec<String>,
-    /// The parameter values of the run; those of `show` when left out.
-    #[serde(default)]
-    pub at: BTreeMap<String, Scalar>,
-    /// From so long after the start, with unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// Until so long after the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Of `considered`: what was looked at on behalf of this CPU only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<u32>,
-}
-
-/// What a heat map shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HeatmapChoice {
-    /// Runnable tasks, the running one included.
-    #[default]
-    Queue,
-    /// Their load, in the scheduler's own unit.
-    Load,
-    /// Memory on each node.
-    Memory,
-    /// The CPUs that the scheduler looked at, by reason.
-    Considered,
 }

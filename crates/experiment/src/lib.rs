@@ -1,35 +1,32 @@
 //! Experiments: files, backends, expectations, verdicts, reports.
 //!
-//! [`Experiment::open`] reads a file, [`run_experiments`] runs and judges, [`text::table`] and
-//! [`report::experiments`] tell what came out.
+//! [`Experiment::open`] reads a file, [`run_experiments`] runs it on a [`backend`] and judges, [`text::table`] and
+//! [`report::experiments`] show the outcome. No module depends on one that stands before it in that order.
 
 pub mod backend;
 pub mod catalogue;
 mod compare;
-pub mod energy;
+mod energy;
 mod experiment;
-pub mod expr;
+mod expr;
+mod figures;
 pub mod file;
-pub mod idle;
+mod idle;
 mod judge;
-pub mod lower;
-pub mod measures;
-mod names;
+mod lower;
+mod measures;
 mod outcome;
 mod points;
 pub mod report;
 mod run;
 mod scalar;
-pub mod series;
-pub mod side_by_side;
+mod series;
+mod side_by_side;
 mod tables;
 pub mod text;
 mod verdict;
 
 pub use backend::Backend;
-pub use compare::Case;
 pub use experiment::Experiment;
-pub use outcome::{Judged, Outcome, Row, run_experiments};
-pub use run::{Run, RunResult};
-pub use scalar::Scalar;
+pub use outcome::{Judged, Outcome, run_experiments};
 pub use verdict::Verdict;

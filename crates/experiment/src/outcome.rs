@@ -5,7 +5,7 @@ use crate::compare::{Case, Results};
 use crate::experiment::Experiment;
 use crate::file::{ExpectationFile, Kind};
 use crate::run::{self, Job, RunResult};
-use crate::side_by_side::{Comparison, comparisons};
+use crate::side_by_side::{self, Comparison};
 use crate::verdict::Verdict;
 use schedlab_base::Result;
 use serde::Serialize;
@@ -59,13 +59,13 @@ pub struct Outcome {
     pub experiments: Vec<Judged>,
 }
 
-/// Runs and judges experiments on `threads` threads; `progress` is called with runs done and runs in all.
+/// Runs experiments on the backend, by `threads` threads, and judges them; `progress` is called with runs done and runs in all.
 ///
 /// # Errors
 /// When an experiment cannot be planned, run or judged for a mistake in its file.
 pub fn run_experiments(
     experiments: Vec<Experiment>,
-    backend: Backend,
+    backend: &dyn Backend,
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Outcome> {
@@ -79,7 +79,7 @@ pub fn run_experiments(
     let all = jobs.len();
     let done = std::sync::atomic::AtomicUsize::new(0);
     let tick = || progress(1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed), all);
-    let mut results = run::run_all(&jobs, threads, &tick)?.into_iter();
+    let mut results = run::run_all(&jobs, backend, threads, &tick)?.into_iter();
     drop(jobs);
     let experiments = experiments
         .into_iter()
@@ -89,7 +89,7 @@ pub fn run_experiments(
     Ok(Outcome { experiments })
 }
 
-fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: Backend) -> Result<Judged> {
+fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: &dyn Backend) -> Result<Judged> {
     let results = Results::new(&experiment, &runs);
     let rows = experiment
         .expectations
@@ -149,6 +149,12 @@ fn plain_published(file: &ExpectationFile) -> Option<serde_json::Value> {
 }
 
 impl Judged {
+    /// The kernels compared by every metric, at the point that reports show.
+    #[must_use]
+    pub fn comparisons(&self) -> Vec<Comparison> {
+        side_by_side::comparisons(&self.experiment, &self.runs)
+    }
+
     /// What the backend remarked on the runs (what of the load it does not model, ...), each remark once.
     #[must_use]
     pub fn remarks(&self) -> Vec<&str> {
@@ -187,7 +193,7 @@ impl Outcome {
                 "seeds": file.seeds,
                 "remarks": judged.remarks(),
                 "expectations": judged.rows,
-                "comparisons": comparisons(judged).into_iter().map(as_json).collect::<Vec<_>>(),
+                "comparisons": judged.comparisons().into_iter().map(as_json).collect::<Vec<_>>(),
             })
         };
         serde_json::json!({ "experiments": self.experiments.iter().map(one).collect::<Vec<_>>() })

@@ -1,7 +1,7 @@
 //! Reports: one HTML page with everything in it, for a browser and for passing around.
 
-pub mod chart;
 mod experiment;
+pub mod heat;
 mod page;
 mod runs;
 

@@ -1,6 +1,8 @@
 //! Every metric at the point that is shown, kernel beside kernel.
 
-use crate::outcome::Judged;
+use crate::experiment::Experiment;
+use crate::file::MetricFile;
+use crate::run::RunResult;
 
 /// A metric, with its value under each kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,25 +21,23 @@ pub struct Comparison {
 
 /// Compares the kernels by every metric.
 #[must_use]
-pub fn comparisons(judged: &Judged) -> Vec<Comparison> {
-    let experiment = &judged.experiment;
+pub fn comparisons(experiment: &Experiment, runs: &[RunResult]) -> Vec<Comparison> {
     let point = experiment.shown_point();
-    let compared = |(name, metric): (&String, &crate::file::MetricFile)| Comparison {
+    let compared = |(name, metric): (&String, &MetricFile)| Comparison {
         metric: name.clone(),
         label: metric.label.clone().unwrap_or_else(|| name.clone()),
         unit: metric.unit.clone().unwrap_or_default(),
         at: experiment.points[point].label(),
         values: (0..experiment.file.kernels.len())
-            .map(|kernel| (experiment.kernel_label(kernel).to_owned(), mean(judged, kernel, point, name)))
+            .map(|kernel| (experiment.kernel_label(kernel).to_owned(), mean(runs, kernel, point, name)))
             .collect(),
     };
     experiment.file.metrics.iter().map(compared).collect()
 }
 
 /// The mean over the seeds.
-fn mean(judged: &Judged, kernel: usize, point: usize, metric: &str) -> Option<f64> {
-    let values: Vec<f64> = judged
-        .runs
+fn mean(runs: &[RunResult], kernel: usize, point: usize, metric: &str) -> Option<f64> {
+    let values: Vec<f64> = runs
         .iter()
         .filter(|r| r.kernel == kernel && r.point == point)
         .filter_map(|r| r.metrics.get(metric)?.clone().ok())

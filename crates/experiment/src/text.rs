@@ -2,8 +2,8 @@
 
 use crate::file::Kind;
 use crate::outcome::{Outcome, Row};
-use crate::side_by_side::comparisons;
 use crate::verdict::Verdict;
+use schedlab_chart::number;
 use std::fmt::Write;
 
 /// Where there is no value.
@@ -11,24 +11,6 @@ const NOTHING: &str = "-";
 
 /// The widest that a figure's cell may be, in characters.
 const WIDEST: usize = 46;
-
-/// A number with about five digits, as tables print it.
-#[must_use]
-pub fn number(x: f64) -> String {
-    if x == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = 4 - x.abs().log10().floor() as i32;
-    let text = match digits {
-        ..=-12 | 9.. => format!("{x:.3e}"),
-        _ => format!("{x:.*}", digits.clamp(0, 9) as usize),
-    };
-    if text.contains('.') && !text.contains('e') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
 
 /// What was published, as tables print it.
 #[must_use]
@@ -130,7 +112,7 @@ fn remark(out: &mut String, id: &str, row: &Row) {
 pub fn side_by_side(outcome: &Outcome) -> String {
     let mut out = String::new();
     for judged in &outcome.experiments {
-        let comparisons = comparisons(judged);
+        let comparisons = judged.comparisons();
         let Some(first) = comparisons.first() else { continue };
         let id = &judged.experiment.file.id;
         let mut rows = vec![vec![if first.at.is_empty() { id.clone() } else { format!("{id} at {}", first.at) }]];
@@ -161,26 +143,4 @@ fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn numbers_keep_five_digits() {
-        for (x, text) in [
-            (0.0, "0"),
-            (1.25, "1.25"),
-            (1.249_987, "1.25"),
-            (5912.4, "5912.4"),
-            (1_234_567.8, "1234568"),
-            (0.000_123_45, "0.00012345"),
-            (0.000_048_697, "4.870e-5"),
-            (-2.5, "-2.5"),
-            (1e20, "1.000e20"),
-        ] {
-            assert_eq!(number(x), text);
-        }
-    }
 }

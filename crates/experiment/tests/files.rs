@@ -1,7 +1,9 @@
 //! Experiment files that are wrong: each is refused with its file, its line, its key, what is wrong and the mend.
 
 use proptest::prelude::*;
-use schedlab_experiment::{Backend, Experiment, Verdict, report, run_experiments, text};
+use schedlab_base::{Error, Meta, Nanos, Sink};
+use schedlab_experiment::backend::{self, Backend, Request, Sim};
+use schedlab_experiment::{Experiment, Verdict, report, run_experiments, text};
 use schedlab_machine::tomltext::TomlText;
 
 const GOOD: &str = r#"id = "x-1"
@@ -49,12 +51,12 @@ fn slip(from: &str, to: &str) -> String {
 /// The message that running the changed file brings.
 fn slip_when_run(from: &str, to: &str) -> String {
     let experiment = parse(&GOOD.replacen(from, to, 1)).expect("it is well-formed");
-    run_experiments(vec![experiment], Backend::Sim, 1, &|_, _| {}).expect_err(to).to_string()
+    run_experiments(vec![experiment], &Sim, 1, &|_, _| {}).expect_err(to).to_string()
 }
 
 #[test]
 fn the_good_file_runs_and_passes() {
-    let outcome = run_experiments(vec![parse(GOOD).unwrap()], Backend::Sim, 1, &|_, _| {}).unwrap();
+    let outcome = run_experiments(vec![parse(GOOD).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
     assert_eq!(outcome.verdict(), Verdict::Pass, "{}", text::table(&outcome));
     let json = outcome.to_json();
     let expectation = &json["experiments"][0]["expectations"][0];
@@ -137,7 +139,7 @@ fn heat_maps_are_drawn_of_the_run_that_they_name() {
          [[heatmaps]]\ntitle = \"Looks\"\nwhat = \"considered\"\ncpu = 0\n\
          [[heatmaps]]\ntitle = \"Loads\"\nwhat = \"load\"\n",
     );
-    let run = |text: &str| run_experiments(vec![parse(text).unwrap()], Backend::Sim, 2, &|_, _| {}).unwrap();
+    let run = |text: &str| run_experiments(vec![parse(text).unwrap()], &Sim, 2, &|_, _| {}).unwrap();
     let outcome = run(&text);
     let runs = &outcome.experiments[0].runs;
     let drawn: Vec<_> = runs.iter().map(|r| r.heats.iter().map(|(index, _)| *index).collect::<Vec<_>>()).collect();
@@ -190,7 +192,7 @@ fn what_shows_only_when_it_is_run_is_told_with_file_and_line() {
 #[test]
 fn what_is_not_modelled_is_remarked_once() {
     let text = GOOD.replacen("{\"tasks\"", "{\"global\": {\"pi_enabled\": true}, \"tasks\"", 1);
-    let outcome = run_experiments(vec![parse(&text).unwrap()], Backend::Sim, 1, &|_, _| {}).unwrap();
+    let outcome = run_experiments(vec![parse(&text).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
     let remarks = outcome.experiments[0].remarks();
     assert_eq!(remarks.len(), 1, "{remarks:?}");
     assert!(remarks[0].contains("pi_enabled"), "{remarks:?}");
@@ -200,7 +202,7 @@ fn what_is_not_modelled_is_remarked_once() {
 fn verdicts_are_judged_case_by_case() {
     let verdict = |from: &str, to: &str| {
         let experiment = parse(&GOOD.replacen(from, to, 1)).unwrap();
-        let outcome = run_experiments(vec![experiment], Backend::Sim, 1, &|_, _| {}).unwrap();
+        let outcome = run_experiments(vec![experiment], &Sim, 1, &|_, _| {}).unwrap();
         (outcome.verdict(), outcome.experiments[0].rows[0].clone())
     };
     let (failed, row) = verdict("bound = \"paper.share[n=n]\"", "bound = 0.5");
@@ -217,6 +219,43 @@ fn verdicts_are_judged_case_by_case() {
     let (undecided, row) = verdict("value = \"max(run_s['hog-*']) / sum(run_s)\"", "value = \"mean(finish_s)\"");
     assert_eq!(undecided, Verdict::Undecided);
     assert_eq!(row.reason.as_deref(), Some("the task 'hog-0' had not ended"));
+}
+
+/// The simulator, as if equal requests gave different events: a stand-in for a real kernel.
+struct Scattering;
+
+impl Backend for Scattering {
+    fn name(&self) -> &str {
+        "scattering"
+    }
+
+    fn deterministic(&self) -> bool {
+        false
+    }
+
+    fn meta(&self, request: &Request) -> Meta {
+        Sim.meta(request)
+    }
+
+    fn idle_ticks(&self, _: &Request) -> Result<Option<(Nanos, Nanos)>, Error> {
+        Ok(None)
+    }
+
+    fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<backend::Outcome, Error> {
+        Sim.run(&Request { seed: request.seed % 2, ..request.clone() }, sink)
+    }
+}
+
+#[test]
+fn a_backend_that_scatters_is_judged_by_several_runs() {
+    let verdict = |text: &str| {
+        let outcome = run_experiments(vec![parse(text).unwrap()], &Scattering, 2, &|_, _| {}).unwrap();
+        (outcome.verdict(), outcome.experiments[0].rows[0].reason.clone())
+    };
+    let one = (Verdict::Undecided, Some("one run decides nothing".to_owned()));
+    assert_eq!(verdict(GOOD), one);
+    let several = GOOD.replacen("duration = \"1s\"", "duration = \"1s\"\nseeds = [1, 2, 3]", 1);
+    assert_eq!(verdict(&several), (Verdict::Pass, None));
 }
 
 proptest! {

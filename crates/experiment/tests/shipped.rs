@@ -1,6 +1,7 @@
 //! The experiments in `experiments/` hold, and their report stands on its own.
 
-use schedlab_experiment::{Backend, Experiment, Outcome, Verdict, report, run_experiments, text};
+use schedlab_experiment::backend::Sim;
+use schedlab_experiment::{Experiment, Outcome, Verdict, report, run_experiments, text};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -9,7 +10,7 @@ fn folder() -> PathBuf {
 
 fn run(files: &[&str], threads: usize) -> Outcome {
     let experiments = files.iter().map(|f| Experiment::open(&folder().join(f)).expect("it is well-formed")).collect();
-    run_experiments(experiments, Backend::Sim, threads, &|_, _| {}).expect("it runs")
+    run_experiments(experiments, &Sim, threads, &|_, _| {}).expect("it runs")
 }
 
 fn page(outcome: &Outcome) -> String {

@@ -1,6 +1,7 @@
 //! The machine file: TOML that needs no more than sockets, cores and threads, and distances where there are nodes.
 
-use crate::build;
+mod build;
+
 use crate::model::{Caches, Costs, Machine, PerfDomain};
 use crate::tomltext::TomlText;
 use schedlab_base::Result;

@@ -4,7 +4,6 @@
 //! a TOML file. The CPUs are numbered the way Linux numbers them in a guest or on a machine whose firmware lists
 //! SMT siblings next to each other: threads of a core first, then the cores of a socket, then the sockets.
 
-mod build;
 mod file;
 mod host;
 mod load;

@@ -12,7 +12,7 @@ mod native {
     use crate::error::{InputError, NotPermittedError, SchedlabError, raised};
     use pyo3::prelude::*;
     use schedlab_base::{Event, NameRecord, Sink, parse_duration};
-    use schedlab_experiment::backend::sim::{self, SimRequest};
+    use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
     use schedlab_measure::Stats;
     use schedlab_trace::arrow_file::{Reader, Writer};
@@ -86,9 +86,9 @@ mod native {
             }
             let workload = schedlab_workload::load(workload)?;
             let duration = duration.map(parse_duration).transpose()?;
-            let request = SimRequest { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
-            let mut writer = Writer::create(target, &sim::meta(&request))?.with_queues(queues);
-            let outcome = sim::simulate(&request, &mut writer)?;
+            let request = Request { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
+            let mut writer = Writer::create(target, &backend::meta(&request))?.with_queues(queues);
+            let outcome = backend::simulate(&request, &mut writer, None)?;
             writer.finish()?;
             Ok([request.workload.warnings, outcome.notes].concat())
         })

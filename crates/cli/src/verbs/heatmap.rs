@@ -3,7 +3,8 @@
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
-use schedlab_experiment::report::chart::heatmap::{COLUMNS, Picture, Scale, missing};
+use schedlab_chart::heatmap::COLUMNS;
+use schedlab_experiment::report::heat;
 use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
 use schedlab_measure::{Heat, Heatmap};
 use serde_json::json;
@@ -102,7 +103,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note(format!("the file was cut off: {}", cut.what));
     }
     let heat = heatmap.finish(None);
-    if let Some(what) = missing(&heat) {
+    if let Some(what) = heat::missing(&heat) {
         let told = heat.told || heat.what == What::Queue;
         let mend = match heat.what {
             _ if told => "choose another --from and --to",
@@ -175,10 +176,10 @@ fn picture(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Vec<u8> {
     let name = args.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let machine = if meta.machine.is_empty() { String::new() } else { format!(", machine {}", meta.machine) };
     let about = format!("{name}: kernel {}{machine}", meta.kernel);
-    let picture = Picture { title, about: &about, heat, scale: Scale::of([heat].into_iter()) };
+    let drawn = heat::picture(heat, title, &about, heat::scale([heat].into_iter()));
     match format {
-        Format::Png => picture.png(),
-        Format::Svg => picture.svg().into_bytes(),
+        Format::Png => drawn.png(),
+        Format::Svg => drawn.svg().into_bytes(),
     }
 }
 

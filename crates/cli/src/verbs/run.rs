@@ -3,7 +3,7 @@
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
-use schedlab_experiment::{Backend, Experiment, report, run_experiments, text};
+use schedlab_experiment::{Experiment, backend, report, run_experiments, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ pub struct Args {
 
 /// Runs all experiments named and tells what came out.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let backend = Backend::parse(&args.on)?;
+    let backend = backend::parse(&args.on)?;
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let mut experiments = Vec::new();
     for file in files(&args.experiments)? {
@@ -45,7 +45,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let bar = ui.progress(Some(1), "simulating");
-    let outcome = run_experiments(experiments, backend, threads, &|done, all| {
+    let outcome = run_experiments(experiments, &*backend, threads, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });

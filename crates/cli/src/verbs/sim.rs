@@ -7,8 +7,7 @@ use crate::target::Target;
 use crate::ui::Ui;
 use looking::Looking;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
-use schedlab_experiment::backend::again;
-use schedlab_experiment::backend::sim::{SimOutcome, SimRequest, meta, simulate_and_look};
+use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
@@ -112,7 +111,7 @@ struct Facts<'a> {
 }
 
 /// The simulation that is asked for, or that made the trace that is named.
-fn request(args: &Args, ui: &Ui) -> Result<SimRequest> {
+fn request(args: &Args, ui: &Ui) -> Result<Request> {
     if let Some(trace) = &args.again {
         return again::request(schedlab_trace::open(trace)?.meta()).map_err(|e| e.file(trace));
     }
@@ -127,7 +126,7 @@ fn request(args: &Args, ui: &Ui) -> Result<SimRequest> {
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    Ok(SimRequest {
+    Ok(Request {
         kernel: kernel.clone(),
         machine,
         workload,
@@ -181,19 +180,19 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 }
 
 fn simulate_with_progress(
-    request: &SimRequest,
+    request: &Request,
     meta: &Meta,
     sink: &mut dyn Sink,
     look: &looking::Look,
     looking: &Looking,
     ui: &Ui,
-) -> Result<SimOutcome> {
+) -> Result<Outcome> {
     let length = meta.span.map(|(_, end)| end / 1_000_000);
     let mut ticker = Ticker { bar: ui.progress(length, "simulating"), batches: 0 };
     let times = look.times();
     let mut names = looking.clone();
     let sink = &mut (&mut (sink, &mut ticker), &mut names);
-    let outcome = simulate_and_look(request, sink, look.inspect(&times, looking));
+    let outcome = simulate(request, sink, look.inspect(&times, looking));
     ticker.bar.finish_and_clear();
     outcome
 }

@@ -1,6 +1,6 @@
 //! A simulated trace carries what made it, so that the same run can be made again and looked into.
 
-use super::sim::SimRequest;
+use super::Request;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_machine::MachineFile;
 use schedlab_machine::tomltext::TomlText;
@@ -16,7 +16,7 @@ const SET: &str = "set.";
 const MOST_WORKLOAD: usize = 1 << 20;
 
 /// Notes what made the trace, where that can be written down.
-pub(super) fn note(request: &SimRequest, notes: &mut BTreeMap<String, String>) {
+pub(super) fn note(request: &Request, notes: &mut BTreeMap<String, String>) {
     let workload = schedlab_workload::write(&request.workload);
     if let Some(machine) = MachineFile::of(&request.machine)
         && workload.len() <= MOST_WORKLOAD
@@ -34,7 +34,7 @@ pub(super) fn note(request: &SimRequest, notes: &mut BTreeMap<String, String>) {
 ///
 /// # Errors
 /// When the trace was not simulated, or does not carry what made it (a machine read from a host, a very large load).
-pub fn request(meta: &Meta) -> Result<SimRequest> {
+pub fn request(meta: &Meta) -> Result<Request> {
     let note = |name: &str| {
         meta.notes.get(name).ok_or_else(|| {
             let error = Error::input(format!("the trace does not say what made it (no \"{name}\")"));
@@ -49,7 +49,7 @@ pub fn request(meta: &Meta) -> Result<SimRequest> {
     let mut workload = schedlab_workload::parse(note(WORKLOAD)?.as_bytes(), Path::new(WORKLOAD))?;
     workload.name.clone_from(note("workload")?);
     let seed = note("seed")?;
-    Ok(SimRequest {
+    Ok(Request {
         kernel: meta.kernel.clone(),
         machine,
         workload,
@@ -66,7 +66,7 @@ pub fn request(meta: &Meta) -> Result<SimRequest> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sim::{meta, simulate};
+    use super::super::{meta, simulate};
     use super::*;
     use schedlab_base::{Event, NameRecord, Sink};
 
@@ -81,9 +81,9 @@ mod tests {
         fn name(&mut self, _: &NameRecord) {}
     }
 
-    fn events(request: &SimRequest) -> Vec<Event> {
+    fn events(request: &Request) -> Vec<Event> {
         let mut all = All::default();
-        simulate(request, &mut all).unwrap();
+        simulate(request, &mut all, None).unwrap();
         all.0
     }
 
@@ -92,7 +92,7 @@ mod tests {
         let text = r#"{"tasks": {"a": {"instance": 3, "loop": -1, "run": {"mean": 900, "sd": 100}, "sleep": 500}}}"#;
         let mut machine = schedlab_machine::load("2x2").unwrap();
         machine.costs.idle_exit_ns = 7;
-        let first = SimRequest {
+        let first = Request {
             kernel: "linux-2.6.32".into(),
             machine,
             workload: schedlab_workload::parse(text.as_bytes(), Path::new("w.json")).unwrap(),

@@ -1,72 +1,49 @@
-//! The simulator as a backend: a request in, the events of a trace and how it ended out.
+//! The simulator as a backend.
 
-use super::again;
+use super::{Backend, Outcome, Request, again};
 use crate::catalogue;
-use crate::energy::Energy;
-use crate::experiment::HeatmapPlan;
 use crate::lower::{lower, unmodelled};
-use crate::run::Run;
-use crate::series::Series;
 use schedlab_base::{Error, Meta, Nanos, Result, Sink};
-use schedlab_machine::Machine;
-use schedlab_measure::{Heatmap, Stats};
-use schedlab_sched::kernels::{self, How};
+use schedlab_sched::kernels::{self, How, Kernel};
+use schedlab_sched::tunables::Values;
 use schedlab_sim::Inspect;
 use schedlab_workload::Workload;
 use std::collections::BTreeMap;
 
-/// What is to be simulated.
-#[derive(Clone, Debug)]
-pub struct SimRequest {
-    /// The kernel's profile.
-    pub kernel: String,
-    /// The machine, costs included.
-    pub machine: Machine,
-    /// The workload.
-    pub workload: Workload,
-    /// Tunables: name and value.
-    pub set: Vec<(String, String)>,
-    /// How long; the workload's own duration where `None`, and until every task has ended where that has none.
-    pub duration: Option<Nanos>,
-    /// For every random draw.
-    pub seed: u64,
-    /// Skip ticks that can change nothing; the events are the same.
-    pub skip_ticks: bool,
+/// The simulator.
+#[derive(Clone, Copy, Debug)]
+pub struct Sim;
+
+impl Backend for Sim {
+    fn name(&self) -> &str {
+        "sim"
+    }
+
+    fn deterministic(&self) -> bool {
+        true
+    }
+
+    fn meta(&self, request: &Request) -> Meta {
+        meta(request)
+    }
+
+    fn idle_ticks(&self, request: &Request) -> Result<Option<(Nanos, Nanos)>> {
+        let (kernel, values) = configured(request)?;
+        if kernel.build.no_hz { Ok(None) } else { kernel.tick(&values).map(Some) }
+    }
+
+    fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
+        simulate(request, sink, None)
+    }
 }
 
-/// How a simulation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimOutcome {
-    /// The simulated time.
-    pub end: Nanos,
-    /// Tasks that were there.
-    pub tasks: u32,
-    /// Every tunable of the kernel, as it was at the end.
-    pub tunables: BTreeMap<&'static str, i64>,
-    /// Remarks: what was not modelled, why it ended early.
-    pub notes: Vec<String>,
-}
-
-/// Simulates; the events go to `sink`.
+/// Simulates; the events go to `sink`, and what `inspect` asks for is shown to it on the way.
 ///
 /// # Errors
 /// When the kernel or a tunable is unknown, the workload does not fit the machine, deadlocks, lets no time pass, or
 /// would never end.
-pub fn simulate(request: &SimRequest, sink: &mut dyn Sink) -> Result<SimOutcome> {
-    simulate_and_look(request, sink, None)
-}
-
-/// As [`simulate`]; what `inspect` asks for is shown to it on the way.
-///
-/// # Errors
-/// As [`simulate`].
-pub fn simulate_and_look(
-    request: &SimRequest,
-    sink: &mut dyn Sink,
-    inspect: Option<Inspect<'_>>,
-) -> Result<SimOutcome> {
-    let kernel = kernels::find(&request.kernel)?;
-    let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
+pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<'_>>) -> Result<Outcome> {
+    let (kernel, values) = configured(request)?;
     let duration = request.duration.or(request.workload.global.duration);
     if duration.is_none() && endless(&request.workload) {
         return Err(Error::input("the workload never ends").mend("give a duration"));
@@ -81,7 +58,14 @@ pub fn simulate_and_look(
     notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
     let tunables = values.iter().chain(outcome.tunables).collect();
-    Ok(SimOutcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
+    Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
+}
+
+/// The kernel, and its tunables as the request sets them.
+fn configured(request: &Request) -> Result<(&'static Kernel, Values)> {
+    let kernel = kernels::find(&request.kernel)?;
+    let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
+    Ok((kernel, values))
 }
 
 /// Whether a task that starts, or may be forked, loops for ever.
@@ -91,7 +75,7 @@ fn endless(workload: &Workload) -> bool {
 
 /// The metadata of the trace that a request makes.
 #[must_use]
-pub fn meta(request: &SimRequest) -> Meta {
+pub fn meta(request: &Request) -> Meta {
     let mut notes = BTreeMap::from([
         ("seed".to_owned(), request.seed.to_string()),
         ("workload".to_owned(), request.workload.name.clone()),
@@ -110,76 +94,31 @@ pub fn meta(request: &SimRequest) -> Meta {
     }
 }
 
-/// Simulates and measures; the run's heat maps hear of it too.
-///
-/// # Errors
-/// As [`simulate`].
-pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[(usize, &HeatmapPlan)]) -> Result<Run> {
-    let kernel = kernels::find(&request.kernel)?;
-    let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
-    let idle_ticks = if kernel.build.no_hz { None } else { Some(kernel.tick(&values)?) };
-    let mut series = Series::new(request.machine.cpus.len(), window).with_idle_ticks(idle_ticks);
-    series.energy = Energy::new(&request.machine);
-    series = series.with_nodes(request.machine.cpus.iter().map(|cpu| cpu.place.node));
-    let meta = meta(request);
-    let mut stats = Stats::new(&meta);
-    // When every task has ended a run is over, whatever its duration: its pictures end there.
-    let unknown = Meta { span: None, ..meta };
-    let heatmap = |(_, plan): &(usize, &HeatmapPlan)| Heatmap::new(&unknown, plan.what.clone(), plan.window);
-    let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
-    let outcome = simulate(request, &mut (&mut (&mut stats, &mut series), &mut heatmaps[..]))?;
-    let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
-    run.tunables = outcome.tunables;
-    let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
-    run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
-    run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
-    Ok(run)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_base::{Event, NameRecord};
 
-    fn request(workload: &str) -> SimRequest {
-        SimRequest {
-            kernel: "linux-2.6.32".into(),
-            machine: schedlab_machine::load("2").unwrap(),
-            workload: schedlab_workload::parse(workload.as_bytes(), std::path::Path::new("w.json")).unwrap(),
-            set: Vec::new(),
-            duration: None,
-            seed: 1,
-            skip_ticks: true,
-        }
-    }
+    struct Nowhere;
 
-    #[test]
-    fn a_run_is_measured_task_by_task() {
-        let run =
-            measure(&request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#), None, &[]).unwrap();
-        let names: Vec<_> = run.tasks.iter().map(|t| t.name.as_str()).collect();
-        assert_eq!(names, ["a-0", "a-1"]);
-        for task in &run.tasks {
-            assert!((50_000_000..50_100_000).contains(&task.run), "{task:?}");
-            assert!(task.end.is_some() && task.slices >= 1, "{task:?}");
-        }
+    impl Sink for Nowhere {
+        fn events(&mut self, _: &[Event]) {}
+        fn name(&mut self, _: &NameRecord) {}
     }
 
     #[test]
     fn a_load_that_never_ends_wants_a_duration() {
-        let endless = request(r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#);
-        let told = measure(&endless, None, &[]).unwrap_err().to_string();
-        assert_eq!(told, "the workload never ends; give a duration");
-    }
-
-    #[test]
-    fn statistics_and_series_agree() {
-        let mut request = request(r#"{"tasks": {"a": {"instance": 5, "loop": -1, "run": 3000, "sleep": 1000}}}"#);
-        request.duration = Some(2_000_000_000);
-        let run = measure(&request, None, &[]).unwrap();
-        for (task, track) in run.tasks.iter().zip(&run.series.tasks) {
-            assert_eq!(task.run, track.run);
-        }
-        let latencies: u64 = run.series.latency.iter().sum();
-        assert_eq!(latencies, run.report.total.sums.latency_us.count);
+        let text = r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#;
+        let endless = Request {
+            kernel: "linux-2.6.32".into(),
+            machine: schedlab_machine::load("2").unwrap(),
+            workload: schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w.json")).unwrap(),
+            set: Vec::new(),
+            duration: None,
+            seed: 1,
+            skip_ticks: true,
+        };
+        let message = Sim.run(&endless, &mut Nowhere).unwrap_err().to_string();
+        assert_eq!(message, "the workload never ends; give a duration");
     }
 }

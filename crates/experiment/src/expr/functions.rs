@@ -8,43 +8,63 @@ pub struct Function {
     pub name: &'static str,
     /// How many arguments it takes.
     pub arguments: usize,
-    /// What it gives.
-    pub about: &'static str,
     /// Computes it; a single number comes as a list of one.
     pub apply: fn(&[Vec<f64>]) -> Result<f64, Problem>,
 }
 
 macro_rules! functions {
-    ($($name:literal $arguments:literal $about:literal $apply:expr;)*) => {
+    ($($(#[doc = $about:literal])+ $name:literal $arguments:literal $apply:expr;)*) => {
         /// All of them.
         pub const FUNCTIONS: &[Function] =
-            &[$(Function { name: $name, arguments: $arguments, about: $about, apply: $apply }),*];
+            &[$(Function { name: $name, arguments: $arguments, apply: $apply }),*];
     };
 }
 
 functions! {
-    "mean" 1 "the mean" |a| some(&a[0]).map(mean);
-    "sum" 1 "the sum" |a| Ok(a[0].iter().sum());
-    "count" 1 "how many" |a| Ok(a[0].len() as f64);
-    "min" 1 "the least" |a| some(&a[0]).map(|x| x.iter().copied().fold(f64::INFINITY, f64::min));
-    "max" 1 "the greatest" |a| some(&a[0]).map(|x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max));
-    "median" 1 "the median" |a| some(&a[0]).map(|x| quantile(x, 0.5));
-    "p90" 1 "the 90th percentile" |a| some(&a[0]).map(|x| quantile(x, 0.9));
-    "p99" 1 "the 99th percentile" |a| some(&a[0]).map(|x| quantile(x, 0.99));
-    "var" 1 "the sample variance (over n - 1); 0 of one" |a| some(&a[0]).map(variance);
-    "pvar" 1 "the population variance (over n)" |a| some(&a[0]).map(population_variance);
-    "sd" 1 "the sample standard deviation" |a| some(&a[0]).map(|x| variance(x).sqrt());
-    "cv" 1 "the standard deviation over the mean" |a| some(&a[0]).and_then(|x| over(variance(x).sqrt(), mean(x)));
-    "spread" 1 "(max - min) / mean" |a| some(&a[0]).and_then(spread);
-    "jain" 1 "Jain's fairness index" |a| some(&a[0]).and_then(jain);
-    "geomean" 1 "the geometric mean" |a| some(&a[0]).and_then(geometric_mean);
-    "r2" 2 "R squared of the straight line through (x, y)" |a| fit(&a[0], &a[1]).map(|f| f.r2);
-    "slope" 2 "the slope of the straight line through (x, y)" |a| fit(&a[0], &a[1]).map(|f| f.slope);
-    "abs" 1 "the absolute value" |a| single(&a[0]).map(f64::abs);
-    "ln" 1 "the natural logarithm" |a| single(&a[0]).map(f64::ln);
-    "exp" 1 "e to the power" |a| single(&a[0]).map(f64::exp);
-    "larger" 2 "the larger of two" |a| Ok(single(&a[0])?.max(single(&a[1])?));
-    "smaller" 2 "the smaller of two" |a| Ok(single(&a[0])?.min(single(&a[1])?));
+    /// The mean.
+    "mean" 1 |a| some(&a[0]).map(mean);
+    /// The sum.
+    "sum" 1 |a| Ok(a[0].iter().sum());
+    /// How many.
+    "count" 1 |a| Ok(a[0].len() as f64);
+    /// The least.
+    "min" 1 |a| some(&a[0]).map(|x| x.iter().copied().fold(f64::INFINITY, f64::min));
+    /// The greatest.
+    "max" 1 |a| some(&a[0]).map(|x| x.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    /// The median.
+    "median" 1 |a| some(&a[0]).map(|x| quantile(x, 0.5));
+    /// The 90th percentile.
+    "p90" 1 |a| some(&a[0]).map(|x| quantile(x, 0.9));
+    /// The 99th percentile.
+    "p99" 1 |a| some(&a[0]).map(|x| quantile(x, 0.99));
+    /// The sample variance (over n - 1); 0 of one.
+    "var" 1 |a| some(&a[0]).map(variance);
+    /// The population variance (over n).
+    "pvar" 1 |a| some(&a[0]).map(population_variance);
+    /// The sample standard deviation.
+    "sd" 1 |a| some(&a[0]).map(|x| variance(x).sqrt());
+    /// The standard deviation over the mean.
+    "cv" 1 |a| some(&a[0]).and_then(|x| over(variance(x).sqrt(), mean(x)));
+    /// (max - min) / mean.
+    "spread" 1 |a| some(&a[0]).and_then(spread);
+    /// Jain's fairness index.
+    "jain" 1 |a| some(&a[0]).and_then(jain);
+    /// The geometric mean.
+    "geomean" 1 |a| some(&a[0]).and_then(geometric_mean);
+    /// R squared of the straight line through (x, y).
+    "r2" 2 |a| fit(&a[0], &a[1]).map(|f| f.r2);
+    /// The slope of the straight line through (x, y).
+    "slope" 2 |a| fit(&a[0], &a[1]).map(|f| f.slope);
+    /// The absolute value.
+    "abs" 1 |a| single(&a[0]).map(f64::abs);
+    /// The natural logarithm.
+    "ln" 1 |a| single(&a[0]).map(f64::ln);
+    /// e to the power.
+    "exp" 1 |a| single(&a[0]).map(f64::exp);
+    /// The larger of two.
+    "larger" 2 |a| Ok(single(&a[0])?.max(single(&a[1])?));
+    /// The smaller of two.
+    "smaller" 2 |a| Ok(single(&a[0])?.min(single(&a[1])?));
 }
 
 fn some(list: &[f64]) -> Result<&[f64], Problem> {

@@ -1,19 +1,18 @@
 //! One experiment's part of a report.
 
-use super::chart::heatmap::{Picture, Scale, missing};
-use super::chart::{Bar, Line, LineChart, Mark, bars, escape, lines};
 use super::page::Page;
-use super::runs;
+use super::{heat, runs};
 use crate::compare::Results;
 use crate::expr::Expr;
+use crate::figures::Run;
 use crate::file::{ChartFile, Kind, TableFile};
 use crate::outcome::{Judged, Outcome, Row};
 use crate::points::Point;
-use crate::run::{Run, RunResult};
+use crate::run::RunResult;
 use crate::scalar::Scalar;
-use crate::side_by_side::comparisons;
 use crate::text;
 use crate::verdict::Verdict;
+use schedlab_chart::{Bar, Line, LineChart, Mark, bars, escape, lines, number};
 use schedlab_measure::Heat;
 use std::fmt::Write;
 
@@ -140,7 +139,7 @@ fn expectations(page: &mut Page, rows: &[Row]) {
     for row in rows {
         let small =
             |text: &str| if text.is_empty() { String::new() } else { format!("<small>{}</small>", escape(text)) };
-        let measured = row.measured.map_or_else(|| "\u{2013}".to_owned(), text::number);
+        let measured = row.measured.map_or_else(|| "\u{2013}".to_owned(), number);
         let kind = if row.kind == Kind::Shape { " (shape)" } else { "" };
         let _ = write!(
             html,
@@ -198,13 +197,13 @@ fn heatmaps(page: &mut Page, judged: &Judged) {
     for (index, file) in experiment.file.heatmaps.iter().enumerate() {
         let of = |r: &RunResult| r.heats.iter().find(|(i, _)| *i == index).map(|(_, heat)| (r.kernel, heat.clone()));
         let drawn: Vec<(usize, Heat)> = judged.runs.iter().filter_map(of).collect();
-        let scale = Scale::of(drawn.iter().map(|(_, heat)| heat));
+        let scale = heat::scale(drawn.iter().map(|(_, drawn)| drawn));
         page.heading(&file.title);
         for (kernel, heat) in &drawn {
             let title = experiment.kernel_label(*kernel);
-            match missing(heat) {
+            match heat::missing(heat) {
                 Some(what) => page.paragraph(&format!("{title}: {what}.")),
-                None => page.figure("", &Picture { title, about: "", heat, scale }.inline()),
+                None => page.figure("", &heat::picture(heat, title, "", scale).inline()),
             }
         }
     }
@@ -226,7 +225,7 @@ fn along(results: &Results, judged: &Judged, chart: &ChartFile, expr: &Expr, ker
 
 /// Every metric at the shown point, compared between the kernels.
 fn metrics(page: &mut Page, judged: &Judged) {
-    let comparisons = comparisons(judged);
+    let comparisons = judged.comparisons();
     let Some(first) = comparisons.first() else { return };
     page.heading(&if first.at.is_empty() { "Metrics".to_owned() } else { format!("Metrics at {}", first.at) });
     let drawings: Vec<String> = comparisons

@@ -1,6 +1,6 @@
 //! The page around a report: head, style, footer. It refers to nothing outside itself.
 
-use super::chart::escape;
+use schedlab_chart::escape;
 use std::fmt::Write;
 
 /// How to make the same report again.

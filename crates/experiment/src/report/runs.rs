@@ -1,9 +1,9 @@
 //! The parts of a report that draw runs side by side: figures compared, shares over time, latencies.
 
-use super::chart::{Bar, Layer, Span, bars, heat, histograms, stack};
 use super::page::Page;
-use crate::run::Run;
+use crate::figures::Run;
 use crate::series::Track;
+use schedlab_chart::{Bar, Layer, Span, bars, histograms, stack};
 use std::collections::BTreeMap;
 
 /// Up to so many tasks are stacked; of more, their kinds; many of one kind are a heat map.
@@ -50,7 +50,7 @@ pub fn shares(page: &mut Page, runs: &[&Run]) {
         let kinds = by_kind(&layers);
         let drawing = match (layers.len() <= MOST_LAYERS, kinds.len()) {
             (true, _) => stacked(&layers),
-            (false, 0 | 1) => heat(&run.label, span, &layers),
+            (false, 0 | 1) => schedlab_chart::shares(&run.label, span, &layers),
             (false, _) => stacked(&largest(kinds)),
         };
         page.figure("", &drawing);

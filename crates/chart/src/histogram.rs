@@ -1,8 +1,7 @@
 //! Latencies by powers of two: one row a kernel over one common axis.
 
-use super::COLOURS;
-use super::svg::{Anchor, Svg};
-use crate::series::Histogram;
+use crate::colour::SERIES;
+use crate::svg::{Anchor, Svg};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 150.0;
@@ -10,6 +9,9 @@ const RIGHT: f64 = 924.0;
 const ROW: f64 = 92.0;
 /// What is shorter than 2^8 ns is drawn as one: nobody can tell it from nothing.
 const SHORTEST: usize = 8;
+
+/// Counts by powers of two: bucket `k` holds those of 2^k up to 2^(k+1) ns, bucket 0 from 0.
+pub type Histogram = [u64; 48];
 
 /// Draws one histogram a row. Heights go by the square root of each kernel's part of its own wake-ups, so that the
 /// tail shows.
@@ -72,7 +74,7 @@ fn row(svg: &mut Svg, label: &str, histogram: &Histogram, i: usize, place: (f64,
         let tall = ((*count as f64 / most as f64).sqrt() * height).max(1.0);
         let x = LEFT + width * (k - first) as f64;
         let title = format!("{label}: {:.2}% from {} to {}", part * 100.0, edge(k), edge(k + 1));
-        svg.rect(&format!("bar s{}", i % COLOURS), (x + 1.0, base - tall), (width - 2.0, tall), &title);
+        svg.rect(&format!("bar s{}", i % SERIES), (x + 1.0, base - tall), (width - 2.0, tall), &title);
         if part >= 0.01 {
             svg.text(
                 "value small",

@@ -1,11 +1,12 @@
 //! Drawing on pixels, two by two for each unit of length, so that small text is sharp.
 
-use super::canvas::{Canvas, Tiles};
-use super::scale::Rgb;
-use crate::report::chart::svg::Anchor;
+use crate::canvas::{Canvas, Tiles};
+use crate::colour::{NOTHING, Rgb};
+use crate::png::encode;
+use crate::svg::Anchor;
 use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
 
-const FONT: &[u8] = include_bytes!("../../../../fonts/labels.ttf");
+const FONT: &[u8] = include_bytes!("../fonts/labels.ttf");
 /// Pixels for each unit.
 const SHARP: f64 = 2.0;
 
@@ -104,7 +105,7 @@ impl Canvas for Raster {
     fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
         let (colour, width) = match class {
             "node" => (INK, 1.5),
-            "gap" => (super::scale::NOTHING, 4.0),
+            "gap" => (NOTHING, 4.0),
             "axis" => (SOFT, 1.0),
             _ => (RULE, 0.5),
         };
@@ -134,17 +135,4 @@ impl Canvas for Raster {
             self.fill(*colour, (x + column as f64, y + row as f64), (1.0, tiles.row as f64));
         }
     }
-}
-
-/// Pixels, three bytes each, as a PNG.
-pub fn encode(width: u32, height: u32, pixels: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut encoder = png::Encoder::new(&mut out, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_compression(png::Compression::Balanced);
-    // Rows repeat: looking back finds more than differences do.
-    encoder.set_filter(png::Filter::Up);
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
-    written.expect("a picture of at least one pixel is written into memory");
-    out
 }

@@ -1,6 +1,6 @@
 //! From a machine's description to its CPUs, with every impossible machine refused.
 
-use crate::file::{MachineFile, PerfDomainFile};
+use super::{MachineFile, PerfDomainFile};
 use crate::model::{Caches, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
 use schedlab_base::{CpuPlace, Error};
 

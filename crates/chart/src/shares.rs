@@ -1,9 +1,9 @@
 //! Shares over time as a heat map: a row a task, darker where it had more of the CPU.
 
-use super::axis::Axis;
-use super::stack::{Layer, Span};
-use super::svg::{Anchor, Svg, clip};
-use crate::text::number;
+use crate::axis::Axis;
+use crate::number::number;
+use crate::stack::{Layer, Span};
+use crate::svg::{Anchor, Svg, clip};
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 130.0;
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 64;
 const MOST_COLUMNS: usize = 120;
 
 /// Draws one row a layer. Full colour is a share that hardly any window exceeds.
-pub fn heat(title: &str, span: Span, layers: &[Layer]) -> String {
+pub fn shares(title: &str, span: Span, layers: &[Layer]) -> String {
     let shown = &layers[..layers.len().min(MOST_ROWS)];
     let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0).max(1);
     let merge = windows.div_ceil(MOST_COLUMNS);

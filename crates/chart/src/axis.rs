@@ -1,7 +1,7 @@
 //! Axes: from values to places in the drawing, with round ticks.
 
-use super::svg::{Anchor, Svg};
-use crate::text::number;
+use crate::number::number;
+use crate::svg::{Anchor, Svg};
 
 /// A range of values laid along a range of the drawing.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! Shares over time, stacked: who had the CPUs when.
 
-use super::TASK_COLOURS;
-use super::axis::Axis;
-use super::svg::{Anchor, Svg, clip};
+use crate::axis::Axis;
+use crate::colour::TASKS;
+use crate::number::number;
+use crate::svg::{Anchor, Svg, clip};
 
 /// One layer: its values in each window, in CPUs.
 #[derive(Clone, Debug)]
@@ -55,19 +56,14 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
         };
         let mut outline = edge(&ceiling);
         outline.extend(edge(&floor).into_iter().rev());
-        svg.path(&format!("area s{}", TASK_COLOURS[i % TASK_COLOURS.len()]), &outline, true, &layer.label);
+        svg.path(&format!("area s{}", TASKS[i % TASKS.len()]), &outline, true, &layer.label);
         let at = TOP + 10.0 + 19.0 * i as f64;
-        svg.rect(
-            &format!("bar s{}", TASK_COLOURS[i % TASK_COLOURS.len()]),
-            (RIGHT + 18.0, at - 10.0),
-            (12.0, 12.0),
-            "",
-        );
+        svg.rect(&format!("bar s{}", TASKS[i % TASKS.len()]), (RIGHT + 18.0, at - 10.0), (12.0, 12.0), "");
         svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &clip(&layer.label, 20));
         floor = ceiling;
     }
     for tick in y.ticks() {
-        svg.text("tick", (LEFT - 8.0, y.at(tick) + 4.0), Anchor::End, &crate::text::number(tick));
+        svg.text("tick", (LEFT - 8.0, y.at(tick) + 4.0), Anchor::End, &number(tick));
     }
     x.draw_horizontal(&mut svg, bottom, " s");
     svg.text_up("label", (16.0, (TOP + bottom) / 2.0), "CPUs");

@@ -1,9 +1,9 @@
 //! Horizontal bars: one figure compared between kernels, and with what was published.
 
-use super::COLOURS;
-use super::axis::Axis;
-use super::svg::{Anchor, Svg};
-use crate::text::number;
+use crate::axis::Axis;
+use crate::colour::SERIES;
+use crate::number::number;
+use crate::svg::{Anchor, Svg};
 
 /// One bar.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
         };
         let (from, to) = (axis.at(0.0).min(axis.at(value)), axis.at(0.0).max(axis.at(value)));
         let title = format!("{}: {}", bar.label, number(value));
-        svg.rect(&format!("bar s{}", i % COLOURS), (from, y), ((to - from).max(1.0), ROW - 8.0), &title);
+        svg.rect(&format!("bar s{}", i % SERIES), (from, y), ((to - from).max(1.0), ROW - 8.0), &title);
         svg.text("value", (to + 6.0, y + 14.0), Anchor::Start, &number(value));
     }
     svg.finish()

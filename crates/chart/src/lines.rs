@@ -1,9 +1,9 @@
 //! Lines over a parameter: ours with points, what was published dashed and hollow.
 
-use super::COLOURS;
-use super::axis::Axis;
-use super::svg::{Anchor, Svg};
-use crate::text::number;
+use crate::axis::Axis;
+use crate::colour::SERIES;
+use crate::number::number;
+use crate::svg::{Anchor, Svg};
 
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn classes(chart: &LineChart) -> Vec<String> {
         .map(|line| match line.mark {
             Mark::Ours => {
                 ours += 1;
-                format!("s{}", (ours - 1) % COLOURS)
+                format!("s{}", (ours - 1) % SERIES)
             }
             Mark::Published => {
                 theirs += 1;

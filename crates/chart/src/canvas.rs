@@ -1,8 +1,8 @@
-//! What a heat map is drawn on: an SVG, or the pixels of a PNG.
+//! What a picture is drawn on: an SVG, or the pixels of a PNG.
 
-use super::raster::encode;
-use super::scale::Rgb;
-use crate::report::chart::svg::{Anchor, Svg};
+use crate::colour::Rgb;
+use crate::png::encode;
+use crate::svg::{Anchor, Svg};
 
 /// The cells' colours, row after row from the top.
 pub struct Tiles {

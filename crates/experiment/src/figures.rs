@@ -1,0 +1,96 @@
+//! What one run yields: its statistics, the figures of its tasks, and what went on over time.
+
+use crate::series::{Series, Track};
+use schedlab_base::Nanos;
+use schedlab_measure::{Heat, MemoryStats, Report, TaskStats};
+use std::collections::{BTreeMap, HashMap};
+
+/// One run's figures and series.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The kernel's label.
+    pub label: String,
+    /// The statistics.
+    pub report: Report,
+    /// The tasks' figures.
+    pub tasks: Vec<TaskFigures>,
+    /// What went on over time; its tasks stand in the order of `tasks`.
+    pub series: Series,
+    /// The kernel's tunables at the end, where they are known.
+    pub tunables: BTreeMap<&'static str, i64>,
+    /// The heat maps that were asked of it, each with its number.
+    pub heats: Vec<(usize, Heat)>,
+    /// What the backend remarked.
+    pub note: Option<String>,
+}
+
+impl Run {
+    /// A run out of its statistics and its series, which have seen the same events.
+    #[must_use]
+    pub fn new(label: String, report: Report, mut series: Series, end: Nanos) -> Self {
+        series.finish(end);
+        let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, t)).collect();
+        let none = TaskStats::default();
+        let tasks = series
+            .tasks
+            .iter()
+            .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
+            .collect();
+        Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), note: None }
+    }
+}
+
+/// The figures of one task in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskFigures {
+    /// Its name.
+    pub name: String,
+    /// When it became runnable first.
+    pub start: Option<Nanos>,
+    /// When it ended, if it did.
+    pub end: Option<Nanos>,
+    /// Time on a CPU.
+    pub run: Nanos,
+    /// Time in wait for a CPU.
+    pub wait: Nanos,
+    /// Times that it got a CPU.
+    pub slices: u64,
+    /// Times that it gave the CPU up of itself.
+    pub voluntary: u64,
+    /// Times that the CPU was taken from it.
+    pub involuntary: u64,
+    /// Moves between CPUs.
+    pub migrations: u64,
+    /// Moves between nodes.
+    pub node_migrations: u64,
+    /// When it was last moved between nodes, or most of its memory was.
+    pub settled: Option<Nanos>,
+    /// Its memory at the end.
+    pub memory: Option<MemoryStats>,
+    /// From wake-up to running, in us: mean, p50, p90, p99, p999, max; none where it was never woken.
+    pub latency_us: Option<[f64; 6]>,
+}
+
+impl TaskFigures {
+    /// The figures of a task out of its track and its statistics.
+    #[must_use]
+    pub fn new(track: &Track, stats: &TaskStats) -> Self {
+        let sums = &stats.sums;
+        let l = &sums.latency_us;
+        Self {
+            name: track.name.clone(),
+            start: track.start,
+            end: track.end,
+            run: (sums.run_us * 1e3).round() as Nanos,
+            wait: (sums.wait_us * 1e3).round() as Nanos,
+            slices: sums.slices,
+            voluntary: sums.voluntary,
+            involuntary: sums.involuntary,
+            migrations: sums.migrations,
+            node_migrations: stats.node_migrations,
+            settled: stats.settled_us.map(|us| (us * 1e3).round() as Nanos),
+            memory: stats.memory.clone(),
+            latency_us: (l.count > 0).then_some([l.mean, l.p50, l.p90, l.p99, l.p999, l.max]),
+        }
+    }
+}

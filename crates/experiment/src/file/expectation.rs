@@ -1,0 +1,87 @@
+//! What must hold, as it is written.
+
+use crate::scalar::Scalar;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectationFile {
+    /// The figure or table of the source that it answers to.
+    pub figure: String,
+    /// What it says, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// `number`: within a tolerance; `shape`: sign, order and rough factor.
+    pub kind: Kind,
+    /// The expression that is judged: a metric's name, or more.
+    pub metric: String,
+    /// The kernels that it is asked of; all when left out.
+    #[serde(default)]
+    pub kernels: Vec<String>,
+    /// The parameter values at which it is asked; all when left out.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<Scalar>>,
+    /// How the metric must stand to the bound.
+    pub relation: Relation,
+    /// The bound: a number or an expression.
+    pub bound: Scalar,
+    /// What is allowed beyond the bound: `"2%"` of it, or an amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Scalar>,
+    /// What was published: a number, a text, or `=` and an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Scalar>,
+    /// Why a faithful model cannot meet it; it fails if it ever starts to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_difference: Option<String>,
+    /// Why it is not judged for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
+}
+
+/// How firm a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Depends on the algorithm alone: agreement within the tolerance.
+    Number,
+    /// Depends on their hardware too: sign, order, rough factor.
+    Shape,
+}
+
+/// How a metric must stand to its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Relation {
+    /// Less.
+    #[serde(rename = "<")]
+    Less,
+    /// At most.
+    #[serde(rename = "<=")]
+    AtMost,
+    /// Equal, within the margin.
+    #[serde(rename = "==")]
+    Equal,
+    /// At least.
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// More.
+    #[serde(rename = ">")]
+    More,
+}
+
+impl Relation {
+    /// As it is written.
+    #[must_use]
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::AtMost => "<=",
+            Self::Equal => "==",
+            Self::AtLeast => ">=",
+            Self::More => ">",
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! One run: a request on a backend, its events measured as they come.
+
+use crate::backend::{Backend, Request};
+use crate::energy::Energy;
+use crate::experiment::HeatmapPlan;
+use crate::figures::Run;
+use crate::series::Series;
+use schedlab_base::{Meta, Nanos, Result};
+use schedlab_chart::heatmap::COLUMNS;
+use schedlab_measure::heatmap::Window;
+use schedlab_measure::{Heatmap, Stats};
+
+/// Runs and measures; the heat maps of the run hear of it too. `window`: the width of the windows, where it is fixed.
+///
+/// # Errors
+/// As the backend's.
+pub(super) fn measure(
+    backend: &dyn Backend,
+    request: &Request,
+    window: Option<Nanos>,
+    plans: &[(usize, &HeatmapPlan)],
+) -> Result<Run> {
+    let mut series = series(request, window, backend.idle_ticks(request)?);
+    let meta = backend.meta(request);
+    let mut stats = Stats::new(&meta);
+    // When every task has ended a run is over, whatever its duration: its pictures end there.
+    let unknown = Meta { span: None, ..meta };
+    let heatmap = |(_, plan): &(usize, &HeatmapPlan)| {
+        let window = Window { from: plan.from, to: plan.to, columns: COLUMNS };
+        Heatmap::new(&unknown, plan.what.clone(), window)
+    };
+    let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
+    let outcome = backend.run(request, &mut (&mut (&mut stats, &mut series), &mut heatmaps[..]))?;
+    let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
+    run.tunables = outcome.tunables;
+    let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
+    run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
+    run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
+    Ok(run)
+}
+
+fn series(request: &Request, window: Option<Nanos>, idle_ticks: Option<(Nanos, Nanos)>) -> Series {
+    let cpus = &request.machine.cpus;
+    let mut series = Series::new(cpus.len(), window).with_idle_ticks(idle_ticks);
+    series.energy = Energy::new(&request.machine);
+    series.with_nodes(cpus.iter().map(|cpu| cpu.place.node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Sim;
+
+    fn request(workload: &str) -> Request {
+        Request {
+            kernel: "linux-2.6.32".into(),
+            machine: schedlab_machine::load("2").unwrap(),
+            workload: schedlab_workload::parse(workload.as_bytes(), std::path::Path::new("w.json")).unwrap(),
+            set: Vec::new(),
+            duration: None,
+            seed: 1,
+            skip_ticks: true,
+        }
+    }
+
+    #[test]
+    fn a_run_is_measured_task_by_task() {
+        let request = request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#);
+        let run = measure(&Sim, &request, None, &[]).unwrap();
+        let names: Vec<_> = run.tasks.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["a-0", "a-1"]);
+        for task in &run.tasks {
+            assert!((50_000_000..50_100_000).contains(&task.run), "{task:?}");
+            assert!(task.end.is_some() && task.slices >= 1, "{task:?}");
+        }
+    }
+
+    #[test]
+    fn statistics_and_series_agree() {
+        let mut request = request(r#"{"tasks": {"a": {"instance": 5, "loop": -1, "run": 3000, "sleep": 1000}}}"#);
+        request.duration = Some(2_000_000_000);
+        let run = measure(&Sim, &request, None, &[]).unwrap();
+        for (task, track) in run.tasks.iter().zip(&run.series.tasks) {
+            assert_eq!(task.run, track.run);
+        }
+        let latencies: u64 = run.series.latency.iter().sum();
+        assert_eq!(latencies, run.report.total.sums.latency_us.count);
+    }
+}

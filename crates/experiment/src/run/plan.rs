@@ -1,0 +1,102 @@
+//! The runs of an experiment: each combination of kernel, point and seed with its machine, workload and settings.
+
+use super::Job;
+use crate::experiment::Experiment;
+use crate::file::CostsChoice;
+use schedlab_base::{Result, parse_duration};
+use schedlab_machine::{Costs, Machine};
+use schedlab_workload::Workload;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The runs of an experiment, in the order kernel, point, seed.
+///
+/// # Errors
+/// When a machine, a workload or a duration is wrong at any point.
+pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
+    let mut machines: HashMap<String, Arc<Machine>> = HashMap::new();
+    let mut workloads: HashMap<String, Arc<Workload>> = HashMap::new();
+    let file = &experiment.file;
+    let mut jobs = Vec::new();
+    for (kernel, described) in file.kernels.iter().enumerate() {
+        for (point, values) in experiment.points.iter().enumerate() {
+            let machine = cached(&mut machines, values.fill(&file.machine), |spec| machine(experiment, spec))?;
+            let spec = values.fill(workload_text(experiment));
+            let workload = cached(&mut workloads, spec, |spec| workload(experiment, spec))?;
+            let duration = file
+                .duration
+                .as_deref()
+                .map(|text| parse_duration(&values.fill(text)))
+                .transpose()
+                .map_err(|e| experiment.document.error("duration", e.to_string()))?;
+            let set: Vec<(String, String)> =
+                described.set.iter().map(|(name, value)| (name.clone(), values.fill(&value.to_string()))).collect();
+            jobs.extend(file.seeds.iter().map(|seed| Job {
+                experiment,
+                kernel,
+                point,
+                seed: *seed,
+                machine: Arc::clone(&machine),
+                workload: Arc::clone(&workload),
+                set: set.clone(),
+                duration,
+            }));
+        }
+    }
+    Ok(jobs)
+}
+
+fn cached<T>(
+    known: &mut HashMap<String, Arc<T>>,
+    spec: String,
+    make: impl FnOnce(&str) -> Result<T>,
+) -> Result<Arc<T>> {
+    if let Some(found) = known.get(&spec) {
+        return Ok(Arc::clone(found));
+    }
+    let made = Arc::new(make(&spec)?);
+    known.insert(spec, Arc::clone(&made));
+    Ok(made)
+}
+
+fn beside(experiment: &Experiment, name: &str) -> std::path::PathBuf {
+    experiment.document.file.parent().unwrap_or(Path::new("")).join(name)
+}
+
+fn machine(experiment: &Experiment, spec: &str) -> Result<Machine> {
+    let file = beside(experiment, spec);
+    let found = if Path::new(spec).extension().is_some_and(|e| e == "toml") {
+        schedlab_machine::MachineFile::open(&file)
+    } else {
+        schedlab_machine::load(spec)
+    };
+    let mut machine = found.map_err(|e| experiment.document.error("machine", e.to_string()))?;
+    if experiment.file.costs == CostsChoice::None {
+        machine.costs = Costs::none();
+    }
+    Ok(machine)
+}
+
+/// The one of the workload's keys that is given.
+fn workload_text(experiment: &Experiment) -> &str {
+    let given = &experiment.file.workload;
+    [&given.preset, &given.file, &given.inline].into_iter().flatten().next().map_or("", String::as_str)
+}
+
+fn workload(experiment: &Experiment, spec: &str) -> Result<Workload> {
+    let given = &experiment.file.workload;
+    let document = &experiment.document;
+    if given.preset.is_some() {
+        schedlab_workload::presets::build(spec).map_err(|e| document.error("workload.preset", e.to_string()))
+    } else if given.file.is_some() {
+        let path = beside(experiment, spec);
+        if !path.is_file() {
+            return Err(document.error("workload.file", format!("there is no file {}", path.display())));
+        }
+        schedlab_workload::load(&path.to_string_lossy())
+    } else {
+        schedlab_workload::parse(spec.as_bytes(), Path::new("inline"))
+            .map_err(|e| document.error("workload.inline", e.to_string()))
+    }
+}

@@ -1,0 +1,3 @@
+use crate::{Second as Other};
+
+pub struct Part(Option<Box<Other>>);

@@ -1,0 +1,1 @@
+pub struct Second(pub Box<crate::first::First>);
