@@ -4,10 +4,10 @@ use crate::{CpuId, Error};
 use std::fmt;
 use std::str::FromStr;
 
-/// The most CPUs that a list may reach to.
+/// CPU numbers in a list must be below this.
 const MAX_CPUS: u64 = 1 << 16;
 
-/// A set of CPUs: ranges in order that neither touch nor overlap, so that equal sets are equal.
+/// A set of CPUs, kept as sorted ranges that neither touch nor overlap, so that equal sets compare equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuList(Vec<(CpuId, CpuId)>);
 
@@ -18,24 +18,24 @@ impl CpuList {
         Self(count.checked_sub(1).map(|last| (0, last)).into_iter().collect())
     }
 
-    /// The ranges, first and last CPU of each.
+    /// The ranges, each as its first and last CPU.
     #[must_use]
     pub fn ranges(&self) -> &[(CpuId, CpuId)] {
         &self.0
     }
 
-    /// The CPUs in order.
+    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.0.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// Whether `cpu` is in it.
+    /// Whether the set contains `cpu`.
     #[must_use]
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.0.iter().any(|&(first, last)| (first..=last).contains(&cpu))
     }
 
-    /// Whether it holds no CPU.
+    /// Whether the set has no CPUs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -114,9 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn malformed_lists_are_refused() {
         for text in ["a", "3-1", "1,,2", "-", "65536", "99999999999999999999", "1-2-3"] {
-            assert!(text.parse::<CpuList>().is_err(), "{text} was taken");
+            assert!(text.parse::<CpuList>().is_err(), "{text} was accepted");
         }
     }
 }

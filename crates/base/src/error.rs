@@ -1,23 +1,23 @@
-//! The error that a user reads: one message that says where, what is wrong and what would be right.
+//! The error shown to a user: one message that says where it happened, what is wrong and how to fix it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A result with the user's error.
+/// A result whose error is meant for the user.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What sort of failure it is; it decides the exit status.
+/// The kind of failure. It decides the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Bad input or usage: exit status 2.
     Input,
-    /// The machine or the user's rights do not allow it: exit status 4.
+    /// The machine does not support it, or the user lacks the rights: exit status 4.
     NotPermitted,
-    /// The system failed us in the middle (disk full, a file vanished): exit status 2.
+    /// The system failed during the operation (disk full, a file vanished): exit status 2.
     System,
 }
 
-/// A failure, told once: `file:line: key: what; mend`.
+/// A failure. It is displayed as `file:line: key: what; fix`.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of the given kind; `what` is a lower-case fragment that says what is wrong.
+    /// Creates an error of the given kind; `what` is a lower-case fragment that says what is wrong.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Self(Box::new(Inner { kind, file: None, line: None, key: None, what: what.into(), mend: None }))
     }
@@ -42,38 +42,38 @@ impl Error {
         Self::new(Kind::Input, what)
     }
 
-    /// A missing right; the mend should say how to get it.
+    /// A missing right. Use [`Error::mend`] to say how to get it.
     pub fn not_permitted(what: impl Into<String>) -> Self {
         Self::new(Kind::NotPermitted, what)
     }
 
-    /// The system failed: `what` says what was being done.
+    /// A failure of the system: `what` says what was being done.
     pub fn system(what: impl Into<String>, cause: &dyn fmt::Display) -> Self {
         Self::new(Kind::System, format!("{}: {cause}", what.into()))
     }
 
-    /// Names the file. The innermost name wins.
+    /// Adds the file. The innermost file is kept.
     #[must_use]
     pub fn file(mut self, file: impl AsRef<Path>) -> Self {
         self.0.file.get_or_insert_with(|| file.as_ref().to_path_buf());
         self
     }
 
-    /// Names the line, counted from 1. The innermost line wins.
+    /// Adds the line, counted from 1. The innermost line is kept.
     #[must_use]
     pub fn line(mut self, line: u64) -> Self {
         self.0.line.get_or_insert(line);
         self
     }
 
-    /// Names the key, as a dotted path. The innermost key wins.
+    /// Adds the key, as a dotted path. The innermost key is kept.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.0.key.get_or_insert_with(|| key.into());
         self
     }
 
-    /// Says what would be right.
+    /// Adds how to fix it. The innermost fix is kept.
     #[must_use]
     pub fn mend(mut self, mend: impl Into<String>) -> Self {
         self.0.mend.get_or_insert_with(|| mend.into());
@@ -121,10 +121,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The known name nearest to `name`, if one is near enough to be a slip of the keys.
+/// The known name closest to `name`, if it is close enough for `name` to be a typing mistake.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing costs time and memory by the product of the lengths; nobody mistypes a name of this length.
+    // Time and memory grow with the product of the two lengths, and nobody mistypes a name this long.
     const MAX_NAME: usize = 100;
     known
         .into_iter()
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_says_where_what_and_the_mend() {
+    fn one_message_says_where_what_and_the_fix() {
         let e =
             Error::input("\"rum\" is no event").mend("did you mean \"run\"?").key("tasks.a.rum").line(3).file("w.json");
         assert_eq!(e.to_string(), "w.json:3: tasks.a.rum: \"rum\" is no event; did you mean \"run\"?");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_is_near() {
+    fn only_a_close_name_is_suggested() {
         assert_eq!(nearest("durration", ["duration", "delay"]), Some("duration"));
         assert_eq!(nearest("zzz", ["duration", "delay"]), None);
     }

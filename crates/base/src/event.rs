@@ -1,9 +1,9 @@
-//! The scheduling event: what every backend yields and every measure reads.
+//! The scheduling event, which every backend yields and every measure reads.
 
 use crate::{CpuId, CpuList, Nanos, Tid};
 
-/// The state in which a task left its CPU, as `sched_switch` reports it, freed of the
-/// numbering that differs between kernels.
+/// The state in which a task left its CPU, as `sched_switch` reports it. The numbers differ between kernels; these do
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TaskState {
@@ -28,13 +28,13 @@ pub enum TaskState {
 }
 
 impl TaskState {
-    /// The letter that `ps` and the kernel print.
+    /// The letter that `ps` and the kernel print for it.
     #[must_use]
     pub fn letter(self) -> char {
         self as u8 as char
     }
 
-    /// The state of a letter; `None` for a letter that no kernel prints.
+    /// The state that a letter stands for; `None` for a letter that no kernel prints.
     #[must_use]
     pub fn from_letter(letter: u8) -> Option<Self> {
         Some(match letter {
@@ -52,30 +52,30 @@ impl TaskState {
     }
 }
 
-/// Why a scheduler looks at the queues of other CPUs.
+/// Why a scheduler examines the queues of other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Looking {
-    /// A task wakes: where should it run.
+    /// A waking task needs a CPU.
     Wake,
-    /// A task is new.
+    /// A new task needs a CPU.
     Fork,
-    /// A task calls exec, and has little to lose by moving.
+    /// A task calls exec, and loses little by moving.
     Exec,
-    /// The CPU runs out of tasks and looks for one to pull (new-idle balancing).
+    /// The CPU is about to go idle and looks for a task to pull (new-idle balancing).
     NewIdle,
-    /// The periodic balancing of a CPU.
+    /// A CPU balances periodically.
     Periodic,
-    /// An idle CPU balances for idle CPUs whose tick is off.
+    /// An idle CPU balances for other idle CPUs whose tick is off.
     NoHz,
-    /// The running task of a CPU is pushed to another (active balancing).
+    /// The running task of a CPU is pushed to another CPU (active balancing).
     Active,
-    /// A task or its memory is moved between nodes.
+    /// NUMA balancing moves a task or its memory between nodes.
     Numa,
 }
 
 impl Looking {
-    /// Every reason with its name in files.
+    /// Every reason with the name that files use for it.
     pub const ALL: [(Self, &'static str); 8] = [
         (Self::Wake, "wake"),
         (Self::Fork, "fork"),
@@ -87,67 +87,68 @@ impl Looking {
         (Self::Numa, "numa"),
     ];
 
-    /// Its name.
+    /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// The reason of this name.
+    /// The reason with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(reason, _)| *reason)
     }
 
-    /// Whether it looks for work for the CPU, rather than for a place for a task.
+    /// Whether it seeks work for a CPU, rather than a CPU for a task.
     #[must_use]
     pub fn balances(self) -> bool {
         matches!(self, Self::NewIdle | Self::Periodic | Self::NoHz | Self::Active)
     }
 }
 
-/// The bytes of a page.
+/// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
-/// No node: where pages come from that are touched for the first time.
+/// No node: used where pages are touched for the first time or freed.
 pub const NOWHERE: u16 = u16::MAX;
 
-/// What happened. Priorities are the kernel's (0..139; 120 is nice 0).
+/// What happened. Priorities are the kernel's (0 to 139; 120 is nice 0).
 #[allow(missing_docs, reason = "each variant's sentence names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The CPU went from `prev` to `next` (`sched_switch`); tid 0 is idle.
     Switch { prev: Tid, prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
-    /// A wake-up was asked for (`sched_waking`), by the task `waker` current on the event's CPU.
+    /// The task `waker`, running on the event's CPU, asked to wake `tid` (`sched_waking`).
     Waking { tid: Tid, prio: i16, target: CpuId, waker: Tid },
     /// The task became runnable on `target` (`sched_wakeup`).
     Wakeup { tid: Tid, prio: i16, target: CpuId },
     /// A new task became runnable for the first time on `target` (`sched_wakeup_new`).
     WakeupNew { tid: Tid, prio: i16, target: CpuId },
-    /// The task was moved from one CPU's queue to another's (`sched_migrate_task`).
+    /// The task moved from one CPU's queue to another's (`sched_migrate_task`).
     Migrate { tid: Tid, prio: i16, from: CpuId, to: CpuId },
     /// A task was created (`sched_process_fork`).
     Fork { parent: Tid, child: Tid },
-    /// A task called exec (`sched_process_exec`); `old` differs from `tid` when a thread did.
+    /// A task called exec (`sched_process_exec`); `old` differs from `tid` when a thread other than the leader did.
     Exec { tid: Tid, old: Tid },
     /// A task ended (`sched_process_exit`).
     Exit { tid: Tid, prio: i16 },
-    /// The recorder lost `count` events on this CPU before this time (0: an unknown number).
+    /// The recorder lost `count` events on this CPU before this time (0: the number is unknown).
     Lost { count: u64 },
-    /// From now on the CPU's queue holds `length` runnable tasks, the running one included, of this load in
-    /// all, in the scheduler's own unit. Only simulations tell, and only where a sink [asks](Sink::wants_queues).
+    /// From now on the CPU's queue holds `length` runnable tasks, including the running one. `load` is the sum of their
+    /// loads in the scheduler's own unit. Only simulations record this, and only if a sink [asks](Sink::wants_queues).
     Queue { length: u32, load: u64 },
-    /// The scheduler looked at other CPUs' queues, for the CPU of the event or for the task `tid` (0: for none):
-    /// bit `k` of `mask` is CPU `64 * word + k`. Told as [`Payload::Queue`] is.
+    /// The scheduler examined other CPUs' queues, on behalf of the event's CPU or of the task `tid` (0: no task). Bit
+    /// `k` of `mask` stands for CPU `64 * word + k`. Recorded under the same condition as [`Payload::Queue`].
     Considered { why: Looking, tid: Tid, word: u16, mask: u64 },
-    /// So many pages ([`PAGE`]) of the memory of the process `tgid` went from the node `from` to the node `to`.
-    /// [`NOWHERE`]: they are touched for the first time, or given back. Only simulations tell.
+    /// Of the memory of the process `tgid`, `pages` pages of [`PAGE`] bytes moved from node `from` to node `to`. `from`
+    /// is [`NOWHERE`] when they are touched for the first time, and `to` when they are freed. Only simulations record
+    /// this.
     Pages { tgid: Tid, from: u16, to: u16, pages: u32 },
 }
 
-/// One event: when, on which CPU, and what.
+/// One event: its time, its CPU and what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// On the trace's clock.
+    /// The time on the trace's clock.
     pub time: Nanos,
     /// The CPU that recorded it.
     pub cpu: CpuId,
@@ -155,10 +156,10 @@ pub struct Event {
     pub what: Payload,
 }
 
-/// From `time` on the task `tid` bears this name (and belongs to this process and cgroup, where known).
+/// From `time` on, the task `tid` has this name, and belongs to this process and cgroup where they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameRecord {
-    /// On the trace's clock; 0 for what held from the start.
+    /// The time on the trace's clock; 0 for a name that the task had from the start.
     pub time: Nanos,
     /// The thread.
     pub tid: Tid,
@@ -170,28 +171,28 @@ pub struct NameRecord {
     pub cgroup: Option<String>,
 }
 
-/// From `time` on the task `tid` may run on these CPUs and no others.
+/// From `time` on, the task `tid` may run only on these CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityRecord {
-    /// On the trace's clock; 0 for what held from the start.
+    /// The time on the trace's clock; 0 for an affinity that the task had from the start.
     pub time: Nanos,
     /// The thread.
     pub tid: Tid,
-    /// Where it may run.
+    /// The CPUs that it may run on.
     pub cpus: CpuList,
 }
 
-/// Takes events in the order of their times: a file's writer, a measure, a model.
+/// Receives events in time order. A file's writer, a measure and a model are sinks.
 pub trait Sink {
-    /// Takes a batch of events, ordered by time, none earlier than the batch before it.
+    /// Takes a batch of events in time order, none earlier than those of the batch before it.
     fn events(&mut self, batch: &[Event]);
-    /// Takes a name. Names come before the first event that they are needed for.
+    /// Takes a name. A name arrives before the first event that needs it.
     fn name(&mut self, record: &NameRecord);
-    /// Takes a task's affinity, before the first event that it holds for. A task of which none is told has that
-    /// of its parent, or one that nobody knows.
+    /// Takes a task's affinity, before the first event that it applies to. A task without a record has its parent's
+    /// affinity, or an unknown one.
     fn affinity(&mut self, _record: &AffinityRecord) {}
-    /// Whether a simulation should also tell of the run queues' lengths and loads and of the CPUs that its scheduler
-    /// looked at ([`Payload::Queue`], [`Payload::Considered`]).
+    /// Whether a simulation should also record the length and load of run queues and the CPUs that its scheduler
+    /// examined ([`Payload::Queue`], [`Payload::Considered`]).
     fn wants_queues(&self) -> bool {
         false
     }

@@ -2,13 +2,13 @@
 
 use crate::Error;
 
-/// A time or a span of time in nanoseconds. Which clock it is on is the trace's business ([`crate::Meta::clock`]).
+/// A time or a duration in nanoseconds. [`crate::Meta::clock`] names the clock of a trace's times.
 pub type Nanos = u64;
 
-/// A CPU's number, as the kernel counts them.
+/// A CPU's number in the kernel.
 pub type CpuId = u32;
 
-/// A thread's id as the kernel prints it (`pid` in tracepoints). 0 is the idle task of whichever CPU.
+/// A thread's id as the kernel prints it (`pid` in tracepoints). 0 is the idle task of any CPU.
 pub type Tid = i32;
 
 /// Reads a duration with its unit: `10s`, `250ms`, `1.5us`, `40ns`, `2m`, `1h`.
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn bad_durations_are_refused() {
         for text in ["", "10", "s", "-1s", "1e400s", "99999999999h", "1.2.3s", "5 weeks"] {
-            assert!(parse_duration(text).is_err(), "{text} was taken");
+            assert!(parse_duration(text).is_err(), "{text} was accepted");
         }
     }
 }

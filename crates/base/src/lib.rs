@@ -1,7 +1,7 @@
-//! The words that every room of schedlab speaks: units and ids, the scheduling
-//! event, the metadata of a trace, and the error that a user reads.
+//! The vocabulary that all other crates share: units and ids, the scheduling event, the metadata of a trace, and the
+//! error shown to a user.
 //!
-//! This crate depends on no other room and does no I/O.
+//! This crate depends on no other crate of the workspace and does no I/O.
 
 mod cpulist;
 mod error;

@@ -1,46 +1,46 @@
-//! What is known of a trace as a whole.
+//! The metadata of a trace.
 
 use crate::{CpuId, Nanos, Tid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Where a CPU sits in its machine.
+/// The position of a CPU in its machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPlace {
     /// The CPU.
     pub cpu: CpuId,
-    /// Its core (the same number for SMT siblings), counted over the machine.
+    /// Its core, numbered across the machine; SMT siblings share the number.
     pub core: u32,
-    /// Its last-level cache, counted over the machine.
+    /// Its last-level cache, numbered across the machine.
     pub llc: u32,
     /// Its package (socket).
     pub package: u32,
     /// Its NUMA node.
     pub node: u32,
-    /// Its capacity; 1024 is the machine's biggest CPU.
+    /// Its capacity; the machine's fastest CPU has 1024.
     pub capacity: u32,
 }
 
-/// The metadata at the head of a trace.
+/// The metadata stored at the head of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
-    /// Who made the trace: `record`, `sim`, or `import:` and the format.
+    /// What made the trace: `record`, `sim`, or `import:` and the format.
     pub source: String,
-    /// The kernel: its release as `uname -r` says, or the simulated profile's name.
+    /// The kernel's release as `uname -r` prints it, or the name of the simulated profile.
     pub kernel: String,
     /// The machine's name, where known.
     pub machine: String,
-    /// The clock of the times: `sim`, `mono`, `perf`, `local`, ...
+    /// The clock of the trace's times: `sim`, `mono`, `perf`, `local`, ...
     pub clock: String,
-    /// The time span that was recorded, first and last instant, where it is known beforehand.
+    /// The first and last instant of the recording, if they are known in advance.
     #[serde(default)]
     pub span: Option<(Nanos, Nanos)>,
-    /// The places of the CPUs; at the least their numbers.
+    /// The CPUs with their positions; at least their numbers are valid.
     pub cpus: Vec<CpuPlace>,
-    /// How far memory is from node to node, as ACPI's SLIT counts (10 is a node's own); empty where unknown.
+    /// The distance of each node's memory from each node, as in ACPI's SLIT (10 is local); empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distances: Vec<Vec<u32>>,
-    /// Tasks found on a CPU at the start (CPU, tid), where known.
+    /// Tasks that were running at the start, as pairs of CPU and tid, if known.
     #[serde(default)]
     pub running: Vec<(CpuId, Tid)>,
     /// Anything else: the command, the host, the seed, the tunables.

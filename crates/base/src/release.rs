@@ -1,13 +1,13 @@
-//! Releases of Linux, in the order in which they came.
+//! Releases of Linux in chronological order.
 
 use crate::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// A release of Linux: `2.6.32`, `4.1`, `6.12`. Releases are ordered as they came.
+/// A release of Linux: `2.6.32`, `4.1`, `6.12`. Releases compare in chronological order.
 ///
-/// From 3.0 on the third number counts the fixes of a stable release (6.1.176), which change nothing that is asked
-/// here, and [`Release::from_str`] drops it: 6.1.176 is 6.1.
+/// From 3.0 on, the third number counts the fixes of a stable release. They do not change how this project models the
+/// kernel, so [`Release::from_str`] drops it: 6.1.176 is read as 6.1.
 ///
 /// It is one number, so that a scheduler compares it as fast as an integer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ impl Release {
     }
 }
 
-/// The release `major.minor`, from 3.0 on: `release >= v(5, 5)`. Before: 2.4 and older.
+/// The release `major.minor`, for 3.0 and later and for 2.4 and earlier: `release >= v(5, 5)`.
 #[must_use]
 pub const fn v(major: u16, minor: u16) -> Release {
     Release::new(major, minor, 0)
@@ -55,7 +55,7 @@ impl FromStr for Release {
     /// Reads `6.12`, and what `uname -r` prints: `6.1.0-28-amd64`, `2.6.32.5`, `6.12-rc3`, `6.18.0+`.
     ///
     /// # Errors
-    /// When the text does not begin with two numbers and a dot between them.
+    /// When the text does not begin with two numbers separated by a dot.
     fn from_str(text: &str) -> Result<Self, Error> {
         let numbers = text.split_once(['-', '+', '_', ' ']).map_or(text, |(numbers, _)| numbers);
         let mut numbers = numbers.split('.').map(|number| number.parse::<u16>().ok());
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(read("6.18.0+"), Ok(v(6, 18)));
         assert_eq!(read("2.4"), Ok(v(2, 4)));
         for bad in ["", "6", "linux", "6.", "6.x", "99999.1"] {
-            assert!(read(bad).is_err(), "{bad} was taken");
+            assert!(read(bad).is_err(), "{bad} was accepted");
         }
     }
 

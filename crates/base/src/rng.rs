@@ -1,11 +1,11 @@
-//! The seeded generator behind every random draw: same seed, same draws, on every machine.
+//! The seeded generator behind every random draw. The same seed gives the same draws on every machine.
 
 /// xoshiro256** (Blackman and Vigna, 2018), seeded by SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// A generator; equal seeds give equal draws.
+    /// Creates a generator; equal seeds give equal draws.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut x = seed;
@@ -45,9 +45,9 @@ impl Rng {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A draw near the normal distribution with this mean and standard deviation, never below 0:
-    /// the sum of four uniform draws (Irwin-Hall), which needs no transcendental function and so
-    /// gives the same bits everywhere. Its tails end at 3.46 standard deviations.
+    /// A draw from nearly a normal distribution with this mean and standard deviation, never below 0. It is the sum of
+    /// four uniform draws (Irwin-Hall), which needs no transcendental function and so gives the same bits on every
+    /// machine. Its tails end at 3.46 standard deviations.
     pub fn about(&mut self, mean: u64, sd: u64) -> u64 {
         let sum: f64 = (0..4).map(|_| self.unit()).sum();
         let draw = mean as f64 + (sum - 2.0) * 1.732_050_807_568_877_2 * sd as f64;
@@ -55,8 +55,8 @@ impl Rng {
     }
 }
 
-/// What is not negative, to the nearest whole number, halves up: as `round()`, which is a call where the processor's
-/// instruction for it may not be used.
+/// Rounds a number that is not negative to the nearest integer, halves up. `round()` would be a function call on
+/// targets where the compiler may not use the processor's rounding instruction.
 #[inline]
 #[must_use]
 pub fn rounded(x: f64) -> u64 {
