@@ -17,6 +17,7 @@ mod schema;
 mod tests;
 mod writer;
 
+pub(crate) use reader::FORMAT;
 pub use reader::Reader;
 pub use writer::{BATCH_ROWS, Summary, Writer};
 

@@ -4,9 +4,13 @@
 
 pub mod arrow_file;
 pub mod format;
+mod input;
 mod open;
 pub mod perf_data;
 pub mod ring_buffer;
+mod source;
 
 pub use arrow_file::{Reader, Summary, Writer};
-pub use open::{Cut, ReadReport, Source, Trace, open, read_all, read_into};
+pub use input::Input;
+pub use open::{FORMATS, FileFormat, foreign_formats, open, open_input, read_all, read_into};
+pub use source::{Cut, Findings, Options, Progress, ReadReport, Source, Trace};

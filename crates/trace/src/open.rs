@@ -1,85 +1,68 @@
-//! Opening a trace of whichever known format, told by its first bytes.
+//! Opening a trace of whichever known format: its first bytes say which.
 
-use crate::arrow_file;
-use crate::perf_data::{self, PerfData};
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Result, Sink};
-use serde::Serialize;
+use crate::input::Input;
+use crate::source::{Options, ReadReport, Source, Trace};
+use crate::{arrow_file, perf_data};
+use schedlab_base::{Error, Meta, Result, Sink};
 use std::path::Path;
 
-/// The file ended before it was finished: the recorder was killed, or the copy is incomplete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cut {
-    /// Where the unreadable rest starts, in bytes from the start of the file.
-    pub offset: u64,
-    /// A sentence for the user: what was lost.
-    pub what: String,
+/// A format of trace files.
+#[derive(Debug)]
+pub struct FileFormat {
+    /// Its name: `perf.data`.
+    pub name: &'static str,
+    /// What writes it, in words for a user who brings something else.
+    pub written_by: &'static str,
+    /// Whether it is the format that schedlab itself writes.
+    pub own: bool,
+    /// Whether a file that begins with these bytes (16, or all that there are) is of this format.
+    pub(crate) begins: fn(&[u8]) -> bool,
+    pub(crate) open: fn(Input, &Options) -> Result<Box<dyn Source>>,
 }
 
-/// What was found while reading a trace to its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ReadReport {
-    /// Events given to the sink.
-    pub events: u64,
-    /// Names given to the sink.
-    pub names: u64,
-    /// Rows or records passed over because this version does not know their kind of event.
-    pub skipped: u64,
-    /// Set when the file was cut off.
-    pub cut: Option<Cut>,
-}
+/// Every format that is read. A new one is its own folder, and its line here.
+pub static FORMATS: &[&FileFormat] = &[&arrow_file::FORMAT, &perf_data::FORMAT];
 
-/// An opened trace: its metadata is known, its events are still to be read.
-pub trait Source {
-    /// What is known of the trace as a whole.
-    fn meta(&self) -> &Meta;
-
-    /// Reads to the end, handing names and events to the sink in the order of their times.
-    /// A second call finds nothing more.
-    ///
-    /// # Errors
-    /// When the file is damaged (other than cut off, which the report tells) or cannot be read.
-    fn run(&mut self, sink: &mut dyn Sink) -> Result<ReadReport>;
-}
-
-/// A whole trace in memory.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Trace {
-    /// What is known of it as a whole.
-    pub meta: Meta,
-    /// The events, ordered by time.
-    pub events: Vec<Event>,
-    /// The names, in the order of the file.
-    pub names: Vec<NameRecord>,
-    /// Where tasks may run, in the order of the file.
-    pub affinities: Vec<AffinityRecord>,
-    /// What was found while reading.
-    pub report: ReadReport,
-}
-
-impl Sink for Trace {
-    fn events(&mut self, batch: &[Event]) {
-        self.events.extend_from_slice(batch);
-    }
-
-    fn name(&mut self, record: &NameRecord) {
-        self.names.push(record.clone());
-    }
-
-    fn affinity(&mut self, record: &AffinityRecord) {
-        self.affinities.push(record.clone());
-    }
+/// The formats of other tools, as help and messages list them.
+#[must_use]
+pub fn foreign_formats() -> String {
+    let foreign = FORMATS.iter().filter(|format| !format.own);
+    foreign.map(|format| format!("{} ({})", format.name, format.written_by)).collect::<Vec<_>>().join(", ")
 }
 
 /// Opens a trace of any format that schedlab reads.
 ///
 /// # Errors
-/// When the file cannot be opened or is none of the known formats.
+/// When the file cannot be opened or is of none of the known formats.
 pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
-    let path = path.as_ref();
-    if perf_data::is_perf_data_file(path) {
-        return Ok(Box::new(PerfData::open(path)?));
+    open_input(Input::open(path)?, &Options::default())
+}
+
+/// Opens what was made ready to be read, with options.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_input(input: Input, options: &Options) -> Result<Box<dyn Source>> {
+    match FORMATS.iter().find(|format| (format.begins)(input.head())) {
+        Some(format) => (format.open)(input, options),
+        None => Err(unknown(input.head()).file(input.name())),
     }
-    Ok(Box::new(arrow_file::Reader::open(path)?))
+}
+
+/// What to say of a file that begins with none of the formats' bytes: some are easily mistaken for a trace.
+pub(crate) fn unknown(head: &[u8]) -> Error {
+    let (what, mend) = match head {
+        [] => ("the file is empty", "a recording that was killed at once leaves nothing"),
+        m if m.starts_with(b"ARROW1") => {
+            ("an Arrow IPC file, not a stream", "write it as a stream (pyarrow.ipc.new_stream)")
+        }
+        m if m.starts_with(b"PAR1") => ("a Parquet file, not a trace", "give the Arrow stream that it was made from"),
+        _ => {
+            let mend = format!("give a file that schedlab wrote, or a recording: {}", foreign_formats());
+            return Error::input("no trace of a known format").mend(mend);
+        }
+    };
+    Error::input(what).mend(mend)
 }
 
 /// Opens a trace of any format and hands its names and events to the sink.

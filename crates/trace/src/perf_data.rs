@@ -20,12 +20,11 @@ mod topology;
 mod tracing_data;
 mod window;
 
-pub use header::is_perf_data;
-pub use session::Findings;
-
-use crate::{Cut, ReadReport, Source};
+use crate::input::{Bytes, Input};
+use crate::open::FileFormat;
+use crate::source::{Cut, Findings, Options, Progress, ReadReport, Source};
 use cursor::u64_at;
-use header::{FILE_SIZE, Head, PIPE_SIZE};
+use header::{FILE_SIZE, Head, PIPE_SIZE, is_perf_data};
 use output::Output;
 use prelude::Prelude;
 use schedlab_base::{Error, Meta, Result, Sink};
@@ -38,16 +37,14 @@ use stream::{Next, Stream};
 /// Progress is told every so many records.
 const PROGRESS_EVERY: u32 = 1 << 16;
 
-/// How to read.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// A folder laid out as `/sys/kernel/tracing/events`, with the formats of the kernel that the
-    /// trace comes from, in case the file has lost its own.
-    pub formats: Option<PathBuf>,
-}
-
-/// Called with the bytes read so far and the bytes in all (0 where that is not known).
-pub type Progress = Box<dyn FnMut(u64, u64) + Send>;
+/// The format's row in the table of formats.
+pub(crate) static FORMAT: FileFormat = FileFormat {
+    name: "perf.data",
+    written_by: "perf sched record, also -z and -o -",
+    own: false,
+    begins: is_perf_data,
+    open: |input, options| Ok(Box::new(PerfData::read(input, options)?)),
+};
 
 /// An opened perf.data.
 pub struct PerfData {
@@ -63,58 +60,34 @@ pub struct PerfData {
     done: bool,
 }
 
-/// Whether this is a regular file that begins as [`is_perf_data`] wants it; `false` also where it cannot be read.
-#[must_use]
-pub fn is_perf_data_file(path: &Path) -> bool {
-    let mut head = Vec::new();
-    path.is_file()
-        && File::open(path).and_then(|file| file.take(8).read_to_end(&mut head)).is_ok()
-        && is_perf_data(&head)
-}
-
 impl PerfData {
     /// Opens a file, or a named pipe.
     ///
     /// # Errors
     /// When it cannot be read, is no perf.data of a kind that is read, or holds no scheduling events.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, &Options::default())
+        Self::read(Input::open(path)?, &Options::default())
     }
 
-    /// The same with options.
+    /// Reads a file, or what `perf sched record -o -` writes into a pipe.
     ///
     /// # Errors
     /// As [`PerfData::open`].
-    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
-        let path = path.as_ref();
-        let unreadable = |e: std::io::Error| Error::input(format!("cannot be read: {e}")).file(path);
-        let file = File::open(path).map_err(unreadable)?;
-        let status = file.metadata().map_err(unreadable)?;
-        if status.is_dir() {
-            return Err(Error::input("is a folder, as perf record --threads writes; one file would be right")
-                .mend("record without --threads")
-                .file(path));
-        }
-        if status.is_file() {
-            Self::of_file(file, status.len(), path, options).map_err(|e| e.file(path))
-        } else {
-            Self::of_pipe(Box::new(file), path, options)
-        }
-    }
-
-    /// Reads what `perf sched record -o -` writes; `name` stands for the file in messages.
-    ///
-    /// # Errors
-    /// As [`PerfData::open`].
-    pub fn of_pipe(mut input: Box<dyn Read + Send>, name: &Path, options: &Options) -> Result<Self> {
-        let mut head = Vec::new();
-        let read = input.by_ref().take(PIPE_SIZE as u64).read_to_end(&mut head);
-        read.map_err(|e| Error::input(format!("cannot be read: {e}")).file(name))?;
-        let open = || {
-            Head::check_pipe(&head)?;
-            Self::of_stream(input, 0, name, options)
+    pub fn read(input: Input, options: &Options) -> Result<Self> {
+        let (name, bytes) = input.into_parts();
+        let source = match bytes {
+            Bytes::File(file, length) => Self::of_file(file, length, &name, options),
+            Bytes::Pipe(pipe) => Self::of_pipe(pipe, &name, options),
         };
-        open().map_err(|e| e.file(name))
+        source.map_err(|e| e.file(&name))
+    }
+
+    fn of_pipe(mut pipe: Box<dyn Read + Send>, name: &Path, options: &Options) -> Result<Self> {
+        let mut head = Vec::new();
+        let read = pipe.by_ref().take(PIPE_SIZE as u64).read_to_end(&mut head);
+        read.map_err(|e| Error::input(format!("cannot be read: {e}")))?;
+        Head::check_pipe(&head)?;
+        Self::of_stream(pipe, 0, name, options)
     }
 
     /// What follows the head of the pipe's format.
@@ -161,31 +134,6 @@ impl PerfData {
         Ok(Self { path, stream, session, meta, total, unfinished, foreign_formats, progress: None, done: false })
     }
 
-    /// Whom to tell of the progress.
-    #[must_use]
-    pub fn with_progress(mut self, progress: Progress) -> Self {
-        self.progress = Some(progress);
-        self
-    }
-
-    /// The file's name.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What was found beside the events so far.
-    #[must_use]
-    pub fn findings(&self) -> Findings {
-        self.session.findings()
-    }
-
-    /// The folder that the formats of events were taken from, where the file had none.
-    #[must_use]
-    pub fn foreign_formats(&self) -> Option<&Path> {
-        self.foreign_formats.as_deref()
-    }
-
     /// Reads all records; says where and why they ended before the end.
     fn records(&mut self, out: &mut Output) -> Result<Option<Cut>> {
         let mut until_progress = PROGRESS_EVERY;
@@ -224,6 +172,10 @@ impl PerfData {
 }
 
 impl Source for PerfData {
+    fn format(&self) -> &'static FileFormat {
+        &FORMAT
+    }
+
     fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -241,5 +193,16 @@ impl Source for PerfData {
         }
         let found = self.findings();
         Ok(ReadReport { events, names, skipped: found.other + found.malformed, cut })
+    }
+    fn on_progress(&mut self, progress: Progress) {
+        self.progress = Some(progress);
+    }
+
+    fn findings(&self) -> Findings {
+        self.session.findings()
+    }
+
+    fn foreign_formats(&self) -> Option<&Path> {
+        self.foreign_formats.as_deref()
     }
 }

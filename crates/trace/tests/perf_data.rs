@@ -3,9 +3,8 @@
 mod support;
 
 use schedlab_base::{Payload, Result, Rng, Tid};
-use schedlab_trace::perf_data::{Options, PerfData};
-use schedlab_trace::{Source, Trace, read_all};
-use std::path::Path;
+use schedlab_trace::perf_data::PerfData;
+use schedlab_trace::{Input, Options, Source, Trace, open_input, read_all};
 use support::forge::{self, Parts};
 use support::{assert_agrees, data, perf_script};
 
@@ -13,7 +12,7 @@ use support::{assert_agrees, data, perf_script};
 fn read(bytes: &[u8], options: &Options) -> Result<Trace> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    let mut source = PerfData::open_with(file.path(), options)?;
+    let mut source = PerfData::read(Input::open(file.path())?, options)?;
     let mut trace = Trace::default();
     trace.report = source.run(&mut trace)?;
     trace.meta = source.meta().clone();
@@ -71,7 +70,7 @@ fn pipes_and_compressed_recordings_say_the_same() {
         assert_eq!(trace.report, whole.report, "{form}");
     }
     let stream = std::io::Cursor::new(parts.pipe(&forge::compressed(&parts.records(), false)));
-    let mut source = PerfData::of_pipe(Box::new(stream), Path::new("standard input"), &Options::default()).unwrap();
+    let mut source = open_input(Input::pipe(Box::new(stream), "standard input").unwrap(), &Options::default()).unwrap();
     let mut trace = Trace::default();
     source.run(&mut trace).unwrap();
     assert!(trace.events == whole.events);

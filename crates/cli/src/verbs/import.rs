@@ -3,22 +3,15 @@
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
-use schedlab_trace::perf_data::{self, Options, PerfData};
-use schedlab_trace::{ReadReport, Reader, Source, Summary, Writer};
+use schedlab_trace::{Input, Options, ReadReport, Source, Summary, Writer, foreign_formats, open_input};
 use serde_json::json;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// What is read, for the user who brings something else.
-const FORMATS: &str = "perf.data (perf sched record, also -z and -o -)";
 
 /// What `import` is asked.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  schedlab import perf.data -o web.arrows\n  \
-    perf sched record -o - -- make -j8 | schedlab import - -o make.arrows\n\n\
-    Read are: perf.data (perf sched record, also -z and -o -). The format is told by the content.\n\
-    A recording that was cut off is read as far as it goes, and said to be cut.")]
+#[command(after_help = after_help())]
 pub struct Args {
     /// The recording; - reads a pipe from standard input.
     #[arg(value_name = "FILE")]
@@ -35,49 +28,57 @@ pub struct Args {
     force: bool,
 }
 
+fn after_help() -> String {
+    format!(
+        "Examples:\n  schedlab import perf.data -o web.arrows\n  \
+         perf sched record -o - -- make -j8 | schedlab import - -o make.arrows\n\n\
+         It reads: {}. The format is recognised by the content.\n\
+         A recording that was cut off is read as far as it goes, with a remark.",
+        foreign_formats()
+    )
+}
+
 /// Imports.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = Target::new(&args.output, args.force)?;
+    let mut source = open(&args)?;
     let bar = ui.progress(args.file.metadata().ok().map(|m| m.len()).filter(|n| *n > 0), "importing");
     let moving = bar.clone();
-    let mut source = open(&args)?.with_progress(Box::new(move |done, _| moving.set_position(done)));
-    let imported = target.write(|file| fill(file, &args.output, &mut source));
+    source.on_progress(Box::new(move |done, _| moving.set_position(done)));
+    let imported = target.write(|file| fill(file, &args, &mut *source));
     bar.finish_and_clear();
     let (report, written) = imported?;
-    tell(&args, &source, &report, &written, ui);
+    tell(&args, &*source, &report, &written, ui);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the recording by what its first bytes say.
-fn open(args: &Args) -> Result<PerfData> {
-    let (file, options) = (&args.file, Options { formats: args.formats.clone() });
-    if file.as_os_str() == "-" {
-        return PerfData::of_pipe(Box::new(std::io::stdin()), Path::new("standard input"), &options);
+/// Opens the recording, which must be one of another tool's.
+fn open(args: &Args) -> Result<Box<dyn Source>> {
+    let options = Options { formats: args.formats.clone() };
+    let input = match args.file.to_str() {
+        Some("-") => Input::pipe(Box::new(std::io::stdin()), "standard input")?,
+        _ => Input::open(&args.file)?,
+    };
+    let source = open_input(input, &options)?;
+    if source.format().own {
+        return Err(Error::input("is a trace of schedlab's own already; it needs no import").file(&args.file));
     }
-    let status = file.metadata().map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
-    if status.is_file() && status.len() > 0 && !perf_data::is_perf_data_file(file) {
-        File::open(file).map_err(|e| Error::input(format!("cannot be read: {e}")).file(file))?;
-        let what = match Reader::open(file) {
-            Ok(_) => "is a trace of schedlab's own already; it needs no import".to_owned(),
-            Err(_) => format!("is of no known format; what is read: {FORMATS}"),
-        };
-        return Err(Error::input(what).file(file));
-    }
-    PerfData::open_with(file, &options)
+    Ok(source)
 }
 
-fn fill(output: File, path: &Path, source: &mut PerfData) -> Result<(ReadReport, Summary)> {
+fn fill(output: File, args: &Args, source: &mut dyn Source) -> Result<(ReadReport, Summary)> {
+    let path = &args.output;
     let mut writer = Writer::new(output, source.meta()).map_err(|e| e.file(path))?;
     let report = source.run(&mut writer)?;
     let written = writer.finish().map_err(|e| e.file(path))?;
     if report.events == 0 {
         let why = report.cut.as_ref().map_or("it holds none".to_owned(), |cut| cut.what.clone());
-        return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(source.path()));
+        return Err(Error::input(format!("no scheduling event can be read from it: {why}")).file(&args.file));
     }
     Ok((report, written))
 }
 
-fn tell(args: &Args, source: &PerfData, report: &ReadReport, written: &Summary, ui: &Ui) {
+fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary, ui: &Ui) {
     let found = source.findings();
     let per_event = written.bytes as f64 / report.events.max(1) as f64;
     if ui.json {
@@ -100,7 +101,7 @@ fn tell(args: &Args, source: &PerfData, report: &ReadReport, written: &Summary, 
         return;
     }
     ui.note(format!(
-        "{}: {} events ({} of other sorts passed over), {} bytes, {per_event:.1} an event",
+        "{}: {} events ({} of other kinds skipped), {} bytes, {per_event:.1} an event",
         args.output.display(),
         report.events,
         found.other,
@@ -111,7 +112,7 @@ fn tell(args: &Args, source: &PerfData, report: &ReadReport, written: &Summary, 
             ui.note(format!("{count} {text}"));
         }
     };
-    remark(found.lost, "records were lost by perf while it recorded; each gap is marked");
+    remark(found.lost, "records were lost while the recording was made; each gap is marked");
     remark(found.late, "records came too late to be put in order and are left out; each gap is marked");
     remark(found.malformed, "records are damaged and are left out");
     if let Some(folder) = source.foreign_formats() {

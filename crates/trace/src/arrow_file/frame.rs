@@ -1,6 +1,6 @@
 //! The frames of an Arrow IPC stream: messages read one by one, none larger than the format allows.
 
-use crate::open::Cut;
+use crate::source::Cut;
 use arrow_ipc::{Message, MetadataVersion, root_as_message};
 use schedlab_base::{Error, Result};
 use std::io::{ErrorKind, Read};

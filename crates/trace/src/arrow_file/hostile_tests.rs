@@ -2,7 +2,7 @@
 
 use super::gather::{Gather, schema};
 use super::*;
-use crate::open::Trace;
+use crate::source::Trace;
 use arrow_array::types::UInt8Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StructArray, UInt8Array};
 use arrow_ipc::CompressionType;

@@ -5,10 +5,11 @@ use super::frame::{Frame, Frames};
 use super::layout::Layout;
 use super::rows::Rows;
 use super::schema::Col;
-use crate::open::{ReadReport, Source};
+use crate::input::{Bytes, Input};
+use crate::open::{FileFormat, unknown};
+use crate::source::{Options, ReadReport, Source};
 use arrow_ipc::MessageHeader;
 use schedlab_base::{Error, Meta, Result, Sink};
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -33,14 +34,17 @@ impl Reader {
     /// # Errors
     /// When it cannot be opened, is no trace, or ends before its head does.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let cannot = |e: std::io::Error| Error::input(format!("cannot be opened: {e}")).file(path);
-        let file = File::open(path).map_err(cannot)?;
-        if file.metadata().map_err(cannot)?.is_dir() {
-            return Err(Error::input("is a directory").mend("name a trace file").file(path));
-        }
-        let mut reader = Self::new(BufReader::with_capacity(1 << 18, file)).map_err(|e| e.file(path))?;
-        reader.path = Some(path.to_path_buf());
+        Self::of_input(Input::open(path)?)
+    }
+
+    fn of_input(input: Input) -> Result<Self> {
+        let (path, bytes) = input.into_parts();
+        let bytes: Box<dyn Read> = match bytes {
+            Bytes::File(file, _) => Box::new(file),
+            Bytes::Pipe(pipe) => pipe,
+        };
+        let mut reader = Self::new(BufReader::with_capacity(1 << 18, bytes)).map_err(|e| e.file(&path))?;
+        reader.path = Some(path);
         Ok(reader)
     }
 
@@ -51,7 +55,9 @@ impl Reader {
     pub fn new(mut input: impl Read + 'static) -> Result<Self> {
         let mut magic = Vec::with_capacity(8);
         (&mut input).take(8).read_to_end(&mut magic).map_err(|e| Error::system("cannot read", &e))?;
-        check_magic(&magic)?;
+        if !begins(&magic) {
+            return Err(unknown(&magic));
+        }
         let mut frames = Frames::new(Box::new(std::io::Cursor::new(magic).chain(input)));
         match frames.next()? {
             Frame::Message => {}
@@ -125,6 +131,10 @@ impl Reader {
 }
 
 impl Source for Reader {
+    fn format(&self) -> &'static FileFormat {
+        &FORMAT
+    }
+
     fn meta(&self) -> &Meta {
         Reader::meta(self)
     }
@@ -134,22 +144,17 @@ impl Source for Reader {
     }
 }
 
-/// Tells an empty file and the formats that are easily mistaken for a trace.
-fn check_magic(magic: &[u8]) -> Result<()> {
-    let (what, mend) = match magic {
-        [] => ("the file is empty", "a recording that was killed at once leaves nothing"),
-        [0xff, 0xff, 0xff, 0xff, ..] => return Ok(()),
-        // A few bytes of a trace are a trace that was cut; the frames tell.
-        [0xff, ..] if magic.iter().all(|&byte| byte == 0xff) => return Ok(()),
-        m if m.starts_with(b"ARROW1") => {
-            ("an Arrow IPC file, not a stream", "write it as a stream (pyarrow.ipc.new_stream)")
-        }
-        m if m.starts_with(b"PERFILE2") => ("a perf.data file, not a trace of schedlab's", "use `schedlab import`"),
-        m if m.starts_with(b"PAR1") => ("a Parquet file, not a trace", "give the Arrow stream that it was made from"),
-        _ => (
-            "no trace: it does not begin as an Arrow stream",
-            "give a file that `schedlab record`, `sim` or `import` wrote",
-        ),
-    };
-    Err(Error::input(what).mend(mend))
+/// The format's row in the table of formats.
+pub(crate) static FORMAT: FileFormat = FileFormat {
+    name: "schedlab trace",
+    written_by: "schedlab record, sim, import",
+    own: true,
+    begins,
+    open: |input, _: &Options| Ok(Box::new(Reader::of_input(input)?)),
+};
+
+/// An Arrow stream begins with 0xffffffff. A few bytes of that are a trace that was cut, as its frames say.
+fn begins(head: &[u8]) -> bool {
+    let first = &head[..head.len().min(4)];
+    !first.is_empty() && first.iter().all(|byte| *byte == 0xff)
 }

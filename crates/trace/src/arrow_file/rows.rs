@@ -4,7 +4,7 @@ use super::body::{Batch, Column, Inflate};
 use super::layout::Layout;
 use super::schema::{COLUMNS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_TID};
-use crate::open::ReadReport;
+use crate::source::ReadReport;
 use schedlab_base::{
     AffinityRecord, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
 };

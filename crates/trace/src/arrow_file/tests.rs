@@ -1,7 +1,7 @@
 //! What goes in comes out; what is cut, mutated or hostile is told, never a panic.
 
 use super::*;
-use crate::open::{ReadReport, Trace};
+use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
     AffinityRecord, CpuPlace, Event, Looking, Meta, NOWHERE, NameRecord, Payload, Result, Sink, TaskState,

@@ -7,6 +7,7 @@ use super::output::Output;
 use super::stream::Record;
 use super::window::{Item, Window};
 use crate::format::{Decoder, Format};
+use crate::source::Findings;
 use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
 
 /// Kinds of records. From 64 on they are perf's own, not the kernel's.
@@ -32,19 +33,6 @@ const MISC_COMM_EXEC: u16 = 1 << 13;
 const INVENTORY_MAX: usize = 1 << 22;
 /// More CPUs than any kernel is built for; a number beyond it is damage.
 const CPU_END: u32 = 1 << 16;
-
-/// What was found beside the events, for the user to know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// Samples of events that say nothing of scheduling, or that bear statistics only.
-    pub other: u64,
-    /// Samples that are damaged.
-    pub malformed: u64,
-    /// Records that perf lost while recording.
-    pub lost: u64,
-    /// Records that came too late to be put in order, and were left out.
-    pub late: u64,
-}
 
 /// The state of reading.
 pub(super) struct Session {
