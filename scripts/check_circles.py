@@ -13,7 +13,6 @@ CANARY = Path("tests/canaries/circle/src")
 KNOWN: dict[str, set[str]] = {
     "measure": {"stats", "summing"},
     "sim": {"caches", "core", "effects", "inspect", "memory"},
-    "trace": {"arrow_file", "open", "perf_data"},
     "workload": {"check", "parse", "suspend"},
 }
 PATH = re.compile(r"\b(crate|super(?:::super)*)::")

@@ -12,5 +12,5 @@ mod source;
 
 pub use arrow_file::{Reader, Summary, Writer};
 pub use input::Input;
-pub use open::{FORMATS, FileFormat, foreign_formats, open, open_input, read_all, read_into};
-pub use source::{Cut, Findings, Options, Progress, ReadReport, Source, Trace};
+pub use open::{FORMATS, foreign_formats, open, open_input, read_all, read_into};
+pub use source::{Cut, FileFormat, Findings, Options, Progress, ReadReport, Source, Trace};

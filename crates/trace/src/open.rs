@@ -1,24 +1,10 @@
 //! Opening a trace of whichever known format: its first bytes say which.
 
 use crate::input::Input;
-use crate::source::{Options, ReadReport, Source, Trace};
+use crate::source::{FileFormat, Options, ReadReport, Source, Trace, mistaken};
 use crate::{arrow_file, perf_data};
 use schedlab_base::{Error, Meta, Result, Sink};
 use std::path::Path;
-
-/// A format of trace files.
-#[derive(Debug)]
-pub struct FileFormat {
-    /// Its name: `perf.data`.
-    pub name: &'static str,
-    /// What writes it, in words for a user who brings something else.
-    pub written_by: &'static str,
-    /// Whether it is the format that schedlab itself writes.
-    pub own: bool,
-    /// Whether a file that begins with these bytes (16, or all that there are) is of this format.
-    pub(crate) begins: fn(&[u8]) -> bool,
-    pub(crate) open: fn(Input, &Options) -> Result<Box<dyn Source>>,
-}
 
 /// Every format that is read. A new one is its own folder, and its line here.
 pub static FORMATS: &[&FileFormat] = &[&arrow_file::FORMAT, &perf_data::FORMAT];
@@ -45,24 +31,13 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
 pub fn open_input(input: Input, options: &Options) -> Result<Box<dyn Source>> {
     match FORMATS.iter().find(|format| (format.begins)(input.head())) {
         Some(format) => (format.open)(input, options),
-        None => Err(unknown(input.head()).file(input.name())),
+        None => Err(mistaken(input.head()).unwrap_or_else(unknown).file(input.name())),
     }
 }
 
-/// What to say of a file that begins with none of the formats' bytes: some are easily mistaken for a trace.
-pub(crate) fn unknown(head: &[u8]) -> Error {
-    let (what, mend) = match head {
-        [] => ("the file is empty", "a recording that was killed at once leaves nothing"),
-        m if m.starts_with(b"ARROW1") => {
-            ("an Arrow IPC file, not a stream", "write it as a stream (pyarrow.ipc.new_stream)")
-        }
-        m if m.starts_with(b"PAR1") => ("a Parquet file, not a trace", "give the Arrow stream that it was made from"),
-        _ => {
-            let mend = format!("give a file that schedlab wrote, or a recording: {}", foreign_formats());
-            return Error::input("no trace of a known format").mend(mend);
-        }
-    };
-    Error::input(what).mend(mend)
+fn unknown() -> Error {
+    let mend = format!("give a file that schedlab wrote, or a recording: {}", foreign_formats());
+    Error::input("no trace of a known format").mend(mend)
 }
 
 /// Opens a trace of any format and hands its names and events to the sink.

@@ -21,8 +21,7 @@ mod tracing_data;
 mod window;
 
 use crate::input::{Bytes, Input};
-use crate::open::FileFormat;
-use crate::source::{Cut, Findings, Options, Progress, ReadReport, Source};
+use crate::source::{Cut, FileFormat, Findings, Options, Progress, ReadReport, Source};
 use cursor::u64_at;
 use header::{FILE_SIZE, Head, PIPE_SIZE, is_perf_data};
 use output::Output;

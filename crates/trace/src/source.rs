@@ -1,7 +1,7 @@
 //! What every format gives: the events of a trace, and what was found beside them.
 
-use crate::open::FileFormat;
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Result, Sink};
+use crate::input::Input;
+use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Result, Sink};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,34 @@ pub struct Options {
 
 /// Called with the bytes read so far and the bytes in all (0 where that is not known).
 pub type Progress = Box<dyn FnMut(u64, u64) + Send>;
+
+/// A format of trace files: what every reader says of itself.
+#[derive(Debug)]
+pub struct FileFormat {
+    /// Its name: `perf.data`.
+    pub name: &'static str,
+    /// What writes it, in words for a user who brings something else.
+    pub written_by: &'static str,
+    /// Whether it is the format that schedlab itself writes.
+    pub own: bool,
+    /// Whether a file that begins with these bytes (16, or all that there are) is of this format.
+    pub(crate) begins: fn(&[u8]) -> bool,
+    pub(crate) open: fn(Input, &Options) -> Result<Box<dyn Source>>,
+}
+
+/// What to say of a file that is easily mistaken for a trace, by its first bytes.
+pub(crate) fn mistaken(head: &[u8]) -> Option<Error> {
+    let (what, mend) = match head {
+        [] => ("the file is empty", "a recording that was killed at once leaves nothing"),
+        m if m.starts_with(b"ARROW1") => {
+            ("an Arrow IPC file, not a stream", "write it as a stream (pyarrow.ipc.new_stream)")
+        }
+        m if m.starts_with(b"PERFILE2") => ("a perf.data file, not a trace of schedlab's", "use `schedlab import`"),
+        m if m.starts_with(b"PAR1") => ("a Parquet file, not a trace", "give the Arrow stream that it was made from"),
+        _ => return None,
+    };
+    Some(Error::input(what).mend(mend))
+}
 
 /// An opened trace: its metadata is known, its events are still to be read.
 pub trait Source {

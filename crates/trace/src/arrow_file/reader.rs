@@ -6,8 +6,7 @@ use super::layout::Layout;
 use super::rows::Rows;
 use super::schema::Col;
 use crate::input::{Bytes, Input};
-use crate::open::{FileFormat, unknown};
-use crate::source::{Options, ReadReport, Source};
+use crate::source::{FileFormat, Options, ReadReport, Source, mistaken};
 use arrow_ipc::MessageHeader;
 use schedlab_base::{Error, Meta, Result, Sink};
 use std::io::{BufReader, Read};
@@ -56,7 +55,10 @@ impl Reader {
         let mut magic = Vec::with_capacity(8);
         (&mut input).take(8).read_to_end(&mut magic).map_err(|e| Error::system("cannot read", &e))?;
         if !begins(&magic) {
-            return Err(unknown(&magic));
+            return Err(mistaken(&magic).unwrap_or_else(|| {
+                Error::input("no trace: it does not begin as an Arrow stream")
+                    .mend("give a file that `schedlab record`, `sim` or `import` wrote")
+            }));
         }
         let mut frames = Frames::new(Box::new(std::io::Cursor::new(magic).chain(input)));
         match frames.next()? {
