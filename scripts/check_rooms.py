@@ -21,7 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "capture": {"base", "trace", "machine"},
     "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
     "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "experiment"},
-    "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "experiment"},
+    "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }
 # pure room: the crates from outside that it may use
 PURE: dict[str, set[str]] = {"sim": set(), "sched": set()}

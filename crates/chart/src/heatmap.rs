@@ -34,7 +34,8 @@ const HIGHEST: usize = 40;
 const STYLE: &str = "\
 .chart{font-family:system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}text{fill:#5b6672;font-size:13px}\
 .tick{font-size:12px}.small{font-size:10px}.heading{fill:#1c2127;font-size:15px;font-weight:600}\
-.axis{stroke:#5b6672}.row{stroke:#d9dee4;stroke-width:.5}.gap{stroke:#fff;stroke-width:4}.node{stroke:#1c2127;stroke-width:1.5}";
+.axis{stroke:#5b6672}.row{stroke:#d9dee4;stroke-width:.5}.gap{stroke:#fff;stroke-width:4}\
+.node{stroke:#1c2127;stroke-width:1.5}";
 
 /// The cells of a picture, row after row, with what its legend says of them.
 #[derive(Clone, Debug)]

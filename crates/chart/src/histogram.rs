@@ -7,7 +7,7 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 150.0;
 const RIGHT: f64 = 924.0;
 const ROW: f64 = 92.0;
-/// What is shorter than 2^8 ns is drawn as one: nobody can tell it from nothing.
+/// Everything shorter than 2^8 ns is drawn as one bar: such differences mean nothing.
 const SHORTEST: usize = 8;
 
 /// Counts by powers of two: bucket `k` holds those of 2^k up to 2^(k+1) ns, bucket 0 from 0.

@@ -115,7 +115,8 @@ impl Svg {
     pub fn cell(&mut self, part: f64, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let _ = write!(
             self.out,
-            "<rect class=\"cell\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{height:.2}\" fill-opacity=\"{part:.2}\"/>"
+            "<rect class=\"cell\" x=\"{x:.1}\" y=\"{y:.1}\" \
+             width=\"{width:.2}\" height=\"{height:.2}\" fill-opacity=\"{part:.2}\"/>"
         );
     }
 
@@ -154,7 +155,8 @@ impl Svg {
     pub fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let _ = write!(
             self.out,
-            "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
             escape(text)
         );
     }

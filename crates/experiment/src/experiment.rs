@@ -26,21 +26,21 @@ pub struct Experiment {
     /// As it is written.
     pub file: ExperimentFile,
     /// Its text, for messages.
-    pub document: TomlText,
+    pub(crate) document: TomlText,
     /// The sweep's points.
-    pub points: Vec<Point>,
+    pub(crate) points: Vec<Point>,
     /// The width of the windows, where one is asked for.
-    pub window: Option<Nanos>,
+    pub(crate) window: Option<Nanos>,
     /// The metrics by name.
-    pub metrics: BTreeMap<String, Expr>,
+    pub(crate) metrics: BTreeMap<String, Expr>,
     /// The expectations, in order.
-    pub expectations: Vec<Expectation>,
+    pub(crate) expectations: Vec<Expectation>,
     /// The charts, in order.
-    pub charts: Vec<Chart>,
+    pub(crate) charts: Vec<Chart>,
     /// The heat maps, in order.
-    pub heatmaps: Vec<HeatmapPlan>,
+    pub(crate) heatmaps: Vec<HeatmapPlan>,
     /// The tables.
-    pub tables: Tables,
+    pub(crate) tables: Tables,
 }
 
 /// An expectation's expressions.
@@ -125,14 +125,12 @@ impl Experiment {
     }
 
     /// The point whose runs the report draws in full.
-    #[must_use]
-    pub fn shown_point(&self) -> usize {
+    pub(crate) fn shown_point(&self) -> usize {
         shown(&self.points, &[&self.file.show])
     }
 
     /// How reports call the kernel.
-    #[must_use]
-    pub fn kernel_label(&self, kernel: usize) -> &str {
+    pub(crate) fn kernel_label(&self, kernel: usize) -> &str {
         let kernel = &self.file.kernels[kernel];
         kernel.label.as_deref().unwrap_or(&kernel.kernel)
     }

@@ -8,7 +8,7 @@ mod eval;
 mod functions;
 mod parse;
 
-pub use eval::{Problem, Scope, Selected, eval, eval_number};
+pub use eval::{Scope, Selected, eval, eval_number};
 pub use parse::parse;
 
 /// An expression.
@@ -61,7 +61,7 @@ pub enum Selector {
     All(String),
 }
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A number.
@@ -70,6 +70,22 @@ pub enum Value {
     Text(String),
     /// A list.
     List(Vec<f64>),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The expression makes no sense: a mistake in the file.
+    Wrong(String),
+    /// It makes sense, but this run has no such figure (a task never ended, a division by zero).
+    Undefined(String),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Wrong(text) | Self::Undefined(text)) = self;
+        f.write_str(text)
+    }
 }
 
 impl Expr {

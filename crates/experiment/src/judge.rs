@@ -16,7 +16,7 @@ pub struct Sample {
     pub bound: f64,
 }
 
-/// What the samples come to.
+/// The verdict on samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// The verdict.

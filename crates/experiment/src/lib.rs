@@ -1,7 +1,8 @@
 //! Experiments: files, backends, expectations, verdicts, reports.
 //!
 //! [`Experiment::open`] reads a file, [`run_experiments`] runs it on a [`backend`] and judges, [`text::table`] and
-//! [`report::experiments`] show the outcome. No module depends on one that stands before it in that order.
+//! [`report::experiments`] show the outcome. Modules use only modules that come before them in that order;
+//! ARCHITECTURE.md draws it.
 
 pub mod backend;
 pub mod catalogue;
@@ -10,7 +11,7 @@ mod energy;
 mod experiment;
 mod expr;
 mod figures;
-pub mod file;
+mod file;
 mod idle;
 mod judge;
 mod lower;
@@ -28,5 +29,6 @@ mod verdict;
 
 pub use backend::Backend;
 pub use experiment::Experiment;
+pub use file::ExperimentFile;
 pub use outcome::{Judged, Outcome, run_experiments};
 pub use verdict::Verdict;

@@ -37,6 +37,10 @@ fn memory(task: &TaskFigures) -> Result<&MemoryStats, String> {
     task.memory.as_ref().ok_or_else(|| "has no x-memory, or there is one node alone".to_owned())
 }
 
+fn memory_node(task: &TaskFigures) -> Result<f64, String> {
+    memory(task)?.node.map(f64::from).ok_or_else(|| "has given its memory back".to_owned())
+}
+
 /// A percentile of a task's latency, where it was ever woken.
 fn latency(task: &TaskFigures, which: usize) -> Result<f64, String> {
     task.latency_us.map(|l| l[which]).ok_or_else(|| "was never woken".to_owned())
@@ -85,7 +89,7 @@ measures! {
     /// When each task was last moved between nodes, or most of its memory was; 0 where neither was.
     "converged_s" Get::Task(|t| Ok(t.settled.unwrap_or(0) as f64 * NS));
     /// The node that has most of each task's memory at the end.
-    "memory_node" Get::Task(|t| memory(t).and_then(|m| m.node.map(f64::from).ok_or_else(|| "has given its memory back".to_owned())));
+    "memory_node" Get::Task(memory_node);
     /// How much of each task's memory was moved, once for each time.
     "memory_moved_mib" Get::Task(|t| memory(t).map(|m| m.moved_bytes as f64 / MIB));
     /// Each task's memory at the end; takes node=k.

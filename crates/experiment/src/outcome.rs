@@ -1,43 +1,16 @@
-//! What experiments come to: a row for each expectation, a verdict for each experiment.
+//! The outcome of experiments: a row for each expectation, a verdict for each experiment.
+
+mod row;
+
+pub use row::Row;
 
 use crate::backend::Backend;
-use crate::compare::{Case, Results};
+use crate::compare::Results;
 use crate::experiment::Experiment;
-use crate::file::{ExpectationFile, Kind};
 use crate::run::{self, Job, RunResult};
 use crate::side_by_side::{self, Comparison};
 use crate::verdict::Verdict;
 use schedlab_base::Result;
-use serde::Serialize;
-
-/// An expectation, judged over all its cases.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The source's figure or table.
-    pub figure: String,
-    /// What it says.
-    pub claim: Option<String>,
-    /// How firm it is.
-    pub kind: Kind,
-    /// What was published.
-    pub published: Option<serde_json::Value>,
-    /// Ours, in the case that lies nearest to (or farthest beyond) its bound.
-    pub measured: Option<f64>,
-    /// The bound in that case.
-    pub bound: Option<f64>,
-    /// The metric, the relation, the bound and the margin as written.
-    pub expected: String,
-    /// That case's kernel.
-    pub kernel: Option<String>,
-    /// That case's parameters.
-    pub at: String,
-    /// What the expectation comes to.
-    pub verdict: Verdict,
-    /// Why, where that does not show.
-    pub reason: Option<String>,
-    /// Every case.
-    pub cases: Vec<Case>,
-}
 
 /// An experiment, run and judged.
 #[derive(Clone, Debug)]
@@ -59,7 +32,8 @@ pub struct Outcome {
     pub experiments: Vec<Judged>,
 }
 
-/// Runs experiments on the backend, by `threads` threads, and judges them; `progress` is called with runs done and runs in all.
+/// Runs experiments on the backend, by `threads` threads, and judges them; `progress` is called with runs done and runs
+/// in all.
 ///
 /// # Errors
 /// When an experiment cannot be planned, run or judged for a mistake in its file.
@@ -95,63 +69,15 @@ fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: &dyn Backend) -
         .expectations
         .iter()
         .enumerate()
-        .map(|(i, e)| Ok(row(&e.file, results.judge(i, backend.deterministic())?)))
+        .map(|(i, e)| Ok(row::row(&e.file, results.judge(i, backend.deterministic())?)))
         .collect::<Result<Vec<_>>>()?;
     let verdict = Verdict::all(rows.iter().map(|r| r.verdict));
     Ok(Judged { experiment, runs, rows, verdict })
 }
 
-fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
-    let verdict = if cases.is_empty() { Verdict::Skipped } else { over_cases(file, &cases) };
-    let worst = cases
-        .iter()
-        .filter(|c| c.verdict == verdict)
-        .min_by(|a, b| a.slack.total_cmp(&b.slack))
-        .or_else(|| cases.first());
-    let margin = file.margin.as_ref().map_or_else(String::new, |m| format!(" within {m}"));
-    let passed_at_last = file.known_difference.is_some() && verdict == Verdict::Fail;
-    let reason = match (&file.skip, &file.known_difference) {
-        (Some(why), _) => Some(why.clone()),
-        (None, Some(cause)) if verdict == Verdict::KnownDifference => Some(cause.clone()),
-        (None, Some(_)) if passed_at_last => {
-            Some("the known difference is no more: take known_difference out of the file".to_owned())
-        }
-        _ => worst.and_then(|c| c.reason.clone()),
-    };
-    Row {
-        figure: file.figure.clone(),
-        claim: file.claim.clone(),
-        kind: file.kind,
-        published: worst.and_then(|c| c.published.clone()).or_else(|| plain_published(file)),
-        measured: worst.and_then(|c| c.measured),
-        bound: worst.and_then(|c| c.bound),
-        expected: format!("{} {} {}{margin}", file.metric, file.relation.sign(), file.bound),
-        kernel: worst.and_then(|c| c.kernel.clone()),
-        at: worst.map_or_else(String::new, |c| c.at.clone()),
-        verdict,
-        reason,
-        cases,
-    }
-}
-
-/// A known difference is there as long as any case shows it; else every case counts.
-fn over_cases(file: &ExpectationFile, cases: &[Case]) -> Verdict {
-    let verdicts = || cases.iter().map(|c| c.verdict);
-    if file.known_difference.is_some() && verdicts().any(|v| v == Verdict::KnownDifference) {
-        return Verdict::KnownDifference;
-    }
-    Verdict::all(verdicts())
-}
-
-fn plain_published(file: &ExpectationFile) -> Option<serde_json::Value> {
-    let published = file.published.as_ref()?;
-    serde_json::to_value(published).ok().filter(|v| !v.as_str().is_some_and(|s| s.starts_with('=')))
-}
-
 impl Judged {
     /// The kernels compared by every metric, at the point that reports show.
-    #[must_use]
-    pub fn comparisons(&self) -> Vec<Comparison> {
+    pub(crate) fn comparisons(&self) -> Vec<Comparison> {
         side_by_side::comparisons(&self.experiment, &self.runs)
     }
 

@@ -1,9 +1,11 @@
 //! Reports: one HTML page with everything in it, for a browser and for passing around.
 
+mod charts;
 mod experiment;
 pub mod heat;
 mod page;
 mod runs;
+mod verdicts;
 
 pub use page::Reproduce;
 
@@ -17,10 +19,10 @@ pub fn experiments(outcome: &Outcome, reproduce: &Reproduce) -> String {
         [one] => format!("{}: {}", one.experiment.file.id, one.experiment.file.title),
         several => format!("{} experiments", several.len()),
     };
-    let lead = experiment::summary(outcome);
+    let lead = verdicts::summary(outcome);
     let mut page = Page::new(&title, &lead);
     if outcome.experiments.len() > 1 {
-        experiment::contents(&mut page, outcome);
+        verdicts::contents(&mut page, outcome);
     }
     for judged in &outcome.experiments {
         experiment::write(&mut page, judged, outcome.experiments.len() > 1);

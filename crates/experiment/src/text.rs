@@ -13,8 +13,7 @@ const NOTHING: &str = "-";
 const WIDEST: usize = 46;
 
 /// What was published, as tables print it.
-#[must_use]
-pub fn published(row: &Row) -> String {
+pub(crate) fn published(row: &Row) -> String {
     match &row.published {
         None => NOTHING.to_owned(),
         Some(serde_json::Value::Number(x)) => number(x.as_f64().unwrap_or_default()),
@@ -24,8 +23,7 @@ pub fn published(row: &Row) -> String {
 }
 
 /// Ours, with the kernel and the point that it is of.
-#[must_use]
-pub fn ours(row: &Row) -> String {
+fn ours(row: &Row) -> String {
     let Some(measured) = row.measured else { return NOTHING.to_owned() };
     match place(row) {
         place if place.is_empty() => number(measured),
@@ -34,8 +32,7 @@ pub fn ours(row: &Row) -> String {
 }
 
 /// The kernel and the point that our figure is of, and of how many it is the worst.
-#[must_use]
-pub fn place(row: &Row) -> String {
+pub(crate) fn place(row: &Row) -> String {
     let mut place: Vec<String> = row.kernel.iter().cloned().collect();
     if !row.at.is_empty() {
         place.push(row.at.clone());
@@ -47,8 +44,7 @@ pub fn place(row: &Row) -> String {
 }
 
 /// The verdict, with how firm the claim is.
-#[must_use]
-pub fn verdict(row: &Row) -> String {
+fn verdict(row: &Row) -> String {
     match (row.kind, row.verdict) {
         (Kind::Shape, Verdict::Pass) => "pass (shape)".to_owned(),
         (_, verdict) => verdict.to_string(),

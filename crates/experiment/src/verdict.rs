@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// What an expectation, or a whole experiment, comes to.
+/// The verdict on an expectation, or on a whole experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// It holds.
@@ -12,7 +12,7 @@ pub enum Verdict {
     /// It does not hold (or a known difference is there no more).
     #[serde(rename = "fail")]
     Fail,
-    /// The runs do not tell.
+    /// The runs do not decide it.
     #[serde(rename = "undecided")]
     Undecided,
     /// It was not asked.
@@ -37,8 +37,7 @@ impl fmt::Display for Verdict {
 
 impl Verdict {
     /// The verdict of all together: a failure decides, then an undecided one, then a pass. Of nothing: skipped.
-    #[must_use]
-    pub fn all(verdicts: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn all(verdicts: impl IntoIterator<Item = Self>) -> Self {
         let rank = |v: &Self| match v {
             Self::Fail => 4,
             Self::Undecided => 3,
@@ -59,9 +58,8 @@ impl Verdict {
         }
     }
 
-    /// What an expectation with a known difference comes to.
-    #[must_use]
-    pub fn with_known_difference(self) -> Self {
+    /// The verdict on an expectation that has a known difference.
+    pub(crate) fn with_known_difference(self) -> Self {
         match self {
             Self::Fail => Self::KnownDifference,
             Self::Pass => Self::Fail,

@@ -276,7 +276,8 @@ proptest! {
     }
 
     #[test]
-    fn no_shuffled_file_panics(order in Just((0..GOOD.lines().count()).collect::<Vec<_>>()).prop_shuffle(), keep in 1usize..30) {
+    fn no_shuffled_file_panics(order in Just((0..GOOD.lines().count()).collect::<Vec<_>>()).prop_shuffle(),
+                               keep in 1usize..30) {
         let lines: Vec<&str> = GOOD.lines().collect();
         let text: Vec<&str> = order.iter().take(keep).map(|i| lines[*i]).collect();
         let _ = parse(&text.join("\n"));

@@ -2,7 +2,7 @@
 //!
 //! After a change to the types, `BLESS=1 cargo test -p schedlab-experiment --test schema` writes it anew.
 
-use schedlab_experiment::file::ExperimentFile;
+use schedlab_experiment::ExperimentFile;
 
 #[test]
 fn the_published_schema_is_the_types() {

@@ -1,4 +1,4 @@
-//! Checks the names in expressions before anything runs, so that a slip is told with its line.
+//! Checks the names in expressions before anything runs, so that a typing error is reported with its line.
 
 use crate::expr::{Expr, Reference, Selector};
 use crate::measures::{self, MEASURES};
@@ -17,7 +17,7 @@ pub struct Names<'a> {
     pub tables: &'a Tables,
 }
 
-/// What is wrong, and the mend.
+/// What is wrong, and how to fix it.
 pub type Slip = (String, Option<String>);
 
 impl Names<'_> {

@@ -1,23 +1,7 @@
-//! What an expression comes to.
+//! Evaluates expressions.
 
 use super::functions::FUNCTIONS;
-use super::{Expr, Operator, Reference, Selector, Value};
-
-/// Why an expression has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// The expression makes no sense: a mistake in the file.
-    Wrong(String),
-    /// It makes sense, but this run has no such figure (a task never ended, a division by zero).
-    Undefined(String),
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Wrong(text) | Self::Undefined(text)) = self;
-        f.write_str(text)
-    }
-}
+use super::{Expr, Operator, Problem, Reference, Selector, Value};
 
 /// A selector whose value is known; `None` is `*`.
 pub type Selected = (String, Option<Value>);
@@ -34,7 +18,7 @@ pub trait Scope {
 /// Evaluates to a number.
 ///
 /// # Errors
-/// When it comes to something else, to no finite number, or to nothing.
+/// When the value is something else, or no finite number, or there is none.
 pub fn eval_number(expr: &Expr, scope: &dyn Scope) -> Result<f64, Problem> {
     let value = match eval(expr, scope)? {
         Value::Number(x) => x,

@@ -1,6 +1,6 @@
 //! The functions that expressions know.
 
-use super::eval::Problem;
+use super::Problem;
 
 /// A function over lists of numbers.
 pub struct Function {

@@ -38,8 +38,7 @@ pub struct ChartFile {
 pub struct HeatmapFile {
     /// What it shows.
     pub title: String,
-    /// `queue`: runnable tasks; `load`; `memory`: that of each node; `considered`: the CPUs that the scheduler looked
-    /// at.
+    /// `queue`: runnable tasks; `load`: their load; `memory` of each node; `considered`: CPUs that were looked at.
     #[serde(default)]
     pub what: HeatmapChoice,
     /// The kernels drawn; all when left out.

@@ -64,7 +64,8 @@ fn starts_are_the_delay_and_the_stagger() {
 #[test]
 fn barriers_count_mentions_times_instances() {
     let load = lowered(
-        r#"{"tasks": {"a": {"instance": 3, "run": 1, "barrier": "b"}, "c": {"run": 1, "barrier1": "b", "barrier2": "b"}}}"#,
+        r#"{"tasks": {"a": {"instance": 3, "run": 1, "barrier": "b"},
+                      "c": {"run": 1, "barrier1": "b", "barrier2": "b"}}}"#,
     );
     assert_eq!(load.barriers, [("b".to_owned(), 5)]);
 }

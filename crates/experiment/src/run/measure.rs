@@ -10,7 +10,8 @@ use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
 use schedlab_measure::{Heatmap, Stats};
 
-/// Runs and measures; the heat maps of the run hear of it too. `window`: the width of the windows, where it is fixed.
+/// Runs a request and measures it, `plans` being the heat maps to make of it. `window` is the width of the windows,
+/// where it is fixed.
 ///
 /// # Errors
 /// As the backend's.
@@ -23,7 +24,7 @@ pub(super) fn measure(
     let mut series = series(request, window, backend.idle_ticks(request)?);
     let meta = backend.meta(request);
     let mut stats = Stats::new(&meta);
-    // When every task has ended a run is over, whatever its duration: its pictures end there.
+    // A run is over when every task has ended, whatever its duration: its pictures end there.
     let unknown = Meta { span: None, ..meta };
     let heatmap = |(_, plan): &(usize, &HeatmapPlan)| {
         let window = Window { from: plan.from, to: plan.to, columns: COLUMNS };
