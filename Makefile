@@ -1,38 +1,38 @@
-# The chores, one command each. `make` alone lists them.
+# The chores, one command each. `make` without a target lists them.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
 
 .PHONY: help setup build demo test bench install lock clean
 
-help: ## this list
+help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-setup: ## say what this machine lacks, and install it
+setup: ## report what this machine lacks, and install it
 	@scripts/setup
 
-build: setup ## the static command (build/wheel/scripts/schedlab) and the Python package (.venv)
+build: setup ## build the static command (build/wheel/scripts/schedlab) and the Python package (.venv)
 	@scripts/build-binary
 	@scripts/build-python
 
 demo: build ## record a real load, simulate it under three kernels, compare, write the report
 	@scripts/demo
 
-test: ## install what the tests need, then run all of them; ends with a summary
+test: ## install what the tests need, run all of them, and print a summary
 	@scripts/setup --for-tests
 	@scripts/test
 
-bench: setup ## the benchmarks, with their figures
+bench: setup ## run the benchmarks and print their figures
 	@scripts/bench
 
-install: setup ## the static command into $(PREFIX)/bin
+install: setup ## install the static command into $(PREFIX)/bin
 	@scripts/build-binary
 	install -D -m 755 build/wheel/scripts/schedlab "$(DESTDIR)$(PREFIX)/bin/schedlab"
 
-lock: ## resolve the dependencies anew, within the bounds of Cargo.toml and pyproject.toml
+lock: ## resolve the dependencies again, within the bounds of Cargo.toml and pyproject.toml
 	@scripts/lock
 
-clean: ## remove all that was built, and the Python environment
+clean: ## remove everything that was built, and the Python environment
 	cargo clean
 	rm -rf build .venv .cache
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +

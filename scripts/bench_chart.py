@@ -1,6 +1,6 @@
-"""Runs the command given, passes its output on, and puts charts and tables of some lines into docs/benchmarks.md.
+"""Runs the given command, passes its output on, and puts charts and tables of some lines into docs/benchmarks.md.
 
-Such a line is `CHART KERNEL N COST MORE...`, CHART being the name of one in CHARTS.
+Such a line is `CHART KERNEL N COST MORE...`, where CHART is the name of a chart in CHARTS.
 """
 
 import math
@@ -14,10 +14,10 @@ DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 COLOURS = ["#c0392b", "#e67e22", "#2471a3", "#17a589", "#7d3c98", "#34495e"]
 LINE = 14
-#: Speeds from this on are written without decimals.
+#: Speeds from this value on are written without decimals.
 WHOLE = 10
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 88, 130, 16, 48
-#: What is said of each kernel at each N: the cost in ns, which is drawn, and what else stands in the table.
+#: The figures of each kernel at each N: the cost in ns, which is drawn, and the other figures of the table.
 Rows = dict[str, dict[int, list[float]]]
 
 
@@ -25,19 +25,19 @@ Rows = dict[str, dict[int, list[float]]]
 class Chart:
     """A chart and the table below it."""
 
-    #: The first word of its lines, and its name among the pictures.
+    #: The first word of its lines, and the name of its picture.
     name: str
     title: str
-    #: What N counts, and what the cost is of.
+    #: What N counts, and what the cost refers to.
     axis: str
-    #: How the figures of a line are written in a cell of the table.
+    #: Formats the figures of a line as a cell of the table.
     cell: Callable[..., str]
-    #: The values of N in the table; all of them where there are none.
+    #: The values of N in the table; all of them if empty.
     columns: tuple[int, ...] = ()
 
 
 def scaled(ns: float, speed: float, mib: float, *_: float) -> str:
-    """Write what an event costs, how many seconds are simulated in one, and the memory."""
+    """Format the cost of an event, the seconds simulated in one second, and the memory."""
     return f"{ns:,.0f} ns; {speed:,.{0 if speed >= WHOLE else 2}f}; {mib:,.0f} MiB"
 
 
@@ -82,7 +82,7 @@ def read(lines: Iterable[str]) -> dict[str, Rows]:
 
 
 def draw(chart: Chart, rows: Rows) -> str:
-    """Draw both axes logarithmic: what grows with n rises as steeply as the axis, what is flat is flat."""
+    """Draw the chart with both axes logarithmic, so that a cost that grows with n is a straight rising line."""
     costs = {kernel: {n: figures[0] for n, figures in row.items()} for kernel, row in rows.items()}
     counts = sorted({n for row in costs.values() for n in row})
     values = [v for row in costs.values() for v in row.values()]
@@ -121,7 +121,7 @@ def draw(chart: Chart, rows: Rows) -> str:
 
 
 def table(chart: Chart, rows: Rows) -> str:
-    """Write the figures as Markdown."""
+    """Format the figures as a Markdown table."""
     counts = sorted(set.intersection(*(set(row) for row in rows.values())))
     counts = [n for n in counts if not chart.columns or n in chart.columns]
     lines = ["| kernel | " + " | ".join(f"n = {n:,}" for n in counts) + " |", "|---" * (len(counts) + 1) + "|"]
@@ -131,7 +131,7 @@ def table(chart: Chart, rows: Rows) -> str:
 
 
 def put(page: str, chart: Chart, rows: Rows) -> str:
-    """Draw the chart, and put it and its table between their marks in the page."""
+    """Draw the chart, and put it and its table between its marks in the page."""
     begin, end = f"<!-- {chart.name}: written by make bench -->", f"<!-- {chart.name}: end -->"
     picture = DOCS / "img" / f"{chart.name}.svg"
     picture.write_text(draw(chart, rows))
@@ -141,7 +141,7 @@ def put(page: str, chart: Chart, rows: Rows) -> str:
 
 
 def main() -> None:
-    """Run the command, and write the charts and tables that there are figures for when it succeeds."""
+    """Run the command and, if it succeeds, write the charts and tables for which it printed figures."""
     with subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True) as command:
         found = read(command.stdout or [])
     if command.returncode != 0:

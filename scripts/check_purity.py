@@ -1,4 +1,4 @@
-"""Checks that the purity lints of the simulation bite: each function of the canary must be refused."""
+"""Checks that the purity lints of the simulation work: each function of the canary must be refused."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def refused_lines() -> set[int]:
 
 
 def main() -> int:
-    """Print each function that was let through; the exit status is 1 when there is one."""
+    """Print each function that the lints accepted; the exit status is 1 if there is one."""
     lines = CANARY.read_text(encoding="utf-8").splitlines()
     functions = [number for number, line in enumerate(lines, 1) if line.startswith("pub fn")]
     refused = refused_lines()

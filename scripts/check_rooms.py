@@ -1,6 +1,6 @@
-"""Checks who may import whom: the rooms of ARCHITECTURE.md, held against `cargo metadata`.
+"""Checks which room may import which: the rooms of ARCHITECTURE.md, compared with `cargo metadata`.
 
-A room that is listed here may depend on the rooms named and, where `PURE`, on no other crate at all beyond
+A room that is listed here may depend on the rooms named. If it is in `PURE`, it may depend on no other crate beyond
 those named: the simulation reads nothing, writes nothing and knows no Python.
 """
 
@@ -38,7 +38,7 @@ def main() -> int:
         if room not in ROOMS:
             breaches.append(f"{package['name']} is no room of ARCHITECTURE.md: add it there and to {__file__}")
             continue
-        # What only tests use is theirs to choose.
+        # Dependencies that only tests use are not checked.
         used = {d["name"] for d in package["dependencies"] if d["kind"] != "dev"}
         rooms = {name.removeprefix(PREFIX) for name in used if name.startswith(PREFIX)}
         breaches += [f"{room} must not depend on {other}" for other in sorted(rooms - ROOMS[room])]

@@ -1,4 +1,4 @@
-# What the chores share; read with `. scripts/common.sh` from the root of the repository.
+# Functions and variables that the chores share. Source it from the root of the repository: `. scripts/common.sh`.
 # shellcheck shell=sh
 
 # The Python of the project's own environment.
@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
 say() { printf '==> %s\n' "$*"; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
-# One clear message and an exit status that says so.
+# Prints one message and exits with status 4.
 stop() {
     printf 'error: %s\n' "$*" >&2
     exit 4

@@ -1,7 +1,7 @@
 """The load that the demonstration records: a developer's machine during a build, for some seconds.
 
-Compilers in parallel (short, many, forking), a player that decodes a frame each 16 ms and must not be late, a
-server and its clients that wake each other through pipes, and a batch job at nice 10 that takes what is left.
+It consists of parallel compilers (short, many, forking), a player that decodes a frame each 16 ms and must not be
+late, a server and its clients that wake each other through pipes, and a batch job at nice 10 that takes what is left.
 """
 
 import os
@@ -36,14 +36,14 @@ def player(until: float) -> None:
 
 
 def batch(until: float) -> None:
-    """Compute without end, for whoever has time to wait."""
+    """Compute until the end, at a low priority."""
     os.nice(10)
     while time.monotonic() < until:
         spin(0.05)
 
 
 def serve(requests: int, replies: list[int]) -> None:
-    """Answer each request, a byte that tells whose it is, until the last client has gone."""
+    """Answer each request, a byte that identifies its client, until the last client has gone."""
     while client := os.read(requests, 1):
         spin(0.0003)
         os.write(replies[client[0]], b".")
@@ -77,7 +77,7 @@ def compile_on(number: int, folder: str, until: float) -> None:
 
 
 def start(name: str, work: Callable[[], None]) -> int:
-    """Fork a process that bears this name, does its work and ends; returns its id."""
+    """Fork a process that has this name, does its work and ends; return its id."""
     pid = os.fork()
     if pid:
         return pid
@@ -100,7 +100,7 @@ def main() -> int:
         work |= {f"build-{n}": partial(compile_on, n, folder, until) for n in range(COMPILERS)}
         work |= {f"client-{n}": partial(ask, n, requests_in, reply, until) for n, (reply, _) in enumerate(replies)}
         pids = [start(name, what) for name, what in work.items()]
-        # Once the clients hold the only writing ends, the server sees them go.
+        # When only the clients hold the writing ends, the server notices that they have gone.
         os.close(requests_in)
         pids.append(start("server", partial(serve, requests_out, [end for _, end in replies])))
         statuses = [os.waitpid(pid, 0)[1] for pid in pids]

@@ -1,8 +1,8 @@
 """Build backend of the wheel: builds the static command, then lets maturin do the rest.
 
-A wheel carries the `schedlab` executable beside the native module. maturin takes it from the folder that
-`tool.maturin.data` names in pyproject.toml; this module sees to it that the folder is filled first, so that
-`pip install .` needs nothing but Rust and a C compiler.
+A wheel contains the `schedlab` executable beside the native module. maturin takes it from the folder that
+`tool.maturin.data` names in pyproject.toml. This module fills the folder first, so that `pip install .` needs nothing
+but Rust and a C compiler.
 """
 
 import subprocess
