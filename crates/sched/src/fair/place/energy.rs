@@ -54,7 +54,8 @@ impl Perf {
         for state in domain.states.iter().rev() {
             let (mhz, power) = (u64::from(state.mhz), u64::from(state.power_uw));
             let performance = capacity * mhz / most;
-            let cost = if release >= v(6, 12) { power * 10 / performance.max(1) } else { most * power / mhz };
+            // "PM: EM: Optimize em_cpu_energy() and remove division" (6.9).
+            let cost = if release >= v(6, 9) { power * 10 / performance.max(1) } else { most * power / mhz };
             if states.last().is_none_or(|higher| cost < higher.cost) {
                 states.push(State { mhz, performance, cost });
             }
@@ -66,14 +67,19 @@ impl Perf {
     /// The energy of its CPUs when the busiest is used for `most` and all together for `sum` (`em_cpu_energy`).
     fn energy(&self, release: Release, most: u64, sum: u64) -> u64 {
         let last = self.states[self.states.len() - 1];
-        if release >= v(6, 12) {
+        if release >= v(6, 9) {
             let most = most.min(self.capacity);
             return self.states.iter().find(|state| state.performance >= most).unwrap_or(&last).cost * sum;
         }
-        let mhz = last.mhz * headroom(most).min(self.capacity) / self.capacity;
+        let most = if release >= HEADROOM_IS_ASKED_FOR { most } else { headroom(most).min(self.capacity) };
+        let mhz = last.mhz * most / self.capacity;
         self.states.iter().find(|state| state.mhz >= mhz).unwrap_or(&last).cost * sum / self.capacity
     }
 }
+
+/// "sched/cpufreq: Rework schedutil governor performance estimation" (6.8): the headroom is in what a CPU asks for, and
+/// no more added by the energy model.
+const HEADROOM_IS_ASKED_FOR: Release = v(6, 8);
 
 /// A governor asks for a quarter more than is used (`map_util_perf`).
 fn headroom(util: u64) -> u64 {
@@ -209,8 +215,8 @@ impl<D: Discipline> Fair<D> {
             other_best = Some((cpu, delta));
         }
         if cx.explaining() {
-            // 6.12 counts in tenths.
-            let uw = |delta| if self.places.release >= v(6, 12) { delta / 10 } else { delta };
+            // 6.9 and later count in tenths.
+            let uw = |delta| if self.places.release >= v(6, 9) { delta / 10 } else { delta };
             let other = other_best.map(|(cpu, delta)| (cpu, uw(delta)));
             self.places.weighed = Some(Weighed { need, prev: (prev.delta < u64::MAX).then(|| uw(prev.delta)), other });
         }
@@ -271,7 +277,7 @@ impl<D: Discipline> Fair<D> {
 
     /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
     fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
-        let modern = self.places.release >= v(6, 12);
+        let modern = self.places.release >= HEADROOM_IS_ASKED_FOR;
         let (rt, dl) = self.util_above_at(cpu, cx.now());
         let util = self.cpu_need_with(cx, cpu, ask.p, to, true) + rt;
         let queued = self.clamps(cx, cpu);
