@@ -51,6 +51,12 @@ pub const FIXES: [Tunable; 2] = [
     Tunable::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back"),
 ];
 
+/// The flag by which domains are found whose CPUs are of every capacity ("sched/core: Introduce
+/// SD_ASYM_CPUCAPACITY_FULL sched_domain flag", 5.14).
+pub(super) fn all_capacities(release: Release) -> Flags {
+    if release >= v(5, 14) { Flags::ASYM_CPUCAPACITY_FULL } else { Flags::ASYM_CPUCAPACITY }
+}
+
 /// Whether the levels across nodes are lost when a CPU comes back. The paper says since 3.19; the code is in 3.18
 /// ("sched/x86: Add new topology for multi-NUMA-node CPUs"). "sched/core, x86/topology: Fix NUMA in package topology
 /// bug" (4.9) keeps them.
