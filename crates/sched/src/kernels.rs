@@ -18,6 +18,8 @@ mod linux_2_6_32;
 mod linux_3_10;
 mod linux_3_18;
 mod linux_4_1;
+mod linux_5_10;
+mod linux_5_15;
 mod linux_6_1;
 mod linux_6_12;
 mod linux_6_6;
@@ -53,6 +55,8 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_3_10::KERNEL,
     &linux_3_18::KERNEL,
     &linux_4_1::KERNEL,
+    &linux_5_10::KERNEL,
+    &linux_5_15::KERNEL,
     &linux_6_1::KERNEL,
     &linux_6_6::KERNEL,
     &linux_6_12::KERNEL,

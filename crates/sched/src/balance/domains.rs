@@ -83,6 +83,7 @@
 //! # Ok::<(), schedlab_base::Error>(())
 //! ```
 
+mod asymmetry;
 mod classic;
 mod flags;
 mod levels;
@@ -197,6 +198,7 @@ impl<'a> Builder<'a> {
             groups: pool.groups,
             rings: pool.rings,
             words: ask.words,
+            all_capacities: release::all_capacities(release),
             distances: levels.distances,
             numa: levels.numa,
             hops: levels.hops,

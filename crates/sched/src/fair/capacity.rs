@@ -3,9 +3,9 @@
 //! # Rule
 //! | release | what real-time and deadline tasks take |
 //! |---|---|
-//! | 2.6.24 | is not counted |
-//! | 2.6.32 to 4.1 | their time of the last half to whole second: `rt_avg` is halved every half of `sched_time_avg` (1 s) |
-//! | 6.1 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
+//! | until 2.6.31 | is not counted |
+//! | 2.6.32 to 4.18 | their time of the last half to whole second: `rt_avg` is halved every half of `sched_time_avg` (1 s) |
+//! | 4.19 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
 //! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its
 //! groups.
@@ -67,6 +67,7 @@ impl Spent {
     fn left(mut self, now: Nanos, release: Release) -> u64 {
         self.fold(now);
         let total = PERIOD + now - Self::period(now) * PERIOD;
+        // "sched: Make scale_rt invariant with frequency" (4.1).
         if release >= v(4, 1) {
             return SCALE.checked_sub(self.sum * SCALE / total).filter(|left| *left > 0).unwrap_or(1);
         }
@@ -104,10 +105,12 @@ impl Above {
 
     /// What is left of a capacity.
     pub fn leave(&self, release: Release, capacity: u64, now: Nanos, clock: Nanos) -> u64 {
-        if release <= v2_6(24) {
+        // "sched: Scale down cpu_power due to RT tasks" (2.6.32).
+        if release < v2_6(32) {
             return capacity;
         }
-        if release <= v(4, 1) {
+        // `rt_avg` is gone since 4.19.
+        if release < v(4, 19) {
             return (capacity * self.spent.left(now, release) / SCALE).max(1);
         }
         let (rt, dl) = self.util(clock);

@@ -38,7 +38,8 @@ impl Estimate {
     /// A task goes to sleep that used `util`, on a CPU of a capacity; `runnable`: as much it was runnable.
     #[inline]
     fn update(&mut self, release: Release, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
-        let modern = release >= v(6, 12);
+        // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
+        let modern = release >= v(6, 8);
         let before = std::mem::replace(&mut self.last, if modern { 0 } else { util });
         if self.average <= util {
             self.average = util;
@@ -74,7 +75,8 @@ pub(super) struct Estimates {
 impl Estimates {
     /// For so many CPUs; `differ`: their capacities do.
     pub fn new(release: Release, cpus: usize, differ: bool) -> Self {
-        let kept = differ && release >= v(6, 1);
+        // "sched/fair: Add util_est on top of PELT" (4.17); the rise at once is of 5.5.
+        let kept = differ && release >= v(4, 17);
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
     }
 
@@ -148,11 +150,14 @@ impl<D: Discipline> Fair<D> {
         let release = self.places.release;
         let own = self.task_util_at(p, now) as u64;
         let mut util = self.util_avg_at(cpu, now) as u64;
-        if boost && release == v(6, 6) {
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's own
+        // time counts, too.
+        let own_counts = release >= v(6, 12);
+        if boost && release >= v(6, 5) && !own_counts {
             util = util.max(self.runnable_avg_at(cpu, now) as u64);
         }
         util = shift(util, own);
-        if boost && release >= v(6, 12) {
+        if boost && own_counts {
             util = util.max(shift(self.runnable_avg_at(cpu, now) as u64, self.task_runnable_at(p, now) as u64));
         }
         let estimate = self.estimates.on(cpu) + if to == Some(cpu) { self.estimates.of(p) } else { 0 };

@@ -118,8 +118,8 @@ pub(super) const LINUX_4_1: Above = Above {
     dl: Some(deadline::Rules { grub: None, constrained: false, yields: Yields::AtOnce, replenishes_sleepers: true }),
 };
 
-/// 6.1.
-pub(super) const LINUX_6_1: Above =
+/// 5.10, 5.15 and 6.1.
+pub(super) const LINUX_5_10: Above =
     Above { rt: RT_RULES, dl: Some(deadline::Rules { grub: Some(Grub::Ratio), ..DL_RULES }) };
 
 /// 6.6.

@@ -15,6 +15,22 @@ pub(super) const SYSCTL: [Tunable; 5] = [
     Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
 ];
 
+/// From 5.13 to 6.5 in debugfs ("sched: Move SCHED_DEBUG sysctl to debugfs"), but for the last.
+pub(super) const DEBUGFS: [Tunable; 5] = [
+    Tunable::online_ns("latency_ns", 6_000_000, "the period in which each task runs once"),
+    Tunable::online_ns("min_granularity_ns", 750_000, "the least slice"),
+    Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
+    Tunable::scaling("tunable_scaling"),
+    Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+];
+
+/// "sched,fair: Alternative sched_slice()" (5.13, and in 5.10's updates).
+pub(super) const BASE_SLICE: Tunable =
+    Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity");
+
+/// Of the same change.
+pub(super) const ALT_PERIOD: Tunable = Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups");
+
 /// The features of CFS from 3.10 on.
 pub(super) const FEATURES: [Tunable; 5] = [
     Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others"),
@@ -85,6 +101,30 @@ pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
     }
 }
 
+/// The rules of 5.10 and 5.15. Idle tasks have no granularity of their own yet ("sched: reduce sched slice for
+/// SCHED_IDLE entities", 5.16).
+pub(super) fn rules_5(v: &Values) -> Rules {
+    Rules {
+        base_slice: v.on("BASE_SLICE"),
+        alt_period: v.on("ALT_PERIOD"),
+        idle_granularity: false,
+        features: features(v),
+        ..Rules::LAST
+    }
+}
+
+/// The quotas of 5.4 and later. `burst`: from 5.14 on ("sched/fair: Introduce the burstable CFS controller").
+pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
+    bandwidth::Rules {
+        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        expires: false,
+        burst,
+        random_phase: false,
+        fills_at_start: false,
+        newest_first: false,
+    }
+}
+
 /// What [`SYSCTL`] is set to.
 pub(super) fn tunables(v: &Values) -> Tunables {
     Tunables {
@@ -92,6 +132,18 @@ pub(super) fn tunables(v: &Values) -> Tunables {
         min_granularity: v.ns("sched_min_granularity_ns"),
         idle_min_granularity: v.ns("sched_min_granularity_ns"),
         wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
+        child_runs_first: v.on("sched_child_runs_first"),
+        compat_yield: false,
+    }
+}
+
+/// What [`DEBUGFS`] is set to; `idle`: the granularity of idle tasks, which 5.16 brought.
+pub(super) fn tunables_debugfs(v: &Values, idle: &str) -> Tunables {
+    Tunables {
+        latency: v.ns("latency_ns"),
+        min_granularity: v.ns("min_granularity_ns"),
+        idle_min_granularity: v.ns(idle),
+        wakeup_granularity: v.ns("wakeup_granularity_ns"),
         child_runs_first: v.on("sched_child_runs_first"),
         compat_yield: false,
     }

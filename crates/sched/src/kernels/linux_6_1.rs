@@ -3,7 +3,7 @@
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, balancing};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
-use crate::fair::{bandwidth, groups};
+use crate::fair::groups;
 use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
@@ -16,16 +16,10 @@ const TUNABLES: &[&[Tunable]] = &[
     &classes::RT,
     &[classes::RR],
     &classes::DL,
-    &[
-        Tunable::online_ns("latency_ns", 6_000_000, "the period in which each task runs once"),
-        Tunable::online_ns("min_granularity_ns", 750_000, "the least slice"),
-        Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
-        Tunable::scaling("tunable_scaling"),
-        Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
-    ],
+    &fair::DEBUGFS,
     &fair::FEATURES,
     &[
-        Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity"),
+        fair::BASE_SLICE,
         fair::BANDWIDTH_SLICE,
         fair::autogroup(false),
         Tunable::number(
@@ -35,7 +29,7 @@ const TUNABLES: &[&[Tunable]] = &[
             (0, 10_000_000_000),
             "the least slice of idle tasks and groups beside others",
         ),
-        Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups"),
+        fair::ALT_PERIOD,
     ],
     &BALANCE,
     &[ENERGY_AWARE],
@@ -62,25 +56,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         features: fair::features(v),
         ..Rules::LAST
     };
-    let quotas = bandwidth::Rules {
-        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
-        expires: false,
-        burst: true,
-        random_phase: false,
-        fills_at_start: false,
-        newest_first: false,
-    };
-    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
-    run.fair(&classes::LINUX_6_1, Cfs::new(rules, v, tunables), groups, sink)
+    let groups =
+        groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(fair::quotas(v, true)) };
+    run.fair(&classes::LINUX_5_10, Cfs::new(rules, v, tunables), groups, sink)
 }
 
 fn tunables(v: &Values) -> Tunables {
-    Tunables {
-        latency: v.ns("latency_ns"),
-        min_granularity: v.ns("min_granularity_ns"),
-        idle_min_granularity: v.ns("idle_min_granularity_ns"),
-        wakeup_granularity: v.ns("wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
-        compat_yield: false,
-    }
+    fair::tunables_debugfs(v, "idle_min_granularity_ns")
 }

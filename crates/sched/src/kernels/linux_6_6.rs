@@ -69,14 +69,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         picks_again: false,
         tree_by_vruntime: true,
     };
-    let quotas = bandwidth::Rules {
-        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
-        expires: false,
-        burst: true,
-        random_phase: true,
-        fills_at_start: false,
-        newest_first: false,
-    };
+    let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
     run.fair(&classes::LINUX_6_6, Eevdf::new(features, v, run.options.tick_period), groups, sink)
 }

@@ -168,6 +168,7 @@ pub struct Domains {
     pub(super) groups: Vec<Group>,
     pub(super) rings: Vec<Box<[GroupId]>>,
     pub(super) words: &'static Words,
+    pub(super) all_capacities: Flags,
     pub(super) distances: Vec<u32>,
     pub(super) numa: NumaKind,
     /// The CPUs within each of `distances`, by node.
@@ -310,6 +311,12 @@ impl Domains {
     #[must_use]
     pub fn lowest(&self, cpu: CpuId, flag: Flags) -> Option<usize> {
         self.of(cpu).iter().position(|domain| domain.flags.has(flag))
+    }
+
+    /// The flag of domains whose CPUs are of every capacity: until 5.13, of different ones.
+    #[must_use]
+    pub fn all_capacities(&self) -> Flags {
+        self.all_capacities
     }
 
     /// The distances between nodes that have CPUs, the least first (from 3.10 on; older kernels do not look).

@@ -26,8 +26,8 @@ impl Words {
         match release {
             // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
             r if r >= v(6, 9) => &LLC,
-            // "sched/topology: Rename 'DIE' domain to 'PKG'" (6.7).
-            r if r >= v(6, 7) => &PKG,
+            // "sched/topology: Rename 'DIE' domain to 'PKG'" is of 6.7; linux-6.6 has had the new name here from the first.
+            r if r >= v(6, 6) => &PKG,
             // "sched: Rework sched_domain topology definition", "sched: Rename capacity related flags" (3.16).
             r if r >= v(3, 16) => &DIE,
             _ => &OLD,
@@ -50,6 +50,12 @@ pub const FIXES: [Tunable; 2] = [
     Tunable::switch("fix.group_construction", false, "each CPU has the overlapping groups as it sees them itself"),
     Tunable::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back"),
 ];
+
+/// The flag by which domains are found whose CPUs are of every capacity ("sched/core: Introduce
+/// SD_ASYM_CPUCAPACITY_FULL sched_domain flag", 5.14).
+pub(super) fn all_capacities(release: Release) -> Flags {
+    if release >= v(5, 14) { Flags::ASYM_CPUCAPACITY_FULL } else { Flags::ASYM_CPUCAPACITY }
+}
 
 /// Whether the levels across nodes are lost when a CPU comes back. The paper says since 3.19; the code is in 3.18
 /// ("sched/x86: Add new topology for multi-NUMA-node CPUs"). "sched/core, x86/topology: Fix NUMA in package topology

@@ -1,6 +1,7 @@
 //! Domains of 3.10 and later: a domain for each CPU at each level, until one spans all CPUs.
 
 use super::Ask;
+use super::asymmetry::Asymmetry;
 use super::flags::Flags;
 use super::levels::{Level, Levels};
 use super::model::{Domain, SpanId};
@@ -8,8 +9,6 @@ use super::pool::Pool;
 use super::release;
 use super::rings::Rings;
 use schedlab_base::{CpuId, v};
-use schedlab_sim::CpuSet;
-use std::collections::BTreeMap;
 
 /// The domains before any is taken out.
 pub(super) struct Tree<'a> {
@@ -35,7 +34,7 @@ impl<'a> Tree<'a> {
             depth: vec![0; cpus],
         };
         let all = pool.span(ask.online.clone());
-        let mut asymmetry = Asymmetry::of(ask);
+        let mut asymmetry = Asymmetry::of(pool, ask, levels);
         for cpu in ask.online.iter() {
             tree.grow(pool, &mut asymmetry, all, cpu);
         }
@@ -52,7 +51,7 @@ impl<'a> Tree<'a> {
                 span = pool.or(self.spans[l - 1][at], span);
             }
             let (mut flags, _) = release::level(self.ask.release, level.shares, 1);
-            let unequal = asymmetry.flags(pool, span);
+            let unequal = asymmetry.flags(pool, l, span);
             if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
                 // Tasks are not spread over CPUs of different capacity.
                 self.flags[l - 1][at] = self.flags[l - 1][at].without(Flags::PREFER_SIBLING);
@@ -144,41 +143,4 @@ pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>, levels: &Levels) -> Vec<Vec<
     let mut rings = Rings::default();
     let cpus = 0..ask.cpus();
     cpus.map(|cpu| if ask.online.contains(cpu) { tree.domains_of(pool, &mut rings, cpu) } else { Vec::new() }).collect()
-}
-
-/// The CPUs of each capacity, where a machine has several (`asym_cap_list`).
-struct Asymmetry {
-    classes: Vec<CpuSet>,
-    online: CpuSet,
-    known: BTreeMap<SpanId, Flags>,
-}
-
-impl Asymmetry {
-    fn of(ask: &Ask<'_>) -> Self {
-        let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
-        // "sched/topology: Rework CPU capacity asymmetry detection" (5.14).
-        if ask.release >= v(5, 14) {
-            for cpu in &ask.machine.cpus {
-                cpus.entry(cpu.place.capacity).or_default().push(cpu.place.cpu);
-            }
-        }
-        let classes = if cpus.len() > 1 { cpus.values().map(|cpus| CpuSet::of(cpus)).collect() } else { Vec::new() };
-        Self { classes, online: ask.online.clone(), known: BTreeMap::new() }
-    }
-
-    /// `asym_cpu_capacity_classify`.
-    fn flags(&mut self, pool: &Pool, span: SpanId) -> Flags {
-        if self.classes.is_empty() {
-            return Flags::NONE;
-        }
-        *self.known.entry(span).or_insert_with(|| {
-            let set = &pool.get(span).set;
-            let (here, away): (Vec<_>, Vec<_>) = self.classes.iter().partition(|class| class.intersects(set));
-            match (here.len(), away.iter().any(|class| class.intersects(&self.online))) {
-                (0 | 1, _) => Flags::NONE,
-                (_, true) => Flags::ASYM_CPUCAPACITY,
-                (_, false) => Flags::ASYM_CPUCAPACITY.with(Flags::ASYM_CPUCAPACITY_FULL),
-            }
-        })
-    }
 }

@@ -230,7 +230,7 @@ impl<Q: Queues> Work<'_, Q> {
         if release >= v(4, 1) && self.q.nr_fair(cpu) >= 1 && state.capacity * pct < state.capacity_orig * 100 {
             return true;
         }
-        if release >= v(5, 1) && list.iter().any(|domain| domain.flags.has(Flags::ASYM_CPUCAPACITY_FULL)) {
+        if release >= v(5, 1) && list.iter().any(|domain| domain.flags.has(self.b.domains.all_capacities())) {
             return self.misfit_wants_help(cpu, pct);
         }
         let others = |cpus: &[CpuId]| cpus.iter().any(|other| *other != cpu && !self.b.nohz.has(*other));

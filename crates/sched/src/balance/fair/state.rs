@@ -265,7 +265,7 @@ impl Balancer {
             }
         }
         let differ =
-            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, Flags::ASYM_CPUCAPACITY_FULL).is_some());
+            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, self.domains.all_capacities()).is_some());
         self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
         self.overused = false;
         // `update_group_power` is in 2.6.32, and not in 2.6.31.

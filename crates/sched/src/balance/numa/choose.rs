@@ -1,4 +1,4 @@
-//! Where a task goes that is not on its preferred node, in 3.18 and 4.1 (`task_numa_migrate`, `task_numa_compare`).
+//! Where a task goes that is not on its preferred node, until 5.6 (`task_numa_migrate`, `task_numa_compare`).
 
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
@@ -63,8 +63,9 @@ impl Numa {
         };
         let gains = self.gains(p, here, preferred, distance);
         self.look_3_18(sight, &mut env, gains);
+        // Between 3.18 and 3.19.
         let spread =
-            self.release >= v(4, 1) && self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1);
+            self.release >= v(3, 19) && self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1);
         if env.best.is_none() || spread {
             let mut weighed = distance;
             for node in (0..self.node_count() as Node).filter(|node| *node != here && *node != preferred) {
@@ -177,7 +178,8 @@ impl Numa {
         if imbalance <= 0 {
             return false;
         }
-        if self.release < v(4, 1) {
+        // "sched/numa: Do not move past the balance point if unbalanced" (4.1), reverted in 4.2.
+        if self.release < v(4, 1) || self.release >= v(4, 2) {
             return imbalance > uneven(env.source.load, env.target.load);
         }
         // Towards balance, but not beyond.

@@ -1,10 +1,10 @@
-//! Where a task goes that is not on its preferred node, in 6.1 and later: nodes with room to spare are told apart, and
+//! Where a task goes that is not on its preferred node, in 5.7 and later: nodes with room to spare are told apart, and
 //! their idle CPUs come first.
 
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
 use crate::balance::domains::NumaKind;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
 /// A gain of less than this in 1000 is none worth a swap.
@@ -26,6 +26,7 @@ struct Stats {
     load: i64,
     running: i64,
     capacity: i64,
+    cpus: i64,
     kind: Kind,
     idle: Option<CpuId>,
 }
@@ -99,14 +100,14 @@ impl Numa {
 
     fn stats_6(&self, sight: &impl Sight, p: TaskId, node: Node, pct: i64, find_idle: bool) -> Stats {
         let mut stats = Stats::default();
-        let (mut runnable, mut util, mut weight, mut idle_core) = (0, 0, 0, None);
+        let (mut runnable, mut util, mut idle_core) = (0, 0, None);
         for cpu in self.cpus_of(node) {
             stats.load += sight.load(cpu);
             runnable += sight.runnable(cpu);
             util += sight.util(cpu);
             stats.running += i64::from(sight.nr_running(cpu));
             stats.capacity += sight.capacity(cpu);
-            weight += 1;
+            stats.cpus += 1;
             if find_idle && sight.is_idle(cpu) && !self.is_claimed(cpu) && sight.allowed(p, cpu) {
                 stats.idle = stats.idle.or(Some(cpu));
                 if idle_core.is_none() && sight.core_is_idle(cpu) {
@@ -118,8 +119,8 @@ impl Numa {
         let much = stats.capacity * 100 < util * pct || stats.capacity * pct < runnable * 100;
         let little = stats.capacity * 100 > util * pct && stats.capacity * pct > runnable * 100;
         stats.kind = match () {
-            () if stats.running > weight && much => Kind::Overloaded,
-            () if stats.running < weight || little => Kind::HasSpare,
+            () if stats.running > stats.cpus && much => Kind::Overloaded,
+            () if stats.running < stats.cpus || little => Kind::HasSpare,
             () => Kind::FullyBusy,
         };
         stats
@@ -129,9 +130,7 @@ impl Numa {
     fn look_6(&self, sight: &impl Sight, env: &mut Env, gains: (i64, i64)) {
         let mut may_move = false;
         if env.target.kind == Kind::HasSpare {
-            let running = env.target.running + 1;
-            let more = (running - (env.source.running - 1)).max(0);
-            may_move = more == 0 || (running <= env.bearable && more <= BEARABLE);
+            may_move = self.bears_one_more(env);
             if may_move && let Some(cpu) = env.target.idle {
                 self.assign(sight, env, cpu, None, 0);
                 return;
@@ -159,6 +158,20 @@ impl Numa {
                 break;
             }
         }
+    }
+
+    /// Whether a node with room may take one task more, and the task's own node keep one less (`adjust_numa_imbalance`).
+    fn bears_one_more(&self, env: &Env) -> bool {
+        let running = env.target.running + 1;
+        let more = (running - (env.source.running - 1)).max(0);
+        let bears = match self.release {
+            // "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans multiple LLCs" (5.18).
+            r if r >= v(5, 18) => running <= env.bearable && more <= BEARABLE,
+            // "sched/numa: Allow a floating imbalance between NUMA nodes" (5.11).
+            r if r >= v(5, 11) => running < env.target.cpus >> 2 && more <= BEARABLE,
+            _ => running <= BEARABLE,
+        };
+        more == 0 || bears
     }
 
     fn idle_of(&self, sight: &impl Sight, env: &Env, cpu: CpuId) -> CpuId {
@@ -214,8 +227,9 @@ impl Numa {
         let distance = env.distance;
         let task = || self.task_weight(other, here, distance) - self.task_weight(other, env.to, distance);
         let mut gain = if mine == theirs {
-            // Where there is room, a swap would help one at the cost of the other.
-            if env.target.kind == Kind::HasSpare {
+            // "sched/numa: Do not swap tasks between nodes when spare capacity is available" (6.0): it would help one
+            // at the cost of the other.
+            if self.release >= v(6, 0) && env.target.kind == Kind::HasSpare {
                 return Verdict::No;
             }
             let gain = own + task();

@@ -19,7 +19,7 @@ pub struct Group {
     pub cpu: Vec<Pair>,
     /// The sum of `memory`.
     pub total: i64,
-    /// The nodes that it uses (3.18, 4.1).
+    /// The nodes that it uses (until 4.5).
     pub active: Vec<bool>,
     /// How many nodes it uses, and the most faults from one node's CPUs (4.6 on).
     pub active_nodes: u32,
@@ -27,7 +27,9 @@ pub struct Group {
     pub most_cpu: i64,
 }
 
-/// From 4.6 on a node is active that has more than this part of the faults of the most active one: a third.
+/// "sched/numa: Spread memory according to CPU and memory use" (4.6).
+const BY_A_THIRD: Release = v(4, 6);
+/// Since then a node is active that has more than this part of the faults of the most active one: a third.
 const ACTIVE: i64 = 3;
 
 fn add(to: &mut [Pair], what: &[Pair], sign: i64) {
@@ -60,13 +62,17 @@ impl Group {
     /// Whether the group uses a node.
     #[must_use]
     pub fn is_active(&self, release: Release, node: Node) -> bool {
-        if release >= v(6, 1) { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
+        if release >= BY_A_THIRD { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
     }
 
     /// How many nodes it uses.
     #[must_use]
     pub fn active_count(&self, release: Release) -> u32 {
-        if release >= v(6, 1) { self.active_nodes } else { self.active.iter().map(|active| u32::from(*active)).sum() }
+        if release >= BY_A_THIRD {
+            self.active_nodes
+        } else {
+            self.active.iter().map(|active| u32::from(*active)).sum()
+        }
     }
 
     /// Shared and private faults.
@@ -144,9 +150,10 @@ impl Numa {
         self.moves.retain(|wanted| wanted.p != p);
     }
 
-    /// The group's shared faults, where they stretch the scan periods (4.15 on).
+    /// The group's shared faults, where they stretch the scan periods ("sched/numa: Scale scan period with tasks in group
+    /// and shared/private", 4.14).
     pub(super) fn sharing(&self, p: TaskId) -> Option<Sharing> {
-        if self.release >= v(6, 1) { self.group_of(p).map(Group::sharing) } else { None }
+        if self.release >= v(4, 14) { self.group_of(p).map(Group::sharing) } else { None }
     }
 
     /// Whether a page of `from` that several tasks use moves to `to`, the node of `p` which faulted on it
@@ -154,7 +161,7 @@ impl Numa {
     #[must_use]
     pub(super) fn group_moves(&self, p: TaskId, from: Node, to: Node) -> bool {
         let Some(group) = self.group_of(p) else { return true };
-        if self.release >= v(6, 1) {
+        if self.release >= BY_A_THIRD {
             return group.from(to) > group.from(from) * ACTIVE
                 || group.from(to) * group.on(from) * 3 > group.from(from) * group.on(to) * 4;
         }

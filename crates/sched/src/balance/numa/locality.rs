@@ -24,7 +24,9 @@ impl Numa {
         let (from, to) = (self.node_of(from), self.node_of(to));
         let Some(of) = self.tasks.get(p as usize) else { return Locality::Equal };
         let Some(faults) = of.faults.as_deref().filter(|_| from != to) else { return Locality::Equal };
-        if self.release < v(6, 1) {
+        // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). What follows is as "sched/numa: Use group_weights to
+        // identify if migration degrades locality" (4.19) left it.
+        if self.release < v(4, 3) {
             // NUMA_RESIST_LOWER is off: nobody is kept.
             let better = match self.group_of(p) {
                 Some(group) if group.active[from as usize] => false,
@@ -51,10 +53,10 @@ impl Numa {
     }
 
     /// A task goes to another CPU, awake or asleep: where that takes it off its preferred node, its memory is scanned
-    /// sooner (`update_scan_period`, 4.18 on).
+    /// sooner (`update_scan_period`; "sched/numa: Reset scan rate whenever task moves across nodes", 4.19).
     pub fn moves(&mut self, p: TaskId, from: CpuId, to: CpuId) {
         let (from, to) = (self.node_of(from), self.node_of(to));
-        if self.release < v(6, 1) || from == to {
+        if self.release < v(4, 19) || from == to {
             return;
         }
         let Some(of) = self.tasks.get(p as usize).filter(|of| of.faults.is_some()) else { return };

@@ -103,7 +103,8 @@ impl Numa {
             return;
         };
         self.tasks[p as usize].preferred = self.tasks[parent as usize].preferred;
-        if self.release >= v(6, 1) {
+        // "sched/numa: Stagger NUMA balancing scan periods for new threads" (4.18).
+        if self.release >= v(4, 18) {
             let users = self.spaces[space as usize].users.len() as u64;
             let most = self.settings.longest(self.resident(parent), self.sharing(parent));
             // As in the kernel: ms are taken for ns.
@@ -158,15 +159,16 @@ impl Numa {
         period_ends
     }
 
-    /// Until 4.3 the CPU time at which the last period ended was subtracted from the CPU time even if it was later,
+    /// Until "sched/numa: Fix task_tick_fair() from disabling numa_balancing" (4.4) the CPU time at which the last period ended was subtracted from the CPU time even if it was later,
     /// which it is after the first scan: from then on the difference always seemed longer than a period.
     fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
-        self.release < v(6, 1) && of.stamp > sum
+        self.release < v(4, 4) && of.stamp > sum
     }
 
     /// The tick of a running task, whose account is up to date (`task_tick_numa`): whether its memory is to be scanned.
     pub(super) fn is_time(&mut self, cx: &Core, p: TaskId, sum: Nanos) -> bool {
-        let first = if self.release >= v(6, 1) { self.first(p) } else { self.settings.shortest(self.resident(p)) };
+        // `task_scan_start` came with "sched/numa: Scale scan period with tasks in group and shared/private" (4.14).
+        let first = if self.release >= v(4, 14) { self.first(p) } else { self.settings.shortest(self.resident(p)) };
         let ahead = self.ran_ahead(&self.tasks[p as usize], sum);
         let of = &mut self.tasks[p as usize];
         let period = of.period_ms * 1_000_000;

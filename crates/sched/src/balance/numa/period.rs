@@ -28,7 +28,7 @@ const SLOTS: u64 = 10;
 /// From this part in tenths on, of local or of private faults, it grows.
 const THRESHOLD: u64 = 7;
 
-/// What a group adds to the longest period and to the first one (4.15 on): how many tasks it has, and its shared and
+/// What a group adds to the longest period and to the first one (4.14 on): how many tasks it has, and its shared and
 /// private faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
@@ -64,7 +64,7 @@ impl Settings {
         (1000 / windows).max(self.min_ms / self.windows(resident))
     }
 
-    /// The period that scanning begins with, in ms (`task_scan_start`); `sharing` is of 4.15 and later.
+    /// The period that scanning begins with, in ms (`task_scan_start`); `sharing` is of 4.14 and later.
     #[must_use]
     pub fn first(&self, resident: u64, sharing: Option<Sharing>) -> u64 {
         let shortest = self.shortest(resident);
@@ -111,15 +111,17 @@ pub struct Adapted {
 #[must_use]
 pub fn adapt(release: Release, period_ms: u64, max_ms: u64, range: (u64, u64), seen: Seen) -> Adapted {
     let Seen { remote, local, failed, shared, private } = seen;
-    if local + shared == 0 || (release >= v(4, 1) && failed > 0) {
-        // Until 6.10 the counts stood.
+    // "mm: numa: Slow PTE scan rate if migration failures occur" (4.0).
+    if local + shared == 0 || (release >= v(4, 0) && failed > 0) {
+        // Which change lets the counts begin anew is not known: 6.12.0 has none.
         return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: release >= v(6, 12) };
     }
     let slot = period_ms.div_ceil(SLOTS) as i64;
     let part = |a: u64, all: u64| (a * SLOTS).checked_div(all).unwrap_or(0);
     let near = part(local, local + remote);
     let longer = |part: u64| (part - THRESHOLD).max(1) as i64 * slot;
-    let by = if release >= v(6, 1) {
+    // "sched/numa: Slow down scan rate if shared faults dominate" (4.14).
+    let by = if release >= v(4, 14) {
         let own = part(private, private + shared);
         if own >= THRESHOLD {
             longer(own)

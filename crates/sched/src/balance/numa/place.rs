@@ -76,8 +76,9 @@ impl Numa {
             self.groups[group].change(&change);
         }
         let preferred = self.most(p);
-        // Until 4.14 the period was adapted first.
-        if self.release < v(6, 1) {
+        // "sched/numa: Update the scan period without holding the numa_group lock" (4.19): before, it was adapted first.
+        let adapts_last = self.release >= v(4, 19);
+        if !adapts_last {
             self.adapt(p, &change, at);
         }
         if let Some(group) = group {
@@ -87,7 +88,7 @@ impl Numa {
             let node = if group.is_some() { self.preferred_of_group(p, most) } else { most };
             self.tasks[p as usize].preferred = Some(node);
         }
-        if self.release >= v(6, 1) {
+        if adapts_last {
             self.adapt(p, &change, at);
         }
     }
@@ -98,8 +99,9 @@ impl Numa {
         let faults = of.faults.as_deref()?;
         let on = |node: Node| self.group_of(p).map_or_else(|| faults.on(node), |group| group.on(node));
         let nodes = 0..self.node_count() as Node;
-        // Until 4.x it is the task itself that must have had some.
-        let own = self.release >= v(6, 1) || nodes.clone().any(|node| faults.on(node) > 0);
+        // "sched/numa: Use task faults only if numa_group is not yet set up" (4.19): before, the task itself must have
+        // had some.
+        let own = self.release >= v(4, 19) || nodes.clone().any(|node| faults.on(node) > 0);
         nodes.rev().filter(|node| own && on(*node) > 0).max_by_key(|node| on(*node))
     }
 
@@ -133,21 +135,24 @@ impl Numa {
         if here == preferred {
             return None;
         }
-        if self.release >= v(6, 1) {
+        // "sched/numa: Use similar logic to the load balancer for moving between domains with spare capacity" (5.7).
+        if self.release >= v(5, 7) {
             let Some(best) = self.find_6(sight, p, at.cpu, preferred) else {
                 self.tasks[p as usize].preferred = Some(here);
                 return None;
             };
-            if self.tasks[p as usize].group.is_some() {
-                let node = best.map_or(here, |best| self.node_of(best.cpu));
-                self.tasks[p as usize].preferred = Some(node);
-            }
+            self.prefers_found(p, best, here);
             return best;
         }
         let Some((best, last)) = self.find_3_18(sight, p, at.cpu, preferred) else {
             self.tasks[p as usize].preferred = Some(here);
             return None;
         };
+        // "sched/numa: Set preferred_node based on best_cpu" (4.19).
+        if self.release >= v(4, 19) {
+            self.prefers_found(p, best, here);
+            return best;
+        }
         if let Some(group) = self.group_of(p) {
             let node = if best.is_some() { last } else { here };
             if group.is_active(self.release, node) {
@@ -158,5 +163,13 @@ impl Numa {
             self.tasks[p as usize].period_ms = self.shortest(p);
         }
         best
+    }
+
+    /// A task of a group prefers the node where the best CPU was found, or else where it is.
+    fn prefers_found(&mut self, p: TaskId, best: Option<Best>, here: Node) {
+        if self.tasks[p as usize].group.is_some() {
+            let node = best.map_or(here, |best| self.node_of(best.cpu));
+            self.tasks[p as usize].preferred = Some(node);
+        }
     }
 }

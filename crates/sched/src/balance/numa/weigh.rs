@@ -11,7 +11,7 @@ const LOCAL: u32 = 10;
 
 impl Numa {
     /// Faults on the memory of nodes near to `node`, where not all nodes are as near to each other
-    /// (`score_nearby_nodes`, 4.1 on).
+    /// (`score_nearby_nodes`).
     fn nearby(&self, node: Node, limit: u32, faults: &dyn Fn(Node) -> i64) -> i64 {
         if self.kind == NumaKind::Direct {
             return 0;
@@ -19,8 +19,10 @@ impl Numa {
         let mut score = 0;
         for other in 0..self.node_count() as Node {
             let distance = self.distance(node, other);
-            let farthest = if self.release >= v(6, 1) { distance >= self.farthest } else { distance == self.farthest };
-            let beyond = if self.release >= v(6, 1) { distance >= limit } else { distance > limit };
+            // "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18).
+            let farthest = if self.release >= v(5, 18) { distance >= self.farthest } else { distance == self.farthest };
+            // "sched/numa: Skip nodes that are at 'hoplimit'" (4.19).
+            let beyond = if self.release >= v(4, 19) { distance >= limit } else { distance > limit };
             if other == node || farthest || (self.kind == NumaKind::Backplane && beyond) {
                 continue;
             }
@@ -51,12 +53,13 @@ impl Numa {
         self.weight(node, distance, group.total, &|node| group.on(node))
     }
 
-    /// The node that a task of a group prefers, `most` having the most faults (`preferred_group_nid`, 4.1 on).
+    /// The node that a task of a group prefers, `most` having the most faults (`preferred_group_nid`).
     #[must_use]
     pub(super) fn preferred_of_group(&self, p: TaskId, most: Node) -> Node {
         let Some(group) = self.group_of(p) else { return most };
         match self.kind {
-            _ if self.release < v(4, 1) => most,
+            // "sched/numa: Find the preferred nid with complex NUMA topology" (3.19).
+            _ if self.release < v(3, 19) => most,
             NumaKind::Direct => most,
             NumaKind::GluelessMesh => {
                 let (mut best, mut score) = (most, 0);

@@ -70,7 +70,8 @@ impl Numa {
         let of = &mut self.spaces[space];
         of.bytes = bytes;
         let size = self.settings.size();
-        if bytes == 0 || self.release >= v(6, 6) && of.is_left_out(at.jiffies, at.ticks(self.settings.delay_ms)) {
+        // "sched/numa: Apply the scan delay to every new vma" (6.4).
+        if bytes == 0 || self.release >= v(6, 4) && of.is_left_out(at.jiffies, at.ticks(self.settings.delay_ms)) {
             return;
         }
         let piece = of.next_piece(size, pages);
@@ -86,8 +87,8 @@ impl Numa {
             cx.touch(cx.task(*user).cpu);
         }
         cx.spend(p, took);
-        if self.release >= v(6, 1) {
-            // 32 times as long it runs without (4.4 on), as far as a tick came in between and its time was accounted
+        if self.release >= v(4, 5) {
+            // "sched/numa: Cap PTE scanning overhead to 3% of run time": 32 times as long it runs without, as far as a tick came in between and its time was accounted
             // for.
             self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
         }
@@ -107,7 +108,8 @@ impl Numa {
             let runs = self.cpus_of(on).any(|cpu| sight.curr(cpu) == Some(other));
             self.meet(p, node, other, runs);
         }
-        if self.release >= v(6, 1) {
+        // "sched/numa: Move task_numa_placement() closer to numa_migrate_preferred()" (4.19).
+        if self.release >= v(4, 19) {
             if at.jiffies <= self.tasks[p as usize].retry {
                 return None;
             }
@@ -171,7 +173,8 @@ impl Numa {
         for (memory, part) in [(node, moved), (on, bytes - moved)] {
             let shared_home = || {
                 self.group_of(p).is_some_and(|group| {
-                    let several = self.release < v(6, 1) || group.active_nodes > 1;
+                    // "sched/numa: Spread memory according to CPU and memory use" (4.6).
+                    let several = self.release < v(4, 6) || group.active_nodes > 1;
                     several && group.is_active(self.release, node) && group.is_active(self.release, memory)
                 })
             };
@@ -192,7 +195,8 @@ impl Numa {
             clock.spent += bytes / PAGE * fault;
             return 0;
         }
-        if self.release >= v(6, 1) {
+        // "mm, sched/numa: Remove rate-limiting of automatic NUMA balancing migration" (4.19).
+        if self.release >= v(4, 19) {
             return wanted;
         }
         let moving = cost(PAGE, costs.page_move_ns_per_kib);
@@ -202,7 +206,8 @@ impl Numa {
     /// Whether a page that `p` faults on from `to` comes there from `from`.
     fn page_moves(&self, p: TaskId, from: Node, to: Node, last: Last) -> bool {
         let of = &self.tasks[p as usize];
-        let young = self.release >= v(6, 1) && (of.preferred.is_none() || of.seq <= 4);
+        // "sched/numa: Migrate pages to local nodes quicker early in the lifetime of a task" (4.19).
+        let young = self.release >= v(4, 19) && (of.preferred.is_none() || of.seq <= 4);
         match last {
             Last::Nobody | Last::SelfElsewhere if young => true,
             Last::SelfHere => true,

@@ -22,8 +22,10 @@
 //! `find_energy_efficient_cpu`, `compute_energy`, `cpu_overutilized` in kernel/sched/fair.c, `em_cpu_energy` in
 //! include/linux/energy_model.h, `effective_cpu_util` and `sugov_effective_cpu_perf` of 6.1, 6.6 and 6.12.
 
+mod margin;
+
 use super::{Ask, Places};
-use crate::balance::domains::{Domain, Domains, Flags};
+use crate::balance::domains::{Domain, Domains};
 use crate::balance::fair::fits;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::{CpuId, Nanos, Release, v};
@@ -43,7 +45,7 @@ struct State {
 pub struct Perf {
     cpus: Vec<CpuId>,
     capacity: u64,
-    /// The lowest first; those that cost no less than a higher one are left out.
+    /// The lowest first; from 5.16 on those that cost no less than a higher one are left out.
     states: Vec<State>,
 }
 
@@ -54,8 +56,10 @@ impl Perf {
         for state in domain.states.iter().rev() {
             let (mhz, power) = (u64::from(state.mhz), u64::from(state.power_uw));
             let performance = capacity * mhz / most;
-            let cost = if release >= v(6, 12) { power * 10 / performance.max(1) } else { most * power / mhz };
-            if states.last().is_none_or(|higher| cost < higher.cost) {
+            // "PM: EM: Optimize em_cpu_energy() and remove division" (6.9).
+            let cost = if release >= v(6, 9) { power * 10 / performance.max(1) } else { most * power / mhz };
+            // "PM / EM: Mark inefficient states" (5.16).
+            if release < v(5, 16) || states.last().is_none_or(|higher| cost < higher.cost) {
                 states.push(State { mhz, performance, cost });
             }
         }
@@ -66,14 +70,19 @@ impl Perf {
     /// The energy of its CPUs when the busiest is used for `most` and all together for `sum` (`em_cpu_energy`).
     fn energy(&self, release: Release, most: u64, sum: u64) -> u64 {
         let last = self.states[self.states.len() - 1];
-        if release >= v(6, 12) {
+        if release >= v(6, 9) {
             let most = most.min(self.capacity);
             return self.states.iter().find(|state| state.performance >= most).unwrap_or(&last).cost * sum;
         }
-        let mhz = last.mhz * headroom(most).min(self.capacity) / self.capacity;
+        let most = if release >= HEADROOM_IS_ASKED_FOR { most } else { headroom(most).min(self.capacity) };
+        let mhz = last.mhz * most / self.capacity;
         self.states.iter().find(|state| state.mhz >= mhz).unwrap_or(&last).cost * sum / self.capacity
     }
 }
+
+/// "sched/cpufreq: Rework schedutil governor performance estimation" (6.8): the headroom is in what a CPU asks for, and
+/// no more added by the energy model.
+const HEADROOM_IS_ASKED_FOR: Release = v(6, 8);
 
 /// A governor asks for a quarter more than is used (`map_util_perf`).
 fn headroom(util: u64) -> u64 {
@@ -108,6 +117,13 @@ impl Places {
     /// Nothing has been weighed.
     pub fn weigh_anew(&mut self) {
         self.weighed = None;
+    }
+
+    /// Keeps what was weighed for an explanation.
+    fn remember(&mut self, need: u64, prev: Option<u64>, other: Option<(CpuId, u64)>) {
+        // 6.9 and later count in tenths.
+        let uw = |delta| if self.release >= v(6, 9) { delta / 10 } else { delta };
+        self.weighed = Some(Weighed { need, prev: prev.map(uw), other: other.map(|(cpu, delta)| (cpu, uw(delta))) });
     }
 }
 
@@ -167,7 +183,7 @@ impl<D: Discipline> Fair<D> {
     /// The CPU where a task that wakes costs the least energy (`find_energy_efficient_cpu`); none where energy does not
     /// decide.
     pub(super) fn efficient_cpu(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<CpuId> {
-        let lowest = domains.lowest(ask.here, Flags::ASYM_CPUCAPACITY_FULL)?;
+        let lowest = domains.lowest(ask.here, domains.all_capacities())?;
         let spans = |d: &&Domain| domains.span(d.span).set.contains(ask.prev);
         let domain = domains.of(ask.here)[lowest..].iter().find(spans)?;
         let need = self.task_need(ask.p, cx.now());
@@ -176,7 +192,12 @@ impl<D: Discipline> Fair<D> {
         }
         Self::looked(cx, ask, &domains.span(domain.span).cpus);
         let perfs = std::mem::take(&mut self.places.perfs);
-        let found = self.weigh(cx, domains, domain, ask, &perfs, need);
+        // "sched/fair: Remove the energy margin in feec()" (6.0).
+        let found = if self.places.release >= v(6, 0) {
+            self.weigh(cx, domains, domain, ask, &perfs, need)
+        } else {
+            self.weigh_with_margin(cx, domains.span(domain.span), ask, &perfs, need)
+        };
         self.places.perfs = perfs;
         Some(found)
     }
@@ -209,10 +230,7 @@ impl<D: Discipline> Fair<D> {
             other_best = Some((cpu, delta));
         }
         if cx.explaining() {
-            // 6.12 counts in tenths.
-            let uw = |delta| if self.places.release >= v(6, 12) { delta / 10 } else { delta };
-            let other = other_best.map(|(cpu, delta)| (cpu, uw(delta)));
-            self.places.weighed = Some(Weighed { need, prev: (prev.delta < u64::MAX).then(|| uw(prev.delta)), other });
+            self.places.remember(need, (prev.delta < u64::MAX).then_some(prev.delta), other_best);
         }
         let better = best.fits > prev.fits
             || best.fits > 0 && best.delta < prev.delta
@@ -259,19 +277,25 @@ impl<D: Discipline> Fair<D> {
     fn energy(&self, cx: &Core, perf: &Perf, ask: Ask, to: Option<CpuId>, need: u64) -> u64 {
         let release = self.places.release;
         let online = || perf.cpus.iter().copied().filter(|cpu| cx.online(*cpu));
+        // "sched/fair: Remove task_util from effective utilization in feec()" (6.0): before, the task was added to its
+        // CPU; until 5.13 as what the CPU would then need.
+        let on_its_cpu = release < v(6, 0);
         let busy = |cpu| {
             let (rt, dl) = self.util_above_at(cpu, cx.now());
-            (self.cpu_need_with(cx, cpu, ask.p, None, false) + rt + dl).min(perf.capacity)
+            let with = to.filter(|_| release < v(5, 14));
+            let fair = self.cpu_need_with(cx, cpu, ask.p, with, false);
+            let added = if on_its_cpu && with.is_none() && to == Some(cpu) { need } else { 0 };
+            (fair + added + rt + dl).min(perf.capacity)
         };
         let all = perf.capacity * online().count() as u64;
-        let sum = online().map(busy).sum::<u64>().min(all) + if to.is_some() { need } else { 0 };
+        let sum = online().map(busy).sum::<u64>().min(all) + if to.is_some() && !on_its_cpu { need } else { 0 };
         let most = online().map(|cpu| self.asked(cx, perf, ask, cpu, to)).max().unwrap_or(0);
         perf.energy(release, most.min(perf.capacity), sum.min(all))
     }
 
     /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
     fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
-        let modern = self.places.release >= v(6, 12);
+        let modern = self.places.release >= HEADROOM_IS_ASKED_FOR;
         let (rt, dl) = self.util_above_at(cpu, cx.now());
         let util = self.cpu_need_with(cx, cpu, ask.p, to, true) + rt;
         let queued = self.clamps(cx, cpu);
@@ -351,6 +375,8 @@ mod tests {
     fn wasteful_states_are_left_out() {
         let state = |mhz, power_uw| schedlab_machine::PerfState { mhz, power_uw };
         let domain = PerfDomain { cpus: vec![0], states: vec![state(500, 600), state(1000, 1000), state(2000, 3000)] };
+        let all: Vec<_> = Perf::new(v(5, 15), &domain, 1024).states.iter().map(|s| s.mhz).collect();
+        assert_eq!(all, [500, 1000, 2000], "5.15 knows no inefficient states");
         for release in [v(6, 1), v(6, 12)] {
             let states: Vec<_> = Perf::new(release, &domain, 1024).states.iter().map(|s| s.mhz).collect();
             assert_eq!(states, [1000, 2000], "{release:?}");

@@ -75,7 +75,7 @@ impl<D: Discipline> Fair<D> {
             return recent;
         }
         if self.places.asymmetric
-            && let Some(level) = domains.lowest(target, Flags::ASYM_CPUCAPACITY_FULL)
+            && let Some(level) = domains.lowest(target, domains.all_capacities())
         {
             return self.idle_capacity(cx, domains, ask, &domains.of(target)[level], target);
         }

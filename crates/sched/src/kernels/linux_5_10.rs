@@ -1,0 +1,61 @@
+//! Linux 5.10 as Debian 11 has it: CFS with load balancing reworked (5.5), its tunables sysctls for the last time.
+//!
+//! What its stable updates took over from later releases is here, too: `ALT_PERIOD` and `BASE_SLICE`, all distances
+//! between nodes, and what `balance/fair/backports.rs` lists.
+//!
+//! # Differences from the kernel
+//! Debian 11 is built without `UCLAMP_TASK`: `util_min` and `util_max` are those of a build that has it. What a scan for
+//! an idle CPU costs, by which `SIS_PROP` bounds it, is estimated. `SIS_AVG_CPU` and `NONTASK_CAPACITY` cannot be set.
+//! Energy-aware wake-ups are those of 6.0, but for the margin that a saving must exceed.
+//!
+//! # Reference
+//! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.
+
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use crate::balance::fair::{ENERGY_AWARE, balancing};
+use crate::fair::cfs::{Cfs, Rules};
+use crate::fair::groups;
+use crate::tunables::{Tunable, count, joined, tick};
+use schedlab_base::{Result, Sink, v};
+use schedlab_sim::Outcome;
+
+const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
+
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[classes::RR],
+    &classes::DL,
+    &fair::SYSCTL,
+    &fair::FEATURES,
+    &[fair::BASE_SLICE, fair::BANDWIDTH_SLICE, fair::autogroup(false), fair::ALT_PERIOD],
+    &BALANCE,
+    &[ENERGY_AWARE],
+    &numa::SYSCTL,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-5.10",
+    release: Some(v(5, 10)),
+    scheduler: "CFS",
+    summary: "the completely fair scheduler of 2020, in Debian 11",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
+    policies: classes::WITH_DL,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
+    // `clear_buddies` is called by `pick_next_entity`; from 5.14 on by `set_next_entity`.
+    let rules = Rules { pick_clears_buddies: true, ..fair::rules_5(v) };
+    // "sched: Cgroup SCHED_IDLE support" is of 5.15.
+    let groups = groups::Rules {
+        idle: false,
+        by_session: v.on("sched_autogroup_enabled"),
+        ..groups::Rules::last(fair::quotas(v, false))
+    };
+    run.fair(&classes::LINUX_5_10, Cfs::new(rules, v, fair::tunables), groups, sink)
+}

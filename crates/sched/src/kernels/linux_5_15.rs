@@ -1,0 +1,58 @@
+//! Linux 5.15, a long-term kernel: the tunables of CFS in debugfs, quotas that burst, idle groups.
+//!
+//! What its stable updates took over from later releases is here, too: searches for an idle CPU are bounded by
+//! `SIS_UTIL`, and what else `balance/fair/backports.rs` lists.
+//!
+//! # Differences from the kernel
+//! Core scheduling, which is off unless tasks ask for it, is not here. Energy-aware wake-ups are those of 6.0, but for
+//! the margin that a saving must exceed.
+//!
+//! # Reference
+//! kernel/sched of 5.15.100 and 5.15.135.
+
+use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use crate::balance::fair::{ENERGY_AWARE, balancing};
+use crate::fair::cfs::{Cfs, Tunables};
+use crate::fair::groups;
+use crate::tunables::{Tunable, Values, count, joined, tick};
+use schedlab_base::{Result, Sink, v};
+use schedlab_sim::Outcome;
+
+const TICK: [Tunable; 3] = tick(250);
+const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
+
+const TUNABLES: &[&[Tunable]] = &[
+    &TICK,
+    &classes::RT,
+    &[classes::RR],
+    &classes::DL,
+    &fair::DEBUGFS,
+    &fair::FEATURES,
+    &[fair::BASE_SLICE, fair::BANDWIDTH_SLICE, fair::autogroup(true), fair::ALT_PERIOD],
+    &BALANCE,
+    &[ENERGY_AWARE],
+    &numa::DEBUGFS,
+];
+
+pub(super) static KERNEL: Kernel = Kernel {
+    name: "linux-5.15",
+    release: Some(v(5, 15)),
+    scheduler: "CFS",
+    summary: "the completely fair scheduler of 2021, with bursts and idle groups",
+    build: Build { preemption: Preemption::Voluntary, no_hz: true },
+    lacks: &[],
+    policies: classes::WITH_DL,
+    tunables: &joined::<{ count(TUNABLES) }>(TUNABLES),
+    simulate,
+};
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
+    let by_session = v.on("sched_autogroup_enabled");
+    let groups = groups::Rules { by_session, ..groups::Rules::last(fair::quotas(v, true)) };
+    run.fair(&classes::LINUX_5_10, Cfs::new(fair::rules_5(v), v, tunables), groups, sink)
+}
+
+fn tunables(v: &Values) -> Tunables {
+    fair::tunables_debugfs(v, "min_granularity_ns")
+}
