@@ -71,7 +71,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View,
 };
 
 /// Where a task is.
@@ -321,14 +321,13 @@ impl Scheduler for Bfs {
         }
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) {
         let t = &mut self.tasks[p as usize];
         if t.place == Place::Waiting {
             self.queue.remove(p, t.prio);
         }
         (t.place, t.sticky) = (Place::Off, false);
         t.for_device = how == Dequeue::Sleep && cx.task(p).state == State::Sleeping { uninterruptible: true };
-        true
     }
 
     /// `schedule()` alone decides: who still has the earliest deadline goes on.
@@ -448,6 +447,10 @@ impl Scheduler for Bfs {
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         self.cpus.set_online(cpu, false);
         self.iso.set_cpus(cx.nr_online(), cx.tick_period());
+    }
+
+    fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        self.queue.iter().filter(|p| cx.task(*p).cpu == cpu).for_each(|p| list.shared(p));
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {

@@ -50,7 +50,9 @@ use crate::o1::array::{Links, MAX_PRIO, PrioArray};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks, View};
+use schedlab_sim::{
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, View,
+};
 
 /// The first list of the array that is a level; those before are real time.
 const TOP: u8 = 100;
@@ -275,14 +277,13 @@ impl Scheduler for Mlfq {
         self.arrive(cx, cpu, p);
     }
 
-    fn dequeue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.take(cpu, p);
         let t = self.tasks[p as usize];
         // A slice that is used up has been renewed: whoever sleeps has something left.
         if how == Dequeue::Sleep && t.class == Class::Other {
             self.set_level(p, t.level.saturating_sub(1));
         }
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -367,6 +368,10 @@ impl Scheduler for Mlfq {
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
         Some((self.nr_running(cpu), self.load(cpu)))
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        self.in_order(cpu).for_each(|p| list.ready(p));
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {

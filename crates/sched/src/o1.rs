@@ -61,7 +61,7 @@ pub use rules::Tunables;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View};
 use smp::Smp;
 use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
 
@@ -370,12 +370,11 @@ impl Scheduler for O1<'_> {
         }
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.take(cpu, p);
         if how == Dequeue::Sleep {
             self.task_mut(p).for_device = cx.task(p).state == State::Sleeping { uninterruptible: true };
         }
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -449,6 +448,10 @@ impl Scheduler for O1<'_> {
         let own =
             ticks.map_or(Nanos::MAX, |n| cx.next_tick(cpu).saturating_add((n - 1).saturating_mul(cx.tick_period())));
         own.min(self.next_balance(cx, cpu))
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        [0, 1].into_iter().flat_map(|side| self.on_array(cpu, side)).for_each(|p| list.ready(p));
     }
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {

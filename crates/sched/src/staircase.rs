@@ -15,7 +15,7 @@ use lists::Lists;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks, View};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, View};
 use state::{LEVELS, PRIOS, REAL_TIME, Rq, Side, Task, policy, real_time_prio, user};
 
 /// What one staircase does otherwise than another. Nice levels are counted from 0, the best, to 39.
@@ -344,12 +344,11 @@ impl<D: Design> Scheduler for Staircase<D> {
         self.join(cpu, p);
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) {
         if cx.curr(cpu) == Some(p) {
             self.charge(cx, cpu);
         }
         self.take(cpu, p);
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -415,6 +414,11 @@ impl<D: Design> Scheduler for Staircase<D> {
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
         cx.curr(cpu).map_or(balance, |p| self.quota_ends(cx, cpu, p).min(balance))
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        let lists = [0, 1].into_iter().flat_map(|side| self.taken(cpu, side));
+        lists.flat_map(|(_, of)| self.lists.iter(of)).for_each(|p| list.ready(p));
     }
 
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {

@@ -69,6 +69,10 @@ pub struct Task {
     pub cpu: CpuId,
     /// Whether it can run.
     pub state: State,
+    /// The scheduler has it, running or waiting: true from just before
+    /// [`enqueue_task`](crate::Scheduler::enqueue_task) until just before
+    /// [`dequeue_task`](crate::Scheduler::dequeue_task).
+    pub on_rq: bool,
     /// Where it may run: the online ones of the CPUs that it asked for, or every online CPU where none of those is.
     pub allowed: CpuSet,
     /// Its group, as an index into the load's groups.
@@ -148,9 +152,11 @@ pub struct Core {
     pub(crate) explaining: bool,
     pub(crate) decisions: Vec<Decision>,
     /// What was last told of each CPU's queue; `None` when nobody wants to know.
-    pub(crate) told_queues: Option<Vec<(u32, u64)>>,
+    pub(crate) traced_queues: Option<Vec<(u32, u64)>>,
     /// What makes a task faster or slower beside the CPU's capacity, where anything does.
     pub(crate) effects: Option<Box<Effects>>,
+    /// How many tasks are `on_rq` on each CPU; counted in debug builds only.
+    pub(crate) nr_on_rq: Vec<u32>,
 }
 
 impl Core {
@@ -169,6 +175,7 @@ impl Core {
         Self {
             now: 0,
             cpus: machine.cpus.iter().map(cpu).collect(),
+            nr_on_rq: vec![0; machine.cpus.len()],
             online: CpuSet::ALL,
             machine,
             tasks: Vec::new(),
@@ -184,7 +191,7 @@ impl Core {
             timers: OwnTimers::default(),
             explaining: false,
             decisions: Vec::new(),
-            told_queues: None,
+            traced_queues: None,
             effects: None,
         }
     }
@@ -266,7 +273,7 @@ impl Core {
         &self.tasks[p as usize]
     }
 
-    /// Who runs on a CPU; `None` is idle.
+    /// The task that runs on a CPU; `None` is idle.
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
@@ -375,8 +382,24 @@ impl Core {
         let task = &mut self.tasks[p as usize];
         let from = std::mem::replace(&mut task.cpu, to);
         if from != to {
+            if cfg!(debug_assertions) && task.on_rq {
+                self.nr_on_rq[from as usize] -= 1;
+                self.nr_on_rq[to as usize] += 1;
+            }
             let prio = task.attributes.prio();
             self.emit(to, Payload::Migrate { tid: tid(p), prio, from, to });
+        }
+    }
+
+    /// The engine gives a task to the scheduler, or takes it back.
+    #[inline]
+    pub(crate) fn set_on_rq(&mut self, p: TaskId, on_rq: bool) {
+        let task = &mut self.tasks[p as usize];
+        debug_assert_ne!(task.on_rq, on_rq, "task {p} is enqueued or dequeued twice");
+        task.on_rq = on_rq;
+        if cfg!(debug_assertions) {
+            let count = &mut self.nr_on_rq[task.cpu as usize];
+            *count = if on_rq { *count + 1 } else { *count - 1 };
         }
     }
 
@@ -401,14 +424,14 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn traces_queues(&self) -> bool {
-        self.told_queues.is_some()
+        self.traced_queues.is_some()
     }
 
     /// Traces the number of runnable tasks on a CPU, the running one included, and their load, where that changed
     /// and is wanted.
     #[inline]
     pub fn trace_load(&mut self, cpu: CpuId, nr_running: u32, load: u64) {
-        if let Some(told) = self.told_queues.as_mut().map(|told| &mut told[cpu as usize])
+        if let Some(told) = self.traced_queues.as_mut().map(|told| &mut told[cpu as usize])
             && *told != (nr_running, load)
         {
             *told = (nr_running, load);

@@ -1,24 +1,30 @@
-//! The main loop: takes the next instant, lets the scheduler decide, moves tasks between CPUs.
+//! The main loop: takes the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
-use crate::core::{Attributes, Cause, Core, State, Task, TaskId, tid};
-use crate::cpuset::CpuSet;
+use crate::core::{Cause, Core, State, TaskId};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
-use crate::process::{Burst, Process, Wait};
-use crate::program::{Load, Policy, Setting, Start, TaskSpec};
+use crate::invariants::Checks;
+use crate::process::{Process, Wait};
+use crate::program::{Load, Start};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
-use crate::scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::stall;
-use schedlab_base::{AffinityRecord, CpuId, CpuList, Error, NameRecord, Nanos, Payload, Result, Rng, Sink};
+use schedlab_base::{CpuId, Error, Nanos, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
+mod birth;
+mod check;
 mod exec;
 mod homes;
 mod hotplug;
-mod looking;
+mod inspecting;
+mod instants;
+mod set;
 mod speed;
+mod switch;
+mod wakeup;
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +59,7 @@ pub(crate) const MOST_TASKS: u32 = 1 << 20;
 /// More instants than this at one time, and the load goes nowhere.
 const STUCK: u32 = 20_000_000;
 
-/// Runs a load on a machine under a scheduler; its events go to `sink`, what is to be looked at to `inspect`.
+/// Runs a load on a machine under a scheduler; its events go to `sink`, what was asked to see to `inspect`.
 ///
 /// # Errors
 /// When the load deadlocks, never lets time pass or asks for what the kernel refuses: the error says who and what.
@@ -87,11 +93,12 @@ pub(crate) struct Engine<'a, S> {
     forked: Vec<u32>,
     homes: Homes,
     inspect: Option<Inspect<'a>>,
-    /// Before the first instant that is later than this, something is to be looked at.
-    next_look: Nanos,
+    /// Before the first instant that is later than this, something is to be inspected.
+    next_inspection: Nanos,
     /// When the next CPU goes or comes, and how many have.
     next_hotplug: Key,
     hotplugged: usize,
+    checks: Checks,
 }
 
 impl<'a, S: Scheduler> Engine<'a, S> {
@@ -120,16 +127,17 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             ended: 0,
             forked: vec![0; load.templates.len()],
             homes: Homes::new(machine),
-            next_look: Nanos::MAX,
+            next_inspection: Nanos::MAX,
             inspect,
             next_hotplug: hotplug::first(load),
             hotplugged: 0,
+            checks: Checks::default(),
         }
     }
 
     fn run(mut self) -> Result<Outcome> {
         if self.sink.wants_queues() {
-            self.cx.told_queues = Some(vec![(0, 0); self.cx.cpus.len()]);
+            self.cx.traced_queues = Some(vec![(0, 0); self.cx.cpus.len()]);
         }
         let end = self.options.duration.unwrap_or(Nanos::MAX);
         for spec in &self.load.tasks {
@@ -138,7 +146,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         // Idle CPUs may have ticks that matter.
         (0..self.cx.nr_cpus()).for_each(|cpu| self.cx.touch(cpu));
-        self.look(0);
+        self.inspect_until(0);
         let mut idle_note = None;
         let mut stuck = 0;
         loop {
@@ -147,7 +155,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 self.flush();
             }
             if self.cx.decisions.len() >= Core::BATCH {
-                self.tell_decisions();
+                self.hand_over_decisions();
             }
             if self.active == 0 && self.timers.first() == Key::NEVER {
                 idle_note = self.stalled()?;
@@ -155,11 +163,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             }
             let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_hotplug);
             if key.time() >= end {
-                self.look(end);
+                self.inspect_until(end);
                 break;
             }
-            if key.time() > self.next_look {
-                self.look(key.time());
+            if key.time() > self.next_inspection {
+                self.inspect_until(key.time());
             }
             assert!(key.time() >= self.cx.now, "time goes back from {} to {}", self.cx.now, key.time());
             if key.time() == self.cx.now {
@@ -171,9 +179,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 stuck = 0;
             }
             self.step(key)?;
+            if cfg!(debug_assertions) {
+                self.check_invariants();
+            }
         }
         self.flush();
-        self.tell_decisions();
+        self.hand_over_decisions();
         let end = if self.options.duration.is_some() { end } else { self.cx.now };
         Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, tunables: self.sched.tunables() })
     }
@@ -230,315 +241,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// `x-start: fork`: the boot task forks the first task, which runs at once where the CPU is idle; being the
-    /// current task, it is the parent of those that start at the same time. Each is born with its parent's
-    /// attributes and then set to its own, as a launcher does it.
-    fn start_by_fork(&mut self, p: TaskId) {
-        let own = self.cx.task(p).attributes;
-        let cpu = self.cx.task(p).cpu;
-        let parent = self.cx.curr(cpu);
-        let born = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
-        self.cx.tasks[p as usize].attributes = born;
-        self.catch_up(cpu);
-        self.sched.task_fork(&mut self.cx, p, parent, Start::Fork);
-        self.wake_up_new(p, parent);
-        let cpu = self.cx.task(p).cpu;
-        if self.cx.need_resched(cpu) {
-            self.schedule(cpu);
-        }
-        self.cx.tasks[p as usize].attributes = own;
-        self.sched.attributes_changed(&mut self.cx, p, &born);
-        self.cx.touch(cpu);
-    }
-
-    /// Creates a task, asleep: on its parent's CPU; where tasks are to wake, on a CPU of its own as long as there is
-    /// one; else on the boot CPU. Or on the first that it may use.
-    fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
-        let p = self.cx.nr_tasks();
-        let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
-        let home = match parent {
-            Some(q) => self.cx.task(q).cpu,
-            None if self.load.start == Start::Wake => self.homes.next(&allowed),
-            None => 0,
-        };
-        let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
-        let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
-        self.cx.tasks.push(Task {
-            attributes: apply(inherited, &spec.initial),
-            cpu,
-            state: State::Sleeping { uninterruptible: false },
-            allowed,
-            group: spec.initial.group,
-            user: spec.user,
-            session: spec.session,
-            clamp: clamp((0, 1024), &spec.initial),
-            last_ran: 0,
-        });
-        if let Some(effects) = self.cx.effects.as_deref_mut() {
-            effects.set(&self.cx.machine, self.load, p, &spec.initial);
-        }
-        let record = NameRecord {
-            time: self.cx.now,
-            tid: tid(p),
-            tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
-            comm: name.clone(),
-            cgroup: spec.initial.group.map(|g| self.load.groups[g as usize].path.clone()),
-        };
-        // Names come before the first event that they are needed for.
-        self.flush();
-        self.sink.name(&record);
-        self.tell_affinity(p);
-        self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
-        if parent.is_some() || self.load.start != Start::Fork {
-            self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
-        }
-        let own = self.cx.task(p).attributes;
-        self.admit(p, &own)?;
-        Ok(p)
-    }
-
-    /// Asks the scheduler whether a task may have these attributes.
-    pub(crate) fn admit(&mut self, p: TaskId, new: &Attributes) -> Result<()> {
-        if new.policy != Policy::Deadline {
-            return Ok(());
-        }
-        let Err(refusal) = self.sched.admits(&self.cx, p, new) else { return Ok(()) };
-        let (errno, mend) = match refusal {
-            Refusal::Parameters => {
-                ("EINVAL", "let 1.024 us <= runtime <= deadline <= period, and the period be one that the kernel takes")
-            }
-            Refusal::Affinity => {
-                ("EPERM", "let the task run on every CPU, or set sched_rt_runtime_us to -1, which ends admission")
-            }
-            Refusal::Bandwidth => {
-                ("EBUSY", "let the deadline tasks' runtime / period add up to less: 95% of the CPUs, 90% from 6.12 on")
-            }
-        };
-        let Attributes { runtime, deadline, period, .. } = *new;
-        let us = |t: Nanos| t as f64 / 1e3;
-        Err(Error::input(format!(
-            "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us ({errno})",
-            self.processes[p as usize].name,
-            us(runtime),
-            us(deadline),
-            us(period)
-        ))
-        .mend(mend))
-    }
-
-    /// Tells the sink where a task may run.
-    pub(crate) fn tell_affinity(&mut self, p: TaskId) {
-        let allowed = &self.cx.task(p).allowed;
-        let nr_cpus = self.cx.nr_cpus();
-        let cpus = if allowed.is_all() {
-            CpuList::first(nr_cpus)
-        } else {
-            allowed.iter().take_while(|cpu| *cpu < nr_cpus).collect()
-        };
-        self.flush();
-        self.sink.affinity(&AffinityRecord { time: self.cx.now, tid: tid(p), cpus });
-    }
-
-    fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
-        let from = parent.map_or(self.cx.task(p).cpu, |q| self.cx.task(q).cpu);
-        self.cx.emit(from, Payload::Fork { parent: parent.map_or(0, tid), child: tid(p) });
-        let cpu = self.place(p, Placement::Fork { from });
-        self.processes[p as usize].started = self.cx.now;
-        self.cx.tasks[p as usize].state = State::Runnable;
-        self.active += 1;
-        self.catch_up(cpu);
-        self.sched.enqueue_task(&mut self.cx, cpu, p, Enqueue::New);
-        let prio = self.cx.task(p).attributes.prio();
-        self.cx.emit(cpu, Payload::WakeupNew { tid: tid(p), prio, target: cpu });
-        self.sched.wakeup_preempt(&mut self.cx, cpu, p, Enqueue::New);
-        self.cx.touch(cpu);
-    }
-
-    /// Wakes a sleeping task (`try_to_wake_up`), from the CPU of `waker` or by an interrupt where it last ran.
-    fn wake(&mut self, p: TaskId, waker: Option<TaskId>) {
-        let Task { attributes, cpu: prev, .. } = *self.cx.task(p);
-        let prio = attributes.prio();
-        let from = waker.map_or(prev, |w| self.cx.task(w).cpu);
-        let process = &mut self.processes[p as usize];
-        if process.wait == Wait::Nothing {
-            process.started = self.cx.now;
-        }
-        process.wait = Wait::Nothing;
-        self.cx.tasks[p as usize].state = State::Runnable;
-        self.active += 1;
-        self.cx.emit(from, Payload::Waking { tid: tid(p), prio, target: prev, waker: waker.map_or(0, tid) });
-        self.catch_up(prev);
-        let cpu = if self.sched.wake_delayed(&mut self.cx, p) {
-            prev
-        } else {
-            let cpu = self.place(p, Placement::Wake { from });
-            self.catch_up(cpu);
-            self.sched.enqueue_task(&mut self.cx, cpu, p, Enqueue::Wakeup);
-            cpu
-        };
-        self.cx.emit(from, Payload::Wakeup { tid: tid(p), prio, target: cpu });
-        self.sched.wakeup_preempt(&mut self.cx, cpu, p, Enqueue::Wakeup);
-        self.cx.touch(cpu);
-    }
-
-    fn place(&mut self, p: TaskId, why: Placement) -> CpuId {
-        let prev = self.cx.task(p).cpu;
-        let cpu = self.sched.select_task_rq(&mut self.cx, p, prev, why);
-        assert!(cpu < self.cx.nr_cpus() && self.cx.task(p).allowed.contains(cpu), "task {p} was put on CPU {cpu}");
-        if cpu != prev {
-            self.catch_up(prev);
-            self.catch_up(cpu);
-            self.sched.migrate_task_rq(&mut self.cx, p, prev, cpu);
-            self.cx.set_task_cpu(p, cpu);
-        }
-        cpu
-    }
-
     #[inline]
     fn catch_up(&mut self, cpu: CpuId) {
         if let Some(ticks) = self.cx.take_ticks(cpu) {
             self.sched.catch_up(&self.cx, cpu, ticks);
         }
-    }
-
-    /// The CPU's schedule(): takes `prev` off its queue if it sleeps, picks the next task and switches to it.
-    pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        self.catch_up(cpu);
-        let prev = self.cx.curr(cpu);
-        let before = self.cx.events.len();
-        let stopped = std::mem::take(&mut self.cx.cpus[cpu as usize].stopper);
-        if stopped {
-            self.sched.run_stopper(&mut self.cx, cpu, prev);
-        }
-        let by_stopper = self.cx.events.len() - before;
-        let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
-        // Asked for before or meanwhile: done either way.
-        self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
-        if prev != next {
-            self.switch(cpu, prev, next);
-            // Whom the stopper moved had left the CPU before.
-            if by_stopper > 0 {
-                self.cx.events[before..].rotate_left(by_stopper);
-            }
-        }
-        self.cx.touch(cpu);
-    }
-
-    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        let now = self.cx.now;
-        let slot = &mut self.cx.cpus[cpu as usize];
-        let ran_from = slot.run_from;
-        let (mut prev_tid, mut prev_prio, mut prev_state) = (0, 120, State::Runnable);
-        if let Some(p) = prev {
-            if now > ran_from {
-                self.processes[p as usize].progress(now - ran_from, slot.speed);
-            }
-            let task = &mut self.cx.tasks[p as usize];
-            task.last_ran = now;
-            (prev_tid, prev_prio, prev_state) = (tid(p), task.attributes.prio(), task.state);
-        }
-        slot.curr = next;
-        let (mut next_tid, mut next_prio) = (0, 120);
-        slot.run_from = now + self.cx.machine.costs.context_switch_ns;
-        slot.burst_end = Nanos::MAX;
-        if self.cx.effects.is_some() {
-            self.effects_of_switch(cpu, prev, next, ran_from.saturating_sub(now));
-        }
-        if let Some(p) = next {
-            let task = &self.cx.tasks[p as usize];
-            debug_assert!(task.state == State::Runnable && task.cpu == cpu, "task {p} cannot run on CPU {cpu}");
-            (next_tid, next_prio) = (tid(p), task.attributes.prio());
-            self.start_burst(cpu, p);
-        }
-        let what =
-            Payload::Switch { prev: prev_tid, prev_prio, prev_state: prev_state.traced(), next: next_tid, next_prio };
-        self.cx.emit(cpu, what);
-    }
-
-    /// Sets when the burst of the task that runs on `cpu` ends.
-    pub(crate) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
-        if self.processes[p as usize].burst == Burst::Spin {
-            self.look_at_lock(p);
-        }
-        let process = &self.processes[p as usize];
-        let slot = &mut self.cx.cpus[cpu as usize];
-        slot.burst_end = slot.run_from.saturating_add(process.time_left(slot.speed));
-        self.cx.touch(cpu);
-    }
-
-    /// Moves the task that runs on `cpu`, where it no longer may, to a CPU where it may.
-    pub(crate) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
-        self.catch_up(cpu);
-        self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
-        self.schedule(cpu);
-        self.requeue(cpu, p);
-    }
-
-    fn refresh_touched(&mut self) {
-        if self.cx.effects.as_ref().is_some_and(|effects| effects.stale) {
-            self.memory_moved();
-        }
-        while let Some(cpu) = self.cx.touched.pop() {
-            self.cx.cpus[cpu as usize].touched = false;
-            // An idle CPU may have passed over ticks since it last had anything to say.
-            self.catch_up(cpu);
-            if self.cx.traces_queues()
-                && let Some((nr_running, load)) = self.sched.queue_load(cpu)
-            {
-                self.cx.trace_load(cpu, nr_running, load);
-            }
-            let key = self.next_instant(cpu);
-            self.queue.set(cpu as usize, key);
-        }
-    }
-
-    fn next_instant(&mut self, cpu: CpuId) -> Key {
-        let slot = &self.cx.cpus[cpu as usize];
-        let (curr, resched_at, next_tick) = (slot.curr, slot.resched_at, slot.next_tick);
-        let mut key = Key::NEVER;
-        if resched_at != Nanos::MAX {
-            key = Key::new(resched_at, Phase::Resched, cpu);
-        }
-        if curr.is_some() && slot.burst_end != Nanos::MAX {
-            key = key.min(Key::new(slot.burst_end, Phase::Run, cpu));
-        }
-        if key.time() >= next_tick && slot.online && (curr.is_some() || self.sched.ticks_when_idle()) {
-            let tick = self.next_tick_to_take(cpu, next_tick);
-            key = key.min(Key::new(tick, Phase::Tick, cpu));
-        }
-        if let Some(p) = curr {
-            let every = self.processes[p as usize].clock_poll;
-            if every > 0 && key.time() > self.cx.now {
-                key = key.min(self.next_poll(cpu, every));
-            }
-        }
-        key
-    }
-
-    fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Nanos {
-        if !self.options.skip_ticks {
-            return next_tick;
-        }
-        let decision = self.sched.next_decision(&self.cx, cpu);
-        if decision <= next_tick {
-            next_tick
-        } else if decision == Nanos::MAX {
-            Nanos::MAX
-        } else {
-            let period = self.cx.tick_period;
-            next_tick.saturating_add((decision - next_tick).div_ceil(period).saturating_mul(period))
-        }
-    }
-
-    /// The first reading of the clock by the task on `cpu` at which the scheduler could act.
-    fn next_poll(&mut self, cpu: CpuId, every: Nanos) -> Key {
-        let at = self.sched.clock_decision(&self.cx, cpu);
-        if at == Nanos::MAX {
-            return Key::NEVER;
-        }
-        let from = self.cx.cpus[cpu as usize].run_from;
-        let at = at.max(self.cx.now + 1);
-        Key::new(from + at.saturating_sub(from).div_ceil(every).saturating_mul(every), Phase::Poll, cpu)
     }
 
     fn flush(&mut self) {
@@ -582,29 +289,4 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         ))
         .mend("let each loop run, sleep or wait for something")
     }
-}
-
-/// The utilisation clamps after a setting.
-pub(crate) fn clamp((least, most): (u32, u32), setting: &Setting) -> (u32, u32) {
-    (setting.util.0.unwrap_or(least), setting.util.1.unwrap_or(most))
-}
-
-/// The attributes after a setting.
-pub(crate) fn apply(mut a: Attributes, setting: &Setting) -> Attributes {
-    if let Some(policy) = setting.policy {
-        a.policy = policy;
-    }
-    if let Some(nice) = setting.nice {
-        a.nice = nice;
-    }
-    if let Some(priority) = setting.rt_priority {
-        a.rt_priority = priority;
-    }
-    if let Some((runtime, deadline, period)) = setting.dl {
-        (a.runtime, a.deadline, a.period) = (runtime, deadline, period);
-    }
-    if let Some(reclaim) = setting.reclaim {
-        a.reclaim = reclaim;
-    }
-    a
 }

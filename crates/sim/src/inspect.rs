@@ -103,6 +103,29 @@ pub struct Decision {
     pub numbers: Vec<(Option<TaskId>, &'static str, i64)>,
 }
 
+impl Decision {
+    /// A decision for `cpu` in favour of `who` (`None` is idle) by `rule`. [`Core::explain`](crate::Core::explain) adds
+    /// the time.
+    #[must_use]
+    pub fn new(cpu: CpuId, choice: Choice, who: impl Into<Option<TaskId>>, rule: &'static str) -> Self {
+        Self { time: 0, cpu, choice, who: who.into(), over: Vec::new(), rule, numbers: Vec::new() }
+    }
+
+    /// The same with the tasks that were considered and not taken.
+    #[must_use]
+    pub fn over(mut self, tasks: impl IntoIterator<Item = TaskId>) -> Self {
+        self.over.extend(tasks);
+        self
+    }
+
+    /// The same with the numbers that the rule compared.
+    #[must_use]
+    pub fn numbers(mut self, numbers: impl IntoIterator<Item = (Option<TaskId>, &'static str, i64)>) -> Self {
+        self.numbers.extend(numbers);
+        self
+    }
+}
+
 /// Takes what was asked for: views at given times, and decisions as they are made.
 pub trait Inspector {
     /// The state of a CPU's queues at `time`, before anything that happens then.

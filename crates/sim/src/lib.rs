@@ -10,6 +10,7 @@ mod cpuset;
 mod effects;
 mod engine;
 mod inspect;
+mod invariants;
 mod memory;
 mod process;
 pub mod program;
@@ -22,5 +23,6 @@ pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, TimerId, tid
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
+pub use invariants::QueueList;
 pub use memory::cost;
 pub use scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};

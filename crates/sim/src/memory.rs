@@ -239,7 +239,7 @@ impl Core {
     }
 
     /// Tells the trace of pages that were touched or given back.
-    pub(crate) fn tell_pages(&mut self, cpu: CpuId) {
+    pub(crate) fn trace_pages(&mut self, cpu: CpuId) {
         let Some(effects) = self.effects.as_deref_mut() else { return };
         let time = self.now;
         self.events.extend(effects.memories.untold.drain(..).map(|what| Event { time, cpu, what }));
@@ -261,7 +261,7 @@ impl Core {
         memory.pages[to as usize] += moved;
         if moved > 0 {
             tell(&mut effects.memories.untold, memory.owner, (Some(from), Some(to)), moved);
-            self.tell_pages(cpu);
+            self.trace_pages(cpu);
             self.spend(p, cost(moved, per_kib));
         }
         moved

@@ -53,7 +53,8 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks,
+    TimerId, View,
 };
 
 /// How SCHED_FLAG_RECLAIM tasks reclaim.
@@ -254,8 +255,13 @@ impl Deadline {
         self.rq(cpu).queue.iter().filter_map(|id| self.task_of(*id))
     }
 
+    /// How many tasks of this class may run on `cpu` now.
+    pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.waiting(cpu).count() as u32
+    }
+
     /// Whether a task is on its queue.
-    pub(super) fn queued(&self, p: TaskId) -> bool {
+    pub(super) fn is_queued(&self, p: TaskId) -> bool {
         self.entities.get(self.entity(p) as usize).is_some_and(|e| e.queued)
     }
 
@@ -321,7 +327,7 @@ impl Deadline {
     }
 }
 
-impl Class for Deadline {
+impl Scheduler for Deadline {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
         let len = self.entity(p) as usize + 1;
         if self.entities.len() < len {
@@ -355,7 +361,7 @@ impl Class for Deadline {
         self.insert(cpu, id);
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.account(cx, cpu);
         let id = self.entity(p);
         self.remove(cpu, id);
@@ -368,7 +374,6 @@ impl Class for Deadline {
                 self.stop_contending(cx, p);
             }
         }
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -399,14 +404,6 @@ impl Class for Deadline {
             rule: if preempts { "the woken task's deadline is earlier" } else { "its deadline is not earlier" },
             numbers: vec![(Some(p), "deadline_ns", ours as i64), (Some(curr), "deadline_ns", theirs as i64)],
         });
-    }
-
-    fn has_runnable(&self, cpu: CpuId) -> bool {
-        !self.rq(cpu).queue.is_empty()
-    }
-
-    fn is_running(&self, cpu: CpuId) -> bool {
-        self.rq(cpu).curr.is_some()
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
@@ -480,6 +477,69 @@ impl Class for Deadline {
         }
     }
 
+    fn timer(&mut self, cx: &mut Core, n: TimerId) {
+        match n.checked_sub(2 * self.cpus) {
+            Some(m) if m % 2 == 0 => self.replenish_task(cx, m / 2),
+            Some(m) => self.zero_lag(cx, m / 2),
+            None if n >= self.cpus => while self.push(cx, n - self.cpus) {},
+            None => self.server_timer(cx, n),
+        }
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.stop_server(cx, cpu);
+    }
+
+    fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        self.waiting(cpu).for_each(|p| list.ready(p));
+        let held = |p: &TaskId| {
+            let e = self.e(self.entity(*p));
+            e.runnable && !e.queued && cx.task(*p).cpu == cpu
+        };
+        (0..self.entities.len() as u32 - self.cpus).filter(held).for_each(|p| list.throttled(p));
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let show = |id: EntityId| {
+            let e = self.e(id);
+            let who = self.task_of(id).map_or(View::from("fair server"), View::Task);
+            let mut map = vec![
+                ("task", who),
+                ("deadline_ns", View::from(e.deadline)),
+                ("budget_ns", View::from(e.runtime)),
+                ("runtime_ns", View::from(e.dl_runtime)),
+                ("period_ns", View::from(e.dl_period)),
+                ("throttled", View::from(e.throttled)),
+            ];
+            if self.task_of(id).is_none() {
+                map.extend([("waits_for_zero_laxity", View::from(e.armed)), ("starving", View::from(e.starving))]);
+            }
+            View::Map(map)
+        };
+        let waits = |id: &EntityId| {
+            let e = self.e(*id);
+            !e.queued && self.cpu_of(cx, *id) == cpu && (e.active || (e.runnable && e.throttled))
+        };
+        let rq = self.rq(cpu);
+        View::Map(vec![
+            ("queue", View::List(rq.queue.iter().map(|id| show(*id)).collect())),
+            ("throttled", View::List((0..self.entities.len() as u32).filter(waits).map(show).collect())),
+            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
+            ("this_bw", View::from(rq.this_bw)),
+            ("running_bw", View::from(rq.running_bw)),
+        ])
+    }
+}
+
+impl Class for Deadline {
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        !self.rq(cpu).queue.is_empty()
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).curr.is_some()
+    }
+
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
         let cpu = cx.task(p).cpu;
         let id = self.entity(p);
@@ -536,53 +596,5 @@ impl Class for Deadline {
             }
             self.woken(cx, cpu, p);
         }
-    }
-
-    fn timer(&mut self, cx: &mut Core, n: TimerId) {
-        match n.checked_sub(2 * self.cpus) {
-            Some(m) if m % 2 == 0 => self.replenish_task(cx, m / 2),
-            Some(m) => self.zero_lag(cx, m / 2),
-            None if n >= self.cpus => while self.push(cx, n - self.cpus) {},
-            None => self.server_timer(cx, n),
-        }
-    }
-
-    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.stop_server(cx, cpu);
-    }
-
-    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
-        (self.waiting(cpu).count() as u32, 0)
-    }
-
-    fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        let show = |id: EntityId| {
-            let e = self.e(id);
-            let who = self.task_of(id).map_or(View::from("fair server"), View::Task);
-            let mut map = vec![
-                ("task", who),
-                ("deadline_ns", View::from(e.deadline)),
-                ("budget_ns", View::from(e.runtime)),
-                ("runtime_ns", View::from(e.dl_runtime)),
-                ("period_ns", View::from(e.dl_period)),
-                ("throttled", View::from(e.throttled)),
-            ];
-            if self.task_of(id).is_none() {
-                map.extend([("waits_for_zero_laxity", View::from(e.armed)), ("starving", View::from(e.starving))]);
-            }
-            View::Map(map)
-        };
-        let waits = |id: &EntityId| {
-            let e = self.e(*id);
-            !e.queued && self.cpu_of(cx, *id) == cpu && (e.active || (e.runnable && e.throttled))
-        };
-        let rq = self.rq(cpu);
-        View::Map(vec![
-            ("queue", View::List(rq.queue.iter().map(|id| show(*id)).collect())),
-            ("throttled", View::List((0..self.entities.len() as u32).filter(waits).map(show).collect())),
-            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
-            ("this_bw", View::from(rq.this_bw)),
-            ("running_bw", View::from(rq.running_bw)),
-        ])
     }
 }

@@ -38,7 +38,8 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks,
+    TimerId, View,
 };
 use std::collections::VecDeque;
 
@@ -363,8 +364,13 @@ impl RealTime {
         if rq.throttled { 0 } else { rq.exec_start.saturating_add((rq.runtime + 1).saturating_sub(rq.time)) }
     }
 
+    /// How many tasks of this class are runnable on `cpu`.
+    pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.rq(cpu).nr
+    }
+
     /// Whether a task stands on a list.
-    pub(super) fn queued(&self, p: TaskId) -> bool {
+    pub(super) fn is_queued(&self, p: TaskId) -> bool {
         self.entities.get(p as usize).is_some_and(|e| e.queued)
     }
 
@@ -383,7 +389,7 @@ fn level(a: &Attributes) -> Level {
     99 - a.rt_priority.clamp(1, 99)
 }
 
-impl Class for RealTime {
+impl Scheduler for RealTime {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
         if self.entities.len() <= p as usize {
             self.entities.resize(p as usize + 1, Entity::default());
@@ -402,10 +408,9 @@ impl Class for RealTime {
         self.start_period(cx);
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) {
         self.account(cx, cpu);
         self.remove(cpu, p);
-        true
     }
 
     fn yield_task(&mut self, _cx: &mut Core, cpu: CpuId) {
@@ -443,14 +448,6 @@ impl Class for RealTime {
         });
     }
 
-    fn has_runnable(&self, cpu: CpuId) -> bool {
-        self.rq(cpu).nr > 0 && !self.rq(cpu).throttled
-    }
-
-    fn is_running(&self, cpu: CpuId) -> bool {
-        self.rq(cpu).curr.is_some()
-    }
-
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         let next = self.first(cpu);
@@ -471,7 +468,7 @@ impl Class for RealTime {
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
-        let Some(p) = self.rq(cpu).curr.filter(|p| self.queued(*p)) else { return };
+        let Some(p) = self.rq(cpu).curr.filter(|p| self.is_queued(*p)) else { return };
         if cx.task(p).attributes.policy != Policy::Rr {
             return;
         }
@@ -509,7 +506,7 @@ impl Class for RealTime {
         if limited {
             rq.time += delta;
         }
-        if cx.task(p).attributes.policy == Policy::Rr && self.queued(p) {
+        if cx.task(p).attributes.policy == Policy::Rr && self.is_queued(p) {
             let entity = &mut self.entities[p as usize];
             let gone = ticks.count % slice;
             entity.ticks = if entity.ticks > gone { entity.ticks - gone } else { entity.ticks + slice - gone };
@@ -518,7 +515,7 @@ impl Class for RealTime {
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         let mut at = self.limit_at(cpu);
-        if let Some(p) = self.rq(cpu).curr.filter(|p| self.queued(*p)) {
+        if let Some(p) = self.rq(cpu).curr.filter(|p| self.is_queued(*p)) {
             let Entity { ticks, level, .. } = self.entities[p as usize];
             if cx.task(p).attributes.policy == Policy::Rr && self.rq(cpu).lists[level as usize].len() > 1 {
                 at = at.min(cx.next_tick(cpu) + (ticks - 1) * cx.tick_period());
@@ -537,7 +534,7 @@ impl Class for RealTime {
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let (before, after) = (level(old), level(&cx.task(p).attributes));
-        if !self.queued(p) {
+        if !self.is_queued(p) {
             self.entities[p as usize].level = after;
             return;
         }
@@ -566,10 +563,67 @@ impl Class for RealTime {
         }
     }
 
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        match id.checked_sub(1) {
+            None => self.end_period(cx),
+            Some(cpu) => while self.push(cx, cpu) {},
+        }
+    }
+
+    fn rq_offline(&mut self, _cx: &mut Core, cpu: CpuId) {
+        let runtime = self.tunables.runtime.unwrap_or(Nanos::MAX);
+        // What it had borrowed is lent no more, what it had lent comes back (`__disable_runtime`).
+        let mut excess = self.rq(cpu).runtime as i64 - runtime as i64;
+        for other in &mut self.queues {
+            let given = excess.clamp(0, (runtime as i64 - other.runtime as i64).max(0));
+            other.runtime = other.runtime.wrapping_add_signed(given);
+            excess -= given;
+        }
+        let rq = self.rq_mut(cpu);
+        (rq.runtime, rq.time, rq.throttled) = (runtime, 0, false);
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        let throttled = self.rq(cpu).throttled;
+        self.waiting(cpu).for_each(|p| if throttled { list.throttled(p) } else { list.ready(p) });
+    }
+
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        let rq = self.rq(cpu);
+        let lists = (0..NONE as usize).filter(|l| rq.bitmap >> l & 1 == 1).map(|l| {
+            let tasks = View::List(rq.lists[l].iter().map(|p| View::Task(*p)).collect());
+            View::Map(vec![("real_time_priority", View::from(99 - l as u32)), ("tasks", tasks)])
+        });
+        let slices = self.waiting(cpu).filter(|p| cx.task(*p).attributes.policy == Policy::Rr).map(|p| {
+            View::Map(vec![("task", View::Task(p)), ("time_slice_ticks", View::from(self.entities[p as usize].ticks))])
+        });
+        let mut map = vec![
+            ("lists", View::List(lists.collect())),
+            ("slices", View::List(slices.collect())),
+            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
+        ];
+        if self.limited() {
+            map.push(("rt_time_ns", View::from(rq.time)));
+            map.push(("rt_runtime_ns", View::from(rq.runtime)));
+            map.push(("throttled", View::from(rq.throttled)));
+        }
+        View::Map(map)
+    }
+}
+
+impl Class for RealTime {
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).nr > 0 && !self.rq(cpu).throttled
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.rq(cpu).curr.is_some()
+    }
+
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
         let cpu = cx.task(p).cpu;
         self.account(cx, cpu);
-        if self.queued(p) {
+        if self.is_queued(p) {
             self.remove(cpu, p);
         }
         if self.rq(cpu).curr == Some(p) {
@@ -600,51 +654,5 @@ impl Class for RealTime {
             }
             self.woken(cx, cpu, p);
         }
-    }
-
-    fn timer(&mut self, cx: &mut Core, id: TimerId) {
-        match id.checked_sub(1) {
-            None => self.end_period(cx),
-            Some(cpu) => while self.push(cx, cpu) {},
-        }
-    }
-
-    fn rq_offline(&mut self, _cx: &mut Core, cpu: CpuId) {
-        let runtime = self.tunables.runtime.unwrap_or(Nanos::MAX);
-        // What it had borrowed is lent no more, what it had lent comes back (`__disable_runtime`).
-        let mut excess = self.rq(cpu).runtime as i64 - runtime as i64;
-        for other in &mut self.queues {
-            let given = excess.clamp(0, (runtime as i64 - other.runtime as i64).max(0));
-            other.runtime = other.runtime.wrapping_add_signed(given);
-            excess -= given;
-        }
-        let rq = self.rq_mut(cpu);
-        (rq.runtime, rq.time, rq.throttled) = (runtime, 0, false);
-    }
-
-    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
-        (self.rq(cpu).nr, 0)
-    }
-
-    fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        let rq = self.rq(cpu);
-        let lists = (0..NONE as usize).filter(|l| rq.bitmap >> l & 1 == 1).map(|l| {
-            let tasks = View::List(rq.lists[l].iter().map(|p| View::Task(*p)).collect());
-            View::Map(vec![("real_time_priority", View::from(99 - l as u32)), ("tasks", tasks)])
-        });
-        let slices = self.waiting(cpu).filter(|p| cx.task(*p).attributes.policy == Policy::Rr).map(|p| {
-            View::Map(vec![("task", View::Task(p)), ("time_slice_ticks", View::from(self.entities[p as usize].ticks))])
-        });
-        let mut map = vec![
-            ("lists", View::List(lists.collect())),
-            ("slices", View::List(slices.collect())),
-            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
-        ];
-        if self.limited() {
-            map.push(("rt_time_ns", View::from(rq.time)));
-            map.push(("rt_runtime_ns", View::from(rq.runtime)));
-            map.push(("throttled", View::from(rq.throttled)));
-        }
-        View::Map(map)
     }
 }

@@ -5,8 +5,8 @@ use super::{Class, ClassId, Deadline, RealTime};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Refusal, Scheduler, State, TaskId, Ticks, TimerId,
-    View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, State, TaskId,
+    Ticks, TimerId, View,
 };
 
 /// The classes of one kernel, in order.
@@ -145,14 +145,14 @@ impl<F: Class> Stack<F> {
             return;
         }
         if let Some(dl) = &mut self.dl {
-            if class == ClassId::Deadline && !dl.queued(prev) && dl.fell(cpu, prev) {
+            if class == ClassId::Deadline && !dl.is_queued(prev) && dl.fell(cpu, prev) {
                 dl.pull(cx, cpu);
             }
             if dl.has_runnable(cpu) {
                 return;
             }
         }
-        if !self.rt.queued(prev) && self.rt.fell(cx, cpu, prev) {
+        if !self.rt.is_queued(prev) && self.rt.fell(cx, cpu, prev) {
             self.rt.pull(cx, cpu);
         }
     }
@@ -220,7 +220,7 @@ impl<F: Class> Stack<F> {
 
     /// How many real-time and deadline tasks are runnable on a CPU.
     fn runnable_above(&self, cpu: CpuId) -> (u32, u32) {
-        (self.rt.queue_load(cpu).0, self.dl.as_ref().map_or(0, |dl| dl.queue_load(cpu).0))
+        (self.rt.nr_running(cpu), self.dl.as_ref().map_or(0, |dl| dl.nr_running(cpu)))
     }
 
     /// The running task leaves the CPU to one of another class.
@@ -232,7 +232,7 @@ impl<F: Class> Stack<F> {
     }
 
     fn explain_pick(&self, cx: &mut Core, cpu: CpuId, class: ClassId, who: Option<TaskId>, served: bool) {
-        let throttled = class == ClassId::Fair && self.rt.queue_load(cpu).0 > 0;
+        let throttled = class == ClassId::Fair && self.rt.nr_running(cpu) > 0;
         if !cx.explaining() || (class == ClassId::Fair && !throttled) {
             return;
         }
@@ -370,9 +370,9 @@ impl<F: Class> Scheduler for Stack<F> {
         self.serve(cx, cpu);
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.serve(cx, cpu);
-        class!(self, self.class_of(p), dequeue_task(cx, cpu, p, how))
+        class!(self, self.class_of(p), dequeue_task(cx, cpu, p, how));
     }
 
     fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
@@ -400,12 +400,11 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(class) = self.running(cx, cpu) {
-            class!(self, class, task_tick(cx, cpu));
-            if self.above > 0 {
-                self.serve(cx, cpu);
-                self.tell_spent(cpu);
-            }
+        let running = self.running(cx, cpu);
+        class!(self, running.unwrap_or(ClassId::Fair), task_tick(cx, cpu));
+        if self.above > 0 && running.is_some() {
+            self.serve(cx, cpu);
+            self.tell_spent(cpu);
         }
         self.tell_others(cx);
         self.fair.balance(cx, cpu);
@@ -418,28 +417,22 @@ impl<F: Class> Scheduler for Stack<F> {
             self.put_back(cx, cpu, p, class);
         }
         self.tell_others(cx);
-        self.fair.run_stopper(cx, cpu);
+        self.fair.run_stopper(cx, cpu, None);
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
-        if let Some(class) = self.running(cx, cpu) {
-            class!(self, class, catch_up(cx, cpu, ticks));
-        }
+        class!(self, self.running(cx, cpu).unwrap_or(ClassId::Fair), catch_up(cx, cpu, ticks));
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        match self.running(cx, cpu) {
-            // Idle CPUs are balanced for by others.
-            None => Nanos::MAX,
-            Some(class) => {
-                let at = class!(self, class, next_decision(cx, cpu)).min(self.fair.next_balance(cpu));
-                if self.above == 0 { at } else { at.min(self.server_decision(cpu)) }
-            }
-        }
+        let running = self.running(cx, cpu);
+        let class = running.unwrap_or(ClassId::Fair);
+        let at = class!(self, class, next_decision(cx, cpu)).min(self.fair.next_balance(cpu));
+        if self.above == 0 || running.is_none() { at } else { at.min(self.server_decision(cpu)) }
     }
 
     fn ticks_when_idle(&self) -> bool {
-        false
+        self.fair.ticks_when_idle()
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -509,8 +502,18 @@ impl<F: Class> Scheduler for Stack<F> {
         self.fair.rq_offline(cx, cpu);
     }
 
+    fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        self.fair.queued(cx, cpu, list);
+        if self.above > 0 {
+            self.rt.queued(cx, cpu, list);
+            if let Some(dl) = &self.dl {
+                dl.queued(cx, cpu, list);
+            }
+        }
+    }
+
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
-        let (nr, load) = self.fair.queue_load(cpu);
+        let (nr, load) = self.fair.queue_load(cpu)?;
         let (rt, dl) = self.runnable_above(cpu);
         Some((nr + rt + dl, load))
     }

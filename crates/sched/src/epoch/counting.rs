@@ -34,7 +34,7 @@ use super::goodness::MARGIN;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Start;
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View,
 };
 
 /// The CPU that the kernel uses.
@@ -133,11 +133,10 @@ impl Scheduler for Counting {
         t.timed_out = std::mem::take(&mut t.naps) && timed_out;
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) {
         let naps = how == Dequeue::Sleep && cx.task(p).state == State::Sleeping { uninterruptible: false };
         let t = self.task(p);
         (t.runnable, t.naps) = (false, naps);
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -221,6 +220,12 @@ impl Scheduler for Counting {
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, _old: &Attributes) {
         let slice = priority(cx.task(p).attributes.nice);
         self.counters.set_refill(p, slice);
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        if cpu == CPU {
+            self.counters.iter().filter(|(p, _)| self.tasks[*p as usize].runnable).for_each(|(p, _)| list.ready(p));
+        }
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {

@@ -55,7 +55,7 @@ use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, State, TaskId, Ticks, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View,
 };
 use std::collections::VecDeque;
 use task::{Class, Cpu, Task};
@@ -225,11 +225,10 @@ impl Scheduler for Goodness {
         self.touch_idle(cx);
     }
 
-    fn dequeue_task(&mut self, _cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, _cx: &mut Core, _cpu: CpuId, p: TaskId, how: Dequeue) {
         if how != Dequeue::Migrated {
             self.leave(p);
         }
-        true
     }
 
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -334,6 +333,10 @@ impl Scheduler for Goodness {
     /// A CPU that comes begins with `schedule()`.
     fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
         cx.resched(cpu);
+    }
+
+    fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        self.queue.iter().filter(|p| cx.task(**p).cpu == cpu).for_each(|p| list.shared(*p));
     }
 
     fn view(&self, _cx: &Core, cpu: CpuId) -> View {

@@ -6,7 +6,7 @@ use crate::balance::fair::{Balancer, End, Occupancy, Queues};
 use crate::balance::numa::locality::Locality;
 use crate::classes::Class;
 use schedlab_base::{CpuId, Nanos};
-use schedlab_sim::{Core, Dequeue, Enqueue, TaskId};
+use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId};
 
 impl<D: Discipline> Fair<D> {
     /// The queued tasks of one queue on `cpu` in the order in which it runs them.

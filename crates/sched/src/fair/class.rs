@@ -7,7 +7,9 @@ use crate::balance::fair;
 use crate::classes::{Class, ClassId, sync};
 use schedlab_base::{CpuId, Nanos, v};
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, State, TaskId, Ticks, TimerId, View};
+use schedlab_sim::{
+    Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, TimerId, View,
+};
 
 impl<D: Discipline> Fair<D> {
     fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
@@ -93,7 +95,7 @@ impl<D: Discipline> Fair<D> {
     }
 }
 
-impl<D: Discipline> Class for Fair<D> {
+impl<D: Discipline> Scheduler for Fair<D> {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
         if !self.started {
             self.started = true;
@@ -173,7 +175,7 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         let e = self.entity(p);
         if how != Dequeue::Migrated || !self.entities[e as usize].delayed {
             self.estimates.remove(cpu, p);
@@ -186,7 +188,7 @@ impl<D: Discipline> Class for Fair<D> {
             Dequeue::Dead => Leave::GONE,
             Dequeue::Migrated => Leave::MOVE,
         };
-        self.dequeue(cx, e, how)
+        self.dequeue(cx, e, how);
     }
 
     fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
@@ -219,14 +221,6 @@ impl<D: Discipline> Class for Fair<D> {
         if curr != e {
             self.explain_wakeup(cx, cpu, curr, e, before);
         }
-    }
-
-    fn has_runnable(&self, cpu: CpuId) -> bool {
-        self.queues[cpu as usize].nr_queued > 0
-    }
-
-    fn is_running(&self, cpu: CpuId) -> bool {
-        self.running[cpu as usize].is_some()
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
@@ -317,55 +311,27 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
-    fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.clock = cx.now();
-        if self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu)) {
-            fair::tick(self, cx, cpu);
-        }
-    }
-
-    fn runs(&mut self, cx: &mut Core, cpu: CpuId, class: ClassId) {
-        self.clock = cx.now();
-        self.track_class(cpu, Some(class), cx.now());
-        if let Some(balancer) = &mut self.balancer {
-            balancer.leave_idle(cx, cpu);
-            // Whoever was woken there, it was idle until now.
-            balancer.woken(cpu, cx.now());
-            self.tracking.set_asleep(cpu, false, cx.now());
-        }
-    }
-
-    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId) {
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) {
         self.numa_stop(cx, cpu);
         fair::stopper(self, cx, cpu);
     }
 
-    fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
-        let runnable = real_time + deadline;
-        self.real_time[cpu as usize] = real_time;
-        let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
-        if runnable != before && self.balancer.is_some() {
-            self.tracking.count_others(cpu, runnable, cx.now());
-        }
-        self.note_occupancy(cpu, runnable);
-        // Whoever it is that makes two of one, somewhere there is more than one (`add_nr_running`).
-        if runnable > before
-            && self.queues[cpu as usize].h_nr + runnable > 1
-            && let Some(balancer) = &mut self.balancer
-        {
-            balancer.note_overload();
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        for p in self.tasks.from_tail(cpu) {
+            let entity = &self.entities[self.entity(p) as usize];
+            if entity.delayed {
+                list.delayed(p);
+            } else if self.queues[entity.queue as usize].throttle_count > 0 {
+                list.throttled(p);
+            } else {
+                list.ready(p);
+            }
         }
     }
 
-    fn next_balance(&self, cpu: CpuId) -> Nanos {
-        self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu))
-    }
-
-    fn queue_load(&self, cpu: CpuId) -> (u32, u64) {
-        {
-            let root = self.root(cpu);
-            (root.h_nr - root.h_nr_delayed, root.load.weight)
-        }
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        let root = self.root(cpu);
+        Some((root.h_nr - root.h_nr_delayed, root.load.weight))
     }
 
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -391,39 +357,6 @@ impl<D: Discipline> Class for Fair<D> {
         if self.entities[e as usize].on_rq {
             let running = self.running[self.cpu_of(self.entities[e as usize].queue) as usize] == Some(e);
             D::changed(self, cx, p, old, running);
-        }
-    }
-
-    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
-        self.clock = cx.now();
-        let e = self.entity(p);
-        let q = self.entities[e as usize].queue;
-        let cpu = self.cpu_of(q);
-        if self.entities[e as usize].on_rq {
-            if !self.entities[e as usize].delayed {
-                self.estimates.remove(cpu, p);
-            }
-            self.dequeue(cx, e, Leave::MOVE);
-        }
-        if self.running[cpu as usize] == Some(e) {
-            self.put_prev(cx, cpu, e);
-        }
-        self.track_away(q, e, cx.now());
-    }
-
-    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
-        self.clock = cx.now();
-        let e = self.entity(p);
-        let attributes = cx.task(p).attributes;
-        let cpu = cx.task(p).cpu;
-        self.set_queue(e, self.queue_of(cx, p, cpu));
-        self.set_attributes(e, &attributes);
-        if cx.task(p).state == State::Runnable {
-            self.estimates.add(cpu, p);
-            self.enqueue(cx, e, Enqueue::Migrated);
-            if cx.curr(cpu) == Some(p) {
-                self.set_next(cx, cpu, e);
-            }
         }
     }
 
@@ -514,5 +447,87 @@ impl<D: Discipline> Class for Fair<D> {
             self.domains = Some(balancer.domains());
             self.spread.rebuilt();
         }
+    }
+}
+
+impl<D: Discipline> Class for Fair<D> {
+    fn has_runnable(&self, cpu: CpuId) -> bool {
+        self.queues[cpu as usize].nr_queued > 0
+    }
+
+    fn is_running(&self, cpu: CpuId) -> bool {
+        self.running[cpu as usize].is_some()
+    }
+
+    fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
+        let e = self.entity(p);
+        let q = self.entities[e as usize].queue;
+        let cpu = self.cpu_of(q);
+        if self.entities[e as usize].on_rq {
+            if !self.entities[e as usize].delayed {
+                self.estimates.remove(cpu, p);
+            }
+            self.dequeue(cx, e, Leave::MOVE);
+        }
+        if self.running[cpu as usize] == Some(e) {
+            self.put_prev(cx, cpu, e);
+        }
+        self.track_away(q, e, cx.now());
+    }
+
+    fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
+        self.clock = cx.now();
+        let e = self.entity(p);
+        let attributes = cx.task(p).attributes;
+        let cpu = cx.task(p).cpu;
+        self.set_queue(e, self.queue_of(cx, p, cpu));
+        self.set_attributes(e, &attributes);
+        if cx.task(p).state == State::Runnable {
+            self.estimates.add(cpu, p);
+            self.enqueue(cx, e, Enqueue::Migrated);
+            if cx.curr(cpu) == Some(p) {
+                self.set_next(cx, cpu, e);
+            }
+        }
+    }
+
+    fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.clock = cx.now();
+        if self.balancer.as_ref().is_some_and(|b| cx.now() >= b.next_decision(cpu)) {
+            fair::tick(self, cx, cpu);
+        }
+    }
+
+    fn runs(&mut self, cx: &mut Core, cpu: CpuId, class: ClassId) {
+        self.clock = cx.now();
+        self.track_class(cpu, Some(class), cx.now());
+        if let Some(balancer) = &mut self.balancer {
+            balancer.leave_idle(cx, cpu);
+            // Whoever was woken there, it was idle until now.
+            balancer.woken(cpu, cx.now());
+            self.tracking.set_asleep(cpu, false, cx.now());
+        }
+    }
+
+    fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
+        let runnable = real_time + deadline;
+        self.real_time[cpu as usize] = real_time;
+        let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
+        if runnable != before && self.balancer.is_some() {
+            self.tracking.count_others(cpu, runnable, cx.now());
+        }
+        self.note_occupancy(cpu, runnable);
+        // Whoever it is that makes two of one, somewhere there is more than one (`add_nr_running`).
+        if runnable > before
+            && self.queues[cpu as usize].h_nr + runnable > 1
+            && let Some(balancer) = &mut self.balancer
+        {
+            balancer.note_overload();
+        }
+    }
+
+    fn next_balance(&self, cpu: CpuId) -> Nanos {
+        self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu))
     }
 }

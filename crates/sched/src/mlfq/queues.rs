@@ -10,7 +10,7 @@ const LOAD_SCALE: u64 = 128;
 
 impl Mlfq {
     /// The tasks of a CPU, best level first, each level from its head.
-    fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+    pub(super) fn in_order(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.rqs[cpu as usize].array;
         let lists = std::iter::successors(array.level_from(0), |list| array.level_from(list + 1));
         lists.flat_map(|list| std::iter::successors(array.head(list), |p| self.links.after(*p)))
@@ -38,14 +38,14 @@ impl Mlfq {
             ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
             ("nr_running", self.nr_running(cpu).into()),
             ("boosts", self.rqs[cpu as usize].boosts.into()),
-            ("queue", View::List(self.queued(cpu).map(task).collect())),
+            ("queue", View::List(self.in_order(cpu).map(task).collect())),
         ])
     }
 
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) {
         cx.explain(|_| {
-            let numbers = self.queued(cpu).map(|p| self.place(p)).collect();
-            let over = self.queued(cpu).filter(|p| Some(*p) != next).collect();
+            let numbers = self.in_order(cpu).map(|p| self.place(p)).collect();
+            let over = self.in_order(cpu).filter(|p| Some(*p) != next).collect();
             let rule = if next.is_some() { "the first task of the best level" } else { "no level has a task" };
             Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
         });

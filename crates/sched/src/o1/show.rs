@@ -33,7 +33,7 @@ impl SliceEnd {
 
 impl O1<'_> {
     /// The tasks of an array, best priority first, each list from its head.
-    fn queued(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
+    pub(super) fn on_array(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.queues[cpu as usize].arrays[side];
         let levels = std::iter::successors(array.level_from(0), |prio| array.level_from(prio + 1));
         levels.flat_map(move |prio| self.list(cpu, side, prio))
@@ -103,7 +103,7 @@ impl O1<'_> {
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>, swapped: bool, was: u8) {
         cx.explain(|_| {
             let rq = &self.queues[cpu as usize];
-            let others = |side| self.queued(cpu, side).filter(move |p| Some(*p) != next);
+            let others = |side| self.on_array(cpu, side).filter(move |p| Some(*p) != next);
             let mut numbers: Vec<_> = next.into_iter().flat_map(|p| self.priority(p)).collect();
             if let Some(p) = next {
                 if self.task(p).prio != was {

@@ -21,7 +21,7 @@ impl<D: Design> Staircase<D> {
     }
 
     /// The lists of an array that hold tasks, best first.
-    fn taken(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = (u8, u32)> + '_ {
+    pub(super) fn taken(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = (u8, u32)> + '_ {
         let lists = (0..PRIOS).map(move |prio| (prio, self.list(cpu, side, prio)));
         lists.filter(|(_, list)| self.lists.first(*list).is_some())
     }

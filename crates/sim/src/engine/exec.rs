@@ -1,10 +1,9 @@
 //! A running task goes on with its program: works, sleeps, wakes others, waits.
 
-use super::{Engine, MOST_TASKS, apply, clamp};
+use super::{Engine, MOST_TASKS};
 use crate::core::{Cause, State, TaskId, tid};
-use crate::cpuset::CpuSet;
 use crate::process::{Burst, Wait, draw};
-use crate::program::{Amount, Op, ROOT_GROUP, Setting};
+use crate::program::{Amount, Op};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
 use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
@@ -15,7 +14,7 @@ const MEMORY_BYTES_PER_NS: u64 = 10;
 const IO_LATENCY_NS: Nanos = 100_000;
 
 /// What became of an operation.
-enum Did {
+pub(super) enum Did {
     /// Nothing that takes time: on to the next.
     Next,
     /// A burst is to be run.
@@ -104,16 +103,12 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             Op::Wait { cond, mutex } => self.wait_cond(p, cond, mutex),
             Op::Signal(c) => {
-                if let Some(q) = self.resources.conds[c as usize].pop_front() {
-                    self.wake(q, Some(p));
-                }
-                Did::Next
+                let first = self.resources.conds[c as usize].pop_front();
+                self.wake_all(first, p)
             }
             Op::Broadcast(c) => {
-                while let Some(q) = self.resources.conds[c as usize].pop_front() {
-                    self.wake(q, Some(p));
-                }
-                Did::Next
+                let all = std::mem::take(&mut self.resources.conds[c as usize]);
+                self.wake_all(all, p)
             }
             Op::Barrier(b) => self.barrier(p, b, None),
             Op::SpinBarrier(b) => self.barrier(p, b, Some(Burst::Spin)),
@@ -123,30 +118,16 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.wait_for(p, Wait::Resume(s))
             }
             Op::Resume(s) => {
-                for q in std::mem::take(&mut self.resources.suspensions[s as usize]) {
-                    self.wake(q, Some(p));
-                }
-                Did::Next
+                let all = std::mem::take(&mut self.resources.suspensions[s as usize]);
+                self.wake_all(all, p)
             }
             Op::SemPost(s) => {
                 let sem = &mut self.resources.sems[s as usize];
                 sem.count += 1;
-                if let Some(q) = sem.waiters.pop_front() {
-                    self.wake(q, Some(p));
-                }
-                Did::Next
+                let first = sem.waiters.pop_front();
+                self.wake_all(first, p)
             }
-            Op::SemWait(s) => {
-                let sem = &mut self.resources.sems[s as usize];
-                if sem.count > 0 {
-                    sem.count -= 1;
-                    Did::Next
-                } else {
-                    sem.waiters.push_back(p);
-                    self.processes[p as usize].wait = Wait::Sem(s);
-                    Did::Retry
-                }
-            }
+            Op::SemWait(s) => self.wait_sem(p, s),
             Op::Yield => Did::Yield,
             Op::Fork(template) => {
                 self.fork(p, template)?;
@@ -155,6 +136,25 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::Set(i) => return self.set(cpu, p, i),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("fetch does the jumps"),
         })
+    }
+
+    /// The running task `p` wakes these.
+    fn wake_all(&mut self, all: impl IntoIterator<Item = TaskId>, p: TaskId) -> Did {
+        for q in all {
+            self.wake(q, Some(p));
+        }
+        Did::Next
+    }
+
+    fn wait_sem(&mut self, p: TaskId, s: u32) -> Did {
+        let sem = &mut self.resources.sems[s as usize];
+        if sem.count > 0 {
+            sem.count -= 1;
+            return Did::Next;
+        }
+        sem.waiters.push_back(p);
+        self.processes[p as usize].wait = Wait::Sem(s);
+        Did::Retry
     }
 
     fn burst(&mut self, p: TaskId, amount: Amount, kind: fn(Nanos) -> Burst) -> Did {
@@ -237,7 +237,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// A spinning task comes onto a CPU: the lock may have become free while it was away.
-    pub(super) fn look_at_lock(&mut self, p: TaskId) {
+    pub(super) fn try_lock_again(&mut self, p: TaskId) {
         let Wait::SpinLock(m) = self.processes[p as usize].wait else { return };
         let mutex = &mut self.resources.mutexes[m as usize];
         if mutex.owner.is_none() {
@@ -325,53 +325,11 @@ impl<S: Scheduler> Engine<'_, S> {
         Ok(())
     }
 
-    fn set(&mut self, cpu: CpuId, p: TaskId, i: u32) -> Result<Did> {
-        let setting: &Setting = &self.load.settings[i as usize];
-        let old = self.cx.task(p).attributes;
-        let new = apply(old, setting);
-        if let Some(every) = setting.clock_poll {
-            self.processes[p as usize].clock_poll = every;
-        }
-        if let Some(group) = setting.group {
-            let group = (group != ROOT_GROUP).then_some(group);
-            if group != self.cx.task(p).group {
-                self.catch_up(cpu);
-                self.sched.leave_group(&mut self.cx, p);
-                self.cx.tasks[p as usize].group = group;
-                self.sched.join_group(&mut self.cx, p);
-                self.cx.touch(cpu);
-            }
-        }
-        self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
-        self.set_effects(cpu, p, setting);
-        if new != old {
-            self.admit(p, &new)?;
-            self.cx.tasks[p as usize].attributes = new;
-            self.catch_up(cpu);
-            self.cx.cause = Cause::Change;
-            self.sched.attributes_changed(&mut self.cx, p, &old);
-            self.cx.cause = Cause::Task;
-            self.cx.touch(cpu);
-        }
-        if let Some(cpus) = &setting.cpus {
-            self.processes[p as usize].requested = CpuSet::of(cpus);
-            self.cx.tasks[p as usize].allowed = self.effective(&CpuSet::of(cpus));
-            self.tell_affinity(p);
-            if !self.cx.task(p).allowed.contains(cpu) {
-                self.processes[p as usize].pc += 1;
-                self.push_away(cpu, p);
-                // The operation is done; the task goes on where it now is.
-                self.processes[p as usize].pc -= 1;
-                return Ok(Did::Moved);
-            }
-        }
-        Ok(Did::Next)
-    }
-
     fn block(&mut self, cpu: CpuId, p: TaskId, uninterruptible: bool) -> Result<()> {
         self.cx.tasks[p as usize].state = State::Sleeping { uninterruptible };
         self.active -= 1;
         self.catch_up(cpu);
+        self.cx.set_on_rq(p, false);
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Sleep);
         self.schedule(cpu);
         self.check_cycle(p)
@@ -384,6 +342,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.active -= 1;
         self.ended += 1;
         self.catch_up(cpu);
+        self.cx.set_on_rq(p, false);
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Dead);
         self.schedule(cpu);
         self.sched.task_dead(&mut self.cx, p);

@@ -26,7 +26,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if some.is_empty() { online.clone() } else { some }
     }
 
-    /// The next CPU goes or comes.
+    /// The next CPU goes offline or comes online.
     pub(super) fn hotplug(&mut self) {
         let change = self.load.hotplug[self.hotplugged];
         self.hotplugged += 1;
@@ -42,7 +42,7 @@ impl<S: Scheduler> Engine<'_, S> {
             let allowed = self.effective(&self.processes[p as usize].requested);
             if self.cx.task(p).allowed != allowed {
                 self.cx.tasks[p as usize].allowed = allowed;
-                self.tell_affinity(p);
+                self.trace_affinity(p);
             }
         }
         if change.online {
@@ -70,6 +70,7 @@ impl<S: Scheduler> Engine<'_, S> {
         for p in 0..self.cx.nr_tasks() {
             let task = self.cx.task(p);
             if task.cpu == cpu && task.state == State::Runnable && curr != Some(p) {
+                self.cx.set_on_rq(p, false);
                 self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
                 self.requeue(cpu, p);
             }
@@ -84,6 +85,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let to = self.place(p, Placement::Wake { from });
         self.catch_up(to);
         self.cx.cause = Cause::Wakeup;
+        self.cx.set_on_rq(p, true);
         self.sched.enqueue_task(&mut self.cx, to, p, Enqueue::Migrated);
         self.sched.wakeup_preempt(&mut self.cx, to, p, Enqueue::Migrated);
         self.cx.touch(to);

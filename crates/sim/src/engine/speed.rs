@@ -19,7 +19,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(p) = next {
             cx.cpus[cpu as usize].run_from += effects.arrive(&cx.machine, cpu, p, cx.now);
             cx.cpus[cpu as usize].speed = cx.speed(cpu, p);
-            cx.tell_pages(cpu);
+            cx.trace_pages(cpu);
         }
         if prev.is_some() != next.is_some() {
             self.siblings_change(cpu);
@@ -56,7 +56,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let changed = effects.set(&cx.machine, self.load, p, setting);
         let node = cx.machine.cpus[cpu as usize].place.node;
         effects.memories.arrive(&cx.machine, p, node, cx.now);
-        cx.tell_pages(cpu);
+        cx.trace_pages(cpu);
         if changed {
             self.retime(cpu);
         }

@@ -1,10 +1,9 @@
 //! The constant-bandwidth server: budgets that are used up, and given anew.
 
 use super::{Deadline, EntityId};
-use crate::classes::Class;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
-use schedlab_sim::{Choice, Core, Decision, Enqueue, State, TaskId};
+use schedlab_sim::{Choice, Core, Decision, Enqueue, Scheduler, State, TaskId};
 
 /// Products of two times are made of units of about 1 us (`DL_SCALE`).
 const SCALE: u32 = 10;

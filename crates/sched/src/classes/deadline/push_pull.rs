@@ -2,9 +2,9 @@
 
 use super::Deadline;
 use crate::classes::spread::{nearest, pinned};
-use crate::classes::{Class, sync};
+use crate::classes::sync;
 use schedlab_base::{CpuId, Looking, Nanos};
-use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, TaskId};
+use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 impl Deadline {
     /// The earliest deadline of a CPU's tasks; `Nanos::MAX`: it has none.
@@ -42,7 +42,7 @@ impl Deadline {
 
     /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_dl`).
     pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        if self.cpus == 1 || cx.need_resched(cpu) || !self.queued(p) || pinned(cx, p) {
+        if self.cpus == 1 || cx.need_resched(cpu) || !self.is_queued(p) || pinned(cx, p) {
             return;
         }
         if self.rq(cpu).curr.is_some_and(|curr| pinned(cx, curr) || !self.preempts(cpu, self.entity(p))) {

@@ -1,10 +1,10 @@
 //! Real-time tasks on several CPUs: where they wake, who is pushed away and who is pulled.
 
 use super::super::spread::{nearest, pinned};
-use super::super::{Class, sync};
+use super::super::sync;
 use super::{NONE, RealTime};
 use schedlab_base::{CpuId, Looking};
-use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, TaskId};
+use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 impl RealTime {
     /// The CPU for a task that wakes or is new (`select_task_rq_rt`): where it was, unless a task of at least its
@@ -51,7 +51,7 @@ impl RealTime {
 
     /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_rt`).
     pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        if !self.rules.push_pull || cx.need_resched(cpu) || self.rq(cpu).nr == 0 || !self.queued(p) {
+        if !self.rules.push_pull || cx.need_resched(cpu) || self.rq(cpu).nr == 0 || !self.is_queued(p) {
             return;
         }
         let ours = self.entities[p as usize].level;

@@ -87,11 +87,10 @@ impl Scheduler for Toy {
         self.waiting.push(p);
     }
 
-    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) -> bool {
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) {
         self.charge(cx, cpu);
         self.waiting.retain(|q| *q != p);
         self.running[cpu as usize] = self.running[cpu as usize].filter(|r| r.0 != p);
-        true
     }
 
     fn yield_task(&mut self, _cx: &mut Core, _cpu: CpuId) {}

@@ -6,9 +6,9 @@ use crate::scheduler::Scheduler;
 use schedlab_base::Nanos;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Shows what was asked for up to `until`, before anything happens then, and says when to look again.
-    pub(super) fn look(&mut self, until: Nanos) {
-        self.tell_decisions();
+    /// Shows what was asked for up to `until`, before anything happens then, and says when to come back.
+    pub(super) fn inspect_until(&mut self, until: Nanos) {
+        self.hand_over_decisions();
         let Some(mut inspect) = self.inspect.take() else { return };
         while let Some((at, rest)) = inspect.at.split_first()
             && *at <= until
@@ -24,12 +24,12 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.explaining = (inspect.explain.start..inspect.explain.end).contains(&until);
         let next = [inspect.explain.start, inspect.explain.end].into_iter().filter(|t| *t > until).min();
         let next = next.unwrap_or(Nanos::MAX).min(inspect.at.first().copied().unwrap_or(Nanos::MAX));
-        self.next_look = next - 1;
+        self.next_inspection = next - 1;
         self.inspect = Some(inspect);
     }
 
     /// Hands over the decisions that were noted.
-    pub(super) fn tell_decisions(&mut self) {
+    pub(super) fn hand_over_decisions(&mut self) {
         if let Some(inspect) = &mut self.inspect {
             for decision in self.cx.decisions.drain(..) {
                 inspect.to.decision(&decision);

@@ -1,0 +1,146 @@
+//! How a task comes to be: its names, its attributes, and whether the kernel admits them.
+
+use super::Engine;
+use crate::core::{Attributes, State, Task, TaskId, tid};
+use crate::cpuset::CpuSet;
+use crate::process::Process;
+use crate::program::{Policy, Setting, Start, TaskSpec};
+use crate::scheduler::{Refusal, Scheduler};
+use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result};
+
+impl<'a, S: Scheduler> Engine<'a, S> {
+    /// `x-start: fork`: the boot task forks the first task, which runs at once where the CPU is idle; being the
+    /// current task, it is the parent of those that start at the same time. Each is born with its parent's
+    /// attributes and then set to its own, as a launcher does it.
+    pub(super) fn start_by_fork(&mut self, p: TaskId) {
+        let own = self.cx.task(p).attributes;
+        let cpu = self.cx.task(p).cpu;
+        let parent = self.cx.curr(cpu);
+        let born = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
+        self.cx.tasks[p as usize].attributes = born;
+        self.catch_up(cpu);
+        self.sched.task_fork(&mut self.cx, p, parent, Start::Fork);
+        self.wake_up_new(p, parent);
+        let cpu = self.cx.task(p).cpu;
+        if self.cx.need_resched(cpu) {
+            self.schedule(cpu);
+        }
+        self.cx.tasks[p as usize].attributes = own;
+        self.sched.attributes_changed(&mut self.cx, p, &born);
+        self.cx.touch(cpu);
+    }
+
+    /// Creates a task, asleep: on its parent's CPU; where tasks are to wake, on a CPU of its own as long as there is
+    /// one; else on the boot CPU. Or on the first that it may use.
+    pub(super) fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
+        let p = self.cx.nr_tasks();
+        let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
+        let home = match parent {
+            Some(q) => self.cx.task(q).cpu,
+            None if self.load.start == Start::Wake => self.homes.next(&allowed),
+            None => 0,
+        };
+        let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
+        let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
+        self.cx.tasks.push(Task {
+            attributes: apply(inherited, &spec.initial),
+            cpu,
+            state: State::Sleeping { uninterruptible: false },
+            on_rq: false,
+            allowed,
+            group: spec.initial.group,
+            user: spec.user,
+            session: spec.session,
+            clamp: clamp((0, 1024), &spec.initial),
+            last_ran: 0,
+        });
+        if let Some(effects) = self.cx.effects.as_deref_mut() {
+            effects.set(&self.cx.machine, self.load, p, &spec.initial);
+        }
+        let record = NameRecord {
+            time: self.cx.now,
+            tid: tid(p),
+            tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
+            comm: name.clone(),
+            cgroup: spec.initial.group.map(|g| self.load.groups[g as usize].path.clone()),
+        };
+        // Names come before the first event that they are needed for.
+        self.flush();
+        self.sink.name(&record);
+        self.trace_affinity(p);
+        self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
+        if parent.is_some() || self.load.start != Start::Fork {
+            self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
+        }
+        let own = self.cx.task(p).attributes;
+        self.admit(p, &own)?;
+        Ok(p)
+    }
+
+    /// Asks the scheduler whether a task may have these attributes.
+    pub(super) fn admit(&mut self, p: TaskId, new: &Attributes) -> Result<()> {
+        if new.policy != Policy::Deadline {
+            return Ok(());
+        }
+        let Err(refusal) = self.sched.admits(&self.cx, p, new) else { return Ok(()) };
+        let (errno, mend) = match refusal {
+            Refusal::Parameters => {
+                ("EINVAL", "let 1.024 us <= runtime <= deadline <= period, and the period be one that the kernel takes")
+            }
+            Refusal::Affinity => {
+                ("EPERM", "let the task run on every CPU, or set sched_rt_runtime_us to -1, which ends admission")
+            }
+            Refusal::Bandwidth => {
+                ("EBUSY", "let the deadline tasks' runtime / period add up to less: 95% of the CPUs, 90% from 6.12 on")
+            }
+        };
+        let Attributes { runtime, deadline, period, .. } = *new;
+        let us = |t: Nanos| t as f64 / 1e3;
+        Err(Error::input(format!(
+            "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us ({errno})",
+            self.processes[p as usize].name,
+            us(runtime),
+            us(deadline),
+            us(period)
+        ))
+        .mend(mend))
+    }
+
+    /// Records where a task may run.
+    pub(super) fn trace_affinity(&mut self, p: TaskId) {
+        let allowed = &self.cx.task(p).allowed;
+        let nr_cpus = self.cx.nr_cpus();
+        let cpus = if allowed.is_all() {
+            CpuList::first(nr_cpus)
+        } else {
+            allowed.iter().take_while(|cpu| *cpu < nr_cpus).collect()
+        };
+        self.flush();
+        self.sink.affinity(&AffinityRecord { time: self.cx.now, tid: tid(p), cpus });
+    }
+}
+
+/// The utilisation clamps after a setting.
+pub(super) fn clamp((least, most): (u32, u32), setting: &Setting) -> (u32, u32) {
+    (setting.util.0.unwrap_or(least), setting.util.1.unwrap_or(most))
+}
+
+/// The attributes after a setting.
+pub(super) fn apply(mut a: Attributes, setting: &Setting) -> Attributes {
+    if let Some(policy) = setting.policy {
+        a.policy = policy;
+    }
+    if let Some(nice) = setting.nice {
+        a.nice = nice;
+    }
+    if let Some(priority) = setting.rt_priority {
+        a.rt_priority = priority;
+    }
+    if let Some((runtime, deadline, period)) = setting.dl {
+        (a.runtime, a.deadline, a.period) = (runtime, deadline, period);
+    }
+    if let Some(reclaim) = setting.reclaim {
+        a.reclaim = reclaim;
+    }
+    a
+}

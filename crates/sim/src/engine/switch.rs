@@ -1,0 +1,83 @@
+//! A CPU reschedules: the scheduler picks a task, and the CPU switches to it.
+
+use super::Engine;
+use crate::core::{State, TaskId, tid};
+use crate::process::Burst;
+use crate::scheduler::{Dequeue, Scheduler};
+use schedlab_base::{CpuId, Nanos, Payload};
+
+impl<S: Scheduler> Engine<'_, S> {
+    /// The CPU's schedule(): takes `prev` off its queue if it sleeps, picks the next task and switches to it.
+    pub(super) fn schedule(&mut self, cpu: CpuId) {
+        self.catch_up(cpu);
+        let prev = self.cx.curr(cpu);
+        let before = self.cx.events.len();
+        let stopped = std::mem::take(&mut self.cx.cpus[cpu as usize].stopper);
+        if stopped {
+            self.sched.run_stopper(&mut self.cx, cpu, prev);
+        }
+        let by_stopper = self.cx.events.len() - before;
+        let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
+        // Asked for before or meanwhile: done either way.
+        self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
+        if prev != next {
+            self.switch(cpu, prev, next);
+            // Tasks that the stopper moved left the CPU before the switch.
+            if by_stopper > 0 {
+                self.cx.events[before..].rotate_left(by_stopper);
+            }
+        }
+        self.cx.touch(cpu);
+    }
+
+    pub(super) fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        let now = self.cx.now;
+        let slot = &mut self.cx.cpus[cpu as usize];
+        let ran_from = slot.run_from;
+        let (mut prev_tid, mut prev_prio, mut prev_state) = (0, 120, State::Runnable);
+        if let Some(p) = prev {
+            if now > ran_from {
+                self.processes[p as usize].progress(now - ran_from, slot.speed);
+            }
+            let task = &mut self.cx.tasks[p as usize];
+            task.last_ran = now;
+            (prev_tid, prev_prio, prev_state) = (tid(p), task.attributes.prio(), task.state);
+        }
+        slot.curr = next;
+        let (mut next_tid, mut next_prio) = (0, 120);
+        slot.run_from = now + self.cx.machine.costs.context_switch_ns;
+        slot.burst_end = Nanos::MAX;
+        if self.cx.effects.is_some() {
+            self.effects_of_switch(cpu, prev, next, ran_from.saturating_sub(now));
+        }
+        if let Some(p) = next {
+            let task = &self.cx.tasks[p as usize];
+            debug_assert!(task.state == State::Runnable && task.cpu == cpu, "task {p} cannot run on CPU {cpu}");
+            (next_tid, next_prio) = (tid(p), task.attributes.prio());
+            self.start_burst(cpu, p);
+        }
+        let what =
+            Payload::Switch { prev: prev_tid, prev_prio, prev_state: prev_state.traced(), next: next_tid, next_prio };
+        self.cx.emit(cpu, what);
+    }
+
+    /// Sets when the burst of the task that runs on `cpu` ends.
+    pub(super) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
+        if self.processes[p as usize].burst == Burst::Spin {
+            self.try_lock_again(p);
+        }
+        let process = &self.processes[p as usize];
+        let slot = &mut self.cx.cpus[cpu as usize];
+        slot.burst_end = slot.run_from.saturating_add(process.time_left(slot.speed));
+        self.cx.touch(cpu);
+    }
+
+    /// Moves the task that runs on `cpu`, where it no longer may, to a CPU where it may.
+    pub(super) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
+        self.catch_up(cpu);
+        self.cx.set_on_rq(p, false);
+        self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
+        self.schedule(cpu);
+        self.requeue(cpu, p);
+    }
+}

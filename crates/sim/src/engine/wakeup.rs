@@ -1,0 +1,67 @@
+//! Tasks that start or wake: a CPU is chosen, the task is queued there, and may preempt.
+
+use super::Engine;
+use crate::core::{State, Task, TaskId, tid};
+use crate::process::Wait;
+use crate::scheduler::{Enqueue, Placement, Scheduler};
+use schedlab_base::{CpuId, Payload};
+
+impl<S: Scheduler> Engine<'_, S> {
+    pub(super) fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
+        let from = parent.map_or(self.cx.task(p).cpu, |q| self.cx.task(q).cpu);
+        self.cx.emit(from, Payload::Fork { parent: parent.map_or(0, tid), child: tid(p) });
+        let cpu = self.place(p, Placement::Fork { from });
+        self.processes[p as usize].started = self.cx.now;
+        self.cx.tasks[p as usize].state = State::Runnable;
+        self.active += 1;
+        self.catch_up(cpu);
+        self.cx.set_on_rq(p, true);
+        self.sched.enqueue_task(&mut self.cx, cpu, p, Enqueue::New);
+        let prio = self.cx.task(p).attributes.prio();
+        self.cx.emit(cpu, Payload::WakeupNew { tid: tid(p), prio, target: cpu });
+        self.sched.wakeup_preempt(&mut self.cx, cpu, p, Enqueue::New);
+        self.cx.touch(cpu);
+    }
+
+    /// Wakes a sleeping task (`try_to_wake_up`), from the CPU of `waker` or by an interrupt where it last ran.
+    pub(super) fn wake(&mut self, p: TaskId, waker: Option<TaskId>) {
+        let Task { attributes, cpu: prev, .. } = *self.cx.task(p);
+        let prio = attributes.prio();
+        let from = waker.map_or(prev, |w| self.cx.task(w).cpu);
+        let process = &mut self.processes[p as usize];
+        if process.wait == Wait::Nothing {
+            process.started = self.cx.now;
+        }
+        process.wait = Wait::Nothing;
+        self.cx.tasks[p as usize].state = State::Runnable;
+        self.active += 1;
+        self.cx.emit(from, Payload::Waking { tid: tid(p), prio, target: prev, waker: waker.map_or(0, tid) });
+        self.catch_up(prev);
+        let cpu = if self.sched.wake_delayed(&mut self.cx, p) {
+            self.cx.set_on_rq(p, true);
+            prev
+        } else {
+            let cpu = self.place(p, Placement::Wake { from });
+            self.catch_up(cpu);
+            self.cx.set_on_rq(p, true);
+            self.sched.enqueue_task(&mut self.cx, cpu, p, Enqueue::Wakeup);
+            cpu
+        };
+        self.cx.emit(from, Payload::Wakeup { tid: tid(p), prio, target: cpu });
+        self.sched.wakeup_preempt(&mut self.cx, cpu, p, Enqueue::Wakeup);
+        self.cx.touch(cpu);
+    }
+
+    pub(super) fn place(&mut self, p: TaskId, why: Placement) -> CpuId {
+        let prev = self.cx.task(p).cpu;
+        let cpu = self.sched.select_task_rq(&mut self.cx, p, prev, why);
+        assert!(cpu < self.cx.nr_cpus() && self.cx.task(p).allowed.contains(cpu), "task {p} was put on CPU {cpu}");
+        if cpu != prev {
+            self.catch_up(prev);
+            self.catch_up(cpu);
+            self.sched.migrate_task_rq(&mut self.cx, p, prev, cpu);
+            self.cx.set_task_cpu(p, cpu);
+        }
+        cpu
+    }
+}

@@ -1,0 +1,151 @@
+//! The rules that every scheduler keeps ([`Scheduler`](crate::Scheduler) states them), checked after each event in
+//! debug builds.
+//!
+//! The engine keeps its own account of which tasks a scheduler has ([`Task::on_rq`](crate::Task::on_rq)) and compares
+//! it with what the scheduler says is on its queues. Only CPUs on which something changed are looked at, so that an
+//! event costs a walk over one queue.
+
+use crate::core::{Core, State, TaskId};
+use schedlab_base::CpuId;
+
+/// How a task stands on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Ready,
+    Shared,
+    Throttled,
+    Delayed,
+}
+
+/// The tasks on the queue of a CPU, as [`Scheduler::queued`](crate::Scheduler::queued) lists them. The running task is
+/// listed if it stands on the queue.
+#[derive(Debug, Default)]
+pub struct QueueList {
+    tasks: Vec<(TaskId, Standing)>,
+    unknown: bool,
+}
+
+impl QueueList {
+    /// Adds a task that may be picked on this CPU.
+    pub fn ready(&mut self, p: TaskId) {
+        self.tasks.push((p, Standing::Ready));
+    }
+
+    /// Adds a task on a queue that all CPUs share: it may wait while this CPU is idle, for another to take it.
+    pub fn shared(&mut self, p: TaskId) {
+        self.tasks.push((p, Standing::Shared));
+    }
+
+    /// Adds a runnable task that may not be picked until its budget is renewed.
+    pub fn throttled(&mut self, p: TaskId) {
+        self.tasks.push((p, Standing::Throttled));
+    }
+
+    /// Adds a task that stands on the queue though it sleeps.
+    pub fn delayed(&mut self, p: TaskId) {
+        self.tasks.push((p, Standing::Delayed));
+    }
+
+    /// The scheduler does not say what is on its queues.
+    pub fn unknown(&mut self) {
+        self.unknown = true;
+    }
+}
+
+/// A rule that was broken.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    /// The task that it is about.
+    pub task: TaskId,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// What the checks remember from one event to the next, so that they allocate nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    pub list: QueueList,
+    /// The check in which each task was last found on a queue.
+    found: Vec<u32>,
+    check: u32,
+}
+
+impl Checks {
+    /// Forgets the last list.
+    pub fn clear(&mut self) {
+        self.list.tasks.clear();
+        self.list.unknown = false;
+    }
+
+    /// The first rule that is broken on `cpu`, by the list that its scheduler gave.
+    pub fn violation(&mut self, cx: &Core, cpu: CpuId) -> Option<Violation> {
+        let curr = cx.curr(cpu);
+        if let Some(p) = curr
+            && let Some(what) = wrong_with_running(cx, cpu, p)
+        {
+            return Some(Violation { task: p, what });
+        }
+        if self.list.unknown {
+            return None;
+        }
+        self.check += 1;
+        self.found.resize(cx.nr_tasks() as usize, 0);
+        let mut waiting = 0;
+        for &(p, standing) in &self.list.tasks {
+            let before = std::mem::replace(&mut self.found[p as usize], self.check);
+            if let Some(what) = wrong_with_queued(cx, cpu, p, standing, before == self.check) {
+                return Some(Violation { task: p, what });
+            }
+            waiting += u32::from(standing != Standing::Delayed && curr != Some(p));
+        }
+        if waiting + u32::from(curr.is_some()) != cx.nr_on_rq[cpu as usize] {
+            let lost = |p: &TaskId| {
+                let task = cx.task(*p);
+                task.on_rq && task.cpu == cpu && curr != Some(*p) && self.found[*p as usize] != self.check
+            };
+            let task = (0..cx.nr_tasks()).find(lost)?;
+            return Some(Violation { task, what: "is runnable, does not run, and is on no queue" });
+        }
+        self.left_waiting(cx, cpu)
+    }
+
+    /// A task that waits while its CPU is idle and nothing asked the CPU to look.
+    fn left_waiting(&self, cx: &Core, cpu: CpuId) -> Option<Violation> {
+        if cx.curr(cpu).is_some() || cx.need_resched(cpu) || !cx.online(cpu) {
+            return None;
+        }
+        let waits = |standing| match standing {
+            Standing::Ready => true,
+            Standing::Shared => cx.nr_cpus() == 1,
+            Standing::Throttled | Standing::Delayed => false,
+        };
+        let (task, _) = *self.list.tasks.iter().find(|(_, standing)| waits(*standing))?;
+        Some(Violation { task, what: "waits on the queue of a CPU that is idle and was not asked to reschedule" })
+    }
+}
+
+fn wrong_with_running(cx: &Core, cpu: CpuId, p: TaskId) -> Option<&'static str> {
+    let task = cx.task(p);
+    if task.state != State::Runnable || !task.on_rq {
+        Some("runs, but is not runnable")
+    } else if task.cpu != cpu {
+        Some("runs here, but was moved to another CPU")
+    } else {
+        None
+    }
+}
+
+fn wrong_with_queued(cx: &Core, cpu: CpuId, p: TaskId, standing: Standing, twice: bool) -> Option<&'static str> {
+    let task = cx.task(p);
+    if twice {
+        Some("is on the queue twice")
+    } else if standing == Standing::Delayed && task.on_rq {
+        Some("is on the queue as if it slept, but is runnable")
+    } else if standing != Standing::Delayed && !task.on_rq {
+        Some("is on the queue, but is not runnable")
+    } else if task.cpu != cpu {
+        Some("is on the queue of another CPU than its own")
+    } else {
+        None
+    }
+}
