@@ -312,6 +312,7 @@ mod tests {
             session: 0,
             clamp: (0, 1024),
             last_ran: 0,
+            on_rq: false,
         }
     }
 
