@@ -63,7 +63,7 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View};
 use smp::Smp;
-use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
+use state::{Activated, Rq, Side, Task, policy, static_prio};
 
 /// The scheduler.
 #[derive(Debug)]
@@ -277,7 +277,7 @@ impl<'m> O1<'m> {
     fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let on_rq = self.take(cpu, p).is_some();
         let policy = policy(new, self.rules.release());
-        let prio = real_time_prio(new).unwrap_or_else(|| self.prio_after_change(p));
+        let prio = new.real_time_level().unwrap_or_else(|| self.prio_after_change(p));
         let t = self.task_mut(p);
         let old_prio = std::mem::replace(&mut t.prio, prio);
         t.policy = policy;
@@ -480,7 +480,7 @@ impl Scheduler for O1<'_> {
         let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
         sync(self, cx, cpu);
         let release = self.rules.release();
-        if policy(&new, release) != policy(old, release) || real_time_prio(&new) != real_time_prio(old) {
+        if policy(&new, release) != policy(old, release) || new.real_time_level() != old.real_time_level() {
             self.set_policy(cx, cpu, p, &new);
         }
         if new.nice != old.nice {

@@ -34,6 +34,14 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// Where a task with a real-time policy stands among all: 0 is the best, of real-time priority 99. `None` for other
+    /// policies.
+    #[inline]
+    #[must_use]
+    pub fn real_time_level(&self) -> Option<u8> {
+        matches!(self.policy, Policy::Fifo | Policy::Rr).then(|| 99u8.saturating_sub(self.rt_priority))
+    }
+
     /// The kernel's priority as traces carry it: 0..=99 for real time, 100..=139 for the rest.
     #[inline]
     #[must_use]

@@ -83,6 +83,14 @@ pub enum Policy {
     Deadline,
 }
 
+impl Policy {
+    /// What a kernel that knows these policies and OTHER makes of it.
+    #[must_use]
+    pub fn among(self, known: &[Self]) -> Self {
+        if known.contains(&self) { self } else { Self::Other }
+    }
+}
+
 /// What a task may change about itself; `None` leaves what was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {

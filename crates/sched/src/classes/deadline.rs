@@ -419,11 +419,6 @@ impl Scheduler for Deadline {
         Some(next)
     }
 
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
-        self.account(cx, cpu);
-        self.rq_mut(cpu).curr = None;
-    }
-
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
     }
@@ -538,6 +533,11 @@ impl Class for Deadline {
 
     fn is_running(&self, cpu: CpuId) -> bool {
         self.rq(cpu).curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {

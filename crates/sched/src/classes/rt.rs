@@ -151,6 +151,20 @@ impl RealTime {
         }
     }
 
+    /// The class on `machine` without a limit, as it is above schedulers that were in no release.
+    #[must_use]
+    pub fn unlimited(machine: &Machine, tick: Nanos) -> Self {
+        let rules = Rules {
+            throttles: false,
+            shares: false,
+            aligned: false,
+            rejoin: Rejoin::HeadIfLowered,
+            push_pull: true,
+            beside_deadline: false,
+        };
+        Self::new(machine, rules, Tunables { runtime: None, period: 1_000_000_000, timeslice: 100_000_000 }, tick)
+    }
+
     fn rq(&self, cpu: CpuId) -> &Rq {
         &self.queues[cpu as usize]
     }
@@ -461,11 +475,6 @@ impl Scheduler for RealTime {
         next
     }
 
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
-        self.account(cx, cpu);
-        self.rq_mut(cpu).curr = None;
-    }
-
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.account(cx, cpu);
         let Some(p) = self.rq(cpu).curr.filter(|p| self.is_queued(*p)) else { return };
@@ -618,6 +627,11 @@ impl Class for RealTime {
 
     fn is_running(&self, cpu: CpuId) -> bool {
         self.rq(cpu).curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
