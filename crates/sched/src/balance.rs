@@ -1,9 +1,9 @@
 //! Balancing over CPUs: idle CPUs pull, busy ones compare loads now and then, and wake-ups look for an idle CPU.
 //!
 //! This is one plain balancer for the schedulers that have none of their own: levels are the last-level cache, the
-//! package and the whole machine, loads are sums of weights, and an imbalance of 25% is tolerated. A scheduler gets it by
-//! being wrapped in [`Balanced`](balanced::Balanced). How the releases of Linux balance is in [`fair`] and `o1/smp/`;
-//! their domains are in [`domains`].
+//! package and the whole machine, loads are sums of weights, and an imbalance of 25% is tolerated. A scheduler gets it
+//! by being wrapped in [`Balanced`](balanced::Balanced). How the releases of Linux balance is in [`fair`] and
+//! `o1/smp/`; their domains are in [`domains`].
 
 pub mod balanced;
 pub mod domains;

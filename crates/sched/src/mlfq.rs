@@ -1,15 +1,16 @@
 //! A multi-level feedback queue.
 //!
 //! # Idea
-//! A task that uses its slice up wants much CPU and can wait; one that gives it back early is waiting for somebody, and
-//! should be served at once. So a task's own behaviour puts it onto one of several levels: short slices and precedence at the
-//! top, long slices and patience at the bottom.
+//! A task that uses its slice up wants much CPU and can wait; one that gives it back early is waiting for another, and
+//! should be served at once. So a task's own behaviour puts it onto one of several levels: short slices and precedence
+//! at the top, long slices and patience at the bottom.
 //!
 //! # Rule
-//! As the comparison of O(1) with a multi-level feedback queue describes it (experiment cfs-19): several round-robin queues, each with a priority and a slice that is the longer the lower the priority is; the first
-//! task of the best queue runs, and one that arrives with a better priority than the running one's preempts it. A task
-//! that uses a whole slice moves one queue down, and runs longer next time. One that blocks before its slice is used up
-//! moves one up, and runs shorter next time.
+//! As the comparison of O(1) with a multi-level feedback queue describes it (experiment cfs-19): several round-robin
+//! queues, each with a priority and a slice that is the longer the lower the priority is; the first task of the best
+//! queue runs, and one that arrives with a better priority than the running one's preempts it. A task that uses a whole
+//! slice moves one queue down, and runs longer next time. One that blocks before its slice is used up moves one up, and
+//! runs shorter next time.
 //!
 //! Chosen here, where that leaves it open:
 //! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, 10 to 80 ms: in inverse proportion to
@@ -22,7 +23,7 @@
 //! - Nice levels do not count: behaviour is the only priority there is.
 //! - FIFO and RR tasks go before all queues: they are a class of their own ([`crate::classes::rt`]).
 //!
-//! With the boost nobody waits for ever: among `n` tasks of a CPU a task that waits is back at the top, behind at most
+//! With the boost no task waits for ever: among `n` tasks of a CPU a task that waits is back at the top, behind at most
 //! `n - 1` others, within `boost`, and each of those leaves the top, or blocks and comes back behind it, within
 //! `base_slice`: `boost + (n - 1) * base_slice` and a tick for each turn.
 //!
@@ -197,8 +198,8 @@ impl Mlfq {
                 true => (Choice::Preempt, "who arrives on a better level than the running task's preempts it"),
                 false => (Choice::Wait, "the running task's level is as good"),
             };
-            let numbers = std::iter::once(p).chain(running).map(|q| self.place(q)).collect();
-            Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).map(|q| self.place(q));
+            Decision::new(cpu, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 

@@ -425,6 +425,6 @@ impl<D: Design> Scheduler for Staircase<D> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.shown(cx, cpu)
+        self.view_queues(cx, cpu)
     }
 }

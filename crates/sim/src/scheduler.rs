@@ -1,9 +1,10 @@
 //! The trait that every scheduler implements, in the vocabulary of the kernel's `sched_class`.
 
-use crate::core::{Attributes, Core, TaskId, Ticks, TimerId};
+use crate::core::{Core, Ticks, TimerId};
 use crate::inspect::View;
 use crate::invariants::QueueList;
 use crate::program::Start;
+use crate::task::{Attributes, TaskId};
 use schedlab_base::{CpuId, Nanos};
 
 /// How a task comes onto a queue.
@@ -136,7 +137,8 @@ pub trait Scheduler {
         false
     }
 
-    /// The running task calls `sched_yield()`. The engine calls [`Self::pick_next_task`] afterwards, whatever this does.
+    /// The running task calls `sched_yield()`. The engine calls [`Self::pick_next_task`] afterwards, whatever this
+    /// does.
     ///
     /// Default: nothing.
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {

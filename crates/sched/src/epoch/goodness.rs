@@ -283,15 +283,7 @@ impl Scheduler for Goodness {
         *left = (*left - 1).max(0);
         if ends {
             cx.resched(cpu);
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::TurnEnds,
-                who: Some(p),
-                over: Vec::new(),
-                rule: "its counter is used up",
-                numbers: Vec::new(),
-            });
+            cx.explain(|_| Decision::new(cpu, Choice::TurnEnds, Some(p), "its counter is used up"));
         }
     }
 

@@ -34,10 +34,10 @@ impl Mlfq {
 
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) {
         cx.explain(|_| {
-            let numbers = self.in_order(cpu).map(|p| self.place(p)).collect();
-            let over = self.in_order(cpu).filter(|p| Some(*p) != next).collect();
+            let numbers = self.in_order(cpu).map(|p| self.place(p));
+            let over = self.in_order(cpu).filter(|p| Some(*p) != next);
             let rule = if next.is_some() { "the first task of the best level" } else { "no level has a task" };
-            Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+            Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });
     }
 }
@@ -52,7 +52,7 @@ impl Mlfq {
     pub(super) fn explain_turn(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         cx.explain(|_| {
             let left = i64::from(self.tasks[p as usize].time_slice);
-            Decision::new(cpu, Choice::TurnEnds, p, "its slice is used up: down one level, with a new slice")
+            Decision::new(cpu, Choice::TurnEnds, Some(p), "its slice is used up: down one level, with a new slice")
                 .numbers([self.place(p), (Some(p), "time_slice_ticks", left)])
         });
     }

@@ -138,19 +138,14 @@ impl Goodness {
                 let goodness = ("goodness", self.goodness(*p, cpu, mm));
                 [goodness, ("counter", self.counters.left(*p))].map(|(what, n)| (Some(*p), what, i64::from(n)))
             };
-            Decision {
-                time: 0,
-                cpu,
-                choice: Choice::Pick,
-                who: next,
-                over: all.iter().copied().filter(|p| next != Some(*p)).collect(),
-                rule: match next {
-                    None => "nobody can run",
-                    Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
-                    Some(_) => "the greatest goodness, the first in the queue where equal",
-                },
-                numbers: all.iter().flat_map(numbers).collect(),
-            }
+            let rule = match next {
+                None => "nobody can run",
+                Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
+                Some(_) => "the greatest goodness, the first in the queue where equal",
+            };
+            Decision::new(cpu, Choice::Pick, next, rule)
+                .over(all.iter().copied().filter(|p| next != Some(*p)))
+                .numbers(all.iter().flat_map(numbers))
         });
     }
 }

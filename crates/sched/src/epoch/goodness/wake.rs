@@ -141,8 +141,8 @@ impl Goodness {
                 (Some(_), Some(_)) => (Choice::Preempt, "it is worth more than the task that runs there"),
                 (None, _) => (Choice::Wait, "no CPU is idle or runs a task that is worth less"),
             };
-            let numbers = std::iter::once(p).chain(running).flat_map(numbers).collect();
-            Decision { time: 0, cpu: at, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).flat_map(numbers);
+            Decision::new(at, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 }
