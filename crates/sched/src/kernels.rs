@@ -26,6 +26,7 @@ mod numa;
 mod o1;
 mod rsdl;
 mod sd;
+mod stride;
 
 pub use builds::Build;
 
@@ -156,6 +157,7 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_6_12::KERNEL,
     &bfs::KERNEL,
     &mlfq::KERNEL,
+    &stride::KERNEL,
 ];
 
 /// The kernel of that name.

@@ -18,7 +18,7 @@ const fn build(preemption: &'static str, no_hz: bool, autogroup: Option<bool>) -
 }
 
 /// Before 2.6.21 every tick comes; from 2.6.38 on there are autogroups, which Debian's kernels have off.
-const BUILDS: [(&str, Build); 19] = [
+const BUILDS: [(&str, Build); 20] = [
     ("linux-1.2", build("none", false, None)),
     ("linux-2.0", build("none", false, None)),
     ("linux-2.2", build("none", false, None)),
@@ -38,6 +38,7 @@ const BUILDS: [(&str, Build); 19] = [
     ("linux-6.12", build("voluntary", true, Some(false))),
     ("bfs", build("voluntary", true, None)),
     ("mlfq", build("voluntary", true, None)),
+    ("stride", build("voluntary", true, None)),
 ];
 
 /// How the kernel of that name was built; one that is not listed as the oldest.
