@@ -1,36 +1,56 @@
 //! Balancing over CPUs: idle CPUs pull, busy ones compare loads now and then, and wake-ups look for an idle CPU.
 //!
-//! This is one plain balancer for the kernels that have none of their own here: levels are the last-level cache, the
-//! package and the whole machine, loads are sums of weights, and 25% of imbalance is borne. What each release really
-//! did (cpu_load, PELT, nohz) is more, and not here; the O(1) kernels do it in `o1/smp/`. The domains and groups that
-//! it does it by are in [`domains`].
+//! This is one plain balancer for the schedulers that have none of their own: levels are the last-level cache, the
+//! package and the whole machine, loads are sums of weights, and an imbalance of 25% is tolerated. A scheduler gets it
+//! by being wrapped in [`Balanced`](balanced::Balanced). How the releases of Linux balance is in [`fair`] and
+//! `o1/smp/`; their domains are in [`domains`].
 
+pub mod balanced;
 pub mod domains;
 pub mod fair;
 pub mod numa;
 pub mod rounds;
 
 use schedlab_base::{CpuId, Looking, Nanos};
-use schedlab_sim::{Core, Placement, Scheduler, TaskId};
+use schedlab_sim::{Core, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
-/// What the balancer sees of a scheduler's queues, and the one thing it does to them.
-pub trait Queues {
-    /// The balancer, where the machine has more than one CPU.
-    fn balancer(&mut self) -> &mut Option<Balancer>;
+/// A scheduler with a queue for each CPU, as the balancer sees it. The running task stays on its queue while it runs.
+pub trait Queues: Scheduler {
     /// Runnable tasks of a CPU, the running one included.
     fn nr_running(&self, cpu: CpuId) -> u32;
-    /// The sum of their weights.
+
+    /// The sum of their loads, in a unit of the scheduler's own.
     fn load(&self, cpu: CpuId) -> u64;
-    /// Moves one waiting task of at most `max_load` that may run on `to` from `from` to `to`.
-    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
+
+    /// The waiting task of `from` that the scheduler would rather move to `to`: one of at most `max_load` that may run
+    /// there.
+    fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
+
+    /// Moves a waiting task from the queue of one CPU to that of another.
+    ///
+    /// Default: dequeues and enqueues it.
+    fn migrate(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        self.dequeue_task(cx, from, p, Dequeue::Migrated);
+        cx.set_task_cpu(p, to);
+        self.enqueue_task(cx, to, p, Enqueue::Migrated);
+    }
+
+    /// A task was moved to `cpu`: asks for rescheduling if it should run at once.
+    ///
+    /// Default: as a task that the engine put there.
+    fn preempt_moved(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.wakeup_preempt(cx, cpu, p, Enqueue::Migrated);
+    }
 }
 
-/// Lets the balancer, if there is one, act on the queues that it belongs to.
-pub fn with_balancer<Q: Queues>(queues: &mut Q, act: impl FnOnce(&mut Balancer, &mut Q)) {
-    if let Some(mut balancer) = queues.balancer().take() {
-        act(&mut balancer, queues);
-        *queues.balancer() = Some(balancer);
-    }
+/// Moves a waiting task of at most `max_load`, if there is one that may run on `to`.
+fn pull(queues: &mut impl Queues, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
+    let p = queues.movable(cx, from, to, max_load)?;
+    queues.migrate(cx, p, from, to);
+    queues.preempt_moved(cx, to, p);
+    cx.touch(from);
+    cx.touch(to);
+    Some(p)
 }
 
 /// Brings a CPU's queue up to date before another CPU looks at it.
@@ -94,7 +114,7 @@ impl Balancer {
             cx.trace_considered(cpu, Looking::NewIdle, None, span.iter().copied());
             let mut from: Vec<CpuId> = span.iter().copied().filter(|c| queues.nr_running(*c) > 1).collect();
             from.sort_by_key(|c| (std::cmp::Reverse(queues.load(*c)), *c));
-            if let Some(p) = from.into_iter().find_map(|c| queues.pull(cx, c, cpu, u64::MAX)) {
+            if let Some(p) = from.into_iter().find_map(|c| pull(queues, cx, c, cpu, u64::MAX)) {
                 return Some(p);
             }
         }
@@ -112,7 +132,7 @@ impl Balancer {
             if queues.nr_running(cpu) > 1 {
                 let idle = self.spans[cpu as usize][level].iter().copied().find(|c| queues.nr_running(*c) == 0);
                 if let Some(idle) = idle {
-                    if queues.pull(cx, cpu, idle, u64::MAX).is_some() {
+                    if pull(queues, cx, cpu, idle, u64::MAX).is_some() {
                         cx.resched(idle);
                     }
                     continue;
@@ -133,7 +153,7 @@ impl Balancer {
                 return;
             }
             // A task of more than half the difference would only turn the imbalance round.
-            if queues.pull(cx, busiest, cpu, (theirs - ours) / 2).is_none() {
+            if pull(queues, cx, busiest, cpu, (theirs - ours) / 2).is_none() {
                 return;
             }
         }

@@ -60,7 +60,7 @@ mod cpus;
 mod preempt;
 mod queue;
 mod rules;
-mod show;
+mod view;
 
 use crate::balance::sync;
 use cpus::Cpus;
@@ -380,14 +380,9 @@ impl Scheduler for Bfs {
             let left = t.time_slice;
             t.time_slice = left.min(0);
             cx.resched(cpu);
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::TurnEnds,
-                who: Some(p),
-                over: Vec::new(),
-                rule: "its slice is used up, or would be before the next tick",
-                numbers: vec![(Some(p), "time_slice_us", left)],
+            cx.explain(|_| {
+                Decision::new(cpu, Choice::TurnEnds, Some(p), "its slice is used up, or would be before the next tick")
+                    .numbers([(Some(p), "time_slice_us", left)])
             });
         }
     }
@@ -454,6 +449,6 @@ impl Scheduler for Bfs {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.show(cx, cpu)
+        self.view_queue(cx, cpu)
     }
 }

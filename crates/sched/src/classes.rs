@@ -26,7 +26,10 @@ pub use deadline::Deadline;
 pub use rt::RealTime;
 pub use stack::Stack;
 
+use crate::balance::Queues;
+use crate::balance::balanced::Balanced;
 use schedlab_base::{CpuId, Nanos};
+use schedlab_machine::Machine;
 use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId, TimerId};
 
 /// Which class, the highest first.
@@ -65,6 +68,10 @@ pub trait Class: Scheduler {
     /// Whether the task that runs on `cpu` is of this class.
     fn is_running(&self, cpu: CpuId) -> bool;
 
+    /// `p`, of this class, has run on `cpu` and makes way for a task of another class. It waits from now on if
+    /// `cx.task(p).on_rq`.
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId);
+
     /// A task leaves this class: it is taken off its queue, and out of the CPU if it runs.
     fn switched_from(&mut self, cx: &mut Core, p: TaskId);
 
@@ -91,6 +98,13 @@ pub trait Class: Scheduler {
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
         let _ = (cx, cpu, real_time, deadline);
     }
+}
+
+/// A kernel's scheduler made of one for the tasks of each CPU: FIFO and RR tasks go before its own, without a limit, RR
+/// tasks in turns of 100 ms; and it is balanced over the CPUs. `tick` is the time between two ticks.
+#[must_use]
+pub fn simple<S: Queues>(machine: &Machine, scheduler: S, tick: Nanos) -> Stack<Balanced<S>> {
+    Stack::new(Balanced::new(machine, scheduler), RealTime::unlimited(machine, tick), None)
 }
 
 /// Brings a CPU's account up to date before another CPU looks at its queue. Where a task of another class runs there,

@@ -30,6 +30,7 @@ mod profile;
 mod rsdl;
 mod run;
 mod sd;
+mod stride;
 
 pub use build::{Build, Preemption};
 pub use lacks::Feature;
@@ -62,6 +63,7 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_6_12::KERNEL,
     &bfs::KERNEL,
     &mlfq::KERNEL,
+    &stride::KERNEL,
 ];
 
 /// The kernel of that name.

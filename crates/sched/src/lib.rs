@@ -9,4 +9,5 @@ pub mod kernels;
 pub mod mlfq;
 pub mod o1;
 pub mod staircase;
+pub mod stride;
 pub mod tunables;

@@ -1,29 +1,29 @@
 //! A multi-level feedback queue.
 //!
 //! # Idea
-//! Who uses its slice up wants much CPU and can wait; who gives it back early is waiting for somebody, and should be
-//! served at once. So a task's own behaviour puts it onto one of several levels: short slices and precedence at the
-//! top, long slices and patience at the bottom.
+//! A task that uses its slice up wants much CPU and can wait; one that gives it back early is waiting for another, and
+//! should be served at once. So a task's own behaviour puts it onto one of several levels: short slices and precedence
+//! at the top, long slices and patience at the bottom.
 //!
 //! # Rule
-//! From the comparison of O(1) with a multi-level feedback queue (experiment cfs-19), as it is told there:
-//! several round-robin queues, each with a priority and a slice that is the longer the lower the priority is; the first
-//! task of the best queue runs, and one that arrives with a better priority than the running one's preempts it. Who
-//! uses a whole slice moves one queue down, and runs longer next time. Who blocks before its slice is used up moves one
-//! up, and runs shorter next time.
+//! As the comparison of O(1) with a multi-level feedback queue describes it (experiment cfs-19): several round-robin
+//! queues, each with a priority and a slice that is the longer the lower the priority is; the first task of the best
+//! queue runs, and one that arrives with a better priority than the running one's preempts it. A task that uses a whole
+//! slice moves one queue down, and runs longer next time. One that blocks before its slice is used up moves one up, and
+//! runs shorter next time.
 //!
 //! Chosen here, where that leaves it open:
 //! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, 10 to 80 ms: in inverse proportion to
 //!   the priority `1 / i`, by the letter.
 //! - A new task begins at the top (`start_level`) with a slice of its own.
-//! - Who is preempted, or yields, keeps what is left of its slice; the one stays at the head of its queue, the other
-//!   goes to its end. To yield is not to block: the level stays.
+//! - A task that is preempted, or yields, keeps what is left of its slice; the one stays at the head of its queue, the
+//!   other goes to its end. To yield is not to block: the level stays.
 //! - Every second (`boost`) all tasks come back to the top with new slices, so that those at the bottom do not starve
 //!   under many that block early. 0 is never, and then they can.
 //! - Nice levels do not count: behaviour is the only priority there is.
-//! - FIFO and RR tasks stand above all queues, RR with slices of 100 ms, as in the kernel that it was built into.
+//! - FIFO and RR tasks go before all queues: they are a class of their own ([`crate::classes::rt`]).
 //!
-//! With the boost nobody waits for ever: among `n` tasks of a CPU a task that waits is back at the top, behind at most
+//! With the boost no task waits for ever: among `n` tasks of a CPU a task that waits is back at the top, behind at most
 //! `n - 1` others, within `boost`, and each of those leaves the top, or blocks and comes back behind it, within
 //! `base_slice`: `boost + (n - 1) * base_slice` and a tick for each turn.
 //!
@@ -35,8 +35,8 @@
 //! `levels`, `base_slice`, `start_level`, `boost`.
 //!
 //! # Differences from the kernel
-//! There is no such kernel. Queues are by CPU, with the plain balancer of [`crate::balance`]; each task counts as the
-//! same load, and a move keeps its level. The policies BATCH, IDLE and DEADLINE count as OTHER.
+//! There is no such kernel. Each CPU has its queues, with the plain balancer of [`crate::balance`]; each task counts as
+//! the same load, and a move keeps its level. The policies BATCH, IDLE and DEADLINE count as OTHER.
 //!
 //! # Reference
 //! The description of "A comparison of interactivity in the Linux 2.6 scheduler and an MLFQ scheduler" in the related
@@ -45,21 +45,14 @@
 
 mod queues;
 
-use crate::balance::{Balancer, Queues, sync, with_balancer};
 use crate::o1::array::{Links, MAX_PRIO, PrioArray};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
-use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, View,
-};
+use schedlab_sim::program::Start;
+use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, QueueList, Scheduler, TaskId, Ticks, View};
 
-/// The first list of the array that is a level; those before are real time.
-const TOP: u8 = 100;
 /// The most levels that there can be.
-pub const MOST_LEVELS: u8 = MAX_PRIO - TOP;
-/// The slice of RR tasks.
-const RR_SLICE: Nanos = 100_000_000;
+pub const MOST_LEVELS: u8 = 40;
 
 /// What can be set; times in ns.
 #[derive(Clone, Copy, Debug)]
@@ -74,16 +67,8 @@ pub struct Tunables {
     pub boost: Nanos,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    Fifo,
-    Rr,
-    Other,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    class: Class,
     /// 0 at the top.
     level: u8,
     /// The list that it is on, if it is on one.
@@ -108,14 +93,12 @@ pub struct Mlfq {
     links: Links,
     tasks: Vec<Task>,
     rqs: Vec<Rq>,
-    balancer: Option<Balancer>,
 }
 
 impl Mlfq {
     /// A scheduler for `machine` whose ticks are `tick` apart.
     #[must_use]
     pub fn new(machine: &Machine, tunables: Tunables, tick: Nanos) -> Self {
-        let cpus = machine.cpus.len();
         let levels = tunables.levels.clamp(1, MOST_LEVELS);
         let start_level = tunables.start_level.min(levels - 1);
         Self {
@@ -123,8 +106,7 @@ impl Mlfq {
             tick,
             links: Links::default(),
             tasks: Vec::new(),
-            rqs: vec![Rq::default(); cpus],
-            balancer: (cpus > 1).then(|| Balancer::new(machine)),
+            rqs: vec![Rq::default(); machine.cpus.len()],
         }
     }
 
@@ -132,12 +114,9 @@ impl Mlfq {
         u32::try_from(time / self.tick).unwrap_or(u32::MAX).max(1)
     }
 
-    /// A whole slice of this task.
-    fn slice(&self, t: &Task) -> u32 {
-        match t.class {
-            Class::Other => self.ticks(self.tunables.base_slice.saturating_mul(u64::from(t.level) + 1)),
-            Class::Fifo | Class::Rr => self.ticks(RR_SLICE),
-        }
+    /// A whole slice at this level.
+    fn slice(&self, level: u8) -> u32 {
+        self.ticks(self.tunables.base_slice.saturating_mul(u64::from(level) + 1))
     }
 
     /// How many boosts there have been at `time`.
@@ -147,17 +126,17 @@ impl Mlfq {
 
     /// Sets a task's level, and gives it a whole slice of it.
     fn set_level(&mut self, p: TaskId, level: u8) {
+        let level = level.min(self.tunables.levels - 1);
+        let time_slice = self.slice(level);
         let t = &mut self.tasks[p as usize];
-        t.level = level.min(self.tunables.levels - 1);
-        let t = self.tasks[p as usize];
-        self.tasks[p as usize].time_slice = self.slice(&t);
+        (t.level, t.time_slice) = (level, time_slice);
     }
 
-    /// Puts a task at the end of the list of its level or priority.
-    fn push(&mut self, cx: &Core, cpu: CpuId, p: TaskId) {
-        let list = self.list_of(cx, p);
-        self.tasks[p as usize].list = Some(list);
-        self.rqs[cpu as usize].array.push(&mut self.links, p, list);
+    /// Puts a task at the end of the list of its level.
+    fn push(&mut self, cpu: CpuId, p: TaskId) {
+        let t = &mut self.tasks[p as usize];
+        t.list = Some(t.level);
+        self.rqs[cpu as usize].array.push(&mut self.links, p, t.level);
     }
 
     /// Takes a task off its list; `false` if it was on none.
@@ -169,17 +148,9 @@ impl Mlfq {
         list.is_some()
     }
 
-    fn list_of(&self, cx: &Core, p: TaskId) -> u8 {
-        let t = &self.tasks[p as usize];
-        match t.class {
-            Class::Other => TOP + t.level,
-            Class::Fifo | Class::Rr => 99u8.saturating_sub(cx.task(p).attributes.rt_priority),
-        }
-    }
-
     fn requeue(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         if self.take(cpu, p) {
-            self.push(cx, cpu, p);
+            self.push(cpu, p);
         }
         cx.resched(cpu);
     }
@@ -190,22 +161,21 @@ impl Mlfq {
         if std::mem::replace(&mut self.tasks[p as usize].boosts, boosts) != boosts {
             self.set_level(p, 0);
         }
-        self.push(cx, cpu, p);
+        self.push(cpu, p);
     }
 
     /// A boost: all tasks of this CPU come back to the top, in the order of their precedence so far.
     fn boost(&mut self, cx: &mut Core, cpu: CpuId, boosts: u64) {
         self.rqs[cpu as usize].boosts = boosts;
-        let stale = |t: &Task| t.class == Class::Other && t.boosts != boosts;
-        for list in TOP..TOP + self.tunables.levels {
+        for list in 0..self.tunables.levels {
             let mut next = self.rqs[cpu as usize].array.head(list);
             while let Some(p) = next {
                 next = self.links.after(p);
-                if stale(&self.tasks[p as usize]) {
+                if self.tasks[p as usize].boosts != boosts {
                     self.take(cpu, p);
                     self.tasks[p as usize].boosts = boosts;
                     self.set_level(p, 0);
-                    self.push(cx, cpu, p);
+                    self.push(cpu, p);
                 }
             }
         }
@@ -214,7 +184,7 @@ impl Mlfq {
         }
     }
 
-    /// Asks for rescheduling if `p` is on a better list than who runs.
+    /// Asks for rescheduling if `p` is on a better list than the running task.
     fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let list = |q: TaskId| self.tasks[q as usize].list.unwrap_or(MAX_PRIO);
         let running = cx.curr(cpu);
@@ -228,20 +198,20 @@ impl Mlfq {
                 true => (Choice::Preempt, "who arrives on a better level than the running task's preempts it"),
                 false => (Choice::Wait, "the running task's level is as good"),
             };
-            let numbers = std::iter::once(p).chain(running).map(|q| self.place(q)).collect();
-            Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).map(|q| self.place(q));
+            Decision::new(cpu, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 
     /// The tick of the running task.
     fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let t = &mut self.tasks[p as usize];
-        if t.class == Class::Fifo || t.list.is_none() {
+        if t.list.is_none() {
             return;
         }
         t.time_slice = t.time_slice.saturating_sub(1);
         if t.time_slice == 0 {
-            let level = t.level + u8::from(t.class == Class::Other);
+            let level = t.level + 1;
             self.set_level(p, level);
             self.requeue(cx, cpu, p);
             self.explain_turn(cx, cpu, p);
@@ -249,28 +219,15 @@ impl Mlfq {
     }
 }
 
-fn class(a: &Attributes) -> Class {
-    match a.policy {
-        Policy::Fifo => Class::Fifo,
-        Policy::Rr => Class::Rr,
-        _ => Class::Other,
-    }
-}
-
 impl Scheduler for Mlfq {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
         self.links.grow(p);
-        let class = class(&cx.task(p).attributes);
-        let t = Task { class, level: 0, list: None, time_slice: 0, boosts: self.boosts(cx.now()) };
+        let t = Task { level: 0, list: None, time_slice: 0, boosts: self.boosts(cx.now()) };
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, t);
         }
         self.tasks[p as usize] = t;
         self.set_level(p, self.tunables.start_level);
-    }
-
-    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        self.balancer.as_ref().map_or(prev, |balancer| balancer.select(self, cx, p, prev, why))
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
@@ -279,10 +236,9 @@ impl Scheduler for Mlfq {
 
     fn dequeue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.take(cpu, p);
-        let t = self.tasks[p as usize];
-        // A slice that is used up has been renewed: whoever sleeps has something left.
-        if how == Dequeue::Sleep && t.class == Class::Other {
-            self.set_level(p, t.level.saturating_sub(1));
+        // A slice that is used up has been renewed: a task that sleeps has some of it left.
+        if how == Dequeue::Sleep {
+            self.set_level(p, self.tasks[p as usize].level.saturating_sub(1));
         }
     }
 
@@ -297,11 +253,6 @@ impl Scheduler for Mlfq {
     }
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) -> Option<TaskId> {
-        if self.rqs[cpu as usize].array.nr_active() == 0 {
-            with_balancer(self, |balancer, me| {
-                balancer.newidle(me, cx, cpu);
-            });
-        }
         let next = self.rqs[cpu as usize].array.first();
         self.explain_pick(cx, cpu, next);
         next
@@ -315,7 +266,6 @@ impl Scheduler for Mlfq {
         if let Some(p) = cx.curr(cpu) {
             self.tick_running(cx, cpu, p);
         }
-        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -324,57 +274,31 @@ impl Scheduler for Mlfq {
             return;
         };
         let t = &mut self.tasks[p as usize];
-        if t.class != Class::Fifo && t.list.is_some() {
+        if t.list.is_some() {
             t.time_slice -= ticks.count as u32;
         }
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
-        let Some(p) = cx.curr(cpu) else { return balance };
-        let t = &self.tasks[p as usize];
-        let own = match t.class {
-            Class::Fifo => Nanos::MAX,
-            _ => cx.next_tick(cpu) + u64::from(t.time_slice.max(1) - 1) * cx.tick_period(),
-        };
+        let Some(p) = cx.curr(cpu) else { return Nanos::MAX };
+        let ticks = self.tasks[p as usize].time_slice.max(1) - 1;
+        let slice_ends = cx.next_tick(cpu) + u64::from(ticks) * cx.tick_period();
         let boost = match self.tunables.boost {
             0 => Nanos::MAX,
             every => (self.rqs[cpu as usize].boosts + 1).saturating_mul(every),
         };
-        own.min(balance).min(boost)
+        slice_ends.min(boost)
     }
 
     fn ticks_when_idle(&self) -> bool {
         true
     }
 
-    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
-
-    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
-        let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
-        if class(&new) == class(old) && new.rt_priority == old.rt_priority {
-            return;
-        }
-        sync(self, cx, cpu);
-        let waits = self.take(cpu, p);
-        self.tasks[p as usize].class = class(&new);
-        self.set_level(p, self.tasks[p as usize].level);
-        if waits {
-            self.push(cx, cpu, p);
-            cx.resched(cpu);
-        }
-        cx.touch(cpu);
-    }
-
-    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
-        Some((self.nr_running(cpu), self.load(cpu)))
-    }
-
     fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
         self.in_order(cpu).for_each(|p| list.ready(p));
     }
 
-    fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.show(cx, cpu)
+    fn view(&self, _cx: &Core, cpu: CpuId) -> View {
+        self.view_queues(cpu)
     }
 }

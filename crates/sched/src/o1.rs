@@ -46,12 +46,14 @@
 //! kernel/sched.c of 2.6.0, 2.6.11 and 2.6.18; kernel/fork.c of 2.6.0.
 
 pub(crate) mod array;
+mod change;
+mod choose;
 mod release;
 mod rules;
-mod show;
 mod smp;
 mod state;
 mod tick;
+mod view;
 
 use crate::balance::sync;
 use array::{Links, MAX_PRIO};
@@ -63,7 +65,7 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View};
 use smp::Smp;
-use state::{Activated, Rq, Side, Task, policy, real_time_prio, static_prio};
+use state::{Activated, Rq, Side, Task, policy};
 
 /// The scheduler.
 #[derive(Debug)]
@@ -221,106 +223,6 @@ impl<'m> O1<'m> {
         };
         self.explain_preemption(cx, cpu, p, better, rule);
     }
-
-    /// The first task of the best list, after the arrays changed places if need be. Some task must be runnable.
-    fn choose(&mut self, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        let now = cx.now();
-        let rq = &mut self.queues[cpu as usize];
-        let swapped = rq.arrays[rq.active].nr_active() == 0;
-        if swapped {
-            rq.active = rq.expired();
-            rq.expired_timestamp = 0;
-            rq.best_expired_prio = MAX_PRIO;
-        }
-        let next = rq.arrays[rq.active].first()?;
-        let t = *self.task(next);
-        // A task from another CPU can seem to have been queued in the future: in 2.6.11 that is an endless wait.
-        let future = t.timestamp > now && self.rules.release().balancing == Balancing::ByWeight;
-        let waited = if future { 0 } else { now.wrapping_sub(t.timestamp) };
-        let credit = match t.activated {
-            _ if t.is_real_time() && !self.rules.release().real_time_waits => None,
-            Activated::No | Activated::Uninterruptible => None,
-            Activated::ByTask => Some(self.rules.weighted_wait(waited)),
-            Activated::ByInterrupt => Some(waited),
-        };
-        if let Some(credit) = credit {
-            let prio = self.credit_sleep(next, credit);
-            if prio != t.prio || !self.rules.release().keeps_place {
-                let side = self.take(cpu, next)?;
-                self.task_mut(next).prio = prio;
-                self.push(cpu, next, side);
-            }
-        }
-        self.task_mut(next).activated = Activated::No;
-        self.explain_pick(cx, cpu, Some(next), swapped, t.prio);
-        Some(next)
-    }
-
-    /// What the running task is charged if it leaves the CPU now.
-    fn charge(&self, cx: &Core, p: Option<TaskId>) -> Nanos {
-        p.map_or(0, |p| {
-            let t = self.task(p);
-            self.rules.run_charge(t.habit(), cx.now() - t.timestamp)
-        })
-    }
-
-    /// The running task leaves the CPU, if only to come back at once.
-    fn leave(&mut self, cx: &Core, p: Option<TaskId>, charge: Nanos) {
-        let Some(p) = p else { return };
-        let t = &mut self.tasks[p as usize];
-        let habit = self.rules.after_run(t.habit(), charge);
-        (t.sleep_avg, t.credit) = (habit.sleep_avg, habit.credit);
-        (t.timestamp, t.last_ran) = (cx.now(), Some(cx.now()));
-    }
-
-    /// `sched_setscheduler()`: onto the active array at the new priority.
-    fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
-        let on_rq = self.take(cpu, p).is_some();
-        let policy = policy(new, self.rules.release());
-        let prio = real_time_prio(new).unwrap_or_else(|| self.prio_after_change(p));
-        let t = self.task_mut(p);
-        let old_prio = std::mem::replace(&mut t.prio, prio);
-        t.policy = policy;
-        if policy == Policy::Batch {
-            // The priority that its sleep earned it stays until the end of its slice.
-            t.sleep_avg = 0;
-        }
-        let worse = t.prio > old_prio;
-        if !on_rq {
-            return;
-        }
-        self.push(cpu, p, self.home(cpu, p));
-        if cx.curr(cpu) != Some(p) {
-            self.preempt_if_better(cx, cpu, p);
-        } else if worse {
-            cx.resched(cpu);
-        }
-    }
-
-    /// The priority of an ordinary task whose policy or nice level changed.
-    fn prio_after_change(&self, p: TaskId) -> u8 {
-        let t = self.task(p);
-        let keeps = self.rules.release().change_keeps_bonus;
-        if keeps { self.rules.effective_prio(t.static_prio, t.sleep_avg) } else { t.static_prio }
-    }
-
-    /// `set_user_nice()`.
-    fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
-        if self.task(p).is_real_time() {
-            self.task_mut(p).static_prio = static_prio(new);
-            return;
-        }
-        let side = self.take(cpu, p);
-        self.task_mut(p).static_prio = static_prio(new);
-        let prio = self.prio_after_change(p);
-        let old_prio = std::mem::replace(&mut self.task_mut(p).prio, prio);
-        if let Some(side) = side {
-            self.push(cpu, p, side);
-            if prio < old_prio || (prio > old_prio && cx.curr(cpu) == Some(p)) {
-                cx.resched(cpu);
-            }
-        }
-    }
 }
 
 /// The slices of a child and of its parent after the fork (`sched_fork`), in ticks.
@@ -467,7 +369,7 @@ impl Scheduler for O1<'_> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.show(cx, cpu)
+        self.view_arrays(cx, cpu)
     }
 
     fn ticks_when_idle(&self) -> bool {
@@ -480,7 +382,7 @@ impl Scheduler for O1<'_> {
         let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
         sync(self, cx, cpu);
         let release = self.rules.release();
-        if policy(&new, release) != policy(old, release) || real_time_prio(&new) != real_time_prio(old) {
+        if policy(&new, release) != policy(old, release) || new.real_time_level() != old.real_time_level() {
             self.set_policy(cx, cpu, p, &new);
         }
         if new.nice != old.nice {

@@ -10,13 +10,13 @@ pub mod sd;
 mod state;
 mod view;
 
-use crate::balance::{Balancer, Queues, sync, with_balancer};
+use crate::balance::sync;
 use lists::Lists;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, View};
-use state::{LEVELS, PRIOS, REAL_TIME, Rq, Side, Task, policy, real_time_prio, user};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, QueueList, Scheduler, TaskId, View};
+use state::{LEVELS, PRIOS, REAL_TIME, Rq, Side, Task, policy, user};
 
 /// What one staircase does otherwise than another. Nice levels are counted from 0, the best, to 39.
 pub trait Design {
@@ -44,7 +44,6 @@ pub struct Staircase<D> {
     lists: Lists,
     tasks: Vec<Task>,
     queues: Vec<Rq>,
-    balancer: Option<Balancer>,
     /// What a task of each nice level adds to its CPU's load.
     weights: [u64; LEVELS as usize],
 }
@@ -60,7 +59,6 @@ impl<D: Design> Staircase<D> {
             lists: Lists::new(cpus as u32 * 2 * u32::from(PRIOS)),
             tasks: Vec::new(),
             queues: vec![Rq::default(); cpus],
-            balancer: (cpus > 1).then(|| Balancer::new(machine)),
         }
     }
 
@@ -334,10 +332,6 @@ impl<D: Design> Scheduler for Staircase<D> {
         self.tasks[p as usize] = t;
     }
 
-    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        self.balancer.as_ref().map_or(prev, |balancer| balancer.select(self, cx, p, prev, why))
-    }
-
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
         // What is left of the levels' quotas counts.
         self.charge(cx, cpu);
@@ -378,11 +372,6 @@ impl<D: Design> Scheduler for Staircase<D> {
                 self.slot_ends(cx, cpu, p);
             }
         }
-        if self.queues[cpu as usize].nr_running() == 0 {
-            with_balancer(self, |balancer, me| {
-                balancer.newidle(me, cx, cpu);
-            });
-        }
         let rq = &mut self.queues[cpu as usize];
         rq.since = cx.now();
         if rq.nr_running() == 0 {
@@ -405,15 +394,10 @@ impl<D: Design> Scheduler for Staircase<D> {
         if let Some(p) = cx.curr(cpu) {
             self.tick_running(cx, cpu, p);
         }
-        with_balancer(self, |balancer, me| balancer.tick(me, cx, cpu));
     }
 
-    /// Time is charged by the clock, not by ticks: nothing is left to do.
-    fn catch_up(&mut self, _cx: &Core, _cpu: CpuId, _ticks: Ticks) {}
-
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let balance = self.balancer.as_ref().map_or(Nanos::MAX, |b| b.next_decision(cpu));
-        cx.curr(cpu).map_or(balance, |p| self.quota_ends(cx, cpu, p).min(balance))
+        cx.curr(cpu).map_or(Nanos::MAX, |p| self.quota_ends(cx, cpu, p))
     }
 
     fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
@@ -421,15 +405,9 @@ impl<D: Design> Scheduler for Staircase<D> {
         lists.flat_map(|(_, of)| self.lists.iter(of)).for_each(|p| list.ready(p));
     }
 
-    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
-        Some((self.nr_running(cpu), self.load(cpu)))
-    }
-
     fn ticks_when_idle(&self) -> bool {
         true
     }
-
-    fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let (cpu, new) = (cx.task(p).cpu, cx.task(p).attributes);
@@ -437,7 +415,7 @@ impl<D: Design> Scheduler for Staircase<D> {
         if cx.curr(cpu) == Some(p) {
             self.charge(cx, cpu);
         }
-        if policy(&new) != policy(old) || real_time_prio(&new) != real_time_prio(old) {
+        if policy(&new) != policy(old) || new.real_time_level() != old.real_time_level() {
             self.set_policy(cx, cpu, p, &new);
         }
         if new.nice != old.nice {
@@ -447,6 +425,6 @@ impl<D: Design> Scheduler for Staircase<D> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        self.shown(cx, cpu)
+        self.view_queues(cx, cpu)
     }
 }

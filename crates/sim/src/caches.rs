@@ -1,9 +1,9 @@
 //! What of the tasks' working sets is in which cache.
 //!
-//! A cache keeps what was used last. It is told of tasks, not of lines: a task that runs uses its whole working set, so
+//! A cache keeps what was used last. It knows tasks, not lines: a task that runs uses its whole working set, so
 //! what is thrown out for it is what has not been used for longest.
 
-use crate::core::TaskId;
+use crate::task::TaskId;
 use schedlab_machine::Machine;
 
 /// A cache remembers the working sets of so many tasks at most, those that ran last.

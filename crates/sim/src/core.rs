@@ -3,89 +3,14 @@
 use crate::cpuset::CpuSet;
 use crate::effects::Effects;
 use crate::inspect::Decision;
-use crate::program::{Policy, Start};
+use crate::program::Start;
 use crate::queue::{OwnTimers, Phase};
-use schedlab_base::{CpuId, Event, Looking, Nanos, Payload, TaskState, Tid};
+use crate::task::{Task, TaskId, tid};
+use schedlab_base::{CpuId, Event, Looking, Nanos, Payload};
 use schedlab_machine::Machine;
-
-/// A task's number, dense from 0.
-pub type TaskId = u32;
 
 /// The number of one of the scheduler's timers: its own choice, small.
 pub type TimerId = u32;
-
-/// What a scheduler goes by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
-    /// Policy.
-    pub policy: Policy,
-    /// Nice, -20..=19.
-    pub nice: i8,
-    /// Real-time priority, 1..=99; 0 for others.
-    pub rt_priority: u8,
-    /// A custom slice or a deadline task's runtime; 0: none.
-    pub runtime: Nanos,
-    /// Relative deadline.
-    pub deadline: Nanos,
-    /// Period.
-    pub period: Nanos,
-    /// A deadline task reclaims bandwidth that others leave unused (`SCHED_FLAG_RECLAIM`).
-    pub reclaim: bool,
-}
-
-impl Attributes {
-    /// The kernel's priority as traces carry it: 0..=99 for real time, 100..=139 for the rest.
-    #[inline]
-    #[must_use]
-    pub fn prio(&self) -> i16 {
-        match self.policy {
-            Policy::Fifo | Policy::Rr => 99 - i16::from(self.rt_priority),
-            Policy::Deadline => -1,
-            Policy::Other | Policy::Batch | Policy::Idle => 120 + i16::from(self.nice),
-        }
-    }
-}
-
-/// Whether a task can run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Running or on a queue.
-    Runnable,
-    /// Asleep; uninterruptible when it waits for a device.
-    Sleeping {
-        /// `D` rather than `S`.
-        uninterruptible: bool,
-    },
-    /// Ended.
-    Dead,
-}
-
-/// A task as a scheduler sees it.
-#[derive(Clone, Debug)]
-pub struct Task {
-    /// What the scheduler goes by.
-    pub attributes: Attributes,
-    /// The CPU whose queue it is on, or where it last was.
-    pub cpu: CpuId,
-    /// Whether it can run.
-    pub state: State,
-    /// The scheduler has it, running or waiting: true from just before
-    /// [`enqueue_task`](crate::Scheduler::enqueue_task) until just before
-    /// [`dequeue_task`](crate::Scheduler::dequeue_task).
-    pub on_rq: bool,
-    /// Where it may run: the online ones of the CPUs that it asked for, or every online CPU where none of those is.
-    pub allowed: CpuSet,
-    /// Its group, as an index into the load's groups.
-    pub group: Option<u32>,
-    /// Its user, for grouping by user.
-    pub user: u32,
-    /// Its session, for autogroups.
-    pub session: u32,
-    /// Utilisation clamps (0..=1024): the least and the most that it counts for.
-    pub clamp: (u32, u32),
-    /// When it last left a CPU.
-    pub last_ran: Nanos,
-}
 
 /// Ticks that passed without the scheduler being asked, because it said that they could change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +76,7 @@ pub struct Core {
     /// Decisions are kept while this holds.
     pub(crate) explaining: bool,
     pub(crate) decisions: Vec<Decision>,
-    /// What was last told of each CPU's queue; `None` when nobody wants to know.
+    /// What was last traced of each CPU's queue; `None` when queues are not traced.
     pub(crate) traced_queues: Option<Vec<(u32, u64)>>,
     /// What makes a task faster or slower beside the CPU's capacity, where anything does.
     pub(crate) effects: Option<Box<Effects>>,
@@ -350,7 +275,7 @@ impl Core {
         self.timers.due(id)
     }
 
-    /// Notes a decision, if somebody wants to know; `reason` is asked only then. Its time is filled in.
+    /// Notes a decision, if decisions are asked for; `reason` is called only then. Its time is filled in.
     #[inline]
     pub fn explain(&mut self, reason: impl FnOnce(&Self) -> Decision) {
         if self.explaining {
@@ -359,7 +284,7 @@ impl Core {
         }
     }
 
-    /// Whether somebody wants to know the reasons of decisions.
+    /// Whether the reasons of decisions are asked for.
     #[inline]
     #[must_use]
     pub fn explaining(&self) -> bool {
@@ -420,7 +345,7 @@ impl Core {
         Some(Ticks { first: next, period: self.tick_period, count })
     }
 
-    /// Whether the trace should tell of queues, loads and the CPUs that are looked at.
+    /// Whether the trace records queues, loads and the CPUs that are considered.
     #[inline]
     #[must_use]
     pub fn traces_queues(&self) -> bool {
@@ -464,24 +389,5 @@ impl Core {
     #[inline]
     pub(crate) fn emit(&mut self, cpu: CpuId, what: Payload) {
         self.events.push(Event { time: self.now, cpu, what });
-    }
-}
-
-/// The thread id under which a task is traced; 0 is idle.
-#[inline]
-#[must_use]
-pub fn tid(p: TaskId) -> Tid {
-    p as Tid + 1
-}
-
-impl State {
-    #[inline]
-    pub(crate) fn traced(self) -> TaskState {
-        match self {
-            Self::Runnable => TaskState::Runnable,
-            Self::Sleeping { uninterruptible: false } => TaskState::Sleeping,
-            Self::Sleeping { uninterruptible: true } => TaskState::Uninterruptible,
-            Self::Dead => TaskState::Dead,
-        }
     }
 }

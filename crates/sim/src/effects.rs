@@ -1,16 +1,17 @@
 //! What a run depends on beside the CPU's capacity: a busy SMT sibling, what is left in the caches, how far memory is.
 //!
-//! A machine without SMT and a load that tells neither working sets nor memory have no [`Effects`] at all, and pay for
+//! A machine without SMT and a load that states neither working sets nor memory have no [`Effects`] at all, and pay for
 //! them with one test a context switch.
 
 use crate::caches::{Caches, Missing, Place};
-use crate::core::{Core, TaskId};
+use crate::core::Core;
 use crate::memory::{Memories, cost};
 use crate::program::{Load, Op, Setting};
+use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 
-/// The most SMT threads of a core whose speed is told apart.
+/// The most SMT threads of a core whose speeds differ; more are as slow as these.
 const MOST_THREADS: usize = 8;
 
 /// A task's working set.
@@ -34,14 +35,14 @@ pub(crate) struct Effects {
     siblings: Vec<Box<[CpuId]>>,
     /// The speed of a thread, 1024 being alone, by how many of its siblings are busy.
     smt_speed: [u32; MOST_THREADS],
-    /// `None`: no task tells its working set, or refilling is free.
+    /// `None`: no task states its working set, or refilling is free.
     caches: Option<Caches>,
     sets: Vec<WorkingSet>,
     refills: Vec<Refill>,
     pub memories: Memories,
     /// What moving memory took of the running task's time and was not charged yet.
     pub owed: Vec<Nanos>,
-    /// Memory has moved: those who run may run faster or slower from now on.
+    /// Memory has moved: running tasks may be faster or slower from now on.
     pub stale: bool,
 }
 
@@ -117,7 +118,7 @@ impl Effects {
         caches.touch(place, at, p, bytes)
     }
 
-    /// The task leaves its CPU; so much of what it waited for had not passed.
+    /// The task leaves its CPU; `left` of what it waited for had not passed.
     pub fn leave(&mut self, machine: &Machine, cpu: CpuId, p: TaskId, now: Nanos, left: Nanos) {
         self.memories.leave(p, now);
         let Refill { missing, time } = std::mem::take(&mut self.refills[cpu as usize]);
@@ -148,7 +149,7 @@ impl Effects {
 /// How fast tasks run.
 impl Core {
     /// The speed of a task on a CPU as things stand, 1024 being that of the biggest CPU with its core to itself and
-    /// its memory at hand.
+    /// local memory.
     pub(crate) fn speed(&self, cpu: CpuId, p: TaskId) -> u32 {
         let place = &self.machine.cpus[cpu as usize].place;
         let Some(effects) = self.effects.as_deref() else { return place.capacity };

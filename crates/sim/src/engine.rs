@@ -1,7 +1,7 @@
 //! The main loop: takes the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
-use crate::core::{Cause, Core, State, TaskId};
+use crate::core::{Cause, Core};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
 use crate::invariants::Checks;
@@ -11,6 +11,7 @@ use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
 use crate::scheduler::Scheduler;
 use crate::stall;
+use crate::task::{State, TaskId};
 use schedlab_base::{CpuId, Error, Nanos, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
@@ -62,7 +63,8 @@ const STUCK: u32 = 20_000_000;
 /// Runs a load on a machine under a scheduler; its events go to `sink`, what was asked to see to `inspect`.
 ///
 /// # Errors
-/// When the load deadlocks, never lets time pass or asks for what the kernel refuses: the error says who and what.
+/// When the load deadlocks, never lets time pass or asks for what the kernel refuses: the error names the task and the
+/// reason.
 pub fn run<'a, S: Scheduler>(
     scheduler: S,
     machine: &Machine,
@@ -268,7 +270,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             wait.spins() || matches!(wait, Wait::Mutex(_) | Wait::Barrier(_))
         });
         // Servers may wait for requests when all their clients have ended, and with a duration given rt-app idles
-        // to its end when a wake-up was lost; without one, nobody would ever go on.
+        // to its end when a wake-up was lost; without one, no task would ever go on.
         if certain || (self.ended == 0 && self.options.duration.is_none()) {
             Err(stall::deadlock(self.cx.now, &text))
         } else if self.ended == 0 {

@@ -1,7 +1,7 @@
 //! Looking inside: the state of a scheduler's queues at an instant ([`View`]), and why it decided as it did
-//! ([`Decision`]). Both cost nothing unless somebody asked for them.
+//! ([`Decision`]). Both cost nothing unless they were asked for.
 
-use crate::core::TaskId;
+use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 
 /// A piece of a scheduler's state, ready to be shown: a value that turns into JSON as it stands.
@@ -19,7 +19,7 @@ pub enum View {
     List(Vec<View>),
     /// Named parts, in order.
     Map(Vec<(&'static str, View)>),
-    /// A task; whoever shows it knows its name.
+    /// A task, by number; the [`Inspector`] knows its name.
     Task(TaskId),
 }
 
@@ -68,9 +68,9 @@ impl<T: Into<View>> FromIterator<T> for View {
 /// What was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Who runs next on a CPU.
+    /// Which task runs next on a CPU.
     Pick,
-    /// A task that became runnable is to take the CPU from who runs.
+    /// A task that became runnable is to take the CPU from the running one.
     Preempt,
     /// A task that became runnable is to wait.
     Wait,
@@ -95,7 +95,7 @@ pub struct Decision {
     pub choice: Choice,
     /// In whose favour; `None` is idle.
     pub who: Option<TaskId>,
-    /// Over whom: those that were considered and not taken.
+    /// The tasks that were considered and not taken.
     pub over: Vec<TaskId>,
     /// The rule, in the words of its module's documentation.
     pub rule: &'static str,
@@ -107,8 +107,8 @@ impl Decision {
     /// A decision for `cpu` in favour of `who` (`None` is idle) by `rule`. [`Core::explain`](crate::Core::explain) adds
     /// the time.
     #[must_use]
-    pub fn new(cpu: CpuId, choice: Choice, who: impl Into<Option<TaskId>>, rule: &'static str) -> Self {
-        Self { time: 0, cpu, choice, who: who.into(), over: Vec::new(), rule, numbers: Vec::new() }
+    pub fn new(cpu: CpuId, choice: Choice, who: Option<TaskId>, rule: &'static str) -> Self {
+        Self { time: 0, cpu, choice, who, over: Vec::new(), rule, numbers: Vec::new() }
     }
 
     /// The same with the tasks that were considered and not taken.
@@ -144,12 +144,12 @@ impl<I: Inspector + ?Sized> Inspector for &mut I {
     }
 }
 
-/// What to look at during a run.
+/// What to inspect during a run.
 pub struct Inspect<'a> {
     /// The times at which every CPU's state is wanted, ascending.
     pub at: &'a [Nanos],
     /// From when to when decisions are wanted.
     pub explain: std::ops::Range<Nanos>,
-    /// Who takes it.
+    /// What takes it.
     pub to: Box<dyn Inspector + 'a>,
 }

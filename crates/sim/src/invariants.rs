@@ -5,7 +5,8 @@
 //! it with what the scheduler says is on its queues. Only CPUs on which something changed are looked at, so that an
 //! event costs a walk over one queue.
 
-use crate::core::{Core, State, TaskId};
+use crate::core::Core;
+use crate::task::{State, TaskId};
 use schedlab_base::CpuId;
 
 /// How a task stands on a queue.

@@ -18,11 +18,13 @@ mod queue;
 mod resources;
 mod scheduler;
 mod stall;
+mod task;
 
-pub use crate::core::{Attributes, Core, State, Task, TaskId, Ticks, TimerId, tid};
+pub use crate::core::{Core, Ticks, TimerId};
 pub use cpuset::CpuSet;
 pub use engine::{Options, Outcome, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
 pub use invariants::QueueList;
 pub use memory::cost;
 pub use scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};
+pub use task::{Attributes, State, Task, TaskId, tid};

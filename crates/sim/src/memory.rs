@@ -1,7 +1,8 @@
 //! Where the tasks' memory is: bytes on each node, for each task that has any.
 
-use crate::core::{Core, TaskId, tid};
+use crate::core::Core;
 use crate::program::{MemorySpec, Setting};
+use crate::task::{TaskId, tid};
 use schedlab_base::{CpuId, Event, NOWHERE, Nanos, PAGE, Payload, Tid};
 use schedlab_machine::Machine;
 
@@ -77,13 +78,13 @@ impl Default for Holder {
 pub(crate) struct Memories {
     holders: Vec<Holder>,
     memories: Vec<Memory>,
-    /// The memory of each shared kind, once somebody has it.
+    /// The memory of each shared kind, once a task has it.
     shared: Vec<u32>,
-    /// What the trace has not been told yet.
+    /// What the trace does not have yet.
     untold: Vec<Payload>,
 }
 
-/// Bytes of the memory of a process that go from one node to another, as the trace tells them.
+/// Bytes of the memory of a process that go from one node to another, as the trace records them.
 fn tell(untold: &mut Vec<Payload>, owner: TaskId, (from, to): (Option<u32>, Option<u32>), bytes: u64) {
     let node = |node: Option<u32>| node.map_or(NOWHERE, |node| node as u16);
     let mut left = bytes.div_ceil(PAGE);
@@ -199,13 +200,13 @@ impl Core {
         self.effects.as_deref().map(|effects| &effects.memories)
     }
 
-    /// How many bytes of a task's memory each node holds; empty for a task of which nothing is told.
+    /// How many bytes of a task's memory each node holds; empty for a task without any.
     #[must_use]
     pub fn pages(&self, p: TaskId) -> &[u64] {
         self.memories().and_then(|m| m.of(p)).map_or(&[], |memory| &memory.pages)
     }
 
-    /// Which memory a task has; tasks with the same number share it. `None`: nothing is told.
+    /// Which memory a task has; tasks with the same number share it. `None`: it states none.
     #[must_use]
     pub fn memory_of(&self, p: TaskId) -> Option<u32> {
         self.memories()?.holders.get(p as usize).map(|holder| holder.memory).filter(|memory| *memory != NONE)
@@ -294,10 +295,10 @@ pub fn cost(bytes: u64, ns_per_kib: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{Attributes, State, Task};
     use crate::cpuset::CpuSet;
     use crate::effects::Effects;
     use crate::program::{Load, Start, TaskSpec};
+    use crate::task::{Attributes, State, Task};
 
     const KIB: u64 = 1024;
 

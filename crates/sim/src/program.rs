@@ -1,6 +1,6 @@
 //! What a simulated task does: a flat program of operations over numbered resources.
 //!
-//! Programs are made by whoever reads workloads; the engine only runs them. All references are
+//! Programs are made where workloads are read; the engine only runs them. All references are
 //! indices, checked when a [`Load`] is built, so that the engine looks nothing up.
 
 use schedlab_base::{CpuId, Nanos};
@@ -32,15 +32,15 @@ pub enum Op {
     Unlock(u32),
     /// Release the mutex, sleep until the condition is signalled, take the mutex again.
     Wait { cond: u32, mutex: u32 },
-    /// Wake one waiter of a condition; lost when nobody waits.
+    /// Wake one waiter of a condition; lost when there is none.
     Signal(u32),
     /// Wake all waiters of a condition.
     Broadcast(u32),
     /// Wait at a barrier until all its participants ([`Load::barriers`]) have come.
     Barrier(u32),
-    /// Sleep until somebody resumes `suspension`.
+    /// Sleep until a task resumes `suspension`.
     Suspend(u32),
-    /// Wake all who are suspended there; lost when nobody is.
+    /// Wake all tasks that are suspended there; lost when none is.
     Resume(u32),
     /// Increment a semaphore.
     SemPost(u32),
@@ -48,7 +48,7 @@ pub enum Op {
     SemWait(u32),
     /// As `Barrier`, but the waiter burns CPU.
     SpinBarrier(u32),
-    /// As `SpinBarrier`, but who has burnt `spin` of CPU time in vain goes to sleep.
+    /// As `SpinBarrier`, but a task that has burnt `spin` of CPU time in vain goes to sleep.
     HybridBarrier { barrier: u32, spin: Nanos },
     /// As `Lock`, but the waiter burns CPU.
     SpinLock(u32),
@@ -81,6 +81,14 @@ pub enum Policy {
     Fifo,
     Rr,
     Deadline,
+}
+
+impl Policy {
+    /// What a kernel that knows these policies and OTHER makes of it.
+    #[must_use]
+    pub fn among(self, known: &[Self]) -> Self {
+        if known.contains(&self) { self } else { Self::Other }
+    }
 }
 
 /// What a task may change about itself; `None` leaves what was.

@@ -1,11 +1,11 @@
 //! What tasks wait for each other by: mutexes, conditions, barriers, semaphores, suspensions, timers.
 //!
 //! Only the bookkeeping is here; waking and blocking are the engine's. Waiters are woken first come,
-//! first served. A mutex is not handed over: whoever is woken tries again and may find it taken, as
+//! first served. A mutex is not handed over: a task that is woken tries again and may find it taken, as
 //! futexes do.
 
-use crate::core::TaskId;
 use crate::program::Load;
+use crate::task::TaskId;
 use schedlab_base::Nanos;
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub(crate) struct Mutex {
     pub owner: Option<TaskId>,
     pub waiters: VecDeque<TaskId>,
-    /// Those who burn CPU until it is free.
+    /// Tasks that burn CPU until it is free.
     pub spinners: VecDeque<TaskId>,
 }
 

@@ -1,9 +1,10 @@
 //! The trait that every scheduler implements, in the vocabulary of the kernel's `sched_class`.
 
-use crate::core::{Attributes, Core, TaskId, Ticks, TimerId};
+use crate::core::{Core, Ticks, TimerId};
 use crate::inspect::View;
 use crate::invariants::QueueList;
 use crate::program::Start;
+use crate::task::{Attributes, TaskId};
 use schedlab_base::{CpuId, Nanos};
 
 /// How a task comes onto a queue.
@@ -136,7 +137,8 @@ pub trait Scheduler {
         false
     }
 
-    /// The running task calls `sched_yield()`. The engine calls [`Self::pick_next_task`] afterwards, whatever this does.
+    /// The running task calls `sched_yield()`. The engine calls [`Self::pick_next_task`] afterwards, whatever this
+    /// does.
     ///
     /// Default: nothing.
     fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -165,15 +167,6 @@ pub trait Scheduler {
     ///
     /// Called when the CPU was asked to reschedule, and when its task sleeps, ends, yields or must leave.
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
-
-    /// Only where this scheduler is one class of several: `p`, which runs on `cpu`, makes way for a task of another
-    /// class (`put_prev_task`). A scheduler that takes the running task off its queue puts it back here if
-    /// `cx.task(p).on_rq`; its next [`Self::pick_next_task`] has no `prev`.
-    ///
-    /// Default: nothing, for schedulers whose running task stays on its queue.
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        let _ = (cx, cpu, p);
-    }
 
     /// The stopper of `cpu` runs, as [`Core::wake_stopper`] asked for, and takes no time. `prev` has made way for it
     /// and no longer runs, though `cx.curr(cpu)` is still `prev`. If `cx.task(prev).on_rq`, put it back; it may be

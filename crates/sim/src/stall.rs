@@ -1,9 +1,9 @@
-//! When nothing can go on: who waits for what.
+//! When nothing can go on: which task waits for what.
 
-use crate::core::TaskId;
 use crate::process::{Process, Wait};
 use crate::program::Load;
 use crate::resources::Resources;
+use crate::task::TaskId;
 use schedlab_base::Error;
 use std::fmt::Write as _;
 
@@ -27,7 +27,7 @@ pub(crate) fn cycle(p: TaskId, processes: &[Process<'_>], resources: &Resources)
     Some(chain)
 }
 
-/// Says who waits for what, and who holds it.
+/// Says which task waits for what, and which holds it.
 pub(crate) fn describe(waiting: &[TaskId], processes: &[Process<'_>], resources: &Resources, load: &Load) -> String {
     const SHOWN: usize = 8;
     let mut text = String::new();

@@ -1,11 +1,11 @@
 //! `schedlab sim`: one workload on one machine under one kernel; prints its statistics, keeps its trace.
 
-mod looking;
+mod inspect;
 
 use super::stats::{By, text};
 use crate::target::Target;
 use crate::ui::Ui;
-use looking::Looking;
+use inspect::Inspection;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
 use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
 use schedlab_machine::Costs;
@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    look: looking::Look,
+    inspect: inspect::InspectArgs,
 }
 
 /// Which costs count.
@@ -93,7 +93,7 @@ pub fn setting(text: &str) -> Result<(String, String)> {
 struct Document<'a> {
     simulation: Facts<'a>,
     #[serde(flatten)]
-    seen: &'a looking::Document,
+    seen: &'a inspect::Document,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -142,13 +142,13 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
-    let looking = Looking::new(&args.look, &request.kernel, args.output.is_none(), ui);
+    let inspection = Inspection::new(&args.inspect, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
-        None => simulate_with_progress(&request, &meta, &mut stats, &args.look, &looking, ui)?,
+        None => simulate_with_progress(&request, &meta, &mut stats, &args.inspect, &inspection, ui)?,
         Some(path) => Target::new(path, args.force)?.write(|file| {
             let mut writer = Writer::new(file, &meta).map_err(|e| e.file(path))?.with_queues(args.trace_queues);
             let sink = &mut (&mut stats, &mut writer);
-            let outcome = simulate_with_progress(&request, &meta, sink, &args.look, &looking, ui)?;
+            let outcome = simulate_with_progress(&request, &meta, sink, &args.inspect, &inspection, ui)?;
             writer.finish().map_err(|e| e.file(path))?;
             Ok(outcome)
         })?,
@@ -157,7 +157,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note(note);
     }
     let report = stats.finish(Some(outcome.end));
-    let seen = looking.finish(&args.look, ui);
+    let seen = inspection.finish(&args.inspect, ui);
     if ui.json {
         let simulation = Facts {
             kernel: &request.kernel,
@@ -183,16 +183,16 @@ fn simulate_with_progress(
     request: &Request,
     meta: &Meta,
     sink: &mut dyn Sink,
-    look: &looking::Look,
-    looking: &Looking,
+    args: &inspect::InspectArgs,
+    inspection: &Inspection,
     ui: &Ui,
 ) -> Result<Outcome> {
     let length = meta.span.map(|(_, end)| end / 1_000_000);
     let mut ticker = Ticker { bar: ui.progress(length, "simulating"), batches: 0 };
-    let times = look.times();
-    let mut names = looking.clone();
+    let times = args.times();
+    let mut names = inspection.clone();
     let sink = &mut (&mut (sink, &mut ticker), &mut names);
-    let outcome = simulate(request, sink, look.inspect(&times, looking));
+    let outcome = simulate(request, sink, args.inspect(&times, inspection));
     ticker.bar.finish_and_clear();
     outcome
 }

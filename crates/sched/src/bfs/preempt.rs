@@ -64,7 +64,7 @@ impl Bfs {
             let running = cx.curr(cpu);
             let deadline = |who, at: u64| (who, "deadline_us", self.until_us(cx.now(), at));
             let numbers = vec![deadline(Some(p), own.1), deadline(running, claim.1)];
-            Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            Decision::new(cpu, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 

@@ -108,7 +108,7 @@ impl Rules {
     /// The priority of a policy (`normal_prio()`).
     pub fn normal_prio(class: Class, a: &Attributes) -> u8 {
         match class {
-            Class::Fifo | Class::Rr => MAX_RT_PRIO - 1 - a.rt_priority.min(MAX_RT_PRIO - 1),
+            Class::Fifo | Class::Rr => a.real_time_level().unwrap_or(MAX_RT_PRIO - 1),
             Class::IdlePrio => IDLE_PRIO,
             Class::Iso => ISO_PRIO,
             Class::Normal | Class::Batch => NORMAL_PRIO,

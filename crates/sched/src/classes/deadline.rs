@@ -2,8 +2,9 @@
 //!
 //! # Idea
 //! A task says what it needs: a runtime within each period, by a deadline. Earliest deadline first serves all of them
-//! in time as long as they ask for no more than there is, so the kernel refuses who would make it more (*admission*). A
-//! *constant-bandwidth server* around each task sees to it that one which runs for longer than it said is late alone.
+//! in time as long as they ask for no more than there is, so the kernel refuses a task that would make it more
+//! (*admission*). A *constant-bandwidth server* around each task sees to it that one which runs for longer than it said
+//! is late alone.
 //!
 //! # Rule
 //! The earliest absolute deadline runs. Running uses up the budget; when none is left, seen at the tick or when the
@@ -11,14 +12,14 @@
 //! runtime and moves the deadline on by a period: what it overran is missing then. A task that wakes keeps budget and
 //! deadline unless its deadline has passed or the budget until then is more than its share
 //! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than
-//! the period (4.13 on), the budget is cut to the share, and who wakes between deadline and period waits for the
-//! period. `sched_yield()` gives the rest of the budget away. Who leaves the class and is back before its 0-lag time
-//! goes on with budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most `sched_rt_runtime_us
-//! / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum (`total_bw`,
-//! `__dl_overflow`): 90% is left. Who may not run on every CPU is refused too. *GRUB* (4.13 on): a task with
-//! SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in use; a task that
-//! blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate. *The fair server*
-//! (6.12): see [`server`].
+//! the period (4.13 on), the budget is cut to the share, and a task that wakes between deadline and period waits for
+//! the period. `sched_yield()` gives the rest of the budget away. A task that leaves the class and is back before its
+//! 0-lag time goes on with budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
+//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum
+//! (`total_bw`, `__dl_overflow`): 90% is left. A task that may not run on every CPU is refused too. *GRUB* (4.13 on): a
+//! task with SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in use; a task
+//! that blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate. *The fair
+//! server* (6.12): see [`server`].
 //!
 //! # State
 //! For each CPU: the queue by deadline, the bandwidth of its tasks (`this_bw`) and of those in use (`running_bw`). For
@@ -44,9 +45,15 @@
 mod bandwidth;
 mod cbs;
 mod push_pull;
+mod queue;
+mod rules;
 pub mod server;
+mod view;
 
 pub use bandwidth::Limits;
+pub(super) use queue::Next;
+use queue::{Entity, Rq};
+pub use rules::{Grub, Rules, Yields};
 
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
@@ -57,94 +64,8 @@ use schedlab_sim::{
     TimerId, View,
 };
 
-/// How SCHED_FLAG_RECLAIM tasks reclaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grub {
-    /// Until 6.4: at least its own rate, over what may be given in all.
-    Ratio,
-    /// 6.5 on: of what may be given in all.
-    Most,
-}
-
-/// When a task that yields loses what is left of its budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Yields {
-    /// At once, and the time that it has just run is taken off nothing: it is missing in the next period (3.14 to
-    /// 3.19).
-    Overrun,
-    /// At once (4.0 and 4.1).
-    AtOnce,
-    /// When it is replenished (4.2 on).
-    WhenReplenished,
-}
-
-/// What differs between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Reclaiming and 0-lag times (4.13 on).
-    pub grub: Option<Grub>,
-    /// Deadlines shorter than periods have rules of their own, and budgets scale with the CPU's capacity (4.13 on).
-    pub constrained: bool,
-    /// What `sched_yield()` does.
-    pub yields: Yields,
-    /// A task that sleeps when its timer expires is replenished (4.1 on).
-    pub replenishes_sleepers: bool,
-}
-
-/// Who is on a queue: the servers are the first, one a CPU; then come the tasks.
+/// What can be on a queue: the servers are the first, one a CPU; then come the tasks.
 type EntityId = u32;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Entity {
-    dl_runtime: Nanos,
-    dl_deadline: Nanos,
-    dl_period: Nanos,
-    /// Runtime / period and runtime / deadline, in 2^-20.
-    bw: u64,
-    density: u64,
-    reclaims: bool,
-    /// What is left of the budget; less than 0 where it was overrun.
-    runtime: i64,
-    deadline: Nanos,
-    throttled: bool,
-    yielded: bool,
-    /// Blocked before its 0-lag time: its bandwidth is still in use.
-    non_contending: bool,
-    /// On the queue by deadline.
-    queued: bool,
-    /// Runnable, throttled or not.
-    runnable: bool,
-    /// The CPU whose `this_bw` it is part of.
-    at: Option<CpuId>,
-    /// Part of that CPU's `running_bw` too.
-    in_use: bool,
-    /// A server: it waits for the end of its period (`dl_defer_armed`).
-    armed: bool,
-    /// A server: fair tasks starve, it need not wait (`dl_defer_running`).
-    starving: bool,
-    /// A server: it has tasks to serve (`dl_server_active`).
-    active: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Rq {
-    /// By deadline, equal ones in the order in which they came; the running one included.
-    queue: Vec<EntityId>,
-    curr: Option<TaskId>,
-    exec_start: Nanos,
-    this_bw: u64,
-    running_bw: u64,
-    /// CPU time of deadline tasks that the real-time class has not been told of.
-    spent: Nanos,
-}
-
-/// What is to run next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Task(TaskId),
-    /// A fair task, on the CPU's server.
-    Fair,
-}
 
 /// The class.
 #[derive(Debug)]
@@ -229,42 +150,6 @@ impl Deadline {
         }
     }
 
-    /// Puts an entity on the queue (`__enqueue_dl_entity`).
-    fn insert(&mut self, cpu: CpuId, id: EntityId) {
-        let deadline = self.e(id).deadline;
-        let at = self.rq(cpu).queue.partition_point(|other| self.e(*other).deadline <= deadline);
-        self.rq_mut(cpu).queue.insert(at, id);
-        self.e_mut(id).queued = true;
-    }
-
-    /// Takes an entity off the queue, if it is on it (`__dequeue_dl_entity`).
-    fn remove(&mut self, cpu: CpuId, id: EntityId) {
-        if self.e(id).queued {
-            self.e_mut(id).queued = false;
-            self.rq_mut(cpu).queue.retain(|other| *other != id);
-        }
-    }
-
-    /// Who goes first on a CPU.
-    pub(super) fn first(&self, cpu: CpuId) -> Option<Next> {
-        self.rq(cpu).queue.first().map(|id| self.task_of(*id).map_or(Next::Fair, Next::Task))
-    }
-
-    /// The tasks on a CPU's queue, the earliest deadline first.
-    fn waiting(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        self.rq(cpu).queue.iter().filter_map(|id| self.task_of(*id))
-    }
-
-    /// How many tasks of this class may run on `cpu` now.
-    pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.waiting(cpu).count() as u32
-    }
-
-    /// Whether a task is on its queue.
-    pub(super) fn is_queued(&self, p: TaskId) -> bool {
-        self.entities.get(self.entity(p) as usize).is_some_and(|e| e.queued)
-    }
-
     /// The CPU time of deadline tasks since this was last asked.
     pub(super) fn take_spent(&mut self, cpu: CpuId) -> Nanos {
         std::mem::take(&mut self.rq_mut(cpu).spent)
@@ -315,14 +200,9 @@ impl Deadline {
 
     fn explain(&self, cx: &mut Core, cpu: CpuId, id: EntityId, rule: &'static str) {
         let (e, who) = (*self.e(id), self.task_of(id));
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: Choice::Throttle,
-            who,
-            over: Vec::new(),
-            rule,
-            numbers: vec![(who, "budget_ns", e.runtime), (who, "deadline_ns", e.deadline as i64)],
+        cx.explain(|_| {
+            Decision::new(cpu, Choice::Throttle, who, rule)
+                .numbers([(who, "budget_ns", e.runtime), (who, "deadline_ns", e.deadline as i64)])
         });
     }
 }
@@ -395,14 +275,13 @@ impl Scheduler for Deadline {
         if preempts {
             cx.resched(cpu);
         }
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: if preempts { Choice::Preempt } else { Choice::Wait },
-            who: Some(if preempts { p } else { curr }),
-            over: vec![if preempts { curr } else { p }],
-            rule: if preempts { "the woken task's deadline is earlier" } else { "its deadline is not earlier" },
-            numbers: vec![(Some(p), "deadline_ns", ours as i64), (Some(curr), "deadline_ns", theirs as i64)],
+        cx.explain(|_| {
+            let choice = if preempts { Choice::Preempt } else { Choice::Wait };
+            let who = Some(if preempts { p } else { curr });
+            let rule = if preempts { "the woken task's deadline is earlier" } else { "its deadline is not earlier" };
+            Decision::new(cpu, choice, who, rule)
+                .over([if preempts { curr } else { p }])
+                .numbers([(Some(p), "deadline_ns", ours as i64), (Some(curr), "deadline_ns", theirs as i64)])
         });
     }
 
@@ -417,11 +296,6 @@ impl Scheduler for Deadline {
             cx.start_timer(self.push_timer(cpu), now);
         }
         Some(next)
-    }
-
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
-        self.account(cx, cpu);
-        self.rq_mut(cpu).curr = None;
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -467,7 +341,7 @@ impl Scheduler for Deadline {
                 self.restore(cx, id);
                 self.insert(cpu, id);
             }
-            // prio_changed_dl(): who runs may have to give way, who waits may preempt.
+            // prio_changed_dl(): the running task may have to give way, a waiting one may preempt.
             if self.rq(cpu).queue.first().is_some_and(|first| self.rq(cpu).curr.map(|c| self.entity(c)) != Some(*first))
             {
                 cx.resched(cpu);
@@ -490,6 +364,10 @@ impl Scheduler for Deadline {
         self.stop_server(cx, cpu);
     }
 
+    fn view(&self, cx: &Core, cpu: CpuId) -> View {
+        self.view_queue(cx, cpu)
+    }
+
     fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
         self.waiting(cpu).for_each(|p| list.ready(p));
         let held = |p: &TaskId| {
@@ -497,37 +375,6 @@ impl Scheduler for Deadline {
             e.runnable && !e.queued && cx.task(*p).cpu == cpu
         };
         (0..self.entities.len() as u32 - self.cpus).filter(held).for_each(|p| list.throttled(p));
-    }
-
-    fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        let show = |id: EntityId| {
-            let e = self.e(id);
-            let who = self.task_of(id).map_or(View::from("fair server"), View::Task);
-            let mut map = vec![
-                ("task", who),
-                ("deadline_ns", View::from(e.deadline)),
-                ("budget_ns", View::from(e.runtime)),
-                ("runtime_ns", View::from(e.dl_runtime)),
-                ("period_ns", View::from(e.dl_period)),
-                ("throttled", View::from(e.throttled)),
-            ];
-            if self.task_of(id).is_none() {
-                map.extend([("waits_for_zero_laxity", View::from(e.armed)), ("starving", View::from(e.starving))]);
-            }
-            View::Map(map)
-        };
-        let waits = |id: &EntityId| {
-            let e = self.e(*id);
-            !e.queued && self.cpu_of(cx, *id) == cpu && (e.active || (e.runnable && e.throttled))
-        };
-        let rq = self.rq(cpu);
-        View::Map(vec![
-            ("queue", View::List(rq.queue.iter().map(|id| show(*id)).collect())),
-            ("throttled", View::List((0..self.entities.len() as u32).filter(waits).map(show).collect())),
-            ("curr", rq.curr.map_or(View::Nothing, View::Task)),
-            ("this_bw", View::from(rq.this_bw)),
-            ("running_bw", View::from(rq.running_bw)),
-        ])
     }
 }
 
@@ -538,6 +385,11 @@ impl Class for Deadline {
 
     fn is_running(&self, cpu: CpuId) -> bool {
         self.rq(cpu).curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {
@@ -562,7 +414,7 @@ impl Class for Deadline {
     fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
         let cpu = cx.task(p).cpu;
         let id = self.entity(p);
-        // Who is back before its 0-lag time goes on with its budget and deadline; later they are forgotten
+        // A task that is back before its 0-lag time goes on with its budget and deadline; later they are forgotten
         // (`__dl_clear_params`).
         let kept = if self.e(id).non_contending { *self.e(id) } else { Entity::default() };
         self.detach(cx, p);

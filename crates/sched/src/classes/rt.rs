@@ -2,16 +2,16 @@
 //!
 //! # Idea
 //! A task of a higher priority always goes before those of lower ones. That a task which never sleeps does not take the
-//! machine from whoever would stop it, all real-time tasks together get no more than a part of each period.
+//! machine from the tasks that would stop it, all real-time tasks together get no more than a part of each period.
 //!
 //! # Rule
-//! One list for each of 99 priorities and a bitmap of those that are not empty: the first of the highest list runs. Who
-//! wakes joins the end of its list; who is preempted keeps its place; who yields goes to the end. A SCHED_RR task
-//! goes to the end when its slice is used up and another of its priority waits; the slice is counted in ticks, and
-//! kept over preemption. *Throttling*: time of real-time tasks adds up; when, at a tick, it is more than the runtime
-//! (950 ms), none of them runs on that CPU until the period timer (1 s) takes a runtime off it. Until 5.9 a CPU may
-//! borrow runtime from the others first. A task that cannot run at once is pushed to the CPU whose highest priority is
-//! least, and a CPU whose priority falls pulls (from 2.6.25 on).
+//! One list for each of 99 priorities and a bitmap of those that are not empty: the first of the highest list runs. A
+//! task that wakes joins the end of its list, one that is preempted keeps its place, one that yields goes to the end. A
+//! SCHED_RR task goes to the end when its slice is used up and another of its priority waits; the slice is counted in
+//! ticks, and kept over preemption. *Throttling*: time of real-time tasks adds up; when, at a tick, it is more than the
+//! runtime (950 ms), none of them runs on that CPU until the period timer (1 s) takes a runtime off it. Until 5.9 a CPU
+//! may borrow runtime from the others first. A task that cannot run at once is pushed to the CPU whose highest priority
+//! is least, and a CPU whose priority falls pulls (from 2.6.25 on).
 //!
 //! # State
 //! For each CPU: the lists, the time used in this period, whether it is throttled. For each task: ticks left of its
@@ -23,7 +23,7 @@
 //!
 //! # Differences from the kernel
 //! No real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian): there is one limit for all. From 6.12 on the
-//! limit throttles nobody then: [the fair server](super::deadline) took its place. Deadline tasks count against it
+//! limit throttles no task then: [the fair server](super::deadline) took its place. Deadline tasks count against it
 //! (until 6.6), but no further than to the limit while no period timer runs. No priority inheritance. Pushing by
 //! interrupts (`RT_PUSH_IPI`) takes no time. In 2.6.24 real-time tasks stay on their CPU: that kernel's balancer would
 //! move them, its push and pull came a release later.
@@ -31,9 +31,14 @@
 //! # Reference
 //! kernel/sched_rt.c of 2.6.24 and 2.6.32; kernel/sched/rt.c of 3.10, 3.18, 4.1, 6.1 and 6.6.
 
+mod limit;
+mod lists;
 mod push_pull;
+mod rules;
 
-use super::{Class, ClassId, sync};
+pub use rules::{Rejoin, Rules, Tunables};
+
+use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -47,46 +52,6 @@ use std::collections::VecDeque;
 type Level = u8;
 /// As the highest priority of a CPU without real-time tasks.
 const NONE: Level = 100;
-
-/// Where a task joins its list when its priority was changed while it was runnable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rejoin {
-    /// At the end (until 3.13).
-    End,
-    /// At the head if the priority did not rise (3.14 to 4.3).
-    HeadUnlessRaised,
-    /// At the head if the priority fell.
-    HeadIfLowered,
-}
-
-/// What differs between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Real-time tasks are throttled: 2.6.25 to 6.11.
-    pub throttles: bool,
-    /// A CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
-    pub shares: bool,
-    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes and the last
-    /// one is over.
-    pub aligned: bool,
-    /// Where a task joins its list when its priority was changed.
-    pub rejoin: Rejoin,
-    /// CPUs push and pull.
-    pub push_pull: bool,
-    /// There are deadline tasks above (3.14 on).
-    pub beside_deadline: bool,
-}
-
-/// The tunables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tunables {
-    /// What real-time tasks may take of a period; `None`: all.
-    pub runtime: Option<Nanos>,
-    /// The period.
-    pub period: Nanos,
-    /// A SCHED_RR task's slice.
-    pub timeslice: Nanos,
-}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
@@ -151,65 +116,26 @@ impl RealTime {
         }
     }
 
+    /// The class on `machine` without a limit, as it is above schedulers that were in no release.
+    #[must_use]
+    pub fn unlimited(machine: &Machine, tick: Nanos) -> Self {
+        let rules = Rules {
+            throttles: false,
+            shares: false,
+            aligned: false,
+            rejoin: Rejoin::HeadIfLowered,
+            push_pull: true,
+            beside_deadline: false,
+        };
+        Self::new(machine, rules, Tunables { runtime: None, period: 1_000_000_000, timeslice: 100_000_000 }, tick)
+    }
+
     fn rq(&self, cpu: CpuId) -> &Rq {
         &self.queues[cpu as usize]
     }
 
     fn rq_mut(&mut self, cpu: CpuId) -> &mut Rq {
         &mut self.queues[cpu as usize]
-    }
-
-    /// Whether there is a limit at all.
-    fn limited(&self) -> bool {
-        self.rules.throttles && self.tunables.runtime.is_some()
-    }
-
-    /// The highest priority of a CPU, the running task's included.
-    fn highest(&self, cpu: CpuId) -> Level {
-        let bitmap = self.rq(cpu).bitmap;
-        if bitmap == 0 { NONE } else { bitmap.trailing_zeros() as Level }
-    }
-
-    fn first(&self, cpu: CpuId) -> Option<TaskId> {
-        let rq = self.rq(cpu);
-        if rq.throttled || rq.bitmap == 0 { None } else { rq.lists[self.highest(cpu) as usize].front().copied() }
-    }
-
-    fn insert(&mut self, cpu: CpuId, p: TaskId, head: bool) {
-        let entity = &mut self.entities[p as usize];
-        entity.queued = true;
-        let level = entity.level;
-        let rq = self.rq_mut(cpu);
-        if rq.lists.is_empty() {
-            rq.lists.resize(NONE as usize, VecDeque::new());
-        }
-        let list = &mut rq.lists[level as usize];
-        if head {
-            list.push_front(p);
-        } else {
-            list.push_back(p);
-        }
-        rq.bitmap |= 1 << level;
-        rq.nr += 1;
-    }
-
-    fn remove(&mut self, cpu: CpuId, p: TaskId) {
-        let entity = &mut self.entities[p as usize];
-        entity.queued = false;
-        let level = entity.level;
-        let rq = self.rq_mut(cpu);
-        let list = &mut rq.lists[level as usize];
-        let at = list.iter().position(|q| *q == p).expect("a queued task is on its list");
-        list.remove(at);
-        if list.is_empty() {
-            rq.bitmap &= !(1 << level);
-        }
-        rq.nr -= 1;
-    }
-
-    fn requeue(&mut self, cpu: CpuId, p: TaskId, head: bool) {
-        self.remove(cpu, p);
-        self.insert(cpu, p, head);
     }
 
     /// Brings the account of the running task up to date, and throttles (`update_curr_rt`).
@@ -231,157 +157,9 @@ impl RealTime {
         }
     }
 
-    /// Whether the CPU has used more than its runtime and is throttled (`sched_rt_runtime_exceeded`).
-    fn exceeds(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
-        if self.rq(cpu).throttled {
-            return true;
-        }
-        if self.rq(cpu).runtime >= self.tunables.period {
-            return false;
-        }
-        self.borrow(cx, cpu);
-        let nothing = self.tunables.runtime == Some(0);
-        let rq = self.rq_mut(cpu);
-        if rq.time <= rq.runtime {
-            return false;
-        }
-        if nothing {
-            // Replenishing by nothing would help nobody.
-            rq.time = 0;
-            return false;
-        }
-        rq.throttled = true;
-        let (time, runtime) = (rq.time as i64, rq.runtime as i64);
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: Choice::Throttle,
-            who: None,
-            over: Vec::new(),
-            rule: "real-time tasks have used more than their runtime of this period: none runs until the next",
-            numbers: vec![(None, "rt_time", time), (None, "rt_runtime", runtime)],
-        });
-        true
-    }
-
-    /// Takes part of what others have left (`do_balance_runtime`).
-    fn borrow(&mut self, cx: &mut Core, cpu: CpuId) {
-        let weight = Nanos::from(cx.nr_online());
-        if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime || weight < 2 {
-            return;
-        }
-        for other in (0..cx.nr_cpus()).filter(|c| *c != cpu) {
-            if !cx.online(other) {
-                continue;
-            }
-            sync(self, cx, other);
-            let spare = self.rq(other).runtime.saturating_sub(self.rq(other).time) / weight;
-            let taken = spare.min(self.tunables.period - self.rq(cpu).runtime);
-            self.rq_mut(other).runtime -= taken;
-            self.rq_mut(cpu).runtime += taken;
-            cx.touch(other);
-            if self.rq(cpu).runtime == self.tunables.period {
-                break;
-            }
-        }
-    }
-
-    /// Time of deadline tasks on `cpu` counts against the limit.
-    pub(super) fn count_deadline(&mut self, cpu: CpuId, spent: Nanos) {
-        if !self.limited() {
-            return;
-        }
-        let period_runs = self.period_active;
-        let rq = self.rq_mut(cpu);
-        if period_runs {
-            rq.time += spent;
-        } else if rq.time < rq.runtime {
-            rq.time = (rq.time + spent).min(rq.runtime);
-        }
-    }
-
-    /// Whether no period is under way.
-    pub(super) fn period_stands(&self) -> bool {
-        !self.period_active
-    }
-
-    /// Starts the period timer, if it does not run (`start_rt_bandwidth`).
-    fn start_period(&mut self, cx: &mut Core) {
-        if self.limited() && self.period_stands() {
-            self.period_active = true;
-            let (now, period) = (cx.now(), self.tunables.period);
-            // Where periods are not aligned, one that is under way is not over because nobody was there for a while;
-            // otherwise the timer expires at once, and takes off what deadline tasks left.
-            let at = if self.rules.aligned { (now / period + 1) * period } else { self.period_ends.max(now + 1) };
-            cx.start_timer(PERIOD_TIMER, at);
-        }
-    }
-
-    /// The period ends: each CPU is given a runtime (`do_sched_rt_period_timer`).
-    fn end_period(&mut self, cx: &mut Core) {
-        let mut idle = true;
-        for cpu in 0..cx.nr_cpus() {
-            if !cx.online(cpu) || (self.rq(cpu).time == 0 && self.rq(cpu).nr == 0) {
-                continue;
-            }
-            if self.rq(cpu).throttled {
-                self.borrow(cx, cpu);
-            }
-            let rq = self.rq_mut(cpu);
-            rq.time -= rq.time.min(rq.runtime);
-            idle &= rq.time == 0 && rq.nr == 0;
-            if rq.throttled && rq.time < rq.runtime {
-                rq.throttled = false;
-                let (nr, time) = (rq.nr, rq.time as i64);
-                if nr > 0 {
-                    cx.resched(cpu);
-                }
-                cx.explain(|_| Decision {
-                    time: 0,
-                    cpu,
-                    choice: Choice::Throttle,
-                    who: None,
-                    over: Vec::new(),
-                    rule: "a new period: real-time tasks may run again",
-                    numbers: vec![(None, "rt_time", time)],
-                });
-            }
-            cx.touch(cpu);
-        }
-        self.period_ends = cx.now() + self.tunables.period;
-        self.period_active = !idle;
-        if !idle {
-            cx.start_timer(PERIOD_TIMER, self.period_ends);
-        }
-    }
-
-    /// When the limit is reached if the running task goes on.
-    fn limit_at(&self, cpu: CpuId) -> Nanos {
-        let rq = self.rq(cpu);
-        if rq.curr.is_none() || !self.limited() || rq.runtime >= self.tunables.period {
-            return Nanos::MAX;
-        }
-        if rq.throttled { 0 } else { rq.exec_start.saturating_add((rq.runtime + 1).saturating_sub(rq.time)) }
-    }
-
-    /// How many tasks of this class are runnable on `cpu`.
-    pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.rq(cpu).nr
-    }
-
-    /// Whether a task stands on a list.
-    pub(super) fn is_queued(&self, p: TaskId) -> bool {
-        self.entities.get(p as usize).is_some_and(|e| e.queued)
-    }
-
     /// Whether a deadline task runs on `cpu`: real-time tasks that wake there wait.
     fn deadline_runs(&self, cx: &Core, cpu: CpuId) -> bool {
         self.rules.beside_deadline && cx.curr(cpu).is_some_and(|p| cx.task(p).attributes.policy == Policy::Deadline)
-    }
-
-    /// The tasks on the lists of a CPU, in the order in which they would run.
-    fn waiting(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        self.rq(cpu).lists.iter().flatten().copied()
     }
 }
 
@@ -430,21 +208,18 @@ impl Scheduler for RealTime {
         if preempts {
             cx.resched(cpu);
         }
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: if preempts { Choice::Preempt } else { Choice::Wait },
-            who: Some(if preempts { p } else { curr }),
-            over: vec![if preempts { curr } else { p }],
-            rule: match (preempts, equal) {
+        cx.explain(|_| {
+            let choice = if preempts { Choice::Preempt } else { Choice::Wait };
+            let who = Some(if preempts { p } else { curr });
+            let rule = match (preempts, equal) {
                 (true, true) => "of equal priority, but only the running task can run elsewhere",
                 (true, false) => "the woken task's priority is higher",
                 (false, _) => "the woken task's priority is not higher",
-            },
-            numbers: vec![
+            };
+            Decision::new(cpu, choice, who, rule).over([if preempts { curr } else { p }]).numbers([
                 (Some(p), "priority", 99 - i64::from(ours)),
                 (Some(curr), "priority", 99 - i64::from(theirs)),
-            ],
+            ])
         });
     }
 
@@ -459,11 +234,6 @@ impl Scheduler for RealTime {
             cx.start_timer(push_timer(cpu), now);
         }
         next
-    }
-
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
-        self.account(cx, cpu);
-        self.rq_mut(cpu).curr = None;
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
@@ -483,14 +253,9 @@ impl Scheduler for RealTime {
             self.requeue(cpu, p, false);
             cx.resched(cpu);
             let slice = self.slice as i64;
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::TurnEnds,
-                who: Some(p),
-                over: Vec::new(),
-                rule: "its slice is used up and others of its priority wait: to the end of the list",
-                numbers: vec![(Some(p), "slice_ticks", slice)],
+            cx.explain(|_| {
+                let rule = "its slice is used up and others of its priority wait: to the end of the list";
+                Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers([(Some(p), "slice_ticks", slice)])
             });
         }
     }
@@ -618,6 +383,11 @@ impl Class for RealTime {
 
     fn is_running(&self, cpu: CpuId) -> bool {
         self.rq(cpu).curr.is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, _p: TaskId) {
+        self.account(cx, cpu);
+        self.rq_mut(cpu).curr = None;
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {

@@ -1,12 +1,10 @@
 //! The stack itself: one scheduler made of a kernel's classes.
 
-use super::deadline::Next;
 use super::{Class, ClassId, Deadline, RealTime};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, State, TaskId,
-    Ticks, TimerId, View,
+    Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks, TimerId, View,
 };
 
 /// The classes of one kernel, in order.
@@ -37,6 +35,10 @@ macro_rules! class {
     };
 }
 
+mod pick;
+mod preempt;
+mod server;
+
 impl<F: Class> Stack<F> {
     /// A stack of these classes.
     #[must_use]
@@ -64,63 +66,7 @@ impl<F: Class> Stack<F> {
         cx.curr(cpu).map(|p| self.class_of(p))
     }
 
-    /// A task joins a class above fair: from now on the servers count.
-    fn count(&mut self, cx: &Core, class: ClassId) {
-        if class != ClassId::Fair {
-            if self.above == 0 {
-                self.since.clear();
-                self.since.resize(cx.nr_cpus() as usize, cx.now());
-            }
-            self.above += 1;
-        }
-    }
-
-    /// A task leaves a class above fair: if it was the last, the servers stand still.
-    fn uncount(&mut self, cx: &mut Core, class: ClassId) {
-        if class != ClassId::Fair {
-            self.above -= 1;
-            if self.above == 0 {
-                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cx, cpu, 0, 0));
-            }
-            if self.above == 0
-                && let Some(dl) = &mut self.dl
-            {
-                (0..cx.nr_cpus()).for_each(|cpu| dl.stop_server(cx, cpu));
-            }
-        }
-    }
-
-    /// Charges the fair server of `cpu` for the fair task that runs there, or for its idling, and starts it where there
-    /// are fair tasks.
-    #[inline]
-    fn serve(&mut self, cx: &mut Core, cpu: CpuId) {
-        if self.above == 0 {
-            return;
-        }
-        let Some(dl) = &mut self.dl else { return };
-        let since = &mut self.since[cpu as usize];
-        let passed = cx.now() - std::mem::replace(since, cx.now());
-        if self.fair.is_running(cpu) {
-            dl.charge_server(cx, cpu, passed);
-        } else if cx.curr(cpu).is_none() {
-            dl.charge_idle(cpu, passed);
-        }
-        if dl.wants_start(cpu) && self.fair.has_runnable(cpu) {
-            dl.start_server(cx, cpu);
-        }
-    }
-
-    /// A fair task runs on until the CPU has switched, and a server that had no budget left is charged for that.
-    fn switch_takes_time(&mut self, cx: &mut Core, cpu: CpuId) {
-        if let Some(dl) = &mut self.dl
-            && self.fair.is_running(cpu)
-            && dl.server_spent(cpu)
-        {
-            dl.charge_server(cx, cpu, 1);
-        }
-    }
-
-    /// The real-time class is told of the time of deadline tasks.
+    /// The real-time class counts the time of deadline tasks, too.
     fn tell_spent(&mut self, cpu: CpuId) {
         if let Some(dl) = &mut self.dl {
             let spent = dl.take_spent(cpu);
@@ -130,78 +76,13 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// Accounts for whoever runs on `cpu`.
+    /// Accounts for the task that runs on `cpu`.
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(class) = self.running(cx, cpu) {
             class!(self, class, update_curr(cx, cpu));
         }
         self.serve(cx, cpu);
         self.tell_spent(cpu);
-    }
-
-    /// Before a CPU picks: if what it had of a class above fair has left, it pulls (`put_prev_task_balance`).
-    fn pull(&mut self, cx: &mut Core, cpu: CpuId, prev: TaskId, class: ClassId) {
-        if cx.nr_cpus() == 1 || class == ClassId::Fair {
-            return;
-        }
-        if let Some(dl) = &mut self.dl {
-            if class == ClassId::Deadline && !dl.is_queued(prev) && dl.fell(cpu, prev) {
-                dl.pull(cx, cpu);
-            }
-            if dl.has_runnable(cpu) {
-                return;
-            }
-        }
-        if !self.rt.is_queued(prev) && self.rt.fell(cx, cpu, prev) {
-            self.rt.pull(cx, cpu);
-        }
-    }
-
-    /// The class whose turn it is on `cpu`. A fair server that finds nobody to serve stops.
-    fn next_class(&mut self, cx: &mut Core, cpu: CpuId) -> ClassId {
-        if let Some(dl) = &mut self.dl {
-            match dl.first(cpu) {
-                Some(Next::Task(_)) => return ClassId::Deadline,
-                Some(Next::Fair) if self.fair.has_runnable(cpu) => return ClassId::Fair,
-                Some(Next::Fair) => {
-                    dl.stop_server(cx, cpu);
-                    return self.next_class(cx, cpu);
-                }
-                None => {}
-            }
-        }
-        if self.rt.has_runnable(cpu) { ClassId::RealTime } else { ClassId::Fair }
-    }
-
-    fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        self.account(cx, cpu);
-        self.switch_takes_time(cx, cpu);
-        let was = prev.map(|p| (p, self.classes[p as usize]));
-        if let Some((p, class)) = was {
-            self.pull(cx, cpu, p, class);
-        }
-        loop {
-            let class = self.next_class(cx, cpu);
-            if let Some((p, of)) = was
-                && of != class
-            {
-                self.put_back(cx, cpu, p, of);
-            }
-            // Whatever is queued, the fair class may find nobody (delayed tasks, throttled groups) and balance.
-            self.tell_others(cx);
-            let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
-            let next = class!(self, class, pick_next_task(cx, cpu, same));
-            let served = class == ClassId::Fair && self.dl.as_ref().is_some_and(|dl| dl.first(cpu) == Some(Next::Fair));
-            if next.is_none() && served {
-                continue;
-            }
-            if class != ClassId::Fair {
-                self.fair.runs(cx, cpu, class);
-            }
-            self.since[cpu as usize] = cx.now();
-            self.explain_pick(cx, cpu, class, next, served);
-            return next;
-        }
     }
 
     /// The fair class is about to balance: it looks at how many tasks of all classes each CPU has.
@@ -223,110 +104,12 @@ impl<F: Class> Stack<F> {
         (self.rt.nr_running(cpu), self.dl.as_ref().map_or(0, |dl| dl.nr_running(cpu)))
     }
 
-    /// The running task leaves the CPU to one of another class.
-    fn put_back(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, class: ClassId) {
-        let running = class!(self, class, is_running(cpu));
-        if running {
-            class!(self, class, put_prev_task(cx, cpu, p));
-        }
-    }
-
-    fn explain_pick(&self, cx: &mut Core, cpu: CpuId, class: ClassId, who: Option<TaskId>, served: bool) {
-        let throttled = class == ClassId::Fair && self.rt.nr_running(cpu) > 0;
-        if !cx.explaining() || (class == ClassId::Fair && !throttled) {
-            return;
-        }
-        let lower = |p: &TaskId| self.classes[*p as usize] != class && Some(*p) != who;
-        let waits = |p: &TaskId| cx.task(*p).cpu == cpu && cx.task(*p).state == State::Runnable;
-        let over: Vec<_> = (0..cx.nr_tasks()).filter(|p| waits(p) && lower(p)).collect();
-        let rule = match class {
-            ClassId::Deadline => "deadline goes first: the earliest deadline",
-            ClassId::RealTime => "real time goes before fair: the first of the highest priority",
-            ClassId::Fair if served => "the fair server runs a fair task ahead of the real-time ones",
-            ClassId::Fair => "real time is throttled: fair tasks run",
-        };
-        let numbers = who.map(|p| (who, "priority", i64::from(cx.task(p).attributes.prio()))).into_iter().collect();
-        cx.explain(|_| Decision { time: 0, cpu, choice: Choice::Pick, who, over, rule, numbers });
-    }
-
-    /// A runnable task has changed from the class `from` to `to`: who may have to give way (`check_class_changed`).
-    fn class_changed(&mut self, cx: &mut Core, p: TaskId, from: ClassId, to: ClassId) {
-        let cpu = cx.task(p).cpu;
-        class!(self, from, switched_from(cx, p));
-        self.classes[p as usize] = to;
-        self.count(cx, to);
-        class!(self, to, switched_to(cx, p));
-        if cx.curr(cpu) == Some(p) {
-            self.fair.runs(cx, cpu, to);
-        }
-        self.uncount(cx, from);
-        self.serve(cx, cpu);
-        if to != ClassId::Fair || cx.task(p).state != State::Runnable {
-            return;
-        }
-        if cx.curr(cpu) == Some(p) || cx.curr(cpu).is_none() {
-            cx.resched(cpu);
-        } else if self.running(cx, cpu) == Some(ClassId::Fair) {
-            self.fair.wakeup_preempt(cx, cpu, p, Enqueue::Wakeup);
-        }
-    }
-
-    fn preempts_by_class(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
-        let (ours, theirs) = (self.class_of(p), self.running(cx, cpu).unwrap_or(ClassId::Fair));
-        if ours < theirs {
-            cx.resched(cpu);
-            let over = cx.curr(cpu).into_iter().collect();
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::Preempt,
-                who: Some(p),
-                over,
-                rule: "the woken task is of a higher class",
-                numbers: Vec::new(),
-            });
-        } else if ours == theirs {
-            if ours == ClassId::Fair {
-                self.serve(cx, cpu);
-            }
-            class!(self, ours, wakeup_preempt(cx, cpu, p, how));
-        }
-        if how != Enqueue::Migrated && cx.nr_cpus() > 1 {
-            match (ours, &mut self.dl) {
-                (ClassId::RealTime, _) => self.rt.woken(cx, cpu, p),
-                (ClassId::Deadline, Some(dl)) => dl.woken(cx, cpu, p),
-                _ => {}
-            }
-            if ours != ClassId::Fair {
-                self.tell_others(cx);
-            }
-        }
-    }
-
     /// Accounts for the ticks on a CPU that the engine does not know this is about.
     fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(ticks) = cx.take_ticks(cpu) {
             self.catch_up(cx, cpu, ticks);
         }
         self.tell_spent(cpu);
-    }
-
-    /// Until when the fair server of `cpu` has a budget, if a fair task goes on there.
-    fn server_decision(&self, cpu: CpuId) -> Nanos {
-        match &self.dl {
-            Some(dl) if self.above > 0 => {
-                let starts = dl.wants_start(cpu) && self.fair.has_runnable(cpu);
-                let spent = || dl.server_spent_at(cpu, self.since[cpu as usize]);
-                if starts {
-                    0
-                } else if self.fair.is_running(cpu) {
-                    spent()
-                } else {
-                    Nanos::MAX
-                }
-            }
-            _ => Nanos::MAX,
-        }
     }
 }
 
@@ -523,8 +306,8 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        // The same shape whoever runs: the fair class's view, and beside it those of the classes above it, if there are
-        // any.
+        // The same shape whatever runs: the fair class's view, and beside it those of the classes above it, if there
+        // are any.
         let curr = ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task));
         let nr_running = self.queue_load(cpu).map(|(nr_running, _)| nr_running);
         let mut map = vec![curr, ("nr_running", nr_running.into())];

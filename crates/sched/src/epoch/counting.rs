@@ -84,19 +84,14 @@ impl Counting {
     fn explain_choice(&self, cx: &mut Core, next: Option<TaskId>, new_epoch: bool) {
         cx.explain(|_| {
             let all: Vec<_> = self.counters.iter().filter(|(p, _)| self.tasks[*p as usize].runnable).collect();
-            Decision {
-                time: 0,
-                cpu: CPU,
-                choice: Choice::Pick,
-                who: next,
-                over: all.iter().map(|(p, _)| *p).filter(|p| next != Some(*p)).collect(),
-                rule: match next {
-                    None => "nobody can run",
-                    Some(_) if new_epoch => "nobody had ticks left: the oldest, and every counter gains a slice",
-                    Some(_) => "the greatest counter, the oldest where equal",
-                },
-                numbers: all.iter().map(|(p, left)| (Some(*p), "counter", i64::from(*left))).collect(),
-            }
+            let rule = match next {
+                None => "nobody can run",
+                Some(_) if new_epoch => "nobody had ticks left: the oldest, and every counter gains a slice",
+                Some(_) => "the greatest counter, the oldest where equal",
+            };
+            Decision::new(CPU, Choice::Pick, next, rule)
+                .over(all.iter().map(|(p, _)| *p).filter(|p| next != Some(*p)))
+                .numbers(all.iter().map(|(p, left)| (Some(*p), "counter", i64::from(*left))))
         });
     }
 }
@@ -155,14 +150,12 @@ impl Scheduler for Counting {
         if preempts {
             cx.resched(CPU);
         }
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: CPU,
-            choice: if preempts { Choice::Preempt } else { Choice::Wait },
-            who: Some(p),
-            over: vec![curr],
-            rule: if seen { "more than 3 ticks more than who runs" } else { "seen when the CPU next chooses" },
-            numbers: [(p, left), (curr, theirs)].map(|(q, n)| (Some(q), "counter", i64::from(n))).to_vec(),
+        cx.explain(|_| {
+            let choice = if preempts { Choice::Preempt } else { Choice::Wait };
+            let rule = if seen { "more than 3 ticks more than who runs" } else { "seen when the CPU next chooses" };
+            Decision::new(CPU, choice, Some(p), rule)
+                .over([curr])
+                .numbers([(p, left), (curr, theirs)].map(|(q, n)| (Some(q), "counter", i64::from(n))))
         });
     }
 
@@ -187,15 +180,7 @@ impl Scheduler for Counting {
             *left -= 1;
         } else {
             cx.resched(cpu);
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::TurnEnds,
-                who: Some(p),
-                over: Vec::new(),
-                rule: "its counter is used up",
-                numbers: Vec::new(),
-            });
+            cx.explain(|_| Decision::new(cpu, Choice::TurnEnds, Some(p), "its counter is used up"));
         }
     }
 

@@ -53,12 +53,12 @@ use crate::balance::sync;
 use rules::{End, Rules, Sharing, Yielding};
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
-use schedlab_sim::program::Start;
+use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
     Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View,
 };
 use std::collections::VecDeque;
-use task::{Class, Cpu, Task};
+use task::{Cpu, Task, policy};
 pub use wake::MARGIN;
 
 /// The CPU that takes all interrupts in 2.0.
@@ -159,7 +159,7 @@ impl Goodness {
     /// The slice of who runs is over when this many more ticks have come; `None`: the ticks do nothing to it.
     fn ticks_to_end(&self, p: TaskId) -> Option<u64> {
         let left = i64::from(self.counters.left(p) - self.rules.ends_at);
-        (self.task(p).class != Class::Fifo || self.rules.fifo_expires).then(|| left.max(1) as u64)
+        (self.task(p).policy != Policy::Fifo || self.rules.fifo_expires).then(|| left.max(1) as u64)
     }
 
     /// A task has come to be: what nice and policy mean for it.
@@ -167,7 +167,7 @@ impl Goodness {
         let a = &cx.task(p).attributes;
         let bonus = self.rules.bonus_of(a.nice);
         let t = self.task_mut(p);
-        (t.bonus, t.class, t.rt_priority) = (bonus, Class::of(a), i32::from(a.rt_priority));
+        (t.bonus, t.policy, t.rt_priority) = (bonus, policy(a), i32::from(a.rt_priority));
     }
 }
 
@@ -242,7 +242,7 @@ impl Scheduler for Goodness {
         }
         if self.rules.yielding == Yielding::Forfeits {
             *self.counters.left_mut(p) = 0;
-        } else if self.task(p).class == Class::Other {
+        } else if self.task(p).policy == Policy::Other {
             self.task_mut(p).yielded = true;
         }
         self.move_to(p, End::Tail);
@@ -283,15 +283,7 @@ impl Scheduler for Goodness {
         *left = (*left - 1).max(0);
         if ends {
             cx.resched(cpu);
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::TurnEnds,
-                who: Some(p),
-                over: Vec::new(),
-                rule: "its counter is used up",
-                numbers: Vec::new(),
-            });
+            cx.explain(|_| Decision::new(cpu, Choice::TurnEnds, Some(p), "its counter is used up"));
         }
     }
 
@@ -321,7 +313,7 @@ impl Scheduler for Goodness {
         let slice = self.rules.slices.ticks(new.nice);
         self.counters.set_refill(p, slice);
         self.adopt(cx, p);
-        if (Class::of(&new), new.rt_priority) != (Class::of(old), old.rt_priority) {
+        if (policy(&new), new.rt_priority) != (policy(old), old.rt_priority) {
             if let Some(end) = self.rules.policy_moves {
                 self.move_to(p, end);
             }

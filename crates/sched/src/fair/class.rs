@@ -245,12 +245,6 @@ impl<D: Discipline> Scheduler for Fair<D> {
         next.map(|e| e - self.first_task)
     }
 
-    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
-        self.clock = cx.now();
-        let e = self.entity(p);
-        self.put_prev(cx, cpu, e);
-    }
-
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         self.clock = cx.now();
         let task = self.running[cpu as usize];
@@ -457,6 +451,12 @@ impl<D: Discipline> Class for Fair<D> {
 
     fn is_running(&self, cpu: CpuId) -> bool {
         self.running[cpu as usize].is_some()
+    }
+
+    fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.clock = cx.now();
+        let e = self.entity(p);
+        self.put_prev(cx, cpu, e);
     }
 
     fn switched_from(&mut self, cx: &mut Core, p: TaskId) {

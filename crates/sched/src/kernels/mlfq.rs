@@ -1,6 +1,7 @@
 //! A multi-level feedback queue, as the experiment cfs-19 compares one with O(1).
 
 use super::{Build, Feature, Kernel, Preemption, Run};
+use crate::classes::simple;
 use crate::mlfq::{MOST_LEVELS, Mlfq, Tunables};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -49,5 +50,6 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         start_level: v.ns("start_level") as u8,
         boost: v.ns("boost") * 1_000_000,
     };
-    run.with(Mlfq::new(run.machine, tunables, run.options.tick_period), sink)
+    let tick = run.options.tick_period;
+    run.with(simple(run.machine, Mlfq::new(run.machine, tunables, tick), tick), sink)
 }

@@ -1,6 +1,7 @@
 //! RSDL, the Rotating Staircase Deadline scheduler, as a patch to 2.6.20.
 
 use super::{Build, Feature, Kernel, Preemption, Run};
+use crate::balance::balanced::Balanced;
 use crate::staircase::{Staircase, rsdl::Rsdl};
 use crate::tunables::{Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -28,5 +29,6 @@ pub(super) static KERNEL: Kernel = Kernel {
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let rr_interval = run.values.ns("rr_interval") * 1_000_000;
-    run.with(Staircase::new(run.machine, Rsdl { rr_interval }), sink)
+    let staircase = Staircase::new(run.machine, Rsdl { rr_interval });
+    run.with(Balanced::new(run.machine, staircase), sink)
 }

@@ -1,6 +1,7 @@
 //! SD, the Staircase Deadline scheduler 1.00, as a patch to 2.6.21.
 
 use super::{Build, Feature, Kernel, Preemption, Run};
+use crate::balance::balanced::Balanced;
 use crate::staircase::{Staircase, sd::Sd};
 use crate::tunables::{Scaling, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
@@ -35,5 +36,6 @@ pub(super) static KERNEL: Kernel = Kernel {
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    run.with(Staircase::new(run.machine, Sd::new(v.ns("rr_interval") * 1_000_000, v.on("interactive"))), sink)
+    let staircase = Staircase::new(run.machine, Sd::new(v.ns("rr_interval") * 1_000_000, v.on("interactive")));
+    run.with(Balanced::new(run.machine, staircase), sink)
 }

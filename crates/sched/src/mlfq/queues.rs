@@ -1,7 +1,7 @@
-//! The queues as the balancer sees them and as they can be shown.
+//! The queues as the balancer sees them and as they can be inspected.
 
-use super::{Class, Mlfq, TOP};
-use crate::balance::{Balancer, Queues};
+use super::Mlfq;
+use crate::balance::Queues;
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
 
@@ -16,27 +16,17 @@ impl Mlfq {
         lists.flat_map(|list| std::iter::successors(array.head(list), |p| self.links.after(*p)))
     }
 
-    /// Whom the balancer may move from `from` to `to`: the last of the best level that may run there.
-    fn movable(&self, cx: &Core, from: CpuId, to: CpuId) -> Option<TaskId> {
-        let array = &self.rqs[from as usize].array;
-        let lists = std::iter::successors(array.level_from(0), |list| array.level_from(list + 1));
-        let mut tasks = lists.flat_map(|list| std::iter::successors(array.last(list), |p| self.links.before(*p)));
-        tasks.find(|p| cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(to))
-    }
-
-    /// A CPU's levels, as they can be shown.
-    pub(super) fn show(&self, cx: &Core, cpu: CpuId) -> View {
+    /// A CPU's levels. What runs, and how many can, every view has.
+    pub(super) fn view_queues(&self, cpu: CpuId) -> View {
         let task = |p: TaskId| {
             let t = &self.tasks[p as usize];
             View::Map(vec![
                 ("task", View::Task(p)),
-                ("level", t.list.filter(|list| *list >= TOP).map(|_| u32::from(t.level)).into()),
+                ("level", u32::from(t.level).into()),
                 ("time_slice_ticks", t.time_slice.into()),
             ])
         };
         View::Map(vec![
-            ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
-            ("nr_running", self.nr_running(cpu).into()),
             ("boosts", self.rqs[cpu as usize].boosts.into()),
             ("queue", View::List(self.in_order(cpu).map(task).collect())),
         ])
@@ -44,45 +34,31 @@ impl Mlfq {
 
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) {
         cx.explain(|_| {
-            let numbers = self.in_order(cpu).map(|p| self.place(p)).collect();
-            let over = self.in_order(cpu).filter(|p| Some(*p) != next).collect();
+            let numbers = self.in_order(cpu).map(|p| self.place(p));
+            let over = self.in_order(cpu).filter(|p| Some(*p) != next);
             let rule = if next.is_some() { "the first task of the best level" } else { "no level has a task" };
-            Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+            Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });
     }
 }
 
 impl Mlfq {
-    /// The level of a task, or its real-time priority, as a reason.
+    /// The level of a task, as a reason.
     pub(super) fn place(&self, p: TaskId) -> (Option<TaskId>, &'static str, i64) {
-        let t = &self.tasks[p as usize];
-        match t.list.filter(|list| *list < TOP) {
-            Some(list) => (Some(p), "real_time_priority", i64::from(TOP - 1 - list)),
-            None => (Some(p), "level", i64::from(t.level)),
-        }
+        (Some(p), "level", i64::from(self.tasks[p as usize].level))
     }
 
     /// The slice of `p` is used up, and it stands where it goes.
     pub(super) fn explain_turn(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         cx.explain(|_| {
-            let t = &self.tasks[p as usize];
-            let left = (Some(p), "time_slice_ticks", i64::from(t.time_slice));
-            let level = (t.class == Class::Other).then_some((Some(p), "level", i64::from(t.level)));
-            let rule = match t.class {
-                Class::Other => "its slice is used up: down one level, with a new slice",
-                Class::Fifo | Class::Rr => "its slice of the round is used up: behind its equals",
-            };
-            let numbers = level.into_iter().chain([left]).collect();
-            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
+            let left = i64::from(self.tasks[p as usize].time_slice);
+            Decision::new(cpu, Choice::TurnEnds, Some(p), "its slice is used up: down one level, with a new slice")
+                .numbers([self.place(p), (Some(p), "time_slice_ticks", left)])
         });
     }
 }
 
 impl Queues for Mlfq {
-    fn balancer(&mut self) -> &mut Option<Balancer> {
-        &mut self.balancer
-    }
-
     fn nr_running(&self, cpu: CpuId) -> u32 {
         self.rqs[cpu as usize].array.nr_active()
     }
@@ -91,17 +67,14 @@ impl Queues for Mlfq {
         u64::from(self.nr_running(cpu)) * LOAD_SCALE
     }
 
-    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
+    /// The last of the best level.
+    fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
         if max_load < LOAD_SCALE {
             return None;
         }
-        let p = self.movable(cx, from, to)?;
-        self.take(from, p);
-        cx.set_task_cpu(p, to);
-        self.arrive(cx, to, p);
-        self.preempt_if_better(cx, to, p);
-        cx.touch(from);
-        cx.touch(to);
-        Some(p)
+        let array = &self.rqs[from as usize].array;
+        let lists = std::iter::successors(array.level_from(0), |list| array.level_from(list + 1));
+        let mut tasks = lists.flat_map(|list| std::iter::successors(array.last(list), |p| self.links.before(*p)));
+        tasks.find(|p| cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(to))
     }
 }

@@ -209,7 +209,7 @@ impl O1<'_> {
     }
 
     /// What balancing remembers of a CPU: the averages of its load, and its domains from the smallest up.
-    pub(super) fn show_balancing(&self, cpu: CpuId) -> Vec<(&'static str, View)> {
+    pub(super) fn view_balancing(&self, cpu: CpuId) -> Vec<(&'static str, View)> {
         let Some(smp) = &self.smp else { return Vec::new() };
         let averages = &self.queues[cpu as usize].cpu_load;
         let averages = match self.rules.release().balancing {

@@ -71,7 +71,7 @@ impl Task {
     pub fn new(attributes: &Attributes, release: &Release) -> Self {
         let static_prio = static_prio(attributes);
         Self {
-            prio: real_time_prio(attributes).unwrap_or(static_prio),
+            prio: attributes.real_time_level().unwrap_or(static_prio),
             static_prio,
             policy: policy(attributes, release),
             activated: Activated::No,
@@ -105,16 +105,9 @@ pub fn static_prio(attributes: &Attributes) -> u8 {
 
 /// The policy, of those that there were.
 pub fn policy(attributes: &Attributes, release: &Release) -> Policy {
-    match attributes.policy {
-        real_time @ (Policy::Fifo | Policy::Rr) => real_time,
-        Policy::Batch if release.batch => Policy::Batch,
-        _ => Policy::Other,
-    }
-}
-
-/// The priority of a task with a real-time policy.
-pub fn real_time_prio(attributes: &Attributes) -> Option<u8> {
-    matches!(attributes.policy, Policy::Fifo | Policy::Rr).then(|| 99u8.saturating_sub(attributes.rt_priority))
+    let known =
+        if release.batch { &[Policy::Fifo, Policy::Rr, Policy::Batch][..] } else { &[Policy::Fifo, Policy::Rr] };
+    attributes.policy.among(known)
 }
 
 /// A CPU's queue.

@@ -1,8 +1,8 @@
 //! The tick of the running task: its slice counted down, its turn among its equals, and when that next matters.
 
 use super::O1;
-use super::show::SliceEnd;
 use super::state::Task;
+use super::view::SliceEnd;
 use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, TaskId};

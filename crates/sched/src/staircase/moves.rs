@@ -1,8 +1,8 @@
-//! The queues as the balancer sees them, and whom it may move.
+//! The queues as the balancer sees them, and which tasks it may move.
 
 use super::state::{LEVELS, PRIOS, REAL_TIME};
 use super::{Design, Staircase};
-use crate::balance::{Balancer, Queues};
+use crate::balance::Queues;
 use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, TaskId};
@@ -22,8 +22,18 @@ impl<D: Design> Staircase<D> {
         let t = self.task(p);
         self.weights[if t.policy == Policy::Other { t.user as usize } else { 0 }]
     }
+}
 
-    /// Whom the balancer may move from `from` to `to`: the expired first, best level first, each list from its end.
+impl<D: Design> Queues for Staircase<D> {
+    fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].nr_running()
+    }
+
+    fn load(&self, cpu: CpuId) -> u64 {
+        self.queues[cpu as usize].load
+    }
+
+    /// The expired first, best level first, each list from its end.
     fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
         let rq = &self.queues[from as usize];
         [rq.expired(), rq.active].into_iter().filter(|side| rq.arrays[*side].nr > 0).find_map(|side| {
@@ -34,37 +44,22 @@ impl<D: Design> Staircase<D> {
             })
         })
     }
-}
 
-impl<D: Design> Queues for Staircase<D> {
-    fn balancer(&mut self) -> &mut Option<Balancer> {
-        &mut self.balancer
-    }
-
-    fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.queues[cpu as usize].nr_running()
-    }
-
-    fn load(&self, cpu: CpuId) -> u64 {
-        self.queues[cpu as usize].load
-    }
-
-    fn pull(&mut self, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
-        let p = self.movable(cx, from, to, max_load)?;
-        let expired = self.take(from, p)? == self.queues[from as usize].expired();
+    /// It keeps its place and what it has left, as if it had been given that here.
+    fn migrate(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
+        let expired = self.take(from, p) == Some(self.queues[from as usize].expired());
         cx.set_task_cpu(p, to);
         let rq = &mut self.queues[to as usize];
         let side = if expired { rq.expired() } else { rq.active };
         let t = &mut self.tasks[p as usize];
-        // It keeps its place and what it has left, as if it had been given that here.
         (t.cpu, t.rotation) = (to, rq.rotation + u64::from(expired));
         if t.prio >= REAL_TIME {
             rq.arrays[side].quota.0[t.level() as usize] += t.left.max(0);
         }
         self.push(to, p, side);
-        self.preempt_if_better(cx, to, p);
-        cx.touch(from);
-        cx.touch(to);
-        Some(p)
+    }
+
+    fn preempt_moved(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
+        self.preempt_if_better(cx, cpu, p);
     }
 }

@@ -40,7 +40,7 @@ impl Task {
     /// A task that was given nothing yet.
     pub fn new(attributes: &Attributes) -> Self {
         let user = user(attributes);
-        let prio = real_time_prio(attributes).unwrap_or(REAL_TIME + user);
+        let prio = attributes.real_time_level().unwrap_or(REAL_TIME + user);
         Self { policy: policy(attributes), user, prio, left: 0, used: 0, rotation: 0, cpu: 0, side: None }
     }
 
@@ -62,15 +62,7 @@ pub fn user(attributes: &Attributes) -> u8 {
 
 /// The policy, of those that there are.
 pub fn policy(attributes: &Attributes) -> Policy {
-    match attributes.policy {
-        real_time @ (Policy::Fifo | Policy::Rr) => real_time,
-        _ => Policy::Other,
-    }
-}
-
-/// The priority of a task with a real-time policy.
-pub fn real_time_prio(attributes: &Attributes) -> Option<u8> {
-    (policy(attributes) != Policy::Other).then(|| (REAL_TIME - 1).saturating_sub(attributes.rt_priority))
+    attributes.policy.among(&[Policy::Fifo, Policy::Rr])
 }
 
 /// One of a CPU's two arrays: which of its lists may hold tasks, and how many tasks it has.

@@ -1,4 +1,4 @@
-//! The queues of a CPU, to be shown, and the reasons of what is decided.
+//! The queues of a CPU as they can be inspected, and the reasons of what is decided.
 
 use super::state::{REAL_TIME, Side};
 use super::{Design, PRIOS, Staircase};
@@ -6,7 +6,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
 
 impl<D: Design> Staircase<D> {
-    pub(super) fn shown(&self, cx: &Core, cpu: CpuId) -> View {
+    pub(super) fn view_queues(&self, cx: &Core, cpu: CpuId) -> View {
         let rq = &self.queues[cpu as usize];
         View::Map(vec![
             ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
@@ -15,8 +15,8 @@ impl<D: Design> Staircase<D> {
             ("rotation", rq.rotation.into()),
             ("level", u32::from(rq.level).into()),
             ("charged_until_ns", rq.since.into()),
-            ("active", self.array(cpu, rq.active)),
-            ("expired", self.array(cpu, rq.expired())),
+            ("active", self.view_array(cpu, rq.active)),
+            ("expired", self.view_array(cpu, rq.expired())),
         ])
     }
 
@@ -27,7 +27,7 @@ impl<D: Design> Staircase<D> {
     }
 
     /// The lists of an array that are not empty.
-    fn array(&self, cpu: CpuId, side: Side) -> View {
+    fn view_array(&self, cpu: CpuId, side: Side) -> View {
         let array = &self.queues[cpu as usize].arrays[side];
         let list = |(prio, list): (u8, u32)| {
             let tasks: View = self
@@ -93,7 +93,7 @@ impl<D: Design> Staircase<D> {
                 Some(_) if rotates => "nobody was active, so a new rotation begins: the first task of the best level",
                 Some(_) => "the first task of the best level of this rotation",
             };
-            Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+            Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });
     }
 
@@ -101,8 +101,8 @@ impl<D: Design> Staircase<D> {
         cx.explain(|cx| {
             let running = cx.curr(cpu);
             let choice = if preempts { Choice::Preempt } else { Choice::Wait };
-            let numbers = std::iter::once(p).chain(running).map(|p| self.own_place(cpu, p)).collect();
-            Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).map(|p| self.own_place(cpu, p));
+            Decision::new(cpu, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 
@@ -118,8 +118,8 @@ impl<D: Design> Staircase<D> {
                 }
                 () => "its quota is used up at its last level: it expires, with a quota for the next rotation",
             };
-            let numbers = before.into_iter().chain([self.own_place(cpu, p), self.left(p)]).collect();
-            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
+            let numbers = before.into_iter().chain([self.own_place(cpu, p), self.left(p)]);
+            Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers(numbers)
         });
     }
 
@@ -131,7 +131,7 @@ impl<D: Design> Staircase<D> {
             let quota = rq.arrays[rq.active].quota.0[t.level() as usize];
             let numbers = vec![self.own_place(cpu, p), self.left(p), (None, "level_quota_ns", quota)];
             let rule = "its level's quota is used up: all who are left there go down one level";
-            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
+            Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers(numbers)
         });
     }
 }

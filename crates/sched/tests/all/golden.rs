@@ -22,3 +22,4 @@ mod o1;
 mod o1_releases;
 mod queues;
 mod staircase;
+mod stride;

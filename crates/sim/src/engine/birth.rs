@@ -1,11 +1,11 @@
-//! How a task comes to be: its names, its attributes, and whether the kernel admits them.
+//! Creates tasks: their names, their attributes, and whether the kernel admits those.
 
 use super::Engine;
-use crate::core::{Attributes, State, Task, TaskId, tid};
 use crate::cpuset::CpuSet;
 use crate::process::Process;
 use crate::program::{Policy, Setting, Start, TaskSpec};
 use crate::scheduler::{Refusal, Scheduler};
+use crate::task::{Attributes, State, Task, TaskId, tid};
 use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result};
 
 impl<'a, S: Scheduler> Engine<'a, S> {

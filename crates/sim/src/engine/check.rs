@@ -1,8 +1,8 @@
 //! Debug builds check the scheduler's rules after each event.
 
 use super::Engine;
-use crate::core::tid;
 use crate::scheduler::Scheduler;
+use crate::task::tid;
 use schedlab_base::CpuId;
 
 impl<S: Scheduler> Engine<'_, S> {

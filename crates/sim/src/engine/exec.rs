@@ -1,11 +1,12 @@
 //! A running task goes on with its program: works, sleeps, wakes others, waits.
 
 use super::{Engine, MOST_TASKS};
-use crate::core::{Cause, State, TaskId, tid};
+use crate::core::Cause;
 use crate::process::{Burst, Wait, draw};
 use crate::program::{Amount, Op};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
+use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
 
 /// Bytes a ns that `Mem` moves where the machine's file says nothing else: some 10 GB/s of one core.
@@ -273,7 +274,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.wait_for(p, Wait::Cond(cond))
     }
 
-    /// Who comes to a barrier sleeps until all have come, or burns CPU.
+    /// A task that comes to a barrier sleeps, or burns CPU, until all have come.
     fn barrier(&mut self, p: TaskId, b: u32, spin: Option<Burst>) -> Did {
         let barrier = &mut self.resources.barriers[b as usize];
         let here = (barrier.waiters.len() + barrier.spinners.len()) as u32;
@@ -298,7 +299,7 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Burst
     }
 
-    /// Who has spun long enough at a barrier goes to sleep there.
+    /// A task that has spun long enough at a barrier goes to sleep there.
     #[cold]
     fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         let Wait::SpinBarrier(b) = self.processes[p as usize].wait else {

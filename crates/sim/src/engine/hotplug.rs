@@ -1,11 +1,12 @@
 //! CPUs that go offline and come back.
 
 use super::Engine;
-use crate::core::{Cause, State, TaskId};
+use crate::core::Cause;
 use crate::cpuset::CpuSet;
 use crate::program::Load;
 use crate::queue::{Key, Phase};
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
+use crate::task::{State, TaskId};
 use schedlab_base::CpuId;
 
 /// The first instant at which a CPU goes or comes.

@@ -1,4 +1,4 @@
-//! What somebody asked to see during the run: views of the queues and reasons of decisions.
+//! What was asked to be seen of the run: views of the queues and reasons of decisions.
 
 use super::Engine;
 use crate::queue::Phase;

@@ -3,10 +3,11 @@
 use super::Engine;
 use super::birth::{apply, clamp};
 use super::exec::Did;
-use crate::core::{Cause, TaskId};
+use crate::core::Cause;
 use crate::cpuset::CpuSet;
 use crate::program::{ROOT_GROUP, Setting};
 use crate::scheduler::Scheduler;
+use crate::task::TaskId;
 use schedlab_base::{CpuId, Result};
 
 impl<S: Scheduler> Engine<'_, S> {

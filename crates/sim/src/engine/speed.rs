@@ -1,9 +1,9 @@
 //! How fast the running tasks run changes: a sibling goes busy or idle, memory moves, a task says that it touches more.
 
 use super::Engine;
-use crate::core::TaskId;
 use crate::program::Setting;
 use crate::scheduler::Scheduler;
+use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 
 impl<S: Scheduler> Engine<'_, S> {
@@ -36,7 +36,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Memory has moved: whoever has any may be faster or slower, and who moved it pays.
+    /// Memory has moved: tasks that use it may be faster or slower, and the CPU that moved it is charged.
     #[cold]
     pub(super) fn memory_moved(&mut self) {
         if let Some(effects) = self.cx.effects.as_deref_mut() {

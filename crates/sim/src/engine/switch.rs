@@ -1,9 +1,9 @@
 //! A CPU reschedules: the scheduler picks a task, and the CPU switches to it.
 
 use super::Engine;
-use crate::core::{State, TaskId, tid};
 use crate::process::Burst;
 use crate::scheduler::{Dequeue, Scheduler};
+use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Nanos, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {

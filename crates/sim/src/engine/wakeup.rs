@@ -1,9 +1,9 @@
 //! Tasks that start or wake: a CPU is chosen, the task is queued there, and may preempt.
 
 use super::Engine;
-use crate::core::{State, Task, TaskId, tid};
 use crate::process::Wait;
 use crate::scheduler::{Enqueue, Placement, Scheduler};
+use crate::task::{State, Task, TaskId, tid};
 use schedlab_base::{CpuId, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {

@@ -1,4 +1,4 @@
-//! Who may have how much: admission, and what of a CPU is promised and in use (GRUB).
+//! Bandwidth: admission, and how much of a CPU is promised and in use (GRUB).
 
 use super::{Deadline, EntityId, Grub};
 use schedlab_base::{CpuId, Nanos};

@@ -127,7 +127,7 @@ impl Deadline {
         }
     }
 
-    /// The rule of who wakes: keeps budget and deadline where it may (`update_dl_entity`).
+    /// The rule for a task that wakes: it keeps budget and deadline where it may (`update_dl_entity`).
     pub(super) fn wake_up(&mut self, cx: &mut Core, id: EntityId) {
         let (now, e) = (cx.now(), *self.e(id));
         let fresh = e.deadline == 0;
@@ -179,14 +179,9 @@ impl Deadline {
         } else {
             cx.resched(cpu);
             let over = cx.curr(cpu);
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::Preempt,
-                who: Some(p),
-                over: over.into_iter().collect(),
-                rule: "deadline tasks go before those of the other classes",
-                numbers: Vec::new(),
+            cx.explain(|_| {
+                Decision::new(cpu, Choice::Preempt, Some(p), "deadline tasks go before those of the other classes")
+                    .over(over)
             });
         }
         if self.cpus > 1 {

@@ -1,4 +1,4 @@
-//! Deadline tasks on several CPUs: where they wake, who is pushed away and who is pulled.
+//! Deadline tasks on several CPUs: where they wake, which are pushed away and which are pulled.
 
 use super::Deadline;
 use crate::classes::spread::{nearest, pinned};
@@ -80,7 +80,7 @@ impl Deadline {
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };
             let id = self.entity(p);
-            // Who is about to run there is left there.
+            // A task that is about to run there is left there.
             if self.e(id).deadline < self.earliest(cpu) && !self.preempts(from, id) {
                 self.shift(cx, p, from, cpu, "it waits there, and its deadline is earlier than what is left here");
             }
@@ -94,14 +94,9 @@ impl Deadline {
 
     fn shift(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId, rule: &'static str) {
         let (ours, there) = (self.e(self.entity(p)).deadline, self.earliest(to));
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: to,
-            choice: Choice::Move,
-            who: Some(p),
-            over: Vec::new(),
-            rule,
-            numbers: vec![(Some(p), "deadline_ns", ours as i64), (None, "earliest_there_ns", there as i64)],
+        cx.explain(|_| {
+            Decision::new(to, Choice::Move, Some(p), rule)
+                .numbers([(Some(p), "deadline_ns", ours as i64), (None, "earliest_there_ns", there as i64)])
         });
         self.dequeue_task(cx, from, p, Dequeue::Migrated);
         cx.set_task_cpu(p, to);

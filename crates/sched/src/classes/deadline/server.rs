@@ -139,14 +139,9 @@ impl Deadline {
                 return;
             }
             self.e_mut(cpu).starving = true;
-            cx.explain(|_| Decision {
-                time: 0,
-                cpu,
-                choice: Choice::Throttle,
-                who: None,
-                over: Vec::new(),
-                rule: "fair tasks starve: from now on the fair server runs them",
-                numbers: vec![(None, "budget_ns", e.runtime), (None, "deadline_ns", e.deadline as i64)],
+            cx.explain(|_| {
+                Decision::new(cpu, Choice::Throttle, None, "fair tasks starve: from now on the fair server runs them")
+                    .numbers([(None, "budget_ns", e.runtime), (None, "deadline_ns", e.deadline as i64)])
             });
         }
         self.replenish(cx, cpu);

@@ -1,4 +1,4 @@
-//! Real-time tasks on several CPUs: where they wake, who is pushed away and who is pulled.
+//! Real-time tasks on several CPUs: where they wake, which are pushed away and which are pulled.
 
 use super::super::spread::{nearest, pinned};
 use super::super::sync;
@@ -94,7 +94,7 @@ impl RealTime {
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };
             let ours = self.entities[p as usize].level;
-            // Who is about to run there is left there.
+            // A task that is about to run there is left there.
             let next_there = curr.map_or(!self.deadline_runs(cx, from), |c| ours < self.entities[c as usize].level);
             if ours < self.highest(cpu) && !next_there {
                 self.shift(cx, p, from, cpu, "it waits there, and is more important than what is left here");
@@ -104,17 +104,11 @@ impl RealTime {
 
     fn shift(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId, rule: &'static str) {
         let (there, level) = (self.highest(to), self.entities[p as usize].level);
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: to,
-            choice: Choice::Move,
-            who: Some(p),
-            over: Vec::new(),
-            rule,
-            numbers: vec![
+        cx.explain(|_| {
+            Decision::new(to, Choice::Move, Some(p), rule).numbers([
                 (Some(p), "priority", 99 - i64::from(level)),
                 (None, "highest_priority_there", if there == NONE { 0 } else { 99 - i64::from(there) }),
-            ],
+            ])
         });
         self.dequeue_task(cx, from, p, Dequeue::Migrated);
         cx.set_task_cpu(p, to);

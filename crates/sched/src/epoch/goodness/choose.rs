@@ -2,8 +2,8 @@
 
 use super::Goodness;
 use super::rules::{End, Yielding};
-use super::task::Class;
 use schedlab_base::CpuId;
+use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
 /// Less good than anybody.
@@ -16,7 +16,7 @@ impl Goodness {
         if t.yielded && self.rules.yielding == Yielding::StandsBack {
             return -1;
         }
-        if t.class != Class::Other {
+        if t.policy != Policy::Other {
             return 1000 + t.rt_priority;
         }
         let left = self.counters.left(p);
@@ -42,7 +42,7 @@ impl Goodness {
 
     /// A RR task without ticks gets a new slice, and waits behind the others.
     pub(super) fn renew_round_robin(&mut self, prev: Option<TaskId>) {
-        if let Some(p) = prev.filter(|p| self.task(*p).class == Class::Rr && self.counters.left(*p) == 0) {
+        if let Some(p) = prev.filter(|p| self.task(*p).policy == Policy::Rr && self.counters.left(*p) == 0) {
             *self.counters.left_mut(p) = self.counters.refill(p);
             self.move_to(p, End::Tail);
         }
@@ -138,19 +138,14 @@ impl Goodness {
                 let goodness = ("goodness", self.goodness(*p, cpu, mm));
                 [goodness, ("counter", self.counters.left(*p))].map(|(what, n)| (Some(*p), what, i64::from(n)))
             };
-            Decision {
-                time: 0,
-                cpu,
-                choice: Choice::Pick,
-                who: next,
-                over: all.iter().copied().filter(|p| next != Some(*p)).collect(),
-                rule: match next {
-                    None => "nobody can run",
-                    Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
-                    Some(_) => "the greatest goodness, the first in the queue where equal",
-                },
-                numbers: all.iter().flat_map(numbers).collect(),
-            }
+            let rule = match next {
+                None => "nobody can run",
+                Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
+                Some(_) => "the greatest goodness, the first in the queue where equal",
+            };
+            Decision::new(cpu, Choice::Pick, next, rule)
+                .over(all.iter().copied().filter(|p| next != Some(*p)))
+                .numbers(all.iter().flat_map(numbers))
         });
     }
 }

@@ -5,34 +5,16 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, TaskId};
 
-/// The policies that there were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Class {
-    /// SCHED_OTHER.
-    #[default]
-    Other,
-    /// SCHED_FIFO.
-    Fifo,
-    /// SCHED_RR.
-    Rr,
-}
-
-impl Class {
-    /// That of a task; policies that came later count as OTHER.
-    pub fn of(attributes: &Attributes) -> Self {
-        match attributes.policy {
-            Policy::Fifo => Self::Fifo,
-            Policy::Rr => Self::Rr,
-            Policy::Other | Policy::Batch | Policy::Idle | Policy::Deadline => Self::Other,
-        }
-    }
+/// The policy of a task, of those that there were.
+pub fn policy(attributes: &Attributes) -> Policy {
+    attributes.policy.among(&[Policy::Fifo, Policy::Rr])
 }
 
 /// A task, beside its counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     /// Its policy.
-    pub class: Class,
+    pub policy: Policy,
     /// It called `sched_yield()`, and its CPU has not chosen since.
     pub yielded: bool,
     /// It is on the queue.

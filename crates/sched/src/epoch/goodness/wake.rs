@@ -1,10 +1,10 @@
 //! `reschedule_idle()`: which CPU is to look at the queue because a task became runnable.
 
 use super::rules::Waking;
-use super::task::Class;
 use super::{BOOT_CPU, Goodness};
 use crate::balance::sync;
 use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
 /// A task that wakes must have so many ticks more than who runs (1.2, 2.0).
@@ -58,7 +58,7 @@ impl Goodness {
         sync(self, cx, here);
         let preempts = match self.cpus[here as usize].curr {
             None => true,
-            Some(q) => self.task(p).class != Class::Other || self.counters.left(p) > self.counters.left(q) + MARGIN,
+            Some(q) => self.task(p).policy != Policy::Other || self.counters.left(p) > self.counters.left(q) + MARGIN,
         };
         let allowed = &cx.task(p).allowed;
         let idle = self.all_cpus().find(|c| allowed.contains(*c) && self.is_idle(cx, *c));
@@ -75,7 +75,7 @@ impl Goodness {
         let (waker, by_task) = self.waker;
         let partner = self.cpus[waker as usize]
             .curr
-            .filter(|q| by_task && self.task(p).class == Class::Other && self.task(*q).avg_slice < related);
+            .filter(|q| by_task && self.task(p).policy == Policy::Other && self.task(*q).avg_slice < related);
         let last = self.task(p).processor;
         if partner.is_some() && last == waker {
             return None;
@@ -141,8 +141,8 @@ impl Goodness {
                 (Some(_), Some(_)) => (Choice::Preempt, "it is worth more than the task that runs there"),
                 (None, _) => (Choice::Wait, "no CPU is idle or runs a task that is worth less"),
             };
-            let numbers = std::iter::once(p).chain(running).flat_map(numbers).collect();
-            Decision { time: 0, cpu: at, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).flat_map(numbers);
+            Decision::new(at, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 }

@@ -118,18 +118,13 @@ impl O1<'_> {
         let heat = if idle == Idleness::Busy { Heat::SinceQueued(self.rules.cache_decay()) } else { Heat::Cold };
         let running = cx.curr(from);
         let haul = Haul { from, to: cpu, most, weight: i64::MAX, heat, running };
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: Choice::Move,
-            who: None,
-            over: Vec::new(),
-            rule: "half of the difference to the longest queue, from the longest",
-            numbers: vec![
-                (None, "from_cpu", i64::from(from)),
-                (None, "length_there", i64::from(length)),
-                (None, "length_here", i64::from(here)),
-            ],
+        cx.explain(|_| {
+            Decision::new(cpu, Choice::Move, None, "half of the difference to the longest queue, from the longest")
+                .numbers([
+                    (None, "from_cpu", i64::from(from)),
+                    (None, "length_there", i64::from(length)),
+                    (None, "length_here", i64::from(here)),
+                ])
         });
         self.move_tasks(cx, &haul);
     }

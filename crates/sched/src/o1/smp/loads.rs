@@ -139,20 +139,15 @@ impl O1<'_> {
         }
         let (most, weight) =
             if self.by_weight() { (running - 1, found.amount as i64) } else { (found.amount, i64::MAX) };
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: look.cpu,
-            choice: Choice::Move,
-            who: None,
-            over: Vec::new(),
-            rule: "from the busiest CPU of the domain's busiest group, until the loads are even",
-            numbers: vec![
+        cx.explain(|_| {
+            let rule = "from the busiest CPU of the domain's busiest group, until the loads are even";
+            Decision::new(look.cpu, Choice::Move, None, rule).numbers([
                 (None, "from_cpu", i64::from(from)),
                 (None, "load_there", found.loads[0] as i64),
                 (None, "load_here", found.loads[1] as i64),
                 (None, "load_average", found.loads[2] as i64),
                 (None, if self.by_weight() { "weight_to_move" } else { "tasks_to_move" }, found.amount as i64),
-            ],
+            ])
         });
         let haul = Haul { from, to: look.cpu, most, weight, heat: self.heat(cx, look), running: cx.curr(from) };
         self.move_tasks(cx, &haul)

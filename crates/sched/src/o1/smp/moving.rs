@@ -142,22 +142,17 @@ impl O1<'_> {
             t.timestamp = (t.timestamp + Self::last_tick(cx, to)).wrapping_sub(Self::last_tick(cx, from));
         }
         self.preempt_if_better(cx, to, p);
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu: to,
-            choice: Choice::Move,
-            who: Some(p),
-            over: Vec::new(),
-            rule: if expired {
+        cx.explain(|_| {
+            let rule = if expired {
                 "expired, and last of the best priority"
             } else {
                 "active, and last of the best priority"
-            },
-            numbers: vec![
+            };
+            Decision::new(to, Choice::Move, Some(p), rule).numbers([
                 (None, "from_cpu", i64::from(from)),
                 (Some(p), "prio", i64::from(self.task(p).prio)),
                 (Some(p), "weight", self.rules.weight(self.task(p)) as i64),
-            ],
+            ])
         });
         cx.touch(from);
         cx.touch(to);

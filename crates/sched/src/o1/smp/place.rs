@@ -47,21 +47,14 @@ impl O1<'_> {
             cx.trace_considered(from, reason, Some(p), looked);
         }
         let cpu = choice.cpu;
-        cx.explain(|_| Decision {
-            time: 0,
-            cpu,
-            choice: Choice::Place,
-            who: Some(p),
-            over: Vec::new(),
-            rule: choice.rule,
-            numbers: [(None, "prev_cpu", i64::from(prev)), (None, "waker_cpu", i64::from(from))]
-                .into_iter()
-                .chain(
+        cx.explain(|_| {
+            Decision::new(cpu, Choice::Place, Some(p), choice.rule).numbers(
+                [(None, "prev_cpu", i64::from(prev)), (None, "waker_cpu", i64::from(from))].into_iter().chain(
                     choice.loads.into_iter().flat_map(|[theirs, ours]| {
                         [(None, "load_prev", theirs as i64), (None, "load_waker", ours as i64)]
                     }),
-                )
-                .collect(),
+                ),
+            )
         });
         cpu
     }

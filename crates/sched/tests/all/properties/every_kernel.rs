@@ -140,6 +140,12 @@ fn longest_wait(kernel: &Kernel, load: &Load) -> Nanos {
         "BFS" => nices(load).iter().map(|nice| bfs_bound(load, *nice)).max().unwrap(),
         // The time to the next boost and its tick, then a turn at the top and a tick of each.
         "MLFQ" => 1_001 * MS + (n - 1) * 11 * MS,
+        // Until the global pass has caught up with the task's own, and each other's turn that may come first.
+        "Stride" => {
+            let tickets = nices(load).into_iter().map(|nice| 20 - i64::from(nice));
+            let (all, least) = (tickets.clone().sum::<i64>() as u64, tickets.min().unwrap() as u64);
+            11 * MS * (2 * all / least + n)
+        }
         // No bound is stated here: at least nobody waits for ever.
         _ => 30 * SECOND,
     }

@@ -1,10 +1,10 @@
 //! Ticks skipped and every tick taken: random loads with all policies, changes and constants give the same events. For
-//! the schedulers that count slices by ticks.
+//! O(1) and all schedulers that were in no release.
 
 use crate::support::{Accounts, bare, forever, simulate_how};
 use schedlab_base::{Nanos, Rng};
 use schedlab_machine::Machine;
-use schedlab_sched::kernels::How;
+use schedlab_sched::kernels::{How, KERNELS, Kernel};
 use schedlab_sim::program::{Amount, Load, Op, Policy, Setting, Start, TaskSpec};
 
 const US: Nanos = 1_000;
@@ -106,6 +106,7 @@ fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
         }
         "rsdl" => return vec![hz, ("rr_interval", turn)],
         "sd" => return vec![hz, ("rr_interval", turn), ("interactive", switch(rng))],
+        _ if !kernel.starts_with("linux") => return vec![hz],
         "linux-2.6.0" => [("max_timeslice", slice), ("min_timeslice", turn)],
         _ => [("def_timeslice", slice), ("timeslice_granularity", turn)],
     };
@@ -172,8 +173,9 @@ fn events_of(kernel: &str) -> usize {
 
 #[test]
 fn skipped_ticks_change_nothing() {
-    for kernel in ["linux-2.6.0", "linux-2.6.11", "linux-2.6.18", "rsdl", "sd", "bfs", "mlfq"] {
-        let events = events_of(kernel);
-        assert!(events > 50_000, "the loads do too little under {kernel}: {events} events");
+    let others = |kernel: &&&Kernel| kernel.scheduler == "O(1)" || !kernel.name.starts_with("linux");
+    for kernel in KERNELS.iter().filter(others) {
+        let events = events_of(kernel.name);
+        assert!(events > 50_000, "the loads do too little under {}: {events} events", kernel.name);
     }
 }

@@ -1,5 +1,5 @@
 //! What `/proc/sched_debug` would have said of a CPU: the view of a kernel with CFS or EEVDF in that file's layout and
-//! names, as far as the view tells. Times are in ms with six decimals, as there.
+//! names, as far as the view has them. Times are in ms with six decimals, as there.
 
 use schedlab_base::{Release, v};
 use schedlab_sim::{TaskId, View};
@@ -36,7 +36,7 @@ fn cfs_rq(out: &mut String, cpu: u32, queue: &View, path: &str, eevdf: bool, sca
     let _ = write!(out, "\ncfs_rq[{cpu}]:{path}\n");
     let tree = list(queue, "tree").unwrap_or_default();
     let of = |entity: Option<&View>, what| entity.and_then(|entity| int(entity, what));
-    // Where nobody waits the kernel prints its -1, and as it splits numbers that is 0.000001.
+    // Where no task waits the kernel prints its -1, and as it splits numbers that is 0.000001.
     let first = of(tree.first(), "vruntime_ns");
     let last = of(tree.last(), "vruntime_ns").unwrap_or(-1);
     if eevdf {
@@ -100,7 +100,7 @@ fn tasks(out: &mut String, queue: &View, eevdf: bool, name: &dyn Fn(TaskId) -> S
     }
 }
 
-/// Who runs and who waits in a queue.
+/// What runs and what waits in a queue.
 fn entities(queue: &View) -> impl Iterator<Item = &View> {
     let curr = part(queue, "curr").filter(|curr| matches!(curr, View::Map(_)));
     curr.into_iter().chain(list(queue, "tree").unwrap_or_default())

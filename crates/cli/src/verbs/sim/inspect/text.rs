@@ -1,6 +1,6 @@
 //! Decisions in words: what was decided, the rule below it, and what was compared, a line for each task.
 
-use super::{Number, Told};
+use super::{InWords, Number};
 use std::fmt::Write;
 
 /// So many tasks of a decision are named; more are counted.
@@ -12,7 +12,7 @@ pub const HEADER: &str = "     time ms  CPU  what was decided, for whom over who
 /// Where the text of a decision begins.
 const INDENT: usize = 19;
 
-impl Told {
+impl InWords {
     /// What was decided, by which rule, and what each had to show for itself.
     pub(super) fn text(&self) -> String {
         let who = self.who.as_deref().unwrap_or("nobody");
@@ -60,7 +60,7 @@ fn parties<'a>(numbers: &'a [Number], who: Option<&str>) -> Vec<(&'a str, Vec<St
     parties
 }
 
-/// `vruntime_ns` 4000000 is told as `vruntime 4.000000 ms`, `time_slice_ticks` 100 as `time slice 100 ticks`.
+/// `vruntime_ns` 4000000 becomes `vruntime 4.000000 ms`, `time_slice_ticks` 100 as `time slice 100 ticks`.
 fn amount(what: &str, value: i64) -> String {
     let words = |name: &str| name.replace('_', " ");
     if let Some(name) = what.strip_suffix("_ns") {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn each_task_has_a_line_with_units_and_the_queue_the_last() {
-        let told = Told {
+        let text = InWords {
             time_us: 1_500.25,
             cpu: 3,
             choice: "turn-ends",
@@ -102,7 +102,7 @@ mod tests {
         let expected = "    1.500250    3  turn-ends hog over a, b\n                   its slice is used up\n                     \
                         hog    time slice 4 ticks, prio 120\n                     b      prio 121, deadline 7 us\n                     \
                         queue  min vruntime -2.000000 ms\n";
-        assert_eq!(told.text(), expected);
+        assert_eq!(text.text(), expected);
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
         let all: Vec<String> = (0..11).map(|n| format!("t{n}")).collect();
         assert_eq!(names(&all), "t0, t1, t2, t3, t4, t5, t6, t7 and 3 more");
         let numbers = all.iter().map(|name| number(Some(name), "prio", 120)).collect();
-        let told = Told { time_us: 0.0, cpu: 0, choice: "pick", who: None, over: Vec::new(), rule: "none", numbers };
-        assert_eq!(told.text().lines().count(), 2 + 8 + 1);
-        assert!(told.text().ends_with("  and 3 more\n"));
-        assert!(told.text().contains("pick      nobody\n"));
+        let text = InWords { time_us: 0.0, cpu: 0, choice: "pick", who: None, over: Vec::new(), rule: "none", numbers };
+        assert_eq!(text.text().lines().count(), 2 + 8 + 1);
+        assert!(text.text().ends_with("  and 3 more\n"));
+        assert!(text.text().contains("pick      nobody\n"));
     }
 }

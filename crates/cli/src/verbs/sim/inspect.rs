@@ -1,4 +1,4 @@
-//! Inside a simulation: the queues at given times, and why each decision fell as it did.
+//! Inside a simulation: the queues at given times, and the reason of each decision.
 
 mod sched_debug;
 mod text;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// What is asked for.
 #[derive(clap::Args)]
-pub struct Look {
+pub struct InspectArgs {
     /// Why: print each decision, over whom it fell and by which rule and numbers; of the whole run or of FROM..TO
     /// (10ms..20ms; either may be left out).
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "..", value_parser = window)]
@@ -45,7 +45,7 @@ pub fn window(text: &str) -> Result<Window> {
     Ok(Window(window))
 }
 
-impl Look {
+impl InspectArgs {
     /// Whether anything is asked for.
     pub fn any(&self) -> bool {
         self.explain.is_some() || !self.queues_at.is_empty() || self.sched_debug.is_some()
@@ -59,29 +59,29 @@ impl Look {
         times
     }
 
-    /// What the simulation is to show to `looking`.
-    pub fn inspect<'a>(&self, times: &'a [Nanos], looking: &Looking) -> Option<Inspect<'a>> {
+    /// What the simulation is asked to show to `inspection`.
+    pub fn inspect<'a>(&self, times: &'a [Nanos], inspection: &Inspection) -> Option<Inspect<'a>> {
         let explain = self.explain.as_ref().map_or(Nanos::MAX..Nanos::MAX, |window| window.0.clone());
-        self.any().then(|| Inspect { at: times, explain, to: Box::new(looking.clone()) })
+        self.any().then(|| Inspect { at: times, explain, to: Box::new(inspection.clone()) })
     }
 }
 
-/// Who looks on: as the sink it learns the names, as the inspector it sees the rest.
+/// Takes what was asked for: as the sink it learns the names, as the inspector it sees the rest.
 #[derive(Clone, Default)]
-pub struct Looking(Rc<RefCell<Seen>>);
+pub struct Inspection(Rc<RefCell<Seen>>);
 
 #[derive(Default)]
 struct Seen {
     names: Vec<String>,
-    decisions: Vec<Told>,
+    decisions: Vec<InWords>,
     queues: Vec<Queue>,
     /// Decisions are printed as they are made.
     aloud: bool,
     /// There is no trace to complete: if nobody reads the decisions, the run is for nothing.
     only_printed: bool,
     ui: Ui,
-    /// How many decisions were told.
-    told: u64,
+    /// How many decisions were printed or noted.
+    decided: u64,
     /// When queues are to be shown, and when as `/proc/sched_debug`.
     queues_at: Vec<Nanos>,
     debug_at: Option<Nanos>,
@@ -93,7 +93,7 @@ struct Seen {
 #[derive(Serialize)]
 pub struct Document {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<Told>,
+    decisions: Vec<InWords>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     queues: Vec<Queue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub struct Document {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct InWords {
     time_us: f64,
     cpu: CpuId,
     choice: &'static str,
@@ -125,7 +125,7 @@ struct Queue {
     queue: Named,
 }
 
-/// A view in which tasks bear their names.
+/// A view in which tasks have their names.
 enum Named {
     Plain(serde_json::Value),
     List(Vec<Named>),
@@ -154,16 +154,16 @@ impl Serialize for Named {
     }
 }
 
-impl Looking {
-    /// One that looks for what is asked at a run of `kernel`, and prints decisions as they come, unless JSON is asked
-    /// for. If `only_printed`, the program ends once standard output takes no more.
-    pub fn new(look: &Look, kernel: &str, only_printed: bool, ui: &Ui) -> Self {
+impl Inspection {
+    /// One for a run of `kernel`, which prints decisions as they come unless JSON is asked for. If `only_printed`, the
+    /// program ends once standard output takes no more.
+    pub fn new(args: &InspectArgs, kernel: &str, only_printed: bool, ui: &Ui) -> Self {
         let seen = Seen {
             aloud: !ui.json,
             only_printed,
             ui: ui.clone(),
-            queues_at: look.queues_at.clone(),
-            debug_at: look.sched_debug,
+            queues_at: args.queues_at.clone(),
+            debug_at: args.sched_debug,
             kernel: kernel.to_owned(),
             ..Seen::default()
         };
@@ -171,14 +171,14 @@ impl Looking {
     }
 
     /// What was seen and not yet printed.
-    pub fn finish(&self, look: &Look, ui: &Ui) -> Document {
+    pub fn finish(&self, args: &InspectArgs, ui: &Ui) -> Document {
         let mut seen = self.0.borrow_mut();
-        if look.explain.is_some() && seen.told == 0 {
+        if args.explain.is_some() && seen.decided == 0 {
             ui.note("no decision fell within the window of --explain");
-        } else if seen.aloud && seen.told > 0 {
+        } else if seen.aloud && seen.decided > 0 {
             ui.print("\n");
         }
-        if look.sched_debug.is_some() && seen.debug.is_none() {
+        if args.sched_debug.is_some() && seen.debug.is_none() {
             ui.note(format!("{} shows nothing in /proc/sched_debug then: try --queues-at", seen.kernel));
         }
         let sched_debug = seen.debug.take();
@@ -218,8 +218,8 @@ impl Seen {
         }
     }
 
-    fn told(&self, d: &Decision) -> Told {
-        Told {
+    fn in_words(&self, d: &Decision) -> InWords {
+        InWords {
             time_us: d.time as f64 / 1e3,
             cpu: d.cpu,
             choice: choice(d.choice),
@@ -247,7 +247,7 @@ fn choice(choice: Choice) -> &'static str {
     }
 }
 
-impl Sink for Looking {
+impl Sink for Inspection {
     fn events(&mut self, _: &[Event]) {}
 
     fn name(&mut self, record: &NameRecord) {
@@ -255,7 +255,7 @@ impl Sink for Looking {
     }
 }
 
-impl Inspector for Looking {
+impl Inspector for Inspection {
     fn view(&mut self, time: Nanos, cpu: CpuId, view: View) {
         let mut seen = self.0.borrow_mut();
         if seen.debug_at == Some(time) {
@@ -277,18 +277,18 @@ impl Inspector for Looking {
 
     fn decision(&mut self, decision: &Decision) {
         let mut seen = self.0.borrow_mut();
-        let told = seen.told(decision);
-        seen.told += 1;
+        let text = seen.in_words(decision);
+        seen.decided += 1;
         if seen.aloud {
-            if seen.told == 1 {
+            if seen.decided == 1 {
                 seen.ui.print(text::HEADER);
             }
-            seen.ui.print(&told.text());
+            seen.ui.print(&text.text());
             if seen.only_printed {
                 seen.ui.exit_if_lost();
             }
         } else {
-            seen.decisions.push(told);
+            seen.decisions.push(text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The arrays as they can be shown, and the reasons of what is decided.
+//! The arrays as they can be inspected, and the reasons of what is decided.
 
 use super::O1;
 use super::state::Side;
@@ -50,7 +50,7 @@ impl O1<'_> {
         (!t.is_real_time()).then(|| self.rules.levels_won(t.sleep_avg))
     }
 
-    fn show_task(&self, p: TaskId) -> View {
+    fn view_task(&self, p: TaskId) -> View {
         let t = self.task(p);
         View::Map(vec![
             ("task", View::Task(p)),
@@ -62,11 +62,11 @@ impl O1<'_> {
         ])
     }
 
-    fn show_array(&self, cpu: CpuId, side: Side) -> View {
+    fn view_array(&self, cpu: CpuId, side: Side) -> View {
         let array = &self.queues[cpu as usize].arrays[side];
         let levels = std::iter::successors(array.level_from(0), |prio| array.level_from(prio + 1));
         let list = |prio: u8| {
-            let tasks = self.list(cpu, side, prio).map(|p| self.show_task(p)).collect();
+            let tasks = self.list(cpu, side, prio).map(|p| self.view_task(p)).collect();
             View::Map(vec![("prio", u32::from(prio).into()), ("tasks", View::List(tasks))])
         };
         View::Map(vec![
@@ -77,7 +77,7 @@ impl O1<'_> {
     }
 
     /// Both arrays of a CPU, and what is known of those who expired.
-    pub(super) fn show(&self, cx: &Core, cpu: CpuId) -> View {
+    pub(super) fn view_arrays(&self, cx: &Core, cpu: CpuId) -> View {
         let rq = &self.queues[cpu as usize];
         let somebody = rq.arrays[rq.expired()].nr_active() > 0;
         let mut all = vec![
@@ -87,10 +87,10 @@ impl O1<'_> {
             ("jiffies_ticks", cx.jiffies().into()),
             ("expired_timestamp_ticks", (rq.expired_timestamp != 0).then_some(rq.expired_timestamp).into()),
             ("best_expired_prio", somebody.then_some(u32::from(rq.best_expired_prio)).into()),
-            ("active", self.show_array(cpu, rq.active)),
-            ("expired", self.show_array(cpu, rq.expired())),
+            ("active", self.view_array(cpu, rq.active)),
+            ("expired", self.view_array(cpu, rq.expired())),
         ];
-        all.extend(self.show_balancing(cpu));
+        all.extend(self.view_balancing(cpu));
         View::Map(all)
     }
 
@@ -120,8 +120,8 @@ impl O1<'_> {
                 }
                 Some(_) => "the first task of the best list of the active array",
             };
-            let over = others(rq.active).chain(others(rq.expired())).collect();
-            Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+            let over = others(rq.active).chain(others(rq.expired()));
+            Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });
     }
 
@@ -129,8 +129,8 @@ impl O1<'_> {
         cx.explain(|cx| {
             let running = cx.curr(cpu);
             let choice = if preempts { Choice::Preempt } else { Choice::Wait };
-            let numbers = std::iter::once(p).chain(running).flat_map(|p| self.priority(p)).collect();
-            Decision { time: 0, cpu, choice, who: Some(p), over: running.into_iter().collect(), rule, numbers }
+            let numbers = std::iter::once(p).chain(running).flat_map(|p| self.priority(p));
+            Decision::new(cpu, choice, Some(p), rule).over(running).numbers(numbers)
         });
     }
 
@@ -145,8 +145,8 @@ impl O1<'_> {
     ) {
         cx.explain(|_| {
             let own = own.iter().map(|(what, n)| (Some(p), *what, *n));
-            let numbers = self.priority(p).chain(own).collect();
-            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
+            let numbers = self.priority(p).chain(own);
+            Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers(numbers)
         });
     }
 
@@ -171,7 +171,7 @@ impl O1<'_> {
                 SliceEnd::Expires | SliceEnd::Stays => {}
             }
             let rule = end.rule();
-            Decision { time: 0, cpu, choice: Choice::TurnEnds, who: Some(p), over: Vec::new(), rule, numbers }
+            Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers(numbers)
         });
     }
 }

@@ -1,4 +1,4 @@
-//! The queue as it can be shown, and the reasons of its picks.
+//! The queue as it can be inspected, and the reasons of its picks.
 
 use super::Bfs;
 use schedlab_base::{CpuId, Nanos};
@@ -10,7 +10,7 @@ impl Bfs {
         (deadline as i64 - self.rules.niffies(now) as i64) / 1000
     }
 
-    fn show_task(&self, now: Nanos, p: TaskId) -> View {
+    fn view_task(&self, now: Nanos, p: TaskId) -> View {
         let t = self.task(p);
         View::Map(vec![
             ("task", View::Task(p)),
@@ -22,14 +22,14 @@ impl Bfs {
     }
 
     /// What a CPU runs, and the queue of all.
-    pub(super) fn show(&self, cx: &Core, cpu: CpuId) -> View {
+    pub(super) fn view_queue(&self, cx: &Core, cpu: CpuId) -> View {
         let (now, rq) = (cx.now(), &self.rqs[cpu as usize]);
         View::Map(vec![
             ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task)),
-            ("running", cx.curr(cpu).map_or(View::Nothing, |p| self.show_task(now, p))),
+            ("running", cx.curr(cpu).map_or(View::Nothing, |p| self.view_task(now, p))),
             ("dither", rq.dither.into()),
             ("sticky_task", rq.sticky.map_or(View::Nothing, View::Task)),
-            ("queue", View::List(self.queue.iter().map(|p| self.show_task(now, p)).collect())),
+            ("queue", View::List(self.queue.iter().map(|p| self.view_task(now, p)).collect())),
         ])
     }
 
@@ -37,13 +37,13 @@ impl Bfs {
         cx.explain(|cx| {
             let over: Vec<_> = self.queue.iter().collect();
             let deadline = |p: TaskId| (Some(p), "deadline_us", self.until_us(cx.now(), self.task(p).deadline));
-            let numbers = next.into_iter().chain(over.iter().copied()).map(deadline).collect();
+            let numbers: Vec<_> = next.into_iter().chain(over.iter().copied()).map(deadline).collect();
             let rule = if next.is_some() {
                 "the earliest deadline of the best priority, as this CPU counts those that stick elsewhere"
             } else {
                 "nobody waits who may run here"
             };
-            Decision { time: 0, cpu, choice: Choice::Pick, who: next, over, rule, numbers }
+            Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });
     }
 }

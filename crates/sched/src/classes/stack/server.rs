@@ -1,0 +1,82 @@
+//! The fair servers: how long fair tasks run is charged to them, while there are tasks of the classes above.
+
+use super::Stack;
+use crate::classes::{Class, ClassId};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::Core;
+
+impl<F: Class> Stack<F> {
+    /// A task joins a class above fair: from now on the servers count.
+    pub(super) fn count(&mut self, cx: &Core, class: ClassId) {
+        if class != ClassId::Fair {
+            if self.above == 0 {
+                self.since.clear();
+                self.since.resize(cx.nr_cpus() as usize, cx.now());
+            }
+            self.above += 1;
+        }
+    }
+
+    /// A task leaves a class above fair: if it was the last, the servers stand still.
+    pub(super) fn uncount(&mut self, cx: &mut Core, class: ClassId) {
+        if class != ClassId::Fair {
+            self.above -= 1;
+            if self.above == 0 {
+                (0..cx.nr_cpus()).for_each(|cpu| self.fair.others(cx, cpu, 0, 0));
+            }
+            if self.above == 0
+                && let Some(dl) = &mut self.dl
+            {
+                (0..cx.nr_cpus()).for_each(|cpu| dl.stop_server(cx, cpu));
+            }
+        }
+    }
+
+    /// Charges the fair server of `cpu` for the fair task that runs there, or for its idling, and starts it where there
+    /// are fair tasks.
+    #[inline]
+    pub(super) fn serve(&mut self, cx: &mut Core, cpu: CpuId) {
+        if self.above == 0 {
+            return;
+        }
+        let Some(dl) = &mut self.dl else { return };
+        let since = &mut self.since[cpu as usize];
+        let passed = cx.now() - std::mem::replace(since, cx.now());
+        if self.fair.is_running(cpu) {
+            dl.charge_server(cx, cpu, passed);
+        } else if cx.curr(cpu).is_none() {
+            dl.charge_idle(cpu, passed);
+        }
+        if dl.wants_start(cpu) && self.fair.has_runnable(cpu) {
+            dl.start_server(cx, cpu);
+        }
+    }
+
+    /// A fair task runs on until the CPU has switched, and a server that had no budget left is charged for that.
+    pub(super) fn switch_takes_time(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(dl) = &mut self.dl
+            && self.fair.is_running(cpu)
+            && dl.server_spent(cpu)
+        {
+            dl.charge_server(cx, cpu, 1);
+        }
+    }
+
+    /// Until when the fair server of `cpu` has a budget, if a fair task goes on there.
+    pub(super) fn server_decision(&self, cpu: CpuId) -> Nanos {
+        match &self.dl {
+            Some(dl) if self.above > 0 => {
+                let starts = dl.wants_start(cpu) && self.fair.has_runnable(cpu);
+                let spent = || dl.server_spent_at(cpu, self.since[cpu as usize]);
+                if starts {
+                    0
+                } else if self.fair.is_running(cpu) {
+                    spent()
+                } else {
+                    Nanos::MAX
+                }
+            }
+            _ => Nanos::MAX,
+        }
+    }
+}
