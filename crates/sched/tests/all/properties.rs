@@ -2,5 +2,7 @@
 
 mod engine;
 mod every_kernel;
+#[cfg(debug_assertions)]
+mod invariants;
 mod reference;
 mod ticks;

@@ -1,15 +1,11 @@
 //! The rules that debug builds check after each event: a sound scheduler keeps them, and each planted fault is caught.
 
-#![cfg(debug_assertions)]
-
-mod support;
-
+use crate::support::{Accounts, MS, bare, forever, hog, once, pinned, run, sleep};
 use schedlab_base::CpuId;
 use schedlab_sim::program::{Load, Op, Setting};
 use schedlab_sim::{Core, Dequeue, Enqueue, Options, QueueList, Scheduler, State, TaskId};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use support::{Accounts, MS, bare, forever, hog, once, pinned, run, sleep};
 
 /// What is wrong with the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
