@@ -1,4 +1,4 @@
-//! Workloads: rt-app's JSON with the x- keys, presets, and a workload out of a trace.
+//! Workloads: rt-app's JSON with the x- keys, presets, and models made from traces.
 
 mod check;
 mod describe;
