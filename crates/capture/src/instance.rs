@@ -158,7 +158,7 @@ impl Drop for Instance {
 
 /// Removes the instances of processes that no longer exist, and returns their names. The kernel refuses to remove an
 /// instance that is still open, so one in use is kept whatever its name.
-pub fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
+pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     let dir = tracefs.root().join("instances");
     let Ok(entries) = fs::read_dir(&dir) else { return Vec::new() };
     let stale = entries.flatten().filter_map(|entry| {

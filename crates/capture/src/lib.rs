@@ -12,7 +12,6 @@ mod sys;
 mod tasks;
 mod tracefs;
 
-pub use instance::remove_stale;
 pub use load::CommandStatus;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use tracefs::Tracefs;

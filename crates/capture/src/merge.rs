@@ -25,13 +25,13 @@ pub(crate) struct Merge {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Events passed on, without loss markers.
-    pub events: u64,
+    pub(crate) events: u64,
     /// Events that the kernel reports as lost.
-    pub lost: u64,
+    pub(crate) lost: u64,
     /// Places in the trace where events were lost.
-    pub gaps: u64,
+    pub(crate) gaps: u64,
     /// Events that arrived after later ones had been passed on. They are recorded at the time reached by then.
-    pub late: u64,
+    pub(crate) late: u64,
 }
 
 impl Merge {

@@ -9,16 +9,16 @@ use std::sync::Arc;
 /// A task as /proc shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    pub tid: Tid,
-    pub tgid: Tid,
-    pub comm: String,
-    pub cgroup: Option<Arc<str>>,
+    pub(crate) tid: Tid,
+    pub(crate) tgid: Tid,
+    pub(crate) comm: String,
+    pub(crate) cgroup: Option<Arc<str>>,
     /// The CPUs that it may run on, if /proc says.
-    pub allowed: Option<CpuList>,
+    pub(crate) allowed: Option<CpuList>,
     /// Whether it is running or waiting for a CPU.
-    pub runnable: bool,
+    pub(crate) runnable: bool,
     /// The CPU that it runs on, waits for, or last ran on.
-    pub cpu: CpuId,
+    pub(crate) cpu: CpuId,
 }
 
 /// All tasks by thread id. Tasks that end during the search are left out.

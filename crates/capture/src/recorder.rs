@@ -140,7 +140,8 @@ pub struct Recorder {
     /// The time of the last event in each buffer.
     last: Vec<Nanos>,
     instance: Instance,
-    tracefs: Tracefs,
+    /// The instance is in this mount, so it is dropped after the instance.
+    _tracefs: Tracefs,
 }
 
 impl Recorder {
@@ -185,15 +186,9 @@ impl Recorder {
             signals,
             drain,
             instance,
-            tracefs,
+            _tracefs: tracefs,
             options,
         })
-    }
-
-    /// Whether tracefs was already mounted. If not, it is mounted for this process only.
-    #[must_use]
-    pub fn tracefs_was_mounted(&self) -> bool {
-        self.tracefs.was_mounted()
     }
 
     /// Records until something ends the recording. `open` creates the output when the metadata is known, a moment after

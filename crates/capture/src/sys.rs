@@ -98,9 +98,9 @@ pub(crate) fn reap(child: Tid) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signal {
     /// Its number.
-    pub number: i32,
+    pub(crate) number: i32,
     /// Whether the kernel sent it (as for a terminal's Ctrl-C, which the whole process group gets) and not a process.
-    pub from_kernel: bool,
+    pub(crate) from_kernel: bool,
 }
 
 /// Reads the signals that end a recording, and `SIGCHLD`, from a descriptor, so that they do not interrupt. When it is

@@ -46,7 +46,7 @@ impl Tracefs {
 
     /// Whether it was already mounted. If not, it is mounted for this process only.
     #[must_use]
-    pub fn was_mounted(&self) -> bool {
+    pub(crate) fn was_mounted(&self) -> bool {
         self.own.is_none()
     }
 

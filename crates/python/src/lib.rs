@@ -15,7 +15,7 @@ mod native {
     use schedlab_experiment::backend::sim::{self, SimRequest};
     use schedlab_machine::Costs;
     use schedlab_measure::Stats;
-    use schedlab_trace::arrow_file::{Reader, Writer};
+    use schedlab_trace::{Reader, Writer};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -18,23 +18,23 @@ mod tests;
 mod writer;
 
 pub use reader::Reader;
-pub use writer::{BATCH_ROWS, Summary, Writer};
+pub use writer::{Summary, Writer};
 
 /// The version of the format, `major.minor`, kept in the schema's metadata. A new minor version adds columns or kinds
 /// of event, which an older reader skips. A reader refuses a newer major version.
-pub const VERSION: &str = "1.2";
+pub(crate) const VERSION: &str = "1.2";
 
 /// The key of the schema's metadata that holds [`VERSION`].
-pub const VERSION_KEY: &str = "schedlab.version";
+pub(crate) const VERSION_KEY: &str = "schedlab.version";
 
 /// The key of the schema's metadata that holds the trace's `Meta` as JSON.
-pub const META_KEY: &str = "schedlab.meta";
+pub(crate) const META_KEY: &str = "schedlab.meta";
 
 /// The highest thread id: the kernel's `PID_MAX_LIMIT`.
-pub const MAX_TID: i32 = 1 << 22;
+pub(crate) const MAX_TID: i32 = 1 << 22;
 
 /// The largest number of rows in a batch.
-pub const MAX_ROWS: usize = 1 << 20;
+pub(crate) const MAX_ROWS: usize = 1 << 20;
 
 /// The longest task name and cgroup path, in bytes.
-pub const MAX_NAME: usize = 4096;
+pub(crate) const MAX_NAME: usize = 4096;

@@ -9,8 +9,7 @@ mod names;
 mod plan;
 mod states;
 
-pub use decoder::{Counts, Decoder};
-pub use states::StateTable;
+pub use decoder::Decoder;
 
 use schedlab_base::{Error, Result};
 
@@ -56,7 +55,7 @@ pub struct Format {
     /// Its fields, the common ones first.
     pub fields: Vec<Field>,
     /// The text of `print fmt:`; empty if there is none.
-    pub print_fmt: String,
+    pub(crate) print_fmt: String,
 }
 
 impl Format {

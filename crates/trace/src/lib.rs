@@ -2,7 +2,7 @@
 //!
 //! To read the events of a file in any format, call [`open()`], [`read_into`] or [`read_all`].
 
-pub mod arrow_file;
+mod arrow_file;
 pub mod format;
 mod open;
 pub mod perf_data;

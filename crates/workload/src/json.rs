@@ -44,7 +44,7 @@ pub enum Json {
 impl Json {
     /// The name of its type in messages.
     #[must_use]
-    pub fn noun(&self) -> &'static str {
+    pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "true or false",

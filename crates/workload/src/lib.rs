@@ -16,5 +16,5 @@ mod write;
 pub use describe::time;
 pub use load::load;
 pub use model::*;
-pub use parse::{MAX_TASKS, parse, path_of};
+pub use parse::{parse, path_of};
 pub use write::write;

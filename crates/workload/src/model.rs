@@ -29,7 +29,7 @@ impl Workload {
 }
 
 /// The default of `mem_buffer_size` in bytes: rt-app's 4 MiB.
-pub const MEM_BUFFER_SIZE: u64 = 4 << 20;
+pub(crate) const MEM_BUFFER_SIZE: u64 = 4 << 20;
 
 /// `global`. Keys that only control rt-app's own logging are checked and dropped.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,7 +202,7 @@ pub struct Memory {
 }
 
 /// The default of `bound` in `x-memory`.
-pub const MEMORY_BOUND: u32 = 30;
+pub(crate) const MEMORY_BOUND: u32 = 30;
 
 /// One event with its place in the file. The place does not count when events are compared.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use schedlab_base::{Error, Result};
 use std::path::Path;
 
 /// The largest number of tasks in a workload, counting instances.
-pub const MAX_TASKS: u64 = 1_000_000;
+pub(crate) const MAX_TASKS: u64 = 1_000_000;
 
 /// The largest number of remarks that are kept.
 const MAX_REMARKS: usize = 100;

@@ -1,8 +1,9 @@
 //! Writes a workload as rt-app's JSON: strict JSON, with x- keys only where they are used. Equal workloads give equal
 //! text.
 
-use crate::{Action, Amount, Global, Group, Hotplug, MEM_BUFFER_SIZE, MemAccess, Phase, Policy, Props, Start, Step};
-use crate::{MEMORY_BOUND, Memory, TaskDef, TimerMode, Workload};
+use crate::model::{MEM_BUFFER_SIZE, MEMORY_BOUND};
+use crate::{Action, Amount, Global, Group, Hotplug, MemAccess, Memory, Phase, Policy, Props, Start, Step};
+use crate::{TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};

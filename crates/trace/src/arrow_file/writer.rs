@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The number of rows in a batch, unless [`Writer::batch_rows`] changes it.
-pub const BATCH_ROWS: usize = 1 << 16;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// zstd's level. Level 1 takes half the time of level 3, and the file is a few percent larger.
 const LEVEL: i32 = 1;

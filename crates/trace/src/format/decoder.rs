@@ -10,13 +10,13 @@ const CPU_END: i64 = 1 << 16;
 
 /// How many records were decoded, ignored or damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Records decoded into an event.
-    pub decoded: u64,
+    pub(crate) decoded: u64,
     /// Records of events that are not of interest, or whose id is in no format.
-    pub other: u64,
+    pub(crate) other: u64,
     /// Records that are too short for their format, or have a thread id or CPU that no kernel has.
-    pub malformed: u64,
+    pub(crate) malformed: u64,
 }
 
 /// Decodes the records of one kernel, which are little-endian.
@@ -81,14 +81,14 @@ impl Decoder {
 
     /// Whether records with this id are decoded.
     #[must_use]
-    pub fn knows(&self, id: u64) -> bool {
+    pub(crate) fn knows(&self, id: u64) -> bool {
         usize::try_from(id).ok().and_then(|id| self.plans.get(id)).is_some_and(Option::is_some)
     }
 
     /// The task that was running when the record was written, as the record itself states (`common_pid`); `None` for
     /// records that are not decoded.
     #[must_use]
-    pub fn current(&self, raw: &[u8]) -> Option<Tid> {
+    pub(crate) fn current(&self, raw: &[u8]) -> Option<Tid> {
         let id = u16::from_le_bytes(*raw.first_chunk()?);
         let plan = self.plans.get(usize::from(id))?.as_ref()?;
         (raw.len() >= plan.need).then(|| plan.current.get(raw) as Tid)
@@ -96,21 +96,21 @@ impl Decoder {
 
     /// The counts of all records so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 
     /// Takes a name that the recorder learned in another way (from `/proc`, or from a record of its own). Reports it to
     /// `on_name` if it is new, and compares the names in later events with it.
     #[inline]
-    pub fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
+    pub(crate) fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
         self.names.see(time, tid, packed(comm), &mut on_name);
     }
 
     /// Takes the process that a thread belongs to. If that is new and the thread's name is known, the name is reported
     /// again.
     #[inline]
-    pub fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
+    pub(crate) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
         self.names.belongs(time, tid, tgid, &mut on_name);
     }
 

@@ -1,7 +1,8 @@
 //! What to load from the records of each event, worked out once from its format.
 
 use super::names::packed;
-use super::{Field, Format, Shape, StateTable};
+use super::states::StateTable;
+use super::{Field, Format, Shape};
 use schedlab_base::{Error, Result};
 
 /// How to load one number.

@@ -11,7 +11,7 @@ const DEPTH_MAX: u32 = 64;
 
 /// The meaning of each bit of `prev_state` in one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateTable {
+pub(super) struct StateTable {
     letters: [Option<TaskState>; 64],
     known: u64,
     preempted: u64,
@@ -22,7 +22,7 @@ pub struct StateTable {
 impl StateTable {
     /// Parses the table in the print format of `sched_switch`. Returns today's table if the text has none.
     #[must_use]
-    pub fn of_print_fmt(text: &str) -> Self {
+    pub(super) fn of_print_fmt(text: &str) -> Self {
         flags(text).map_or_else(Self::today, |(pairs, rest)| Self::of_pairs(&pairs, preempted_bit(rest)))
     }
 
@@ -57,7 +57,7 @@ impl StateTable {
     /// runnable.
     #[must_use]
     #[inline]
-    pub fn state(&self, value: u64) -> TaskState {
+    pub(super) fn state(&self, value: u64) -> TaskState {
         if value == 0 || value & self.preempted != 0 {
             return TaskState::Runnable;
         }

@@ -28,20 +28,20 @@ pub struct Program {
     /// Its name.
     pub name: &'static str,
     /// The run time in seconds of 16 threads on 16 CPUs with local memory.
-    pub seconds: u64,
+    seconds: u64,
     /// The time of one iteration of 16 threads on 16 CPUs, in us.
-    pub iteration_us: u64,
+    iteration_us: u64,
     /// The serial part of that time, which one thread computes alone, in thousandths.
-    pub serial_permille: u64,
+    serial_permille: u64,
     /// The variation of the threads' parts: the standard deviation in percent of the mean.
-    pub imbalance_percent: u64,
+    imbalance_percent: u64,
     /// Whether it waits by spinning for ever, unlike GNU's OpenMP.
-    pub spins: bool,
+    spins: bool,
     /// The memory that each thread uses repeatedly, in KiB.
-    pub working_set_kib: u64,
+    working_set_kib: u64,
     /// The percentage of its computing that waits for memory shared by all threads, when this memory is local; 0 if its
     /// data is in its caches.
-    pub memory_percent: u32,
+    memory_percent: u32,
 }
 
 /// How long a waiter of GNU's OpenMP spins.
