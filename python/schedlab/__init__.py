@@ -10,8 +10,8 @@ The verbs of the `schedlab` command, for notebooks and scripts::
     trace = schedlab.read("t.arrows")        # or a perf.data
     print(trace.events.event.value_counts())
 
-Every verb that yields a trace gives a `Trace`: Arrow tables, data frames and statistics. What fails, fails
-with a `SchedlabError` whose text is the message of the command.
+Every verb that produces a trace returns a `Trace`, which gives Arrow tables, data frames and statistics. A
+failure raises a `SchedlabError` whose text is the message of the command.
 """
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__

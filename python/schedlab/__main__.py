@@ -1,4 +1,4 @@
-"""`python -m schedlab`: becomes the `schedlab` command."""
+"""`python -m schedlab` runs the `schedlab` command."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from schedlab.command import binary
 
 
 def main() -> None:
-    """Replace this process by the command."""
+    """Replace this process with the command."""
     path = binary()
     os.execv(path, [str(path), *sys.argv[1:]])
 

@@ -1,11 +1,11 @@
 class SchedlabError(Exception):
-    """What the user has to be told: where, what is wrong, and what would be right."""
+    """An error for the user: where it happened, what is wrong and how to fix it."""
 
 class InputError(SchedlabError):
-    """Bad input or usage, or the system failed in the middle: exit status 2."""
+    """Bad input or usage, or a failure of the system during the operation: exit status 2."""
 
 class NotPermittedError(SchedlabError):
-    """The machine or the user's rights do not allow it: exit status 4."""
+    """The machine does not support it, or the user lacks the rights: exit status 4."""
 
 __version__: str
 

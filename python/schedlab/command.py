@@ -1,4 +1,4 @@
-"""The `schedlab` command that the package carries: where it is, and how to call it."""
+"""Finds and calls the `schedlab` command that is installed with the package."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError
 
-# What the exit status of the command means.
+# The exit statuses of the command.
 DONE = 0
 FAILED = 1
 BAD_INPUT = 2
@@ -22,7 +22,7 @@ NOT_PERMITTED = 4
 def binary() -> Path:
     """Return the path of the command that was installed with this package."""
     folders = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
-    # `pip install --target` puts it beside the package.
+    # `pip install --target` installs it beside the package.
     folders.append(str(Path(__file__).parent.parent / "bin"))
     for folder in folders:
         path = Path(folder) / "schedlab"
@@ -32,9 +32,9 @@ def binary() -> Path:
 
 
 def call(arguments: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON)
-    """Call the command with `--json` and return its document, `None` where it printed none.
+    """Call the command with `--json` and return its document, or `None` if it printed none.
 
-    Raises what the command said when it did not end well.
+    Raises the command's error if it did not succeed.
     """
     return call_with_status(arguments, (DONE,))[1]
 
@@ -42,10 +42,9 @@ def call(arguments: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON)
 def call_with_status(arguments: Sequence[str], allowed: Collection[int]) -> tuple[int, Any]:
     """Call the command with `--json` and return its exit status and its document.
 
-    Progress goes to this process's standard error. A status that is not `allowed` raises what the command
-    said.
+    Progress goes to this process's standard error. A status that is not `allowed` raises the command's error.
     """
-    # Standard error is taken only where nobody watches it: a progress bar needs the terminal.
+    # A progress bar needs the terminal, so standard error is captured only if it is not one.
     watched = sys.stderr.isatty()
     done = subprocess.run(
         [binary(), "--json", *arguments],
@@ -62,6 +61,6 @@ def call_with_status(arguments: Sequence[str], allowed: Collection[int]) -> tupl
 
 
 def _error(status: int, message: str) -> SchedlabError:
-    """Return the exception that stands for an exit status."""
+    """Return the exception for an exit status."""
     kinds = {BAD_INPUT: InputError, NOT_PERMITTED: NotPermittedError}
     return kinds.get(status, SchedlabError)(message)

@@ -1,4 +1,4 @@
-"""A heat map: what each CPU had over time, as numbers and as a picture."""
+"""A heat map: a figure for each CPU over time, as numbers and as a picture."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,18 +9,19 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What `schedlab heatmap` draws."""
+    """The result of `schedlab heatmap`."""
 
     document: dict[str, Any]
-    """All of it, as `schedlab heatmap --json` prints it."""
+    """The whole document, as `schedlab heatmap --json` prints it."""
     png: bytes = field(repr=False)
     """The picture."""
 
     @property
     def cells(self) -> pd.DataFrame:
-        """One row a CPU (or some side by side, of very many), one column an instant in us from the trace's start.
+        """One row per CPU, one column per time slice, named by its start in us from the trace's start.
 
-        Means over the column's time, NaN where nothing is known; of looks, how many there were.
+        With very many CPUs, a row stands for several neighbouring ones. A cell is the mean over its time slice, or
+        NaN if nothing is known. For examined CPUs it is the number of times that they were examined.
         """
         rows = self.document["cells"]
         start, width = self.document["start_us"], self.document["column_us"]

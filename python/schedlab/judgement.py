@@ -1,4 +1,4 @@
-"""What came out of an experiment or a check."""
+"""The results of experiments and checks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +10,12 @@ from schedlab import command
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdicts of an experiment, as `schedlab run` tells them."""
+    """The verdicts of an experiment, as `schedlab run` reports them."""
 
     status: int
-    """The command's exit status: 0 all held, 1 an expectation failed, 3 undecided."""
+    """The command's exit status: 0 if all expectations held, 1 if one failed, 3 if undecided."""
     document: dict[str, Any]
-    """All of it, as `schedlab run --json` prints it."""
+    """The whole document, as `schedlab run --json` prints it."""
 
     @property
     def held(self) -> bool:
@@ -24,7 +24,7 @@ class Judgement:
 
     @property
     def expectations(self) -> pd.DataFrame:
-        """One row an expectation: its experiment, figure, published and measured value, and verdict."""
+        """One row per expectation: its experiment, figure, published and measured value, and verdict."""
         rows = [
             {"experiment": experiment["id"], **expectation}
             for experiment in self.document["experiments"]
@@ -35,24 +35,24 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Conservation:
-    """Whether CPUs were idle while tasks waited, as `schedlab check` tells it."""
+    """Whether CPUs were idle while tasks waited, as `schedlab check` reports it."""
 
     status: int
-    """The command's exit status: 0 none was, 1 some were, 3 undecided."""
+    """The command's exit status: 0 if none was, 1 if some were, 3 if undecided."""
     document: dict[str, Any]
-    """All of it, as `schedlab check --json` prints it."""
+    """The whole document, as `schedlab check --json` prints it."""
 
     @property
     def held(self) -> bool:
-        """Whether the scheduler kept its promise."""
+        """Whether the check passed."""
         return self.status == command.DONE
 
     @property
     def wasted_cpu_us(self) -> float:
-        """The CPU time wasted in all."""
+        """The total CPU time wasted."""
         return float(self.document["wasted_cpu_us"])
 
     @property
     def violations(self) -> pd.DataFrame:
-        """One row a violation: when, how long, which CPUs, what separates them, who waited."""
+        """One row per violation: its time and duration, the CPUs, what separates them, and the task that waited."""
         return pd.DataFrame(self.document["violations"])

@@ -1,9 +1,9 @@
-"""What a user should know, though nothing failed."""
+"""Warnings about things that a user should know although nothing failed."""
 
 
 class SchedlabWarning(UserWarning):
-    """A remark on what was done: what is not modelled, a key that was ignored, why a run ended early."""
+    """A remark about a run: something not modelled, an ignored key, the reason for an early end."""
 
 
 class CutWarning(SchedlabWarning):
-    """The file of a trace ends before the trace does; what came before the cut is there."""
+    """The file of a trace was cut off. Everything before the cut is available."""

@@ -1,4 +1,4 @@
-"""A trace, as Arrow tables and data frames; its statistics."""
+"""A trace as Arrow tables and data frames, and its statistics."""
 
 import json
 import os
@@ -17,41 +17,41 @@ import pyarrow as pa
 from schedlab import _native
 from schedlab.remarks import CutWarning
 
-# What rows of a trace that are no events have in their column `event`.
+# The values of the column `event` in rows that are not events.
 _NAME = "name"
 _AFFINITY = "affinity"
 _META_KEY = b"schedlab.meta"
 
 
 def _table_of(path: Path) -> pa.Table:
-    """Return every row of an Arrow stream in a file."""
+    """Return all rows of the Arrow stream in a file."""
     with path.open("rb") as file, pa.ipc.open_stream(file) as reader:
         return reader.read_all()
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What a scheduler did, as `schedlab stats` tells it.
+    """The statistics of a trace, as `schedlab stats` reports them.
 
     A nested key of the JSON document becomes one column: `latency_us.p99` is `latency_us_p99`.
     """
 
     tasks: pd.DataFrame
-    """One row a task."""
+    """One row per task."""
     cpus: pd.DataFrame
-    """One row a CPU."""
+    """One row per CPU."""
     nodes: pd.DataFrame
-    """One row a NUMA node."""
+    """One row per NUMA node."""
     groups: pd.DataFrame
-    """One row a task group; empty where the trace knows of none."""
+    """One row per task group; empty if the trace has none."""
     total: dict[str, Any]
-    """The whole machine."""
+    """The figures of the whole machine."""
     document: dict[str, Any]
-    """All of it, as `schedlab stats --json` prints it."""
+    """The whole document, as `schedlab stats --json` prints it."""
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Stats":
-        """Lay the JSON document of the statistics out as frames."""
+        """Convert the JSON document of the statistics to frames."""
 
         def frame(key: str) -> pd.DataFrame:
             return pd.json_normalize(document.get(key, []), sep="_")
@@ -60,16 +60,16 @@ class Stats:
 
 
 class Trace:
-    """A trace: a file, or a run that lives as long as this object.
+    """A trace: a file, or a run whose file exists as long as this object.
 
-    Rows are read when they are first asked for and kept.
+    Rows are read at the first access and then cached.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, home: Path | None = None) -> None:
         self.path = Path(path)
-        """The trace's file: an Arrow IPC stream, which many programs read."""
+        """The trace's file: an Arrow IPC stream, which many programs can read."""
         if home is not None:
-            # The folder that holds the file of a trace that nobody kept: it goes when this object goes.
+            # This folder holds the file of a trace without `output`, and is removed with this object.
             weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Trace:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """Who made the trace, on which kernel and machine, by which clock."""
+        """The metadata: what made the trace, its kernel, machine and clock."""
         with self.path.open("rb") as file, pa.ipc.open_stream(file) as reader:
             metadata = reader.schema.metadata or {}
         document: dict[str, Any] = json.loads(metadata[_META_KEY])
@@ -86,7 +86,7 @@ class Trace:
 
     @cached_property
     def _table(self) -> pa.Table:
-        """Every row of the file, or of what is left of it."""
+        """All rows of the file, or all that are left if it was cut off."""
         if (lost := _native.cut(str(self.path))) is None:
             return _table_of(self.path)
         warnings.warn(f"{self.path}: {lost}", CutWarning, stacklevel=2)
@@ -96,12 +96,12 @@ class Trace:
             return _table_of(whole)
 
     def arrow(self) -> pa.Table:
-        """Return every row as an Arrow table: the events, and the rows that name tasks."""
+        """Return all rows as an Arrow table: the events, and the rows with names and affinities."""
         return self._table
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row an event, with the columns that docs/trace-format.md describes."""
+        """One row per event, with the columns that docs/trace-format.md describes."""
         rows = self._table.to_pandas()
         others = [kind for kind in (_NAME, _AFFINITY) if kind in rows["event"].cat.categories]
         events = rows[~rows["event"].isin(others)].drop(columns=["tgid", "comm", "cgroup"]).reset_index(drop=True)
@@ -110,24 +110,24 @@ class Trace:
 
     @cached_property
     def names(self) -> pd.DataFrame:
-        """From which time on which task had which name, process and cgroup."""
+        """The names, processes and cgroups of tasks, each with the time from which it applies."""
         rows = self._table.to_pandas()
         names = rows.loc[rows["event"] == _NAME, ["time_ns", "tid", "tgid", "comm", "cgroup"]]
         return names.reset_index(drop=True)
 
     @cached_property
     def affinities(self) -> pd.DataFrame:
-        """From which time on which task was allowed on which CPUs (`0-3,8`), as far as the trace tells."""
+        """The known affinities of tasks (`0-3,8`), each with the time from which it applies."""
         rows = self._table.to_pandas()
         found = rows.loc[rows["event"] == _AFFINITY]
         return found.reindex(columns=["time_ns", "tid", "cpus"]).reset_index(drop=True)
 
     def stats(self) -> Stats:
-        """Return the statistics of tasks, CPUs, nodes, groups and the whole."""
+        """Return the statistics of tasks, CPUs, nodes, groups and the whole machine."""
         return Stats.of(json.loads(_native.stats(str(self.path))))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> "Trace":
-        """Keep the trace in a file; what exists is overwritten with `force` only."""
+        """Save the trace to a file. An existing file is overwritten only with `force`."""
         with Path(path).open("wb" if force else "xb") as target, self.path.open("rb") as source:
             shutil.copyfileobj(source, target)
         return Trace(path)

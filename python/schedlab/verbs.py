@@ -1,7 +1,7 @@
-"""The verbs: each does what the command of the same name does.
+"""The verbs. Each does the same as the command of the same name.
 
-What `schedlab` takes as files may be given as paths; a workload may also be a mapping. Durations are text with
-a unit (`"250ms"`) or a `datetime.timedelta`.
+Files are given as paths. A workload may also be a mapping. A duration is text with a unit (`"250ms"`) or a
+`datetime.timedelta`.
 """
 
 import json
@@ -29,7 +29,7 @@ Workload = PathLike | Mapping[str, Any]
 
 
 def read(path: PathLike) -> Trace:
-    """Open a trace of any format that schedlab reads."""
+    """Open a trace in any format that schedlab can read."""
     path = os.fspath(path)
     if _native.is_trace(path):
         return Trace(path)
@@ -37,7 +37,7 @@ def read(path: PathLike) -> Trace:
 
 
 def import_(path: PathLike, output: PathLike | None = None, *, force: bool = False) -> Trace:
-    """Read a trace of another program's format; with `output`, keep it as a file."""
+    """Import a trace in another program's format. With `output`, it is saved to that file."""
     return _made(output, force, lambda target: _native.convert(os.fspath(path), target))
 
 
@@ -56,9 +56,9 @@ def sim(
 ) -> Trace:
     """Simulate a workload on a machine under a kernel's scheduler.
 
-    `set` changes tunables by name; `costs=False` gives the bare algorithm; with `trace_queues` the trace also
-    tells queue lengths, loads and the CPUs that the scheduler looked at. The same arguments give the same
-    bytes. Without `output` the trace lives as long as the object that is returned.
+    `set` changes tunables by name. `costs=False` simulates only the algorithm. With `trace_queues` the trace also
+    records queue lengths, loads and the CPUs that the scheduler examined. The same arguments give the same bytes.
+    Without `output`, the trace's file exists as long as the returned object.
     """
     with ExitStack() as stack:
         load = _workload(workload, stack)
@@ -90,9 +90,9 @@ def record(
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
-    """Record what this kernel's scheduler does: around a command, for a duration, or for processes.
+    """Record what this kernel's scheduler does: during a command, for a duration, or for some processes.
 
-    Raises `NotPermittedError` where the right to do so is missing; it says which.
+    Raises `NotPermittedError` if a right is missing; the message names it.
     """
     options = [] if duration is None else ["--duration", str(_duration(duration))]
     options += [option for pid in pids for option in ("--pid", str(pid))]
@@ -101,7 +101,7 @@ def record(
 
 
 def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
-    """Take a workload out of a trace: each task's bursts, sleeps and who wakes whom. `sim` takes it as it is."""
+    """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task."""
     source = trace.path if isinstance(trace, Trace) else trace
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         target = Path(home, "model.json") if output is None else Path(output)
@@ -114,9 +114,9 @@ def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: boo
 def check(
     trace: Trace | PathLike, *, threshold: Duration | None = None, max_wasted: Duration | None = None
 ) -> Conservation:
-    """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks waited that were allowed there.
+    """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks that could run there waited.
 
-    With `max_wasted` the CPU time wasted in all decides, whatever was found.
+    With `max_wasted`, the verdict depends only on the total CPU time wasted.
     """
     source = trace.path if isinstance(trace, Trace) else trace
     options = [] if threshold is None else ["--threshold", str(_duration(threshold))]
@@ -135,11 +135,11 @@ def heatmap(
     start: Duration | None = None,
     end: Duration | None = None,
 ) -> Heatmap:
-    """Lay out what each CPU had over time, CPUs by time; a notebook shows it as a picture.
+    """Compute a figure for each CPU over time. A notebook shows the result as a picture.
 
-    `what` is `"queue"` (runnable tasks), `"memory"` (of nodes, in MiB; of simulations with an `x-memory`), `"load"`
-    or `"considered"` (CPUs that the scheduler looked at; on behalf of one `cpu`, for the reasons `why`); the last
-    two need `sim(trace_queues=True)`.
+    `what` is `"queue"` (runnable tasks), `"memory"` (of each node in MiB; for simulations with an `x-memory`),
+    `"load"`, or `"considered"` (CPUs that the scheduler examined, on behalf of one `cpu` or all, for the reasons
+    `why`). The last two need `sim(trace_queues=True)`.
     """
     source = trace.path if isinstance(trace, Trace) else trace
     options = ["--what", what]
@@ -161,9 +161,9 @@ def domains(
     online: Sequence[int] = (),
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
 ) -> pd.DataFrame:
-    """List the scheduling domains that a kernel builds on a machine, a row a CPU and level.
+    """List the scheduling domains that a kernel builds on a machine, one row per CPU and level.
 
-    CPUs of `offline` are taken away first, those of `online` brought back then.
+    First the CPUs in `offline` go offline, then those in `online` come back.
     """
     options = [option for cpu in offline for option in ("--offline", str(cpu))]
     options += [option for cpu in online for option in ("--online", str(cpu))]
@@ -175,7 +175,7 @@ def domains(
 def run(
     experiment: PathLike, *, on: str | None = None, report: PathLike | None = None, force: bool = False
 ) -> Judgement:
-    """Run an experiment file and judge its expectations; `report` names an HTML file to write."""
+    """Run an experiment file and judge its expectations. `report` is the path of an HTML file to write."""
     options = [] if on is None else ["--on", on]
     options += [] if report is None else ["--output", os.fspath(report)]
     options += ["--force"] if force else []
@@ -190,7 +190,7 @@ def kernels() -> pd.DataFrame:
 
 
 def tunables(kernel: str | None = None, machine: str = "up") -> pd.DataFrame:
-    """List what each release lets one set, or what `kernel` does, with its values on `machine`."""
+    """List the tunables of all releases, or those of `kernel` with their defaults on `machine`."""
     of_kernel = ["--kernel", kernel, "--machine", machine] if kernel else []
     return pd.json_normalize(command.call(["tunables", *of_kernel])["tunables"], sep="_")
 
@@ -206,18 +206,18 @@ def workloads() -> pd.DataFrame:
 
 
 def doctor() -> dict[str, Any]:
-    """Tell what this machine allows, and how to mend what it does not."""
+    """Check what this machine supports and how to fix what is missing."""
     document: dict[str, Any] = command.call(["doctor"])
     return document
 
 
 def _listing(verb: str) -> pd.DataFrame:
-    """Return what a listing verb prints, a row each."""
+    """Return the output of a listing verb, one row per entry."""
     return pd.json_normalize(command.call([verb])[verb], sep="_")
 
 
 def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -> Trace:
-    """Let `make` write a trace, to `output` or to a folder that goes with the trace."""
+    """Let `make` write a trace to `output`, or to a folder that is removed with the trace."""
     if output is None:
         home = Path(tempfile.mkdtemp(prefix="schedlab-"))
         try:
@@ -229,7 +229,7 @@ def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -
     path = Path(output)
     if path.exists() and not force:
         raise _native.InputError(f"{path}: exists already; choose another name or give force=True")
-    # Beside the target first, so that what was there stays until the new one is whole.
+    # The draft is beside the target, so that an existing file stays until the new one is complete.
     draft = path.with_name(f".{path.name}.new")
     try:
         make(str(draft))
@@ -240,7 +240,7 @@ def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -
 
 
 def _workload(workload: Workload, stack: ExitStack) -> str:
-    """Return a workload's name or file; a mapping is put into a file that goes when the stack unwinds."""
+    """Return a workload's name or file. A mapping is written to a file that is removed when the stack unwinds."""
     if not isinstance(workload, Mapping):
         return os.fspath(workload)
     home = stack.enter_context(tempfile.TemporaryDirectory(prefix="schedlab-"))
@@ -250,13 +250,13 @@ def _workload(workload: Workload, stack: ExitStack) -> str:
 
 
 def _duration(duration: Duration | None) -> str | None:
-    """Return a duration as the command takes it."""
+    """Return a duration in the form that the command takes."""
     if isinstance(duration, timedelta):
-        # Whole microseconds: what a timedelta holds exactly.
+        # A timedelta is a whole number of microseconds, so this is exact.
         return f"{duration // timedelta(microseconds=1)}us"
     return duration
 
 
 def _setting(value: object) -> str:
-    """Return a tunable's value as `--set` takes it."""
+    """Return a tunable's value in the form that `--set` takes."""
     return str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The package as it is installed: the native module, the command, the types."""
+"""The installed package: its native module, its command and its types."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import schedlab
 from schedlab import command
 
 
-def test_it_is_the_installed_package_that_is_tested() -> None:
+def test_the_installed_package_is_tested() -> None:
     assert Path(schedlab.__file__).is_relative_to(sys.prefix)
     assert schedlab.__version__ == version("schedlab")
 
@@ -26,7 +26,7 @@ def test_types_are_shipped() -> None:
 
 
 @pytest.mark.parametrize("how", [[str(command.binary())], [sys.executable, "-m", "schedlab"]])
-def test_the_command_is_carried(how: list[str]) -> None:
+def test_the_command_is_installed(how: list[str]) -> None:
     done = subprocess.run([*how, "--version"], check=True, capture_output=True, text=True)
     assert done.stdout == f"schedlab {schedlab.__version__}\n"
 

@@ -19,13 +19,13 @@ def test_events_are_in_the_order_of_time(hogs: schedlab.Trace) -> None:
     assert set(hogs.events["cpu"]) == {0, 1}
 
 
-def test_names_are_told_apart_from_events(hogs: schedlab.Trace) -> None:
+def test_names_are_separate_from_events(hogs: schedlab.Trace) -> None:
     assert set(hogs.names["comm"]) == {"hog-0", "hog-1", "hog-2"}
     assert "name" not in set(hogs.events["event"])
     assert len(hogs.names) + len(hogs.affinities) + len(hogs.events) == hogs.arrow().num_rows
 
 
-def test_meta_tells_who_made_it(hogs: schedlab.Trace) -> None:
+def test_meta_names_the_source(hogs: schedlab.Trace) -> None:
     assert hogs.meta["source"] == "sim"
     assert hogs.meta["kernel"] == "linux-6.1"
     assert len(hogs.meta["cpus"]) == 2
@@ -36,7 +36,7 @@ def test_statistics_agree_with_the_events(hogs: schedlab.Trace) -> None:
     switches = hogs.events[hogs.events["event"] == "switch"]
     for task in stats.tasks.itertuples():
         assert task.slices == (switches["next_tid"] == task.tid).sum()
-    # Two CPUs that are never idle give two seconds in a second.
+    # Two CPUs that are never idle run for two seconds in one second.
     assert stats.tasks["run_us"].sum() == pytest.approx(2e6, rel=1e-3)
     assert stats.total["run_us"] == pytest.approx(stats.cpus["run_us"].sum())
 
@@ -46,7 +46,7 @@ def test_nested_figures_become_columns(hogs: schedlab.Trace) -> None:
     assert {"latency_us_mean", "latency_us_p999", "waking_latency_us_max"} <= set(tasks.columns)
 
 
-def test_a_trace_that_is_saved_is_the_same(hogs: schedlab.Trace, tmp_path: Path) -> None:
+def test_a_saved_trace_is_the_same(hogs: schedlab.Trace, tmp_path: Path) -> None:
     target = tmp_path / "kept.arrows"
     kept = hogs.save(target)
     assert kept.arrow().equals(hogs.arrow())
@@ -55,7 +55,7 @@ def test_a_trace_that_is_saved_is_the_same(hogs: schedlab.Trace, tmp_path: Path)
     hogs.save(target, force=True)
 
 
-def test_a_run_takes_its_file_with_it() -> None:
+def test_the_file_of_a_run_is_removed_with_it() -> None:
     run = schedlab.sim(kernel="linux-6.1", machine="1", workload={"tasks": {"t": {"run": 1000, "loop": 1}}})
     path = run.path
     assert path.exists()
@@ -63,7 +63,7 @@ def test_a_run_takes_its_file_with_it() -> None:
     assert not path.exists()
 
 
-def test_what_was_cut_off_reads_back_with_a_warning(hogs: schedlab.Trace, tmp_path: Path) -> None:
+def test_a_cut_trace_is_read_with_a_warning(hogs: schedlab.Trace, tmp_path: Path) -> None:
     whole = hogs.path.read_bytes()
     cut = tmp_path / "cut.arrows"
     cut.write_bytes(whole[:-20])
@@ -73,7 +73,7 @@ def test_what_was_cut_off_reads_back_with_a_warning(hogs: schedlab.Trace, tmp_pa
 
 
 @pytest.mark.parametrize("content", [b"", b"PERFILE2", b"\xff\xff\xff\xff\xff\xff\xff\xff", b"hello\n" * 100])
-def test_what_is_no_trace_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_files_that_are_not_traces_are_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "broken"
     path.write_bytes(content)
     with pytest.raises(schedlab.InputError, match="broken"):

@@ -1,4 +1,4 @@
-"""The verbs, held against the command of the same name."""
+"""The verbs, compared with the command of the same name."""
 
 import json
 import subprocess
@@ -75,12 +75,12 @@ def test_costs_can_be_switched_off() -> None:
         ({"set": {"base_slice_n": 1}}, "base_slice_ns"),
     ],
 )
-def test_what_is_wrong_is_said(options: dict[str, Any], said: str) -> None:
+def test_mistakes_are_reported(options: dict[str, Any], said: str) -> None:
     with pytest.raises(schedlab.InputError, match=said):
         sim(**options)
 
 
-def test_a_deadlock_is_told_not_simulated_for_ever() -> None:
+def test_a_deadlock_is_reported_and_not_simulated_for_ever() -> None:
     halves = {"a": ["x", "y"], "b": ["y", "x"]}
     tasks = {
         name: {"loop": 1, "lock1": first, "run1": 1000, "sleep": 1000, "lock2": second, "run2": 1000}
@@ -99,7 +99,7 @@ def test_output_is_kept_and_not_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run.arrows"]
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_earlier_file(tmp_path: Path) -> None:
     target = tmp_path / "run.arrows"
     before = sim(output=target).path.read_bytes()
     with pytest.raises(schedlab.InputError):
@@ -107,7 +107,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     assert target.read_bytes() == before
 
 
-def test_the_model_of_a_run_asks_for_the_same_cpu_time(tmp_path: Path) -> None:
+def test_the_model_of_a_run_demands_the_same_cpu_time(tmp_path: Path) -> None:
     load = {
         "tasks": {"beat": {"loop": 20, "run": 3000, "sleep": 7000}, "work": {"loop": 10, "run": 20_000, "sleep": 1000}}
     }
@@ -169,7 +169,7 @@ def test_an_experiment_is_judged(bound: float, status: int, tmp_path: Path) -> N
     assert "Three hogs" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_an_experiment_with_a_slip_is_refused(tmp_path: Path) -> None:
+def test_an_experiment_with_a_mistake_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "slip.toml"
     file.write_text(EXPERIMENT.format(bound=1).replace("machine", "machin"), encoding="utf-8")
     with pytest.raises(schedlab.InputError, match=r"slip\.toml.*machine"):
@@ -185,7 +185,7 @@ def test_recording_works_or_says_what_is_missing() -> None:
     assert (trace.events["event"] == "switch").any()
 
 
-def test_listings_have_what_the_design_names() -> None:
+def test_listings_contain_the_expected_names() -> None:
     assert set(schedlab.kernels()["name"]) >= KERNELS
     assert set(schedlab.machines()["name"]) >= {"up", "dual", "quad-smt", "z800"}
     assert {"sched_latency_ns", "vm.swappiness"} <= set(schedlab.tunables()["name"])
@@ -198,7 +198,7 @@ def test_doctor_answers() -> None:
     assert schedlab.doctor()
 
 
-def test_a_heat_map_tells_which_cpus_were_busy() -> None:
+def test_a_heat_map_shows_which_cpus_were_busy() -> None:
     load = {"tasks": {"hog": {"instance": 5, "cpus": [0, 1], "loop": -1, "run": 1000}}}
     trace = sim(workload=load, duration="200ms", trace_queues=True)
     heat = schedlab.heatmap(trace)
@@ -212,7 +212,7 @@ def test_a_heat_map_tells_which_cpus_were_busy() -> None:
     assert looks.cells.to_numpy().sum() == sum(looks.document["looks"].values())
 
 
-def test_domains_are_a_row_a_cpu_and_level() -> None:
+def test_domains_have_one_row_per_cpu_and_level() -> None:
     built = schedlab.domains("2x2x2", kernel="linux-6.12")
     assert sorted(set(built.cpu)) == list(range(8))
     assert built.level.iloc[0] == "SMT"

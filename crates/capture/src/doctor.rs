@@ -1,4 +1,4 @@
-//! What this machine allows, and how to mend what it does not.
+//! Checks what this machine supports, and says how to fix what is missing.
 
 use crate::recorder::{Options, Recorder};
 use crate::tracefs::{self, Tracefs};
@@ -12,28 +12,28 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How one thing stands.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It is there.
+    /// It is available.
     Ok,
     /// It is missing.
     No,
-    /// It could be better, or cannot be told from here.
+    /// It could be better, or cannot be determined.
     Hint,
 }
 
-/// One thing that was looked at.
+/// One check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Its name, for scripts.
+    /// The check's name, for scripts.
     pub id: &'static str,
-    /// How it stands.
+    /// The outcome.
     pub status: Status,
     /// What was found.
     pub found: String,
-    /// What it is needed for, or what would mend it.
+    /// What it is needed for, or how to fix it. Absent if the outcome is [`Status::Ok`].
     pub mend: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Check {
     }
 }
 
-/// Looks at everything. Leaves nothing behind; instances that killed recorders left are removed.
+/// Runs every check. Leaves nothing behind, and removes the instances of recorders that were killed.
 #[must_use]
 pub fn examine() -> Vec<Check> {
     let root = Path::new("/");
@@ -61,7 +61,7 @@ pub fn examine() -> Vec<Check> {
     checks
 }
 
-/// A file's text without its last newline.
+/// A file's text without the last newline.
 fn text(root: &Path, path: &str) -> Option<String> {
     fs::read_to_string(root.join(path)).ok().map(|text| text.trim_end().to_owned())
 }
@@ -74,7 +74,7 @@ fn kernel(root: &Path) -> Check {
     Check::ok("kernel", format!("{release}, {}{preempt}", generation(&release)))
 }
 
-/// The scheduler of fair tasks in a kernel of this release.
+/// The scheduler that a kernel of this release uses for fair tasks.
 fn generation(release: &str) -> &'static str {
     match release.parse::<Release>() {
         Err(_) => "scheduler unknown",
@@ -118,7 +118,7 @@ fn clock(root: &Path) -> Check {
     }
 }
 
-/// Capabilities by their bits (include/uapi/linux/capability.h).
+/// Capabilities with their bit numbers (include/uapi/linux/capability.h).
 const CAPABILITIES: [(u32, &str); 4] =
     [(21, "CAP_SYS_ADMIN"), (23, "CAP_SYS_NICE"), (38, "CAP_PERFMON"), (39, "CAP_BPF")];
 
@@ -150,13 +150,14 @@ fn lockdown(root: &Path) -> Check {
         Some(level) => Check::hint(
             "lockdown",
             level,
-            "debugfs and some tracers are closed; switch off Secure Boot or drop lockdown= from the kernel's command line",
+            "debugfs and some tracers are closed; switch off Secure Boot or drop lockdown= from the kernel's \
+             command line",
         ),
         None => Check::ok("lockdown", "not in this kernel"),
     }
 }
 
-/// tracefs, and whether a recording can be set up: all of it but the recording.
+/// Checks tracefs, and whether a recording can be set up. It does everything except to start the recording.
 fn recording() -> Vec<Check> {
     let tracefs = match Tracefs::open() {
         Ok(tracefs) => tracefs,
@@ -227,7 +228,7 @@ fn cgroups(root: &Path) -> Check {
     }
 }
 
-/// The scheduler's knobs: in debugfs from 5.13 on, before that in /proc/sys/kernel.
+/// The scheduler's tunables: in debugfs from 5.13 on, in /proc/sys/kernel before.
 const KNOBS: [&str; 6] =
     ["base_slice_ns", "latency_ns", "min_granularity_ns", "migration_cost_ns", "nr_migrate", "features"];
 
@@ -252,7 +253,7 @@ fn knobs(root: &Path) -> Check {
     })
 }
 
-/// The knobs in this directory, opened for writing and left as they are. `None` when there are none.
+/// Opens the tunables in this directory for writing, without changing them. `None` if there are none.
 fn knobs_in(dir: &Path) -> Option<Check> {
     let open = |knob: &&str| OpenOptions::new().write(true).open(dir.join(knob));
     let tried: Vec<(&str, io::Result<fs::File>)> = KNOBS.iter().map(|knob| (*knob, open(knob))).collect();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_name_what_is_missing() {
+    fn missing_rights_are_named() {
         let status = |uid: u32, caps: &str| {
             let text = format!("Name:\tx\nUid:\t1\t{uid}\t1\t1\nCapEff:\t{caps}\n");
             rights(tree(&[("proc/self/status", &text)]).path())
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroups_of_either_version_are_seen() {
+    fn both_cgroup_versions_are_recognised() {
         let v2 = tree(&[("sys/fs/cgroup/cgroup.controllers", "cpuset cpu io\n"), ("proc/self/cgroup", "0::/\n")]);
         let v1 = tree(&[("proc/self/cgroup", "2:cpu,cpuacct:/\n0::/\n")]);
         let none = tree(&[("proc/self/cgroup", "0::/\n")]);
@@ -347,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn knobs_that_can_be_written_are_named() {
+    fn writable_tunables_are_named() {
         let dir = tree(&[("base_slice_ns", "700000"), ("features", "X")]);
         assert_eq!(knobs_in(dir.path()).unwrap().found, "writable: base_slice_ns, features");
         assert_eq!(knobs_in(Path::new("/nonexistent")), None);
     }
 
     #[test]
-    fn every_thing_is_looked_at_and_told_apart() {
+    fn every_check_runs_under_an_id_of_its_own() {
         let checks = examine();
         let mut ids: Vec<&str> = checks.iter().map(|c| c.id).collect();
         assert!(checks.iter().all(|c| (c.status == Status::Ok) == c.mend.is_none()), "{checks:?}");

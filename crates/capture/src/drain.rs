@@ -1,4 +1,4 @@
-//! Taking the pages out of the kernel's buffers: full pages move by splice(), the last one is read.
+//! Takes the pages out of the kernel's buffers. Full pages move by splice(); the last page is read.
 
 use crate::sys;
 use schedlab_base::{CpuId, Error, Result};
@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-/// What goes through the pipe at a time: small enough to stay in a cache, large enough to make the calls rare.
+/// The number of bytes that pass through the pipe at a time: small enough to stay in a cache, and large enough to keep
+/// system calls rare.
 const CHUNK: usize = 256 << 10;
 
 /// The buffers of all CPUs, and the pipe that their pages pass through.
@@ -19,7 +20,7 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// Drains these buffers of pages of this size.
+    /// Creates a drain for these buffers, whose pages have this size.
     pub(crate) fn new(buffers: Vec<(CpuId, File)>, page_bytes: usize) -> Result<Self> {
         let failed = |e: io::Error| Error::system("cannot make the recorder's pipe", &e);
         let (reader, writer) = io::pipe().map_err(failed)?;
@@ -28,12 +29,12 @@ impl Drain {
         Ok(Self { buffers, reader, writer, chunk: vec![0; bytes], page_bytes })
     }
 
-    /// How many buffers there are.
+    /// The number of buffers.
     pub(crate) fn len(&self) -> usize {
         self.buffers.len()
     }
 
-    /// The CPU of the buffer at this index.
+    /// The CPU that the buffer at this index belongs to.
     pub(crate) fn cpu(&self, index: usize) -> CpuId {
         self.buffers[index].0
     }
@@ -43,8 +44,8 @@ impl Drain {
         self.buffers.iter().map(|(_, file)| file.as_raw_fd())
     }
 
-    /// Takes what is in one buffer, `limit` bytes at most, and hands it on page by page: full pages
-    /// first, then the one that is being written. True when all that was there at the call is taken.
+    /// Takes at most `limit` bytes from one buffer and passes them on page by page: first the full pages, then the page
+    /// that is being written. Returns true if it took everything that was there when it was called.
     pub(crate) fn drain(&mut self, index: usize, limit: usize, mut on_page: impl FnMut(&[u8])) -> Result<bool> {
         let (cpu, file) = &mut self.buffers[index];
         let failed = |e: io::Error| Error::system(format!("cannot read the trace buffer of CPU {cpu}"), &e);
@@ -61,14 +62,14 @@ impl Drain {
         self.read_page(index, on_page).map(|_| true)
     }
 
-    /// Takes all that is in one buffer; to be called when nothing is written any more.
+    /// Takes everything in one buffer. Call it only when nothing is written any more.
     pub(crate) fn drain_rest(&mut self, index: usize, mut on_page: impl FnMut(&[u8])) -> Result<()> {
         self.drain(index, usize::MAX, &mut on_page)?;
         while self.read_page(index, &mut on_page)? {}
         Ok(())
     }
 
-    /// Takes what is left of one page by copying it; false when there is nothing.
+    /// Takes the rest of one page by copying it. Returns false if there is none.
     fn read_page(&mut self, index: usize, mut on_page: impl FnMut(&[u8])) -> Result<bool> {
         let (cpu, file) = &mut self.buffers[index];
         let page = &mut self.chunk[..self.page_bytes];

@@ -1,4 +1,4 @@
-//! Our own tracefs instance: made, set up, and removed whatever happens.
+//! The recorder's own tracefs instance. It is created, set up, and removed whatever happens.
 
 use crate::sys;
 use crate::tracefs::{Tracefs, read_text, refused};
@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Our instances are called `schedlab-PID-START-N`, where START is when that process began (in ticks since boot).
+/// Instances are named `schedlab-PID-START-N`, where START is the start time of that process in ticks since boot.
 const PREFIX: &str = "schedlab-";
 
-/// An instance of the kernel's tracer: its own buffers, events and clock, apart from anybody else's.
+/// An instance of the kernel's tracer, with buffers, events and a clock of its own, separate from other users.
 ///
-/// Dropped, it removes itself. A forked guard does it when this process is killed; what even that
-/// leaves behind, [`remove_stale`] finds.
+/// It is removed when it is dropped. If this process is killed, a forked guard removes it; if the guard fails too,
+/// [`remove_stale`] finds it later.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
-    /// The guard waits for the end of this pipe, which comes with ours.
+    /// The guard waits for the end of this pipe, which closes when this process ends.
     alive: Option<PipeWriter>,
     guard: Tid,
 }
 
 impl Instance {
-    /// Makes an instance, silent yet.
+    /// Creates an instance that does not record yet.
     pub(crate) fn new(tracefs: &Tracefs) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let pid = std::process::id() as Tid;
@@ -46,7 +46,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Writes one of its files.
+    /// Writes one of the instance's files.
     pub(crate) fn write(&self, file: &str, value: &str) -> Result<()> {
         let path = self.path.join(file);
         OpenOptions::new()
@@ -56,14 +56,14 @@ impl Instance {
             .map_err(|e| refused(&format!("set {file} to {value}"), &path, &e))
     }
 
-    /// Adds to one of its files, a line at a time.
+    /// Appends to one of the instance's files, one line at a time.
     pub(crate) fn append(&self, file: &str, lines: impl IntoIterator<Item = String>) -> Result<()> {
         let path = self.path.join(file);
         let failed = |e: io::Error| refused(&format!("add to {file}"), &path, &e);
         let mut open = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         for line in lines {
             match open.write_all(line.as_bytes()) {
-                // A thread that has ended meanwhile.
+                // The thread has ended meanwhile.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
                 result => result.map_err(failed)?,
             }
@@ -71,26 +71,26 @@ impl Instance {
         Ok(())
     }
 
-    /// Reads one of its files.
+    /// Reads one of the instance's files.
     pub(crate) fn read(&self, file: &str) -> Result<String> {
         let path = self.path.join(file);
         read_text(&path).map_err(|e| refused(&format!("read {file}"), &path, &e))
     }
 
-    /// Spares the kernel the list of command names that it keeps for the text of `trace` (a third of the
-    /// cost of an event). That switch also reaches events that others have on, so it stays where somebody
-    /// else traces; it is our instance's own and goes with it.
+    /// Turns off the list of command names that the kernel keeps for the text of `trace` (a third of the cost of an
+    /// event). The option also affects events that other users have enabled, so it is left on if someone else is
+    /// tracing. It belongs to this instance and disappears with it.
     pub(crate) fn drop_saved_names(&self, tracefs: &Tracefs) {
         let others = fs::read_dir(tracefs.root().join("instances"))
             .map_or(true, |entries| entries.flatten().any(|e| !e.file_name().to_string_lossy().starts_with(PREFIX)));
         let top = read_text(&tracefs.root().join("set_event")).map_or(true, |events| !events.trim().is_empty());
         if !others && !top {
-            // An old kernel without the switch is a little slower, no more.
+            // An old kernel without the option is only a little slower.
             let _ = self.write("trace_options", "norecord-cmd");
         }
     }
 
-    /// Whether it has such a file.
+    /// Whether the instance has this file.
     pub(crate) fn has(&self, file: &str) -> bool {
         self.path.join(file).exists()
     }
@@ -100,7 +100,7 @@ impl Instance {
         self.write("tracing_on", if on { "1" } else { "0" })
     }
 
-    /// The buffers of its CPUs, by CPU, opened without waiting.
+    /// The buffers of the CPUs, opened in non-blocking mode.
     pub(crate) fn buffers(&self) -> Result<Vec<(CpuId, File)>> {
         let dir = self.path.join("per_cpu");
         let entries = fs::read_dir(&dir).map_err(|e| refused("list the buffers", &dir, &e))?;
@@ -112,7 +112,7 @@ impl Instance {
             let path = entry.path().join("trace_pipe_raw");
             match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
                 Ok(file) => buffers.push((cpu, file)),
-                // A CPU that could be plugged in but is not there.
+                // The CPU could be plugged in but is not present.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(e) => return Err(refused("open a buffer", &path, &e)),
             }
@@ -124,14 +124,14 @@ impl Instance {
         Ok(buffers)
     }
 
-    /// Events that this CPU's buffer lost so far, as its statistics count them.
+    /// The number of events that this CPU's buffer has lost so far, according to its statistics.
     pub(crate) fn lost(&self, cpu: CpuId) -> u64 {
         let path = self.path.join(format!("per_cpu/cpu{cpu}/stats"));
         read_text(&path).map_or(0, |text| count_lost(&text))
     }
 }
 
-/// Adds up the losses in a `stats` file: overwritten, dropped, and too deeply nested.
+/// Adds up the losses in a `stats` file: events overwritten, dropped, and nested too deeply.
 fn count_lost(stats: &str) -> u64 {
     stats
         .lines()
@@ -145,20 +145,20 @@ impl Drop for Instance {
     fn drop(&mut self) {
         for _ in 0..50 {
             match fs::remove_dir(&self.path) {
-                // Busy: the last pages are still on their way to being freed.
+                // It is busy: the last pages are still being freed.
                 Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
                 _ => break,
             }
         }
-        // The guard wakes, finds nothing left to remove (or tries on), and ends.
+        // This wakes the guard. It finds nothing to remove, or retries the removal, and ends.
         self.alive = None;
         sys::reap(self.guard);
     }
 }
 
-/// Removes the instances of processes that are gone; returns their names. One that is still open is
-/// somebody's, whatever its name, and the kernel keeps it.
-pub fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
+/// Removes the instances of processes that no longer exist, and returns their names. The kernel refuses to remove an
+/// instance that is still open, so one in use is kept whatever its name.
+pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     let dir = tracefs.root().join("instances");
     let Ok(entries) = fs::read_dir(&dir) else { return Vec::new() };
     let stale = entries.flatten().filter_map(|entry| {
@@ -170,16 +170,16 @@ pub fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     stale.collect()
 }
 
-/// The process that an instance's name says it belongs to, and when that process began.
+/// The owner that an instance's name states: a process and its start time.
 fn owner(name: &str) -> Option<(Tid, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// When a process began, in ticks since boot: field 22 of its `stat`.
+/// The start time of a process in ticks since boot: field 22 of its `stat`.
 fn start_time(proc: &Path, pid: Tid) -> Option<u64> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
-    // The name in parentheses may itself hold spaces and parentheses.
+    // The name in parentheses may itself contain spaces and parentheses.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_start_whatever_its_name() {
+    fn a_process_has_a_start_time_whatever_its_name() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("7")).unwrap();
         let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();

@@ -1,5 +1,5 @@
-//! Recording on a live kernel: our own tracefs instance, drained by splice() in one loop, decoded,
-//! put in the order of time and handed to whoever takes events.
+//! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
+//! by time and passes them to a sink.
 
 pub mod doctor;
 mod drain;
@@ -12,7 +12,6 @@ mod sys;
 mod tasks;
 mod tracefs;
 
-pub use instance::remove_stale;
 pub use load::CommandStatus;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use tracefs::Tracefs;

@@ -1,4 +1,4 @@
-//! What is recorded: a command that we start, processes that run already, or all until somebody says stop.
+//! What is recorded: a command that the recorder starts, processes that already run, or everything until it is stopped.
 
 use crate::procfs;
 use crate::sys::{self, Signals};
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-/// How a command ended: one of the two is known.
+/// How a command ended. One of the two is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CommandStatus {
     /// Its exit status.
@@ -25,14 +25,14 @@ impl From<ExitStatus> for CommandStatus {
     }
 }
 
-/// A command under recording. Dropped while it runs, it is told to end.
+/// A command being recorded. If it still runs when this is dropped, it gets SIGTERM.
 pub(crate) struct Load {
     child: Child,
     status: Option<CommandStatus>,
 }
 
 impl Load {
-    /// Starts the command. With `quiet` its standard output goes to our standard error.
+    /// Starts the command. With `quiet`, its standard output goes to our standard error.
     pub(crate) fn start(command: &[OsString], quiet: bool, signals: &Signals) -> Result<Self> {
         let (program, arguments) = command.split_first().ok_or_else(|| Error::input("there is no command to run"))?;
         let mut start = Command::new(program);
@@ -51,7 +51,7 @@ impl Load {
         Ok(Self { child, status: None })
     }
 
-    /// How it ended, if it has.
+    /// How it ended, if it has ended.
     pub(crate) fn poll(&mut self) -> Option<CommandStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten().map(CommandStatus::from);
@@ -59,15 +59,16 @@ impl Load {
         self.status
     }
 
-    /// Sends it a signal, if it still runs.
+    /// Sends it a signal if it still runs.
     pub(crate) fn signal(&mut self, number: i32) {
         if self.poll().is_none() {
-            // It may end between the two: then there is nobody to tell, and it is not yet reaped.
+            // It may end between the check and the signal. That is harmless: it has not been reaped, so its id is not
+            // reused.
             let _ = sys::kill(self.child.id() as Tid, number);
         }
     }
 
-    /// Waits for its end. A signal that arrives meanwhile kills it.
+    /// Waits for it to end. A signal that arrives meanwhile kills it.
     pub(crate) fn wait(&mut self, signals: &Signals) -> CommandStatus {
         loop {
             if let Some(status) = self.poll() {
@@ -79,7 +80,7 @@ impl Load {
                 }
                 continue;
             }
-            // A failed wait costs a turn of the loop, no more.
+            // If waiting fails, the loop only runs once more.
             let _ = sys::wait_readable(std::iter::once(signals.raw_fd()), std::time::Duration::from_millis(500));
         }
     }
@@ -91,7 +92,7 @@ impl Drop for Load {
     }
 }
 
-/// Makes sure that there is something there to record.
+/// Checks that the processes to record exist.
 pub(crate) fn check_processes(proc: &Path, processes: &[Tid]) -> Result<()> {
     for pid in processes {
         if *pid <= 0 || !procfs::runs(proc, *pid) {

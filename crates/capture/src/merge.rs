@@ -1,4 +1,4 @@
-//! From the pages of many CPUs to one stream in the order of time, with bounded memory.
+//! Merges the pages of many CPUs into one stream in time order, in bounded memory.
 
 use crate::tasks::{Change, Changes, Tasks};
 use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
@@ -6,7 +6,7 @@ use schedlab_trace::format::Decoder;
 use schedlab_trace::ring_buffer::PageLayout;
 use std::collections::BTreeMap;
 
-/// Decodes pages and holds their events until no CPU can have an earlier one.
+/// Decodes pages and holds their events back until no CPU can have an earlier one.
 pub(crate) struct Merge {
     layout: PageLayout,
     decoder: Decoder,
@@ -15,27 +15,27 @@ pub(crate) struct Merge {
     named: Vec<(Nanos, Change)>,
     /// Everything before this time has been passed on.
     done: Nanos,
-    /// What has happened so far.
+    /// The counts so far.
     pub(crate) counts: Counts,
-    /// Losses that the pages told of, by CPU.
+    /// Losses that pages have reported, by CPU.
     pub(crate) lost: BTreeMap<CpuId, u64>,
 }
 
-/// What has happened so far.
+/// Counts of events and losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Events passed on, losses not among them.
-    pub events: u64,
-    /// Events that the kernel says it lost.
-    pub lost: u64,
-    /// Places where events were lost.
-    pub gaps: u64,
-    /// Events that came after later ones had been passed on; they bear the time of their arrival.
-    pub late: u64,
+    /// Events passed on, without loss markers.
+    pub(crate) events: u64,
+    /// Events that the kernel reports as lost.
+    pub(crate) lost: u64,
+    /// Places in the trace where events were lost.
+    pub(crate) gaps: u64,
+    /// Events that arrived after later ones had been passed on. They are recorded at the time reached by then.
+    pub(crate) late: u64,
 }
 
 impl Merge {
-    /// Nothing yet.
+    /// Creates a merge without any events.
     pub(crate) fn new(layout: PageLayout, decoder: Decoder, changes: Changes) -> Self {
         Self {
             layout,
@@ -49,8 +49,8 @@ impl Merge {
         }
     }
 
-    /// Takes one page of a CPU; returns the time of its last record. A page that cannot be read is a
-    /// loss of an unknown number of events.
+    /// Takes one page of a CPU and returns the time of its last record. A page that cannot be read counts as a loss of
+    /// an unknown number of events.
     pub(crate) fn page(&mut self, cpu: CpuId, bytes: &[u8], last: Nanos) -> Nanos {
         let Ok(page) = self.layout.page(bytes) else {
             self.lose(cpu, last, 0);
@@ -90,11 +90,11 @@ impl Merge {
         self.events.push(Event { time, cpu, what: Payload::Lost { count } });
     }
 
-    /// Puts what is held in order. To be called before [`Merge::first_switches`] and [`Merge::pass_on`].
+    /// Sorts the held events. Call it before [`Merge::first_switches`] and [`Merge::pass_on`].
     pub(crate) fn order(&mut self) {
         let late = self.events.iter_mut().filter(|e| e.time < self.done);
         self.counts.late += late.map(|event| event.time = self.done).count() as u64;
-        // Stable, and quick on runs that are in order already: each CPU's are.
+        // The sort is stable, and quick because each CPU's events are already in order.
         self.events.sort_by_key(|event| event.time);
         for (time, _) in &mut self.named {
             *time = (*time).max(self.done);
@@ -102,7 +102,7 @@ impl Merge {
         self.named.sort_by_key(|(time, _)| *time);
     }
 
-    /// Who left each CPU at its first switch; `None` where a loss came first.
+    /// The task that left each CPU at its first switch; `None` if a loss came first.
     pub(crate) fn first_switches(&self) -> BTreeMap<CpuId, Option<Tid>> {
         let mut first = BTreeMap::new();
         for event in &self.events {
@@ -115,7 +115,7 @@ impl Merge {
         first
     }
 
-    /// Passes on everything before `until`, names before the events that need them.
+    /// Passes on everything before `until`. Names come before the events that need them.
     pub(crate) fn pass_on(&mut self, until: Nanos, tasks: &mut Tasks, sink: &mut dyn Sink) {
         let ready = self.events.partition_point(|event| event.time < until);
         let named = self.named.partition_point(|(time, _)| *time < until);
@@ -158,7 +158,7 @@ mod tests {
         Merge::new(PageLayout::parse(HEADER, false).unwrap(), decoder, Changes::new(Vec::new()))
     }
 
-    /// A page with an exit of task `tid` at each of the times, `flags` in its commit word.
+    /// A page with an exit of task `tid` at each of these times, and with `flags` in its commit word.
     fn page(times: &[u64], tid: i32, flags: u64) -> Vec<u8> {
         let mut bytes = times[0].to_le_bytes().to_vec();
         bytes.extend(((times.len() as u64 * 36) | flags).to_le_bytes());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_in_order_and_names_before_them() {
+    fn events_are_sorted_and_names_precede_them() {
         let mut m = merge();
         assert_eq!(m.page(0, &page(&[10, 30, 50], 5, 0), 0), 50);
         m.page(1, &page(&[20, 40], 6, 0), 0);

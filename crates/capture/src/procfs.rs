@@ -1,4 +1,4 @@
-//! What /proc knows of the tasks: names, processes, cgroups, and which wait or run where.
+//! What /proc says about tasks: names, processes, cgroups, and which tasks run or wait on which CPU.
 
 use schedlab_base::{CpuId, CpuList, Tid};
 use std::collections::BTreeMap;
@@ -6,22 +6,22 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A task as /proc showed it.
+/// A task as /proc shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    pub tid: Tid,
-    pub tgid: Tid,
-    pub comm: String,
-    pub cgroup: Option<Arc<str>>,
-    /// Where it may run, where /proc tells.
-    pub allowed: Option<CpuList>,
-    /// Running or waiting for a CPU.
-    pub runnable: bool,
-    /// The CPU that it runs on or waits for, or last ran on.
-    pub cpu: CpuId,
+    pub(crate) tid: Tid,
+    pub(crate) tgid: Tid,
+    pub(crate) comm: String,
+    pub(crate) cgroup: Option<Arc<str>>,
+    /// The CPUs that it may run on, if /proc says.
+    pub(crate) allowed: Option<CpuList>,
+    /// Whether it is running or waiting for a CPU.
+    pub(crate) runnable: bool,
+    /// The CPU that it runs on, waits for, or last ran on.
+    pub(crate) cpu: CpuId,
 }
 
-/// All tasks there are, by thread id. Those that end while we look are left out.
+/// All tasks by thread id. Tasks that end during the search are left out.
 pub(crate) fn tasks(proc: &Path) -> Vec<Task> {
     let hierarchy = hierarchy(proc);
     let mut tasks = Vec::new();
@@ -40,7 +40,7 @@ pub(crate) fn tasks(proc: &Path) -> Vec<Task> {
     tasks
 }
 
-/// The process and the cgroup of one task, looked up now.
+/// The current process and cgroup of one task.
 pub(crate) fn identity(proc: &Path, hierarchy: u32, tid: Tid) -> Option<(Tid, Option<Arc<str>>)> {
     let dir = proc.join(tid.to_string());
     let status = fs::read_to_string(dir.join("status")).ok()?;
@@ -48,18 +48,18 @@ pub(crate) fn identity(proc: &Path, hierarchy: u32, tid: Tid) -> Option<(Tid, Op
     Some((tgid, cgroup(&dir, hierarchy).map(Arc::from)))
 }
 
-/// Whether the numbers in this /proc are those that the kernel's events bear: not so in a container,
-/// whose PID namespace counts anew. The first namespace has a fixed number (`PROC_PID_INIT_INO`).
+/// Whether the ids in this /proc are those in the kernel's events. In a container they are not, because its PID
+/// namespace has ids of its own. The initial namespace has a fixed inode number (`PROC_PID_INIT_INO`).
 pub(crate) fn counts_as_the_kernel(proc: &Path) -> bool {
     fs::read_link(proc.join("self/ns/pid")).is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
-/// The threads of a process. Empty when there is no such process.
+/// The threads of a process; empty if there is no such process.
 pub(crate) fn threads(proc: &Path, pid: Tid) -> Vec<Tid> {
     numbered(&proc.join(pid.to_string()).join("task"))
 }
 
-/// Whether a process still runs; a zombie does not.
+/// Whether a process still runs. A zombie does not.
 pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
     fs::read(proc.join(pid.to_string()).join("stat")).is_ok_and(|stat| {
         let stat = String::from_utf8_lossy(&stat);
@@ -67,8 +67,8 @@ pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
     })
 }
 
-/// The number of the cgroup hierarchy that the scheduler goes by: that of version 1's `cpu`
-/// controller where it is mounted, else version 2's, which is 0.
+/// The number of the cgroup hierarchy that the scheduler uses: that of version 1's `cpu` controller if it is mounted,
+/// or else 0, which is version 2's.
 pub(crate) fn hierarchy(proc: &Path) -> u32 {
     let text = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let lines = text.lines().filter_map(|line| {
@@ -78,7 +78,7 @@ pub(crate) fn hierarchy(proc: &Path) -> u32 {
     lines.into_iter().find(|(_, controllers)| controllers.split(',').any(|c| c == "cpu")).map_or(0, |(id, _)| id)
 }
 
-/// The task's path in that hierarchy.
+/// The task's path in this hierarchy.
 fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
     let text = fs::read(dir.join("cgroup")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -89,9 +89,9 @@ fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
     })
 }
 
-/// Where a task may run.
+/// The CPUs that a task may run on.
 fn allowed(dir: &Path) -> Option<CpuList> {
-    // The name in it need not be UTF-8.
+    // The file contains the task's name, which may not be UTF-8.
     let status = fs::read(dir.join("status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -104,7 +104,7 @@ fn numbered(dir: &Path) -> Vec<Tid> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|n| *n > 0).collect()
 }
 
-/// Reads a `stat` line: `tid (comm) state ...`, the CPU is field 39.
+/// Parses a `stat` line, `tid (comm) state ...`; the CPU is field 39.
 fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     let (head, rest) = stat.rsplit_once(')')?;
     let comm = head.split_once('(')?.1.to_owned();
@@ -114,8 +114,8 @@ fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     Some(Task { tid, tgid, comm, cgroup: None, allowed: None, runnable, cpu })
 }
 
-/// Who runs on each of these CPUs, as far as a list of tasks taken while none of them switched can
-/// say: the only runnable task, or idle where there is none.
+/// The task running on each of these CPUs, according to a list of tasks taken while none of them switched: the only
+/// runnable task, or the idle task if none is runnable. CPUs with several runnable tasks are left out.
 pub(crate) fn running(tasks: &[Task], cpus: impl IntoIterator<Item = CpuId>) -> Vec<(CpuId, Tid)> {
     let mut runnable: BTreeMap<CpuId, Vec<Tid>> = BTreeMap::new();
     for task in tasks.iter().filter(|task| task.runnable) {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_containers_numbers_are_its_own() {
+    fn a_containers_ids_differ_from_the_kernels() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("self/ns")).unwrap();
         assert!(!counts_as_the_kernel(dir.path()));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_is_told_only_where_it_is_certain() {
+    fn the_running_task_is_given_only_where_it_is_certain() {
         let task =
             |tid, cpu| Task { tid, tgid: tid, comm: String::new(), cgroup: None, allowed: None, runnable: true, cpu };
         let tasks = [task(1, 0), task(2, 1), task(3, 1)];

@@ -1,4 +1,4 @@
-//! The recording: set up an instance, drain it in one loop, write the stream, take all down again.
+//! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
 use crate::drain::Drain;
 use crate::instance::Instance;
@@ -19,52 +19,52 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// The buffer of a CPU, unless memory is scarce or the user says otherwise.
+/// The size of a CPU's buffer, unless memory is scarce or the user sets another size.
 const BUFFER_KIB: u64 = 8192;
-/// The smallest and the largest buffer that can be asked for.
+/// The smallest and the largest buffer that can be requested.
 const BUFFER_RANGE_KIB: std::ops::RangeInclusive<u64> = 64..=1 << 20;
-/// How full a buffer wakes us, in percent.
+/// The fill level of a buffer, in percent, at which the kernel wakes the recorder.
 const WAKE_PERCENT: u64 = 25;
-/// Between two drains pass at least this and at most that.
+/// The shortest and the longest time between two drains.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
-/// The head of the file is written this soon.
+/// The longest time until the head of the file is written.
 const FIRST: Duration = Duration::from_millis(40);
-/// An event is in its buffer this soon after its time; a CPU of a virtual machine can be taken away in between.
+/// The longest time from an event until it is in its buffer. Within it, a virtual machine's CPU can be taken away.
 const SETTLE: Nanos = 10_000_000;
-/// What has been recorded reaches the file this often.
+/// How often recorded events are flushed to the file.
 const FLUSH: Nanos = 1_000_000_000;
 
 /// What to record, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The command to record; it starts once recording is on, and its end ends the recording.
+    /// The command to record. It starts when recording is on, and the recording ends when it ends.
     pub command: Vec<OsString>,
-    /// Processes to record alone, with all their threads and the children they fork. Empty: everything.
+    /// The processes to record, with all their threads and the children they fork. Empty: everything is recorded.
     pub processes: Vec<Tid>,
-    /// The longest time to record.
+    /// The longest duration of the recording.
     pub duration: Option<Nanos>,
-    /// Kernel buffer for each CPU, KiB; by default 8 MiB, less where memory is scarce.
+    /// The kernel buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).
     pub buffer_kib: Option<u64>,
-    /// Send the command's standard output to standard error.
+    /// Whether to send the command's standard output to standard error.
     pub command_to_stderr: bool,
 }
 
-/// Takes a recording, and makes it last when told to.
+/// Receives a recording and can make it durable.
 pub trait Output: Sink {
-    /// What it comes to.
+    /// The result of a completed recording.
     type Done;
 
-    /// Brings what has gathered to safety.
+    /// Writes out everything received so far.
     ///
     /// # Errors
     /// The first failure so far.
     fn flush(&mut self) -> Result<()>;
 
-    /// Completes it.
+    /// Completes the recording.
     ///
     /// # Errors
-    /// The first failure of all.
+    /// The first failure since it began.
     fn finish(self) -> Result<Self::Done>;
 }
 
@@ -80,53 +80,53 @@ impl<W: Write> Output for schedlab_trace::Writer<W> {
     }
 }
 
-/// How far a recording is.
+/// The progress of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Events recorded.
     pub events: u64,
     /// Events that the kernel lost.
     pub lost: u64,
-    /// Time since the start.
+    /// The time since the start.
     pub elapsed: Nanos,
 }
 
-/// What ended a recording.
+/// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The command ended.
     Command,
-    /// The time was over.
+    /// The requested duration has passed.
     Duration,
-    /// All the processes have ended.
+    /// All recorded processes have ended.
     Processes,
-    /// A signal (Ctrl-C among them).
+    /// A signal arrived (for example Ctrl-C).
     Signal,
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recorded {
     /// Events recorded.
     pub events: u64,
-    /// Events lost; each loss is marked in the trace.
+    /// Events lost. Each loss is marked in the trace.
     pub lost: u64,
-    /// Places where events were lost.
+    /// Places in the trace where events were lost.
     pub gaps: u64,
-    /// Events that arrived too late for their place and bear the time of their arrival.
+    /// Events that arrived too late for their place. They are recorded at the time reached by then.
     pub late: u64,
-    /// From the start to the end.
+    /// The time from the start to the end.
     pub duration_ns: Nanos,
-    /// What ended it.
+    /// The reason why it ended.
     pub ending: Ending,
-    /// How the command ended, where there was one.
+    /// How the command ended, if there was one.
     pub command: Option<CommandStatus>,
 }
 
-/// A recording that is set up and can begin.
+/// A recording that is set up and ready to start.
 ///
-/// Its tracefs instance is removed when it is dropped, and by a guard process if this one is killed.
+/// Its tracefs instance is removed when it is dropped, or by a guard process if this process is killed.
 pub struct Recorder {
     options: Options,
     meta: Meta,
@@ -134,20 +134,21 @@ pub struct Recorder {
     drain: Drain,
     merge: Merge,
     tasks: Tasks,
-    /// Whether /proc counts tasks as the events do.
+    /// Whether /proc uses the same task ids as the events.
     counts_alike: bool,
     buffer_bytes: usize,
-    /// For each buffer, the time of its last event.
+    /// The time of the last event in each buffer.
     last: Vec<Nanos>,
     instance: Instance,
-    tracefs: Tracefs,
+    /// The instance is in this mount, so it is dropped after the instance.
+    _tracefs: Tracefs,
 }
 
 impl Recorder {
     /// Sets everything up: the instance, its events, clock and buffers. Nothing is recorded yet.
     ///
     /// # Errors
-    /// Not permitted, with the right that is missing; a process that is not there; a buffer size out of range.
+    /// When a right is missing (the error names it), a process does not exist, or the buffer size is out of range.
     pub fn new(options: Options) -> Result<Self> {
         let proc = Path::new("/proc");
         let counts_alike = procfs::counts_as_the_kernel(proc);
@@ -185,22 +186,16 @@ impl Recorder {
             signals,
             drain,
             instance,
-            tracefs,
+            _tracefs: tracefs,
             options,
         })
     }
 
-    /// Whether tracefs was found mounted; otherwise it is mounted for this process alone.
-    #[must_use]
-    pub fn tracefs_was_mounted(&self) -> bool {
-        self.tracefs.was_mounted()
-    }
-
-    /// Records until the end, whatever ends it. `open` makes the output once the metadata is known, a
-    /// moment after the start; `progress` is called a few times a second.
+    /// Records until something ends the recording. `open` creates the output when the metadata is known, a moment after
+    /// the start. `progress` is called a few times a second.
     ///
     /// # Errors
-    /// When the command cannot be started, the output fails, or the kernel refuses in the middle.
+    /// When the command cannot be started, the output fails, or the kernel refuses an operation during the recording.
     pub fn record<O: Output>(
         mut self,
         open: impl FnOnce(&Meta) -> Result<O>,
@@ -253,8 +248,8 @@ impl Recorder {
         Ok((done, Recorded { events, lost, gaps, late, duration_ns, ending, command }))
     }
 
-    /// Waits until a buffer fills, a signal comes or the time is over. First it is deaf to the buffers for
-    /// a moment: some kernels call a buffer readable at its first event.
+    /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,
+    /// because some kernels report a buffer as readable at its first event.
     fn sleep(&self, start: Nanos, longest: Duration) -> Result<()> {
         let failed = |e: std::io::Error| Error::system("cannot wait for events", &e);
         let left = |now: Nanos| match self.options.duration {
@@ -262,13 +257,13 @@ impl Recorder {
             None => longest,
         };
         let signal = self.signals.raw_fd();
-        let deaf = SHORTEST.min(left(sys::monotonic()));
-        sys::wait_readable(std::iter::once(signal), deaf).map_err(failed)?;
+        let pause = SHORTEST.min(left(sys::monotonic()));
+        sys::wait_readable(std::iter::once(signal), pause).map_err(failed)?;
         let rest = longest.saturating_sub(SHORTEST).min(left(sys::monotonic()));
         sys::wait_readable(std::iter::once(signal).chain(self.drain.descriptors()), rest).map_err(failed)
     }
 
-    /// Empties the buffers into the merge. All events before the time returned are now there.
+    /// Empties the buffers into the merge. All events before the returned time have now arrived.
     fn drain(&mut self) -> Result<Nanos> {
         self.tasks.renew();
         let mut until = sys::monotonic().saturating_sub(SETTLE);
@@ -282,7 +277,7 @@ impl Recorder {
         Ok(until)
     }
 
-    /// Stops the kernel and passes on the rest, with a mark for losses that no page told of.
+    /// Stops the kernel's recording and passes on the rest, with a marker for losses that no page has reported.
     fn finish(&mut self, output: &mut dyn Sink) -> Result<Nanos> {
         self.instance.switch(false)?;
         let end = sys::monotonic();
@@ -290,10 +285,10 @@ impl Recorder {
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
             self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;
-            let told = self.merge.lost.get(&cpu).copied().unwrap_or(0);
-            let untold = self.instance.lost(cpu).saturating_sub(told);
-            if untold > 0 {
-                self.merge.lose(cpu, end, untold);
+            let reported = self.merge.lost.get(&cpu).copied().unwrap_or(0);
+            let unreported = self.instance.lost(cpu).saturating_sub(reported);
+            if unreported > 0 {
+                self.merge.lose(cpu, end, unreported);
             }
         }
         self.merge.order();
@@ -301,14 +296,14 @@ impl Recorder {
         Ok(end)
     }
 
-    /// Whether the recording is over, and why.
+    /// Returns why the recording is over, or `None` if it goes on.
     fn ending(&mut self, elapsed: Nanos, load: Option<&mut Load>) -> Option<Ending> {
         let mut load = load;
         while let Some(signal) = self.signals.next() {
             if signal.number == libc::SIGCHLD {
                 continue;
             }
-            // A terminal's Ctrl-C has reached the command by itself.
+            // A terminal sends Ctrl-C to the command as well.
             if let (Some(load), false) = (&mut load, signal.from_kernel) {
                 load.signal(signal.number);
             }
@@ -326,8 +321,8 @@ impl Recorder {
         }
     }
 
-    /// Who was on each CPU at the start: whom its first switch took off it, or, where none has come
-    /// yet, its only runnable task. Unknown when only some processes are recorded.
+    /// The task on each CPU at the start: the task that left the CPU at its first switch, or, if there was no switch
+    /// yet, its only runnable task. Empty if only some processes are recorded.
     fn running(&self, found: &[procfs::Task]) -> Vec<(CpuId, Tid)> {
         if !self.options.processes.is_empty() {
             return Vec::new();
@@ -342,7 +337,7 @@ impl Recorder {
     }
 }
 
-/// The places of this machine's CPUs, at the least their numbers; the distances of its nodes.
+/// The places of this machine's CPUs (at least their numbers), and the distances between its nodes.
 fn places() -> (Vec<CpuPlace>, Vec<Vec<u32>>) {
     match schedlab_machine::host() {
         Ok(machine) => (machine.cpus.into_iter().map(|cpu| cpu.place).collect(), machine.distances),
@@ -354,7 +349,7 @@ fn places() -> (Vec<CpuPlace>, Vec<Vec<u32>>) {
     }
 }
 
-/// The buffer for each CPU, KiB: what was asked for, else a size that leaves most of the memory alone.
+/// The buffer size for each CPU in KiB: the requested one, or a size that takes a small part of the memory.
 fn buffer_kib(asked: Option<u64>, cpus: u64) -> Result<u64> {
     if let Some(kib) = asked {
         if !BUFFER_RANGE_KIB.contains(&kib) {
@@ -379,7 +374,7 @@ fn choose_processes(instance: &Instance, proc: &Path, processes: &[Tid]) -> Resu
     if processes.is_empty() {
         return Ok(());
     }
-    // First, so that a thread born while we list is followed from its birth.
+    // This comes first, so that threads created during the listing are followed from the beginning.
     instance.write("options/event-fork", "1")?;
     let mut known: Vec<Tid> = Vec::new();
     loop {
@@ -393,7 +388,7 @@ fn choose_processes(instance: &Instance, proc: &Path, processes: &[Tid]) -> Resu
     }
 }
 
-/// Turns the events on and returns their formats. Those that only tell of names may be absent.
+/// Enables the events and returns their formats. Events that only carry names may be absent.
 fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = tasks::EVENTS.map(|(system, name)| (system, name, false));
@@ -413,12 +408,12 @@ fn page_layout(tracefs: &Tracefs, instance: &Instance) -> Result<PageLayout> {
     let path = tracefs.root().join("events/header_page");
     let text = read_text(&path).map_err(|e| refused("read the layout of pages", &path, &e))?;
     let layout = PageLayout::parse(&text, cfg!(target_endian = "big"))?;
-    // The file describes the top buffer's pages; ours may have another size (since 6.8).
+    // The file describes the pages of the top-level buffer; ours may have another size (since 6.8).
     let ours = instance.read("buffer_subbuf_size_kb").ok().and_then(|kib| kib.trim().parse::<usize>().ok());
     Ok(ours.map_or(layout, |kib| layout.with_page_bytes(kib << 10)))
 }
 
-/// What is known of the recording before it begins.
+/// What is known about the recording before it begins.
 fn meta(options: &Options, cpus: Vec<CpuPlace>, buffer_kib: u64) -> Meta {
     let kernel = |file: &str| {
         fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).map(|s| s.trim().to_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The system calls that the standard library does not offer: every `unsafe` block of the recorder.
+//! System calls that the standard library does not offer. This is the recorder's only unsafe code.
 #![allow(unsafe_code)]
 
 use schedlab_base::{Nanos, Tid};
@@ -9,18 +9,18 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// Turns a system call's -1 into its error.
+/// Converts a result of -1 into the system call's error.
 fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 fn own(fd: libc::c_long) -> OwnedFd {
-    // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
+    // SAFETY: the kernel has just returned this descriptor and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
 
-/// Mounts a pseudo file system without giving it a place: it is reached through
-/// `/proc/self/fd/N` and gone once the descriptor is closed, however the process ends. Linux 5.2.
+/// Mounts a pseudo file system without attaching it anywhere. It is reached through `/proc/self/fd/N` and disappears
+/// when the descriptor is closed, however the process ends. Requires Linux 5.2.
 pub(crate) fn detached_mount(kind: &CStr) -> io::Result<OwnedFd> {
     const CLOEXEC: libc::c_long = 1; // FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC
     const CMD_CREATE: libc::c_long = 6; // FSCONFIG_CMD_CREATE
@@ -33,7 +33,7 @@ pub(crate) fn detached_mount(kind: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// Moves up to `bytes` from a trace buffer into a pipe, without waiting. `None` when no page is full.
+/// Moves up to `bytes` from a trace buffer into a pipe without waiting. `None` if no page is full.
 pub(crate) fn splice(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> io::Result<Option<usize>> {
     let flags = libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK;
     let null = std::ptr::null_mut();
@@ -47,14 +47,14 @@ pub(crate) fn splice(from: BorrowedFd<'_>, to: BorrowedFd<'_>, bytes: usize) -> 
     }
 }
 
-/// Sets a pipe's capacity; returns what the kernel made of it.
+/// Sets a pipe's capacity and returns the capacity that the kernel chose.
 pub(crate) fn set_pipe_size(pipe: BorrowedFd<'_>, bytes: usize) -> io::Result<usize> {
     // SAFETY: the descriptor is open and the command takes a number.
     let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, bytes as libc::c_int) };
     checked(libc::c_long::from(size)).map(|n| n as usize)
 }
 
-/// Waits until one of the descriptors can be read, or the time is over.
+/// Waits until one of the descriptors is readable, or the time is over.
 pub(crate) fn wait_readable(fds: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let millis = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
@@ -76,17 +76,17 @@ pub(crate) fn monotonic() -> Nanos {
 
 /// The effective user's id; 0 is root.
 pub(crate) fn effective_user() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
 /// Sends a signal.
 pub(crate) fn kill(process: Tid, signal: i32) -> io::Result<()> {
-    // SAFETY: takes two numbers.
+    // SAFETY: the call takes two numbers.
     checked(libc::c_long::from(unsafe { libc::kill(process, signal) })).map(drop)
 }
 
-/// Waits for a child of ours to end and forgets it.
+/// Waits for a child of this process to end and reaps it.
 pub(crate) fn reap(child: Tid) {
     // SAFETY: a null status is allowed; the child is ours.
     while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } < 0
@@ -94,24 +94,24 @@ pub(crate) fn reap(child: Tid) {
     {}
 }
 
-/// A signal that arrived.
+/// A signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signal {
     /// Its number.
-    pub number: i32,
-    /// The kernel sent it (a terminal's Ctrl-C, which the whole process group gets), not a process.
-    pub from_kernel: bool,
+    pub(crate) number: i32,
+    /// Whether the kernel sent it (as for a terminal's Ctrl-C, which the whole process group gets) and not a process.
+    pub(crate) from_kernel: bool,
 }
 
-/// The signals that end a recording, and `SIGCHLD`, read from a descriptor instead of interrupting.
-/// Dropped, it lets them interrupt again.
+/// Reads the signals that end a recording, and `SIGCHLD`, from a descriptor, so that they do not interrupt. When it is
+/// dropped, they interrupt again.
 pub(crate) struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
 
 impl Signals {
-    /// Takes the signals. `SIGHUP` stays ignored where it was (nohup).
+    /// Blocks the signals and opens the descriptor. If `SIGHUP` was ignored before (nohup), it stays ignored.
     pub(crate) fn take() -> io::Result<Self> {
         // SAFETY: the sets are live and initialised by `sigemptyset` or the kernel before they are used;
         // all-zero bytes are valid in both C structures.
@@ -141,12 +141,12 @@ impl Signals {
         }
     }
 
-    /// The descriptor that can be read once a signal is there.
+    /// The descriptor, which is readable when a signal has arrived.
     pub(crate) fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    /// The next signal that has arrived.
+    /// Takes the next signal that has arrived.
     pub(crate) fn next(&self) -> Option<Signal> {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo, and the read is bounded by its size.
         let (info, read) = unsafe {
@@ -158,7 +158,7 @@ impl Signals {
         read.then_some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == 0x80 })
     }
 
-    /// Makes a command start with the signals as they were before.
+    /// Makes a command start with the original signal mask.
     pub(crate) fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         // SAFETY: `pthread_sigmask` is safe between fork and exec, and the set is the closure's own.
@@ -175,18 +175,18 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // A second Ctrl-C that nobody has read shall not kill us now.
+        // Discard pending signals, so that an unread second Ctrl-C does not kill this process now.
         while self.next().is_some() {}
-        // SAFETY: `before` is the set that `take` was given by the kernel.
+        // SAFETY: `before` is the mask that the kernel gave to `take`.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// Starts a process that outlives this one: once every writer of the pipe `alive` is gone, it removes
-/// the directory `path` and ends. It keeps open only `alive` and `keep`.
+/// Starts a process that outlives this one. When every writer of the pipe `alive` is closed, it removes the directory
+/// `path` and ends. It keeps only `alive` and `keep` open.
 pub(crate) fn fork_remover(alive: BorrowedFd<'_>, keep: Option<RawFd>, path: &CStr) -> io::Result<Tid> {
-    // SAFETY: the child only makes calls that are safe after a fork in a process with threads, on data
-    // made before the fork, and never returns.
+    // SAFETY: the child only makes calls that are safe after a fork in a multithreaded process, on data created before
+    // the fork, and never returns.
     unsafe {
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
@@ -196,10 +196,10 @@ pub(crate) fn fork_remover(alive: BorrowedFd<'_>, keep: Option<RawFd>, path: &CS
     }
 }
 
-/// The forked process of [`fork_remover`].
+/// The body of the process that [`fork_remover`] starts.
 ///
 /// # Safety
-/// Only to be called in a child that has just been forked.
+/// Call it only in a child that has just been forked.
 unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
     const TRIES: u32 = 250;
     let pause = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -234,7 +234,7 @@ unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
     }
 }
 
-/// Asks /dev/kvm to make a virtual machine, and forgets it at once.
+/// Asks /dev/kvm to create a virtual machine, which is discarded at once.
 pub(crate) fn kvm_makes_a_machine() -> io::Result<()> {
     const KVM_CREATE_VM: libc::Ioctl = 0xae01;
     let kvm = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm")?;

@@ -1,4 +1,4 @@
-//! Who each task is: its name, process and cgroup, kept up to date by the events that change them.
+//! The identity of each task: its name, process and cgroup, updated by the events that change them.
 
 use crate::procfs;
 use schedlab_base::{AffinityRecord, NameRecord, Nanos, Sink, Tid};
@@ -7,40 +7,40 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// `clone()`'s flag: a thread of the parent's process.
+/// The flag of `clone()` for a thread of the parent's process.
 const CLONE_THREAD: u64 = 0x1_0000;
-/// `clone3()`'s flag: the child starts in another cgroup.
+/// The flag of `clone3()` for a child that starts in another cgroup.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-/// Look-ups in /proc between two settlements: those that an event has not told us of are few.
+/// The number of look-ups in /proc allowed between two drains. Few are needed, because events report most identities.
 const LOOKUPS: u32 = 64;
 
-/// The events that tell of identities, beside the scheduler's own: system and name. A kernel may lack some.
+/// The events about identities, besides the scheduler's own, as system and name. A kernel may lack some of them.
 pub(crate) const EVENTS: [(&str, &str); 3] =
     [("task", "task_newtask"), ("task", "task_rename"), ("cgroup", "cgroup_attach_task")];
 
-/// A change of who a task is, at a time.
+/// A change of a task's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// A task was made; the scheduler's fork event follows.
+    /// A task was created. The scheduler's fork event follows.
     New { parent: Tid, tid: Tid, comm: String, flags: u64 },
-    /// It bears this name.
+    /// The task has this name now.
     Named { tid: Tid, comm: String },
     /// A process moved to another cgroup of this hierarchy.
     Moved { tgid: Tid, hierarchy: u32, path: String },
 }
 
-/// Reads the changes out of raw records, by the kernel's formats.
+/// Reads the changes from raw records, using the kernel's formats.
 pub(crate) struct Changes {
     formats: Vec<Format>,
 }
 
 impl Changes {
-    /// A reader for those of [`EVENTS`] whose formats are given.
+    /// Creates a reader for those of [`EVENTS`] whose formats are given.
     pub(crate) fn new(formats: Vec<Format>) -> Self {
         Self { formats }
     }
 
-    /// The change in a record, if it is one of ours.
+    /// The change in a record, if it is one of these events.
     #[inline]
     pub(crate) fn read(&self, raw: &[u8]) -> Option<Change> {
         let [low, high, ..] = *raw else { return None };
@@ -61,7 +61,7 @@ fn change(format: &Format, raw: &[u8]) -> Option<Change> {
             comm: text("comm")?,
             flags: number("clone_flags")?,
         }),
-        // Newer kernels leave out "pid": only a task renames itself.
+        // Newer kernels leave out "pid", because a task can only rename itself.
         "task_rename" => Some(Change::Named { tid: tid("pid").or_else(|| tid("common_pid"))?, comm: text("newcomm")? }),
         "cgroup_attach_task" => {
             Some(Change::Moved { tgid: tid("pid")?, hierarchy: number("dst_root")? as u32, path: text("dst_path")? })
@@ -70,13 +70,13 @@ fn change(format: &Format, raw: &[u8]) -> Option<Change> {
     }
 }
 
-/// A number of 1 to 8 bytes, little-endian.
+/// A little-endian number of 1 to 8 bytes.
 fn load(field: &Field, raw: &[u8]) -> Option<u64> {
     let bytes = raw.get(field.offset as usize..)?.get(..field.size as usize).filter(|b| b.len() <= 8)?;
     Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte)))
 }
 
-/// A string, in place or by a `__data_loc` word.
+/// A string, stored in place or through a `__data_loc` word.
 fn string(field: &Field, raw: &[u8]) -> Option<String> {
     let (at, size) = match field.shape {
         Shape::Array | Shape::Inline => (field.offset as usize, field.size as usize),
@@ -91,7 +91,7 @@ fn string(field: &Field, raw: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// What is known of one task.
+/// The known identity of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Task {
     comm: String,
@@ -99,9 +99,9 @@ struct Task {
     cgroup: Option<Arc<str>>,
 }
 
-/// Every task seen, and what of it has been written.
+/// Every task seen so far, with the identity that was last written.
 pub(crate) struct Tasks {
-    /// Where /proc is, if its numbers are the kernel's.
+    /// The path of /proc, if its ids are the kernel's.
     proc: Option<PathBuf>,
     hierarchy: u32,
     tasks: HashMap<Tid, Task>,
@@ -109,13 +109,13 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Nobody yet; `proc` is where /proc is mounted, if its numbers are the kernel's.
+    /// Creates an empty table; `proc` is where /proc is mounted, if its ids are the kernel's.
     pub(crate) fn new(proc: Option<PathBuf>) -> Self {
         let hierarchy = proc.as_deref().map_or(0, procfs::hierarchy);
         Self { proc, hierarchy, tasks: HashMap::new(), lookups: LOOKUPS }
     }
 
-    /// Writes the tasks that were there at the start.
+    /// Writes the tasks that existed at the start.
     pub(crate) fn begin(&mut self, found: &[procfs::Task], sink: &mut dyn Sink) {
         for task in found {
             let known = Task { comm: task.comm.clone(), tgid: Some(task.tgid), cgroup: task.cgroup.clone() };
@@ -127,12 +127,12 @@ impl Tasks {
         }
     }
 
-    /// A new settlement: /proc may be looked at again.
+    /// Allows look-ups in /proc again.
     pub(crate) fn renew(&mut self) {
         self.lookups = LOOKUPS;
     }
 
-    /// Takes a change, in the order of time, and writes what is news.
+    /// Takes a change and writes the identities that it alters. Changes must come in time order.
     pub(crate) fn change(&mut self, time: Nanos, change: Change, sink: &mut dyn Sink) {
         match change {
             Change::New { parent, tid, comm, flags } => {
@@ -170,7 +170,7 @@ impl Tasks {
         }
     }
 
-    /// The process and cgroup of a task whose birth we missed, if it still lives.
+    /// The process and cgroup of a task whose creation was missed, if it still lives.
     fn look_up(&mut self, tid: Tid) -> (Option<Tid>, Option<Arc<str>>) {
         let Some(proc) = self.proc.as_deref().filter(|_| self.lookups > 0) else { return (None, None) };
         self.lookups -= 1;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_was_missed_is_looked_up() {
+    fn a_task_whose_creation_was_missed_is_looked_up() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("9")).unwrap();
         std::fs::write(dir.path().join("9/status"), "Name:\tx\nTgid:\t8\n").unwrap();

@@ -1,4 +1,4 @@
-//! Finding tracefs, mounted or not, and saying which right is missing when it cannot be had.
+//! Opens tracefs, mounted or not, and says which right is missing if that fails.
 
 use crate::sys;
 use schedlab_base::{Error, Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where distributions mount tracefs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The kernel's tracefs, as found mounted, or mounted for us alone without a place in the file tree.
+/// The kernel's tracefs: an existing mount, or a private mount that is not attached to the file tree.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
@@ -18,10 +18,10 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Opens tracefs. Where it is not mounted, a mount that nobody else sees is made; it ends with this value.
+    /// Opens tracefs. If it is not mounted, it is mounted privately until this value is dropped.
     ///
     /// # Errors
-    /// Not permitted, with the missing right and how to get it.
+    /// When a right is missing; the error names it and says how to get it.
     pub fn open() -> Result<Self> {
         for root in PLACES.map(Path::new) {
             match fs::metadata(root.join("instances")) {
@@ -38,25 +38,25 @@ impl Tracefs {
         }
     }
 
-    /// Its root directory, valid as long as this value.
+    /// Its root directory. The path is valid as long as this value exists.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether it was found mounted; otherwise it is mounted for this process alone.
+    /// Whether it was already mounted. If not, it is mounted for this process only.
     #[must_use]
-    pub fn was_mounted(&self) -> bool {
+    pub(crate) fn was_mounted(&self) -> bool {
         self.own.is_none()
     }
 
-    /// The descriptor that a child process must keep for [`Tracefs::root`] to stay valid.
+    /// The descriptor that a child process must keep open so that [`Tracefs::root`] stays valid.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.own.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
-/// Reads a file of tracefs with large reads: some (`header_page` in 6.18) give nothing to a second one.
+/// Reads a file of tracefs in large reads, because some files (`header_page` in 6.18) return nothing on a second read.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     const MOST: usize = 1 << 20;
     let mut file = fs::File::open(path)?;
@@ -92,7 +92,7 @@ fn mount_refused(error: &io::Error) -> Error {
     }
 }
 
-/// The error of an access to tracefs that the kernel refused: names the right that is missing.
+/// The error for an access to tracefs that the kernel refused. It names the missing right.
 pub(crate) fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
     let what = format!("cannot {doing}: {error}");
     let denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EROFS));
@@ -111,12 +111,12 @@ pub(crate) fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
     Error::not_permitted(what).mend(mend).file(path)
 }
 
-/// The kernel's lockdown state, where it says: `none`, `integrity` or `confidentiality`.
+/// The kernel's lockdown state, if it is shown: `none`, `integrity` or `confidentiality`.
 pub(crate) fn lockdown(root: &Path) -> Option<String> {
     chosen(&fs::read_to_string(root.join("sys/kernel/security/lockdown")).ok()?)
 }
 
-/// The word in brackets, as the kernel marks the one of several that holds.
+/// The word in brackets, with which the kernel marks the active choice.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word.to_owned())

@@ -1,4 +1,4 @@
-//! The `schedlab` command: each verb in its own file under `verbs/`.
+//! The `schedlab` command. Each verb has its own file under `verbs/`.
 
 mod target;
 mod ui;
@@ -19,7 +19,7 @@ struct Cli {
     verb: Verb,
 }
 
-/// Declares the verbs: one line each, the module of the same name carries `Args` and `run`.
+/// Declares the verbs, one line each. The module of the same name has `Args` and `run`.
 macro_rules! verbs {
     ($($(#[$doc:meta])* $name:ident => $module:ident),* $(,)?) => {
         #[derive(Subcommand)]

@@ -1,5 +1,5 @@
-//! The file that a verb writes. Whatever fails, nothing of the user's is lost: an existing file is replaced only once
-//! its successor is complete, a device or a FIFO is written to as it is, and only files that this run made are removed.
+//! The file that a verb writes. A failure never costs the user a file: an existing file is replaced only when the new
+//! one is complete, devices and FIFOs are written to in place, and only files that this run created are removed.
 
 use schedlab_base::{Error, Result};
 use std::ffi::OsString;
@@ -8,21 +8,21 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// As many unfinished files may lie beside one output.
+/// The largest number of unfinished files beside one output.
 const MOST_PARTS: u32 = 1000;
 
-/// The name that an output is to have, and what is there now.
+/// The requested name of an output, and what currently has that name.
 pub struct Target {
     path: PathBuf,
     place: Place,
     force: bool,
 }
 
-/// What the name stands for.
+/// What currently has the name.
 enum Place {
-    /// Nothing yet.
+    /// There is no such file.
     New,
-    /// A regular file, by the name that symbolic links lead to.
+    /// A regular file, under the name that symbolic links lead to.
     Existing(PathBuf, Box<Metadata>),
     /// A device or a FIFO.
     Special(File),
@@ -30,22 +30,23 @@ enum Place {
 
 /// A file that is being written.
 pub struct Draft {
-    /// What the user calls it.
+    /// The path that the user gave.
     path: PathBuf,
-    /// Where it is now.
+    /// The path where the file is now.
     at: PathBuf,
-    /// The file that this run made; `None` for a device or a FIFO.
+    /// The file that this run created; `None` for a device or a FIFO.
     made: Option<File>,
-    /// The name that it gets once it is complete; `None` if it has that name already.
+    /// The path that it gets when it is complete; `None` if it has that path already.
     name: Option<PathBuf>,
     force: bool,
 }
 
 impl Target {
-    /// The file of that name. A device or a FIFO is opened at once, which waits for a FIFO's reader.
+    /// Prepares to write the file with this name. A device or a FIFO is opened at once, which waits for a FIFO's
+    /// reader.
     ///
     /// # Errors
-    /// When something of that name exists and `force` is not set, or when it cannot be written.
+    /// When the name exists and `force` is not set, or it cannot be written.
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
         let failed = |e: io::Error| Error::input(format!("cannot be written: {e}")).file(path);
@@ -60,16 +61,16 @@ impl Target {
             Err(_) if path.is_symlink() => {
                 return refuse("is a symbolic link that leads nowhere", "remove it or choose another name");
             }
-            // What else is wrong with the name shows when the file is created.
+            // Any other problem with the name shows when the file is created.
             Err(_) => Place::New,
         };
         Ok(Self { path: path.to_owned(), place, force })
     }
 
-    /// Writes the file: complete, or not at all.
+    /// Writes the file completely or not at all.
     ///
     /// # Errors
-    /// When `fill` fails, when the file cannot be created, or when its name has been taken meanwhile.
+    /// When `fill` fails, the file cannot be created, or another process has created its name meanwhile.
     pub fn write<T>(self, fill: impl FnOnce(File) -> Result<T>) -> Result<T> {
         let Self { path, place, force } = self;
         let (draft, file) = match place {
@@ -84,20 +85,20 @@ impl Target {
         result
     }
 
-    /// Writes these bytes as the file: all of them, or nothing.
+    /// Writes these bytes as the file, completely or not at all.
     ///
     /// # Errors
-    /// As [`Target::write`].
+    /// Those of [`Target::write`].
     pub fn write_all(self, bytes: &[u8]) -> Result<()> {
         let path = self.path.clone();
         self.write(|mut file| file.write_all(bytes).map_err(|e| Error::system("cannot be written", &e).file(path)))
     }
 
-    /// Begins a file that can be found and read even if this process is killed: under its own name if that is new,
-    /// else beside the existing file until [`Draft::complete`].
+    /// Starts a file that can be found and read even if this process is killed. It is under its own name if that is
+    /// new, or otherwise beside the existing file until [`Draft::complete`].
     ///
     /// # Errors
-    /// When the file cannot be created, or its name has been taken meanwhile.
+    /// When the file cannot be created, or another process has created its name meanwhile.
     pub fn begin(self) -> Result<(Draft, File)> {
         let Self { path, place, force } = self;
         match place {
@@ -113,8 +114,8 @@ impl Target {
 }
 
 impl Draft {
-    /// A draft in the folder of the name that it is to get, called PREFIX NAME.part; it takes over the owner and the
-    /// mode of the file that it is to replace.
+    /// Creates a draft in the folder of its final name, called PREFIX NAME.part. It gets the owner and the mode of the
+    /// file that it will replace.
     fn beside(path: &Path, name: PathBuf, prefix: &str, like: Option<&Metadata>, force: bool) -> Result<(Self, File)> {
         let failed = |e: io::Error| cannot_create(path, &e);
         let last = name.file_name().ok_or_else(|| failed(ErrorKind::InvalidFilename.into()))?;
@@ -126,7 +127,7 @@ impl Draft {
             part.push(if n == 1 { ".part".to_owned() } else { format!(".{n}.part") });
             let at = name.with_file_name(part);
             match create(&at, mode) {
-                // Of a run that was killed, or of one that is under way.
+                // It belongs to a run that was killed, or to one that is still running.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists && n < MOST_PARTS => n += 1,
                 made => break (at, made.map_err(failed)?),
             }
@@ -140,15 +141,15 @@ impl Draft {
         Ok((Self { path: path.to_owned(), at, made, name: Some(name), force }, file))
     }
 
-    /// Where the file is until it is complete, if that is beside its own name.
+    /// Where the file is until it is complete, if that is not its final name.
     pub fn part(&self) -> Option<&Path> {
         self.name.as_ref().map(|_| self.at.as_path())
     }
 
-    /// Gives the complete file its name.
+    /// Gives the complete file its final name.
     ///
     /// # Errors
-    /// When that fails; the file then stays where it is.
+    /// When that fails. The file then stays where it is.
     pub fn complete(&self) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let failed = |e: io::Error| Error::system("cannot be replaced", &e).file(&self.path);
@@ -160,15 +161,15 @@ impl Draft {
         }
         fs::rename(&self.at, name).map_err(|e| {
             if !self.force {
-                // The empty file from above; one that cannot be removed is no worse than one that is left.
+                // Removes the empty file created above. If that fails, an empty file is left, which does no harm.
                 let _ = fs::remove_file(name);
             }
             failed(e)
         })
     }
 
-    /// Ends a draft that could not be completed: one of at most `useless` bytes is removed. Returns where it is if it
-    /// stays.
+    /// Ends a draft that could not be completed. It is removed if it has at most `useless` bytes; otherwise it stays,
+    /// and its path is returned.
     pub fn abandon(self, useless: u64) -> Option<PathBuf> {
         let length = self.made.as_ref()?.metadata().map_or(0, |meta| meta.len());
         if length > useless {
@@ -178,18 +179,18 @@ impl Draft {
         None
     }
 
-    /// Removes the file, if this run made what has its name.
+    /// Removes the file, if the file at that path is the one that this run created.
     fn remove(&self) {
         let here = |meta: Metadata| (meta.dev(), meta.ino());
         let made = self.made.as_ref().and_then(|file| file.metadata().ok()).map(here);
         if made.is_some() && self.at.symlink_metadata().ok().map(here) == made {
-            // A file that cannot be removed is no worse than one that is left.
+            // If it cannot be removed, it stays, which does no harm.
             let _ = fs::remove_file(&self.at);
         }
     }
 }
 
-/// Creates a file where there is nothing, not even a symbolic link.
+/// Creates a file where nothing exists, not even a symbolic link.
 fn create(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_meanwhile_is_refused() {
+    fn a_name_that_is_created_meanwhile_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t");
         let (before, during) = (Target::new(&path, false).unwrap(), Target::new(&path, false).unwrap());
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_run_made_is_removed() {
+    fn only_files_that_this_run_created_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t");
         let (draft, _) = Target::new(&path, false).unwrap().begin().unwrap();

@@ -1,4 +1,4 @@
-//! How the command speaks: text or JSON on standard output, progress and errors on standard error.
+//! The command's output: text or JSON on standard output, progress and errors on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_base::Error;
@@ -10,26 +10,26 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A full pipe that must not be waited for is tried again after this time.
+/// The time after which a full non-blocking pipe is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The user's side of a command; its clones share standard output.
+/// The user's side of a command. Its clones share standard output.
 #[derive(Clone, Default)]
 pub struct Ui {
-    /// `--json` was given.
+    /// Whether `--json` was given.
     pub json: bool,
     output: Arc<Mutex<Output>>,
 }
 
-/// Standard output.
+/// The state of standard output.
 #[derive(Default)]
 enum Output {
-    /// Not written to yet.
+    /// Nothing has been written yet.
     #[default]
     Unused,
-    /// Without a buffer: what was not written is known.
+    /// It is open and unbuffered, so a failed write is noticed at once.
     Open(File),
-    /// It failed, and nothing more is written.
+    /// A write failed, and nothing more is written.
     Lost(io::Error),
 }
 
@@ -46,7 +46,7 @@ impl Output {
     }
 }
 
-/// Writes everything, also to a pipe that its other users have made non-blocking.
+/// Writes everything, even to a pipe that another process has made non-blocking.
 fn write_patiently(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write(bytes) {
@@ -61,12 +61,12 @@ fn write_patiently(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 impl Ui {
-    /// A new one.
+    /// Creates the output of a command.
     pub fn new(json: bool) -> Self {
         Self { json, ..Self::default() }
     }
 
-    /// Prints text on standard output. If that fails, the work goes on; [`Ui::end`] reports it.
+    /// Prints text on standard output. If that fails, the command goes on, and [`Ui::end`] reports the failure.
     pub fn print(&self, text: &str) {
         self.output().write(text.as_bytes());
     }
@@ -78,20 +78,20 @@ impl Ui {
         self.print(&text);
     }
 
-    /// A remark on standard error.
+    /// Prints a remark on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
         say(text.as_ref());
     }
 
-    /// Prints an error and gives its exit status.
+    /// Prints an error and returns its exit status.
     pub fn fail(&self, error: &Error) -> ExitCode {
         say(&error.to_string());
         ExitCode::from(error.exit_status())
     }
 
-    /// The exit status of a command that has done its work with this one. A reader of standard output that went away
-    /// (`| head`) changes nothing. Any other failure to write there is an error, whatever the verdict was: nobody can
-    /// have read it in full.
+    /// The final exit status of a command that ended with `status`. It does not change if the reader of standard output
+    /// has gone away (`| head`). Any other failed write there is an error, whatever the verdict was, because nobody can
+    /// have read the verdict in full.
     pub fn end(&self, status: ExitCode) -> ExitCode {
         match &*self.output() {
             Output::Lost(e) => output_lost(e).map_or(status, |error| self.fail(&error)),
@@ -99,7 +99,7 @@ impl Ui {
         }
     }
 
-    /// Ends the program once standard output takes no more; for work whose only result is printed.
+    /// Ends the program if standard output is lost. For commands whose only result is what they print.
     pub fn exit_if_lost(&self) {
         if let Output::Lost(e) = &*self.output() {
             std::process::exit(output_lost(e).map_or(0, |error| {
@@ -113,8 +113,8 @@ impl Ui {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Progress on standard error: a bar when `length` is known, else a spinner; hidden where standard
-    /// error is no terminal.
+    /// Shows progress on standard error: a bar if `length` is known, or else a spinner. Nothing is shown if standard
+    /// error is not a terminal.
     pub fn progress(&self, length: Option<u64>, message: &str) -> ProgressBar {
         let target =
             if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -129,7 +129,7 @@ impl Ui {
     }
 }
 
-/// Prints the help, the version, or what is wrong with the arguments; gives the exit status.
+/// Prints the help, the version, or what is wrong with the arguments, and returns the exit status.
 pub fn usage(message: &clap::Error) -> ExitCode {
     let printed = message.print().and_then(|()| io::stdout().flush());
     match printed.err().filter(|_| !message.use_stderr()).as_ref().and_then(output_lost) {
@@ -138,12 +138,12 @@ pub fn usage(message: &clap::Error) -> ExitCode {
     }
 }
 
-/// A line on standard error. If it cannot be written, the exit status must say enough.
+/// Prints a line on standard error. If that fails, the exit status alone must be enough.
 fn say(text: &str) {
     let _ = io::stderr().write_all(format!("schedlab: {text}\n").as_bytes());
 }
 
-/// The error of a failed write to standard output; none where its reader went away.
+/// The error for a failed write to standard output; none if its reader has gone away.
 fn output_lost(e: &io::Error) -> Option<Error> {
     (e.kind() != ErrorKind::BrokenPipe).then(|| Error::system("cannot write to standard output", e))
 }

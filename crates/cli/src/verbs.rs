@@ -1,4 +1,4 @@
-//! The verbs: each module carries `Args` and `run`.
+//! The verbs. Each module has `Args` and `run`.
 
 pub mod check;
 pub mod doctor;

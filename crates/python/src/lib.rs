@@ -1,5 +1,5 @@
-//! The native half of the Python package `schedlab`: each function hands its arguments to a room
-//! of the workspace and its answer back as JSON. What a user sees is in `python/schedlab`.
+//! The native half of the Python package `schedlab`. Each function passes its arguments to a crate of the workspace and
+//! returns the answer as JSON. The user's interface is in `python/schedlab`.
 
 mod error;
 
@@ -15,7 +15,7 @@ mod native {
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
     use schedlab_measure::Stats;
-    use schedlab_trace::arrow_file::{Reader, Writer};
+    use schedlab_trace::{Reader, Writer};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,13 +26,13 @@ mod native {
         module.add("NotPermittedError", py.get_type::<NotPermittedError>())
     }
 
-    /// Whether the file is a trace of schedlab's own format.
+    /// Whether the file is a trace in schedlab's own format.
     #[pyfunction]
     fn is_trace(path: &str) -> bool {
         Reader::open(path).is_ok()
     }
 
-    /// Reads a trace of any known format and writes it as schedlab's own.
+    /// Reads a trace in any known format and writes it in schedlab's own.
     #[pyfunction]
     fn convert(py: Python<'_>, source: &str, target: &str) -> PyResult<()> {
         py.detach(|| {
@@ -44,7 +44,7 @@ mod native {
         .map_err(raised)
     }
 
-    /// What is missing at the end of a trace, as a sentence; `None` when it is whole.
+    /// What is missing at the end of a trace, as a sentence; `None` if it is complete.
     #[pyfunction]
     fn cut(py: Python<'_>, path: &str) -> PyResult<Option<String>> {
         py.detach(|| schedlab_trace::read_into(path, &mut Nowhere))
@@ -52,7 +52,7 @@ mod native {
             .map_err(raised)
     }
 
-    /// The statistics of a trace of any known format, as JSON.
+    /// The statistics of a trace in any known format, as JSON.
     #[pyfunction]
     fn stats(py: Python<'_>, path: &str) -> PyResult<String> {
         py.detach(|| {
@@ -64,7 +64,7 @@ mod native {
         .map_err(raised)
     }
 
-    /// Simulates and writes the trace to `target`; gives back what the user should know of the run.
+    /// Simulates and writes the trace to `target`. Returns the remarks about the run.
     #[pyfunction]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
     fn simulate(
@@ -95,7 +95,7 @@ mod native {
         .map_err(raised)
     }
 
-    /// A sink for a reader whose events nobody wants.
+    /// A sink that ignores all events.
     struct Nowhere;
 
     impl Sink for Nowhere {

@@ -1,7 +1,7 @@
-//! How many events of a perf.data a CPU second reads, and imports into a trace file.
+//! Measures how many events of a perf.data are read, and imported into a trace file, per CPU second.
 //!
-//! `cargo bench -p schedlab-trace --bench import [-- perf.data]`; without a file, the recording of the tests
-//! 1,600 times over: 1.0 million events.
+//! `cargo bench -p schedlab-trace --bench import [-- perf.data]`. Without a file it uses the tests' recording, repeated
+//! 1,600 times: 1.0 million events.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use support::forge::Parts;
 
 const REPEATS: u64 = 1600;
-/// Where the time lies in a sample of that recording: behind header, identifier, address and task.
+/// The offset of the time in a sample of that recording: after the header, identifier, address and task.
 const SAMPLE_TIME: usize = 32;
 
-/// Puts the recording behind itself again and again, each time later, each in two rounds.
+/// Appends the recording to itself again and again, each time later and as a round of its own.
 fn enlarge(path: &Path) {
     let parts = Parts::load();
     let samples: Vec<Vec<u8>> = parts.records().iter().filter(|r| r[0] == 9).map(|r| r.to_vec()).collect();
@@ -35,7 +35,7 @@ fn enlarge(path: &Path) {
     std::fs::write(path, parts.pipe(&records)).unwrap();
 }
 
-/// The process's CPU time, from the kernel's account in ticks of 10 ms; wall time where there is none.
+/// The process's CPU time in the kernel's ticks of 10 ms, or wall time if the kernel does not provide it.
 fn cpu_time(started: Instant) -> Duration {
     let ticks = std::fs::read_to_string("/proc/self/stat").ok().and_then(|stat| {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -59,7 +59,7 @@ fn measure(what: &str, mut once: impl FnMut() -> (u64, u64)) {
     println!("{what}: {events:.1} M events and {samples:.1} M samples per CPU second");
 }
 
-/// A sink that only counts.
+/// A sink that only counts events.
 struct Count(u64);
 
 impl Sink for Count {
@@ -78,7 +78,7 @@ fn read(path: &Path, sink: &mut dyn Sink) -> (u64, u64) {
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder for the files");
-    // Cargo adds --bench of its own.
+    // Cargo adds an argument --bench.
     let given = std::env::args().skip(1).find(|a| !a.starts_with("--")).map(PathBuf::from);
     let file = given.unwrap_or_else(|| {
         let file = folder.path().join("perf.data");

@@ -1,45 +1,45 @@
-//! The `format` files of tracefs, which say where each field of a tracepoint's record lies,
-//! and the decoding of raw records by them.
+//! The `format` files of tracefs, which describe where each field of a tracepoint's record is, and the decoding of raw
+//! records with their help.
 //!
-//! Kernels differ in the order, the size and even the kind of a field (`comm` was a fixed array
-//! and is a `__data_loc` string today), so nothing is ever read at an offset known beforehand.
+//! The order, the size and even the kind of a field differ between kernels (`comm` was a fixed array and is a
+//! `__data_loc` string today), so no field is ever read at a fixed offset.
 
 mod decoder;
 mod names;
 mod plan;
 mod states;
 
-pub use decoder::{Counts, Decoder};
-pub use states::StateTable;
+pub use decoder::Decoder;
 
 use schedlab_base::{Error, Result};
 
-/// Records are at most this long: a page of the ring buffer, or perf's 16-bit record size.
+/// The longest record: a page of the ring buffer, or the largest 16-bit record size of perf.
 const RECORD_MAX: u32 = 1 << 16;
 
 /// How a field's value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// In place: a number, or an array of a fixed length.
+    /// In place: a number.
     Inline,
-    /// In place: a fixed array.
+    /// In place: an array of a fixed length.
     Array,
-    /// A 32-bit word: the offset of the data from the start of the record, and its length << 16 (`__data_loc`).
+    /// A 32-bit word that holds the offset of the data from the start of the record, and its length << 16
+    /// (`__data_loc`).
     DataLoc,
-    /// The same, with the offset counted from the end of the word (`__rel_loc`, since 5.17).
+    /// The same, but the offset counts from the end of the word (`__rel_loc`, since 5.17).
     RelLoc,
 }
 
 /// One field of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name; those that every event has begin with `common_`.
+    /// Its name. The names of fields that every event has begin with `common_`.
     pub name: String,
-    /// Bytes from the start of the record.
+    /// Its offset from the start of the record, in bytes.
     pub offset: u32,
-    /// Bytes in the record's fixed part.
+    /// Its size in the fixed part of the record, in bytes.
     pub size: u32,
-    /// Whether a number is signed.
+    /// Whether it is a signed number.
     pub signed: bool,
     /// How the value is stored.
     pub shape: Shape,
@@ -48,18 +48,18 @@ pub struct Field {
 /// The layout of one event's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The event's name, without its system: `sched_switch`.
+    /// The event's name without its system: `sched_switch`.
     pub name: String,
-    /// The id that its records bear in `common_type`. It differs from kernel to kernel.
+    /// The id in the `common_type` field of its records. It differs from kernel to kernel.
     pub id: u16,
     /// Its fields, the common ones first.
     pub fields: Vec<Field>,
-    /// The text of `print fmt:`, empty where there is none.
-    pub print_fmt: String,
+    /// The text of `print fmt:`; empty if there is none.
+    pub(crate) print_fmt: String,
 }
 
 impl Format {
-    /// Reads the text of a `format` file.
+    /// Parses the text of a `format` file.
     ///
     /// # Errors
     /// When the name, the id or the fields are missing, or a field lies outside any record.
@@ -85,23 +85,23 @@ impl Format {
         Ok(Self { name, id, fields, print_fmt })
     }
 
-    /// The field of this name.
+    /// The field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|f| f.name == name)
     }
 
-    /// The field of this name, which the event cannot do without.
+    /// The field with this name, which the event must have.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such field.
     pub fn need(&self, name: &str) -> Result<&Field> {
         self.field(name)
             .ok_or_else(|| Error::input(format!("the event's format has no field \"{name}\"")).key(&self.name))
     }
 }
 
-/// Reads `field:TYPE NAME;  offset:N;  size:N;  signed:N;` (kernels before 2.6.33 leave `signed` out).
+/// Parses `field:TYPE NAME;  offset:N;  size:N;  signed:N;` (kernels before 2.6.33 leave `signed` out).
 fn parse_field(line: &str) -> Result<Field> {
     let bad = |what: &str| Error::input(format!("the field line \"{line}\" {what}"));
     let (mut declaration, mut offset, mut size, mut signed) = ("", None, None, false);

@@ -1,8 +1,8 @@
-//! The trace: its file format, and the readers and writers of the formats of others.
+//! Traces: the project's own file format, and readers for other formats.
 //!
-//! Whoever wants the events of a file, whatever its format, calls [`open()`], [`read_into`] or [`read_all`].
+//! To read the events of a file in any format, call [`open()`], [`read_into`] or [`read_all`].
 
-pub mod arrow_file;
+mod arrow_file;
 pub mod format;
 mod input;
 mod open;

@@ -1,28 +1,27 @@
-//! The pages of the kernel's trace ring buffer, as `trace_pipe_raw` gives them and trace.dat keeps them.
+//! The pages of the kernel's trace ring buffer, as `trace_pipe_raw` returns them and trace.dat stores them.
 //!
-//! A page is a header (time of its first event, and how much of it is written) and a run of
-//! records. Each record begins with a 32-bit word: 5 bits of type or length, 27 bits of time since
-//! the record before it (kernel: include/linux/ring_buffer.h). Where the header's fields lie is read
-//! from `events/header_page`.
+//! A page is a header (the time of its first event, and how much of the page is written) and a sequence of records.
+//! Each record begins with a 32-bit word: 5 bits of type or length, and 27 bits of time since the previous record
+//! (kernel: include/linux/ring_buffer.h). The offsets of the header's fields are read from `events/header_page`.
 
 use schedlab_base::{Error, Nanos, Result};
 
 /// Bit of the commit word: events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// Bit of the commit word: how many were lost stands behind the page's data.
+/// Bit of the commit word: the number of lost events is stored after the page's data.
 const MISSED_STORED: u64 = 1 << 30;
-/// Record types; smaller ones are the length of the payload in words, 0 when a word of its own holds it.
+/// Record types. Smaller values are the length of the payload in words, 0 if a separate word holds the length.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Bits of time in a record's first word.
+/// The number of time bits in a record's first word.
 const DELTA_BITS: u32 = 27;
-/// Bits of time that an absolute stamp holds; those above are taken from the time before it.
+/// The number of time bits in an absolute time stamp. The bits above are those of the time before it.
 const STAMP_BITS: u32 = 59;
-/// No kernel has pages larger than this (64 KiB pages, or sub-buffers of several pages).
+/// The largest page (kernels have pages of up to 64 KiB, or sub-buffers of several pages).
 const MAX_PAGE: usize = 1 << 24;
 
-/// Where the fields of a page's header lie: the file `events/header_page`.
+/// The layout of a page's header, from the file `events/header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageLayout {
     time_at: usize,
@@ -34,10 +33,10 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// Reads the kernel's description of a page; `big_endian` is the order of the recording machine.
+    /// Parses the kernel's description of a page; `big_endian` is the byte order of the recording machine.
     ///
     /// # Errors
-    /// When a field is missing or the fields do not fit one another.
+    /// When a field is missing or the fields contradict each other.
     pub fn parse(header_page: &str, big_endian: bool) -> Result<Self> {
         let (time_at, time_bytes) = field(header_page, "timestamp")?;
         let (commit_at, commit_bytes) = field(header_page, "commit")?;
@@ -55,19 +54,19 @@ impl PageLayout {
         Ok(Self { time_at, commit_at, commit_bytes, data_at, page_bytes, big_endian })
     }
 
-    /// The size of a whole page, header included.
+    /// The size of a whole page, including its header.
     #[must_use]
     pub fn page_bytes(&self) -> usize {
         self.page_bytes
     }
 
-    /// The same fields in pages of another size (kernels from 6.8 on let each buffer choose).
+    /// The same fields in pages of another size (from 6.8 on each buffer can choose its size).
     #[must_use]
     pub fn with_page_bytes(self, bytes: usize) -> Self {
         Self { page_bytes: bytes.clamp(self.data_at, MAX_PAGE), ..self }
     }
 
-    /// Opens one page. It may be shorter than [`PageLayout::page_bytes`] if all that it commits is there.
+    /// Opens one page. It may be shorter than [`PageLayout::page_bytes`] if all its committed data is there.
     ///
     /// # Errors
     /// When the page is cut short or claims more data than it has room for.
@@ -91,7 +90,7 @@ impl PageLayout {
     }
 }
 
-/// A field's offset and size in the kernel's description.
+/// The offset and size of a field in the kernel's description.
 fn field(text: &str, name: &str) -> Result<(usize, usize)> {
     let bad = || Error::input(format!("header_page has no usable field \"{name}\""));
     let line = text
@@ -110,14 +109,14 @@ fn field(text: &str, name: &str) -> Result<(usize, usize)> {
     Ok((number("offset:")?, number("size:")?))
 }
 
-/// Words of the recording machine's byte order.
+/// Reads words in the byte order of the recording machine.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     big_endian: bool,
 }
 
 impl Word {
-    /// Both read in bounds: the callers have checked.
+    /// Both reads are in bounds: the callers have checked.
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let raw: [u8; 4] = bytes[at..at + 4].try_into().expect("four bytes");
         if self.big_endian { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) }
@@ -132,7 +131,7 @@ impl Word {
         if size == 4 { u64::from(self.u32(bytes, at)) } else { self.u64(bytes, at) }
     }
 
-    /// A record's first word: its type or length, and the time since the record before.
+    /// A record's first word: its type or length, and the time since the previous record.
     fn record(self, bytes: &[u8], at: usize) -> (u32, u64) {
         let word = self.u32(bytes, at);
         if self.big_endian {
@@ -146,9 +145,9 @@ impl Word {
 /// One page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// The time that its first record's delta counts from.
+    /// The time from which the first record's delta counts.
     pub time: Nanos,
-    /// Events were lost before this page; how many, or 0 where the kernel does not say.
+    /// Set if events were lost before this page: their number, or 0 if the kernel does not say.
     pub lost: Option<u64>,
     data: &'a [u8],
     word: Word,
@@ -162,7 +161,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Iterates over a page's records: time and raw payload (which begins with the event's id).
+/// Iterates over the records of a page, as pairs of time and raw payload. A payload begins with the event's id.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     time: Nanos,
@@ -172,7 +171,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Takes `bytes` of the data from `at` on and goes past them.
+    /// Takes `bytes` of the data from `at` on and moves past them.
     fn take(&mut self, at: usize, bytes: usize) -> Result<&'a [u8]> {
         let end = at.checked_add(bytes).filter(|end| *end <= self.data.len());
         let Some(end) = end else {
@@ -184,7 +183,7 @@ impl<'a> Records<'a> {
         Ok(&self.data[at..end])
     }
 
-    /// The word behind a record's first one.
+    /// The word after a record's first one.
     fn second(&mut self) -> Result<u32> {
         self.take(self.at + 4, 4).map(|bytes| self.word.u32(bytes, 0))
     }
@@ -195,7 +194,7 @@ impl<'a> Records<'a> {
             match kind {
                 PADDING if delta == 0 => break,
                 PADDING => {
-                    // A record that was discarded after it had been reserved: its time still counts.
+                    // The record was discarded after it had been reserved. Its time still counts.
                     let at = self.at + 4;
                     let bytes = self.second()? as usize;
                     self.take(at, bytes.max(4))?;
@@ -213,7 +212,7 @@ impl<'a> Records<'a> {
                     self.time = self.time.wrapping_add(delta);
                     let payload = if words == 0 {
                         let bytes = self.second()? as usize;
-                        // The length counts its own word.
+                        // The length includes its own word.
                         let bytes = bytes.checked_sub(4).ok_or_else(|| {
                             self.at = self.data.len();
                             Error::input("a ring buffer record shorter than its own length")
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_description_is_followed() {
+    fn the_kernels_page_description_is_parsed() {
         assert_eq!(layout().page_bytes(), 4096);
         let narrow = HEADER.replace("offset:8;\tsize:8", "offset:8;\tsize:4");
         assert_eq!(PageLayout::parse(&narrow, true).unwrap().commit_bytes, 4);
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_add_up_and_extends_and_stamps_move_the_clock() {
+    fn deltas_time_extends_and_stamps_move_the_clock() {
         let bytes = page(
             1000,
             0,
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn long_records_and_discarded_ones_are_stepped_over() {
+    fn long_and_discarded_records_are_skipped() {
         let mut words = vec![head(0, 1), 4 + 116];
         words.extend(0..29u32);
         words.extend([head(PADDING, 2), 8, 0xdead, head(1, 1), 7, head(PADDING, 0), 0xffff]);
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_with_its_count_where_the_kernel_has_one() {
+    fn a_loss_has_its_count_where_the_kernel_stores_one() {
         let words = [head(1, 0), 0];
         let lost = |bytes: Vec<u8>| layout().page(&bytes).unwrap().lost;
         assert_eq!(lost(page(0, 0, &words, &[])), None);
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn big_endian_pages_read_alike() {
+    fn big_endian_pages_are_read_alike() {
         let layout = PageLayout::parse(HEADER, true).unwrap();
         let mut bytes = 77u64.to_be_bytes().to_vec();
         bytes.extend(8u64.to_be_bytes());
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_lie_are_refused() {
+    fn inconsistent_pages_are_refused() {
         assert!(layout().page(&[0; 15]).is_err());
         assert!(layout().page(&page(0, 5000, &[], &[])).is_err(), "more data than room");
         for words in [&[head(3, 0), 1][..], &[head(0, 0), 3], &[head(0, 0), u32::MAX], &[head(PADDING, 1), u32::MAX]] {

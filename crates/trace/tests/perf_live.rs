@@ -1,5 +1,5 @@
-//! Recordings made here and now with the installed perf, in its various ways, held against its own reading.
-//! Where perf is missing or may not record, the tests say so and pass.
+//! Recordings that the installed perf makes during the test in its various modes, compared with perf's own reading of
+//! them. If perf is missing or may not record, the tests say so and pass.
 
 mod support;
 
@@ -13,14 +13,14 @@ use support::{Told, assert_agrees, perf_script};
 const EVENTS: [&str; 8] =
     ["switch", "waking", "wakeup", "wakeup_new", "migrate_task", "process_fork", "process_exec", "process_exit"];
 
-/// Records some hundred switches into the file with perf and these arguments; `None`, and a reason on
-/// standard error, where that cannot be done here.
+/// Records some hundred switches into the file with perf and these arguments. Returns `None`, and prints a reason to
+/// standard error, if that is impossible here.
 fn record(file: &Path, arguments: &str) -> Option<()> {
     run(file, &format!("{arguments} -o {}", file.display()), "")
 }
 
 fn run(file: &Path, arguments: &str, redirection: &str) -> Option<()> {
-    // A mount namespace of its own, so that a tracefs mounted for the test leaves nothing behind.
+    // The script has its own mount namespace, so that a tracefs mounted for the test leaves nothing behind.
     let script = format!(
         "[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing; \
          exec perf {arguments} -- sh -c 'for i in 1 2 3; do sleep 0.002 | cat & done; wait' {redirection}"
@@ -40,8 +40,8 @@ fn run(file: &Path, arguments: &str, redirection: &str) -> Option<()> {
     }
 }
 
-/// What perf says of a file.
-fn told(file: &Path) -> Vec<Told> {
+/// The events that perf itself reads from a file.
+fn perf_events(file: &Path) -> Vec<Told> {
     let output = Command::new("perf")
         .args(["script", "--ns", "-F", "tid,cpu,time,event,trace", "-i"])
         .arg(file)
@@ -50,12 +50,12 @@ fn told(file: &Path) -> Vec<Told> {
     perf_script(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Reads the file and compares; events made from perf's own records are not in perf's text.
+/// Reads the file and compares. Events that we make from perf's own records are not in perf's text.
 fn agrees(file: &Path) -> (Trace, PerfData) {
     let mut source = PerfData::open(file).unwrap();
     let mut trace = Trace::default();
     trace.report = source.run(&mut trace).unwrap();
-    let perf = told(file);
+    let perf = perf_events(file);
     let has = |is: fn(&Payload) -> bool| perf.iter().any(|t| is(&t.event.what));
     let (forks, execs) = (has(|p| matches!(p, Payload::Fork { .. })), has(|p| matches!(p, Payload::Exec { .. })));
     trace.events.retain(|e| match e.what {
@@ -85,7 +85,7 @@ fn perf_sched_record() {
     source.run(&mut whole).unwrap();
     assert_eq!(source.meta().kernel, host.trim());
     assert!(!source.meta().cpus.is_empty());
-    assert!(whole.events.iter().any(|e| matches!(e.what, Payload::Exec { .. })), "perf's records tell of exec");
+    assert!(whole.events.iter().any(|e| matches!(e.what, Payload::Exec { .. })), "perf's records include exec");
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn with_counters_read_and_other_events_between() {
 }
 
 #[test]
-fn of_one_command_among_events_that_are_laid_out_otherwise() {
+fn of_one_command_among_events_with_other_layouts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("perf.data");
-    // Without -a only the tracepoints say their CPU, and so the records between the samples differ as well.
+    // Without -a only the tracepoints record their CPU, so the records between the samples differ as well.
     let events = "record -R -c 1 -e sched:sched_switch -e sched:sched_waking -e cpu-clock -e task-clock";
     let Some(()) = record(&file, events) else { return };
     let (trace, _) = agrees(&file);
@@ -157,6 +157,6 @@ fn with_losses() {
     let dump = Command::new("perf").args(["report", "--stats", "-i"]).arg(&file).output().unwrap();
     let dump = String::from_utf8_lossy(&dump.stdout);
     if dump.lines().any(|l| l.trim_start().starts_with("LOST events")) {
-        assert!(marked > 0, "perf tells of losses:\n{dump}");
+        assert!(marked > 0, "perf reports losses:\n{dump}");
     }
 }

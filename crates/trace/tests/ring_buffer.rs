@@ -1,6 +1,6 @@
-//! A page as a kernel wrote it: 6.18 on x86-64, a process named `fixture` and its child `echo` that wake each other
-//! through pipes, pinned to CPU 0, then 200 ms of sleep (longer than a record's 27 bits of time can hold), then the
-//! child's end.
+//! A page written by kernel 6.18 on x86-64. A process named `fixture` and its child `echo` wake each other through
+//! pipes, pinned to CPU 0; then both sleep for 200 ms (longer than the 27 bits of time in a record can express); then
+//! the child ends.
 
 use schedlab_base::{Event, Payload};
 use schedlab_trace::format::{Decoder, Format};
@@ -32,7 +32,7 @@ fn events(page: &[u8]) -> (Vec<Event>, Vec<(i32, String)>) {
 }
 
 #[test]
-fn the_page_tells_the_story_of_two_processes() {
+fn the_page_holds_the_events_of_two_processes() {
     let (events, names) = events(PAGE);
     let Payload::Fork { parent, child } = events[0].what else { panic!("{:?}", events[0]) };
     let named = |tid: i32, comm: &str| names.iter().any(|(t, c)| *t == tid && c == comm);
@@ -42,10 +42,8 @@ fn the_page_tells_the_story_of_two_processes() {
         events.iter().filter(is).count()
     };
     assert_eq!((wakes(parent, child), wakes(child, parent)), (1, 7));
-    assert!(
-        matches!(events.iter().rev().find_map(|e| if let Payload::Exit { tid, .. } = e.what { Some(tid) } else { None }),
-        Some(tid) if tid == child)
-    );
+    let exited = |e: &Event| if let Payload::Exit { tid, .. } = e.what { Some(tid) } else { None };
+    assert_eq!(events.iter().rev().find_map(exited), Some(child));
 }
 
 #[test]
@@ -57,7 +55,7 @@ fn times_go_on_over_a_time_extend() {
 }
 
 #[test]
-fn a_page_with_any_byte_changed_or_cut_does_no_harm() {
+fn changing_or_cutting_any_byte_of_a_page_does_no_harm() {
     let layout = PageLayout::parse(HEADER_PAGE, false).unwrap();
     let mut decoder = Decoder::new(FORMATS.map(|text| Format::parse(text).unwrap())).unwrap();
     let mut read = |bytes: &[u8]| {

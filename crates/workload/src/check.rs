@@ -1,4 +1,4 @@
-//! What can be judged only with the whole workload at hand: names that must exist or agree.
+//! Checks that need the whole workload: references that must exist, and uses of a name that must agree.
 
 use crate::parse::{Remarks, path_of};
 use crate::{Action, MemAccess, Phase, Step, TaskDef, Workload};
@@ -19,7 +19,7 @@ fn error(task: &TaskDef, phase: &Phase, step: &Step, what: String) -> Error {
     Error::input(what).line(step.line).key(path_of(task, phase, &step.key))
 }
 
-/// Every forked task exists; a template is forked by somebody.
+/// Checks that every forked task exists, and remarks on templates that are never forked.
 fn forks(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
     let names: HashSet<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
     let mut forked = HashSet::new();
@@ -44,7 +44,7 @@ fn forks(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
     Ok(())
 }
 
-/// A spinning lock or barrier is another thing than a sleeping one: they cannot share a name.
+/// A name cannot be both a spinning and a sleeping lock or barrier, because these are different objects.
 fn spinning(workload: &Workload) -> Result<()> {
     let mut kinds: HashMap<(&str, &str), bool> = HashMap::new();
     for (task, phase, step) in workload.steps() {
@@ -64,7 +64,7 @@ fn spinning(workload: &Workload) -> Result<()> {
     Ok(())
 }
 
-/// `memrun`s of one `ref` and `type` agree on the buffer, as rt-app demands.
+/// All `memrun`s with the same `ref` and `type` must describe the same buffer, as rt-app demands.
 fn shared_buffers(workload: &Workload) -> Result<()> {
     let mut buffers = HashMap::new();
     for (task, phase, step) in workload.steps() {
@@ -78,7 +78,8 @@ fn shared_buffers(workload: &Workload) -> Result<()> {
     Ok(())
 }
 
-/// rt-app counts a barrier's users by its mentions: two in one task make it wait for a task that is not there.
+/// rt-app counts each mention of a barrier as a user. If one task mentions it twice, the barrier waits for a task that
+/// does not exist.
 fn barriers(workload: &Workload, remarks: &mut Remarks) {
     let mut seen = HashSet::new();
     for (task, phase, step) in workload.steps() {
@@ -91,7 +92,7 @@ fn barriers(workload: &Workload, remarks: &mut Remarks) {
     }
 }
 
-/// A `wait` gives up its mutex, so the task should hold it.
+/// A `wait` releases its mutex, so the task should hold it.
 fn waits(workload: &Workload, remarks: &mut Remarks) {
     let mut locked = HashSet::new();
     for (task, _, step) in workload.steps() {

@@ -1,11 +1,11 @@
-//! Workloads in few words, for people.
+//! Short descriptions of workloads for people.
 
 use crate::write::name_of;
 use crate::{Action, Amount, Phase, TaskDef};
 use schedlab_base::Nanos;
 use std::fmt;
 
-/// The most events of a phase that are told.
+/// The number of events of a phase that are listed.
 const SHOWN: usize = 8;
 
 impl fmt::Display for Amount {
@@ -44,7 +44,7 @@ impl fmt::Display for Action {
 }
 
 impl Phase {
-    /// The phase in a line: `light, 100 times: run 1ms, timer 10ms`.
+    /// The phase in one line: `light, 100 times: run 1ms, timer 10ms`.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut parts: Vec<String> = self.events.iter().take(SHOWN).map(|step| step.what.to_string()).collect();
@@ -63,7 +63,7 @@ impl Phase {
 }
 
 impl TaskDef {
-    /// How often it goes through its phases: `for ever`, `10 times`, or nothing for once.
+    /// How often the task repeats its phases: `for ever`, `10 times`, or an empty string for once.
     #[must_use]
     pub fn how_often(&self) -> String {
         times(self.loops)
@@ -78,7 +78,7 @@ fn times(loops: Option<u64>) -> String {
     }
 }
 
-/// A time in its largest unit that gives a short number: `2ms`, `1.5us`.
+/// A time in the largest unit that keeps the number short: `2ms`, `1.5us`.
 #[must_use]
 pub fn time(ns: Nanos) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];

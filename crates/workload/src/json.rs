@@ -1,50 +1,50 @@
-//! A JSON reader as lenient as json-c, which rt-app reads with: comments, trailing commas, single quotes, keys given
-//! twice; and it knows the line of every key and value, and the order of keys.
+//! A JSON reader that is as lenient as json-c, which rt-app uses: it accepts comments, trailing commas, single quotes
+//! and duplicate keys. It keeps the line of every key and value, and the order of keys.
 //!
-//! What json-c 0.16 takes and refuses was tried out case by case; `tests/json_c.rs` holds the cases.
+//! Each case was tried with json-c 0.16 to see what it accepts and refuses; `tests/json_c.rs` has these cases.
 
 use schedlab_base::{Error, Result};
 use std::collections::HashMap;
 
-/// The largest document that is read.
+/// The largest document that is read, in bytes.
 pub const MAX_BYTES: usize = 128 << 20;
-/// How deep values may nest: json-c's own limit.
+/// The deepest nesting of values, which is json-c's own limit.
 pub const MAX_DEPTH: usize = 32;
 
-/// A value and the line, from 1, that it starts on.
+/// A value and the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// The line.
+    /// The line, counted from 1.
     pub line: u64,
-    /// What it is.
+    /// The value itself.
     pub json: Json,
 }
 
-/// What a value is.
+/// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
-    /// `null`: rt-app treats the key as if it were missing.
+    /// `null`, which rt-app treats like a missing key.
     Null,
-    /// `true` or `false`, in any case.
+    /// `true` or `false`, in upper or lower case.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number that 64 bits do not hold.
+    /// An integer that does not fit into 64 bits.
     Huge,
-    /// Any other number, `NaN` and `Infinity` included.
+    /// Any other number, including `NaN` and `Infinity`.
     Float(f64),
-    /// A string; bytes that are no UTF-8 become U+FFFD.
+    /// A string. Bytes that are not UTF-8 become U+FFFD.
     Text(String),
     /// An array.
     List(Vec<Value>),
-    /// An object: its members in the order of their first appearance, each key once.
+    /// An object: its members in the order in which their keys first appear, each key once.
     Object(Vec<Member>),
 }
 
 impl Json {
-    /// What to call it in a message.
+    /// The name of its type in messages.
     #[must_use]
-    pub fn noun(&self) -> &'static str {
+    pub(crate) fn noun(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "true or false",
@@ -63,27 +63,27 @@ impl Json {
 pub struct Member {
     /// Its key.
     pub key: String,
-    /// The line of the key that counts.
+    /// The line of the last occurrence of the key, whose value is used.
     pub line: u64,
     /// Its value.
     pub value: Value,
 }
 
-/// A remark on a document that was accepted.
+/// A remark about a document that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The line.
     pub line: u64,
     /// The dotted path of the key; empty for the document.
     pub key: String,
-    /// What is odd.
+    /// What is unusual.
     pub what: String,
 }
 
-/// Reads a document. What follows its end is ignored, as json-c does, but remarked.
+/// Reads a document. Like json-c it ignores what follows the end of the document, but adds a remark.
 ///
 /// # Errors
-/// With line and key, when json-c would refuse it, or when it is larger than [`MAX_BYTES`].
+/// When json-c would refuse the document, or it is larger than [`MAX_BYTES`]. The error names the line and key.
 pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
     if text.len() > MAX_BYTES {
         return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
@@ -122,7 +122,7 @@ impl Reader<'_> {
         if self.path.is_empty() { error } else { error.key(self.path.join(".")) }
     }
 
-    /// What stands at the current place, for a message.
+    /// Describes the input at the current position, for a message.
     fn found(&self) -> String {
         match self.peek() {
             None => "the end of the file".to_owned(),
@@ -195,7 +195,7 @@ impl Reader<'_> {
         let mut index: HashMap<String, usize> = HashMap::new();
         loop {
             self.blank()?;
-            // json-c takes a comma before the closing brace, but not a comma alone.
+            // json-c accepts a comma before the closing brace, but not a single comma in an empty object.
             if self.peek() == Some(b'}') {
                 self.at += 1;
                 return Ok(members);
@@ -309,7 +309,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The four digits of `\uXXXX`, and the second half of a surrogate pair; a lone half is U+FFFD.
+    /// Reads the four digits of `\uXXXX`, and the second half of a surrogate pair. A single half becomes U+FFFD.
     fn unicode(&mut self) -> Result<char> {
         let first = self.hex4()?;
         if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with(b"\\u") {
@@ -336,7 +336,7 @@ impl Reader<'_> {
         Ok(code)
     }
 
-    /// The characters up to the next that cannot belong to a number or a word.
+    /// The characters up to the first one that cannot be part of a number or a word.
     fn token(&mut self) -> &str {
         let rest = &self.text[self.at..];
         let part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
@@ -354,7 +354,7 @@ impl Reader<'_> {
         if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
             return Ok(token.parse().map_or(Json::Huge, Json::Int));
         }
-        // json-c forgives an exponent without digits.
+        // json-c accepts an exponent without digits.
         let trimmed = token.trim_end_matches(['+', '-']).trim_end_matches(['e', 'E']);
         let plausible = digits.starts_with(|c: char| c.is_ascii_digit());
         match trimmed.parse() {
@@ -379,7 +379,7 @@ impl Reader<'_> {
     }
 }
 
-/// The head of a long word, for a message.
+/// The beginning of a long word, for a message.
 fn clip(word: &str) -> String {
     let head: String = word.chars().take(40).collect();
     if head.len() < word.len() { head + "..." } else { head }
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_and_value_knows_its_line() {
+    fn every_key_and_value_has_its_line() {
         let (value, _) = read(b"{\n \"a\": 1,\n /* two\n lines */ \"b\":\n [2,\n 3]}").unwrap();
         let Json::Object(members) = &value.json else { panic!("{value:?}") };
         assert_eq!((members[0].key.as_str(), members[0].line, members[0].value.line), ("a", 2, 2));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_key_keeps_its_first_place_and_its_last_value() {
+    fn a_duplicate_key_keeps_its_first_place_and_its_last_value() {
         let (value, remarks) = read(b"{\"a\": 1, \"b\": 2,\n \"a\": 3}").unwrap();
         let Json::Object(members) = value.json else { panic!() };
         assert_eq!(members.iter().map(|m| m.key.as_str()).collect::<Vec<_>>(), ["a", "b"]);

@@ -1,4 +1,4 @@
-//! Workloads: rt-app's JSON with the x- keys, presets, and a workload out of a trace.
+//! Workloads: rt-app's JSON with the x- keys, presets, and models made from traces.
 
 mod check;
 mod describe;
@@ -16,5 +16,5 @@ mod write;
 pub use describe::time;
 pub use load::load;
 pub use model::*;
-pub use parse::{MAX_TASKS, parse, path_of};
+pub use parse::{parse, path_of};
 pub use write::write;

@@ -1,4 +1,4 @@
-//! From what the user names, a file or a preset, to a workload.
+//! Loads a workload from what the user names, a file or a preset.
 
 use crate::{Workload, json, parse, presets};
 use schedlab_base::{Error, Result, nearest};
@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads the workload that `spec` names: a preset with its parameters (`li:tasks=10,nice=5`) or a file of rt-app's
-/// JSON. A name that a preset has is the preset's; `./li` is a file.
+/// Loads the workload that `spec` names: a preset with parameters (`li:tasks=10,nice=5`), or a file of rt-app's JSON. A
+/// preset's name always means the preset; `./li` is a file.
 ///
 /// # Errors
-/// When there is neither such a preset nor such a file, or what it says is wrong.
+/// When there is no such preset or file, or its content is wrong.
 pub fn load(spec: &str) -> Result<Workload> {
     let name = spec.split(':').next().unwrap_or(spec);
     if presets::find(name).is_some() {

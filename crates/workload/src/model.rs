@@ -1,42 +1,42 @@
-//! What a workload is, after its file has been read and checked: plain data, names resolved to nothing yet.
+//! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
 use schedlab_base::Nanos;
 use std::collections::BTreeMap;
 
-/// A workload: what a file of rt-app's says, and the x- keys.
+/// A workload: the content of an rt-app file, including the x- keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
-    /// Its name: a preset's, or the file's.
+    /// The preset's name, or the file's.
     pub name: String,
     /// `global`.
     pub global: Global,
-    /// `tasks`, in the order listed.
+    /// `tasks`, in the order of the file.
     pub tasks: Vec<TaskDef>,
-    /// `x-groups` by path.
+    /// `x-groups`, by path.
     pub groups: BTreeMap<String, Group>,
-    /// `x-hotplug`, by time.
+    /// `x-hotplug`, in time order.
     pub hotplug: Vec<Hotplug>,
-    /// What was accepted but deserves a word (a doubled key, an ignored setting).
+    /// Warnings about things that were accepted (a duplicate key, an ignored setting).
     pub warnings: Vec<String>,
 }
 
 impl Workload {
-    /// Every event with its task and phase, in the order listed.
+    /// Every event with its task and phase, in the order of the file.
     pub fn steps(&self) -> impl Iterator<Item = (&TaskDef, &Phase, &Step)> {
         let phases = self.tasks.iter().flat_map(|task| task.phases.iter().map(move |phase| (task, phase)));
         phases.flat_map(|(task, phase)| phase.events.iter().map(move |step| (task, phase, step)))
     }
 }
 
-/// The bytes of `mem_buffer_size` where nothing is said: rt-app's 4 MiB.
-pub const MEM_BUFFER_SIZE: u64 = 4 << 20;
+/// The default of `mem_buffer_size` in bytes: rt-app's 4 MiB.
+pub(crate) const MEM_BUFFER_SIZE: u64 = 4 << 20;
 
-/// `global`. Keys that only steer rt-app's own logging are checked and dropped.
+/// `global`. Keys that only control rt-app's own logging are checked and dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Global {
-    /// `duration`; `None` is rt-app's -1: until the tasks end.
+    /// `duration`; `None` is rt-app's -1, which means until the tasks end.
     pub duration: Option<Nanos>,
-    /// `calibration` in ns a loop where a number was given (a run is in us, so it changes nothing here).
+    /// `calibration` in ns per loop, if it was a number. It has no effect here, because `run` is in us.
     pub calibration_ns: Option<u64>,
     /// `default_policy`.
     pub default_policy: Policy,
@@ -46,7 +46,7 @@ pub struct Global {
     pub mem_buffer_size: u64,
     /// `cumulative_slack`.
     pub cumulative_slack: bool,
-    /// `io_device`, the file that `iorun` writes; `None` is rt-app's /dev/null.
+    /// `io_device`, the file that `iorun` writes to; `None` is rt-app's /dev/null.
     pub io_device: Option<String>,
     /// `x-start`.
     pub start: Start,
@@ -67,19 +67,19 @@ impl Default for Global {
     }
 }
 
-/// `x-start`: how tasks come to be.
+/// `x-start`: how tasks start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// All exist, asleep, and wake at 0 in the order listed.
+    /// All tasks exist and sleep. They wake at time 0, in the order of the file.
     #[default]
     Wake,
-    /// A parent forks them one by one at 0.
+    /// A parent forks them one by one at time 0.
     Fork,
-    /// As `Fork`, but as threads, each with a full timeslice.
+    /// Like `Fork`, but as threads, each with a full timeslice.
     Threads,
 }
 
-/// Scheduling policies.
+/// A scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Policy {
@@ -92,23 +92,23 @@ pub enum Policy {
     Deadline,
 }
 
-/// One key of `tasks`. The default is one instance that repeats its phases for ever, as rt-app's.
+/// One key of `tasks`. As in rt-app, the default is one instance that repeats its phases for ever.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskDef {
     /// Its key.
     pub name: String,
-    /// `instance`; 0 is a template for `fork`.
+    /// `instance`; 0 marks a template for `fork`.
     pub instances: u32,
-    /// `delay` before the first phase.
+    /// `delay`: the time before the first phase.
     pub delay: Nanos,
-    /// `x-stagger` between the starts of instances.
+    /// `x-stagger`: the time between the starts of instances.
     pub stagger: Nanos,
-    /// How often the phases are gone through (`loop` beside `phases`); `None` is -1, for ever.
-    /// With the events in the task itself rt-app's `loop` is the phase's, and this is 1.
+    /// How often the phases are repeated (`loop` beside `phases`); `None` is -1, for ever. If the events are in the
+    /// task itself, rt-app's `loop` applies to the phase, and this is 1.
     pub loops: Option<u64>,
-    /// What the task sets for itself before its first phase.
+    /// The properties that apply before its first phase.
     pub props: Props,
-    /// Its phases, at least one.
+    /// Its phases; there is at least one.
     pub phases: Vec<Phase>,
     /// `x-user`.
     pub user: Option<u32>,
@@ -132,17 +132,17 @@ impl Default for TaskDef {
     }
 }
 
-/// One phase, gone through once by default. Its properties are applied at its start and stick, but for `cpus`:
-/// a phase without it has the task's.
+/// One phase, which runs once by default. Its properties apply from its start and stay in force, except `cpus`: a phase
+/// without `cpus` uses the task's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// Its key; empty where the events stand in the task itself.
+    /// Its key; empty if the events are in the task itself.
     pub name: String,
     /// `loop`; `None` is -1, for ever.
     pub loops: Option<u64>,
     /// Properties.
     pub props: Props,
-    /// Events in the order listed.
+    /// Its events, in the order of the file.
     pub events: Vec<Step>,
 }
 
@@ -152,28 +152,28 @@ impl Default for Phase {
     }
 }
 
-/// Properties of a task or phase; `None` leaves what was.
+/// Properties of a task or phase; `None` leaves the current value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Props {
     /// `policy`.
     pub policy: Option<Policy>,
-    /// `priority`: nice for OTHER and BATCH, 1..99 for FIFO and RR.
+    /// `priority`: nice for OTHER and BATCH, 1 to 99 for FIFO and RR.
     pub priority: Option<i32>,
-    /// `dl-runtime`; on a SCHED_OTHER task a custom slice.
+    /// `dl-runtime`; for a SCHED_OTHER task a custom slice.
     pub dl_runtime: Option<Nanos>,
     /// `dl-deadline`.
     pub dl_deadline: Option<Nanos>,
     /// `dl-period`.
     pub dl_period: Option<Nanos>,
-    /// `util_min`, 0..1024.
+    /// `util_min`, 0 to 1024.
     pub util_min: Option<u32>,
-    /// `util_max`, 0..1024.
+    /// `util_max`, 0 to 1024.
     pub util_max: Option<u32>,
-    /// `cpus`: allowed CPUs.
+    /// `cpus`: the allowed CPUs.
     pub cpus: Option<Vec<u32>>,
     /// `nodes_membind`.
     pub nodes_membind: Option<Vec<u32>>,
-    /// `taskgroup`, a path that starts with `/`.
+    /// `taskgroup`: a path that starts with `/`.
     pub taskgroup: Option<String>,
     /// `x-working-set` in bytes.
     pub working_set: Option<u64>,
@@ -181,37 +181,37 @@ pub struct Props {
     pub memory: Option<Memory>,
     /// `x-clock-poll`.
     pub clock_poll: Option<Nanos>,
-    /// `x-reclaim`: a deadline task reclaims what others leave unused.
+    /// `x-reclaim`: whether a deadline task reclaims bandwidth that other tasks leave unused.
     pub reclaim: Option<bool>,
 }
 
-/// `x-memory`: how much memory a task has, and where.
+/// `x-memory`: how much memory a task has, and on which nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// `bytes`.
     pub bytes: u64,
-    /// `node`: the nodes that it is on at first, each with its part in proportion to these numbers; none: where it is
-    /// first touched.
+    /// `node`: the nodes that hold it at first, each with its share in proportion to these numbers. Empty: each page is
+    /// on the node that first touches it.
     pub nodes: Vec<(u32, u32)>,
-    /// `pinned`: it cannot be moved.
+    /// `pinned`: whether it cannot be moved.
     pub pinned: bool,
-    /// `shared`: one memory for all instances of the task, instead of one each.
+    /// `shared`: whether all instances of the task share one memory.
     pub shared: bool,
-    /// `bound`: the percent of a `run` that waits for memory when all of it is local.
+    /// `bound`: the percentage of a `run` that waits for memory when all memory is local.
     pub bound: u32,
 }
 
-/// `bound` of an `x-memory` that does not tell it.
-pub const MEMORY_BOUND: u32 = 30;
+/// The default of `bound` in `x-memory`.
+pub(crate) const MEMORY_BOUND: u32 = 30;
 
-/// One event with its place in the file, which is no part of what it is: events of different lines can be equal.
+/// One event with its place in the file. The place does not count when events are compared.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The key as written (`run1`).
     pub key: String,
-    /// The line in the file, from 1 (0: not from a file).
+    /// Its line in the file, counted from 1; 0 if it does not come from a file.
     pub line: u64,
-    /// What it does.
+    /// The event itself.
     pub what: Action,
 }
 
@@ -221,26 +221,26 @@ impl PartialEq for Step {
     }
 }
 
-/// An amount of time, perhaps drawn anew each time (`x-jitter`).
+/// An amount of time, drawn anew each time if it has a deviation (`x-jitter`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// The mean.
     pub mean: Nanos,
-    /// The standard deviation; 0 is exact.
+    /// The standard deviation; with 0 the amount is always the mean.
     pub sd: Nanos,
 }
 
-/// How a `timer` counts.
+/// When the next period of a `timer` begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimerMode {
-    /// The next period starts at the last deadline, or now when that was missed.
+    /// At the last deadline, or now if the deadline was missed.
     #[default]
     Relative,
-    /// Deadlines stay on the grid; missed ones are made up for.
+    /// On a fixed grid. Missed periods are made up for.
     Absolute,
 }
 
-/// `memrun`'s `type`.
+/// The `type` of a `memrun`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum MemAccess {
@@ -249,13 +249,13 @@ pub enum MemAccess {
     Chase,
 }
 
-/// What an event does. References are names; a resource's kind follows from its use.
+/// What an event does. It refers to resources by name, and the kind of a resource follows from its use.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Action {
-    /// Work of this length on a CPU of capacity 1024.
+    /// Computes for as long as this takes on a CPU of capacity 1024.
     Run(Amount),
-    /// Busy until this much CPU time has passed.
+    /// Computes until it has used this much CPU time.
     Runtime(Amount),
     Sleep(Amount),
     Timer {
@@ -272,16 +272,16 @@ pub enum Action {
     },
     Signal(String),
     Broadcast(String),
-    /// `sync`: signals, then waits for the same condition.
+    /// `sync`: signals a condition, then waits for the same condition.
     Sync {
         cond: String,
         mutex: String,
     },
     Barrier(String),
-    /// Sleeps until this name is resumed. The reader has decided which name that is (see the crate's `suspend` notes in
-    /// docs/workloads.md): the task's own, or the one written, so that an author of events needs no such rule.
+    /// Sleeps until this name is resumed. The reader has already chosen the name (see the notes on `suspend` in
+    /// docs/workloads.md): the task's own, or the one in the file.
     Suspend(String),
-    /// Wakes all who are suspended under this name; lost when nobody is.
+    /// Wakes all tasks that are suspended under this name. It has no effect if there are none.
     Resume(String),
     /// Writes this many bytes.
     Mem(u64),
@@ -291,7 +291,7 @@ pub enum Action {
         count: u64,
         stride: u64,
         random: bool,
-        /// `ref`: tasks that name the same share the buffer.
+        /// `ref`: tasks with the same name share the buffer.
         shared: Option<String>,
     },
     /// Writes this many bytes to the I/O device.
@@ -301,7 +301,7 @@ pub enum Action {
     SemPost(String),
     SemWait(String),
     SpinBarrier(String),
-    /// `x-spin-barrier` with `for`: spins for so long at most, then sleeps.
+    /// `x-spin-barrier` with `for`: spins for at most this long, then sleeps.
     HybridBarrier {
         name: String,
         spin: Nanos,
@@ -313,7 +313,7 @@ pub enum Action {
 /// One entry of `x-groups`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// `weight` (cgroup v2, 1..10000).
+    /// `weight` (cgroup v2, 1 to 10000).
     pub weight: Option<u32>,
     /// `shares` (cgroup v1).
     pub shares: Option<u64>,
@@ -330,10 +330,10 @@ pub struct Group {
 /// One entry of `x-hotplug`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// Which CPU.
+    /// The CPU.
     pub cpu: u32,
-    /// Comes or goes.
+    /// Whether it comes online or goes offline.
     pub online: bool,
 }

@@ -1,5 +1,5 @@
-//! From a document to a [`Workload`]: the top level and `global`. The tasks, their properties and events have their
-//! own modules; what needs the whole workload is checked last.
+//! Parses a document into a [`Workload`]: the top level and `global`. Tasks, their properties and events have modules
+//! of their own. Checks that need the whole workload come last.
 
 mod event;
 mod global;
@@ -14,13 +14,13 @@ use crate::{Phase, Step, TaskDef, Workload, check, suspend};
 use schedlab_base::{Error, Result};
 use std::path::Path;
 
-/// The most tasks, instances counted, that a workload may have.
-pub const MAX_TASKS: u64 = 1_000_000;
+/// The largest number of tasks in a workload, counting instances.
+pub(crate) const MAX_TASKS: u64 = 1_000_000;
 
-/// The most remarks that are kept.
+/// The largest number of remarks that are kept.
 const MAX_REMARKS: usize = 100;
 
-/// What was accepted but deserves a word.
+/// Remarks about things that were accepted.
 #[derive(Default)]
 pub(crate) struct Remarks(Vec<Remark>);
 
@@ -29,18 +29,18 @@ impl Remarks {
         self.0.push(Remark { line: at.line, key: at.path(), what: what.into() });
     }
 
-    /// Whether there are more than anybody will read.
+    /// Whether there are more remarks than anyone would read.
     pub(crate) fn many(&self) -> bool {
         self.0.len() > 10 * MAX_REMARKS
     }
 
-    /// A remark on an event.
+    /// Adds a remark about an event.
     pub(crate) fn step(&mut self, task: &TaskDef, phase: &Phase, step: &Step, what: impl Into<String>) {
         self.0.push(Remark { line: step.line, key: path_of(task, phase, &step.key), what: what.into() });
     }
 }
 
-/// The dotted path of a key of a phase.
+/// The dotted path of a key in a phase.
 #[must_use]
 pub fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
     if phase.name.is_empty() {
@@ -50,11 +50,11 @@ pub fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
     }
 }
 
-/// Reads a workload. `file` is for messages, and its stem is the workload's name; nothing is opened.
+/// Parses a workload. `file` is used in messages, and its stem is the workload's name. No file is opened.
 ///
 /// # Errors
-/// With file, line and key: when rt-app would refuse the text, when a key or a name is not known, when a number is out
-/// of its range.
+/// When rt-app would refuse the text, a key or a name is unknown, or a number is out of range. The error names the
+/// file, line and key.
 pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut workload, remarks) = document(text).map_err(|e| e.file(file))?;
@@ -101,7 +101,7 @@ fn document(text: &[u8]) -> Result<(Workload, Vec<Remark>)> {
     Ok((workload, remarks.0))
 }
 
-/// Whether a key stands for the event of that name.
+/// Whether a key stands for the event with this name.
 pub(crate) fn is_event(key: &str, name: &str) -> bool {
     event::event_of(key).is_some_and(|(event, _)| event == name)
 }

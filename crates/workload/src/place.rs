@@ -1,4 +1,4 @@
-//! Where in a document a value stands, and typed access to the members of an object.
+//! The place of a value in a document, and typed access to the members of an object.
 
 use crate::json::{Json, Member, Value};
 use schedlab_base::{Error, Nanos, Result, nearest};
@@ -17,12 +17,12 @@ impl<'a> At<'a> {
         Self { up: None, key: "", line }
     }
 
-    /// A member's place.
+    /// The place of a member.
     pub(crate) fn of(&'a self, member: &'a Member) -> At<'a> {
         At { up: Some(self), key: &member.key, line: member.line }
     }
 
-    /// The same place, of a list's element on that line.
+    /// The same place, but on the line of a list's element.
     pub(crate) fn at_line(self, line: u64) -> Self {
         Self { line, ..self }
     }
@@ -42,14 +42,14 @@ impl<'a> At<'a> {
     }
 }
 
-/// The members of an object with the object's place.
+/// The members of an object, and the object's place.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub(crate) members: &'a [Member],
     pub(crate) at: &'a At<'a>,
 }
 
-/// A member's value with its place.
+/// The value of a member, and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) value: &'a Value,
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
     /// The members of an object.
     ///
     /// # Errors
-    /// When the value is no object.
+    /// When the value is not an object.
     pub(crate) fn of(value: &'a Value, at: &'a At<'a>) -> Result<Self> {
         match &value.json {
             Json::Object(members) => Ok(Self { members, at }),
@@ -68,13 +68,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The member of that key; a `null` counts as missing, as in rt-app.
+    /// The member with this key. `null` counts as missing, as in rt-app.
     pub(crate) fn get(&self, key: &str) -> Option<Field<'a>> {
         let member = self.members.iter().find(|m| m.key == key)?;
         (member.value.json != Json::Null).then(|| Field { value: &member.value, at: self.at.of(member) })
     }
 
-    /// As [`Self::get`], but missing is an error.
+    /// Like [`Self::get`], but a missing member is an error.
     pub(crate) fn need(&self, key: &str) -> Result<Field<'a>> {
         self.get(key).ok_or_else(|| self.at.error(format!("\"{key}\" is missing")))
     }
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
         self.get(key).map(|field| read(&field)).transpose()
     }
 
-    /// Refuses a key that is not among `known`, naming the nearest.
+    /// Refuses keys that are not among `known`, and suggests the nearest known key.
     pub(crate) fn only(&self, known: &[&str]) -> Result<()> {
         for member in self.members {
             if !known.contains(&member.key.as_str()) {
@@ -111,7 +111,7 @@ impl Field<'_> {
         }
     }
 
-    /// A whole number within bounds.
+    /// An integer within the range.
     pub(crate) fn int_in(&self, range: std::ops::RangeInclusive<i64>) -> Result<i64> {
         let number = self.int()?;
         if range.contains(&number) {
@@ -125,17 +125,17 @@ impl Field<'_> {
         Err(self.at.error(what))
     }
 
-    /// A count or a size: not negative.
+    /// A count or a size, which is not negative.
     pub(crate) fn count(&self) -> Result<u64> {
         Ok(self.int_in(0..=i64::MAX)?.unsigned_abs())
     }
 
-    /// A CPU, a node, a user: not negative, at most 32 bits.
+    /// The index of a CPU, node or user: not negative, at most 32 bits.
     pub(crate) fn index(&self) -> Result<u32> {
         Ok(u32::try_from(self.int_in(0..=i64::from(u32::MAX))?).expect("in the range just checked"))
     }
 
-    /// Microseconds, as a whole number that is not negative.
+    /// Microseconds, as an integer that is not negative.
     pub(crate) fn micros(&self) -> Result<Nanos> {
         let us = self.int()?;
         if us < 0 {
@@ -144,7 +144,7 @@ impl Field<'_> {
         us.checked_mul(1000).map(i64::unsigned_abs).ok_or_else(|| self.at.error(format!("{us} us is too long a time")))
     }
 
-    /// Microseconds, perhaps fractional (to the nanosecond), not negative.
+    /// Microseconds, not negative, possibly with a fraction (to the nanosecond).
     pub(crate) fn fine_micros(&self) -> Result<Nanos> {
         match self.value.json {
             Json::Float(us) if (0.0..9e15).contains(&us) => Ok((us * 1000.0).round() as Nanos),
@@ -167,7 +167,7 @@ impl Field<'_> {
         }
     }
 
-    /// A list of indices, each once, at least one.
+    /// A list of distinct indices with at least one element.
     pub(crate) fn indices(&self) -> Result<Vec<u32>> {
         let Json::List(items) = &self.value.json else { return Err(self.wrong("a list of numbers: [0, 1]")) };
         if items.is_empty() {
@@ -182,7 +182,7 @@ impl Field<'_> {
         Ok(indices)
     }
 
-    /// One of several words.
+    /// One of several words, as the value it stands for.
     pub(crate) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T> {
         let text = self.text()?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {

@@ -1,13 +1,13 @@
-//! What a task's properties come to: what holds when it starts, and what each phase then changes, resolved as
-//! rt-app 55cb0c0 resolves them (`parse_sched_data`, `set_thread_param`, `set_thread_affinity`).
+//! Resolves a task's properties: what applies when it starts, and what each phase then changes. The rules are those of
+//! rt-app 55cb0c0 (`parse_sched_data`, `set_thread_param`, `set_thread_affinity`).
 
 use crate::place::At;
 use crate::{Memory, Policy, Props, TaskDef};
 use schedlab_base::{Error, Nanos};
 
-/// The kernel's least runtime of a deadline task (`DL_SCALE`).
+/// The kernel's smallest runtime of a deadline task (`DL_SCALE`).
 const LEAST_DL_RUNTIME: Nanos = 1024;
-/// rt-app's priority of FIFO and RR tasks where nothing is said.
+/// rt-app's default priority of FIFO and RR tasks.
 const DEFAULT_RT_PRIORITY: i32 = 10;
 
 /// How a task is scheduled.
@@ -15,18 +15,18 @@ const DEFAULT_RT_PRIORITY: i32 = 10;
 pub enum Sched {
     /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE.
     Fair {
-        /// Which of them.
+        /// The policy, one of these three.
         policy: Policy,
-        /// Nice, -20..=19.
+        /// The nice value, -20 to 19.
         nice: i8,
-        /// A custom slice (Linux 6.12); `None` leaves what was.
+        /// A custom slice (Linux 6.12); `None` leaves the current one.
         slice: Option<Nanos>,
     },
     /// SCHED_FIFO, SCHED_RR.
     RealTime {
-        /// Which of them.
+        /// The policy, one of these two.
         policy: Policy,
-        /// 1..=99.
+        /// The priority, 1 to 99.
         priority: u8,
     },
     /// SCHED_DEADLINE.
@@ -45,16 +45,16 @@ impl Sched {
     }
 }
 
-/// Where a task may run.
+/// The CPUs that a task may run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cpus {
-    /// On every CPU.
+    /// All CPUs.
     All,
-    /// On these.
+    /// Only these CPUs.
     These(Vec<u32>),
 }
 
-/// What is set at the start of a task or phase; `None` leaves what was.
+/// The properties set at the start of a task or phase; `None` leaves the current value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Change {
@@ -70,16 +70,17 @@ pub struct Change {
     pub reclaim: Option<bool>,
 }
 
-/// A task's properties over its life.
+/// A task's properties during its life.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What holds before the first phase; its policy is always said.
+    /// The properties before the first phase. They always include a policy.
     pub initial: Change,
-    /// For each phase what has to be set at its start; what is so already each time it starts is left out.
+    /// For each phase, the properties to set at its start. Properties that already have their value at every start of
+    /// the phase are left out.
     pub phases: Vec<Change>,
 }
 
-/// Why properties make no sense together.
+/// Why properties do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The phase's index; `None` for the task.
@@ -88,7 +89,7 @@ pub struct Fault {
     pub key: &'static str,
     /// What is wrong.
     pub what: String,
-    /// What would be right.
+    /// How to fix it.
     pub mend: String,
 }
 
@@ -97,7 +98,7 @@ impl Fault {
         at.error(&self.what).mend(&self.mend)
     }
 
-    /// The fault as an error about `task`, without a line.
+    /// An error about `task`, without a line.
     #[must_use]
     pub fn without_line(&self, task: &TaskDef) -> Error {
         let phase = self.phase.and_then(|n| task.phases.get(n)).filter(|phase| !phase.name.is_empty());
@@ -110,7 +111,7 @@ impl Plan {
     /// Resolves a task's properties. `default` is the workload's `default_policy`.
     ///
     /// # Errors
-    /// When a priority, a deadline or a group does not go with the policy in force.
+    /// When a priority, a deadline or a group does not fit the policy in force.
     pub fn of(default: Policy, task: &TaskDef) -> Result<Self, Fault> {
         let policy = task.props.policy.unwrap_or(default);
         let sched = sched(&task.props, policy, 0)?;
@@ -127,10 +128,10 @@ impl Plan {
     }
 }
 
-/// What a phase sets, whether or not it holds already; applied to `state`.
+/// All properties that a phase sets, even to their current values. They are also applied to `state`.
 fn phase_change(task: &TaskDef, props: &Props, state: &mut Change) -> Result<Change, Fault> {
     let now = state.sched.expect("the task's start says it");
-    // Not sticky: a phase without `cpus` has the task's.
+    // `cpus` does not stay in force: a phase without it uses the task's.
     let cpus = props.cpus.as_ref().or(task.props.cpus.as_ref());
     let cpus = cpus.map_or(Cpus::All, |cpus| Cpus::These(cpus.clone()));
     let change = change(props, phase_sched(props, now)?, Some(cpus));
@@ -155,8 +156,8 @@ fn change(props: &Props, sched: Option<Sched>, cpus: Option<Cpus>) -> Change {
     }
 }
 
-/// A phase without `policy` keeps the one in force; without `priority` too it leaves the scheduling alone, but for the
-/// budget of a deadline task.
+/// A phase without `policy` keeps the policy in force. If it has no `priority` either, it changes no scheduling
+/// parameter except the budget of a deadline task.
 fn phase_sched(props: &Props, now: Sched) -> Result<Option<Sched>, Fault> {
     let budget = props.dl_runtime.is_some() || props.dl_deadline.is_some() || props.dl_period.is_some();
     let nice = if let Sched::Fair { nice, .. } = now { nice } else { 0 };
@@ -168,7 +169,7 @@ fn phase_sched(props: &Props, now: Sched) -> Result<Option<Sched>, Fault> {
     }
 }
 
-/// What `props` ask for under `policy`. `nice` is the one in force, which SCHED_IDLE leaves as it is.
+/// The scheduling parameters that `props` request under `policy`. `nice` is the value in force, which SCHED_IDLE keeps.
 fn sched(props: &Props, policy: Policy, nice: i8) -> Result<Sched, Fault> {
     let fault = |key, what, mend: &str| Fault { phase: None, key, what, mend: mend.to_owned() };
     match policy {
@@ -222,7 +223,7 @@ fn check_clamps(props: &Props) -> Result<(), Fault> {
     }
 }
 
-/// A task in a group is a fair one, as in rt-app.
+/// As in rt-app, only fair tasks can be in a group.
 fn check_group(sched: Sched, state: &Change) -> Result<(), Fault> {
     match (&state.taskgroup, sched) {
         (None, _) | (_, Sched::Fair { .. }) => Ok(()),
@@ -235,8 +236,8 @@ fn check_group(sched: Sched, state: &Change) -> Result<(), Fault> {
     }
 }
 
-/// Of what each phase sets, that which does not hold already each time the phase starts: the first time round and
-/// the next. (All later rounds are like the second: by then every phase has set what it sets.)
+/// The properties that each phase really has to set. A property is needed if it differs when the phase starts in the
+/// first or in the second round. All later rounds are like the second, because by then every phase has been applied.
 fn needed(initial: &Change, full: &[Change]) -> Vec<Change> {
     let mut state = initial.clone();
     let mut phases = vec![Change::default(); full.len()];
@@ -249,7 +250,7 @@ fn needed(initial: &Change, full: &[Change]) -> Vec<Change> {
     phases
 }
 
-/// The part of `change` that does not hold in `state`.
+/// The part of `change` that differs from `state`.
 fn difference(state: &Change, change: &Change) -> Change {
     fn new<T: PartialEq + Clone>(state: &Option<T>, change: &Option<T>) -> Option<T> {
         change.clone().filter(|_| state != change)
@@ -271,7 +272,7 @@ fn difference(state: &Change, change: &Change) -> Change {
     }
 }
 
-/// Lays `change` over `state`. A fair task keeps its custom slice where no other is asked for.
+/// Applies `change` to `state`. A fair task keeps its custom slice unless the change has another.
 fn merge(state: &mut Change, change: &Change) {
     fn over<T: Clone>(state: &mut Option<T>, change: &Option<T>) {
         if change.is_some() {
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_alone_belongs_to_the_policy_that_was_in_force_first() {
+    fn a_priority_without_policy_applies_to_the_policy_in_force() {
         let fifo = Props { policy: Some(Policy::Fifo), ..Props::default() };
         let other = Props { policy: Some(Policy::Other), ..Props::default() };
         let plan = Plan::of(Policy::Other, &task(fifo, vec![nice(5), other])).unwrap();
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn properties_that_do_not_fit_together_are_refused() {
         let rt = |p| Props { policy: Some(Policy::Rr), priority: Some(p), ..Props::default() };
         let dl = |r, d, p| Props {
             policy: Some(Policy::Deadline),

@@ -1,4 +1,4 @@
-//! Workloads by name, with parameters: `li:tasks=10,nice=5`.
+//! Built-in workloads with parameters: `li:tasks=10,nice=5`.
 
 use crate::{Action, Amount, Phase, Props, Step, TaskDef, TimerMode, Workload};
 use schedlab_base::{CpuList, Error, Nanos, Result, nearest, parse_duration};
@@ -14,9 +14,9 @@ pub use nas::{NAS, Program};
 pub struct Param {
     /// Its name.
     pub name: &'static str,
-    /// Its value where none is given.
+    /// Its default value.
     pub default: &'static str,
-    /// What it says.
+    /// A one-line description.
     pub meaning: &'static str,
 }
 
@@ -24,7 +24,7 @@ pub struct Param {
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// What it does.
+    /// A one-line description.
     pub meaning: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
@@ -85,10 +85,10 @@ pub const PRESETS: &[Preset] = &[
     tpch::PRESET,
 ];
 
-/// The parameter whose value may be given by itself, as the first: `nas:lu` is `nas:program=lu`.
+/// The parameter that may be given as a bare first value: `nas:lu` means `nas:program=lu`.
 const UNNAMED: &str = "program";
 
-/// The preset of that name.
+/// The preset with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
@@ -97,7 +97,7 @@ pub fn find(name: &str) -> Option<&'static Preset> {
 /// Builds a preset from `name` or `name:key=value,key=value`.
 ///
 /// # Errors
-/// When the preset or a parameter is not known, or a value is out of its range.
+/// When the preset or a parameter is unknown, or a value is out of range.
 pub fn build(spec: &str) -> Result<Workload> {
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let preset = find(name).ok_or_else(|| Error::input(format!("there is no preset \"{name}\"")))?;
@@ -106,7 +106,7 @@ pub fn build(spec: &str) -> Result<Workload> {
     Ok(workload)
 }
 
-/// The parameters given.
+/// The parameters that the user gave.
 struct Given<'a> {
     preset: &'static Preset,
     pairs: Vec<(&'a str, &'a str)>,
@@ -153,7 +153,7 @@ impl<'a> Given<'a> {
         Ok(self.number("tasks", 1, crate::parse::MAX_TASKS as i64)? as u32)
     }
 
-    /// A list of CPUs, whose parts are joined by `+` here (`0-7+16`); an empty one is all.
+    /// A list of CPUs. Its parts are joined by `+` here (`0-7+16`); an empty list means all CPUs.
     fn cpus(&self) -> Result<Option<Vec<u32>>> {
         let text = self.text("cpus");
         if text.is_empty() {
@@ -169,7 +169,7 @@ impl<'a> Given<'a> {
         Ok(Props { priority: Some(nice).filter(|nice| *nice != 0), ..Props::default() })
     }
 
-    /// A duration of whole microseconds, as the workload's file can hold it.
+    /// A duration in whole microseconds, which the workload's file can express.
     fn time(&self, key: &str) -> Result<Nanos> {
         let time = parse_duration(self.text(key)).map_err(|e| Error::input(format!("{key}: {e}")))?;
         if !time.is_multiple_of(1000) {
@@ -236,16 +236,17 @@ fn periodic(given: &Given) -> Result<Workload> {
     }))
 }
 
-/// The CPU time of sending, or of receiving, one message of 100 bytes over a socket pair.
+/// The CPU time to send or receive one message of 100 bytes over a socket pair.
 const MESSAGE_COST: Nanos = 1_000;
-/// Messages that fit into a receiver's socket before its senders have to wait: 212,992 bytes (`wmem_default`) of
-/// buffers that are charged 768 bytes each.
+/// The number of messages that fit into a receiver's socket before its senders must wait: 212,992 bytes
+/// (`wmem_default`) of buffers that count as 768 bytes each.
 const SOCKET_ROOM: u64 = 277;
-/// The most tasks and the most program steps that `messaging` makes.
+/// The largest `groups` and `fds` of `messaging`.
 const MESSAGING_MOST: i64 = 200;
 
-/// As hackbench: all wait at a barrier; then each sender sends a message to each receiver in turn, `loops` times over,
-/// and waits where a receiver's socket is full; each receiver takes what comes until it has had everything.
+/// Models hackbench. All tasks meet at a barrier. Then each sender sends a message to each receiver in turn, `loops`
+/// times, and waits while the receiver's socket is full. Each receiver takes messages until it has received all of its
+/// own.
 fn messaging(given: &Given) -> Result<Workload> {
     let groups = given.number("groups", 1, MESSAGING_MOST)?;
     let fds = given.number("fds", 1, MESSAGING_MOST)?;

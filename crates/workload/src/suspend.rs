@@ -1,15 +1,15 @@
-//! Under which name a `suspend` sleeps.
+//! Chooses the name under which a `suspend` sleeps.
 //!
-//! rt-app 1.0, which Debian ships, sleeps under the name that the event gives; rt-app 55cb0c0 ignores that and sleeps
-//! under the task's own name. rt-app's examples hold files of both ages. So: the task's own name, unless nobody resumes
-//! that and somebody resumes the one given. A file that works with the later rt-app means the same here; one written
-//! for the earlier, which would sleep for ever with the later, works too.
+//! rt-app 1.0, which Debian ships, sleeps under the name that the event gives. rt-app 55cb0c0 ignores it and sleeps
+//! under the task's own name. rt-app's examples contain files of both ages. The task's own name is therefore used,
+//! unless no event resumes it and some event resumes the given name. A file for the later rt-app means the same here. A
+//! file for the earlier one, which would sleep for ever with the later, works too.
 
 use crate::parse::Remarks;
 use crate::{Action, Workload};
 use std::collections::HashSet;
 
-/// Replaces what each `suspend` says by the name it sleeps under.
+/// Replaces the value of each `suspend` by the name that it sleeps under.
 pub(crate) fn resolve(workload: &mut Workload, remarks: &mut Remarks) {
     let resumed: HashSet<String> = workload
         .steps()

@@ -1,16 +1,18 @@
-//! A workload as rt-app's JSON: strict JSON with the x- keys where they are used, the same text for the same workload.
+//! Writes a workload as rt-app's JSON: strict JSON, with x- keys only where they are used. Equal workloads give equal
+//! text.
 
-use crate::{Action, Amount, Global, Group, Hotplug, MEM_BUFFER_SIZE, MemAccess, Phase, Policy, Props, Start, Step};
-use crate::{MEMORY_BOUND, Memory, TaskDef, TimerMode, Workload};
+use crate::model::{MEM_BUFFER_SIZE, MEMORY_BOUND};
+use crate::{Action, Amount, Global, Group, Hotplug, MemAccess, Memory, Phase, Policy, Props, Start, Step};
+use crate::{TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// Writes a workload so that [`crate::parse()`] reads it back as it is.
+/// Writes a workload in such a way that [`crate::parse()`] reads back the same workload.
 ///
-/// An event whose key does not begin with its event's name, or is taken already, gets another: `run`, `run1`, ...
+/// An event gets a new key (`run`, `run1`, ...) if its key does not begin with the event's name or is already used.
 /// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which
-/// rt-app does not know; see [`Workload::round_to_micros`].
+/// rt-app does not support; see [`Workload::round_to_micros`].
 #[must_use]
 pub fn write(workload: &Workload) -> String {
     let mut top = Map::new();
@@ -34,8 +36,8 @@ pub fn write(workload: &Workload) -> String {
 }
 
 impl Workload {
-    /// Rounds every time to whole microseconds, so that rt-app can read what is written. Within a phase the rest is
-    /// carried on to the next event of the same kind, so that the sums stay.
+    /// Rounds every time to whole microseconds, so that rt-app can read the workload. Within a phase the rounding error
+    /// is carried to the next event of the same kind, so that sums are preserved.
     pub fn round_to_micros(&mut self) {
         for phase in self.tasks.iter_mut().flat_map(|task| &mut task.phases) {
             let mut rest: [i64; 3] = [0; 3];
@@ -134,7 +136,8 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     map
 }
 
-/// Whether the events can stand in the task itself: `loop` is the phase's there, and a missing one is for ever.
+/// Whether the events can be written in the task itself. There `loop` belongs to the phase, and a missing one means for
+/// ever.
 fn stands_inline(task: &TaskDef, phase: &Phase) -> bool {
     let once = |loops: Option<u64>| loops == Some(1);
     phase.name.is_empty()
@@ -162,14 +165,14 @@ fn phase_values(phases: &[Phase]) -> Map<String, Value> {
     map
 }
 
-/// Keys of an object that are taken, and the number to try next for each stem.
+/// The keys used in an object, and the next number to try for each stem.
 struct Keys {
     taken: HashSet<String>,
     next: HashMap<&'static str, u64>,
 }
 
 impl Keys {
-    /// `stem`, or `stem1`, `stem2`, ... when it is taken; taken from now on.
+    /// Returns `stem`, or the first free one of `stem1`, `stem2`, ..., and marks it as used.
     fn fresh(&mut self, stem: &'static str) -> String {
         let n = self.next.entry(stem).or_insert(0);
         loop {
@@ -219,7 +222,7 @@ fn memory(memory: &Memory) -> Value {
 }
 
 fn events(map: &mut Map<String, Value>, steps: &[Step]) {
-    // Keys that are still to come must not be taken by an event that needs a new one.
+    // An event that needs a new key must not take one that a later member has.
     let mut keys = Keys { taken: map.keys().cloned().collect(), next: HashMap::new() };
     let fits = |step: &Step, keys: &mut Keys| {
         crate::parse::is_event(&step.key, name_of(&step.what)) && keys.taken.insert(step.key.clone())
@@ -231,7 +234,7 @@ fn events(map: &mut Map<String, Value>, steps: &[Step]) {
     }
 }
 
-/// The event's name, as its key begins.
+/// The event's name, with which its key begins.
 pub(crate) fn name_of(action: &Action) -> &'static str {
     match action {
         Action::Run(_) => "run",
@@ -311,7 +314,7 @@ fn value_of(action: &Action) -> Value {
     }
 }
 
-/// Lays a value out: one member a line, but small objects and all lists of plain values on one.
+/// Formats a value with one member per line, but with small objects and lists of plain values on one line.
 fn layout(text: &mut String, value: &Value, depth: usize) {
     const WIDTH: usize = 80;
     let Value::Object(members) = value else {

@@ -1,4 +1,4 @@
-//! Whatever the bytes, the readers answer: never a panic, never without end.
+//! The readers accept or refuse any input, and never panic or hang.
 
 use proptest::prelude::*;
 use schedlab_base::Rng;
@@ -14,7 +14,7 @@ fn examples() -> Vec<Vec<u8>> {
     texts
 }
 
-/// Changes a few places: a byte, a cut, a doubled or swapped piece, or something that means something.
+/// Makes a few changes: a byte, a cut, a duplicated or swapped piece, or a meaningful word.
 fn mutate(text: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     const PIECES: [&str; 16] = [
         "{",
@@ -56,7 +56,7 @@ fn mutate(text: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
     }
 }
 
-/// Reads a text; what is accepted must survive writing and reading.
+/// Reads a text. A workload that is accepted must survive writing and reading.
 fn check(text: &[u8]) -> bool {
     let path = Path::new("w.json");
     match parse(text, path) {
@@ -76,22 +76,22 @@ fn check(text: &[u8]) -> bool {
 }
 
 #[test]
-fn mutated_workloads_are_read_or_refused() {
+fn mutated_workloads_are_accepted_or_refused() {
     let examples = examples();
     let mut rng = Rng::new(20_240_611);
-    let (mut taken, mut refused) = (0, 0);
+    let (mut accepted, mut refused) = (0, 0);
     for round in 0..20_000 {
         let mut text = examples[round % examples.len()].clone();
         let other = &examples[rng.below(examples.len() as u64) as usize];
         mutate(&mut text, other, &mut rng);
-        *if check(&text) { &mut taken } else { &mut refused } += 1;
+        *if check(&text) { &mut accepted } else { &mut refused } += 1;
     }
-    // Both ways were gone, so the mutations are neither too tame nor too wild.
-    assert!(taken > 1000 && refused > 1000, "{taken} taken, {refused} refused");
+    // Both outcomes must occur often, or the mutations would be too tame or too wild.
+    assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");
 }
 
 #[test]
-fn every_beginning_of_an_example_is_read_or_refused() {
+fn every_prefix_of_an_example_is_accepted_or_refused() {
     for text in examples() {
         for end in 0..text.len() {
             check(&text[..end]);
@@ -101,7 +101,7 @@ fn every_beginning_of_an_example_is_read_or_refused() {
 }
 
 #[test]
-fn size_alone_costs_no_more_than_its_reading() {
+fn large_inputs_take_no_more_than_linear_time() {
     let long = "y".repeat(4 << 20);
     assert!(check(format!("{{\"tasks\": {{\"t\": {{\"run\": 1, \"{long}\": 2}}}}}}").as_bytes()));
     assert!(!check(format!("{{\"tasks\": {{\"t\": {{\"run\": 1, \"policy\": \"{long}\"}}}}}}").as_bytes()));
@@ -116,18 +116,21 @@ fn size_alone_costs_no_more_than_its_reading() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_accepted_or_refused(text in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = json::read(&text);
         check(&text);
     }
 
     #[test]
-    fn anything_json_like_is_read_or_refused(text in r#"[\[\]{}:,"'/*a-c0-9.eE+ \n\\-]{0,60}"#) {
+    fn anything_json_like_is_accepted_or_refused(text in r#"[\[\]{}:,"'/*a-c0-9.eE+ \n\\-]{0,60}"#) {
         let _ = json::read(text.as_bytes());
     }
 
     #[test]
-    fn any_preset_spec_is_built_or_refused(spec in "(li|cf|messaging|periodic)(:[a-z]{0,8}=?[0-9a-z.-]{0,12}(,[a-z]{0,8}=[0-9a-z]{0,6}){0,3})?") {
+    fn any_preset_spec_is_built_or_refused(spec in concat!(
+        "(li|cf|messaging|periodic)",
+        "(:[a-z]{0,8}=?[0-9a-z.-]{0,12}(,[a-z]{0,8}=[0-9a-z]{0,6}){0,3})?"
+    )) {
         let _ = presets::build(&spec);
     }
 }

@@ -1,9 +1,9 @@
-//! What json-c 0.16 takes, the reader takes, and with the same meaning; what it refuses, the reader refuses. Each case
-//! was put to `json_object_from_file` of Debian's libjson-c 0.16, with its result as json-c prints it.
+//! The reader accepts and refuses the same documents as json-c 0.16, and gives them the same meaning. Each case was
+//! tried with `json_object_from_file` of Debian's libjson-c 0.16; the result is as json-c prints it.
 
 use schedlab_workload::json::{Json, Value, read};
 
-/// A value as json-c prints it (`JSON_C_TO_STRING_PLAIN`), floats by their value.
+/// Formats a value as json-c does (`JSON_C_TO_STRING_PLAIN`). Floats are formatted by their value.
 fn print(value: &Value) -> String {
     match &value.json {
         Json::Null => "null".to_owned(),
@@ -76,7 +76,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn what_json_c_takes_means_the_same() {
+fn accepted_documents_mean_the_same() {
     for (text, meaning) in TAKEN {
         let (value, _) = read(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(print(&value), *meaning, "{text}");
@@ -86,7 +86,7 @@ fn what_json_c_takes_means_the_same() {
 }
 
 #[test]
-fn what_json_c_refuses_is_refused_with_its_line() {
+fn refused_documents_are_refused_with_the_line() {
     for text in REFUSED {
         let error = read(text.as_bytes()).map(|(v, _)| print(&v)).expect_err(text);
         assert!(error.to_string().starts_with("line "), "{text}: {error}");
@@ -94,7 +94,7 @@ fn what_json_c_refuses_is_refused_with_its_line() {
 }
 
 #[test]
-fn nesting_ends_where_json_cs_does() {
+fn the_nesting_limit_is_json_cs() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(read(nested(32).as_bytes()).is_ok());
     assert!(read(nested(33).as_bytes()).unwrap_err().to_string().contains("deep"));

@@ -1,4 +1,4 @@
-//! What is wrong in a workload is told with its line, its key and the mend; what rt-app takes is taken.
+//! A faulty workload is refused with the line, the key and the fix. What rt-app accepts is accepted.
 
 use schedlab_workload::{Workload, parse};
 use std::path::Path;
@@ -7,19 +7,49 @@ fn read(text: &str) -> schedlab_base::Result<Workload> {
     parse(text.as_bytes(), Path::new("w.json"))
 }
 
-/// A workload of one task with these members, each on a line of its own from line 2 on.
+/// A workload with one task. Its members are on lines of their own, from line 2 on.
 fn task(members: &str) -> String {
     format!("{{\"tasks\": {{\"t\": {{\n{members}}}}}}}")
 }
 
+/// Each text is refused with an error that contains the message: it names the line, the key and the fix.
+fn refused(cases: &[(String, &str)]) {
+    for (text, message) in cases {
+        let error = read(text).map(|w| format!("{w:?}")).expect_err(text).to_string();
+        assert!(error.contains(message), "{text}\n  gave {error}\n  not  {message}");
+    }
+}
+
 #[test]
-fn errors_name_line_key_and_mend() {
-    for (text, message) in [
+fn errors_in_the_document_name_line_key_and_fix() {
+    refused(&[
         ("{}".to_owned(), "w.json:1: no \"tasks\" here; a workload is"),
         ("[]".to_owned(), "w.json:1: is a list, but should be an object"),
         ("{\"tasks\": {}}".to_owned(), "w.json:1: tasks: no task starts; give one task at least"),
         (task("\"instance\": 0, \"run\": 1"), "w.json:1: tasks: no task starts"),
         (task("\"loop\": 1"), "w.json:1: tasks.t: has no events; give at least one of runtime, run, sleep"),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": -2}}".to_owned(),
+            "w.json:2: global.duration: -2 is negative",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duraton\": 2}}".to_owned(),
+            "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
+            "w.json:2: x-groups./a: has both",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-hotplug\": [{\"at_us\": 1, \"cpu\": 0}]}".to_owned(),
+            "w.json:2: x-hotplug: \"online\" is missing",
+        ),
+    ]);
+}
+
+#[test]
+fn errors_in_tasks_and_times_name_line_key_and_fix() {
+    refused(&[
         (task("\"run\": -5"), "w.json:2: tasks.t.run: -5 is negative; a time in us is 0 or more"),
         (task("\"sleep\": 1.5"), "w.json:2: tasks.t.sleep: is a fractional number, but should be a whole number"),
         (task("\"run\": 9223372036854775807"), "w.json:2: tasks.t.run: 9223372036854775807 us is too long a time"),
@@ -32,6 +62,36 @@ fn errors_name_line_key_and_mend() {
         (task("\"run\": 1,\n\"instance\": -1"), "w.json:3: tasks.t.instance: -1 is not in 0..1000000"),
         (task("\"run\": 1,\n\"instance\": 1000001"), "w.json:3: tasks.t.instance: 1000001 is not in"),
         (task("\"run\": 1,\n\"loop\": 0"), "w.json:1: tasks.t: \"loop\": 0 is no number of loops"),
+        (task("\"run\": 1,\n\"lop\": 2"), "w.json:3: tasks.t.lop: no such key here; did you mean \"loop\"?"),
+        (task("\"run\": 1,\n\"x-what\": 2"), "w.json:3: tasks.t.x-what: no such x- key here; known here are x-user"),
+    ]);
+}
+
+#[test]
+fn errors_in_events_name_line_key_and_fix() {
+    refused(&[
+        (task("\"x-spin-barrier\": {\"ref\": \"b\"}"), "w.json:2: tasks.t.x-spin-barrier: \"for\" is missing"),
+        (
+            task("\"fork\": \"tt\", \"run\": 1"),
+            "w.json:2: tasks.t.fork: there is no task \"tt\" to fork; did you mean \"t\"?",
+        ),
+        (
+            task("\"timer\": {\"ref\": \"u\",\n\"perod\": 5}"),
+            "w.json:3: tasks.t.timer.perod: no such key here; did you mean \"period\"?",
+        ),
+        (task("\"run\": {\"mean\": 5,\n\"sd\": -1}"), "w.json:3: tasks.t.run.sd: -1 is negative"),
+        (task("\"memrun\": {\"type\": \"read\", \"count\": 4}"), "w.json:2: tasks.t.memrun: \"size\" is missing"),
+        (task("\"memrun\": {\"type\": \"chase\", \"size\": 100, \"count\": 4}"), "is less than two strides"),
+        (
+            task("\"lock\": \"a\",\n\"x-spin-lock\": \"a\""),
+            "w.json:3: tasks.t.x-spin-lock: \"a\" is a spinning lock in one place",
+        ),
+    ]);
+}
+
+#[test]
+fn errors_in_properties_name_line_key_and_fix() {
+    refused(&[
         (
             task("\"run\": 1,\n\"x-memory\": {\"bytes\": 1, \"bound\": 101}"),
             "w.json:3: tasks.t.x-memory.bound: 101 is not in 0..100",
@@ -40,9 +100,6 @@ fn errors_name_line_key_and_mend() {
             task("\"run\": 1,\n\"x-memory\": {\"bytes\": 1, \"share\": true}"),
             "w.json:3: tasks.t.x-memory.share: no such key here; did you mean \"shared\"?",
         ),
-        (task("\"x-spin-barrier\": {\"ref\": \"b\"}"), "w.json:2: tasks.t.x-spin-barrier: \"for\" is missing"),
-        (task("\"run\": 1,\n\"lop\": 2"), "w.json:3: tasks.t.lop: no such key here; did you mean \"loop\"?"),
-        (task("\"run\": 1,\n\"x-what\": 2"), "w.json:3: tasks.t.x-what: no such x- key here; known here are x-user"),
         (
             task("\"run\": 1,\n\"policy\": \"SCHED_FIF\""),
             "w.json:3: tasks.t.policy: \"SCHED_FIF\" is not known here; did you mean \"SCHED_FIFO\"?",
@@ -58,7 +115,8 @@ fn errors_name_line_key_and_mend() {
         ),
         (
             task(
-                "\"phases\": {\n\"p\": {\"run\": 1,\n\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 9,\n\"dl-deadline\": 8}}",
+                "\"phases\": {\n\"p\": {\"run\": 1,\n\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 9,\n\
+                 \"dl-deadline\": 8}}",
             ),
             "w.json:4: tasks.t.phases.p.dl-runtime: is more than the deadline",
         ),
@@ -77,45 +135,11 @@ fn errors_name_line_key_and_mend() {
         (task("\"run\": 1,\n\"cpus\": []"), "w.json:3: tasks.t.cpus: is empty"),
         (task("\"run\": 1,\n\"cpus\": [0,\n-1]"), "w.json:4: tasks.t.cpus: -1 is not in"),
         (task("\"run\": 1,\n\"util_min\": 1025"), "w.json:3: tasks.t.util_min: 1025 is not in -1..1024"),
-        (
-            task("\"fork\": \"tt\", \"run\": 1"),
-            "w.json:2: tasks.t.fork: there is no task \"tt\" to fork; did you mean \"t\"?",
-        ),
-        (
-            task("\"timer\": {\"ref\": \"u\",\n\"perod\": 5}"),
-            "w.json:3: tasks.t.timer.perod: no such key here; did you mean \"period\"?",
-        ),
-        (task("\"run\": {\"mean\": 5,\n\"sd\": -1}"), "w.json:3: tasks.t.run.sd: -1 is negative"),
-        (task("\"memrun\": {\"type\": \"read\", \"count\": 4}"), "w.json:2: tasks.t.memrun: \"size\" is missing"),
-        (task("\"memrun\": {\"type\": \"chase\", \"size\": 100, \"count\": 4}"), "is less than two strides"),
-        (
-            task("\"lock\": \"a\",\n\"x-spin-lock\": \"a\""),
-            "w.json:3: tasks.t.x-spin-lock: \"a\" is a spinning lock in one place",
-        ),
-        (
-            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duration\": -2}}".to_owned(),
-            "w.json:2: global.duration: -2 is negative",
-        ),
-        (
-            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"global\": {\"duraton\": 2}}".to_owned(),
-            "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
-        ),
-        (
-            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
-            "w.json:2: x-groups./a: has both",
-        ),
-        (
-            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-hotplug\": [{\"at_us\": 1, \"cpu\": 0}]}".to_owned(),
-            "w.json:2: x-hotplug: \"online\" is missing",
-        ),
-    ] {
-        let told = read(&text).map(|w| format!("{w:?}")).expect_err(&text).to_string();
-        assert!(told.contains(message), "{text}\n  gave {told}\n  not  {message}");
-    }
+    ]);
 }
 
 #[test]
-fn what_rt_app_takes_is_taken_with_a_remark() {
+fn what_rt_app_accepts_is_accepted_with_a_remark() {
     for (text, remark) in [
         (task("\"run\": 1, \"run\": 2"), "w.json:2: tasks.t.run: given on line 2 too"),
         (task("\"run\": 1, \"comment\": \"why\""), "tasks.t.comment: not known, so ignored"),
@@ -136,7 +160,7 @@ fn what_rt_app_takes_is_taken_with_a_remark() {
 }
 
 #[test]
-fn null_is_as_if_the_key_were_missing() {
+fn null_counts_as_a_missing_key() {
     let plain = read(&task("\"run\": 1")).unwrap();
     let nulls =
         task("\"run\": 1, \"priority\": null, \"cpus\": null, \"instance\": null, \"policy\": null, \"loop\": null");
@@ -155,7 +179,7 @@ fn legacy_deadline_keys_hold_in_tasks() {
 }
 
 #[test]
-fn loop_is_the_phases_where_events_stand_in_the_task() {
+fn loop_belongs_to_the_phase_if_events_are_in_the_task() {
     let loops = |members: &str| {
         let task = read(&task(members)).unwrap().tasks.remove(0);
         (task.loops, task.phases[0].loops)

@@ -1,4 +1,4 @@
-//! A workload that is written reads back as it was.
+//! A workload that is written reads back unchanged.
 
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
@@ -14,7 +14,7 @@ fn us() -> impl Strategy<Value = u64> {
 }
 
 fn amount() -> impl Strategy<Value = Amount> {
-    // In ns: what is finer than 1 us is written as a mean.
+    // These are in ns. Times finer than 1 us are written as a mean.
     let fine = (0..1_000_000_000_u64, 0..1_000_000_u64).prop_map(|(mean, sd)| Amount { mean, sd });
     prop_oneof![us().prop_map(|mean| Amount { mean, sd: 0 }), fine]
 }
@@ -168,9 +168,9 @@ prop_compose! {
     ) -> Workload {
         let mut hotplug: Vec<_> = hotplug.into_iter().map(|(at, cpu, online)| Hotplug { at, cpu, online }).collect();
         hotplug.sort_by_key(|change| change.at);
-        let mut tasks: Vec<TaskDef> =
-            tasks.into_iter().enumerate().map(|(n, (name, task))| TaskDef { name: format!("{name}{n}"), ..task }).collect();
-        // Sleepers and forks need names that exist.
+        let named = |(n, (name, task)): (usize, (String, TaskDef))| TaskDef { name: format!("{name}{n}"), ..task };
+        let mut tasks: Vec<TaskDef> = tasks.into_iter().enumerate().map(named).collect();
+        // Suspends and forks need names that exist.
         let first = tasks[0].name.clone();
         for task in &mut tasks {
             let own = Action::Suspend(task.name.clone());
@@ -197,7 +197,7 @@ prop_compose! {
     }
 }
 
-/// Without the keys, which the writer makes up where there were none, and without remarks.
+/// Drops the keys, which the writer invents where there were none, and the remarks.
 fn bare(mut workload: Workload) -> Workload {
     workload.warnings.clear();
     for step in workload.tasks.iter_mut().flat_map(|task| &mut task.phases).flat_map(|phase| &mut phase.events) {
@@ -212,7 +212,7 @@ proptest! {
         let text = write(&workload);
         let path = Path::new("w.json");
         let back = parse(text.as_bytes(), path).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        // The second writing has keys to keep: then nothing at all may change.
+        // Now all events have keys, so the second round trip must not change anything.
         let text = write(&back);
         let again = parse(text.as_bytes(), path).unwrap_or_else(|e| panic!("{e}\n{text}"));
         prop_assert_eq!(&back.tasks, &again.tasks);

@@ -1,4 +1,4 @@
-//! `schedlab doctor`: what this machine allows, and how to mend what it does not.
+//! `schedlab doctor`: checks what this machine supports and how to fix what is missing.
 
 use crate::ui::Ui;
 use schedlab_base::Result;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
     It changes nothing, and its exit status is always 0.")]
 pub struct Args {}
 
-/// Looks at everything and says how it stands.
+/// Runs all checks and prints their outcomes.
 pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
     let checks = examine();
     if ui.json {
@@ -24,7 +24,7 @@ pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for each thing, and one below it where there is something to mend.
+/// One line for each check, followed by a line with the fix if there is one.
 fn table(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_followed_by_its_mend() {
+    fn a_missing_item_is_followed_by_its_fix() {
         let check =
             |status, mend: Option<&str>| Check { id: "kvm", status, found: "f".into(), mend: mend.map(Into::into) };
         let text = table(&[check(Status::Ok, None), check(Status::No, Some("do this"))]);

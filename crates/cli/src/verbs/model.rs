@@ -1,4 +1,4 @@
-//! `schedlab model`: a workload out of a trace, to be simulated under other schedulers.
+//! `schedlab model`: makes a workload from a trace, to be simulated under other schedulers.
 
 use crate::target::Target;
 use crate::ui::Ui;
@@ -38,7 +38,7 @@ pub struct Args {
     force: bool,
 }
 
-/// Builds the model and writes it down.
+/// Builds the model and writes it.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let Model { workload, mut report } = read(&args, ui)?;
@@ -73,7 +73,7 @@ fn read(args: &Args, ui: &Ui) -> Result<Model> {
     Ok(model)
 }
 
-/// The workload's text, read back to make sure that it says the same.
+/// The workload's text, which is read back to check that it means the same.
 fn written(workload: &Workload, trace: &Path, report: &mut Report) -> Result<String> {
     let text = schedlab_workload::write(workload);
     let back = schedlab_workload::parse(text.as_bytes(), Path::new("the model"))?;

@@ -1,4 +1,4 @@
-//! `schedlab record`: the scheduling events of this kernel, around a command, for a time, or of some processes.
+//! `schedlab record`: records the scheduling events of this kernel, during a command, for a time, or of some processes.
 
 use super::stats::table::grouped;
 use crate::target::{Draft, Target};
@@ -38,7 +38,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Records.
+/// Makes the recording.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = Target::new(&args.output, args.force)?;
     let forever = args.command.is_empty() && args.duration.is_none() && args.pids.is_empty();
@@ -58,7 +58,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.note("recording everything; Ctrl-C ends it");
     }
     let bar = ui.progress(None, "recording");
-    // Until its head is complete, nothing in the file is of use; after that, its events are.
+    // Until its head is complete, the file is useless. After that, its events are worth keeping.
     let mut useless = u64::MAX;
     let recorded = recorder.record(
         |meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta).inspect(|writer| useless = writer.bytes()),
@@ -75,7 +75,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            // A recording cannot be repeated, so its events stay.
+            // A recording cannot be repeated, so its events are kept.
             if let Some(file) = draft.abandon(useless) {
                 ui.note(format!("what was recorded before the failure is in {}", file.display()));
             }
@@ -84,7 +84,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
 }
 
-/// Gives the recording its name, or says where it is.
+/// Gives the recording its final name, or reports where it is.
 fn complete(draft: &Draft) -> Result<()> {
     draft.complete().map_err(|error| match draft.part() {
         Some(part) => error.mend(format!("the recording is in {}", part.display())),
@@ -133,7 +133,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
     }
 }
 
-/// Reads a size with its unit into KiB: `512K`, `8M`, `1G`.
+/// Parses a size with its unit into KiB: `512K`, `8M`, `1G`.
 fn parse_kib(text: &str) -> Result<u64> {
     let bad = || Error::input(format!("\"{text}\" is no size")).mend("write a number and a unit: 512K, 8M, 1G");
     let text = text.trim();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         let all = [0, 999, 1000, 1234567].map(grouped);
         assert_eq!(all, ["0", "999", "1,000", "1,234,567"]);
     }

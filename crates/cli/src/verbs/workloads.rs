@@ -1,4 +1,4 @@
-//! `schedlab workloads`: what presets there are, what a workload does, and a preset as a file.
+//! `schedlab workloads`: lists the presets, describes a workload, or writes a preset to a file.
 
 use crate::target::Target;
 use crate::ui::Ui;
@@ -12,9 +12,8 @@ use std::process::ExitCode;
 
 /// What `workloads` is asked.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  schedlab workloads\n  schedlab workloads li:tasks=10,nice=5\n  schedlab workloads messaging:groups=2 -o messaging.json\n  schedlab workloads mine.json"
-)]
+#[command(after_help = "Examples:\n  schedlab workloads\n  schedlab workloads li:tasks=10,nice=5\n  \
+                  schedlab workloads messaging:groups=2 -o messaging.json\n  schedlab workloads mine.json")]
 pub struct Args {
     /// A preset with its parameters (li:tasks=10), or a file of rt-app's JSON; all presets when left out.
     workload: Option<String>,

@@ -1,4 +1,4 @@
-//! `schedlab check` through the command line: what is found, the exit status, the JSON.
+//! `schedlab check` through the command line: its findings, exit status and JSON.
 
 use crate::support::schedlab;
 use schedlab_base::{AffinityRecord, CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
@@ -12,8 +12,8 @@ fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 const MS: u64 = 1_000_000;
 
-/// CPU 0 runs task 1; task 2 waits there from 50 ms until 200 ms, when CPU 1, idle so far, gets it.
-fn trace(folder: &Path, name: &str, told: Option<&str>) {
+/// CPU 0 runs task 1. Task 2 waits there from 50 ms until 200 ms, when CPU 1, which has been idle, runs it.
+fn trace(folder: &Path, name: &str, affinity: Option<&str>) {
     let place = |cpu| CpuPlace { cpu, core: cpu, capacity: 1024, ..CpuPlace::default() };
     let meta = Meta {
         source: "sim".into(),
@@ -25,7 +25,7 @@ fn trace(folder: &Path, name: &str, told: Option<&str>) {
     let mut writer = schedlab_trace::Writer::create(folder.join(name), &meta).expect("created");
     for (tid, comm) in [(1, "runner"), (2, "waiter")] {
         writer.name(&NameRecord { time: 0, tid, tgid: Some(tid), comm: comm.into(), cgroup: None });
-        if let Some(cpus) = told {
+        if let Some(cpus) = affinity {
             writer.affinity(&AffinityRecord { time: 0, tid, cpus: cpus.parse().expect("a list") });
         }
     }
@@ -84,9 +84,9 @@ fn thresholds_bounds_and_affinity_decide() {
 }
 
 #[test]
-fn simulations_tell_affinities_and_on_request_what_was_looked_at() {
+fn simulations_record_affinities_and_on_request_examined_cpus() {
     let folder = tempfile::tempdir().expect("a folder");
-    // Five hogs bound to two CPUs of four: nobody could have done better.
+    // Five hogs are bound to two of four CPUs, so no scheduler could do better.
     let load = r#"{ "tasks": { "hog": { "instance": 5, "cpus": [0, 1], "run": 1000 } } }"#;
     std::fs::write(folder.path().join("w.json"), load).expect("written");
     let sim = ["sim", "-k", "linux-6.12", "-m", "4", "-w", "w.json", "-d", "1s", "--trace-queues", "-o", "t.arrows"];

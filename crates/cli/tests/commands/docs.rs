@@ -1,19 +1,19 @@
-//! The pages whose outputs are real: each `console` block is run again, in the order of the page, and must print what
-//! it prints there. A line `...` stands for lines that are left out. With `SCHEDLAB_WRITE_DOCS=1` in the environment
-//! the pages are written anew instead.
+//! Checks the pages with real output. Each `console` block is run again, in the order of the page, and must print what
+//! the page shows. A line `...` stands for any omitted lines. With `SCHEDLAB_WRITE_DOCS=1` in the environment the pages
+//! are rewritten instead.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is typed ends the shell's line; what is printed follows.
+/// The command follows the prompt, up to the end of the line. Its output is on the following lines.
 const PROMPT: &str = "$ ";
 
 fn page(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-/// What a command prints, with the `schedlab` of this build before all others.
+/// The output of a command, with this build's `schedlab` first in the path.
 fn print(command: &str, dir: &Path) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_schedlab"));
     let mut path = program.parent().unwrap().as_os_str().to_owned();
@@ -26,7 +26,7 @@ fn print(command: &str, dir: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether `text` is `pattern`, where a line `...` of the pattern is any number of lines.
+/// Whether `text` matches `pattern`, in which a line `...` stands for any number of lines.
 fn matches(pattern: &[&str], text: &[&str]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
@@ -35,7 +35,7 @@ fn matches(pattern: &[&str], text: &[&str]) -> bool {
     }
 }
 
-/// The page as it should be, where the blocks print what they do now.
+/// The page with the output that its commands print now, and the differences.
 fn run_again(name: &str) -> (String, Vec<String>) {
     let text = std::fs::read_to_string(page(name)).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ fn run_again(name: &str) -> (String, Vec<String>) {
     (anew, wrong)
 }
 
-/// A list in parts, each of which begins where `begins` says.
+/// Splits a list into parts, each of which begins where `begins` is true.
 trait Parts<'a> {
     fn split_inclusive_before(&self, begins: impl Fn(&str) -> bool) -> Vec<Vec<&'a str>>;
 }
@@ -96,22 +96,22 @@ fn check(name: &str) {
 }
 
 #[test]
-fn the_tutorial_prints_what_it_says() {
+fn the_tutorial_shows_real_output() {
     check("tutorial.md");
 }
 
 #[test]
-fn explain_prints_what_its_page_says() {
+fn the_page_on_explain_shows_real_output() {
     check("explain.md");
 }
 
 #[test]
-fn the_inside_is_as_its_page_says() {
+fn the_page_on_the_inside_shows_real_output() {
     check("inside.md");
 }
 
 #[test]
-fn schedstat_is_as_its_page_says() {
+fn the_page_on_statistics_shows_real_output() {
     check("stats.md");
 }
 
@@ -139,7 +139,7 @@ const CLASSES: &str = r#"{
     }
 }"#;
 
-/// Every key that any scheduler shows stands in docs/inside.md.
+/// docs/inside.md describes every key that any scheduler shows.
 #[test]
 fn every_key_of_every_scheduler_is_explained() {
     let text = std::fs::read_to_string(page("inside.md")).unwrap();

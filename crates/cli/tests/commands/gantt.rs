@@ -7,7 +7,7 @@ const LOAD: &str = r#"{ "global": { "duration": 1 }, "tasks": {
     "hog": { "cpus": [0], "run": 1000 },
     "nap": { "cpus": [1], "run": 4000, "sleep": 6000 } } }"#;
 
-/// A hog on CPU 0; on CPU 1 a task that runs 4 ms of every 10.
+/// A hog on CPU 0, and on CPU 1 a task that runs for 4 ms of every 10 ms.
 fn trace() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("w.json"), LOAD).expect("written");
@@ -16,14 +16,14 @@ fn trace() -> tempfile::TempDir {
     folder
 }
 
-/// The cells of the lane that begins so.
+/// The cells of the lane with this label.
 fn lane(picture: &str, label: &str) -> String {
     let line = picture.lines().find(|line| line.starts_with(label)).expect("the lane is there");
     line.split('│').nth(1).expect("a lane has cells").to_owned()
 }
 
 #[test]
-fn cpus_show_who_runs_there() {
+fn a_cpu_shows_the_tasks_that_run_on_it() {
     let folder = trace();
     let text = ok(folder.path(), &["gantt", "t.arrows", "--to", "60ms", "--width", "75"]);
     assert!(!text.contains('\x1b'), "a pipe gets no colours");

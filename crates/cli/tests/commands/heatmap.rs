@@ -10,15 +10,15 @@ fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     (out.status.code(), text(out.stdout), text(out.stderr))
 }
 
-/// Five hogs bound to two CPUs of four, with and without what the scheduler tells.
+/// Five hogs bound to two of four CPUs, traced with and without the scheduler's queues.
 fn traces() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let load = r#"{ "tasks": { "hog": { "instance": 5, "cpus": [0, 1], "run": 1000 } } }"#;
     std::fs::write(folder.path().join("w.json"), load).expect("written");
     let sim = ["sim", "-k", "linux-6.12", "-m", "2x2", "-w", "w.json", "-d", "1s", "--costs", "none"];
     for more in [&["-o", "t.arrows", "--trace-queues"][..], &["-o", "plain.arrows"]] {
-        let (status, _, told) = run(folder.path(), &[&sim[..], more].concat());
-        assert_eq!(status, Some(0), "{told}");
+        let (status, _, message) = run(folder.path(), &[&sim[..], more].concat());
+        assert_eq!(status, Some(0), "{message}");
     }
     folder
 }
@@ -27,12 +27,12 @@ fn traces() -> tempfile::TempDir {
 fn pictures_are_written_and_not_overwritten() {
     let folder = traces();
     for (file, magic) in [("q.png", &b"\x89PNG\r\n\x1a\n"[..]), ("q.svg", b"<svg xmlns=")] {
-        let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
-        assert_eq!(status, Some(0), "{told}");
+        let (status, _, message) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
+        assert_eq!(status, Some(0), "{message}");
         let picture = std::fs::read(folder.path().join(file)).expect("it is there");
         assert!(picture.starts_with(magic), "{file}");
-        let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
-        assert!(status == Some(2) && told.contains("--force"), "{told}");
+        let (status, _, message) = run(folder.path(), &["heatmap", "t.arrows", "-o", file]);
+        assert!(status == Some(2) && message.contains("--force"), "{message}");
         let (status, _, _) = run(folder.path(), &["heatmap", "t.arrows", "-o", file, "--force", "--to", "100ms"]);
         assert_eq!(status, Some(0));
         assert_ne!(std::fs::read(folder.path().join(file)).expect("it is there"), picture);
@@ -40,19 +40,19 @@ fn pictures_are_written_and_not_overwritten() {
 }
 
 #[test]
-fn queues_that_are_told_and_worked_out_agree() {
+fn recorded_and_derived_queues_agree() {
     let folder = traces();
     let seen = |trace: &str, more: &[&str]| -> Value {
         let args = [&["heatmap", trace, "-o", "q.svg", "--force", "--json"], more].concat();
-        let (status, text, told) = run(folder.path(), &args);
-        assert_eq!(status, Some(0), "{told}");
+        let (status, text, message) = run(folder.path(), &args);
+        assert_eq!(status, Some(0), "{message}");
         serde_json::from_str(&text).expect("one document")
     };
-    let (told, worked_out) = (seen("t.arrows", &[]), seen("plain.arrows", &[]));
-    assert_eq!((told["told"].as_bool(), worked_out["told"].as_bool()), (Some(true), Some(false)));
-    for heat in [&told, &worked_out] {
+    let (recorded, worked_out) = (seen("t.arrows", &[]), seen("plain.arrows", &[]));
+    assert_eq!((recorded["told"].as_bool(), worked_out["told"].as_bool()), (Some(true), Some(false)));
+    for heat in [&recorded, &worked_out] {
         assert!(heat["highest"].as_f64() >= Some(3.0), "{heat}");
-        assert_eq!((&heat["highest"], heat["end_us"].as_f64()), (&told["highest"], Some(1e6)));
+        assert_eq!((&heat["highest"], heat["end_us"].as_f64()), (&recorded["highest"], Some(1e6)));
         assert_eq!((heat["rows"].as_u64(), heat["columns"].as_u64()), (Some(4), Some(900)));
     }
     let looks = seen("t.arrows", &["--what", "considered"]);
@@ -65,10 +65,10 @@ fn queues_that_are_told_and_worked_out_agree() {
 }
 
 #[test]
-fn the_numbers_alone_are_the_pictures() {
+fn the_numbers_are_those_of_the_picture() {
     let folder = traces();
-    let (status, text, told) = run(folder.path(), &["heatmap", "t.arrows", "--json"]);
-    assert_eq!(status, Some(0), "{told}");
+    let (status, text, message) = run(folder.path(), &["heatmap", "t.arrows", "--json"]);
+    assert_eq!(status, Some(0), "{message}");
     let heat: Value = serde_json::from_str(&text).expect("one document");
     let rows = heat["cells"].as_array().expect("rows");
     assert_eq!(rows.len(), 4);
@@ -80,8 +80,8 @@ fn the_numbers_alone_are_the_pictures() {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         assert!(if cpu < 2 { (1.9..3.1).contains(&mean) } else { mean == 0.0 }, "CPU {cpu}: {mean}");
     }
-    let (status, _, told) = run(folder.path(), &["heatmap", "t.arrows"]);
-    assert!(status == Some(2) && told.contains("--output"), "{told}");
+    let (status, _, message) = run(folder.path(), &["heatmap", "t.arrows"]);
+    assert!(status == Some(2) && message.contains("--output"), "{message}");
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn what_cannot_be_drawn_is_refused() {
         (&["t.arrows", "-o", "q.png", "--from", "5s"], "nothing happens in this part"),
     ];
     for (args, part) in cases {
-        let (status, _, told) = run(folder.path(), &[&["heatmap"], args].concat());
-        assert_eq!(status, Some(2), "{args:?}: {told}");
-        assert!(told.contains(part), "{args:?}: {told}");
+        let (status, _, message) = run(folder.path(), &[&["heatmap"], args].concat());
+        assert_eq!(status, Some(2), "{args:?}: {message}");
+        assert!(message.contains(part), "{args:?}: {message}");
         assert!(!folder.path().join("q.png").exists(), "{args:?}");
     }
 }
@@ -113,11 +113,11 @@ fn memory_that_moves_is_in_the_trace_the_statistics_and_the_picture() {
         r#"{ "tasks": { "far": { "cpus": [0], "run": 1000, "x-memory": { "bytes": 1073741824, "node": 1 } } } }"#;
     std::fs::write(folder.path().join("w.json"), load).expect("written");
     let sim = ["sim", "-k", "linux-6.12", "-m", "z800", "-w", "w.json", "-d", "10s", "-o", "t.arrows"];
-    let (status, _, told) = run(folder.path(), &sim);
-    assert_eq!(status, Some(0), "{told}");
+    let (status, _, message) = run(folder.path(), &sim);
+    assert_eq!(status, Some(0), "{message}");
     let json = |args: &[&str]| -> Value {
-        let (status, text, told) = run(folder.path(), args);
-        assert_eq!(status, Some(0), "{told}");
+        let (status, text, message) = run(folder.path(), args);
+        assert_eq!(status, Some(0), "{message}");
         serde_json::from_str(&text).expect("one document")
     };
     let stats = json(&["stats", "t.arrows", "--json"]);
@@ -127,6 +127,6 @@ fn memory_that_moves_is_in_the_trace_the_statistics_and_the_picture() {
     assert!((1e6..5e6).contains(&far["settled_us"].as_f64().expect("it moved")), "{far}");
     let heat = json(&["heatmap", "t.arrows", "-o", "m.png", "--what", "memory", "--json"]);
     assert_eq!((heat["highest"].as_f64(), heat["told"].as_bool()), (Some(1024.0), Some(true)));
-    let (status, _, told) = run(traces().path(), &["heatmap", "t.arrows", "-o", "m.png", "--what", "memory"]);
-    assert!(status == Some(2) && told.contains("x-memory"), "{told}");
+    let (status, _, message) = run(traces().path(), &["heatmap", "t.arrows", "-o", "m.png", "--what", "memory"]);
+    assert!(status == Some(2) && message.contains("x-memory"), "{message}");
 }

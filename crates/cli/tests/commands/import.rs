@@ -10,7 +10,7 @@ fn recording() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/pipes.perf.data")
 }
 
-/// The one message of a refusal.
+/// The single message with which a command refused its input.
 fn refused(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
@@ -18,7 +18,7 @@ fn refused(output: &Output) -> String {
     message
 }
 
-/// The names of what lies in the folder.
+/// The names of the files in the folder.
 fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = folder.read_dir().unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -31,9 +31,12 @@ fn a_recording_becomes_a_trace() {
     let file = recording();
     let output = schedlab(folder.path(), &["import", file.to_str().unwrap(), "-o", "t.arrows", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["events"], &told["lost"], &told["cut"]), (&Value::from(631), &Value::from(0), &Value::Null));
-    assert_eq!(told["kernel"], "6.18.44");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&summary["events"], &summary["lost"], &summary["cut"]),
+        (&Value::from(631), &Value::from(0), &Value::Null)
+    );
+    assert_eq!(summary["kernel"], "6.18.44");
     assert_eq!(listing(folder.path()), ["t.arrows"]);
     let imported = schedlab_trace::read_all(folder.path().join("t.arrows")).unwrap();
     let direct = schedlab_trace::read_all(&file).unwrap();
@@ -41,7 +44,7 @@ fn a_recording_becomes_a_trace() {
 }
 
 #[test]
-fn nothing_is_overwritten_unless_told_to() {
+fn nothing_is_overwritten_without_force() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("t.arrows"), "precious").unwrap();
     let file = recording();
@@ -53,7 +56,7 @@ fn nothing_is_overwritten_unless_told_to() {
 }
 
 #[test]
-fn what_cannot_be_imported_leaves_nothing_behind() {
+fn a_failed_import_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     let mut damaged = std::fs::read(recording()).unwrap();
@@ -86,7 +89,7 @@ fn a_trace_needs_no_import() {
 }
 
 #[test]
-fn a_file_is_not_read_out_of_a_pipe() {
+fn a_pipe_is_not_imported() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_schedlab"))
         .current_dir(folder.path())
@@ -99,13 +102,13 @@ fn a_file_is_not_read_out_of_a_pipe() {
 }
 
 #[test]
-fn a_recording_that_was_cut_is_imported_with_a_remark() {
+fn a_cut_recording_is_imported_with_a_remark() {
     let folder = tempfile::tempdir().unwrap();
     let file = std::fs::read(recording()).unwrap();
     let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let end = number(40) + number(48);
     std::fs::write(folder.path().join("cut"), &file[..end - 1000]).unwrap();
-    // The formats lie behind the data; here they are taken out into a folder as tracefs has them.
+    // The formats follow the data. Here they are moved to a folder laid out like tracefs.
     let formats = String::from_utf8_lossy(&file[end..]).into_owned();
     for (at, _) in formats.match_indices("name: sched_") {
         let name = formats[at + 6..].lines().next().unwrap();

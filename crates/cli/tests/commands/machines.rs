@@ -31,11 +31,11 @@ fn a_machine_printed_as_a_file_reads_back() {
 
 #[test]
 fn bad_machines_are_refused_with_status_2_and_one_message() {
-    for (spec, told) in [("z80", "did you mean \"z800\""), ("0", "no fewer than one"), ("9000", "at most 8192")] {
+    for (spec, message) in [("z80", "did you mean \"z800\""), ("0", "no fewer than one"), ("9000", "at most 8192")] {
         let out = machines(&[spec]);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{spec}");
-        assert!(stderr.contains(told) && stderr.lines().count() == 1, "{stderr}");
+        assert!(stderr.contains(message) && stderr.lines().count() == 1, "{stderr}");
     }
 }
 
@@ -57,7 +57,7 @@ fn domains_come_as_json_in_the_order_of_the_kernel() {
 }
 
 #[test]
-fn the_bugs_of_wasted_cores_show_and_their_fixes_mend_them() {
+fn the_bugs_of_wasted_cores_show_and_their_fixes_remove_them() {
     let top = |extra: &[&str]| {
         let args = ["bulldozer-64", "--domains", "--kernel", "linux-4.1", "--cpu", "8", "--json"];
         json(&[&args[..], extra].concat())["domains"]["8"].as_array().unwrap().clone()
@@ -87,7 +87,7 @@ fn domains_are_drawn_as_text() {
 
 #[test]
 fn bad_questions_for_domains_are_refused() {
-    for (args, told) in [
+    for (args, message) in [
         (vec!["z800", "--domains", "--kernel", "linux-6.13"], "did you mean \"linux-6.1"),
         (vec!["z800", "--domains", "--kernel", "linux-6.1", "--offline", "12"], "CPUs 0 to 11"),
         (vec!["up", "--domains", "--kernel", "linux-6.1", "--offline", "0"], "last one online"),
@@ -98,6 +98,6 @@ fn bad_questions_for_domains_are_refused() {
         let out = machines(&args);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(stderr.contains(told), "{args:?}: {stderr}");
+        assert!(stderr.contains(message), "{args:?}: {stderr}");
     }
 }

@@ -1,4 +1,5 @@
-//! `schedlab model` through the command line: what is simulated, modelled and simulated again demands the same.
+//! `schedlab model` through the command line. A model of a simulated workload demands the same CPU time when it is
+//! simulated again.
 
 use crate::support::{ok, schedlab};
 use serde_json::Value;
@@ -9,11 +10,11 @@ fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&ok(folder, args)).expect("one JSON document")
 }
 
-/// CPU time in us by task, as the model names them: the name and the tid.
+/// The CPU time of each task in us, under the task's name in the model: its name and tid.
 fn runs(statistics: &Value, with_tid: bool) -> BTreeMap<String, f64> {
     let name = |t: &Value| {
         let name = t["name"].as_str().expect("a name");
-        // What a template's fork made bears an instance's number.
+        // A task forked from a template already has the number of an instance in its name.
         if with_tid { format!("{name}-{}", t["tid"]) } else { name.to_owned() }
     };
     let tasks = statistics["tasks"].as_array().expect("tasks");
@@ -33,7 +34,7 @@ const SERVER: &str = r#"{
 }"#;
 
 #[test]
-fn a_model_demands_what_was_recorded_under_any_kernel() {
+fn a_model_demands_the_recorded_cpu_time_under_any_kernel() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
     std::fs::write(folder.join("server.json"), SERVER).expect("written");
@@ -78,7 +79,7 @@ fn a_model_of_a_model_is_the_same_load() {
 }
 
 #[test]
-fn what_exists_and_what_is_bad_is_refused() {
+fn existing_outputs_and_bad_inputs_are_refused() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
     std::fs::write(folder.join("w.json"), "mine").expect("written");
@@ -97,6 +98,6 @@ fn what_exists_and_what_is_bad_is_refused() {
     let sim = ["sim", "--kernel", "linux-6.12", "--workload", "li:tasks=2", "--duration", "50ms", "-o", "t.arrows"];
     ok(folder, &sim);
     assert!(message(&["model", "t.arrows", "--min-run", "1h"]).contains("no task ran long enough"));
-    // Without -o the workload itself comes out.
+    // Without -o the workload itself is printed.
     assert!(json(folder, &["model", "t.arrows", "--tasks", "1"])["tasks"].as_object().expect("tasks").len() == 1);
 }

@@ -1,4 +1,4 @@
-//! The files that verbs write: complete or not there, and nothing that was there before is lost.
+//! The files that verbs write are complete or absent, and an earlier file is never lost.
 
 use crate::support::schedlab;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
 
 const PRECIOUS: &str = "precious";
 
-/// What each verb that writes a file is asked; its output is named last.
+/// The arguments of each verb that writes a file, with the output last.
 const VERBS: [&[&str]; 6] = [
     &["sim", "-k", "linux-6.12", "-w", "li:tasks=2", "-d", "50ms", "-o"],
     &["import", "perf.data", "-o"],
@@ -39,13 +39,13 @@ bound = 0.01
 published = "equal"
 "#;
 
-/// As [`schedlab`], but no byte can be written to a file, as if the disk were full.
+/// Like [`schedlab`], but no byte can be written to a file, as if the disk were full.
 fn on_a_full_disk(folder: &Path, args: &[&str]) -> Output {
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
     Command::new("/bin/sh").current_dir(folder).args(["-c", script, SCHEDLAB]).args(args).output().unwrap()
 }
 
-/// A folder with what the verbs read.
+/// A folder with the inputs of the verbs.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/pipes.perf.data");
@@ -71,7 +71,7 @@ fn make(program: &str, arguments: &[&str], path: &Path, more: &[&str]) -> bool {
 }
 
 #[test]
-fn on_a_full_disk_nothing_is_lost_and_nothing_left() {
+fn a_full_disk_costs_no_file_and_leaves_none() {
     let folder = folder();
     let before = files(folder.path());
     for verb in VERBS {
@@ -102,7 +102,7 @@ fn a_file_is_replaced_with_its_links_its_mode_and_its_owner() {
     for verb in VERBS {
         std::fs::write(&file, PRECIOUS).unwrap();
         std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
-        // Only root may give a file away; for all others it is theirs before and after.
+        // Only root may give a file away. For other users the owner stays the same.
         let _ = std::os::unix::fs::chown(&file, Some(65534), Some(65534));
         let before = file.metadata().unwrap();
         let refused = schedlab(folder.path(), &[verb, &["out.png"]].concat());
@@ -119,7 +119,7 @@ fn a_file_is_replaced_with_its_links_its_mode_and_its_owner() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn outputs_that_are_not_files_are_refused() {
     let folder = folder();
     std::os::unix::fs::symlink("nowhere", folder.path().join("out.png")).unwrap();
     std::fs::create_dir(folder.path().join("folder.png")).unwrap();

@@ -1,4 +1,4 @@
-//! `schedlab run` through the command line: the table, JSON, the report, exit statuses.
+//! `schedlab run` through the command line: the table, the JSON, the report and the exit statuses.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -33,7 +33,7 @@ fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Runs the changed file; its exit status, standard output and standard error.
+/// Runs the experiment with one change. Returns its exit status, standard output and standard error.
 fn status(from: &str, to: &str) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "hogs.toml", &FILE.replacen(from, to, 1));
@@ -43,7 +43,7 @@ fn status(from: &str, to: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_table_has_published_beside_ours() {
+fn the_table_shows_published_beside_measured_figures() {
     let (code, table, _) = status("", "");
     assert_eq!(code, Some(0), "{table}");
     let row = table.lines().find(|l| l.starts_with("hogs") && l.contains("T1")).expect("a row");
@@ -51,7 +51,7 @@ fn the_table_has_published_beside_ours() {
 }
 
 #[test]
-fn exit_statuses_are_the_designs() {
+fn exit_statuses_follow_the_design() {
     let known = "bound = -1\nknown_difference = \"hogs are not that fair\"";
     assert_eq!(status("bound = 0.01", "bound = -1").0, Some(1));
     assert_eq!(status("bound = 0.01", known).0, Some(0));
@@ -66,7 +66,7 @@ fn exit_statuses_are_the_designs() {
 }
 
 #[test]
-fn json_is_one_document_with_the_designs_keys() {
+fn json_is_one_document_with_the_keys_of_the_design() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), "hogs.toml", FILE);
     let out = run(&["--json", path.to_str().unwrap()]);
@@ -92,13 +92,13 @@ fn a_folder_is_run_and_its_report_is_not_overwritten() {
     assert_eq!(run(&args).status.code(), Some(2), "it exists");
     assert_eq!(run(&[&args[..], &["--force"]].concat()).status.code(), Some(0));
     write(folder.path(), "c.toml", FILE);
-    let told = String::from_utf8_lossy(&run(&args[..1]).stderr).into_owned();
-    assert!(told.contains("two experiments have the id \"hogs\""), "{told}");
+    let message = String::from_utf8_lossy(&run(&args[..1]).stderr).into_owned();
+    assert!(message.contains("two experiments have the id \"hogs\""), "{message}");
 }
 
 #[test]
-fn what_is_not_there_is_told() {
-    for (args, told) in [
+fn missing_files_are_reported() {
+    for (args, message) in [
         (vec!["gone.toml"], "gone.toml: cannot open"),
         (vec!["gone.toml", "--on", "live"], "--on live: not in this version"),
         (vec!["gone.toml", "--on", "moon"], "no such backend"),
@@ -106,7 +106,7 @@ fn what_is_not_there_is_told() {
         let out = run(&args);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{stderr}");
-        assert!(stderr.contains(told), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
     }
     let empty = tempfile::tempdir().unwrap();
     let out = run(&[empty.path().to_str().unwrap()]);

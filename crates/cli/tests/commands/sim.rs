@@ -1,4 +1,4 @@
-//! `schedlab sim` through the command line: its file, and what a failure leaves of it.
+//! `schedlab sim` through the command line: its output file, and what a failure leaves of it.
 
 use std::path::Path;
 use std::process::{Command, Output};

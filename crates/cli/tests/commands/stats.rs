@@ -1,4 +1,4 @@
-//! `schedlab stats` through the command line: its tables, its JSON, and its honesty about bad files.
+//! `schedlab stats` through the command line: its tables, its JSON, and how it reports damaged files.
 
 use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
@@ -22,7 +22,7 @@ fn json(trace: &Path) -> Value {
     serde_json::from_str(&text(trace, &["--json"])).expect("one JSON document")
 }
 
-/// Two CPUs on two nodes; 40 tasks in 4 cgroups take turns of 1 ms, each woken 250 us before its turn.
+/// Two CPUs on two nodes. 40 tasks in 4 cgroups take turns of 1 ms, and each is woken 250 us before its turn.
 fn turns(cpu: u32, round: u64) -> [Event; 2] {
     let task = |round: u64| 1 + cpu as i32 + 2 * (round % 20) as i32;
     let prev = if round == 0 { 0 } else { task(round - 1) };
@@ -35,7 +35,7 @@ fn turns(cpu: u32, round: u64) -> [Event; 2] {
     ]
 }
 
-/// Writes the turns of 1000 rounds, after `first`.
+/// Writes 1000 rounds of turns after the events `first`.
 fn sample(path: &Path, first: &[Event]) {
     let place = |cpu| CpuPlace { cpu, core: cpu, node: cpu, capacity: 1024, ..CpuPlace::default() };
     let meta = Meta {
@@ -58,7 +58,7 @@ fn sample(path: &Path, first: &[Event]) {
     writer.finish().unwrap();
 }
 
-/// A scratch directory with a trace in it.
+/// A temporary folder with a trace in it.
 fn trace(first: &[Event]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sample.arrows");
@@ -109,11 +109,11 @@ fn each_table_has_its_rows() {
 }
 
 #[test]
-fn losses_and_cuts_are_told() {
+fn losses_and_cuts_are_reported() {
     let (dir, path) = trace(&[Event { time: 500 * MS, cpu: 0, what: Payload::Lost { count: 12_345 } }]);
-    let told = text(&path, &[]);
-    assert!(told.contains("LOST: the recorder lost 12,345 events"), "{told}");
-    assert!(told.contains("unknown: who ran in 250.000 us"), "{told}");
+    let output = text(&path, &[]);
+    assert!(output.contains("LOST: the recorder lost 12,345 events"), "{output}");
+    assert!(output.contains("unknown: who ran in 250.000 us"), "{output}");
 
     let bytes = std::fs::read(&path).unwrap();
     let cut = dir.path().join("cut.arrows");
@@ -125,7 +125,7 @@ fn losses_and_cuts_are_told() {
 }
 
 #[test]
-fn what_is_no_trace_is_one_error_and_status_2() {
+fn a_file_that_is_not_a_trace_is_one_error_and_status_2() {
     let dir = tempfile::tempdir().unwrap();
     let files: [(&str, Option<&[u8]>, &str); 4] = [
         ("missing", None, "No such file"),

@@ -1,4 +1,4 @@
-//! What becomes of a command whose standard output or standard error cannot be written.
+//! The behaviour of commands whose standard output or standard error cannot be written.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,13 +28,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The exit status with this standard output, and what standard error says.
+/// The exit status and standard error of a command with this standard output.
 fn with_stdout(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command(folder, args).stdout(stdout).output().unwrap();
     (status.code(), text(&stderr))
 }
 
-/// An experiment with this verdict: 0 pass, 1 fail, 3 undecided.
+/// An experiment with this exit status: 0 pass, 1 fail, 3 undecided.
 fn experiment(verdict: i32) -> String {
     let value = if verdict == 3 { "mean(finish_s)" } else { "spread(run_s)" };
     let bound = if verdict == 1 { -1.0 } else { 0.01 };
@@ -47,7 +47,7 @@ fn experiment(verdict: i32) -> String {
     )
 }
 
-/// A folder with experiments of each verdict and two traces.
+/// A folder with an experiment for each verdict, and two traces.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for verdict in [0, 1, 3] {
@@ -60,7 +60,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Commands that judge, and the exit status of each verdict.
+/// Commands that give a verdict, each with the exit status of its verdict.
 const VERDICTS: [(&[&str], i32); 7] = [
     (&["run", "0.toml"], 0),
     (&["run", "1.toml"], 1),
@@ -76,14 +76,14 @@ fn a_verdict_stands_when_the_reader_goes_away() {
     let folder = folder();
     for (args, verdict) in VERDICTS {
         assert_eq!(command(folder.path(), args).output().unwrap().status.code(), Some(verdict), "{args:?}");
-        let (status, told) = with_stdout(folder.path(), args, unread());
-        assert_eq!(status, Some(verdict), "{args:?}: {told}");
-        assert!(!told.contains("standard output"), "{args:?}: {told}");
+        let (status, stderr) = with_stdout(folder.path(), args, unread());
+        assert_eq!(status, Some(verdict), "{args:?}: {stderr}");
+        assert!(!stderr.contains("standard output"), "{args:?}: {stderr}");
     }
 }
 
 #[test]
-fn what_cannot_be_written_to_standard_output_is_an_error() {
+fn a_failed_write_to_standard_output_is_an_error() {
     let folder = folder();
     let others: [&[&str]; 9] = [
         &["stats", "t.arrows"],
@@ -97,24 +97,25 @@ fn what_cannot_be_written_to_standard_output_is_an_error() {
         &["--version"],
     ];
     for args in VERDICTS.map(|(args, _)| args).into_iter().chain(others) {
-        let (status, told) = with_stdout(folder.path(), args, full());
-        assert_eq!(status, Some(2), "{args:?}: {told}");
-        let lines = told.lines().filter(|line| line.contains("cannot write to standard output: No space left")).count();
-        assert_eq!(lines, 1, "{args:?}: {told}");
-        let (_, told) = with_stdout(folder.path(), args, unread());
-        assert!(!told.contains("standard output") && !told.contains("panic"), "{args:?}: {told}");
+        let (status, stderr) = with_stdout(folder.path(), args, full());
+        assert_eq!(status, Some(2), "{args:?}: {stderr}");
+        let lines =
+            stderr.lines().filter(|line| line.contains("cannot write to standard output: No space left")).count();
+        assert_eq!(lines, 1, "{args:?}: {stderr}");
+        let (_, stderr) = with_stdout(folder.path(), args, unread());
+        assert!(!stderr.contains("standard output") && !stderr.contains("panic"), "{args:?}: {stderr}");
     }
 }
 
 #[test]
-fn output_that_must_not_be_waited_for_is_waited_for_all_the_same() {
+fn all_output_reaches_a_non_blocking_pipe() {
     let folder = folder();
     let args = ["gantt", "t.arrows", "--json"];
     let whole = command(folder.path(), &args).output().unwrap().stdout;
     let (mut reader, writer) = UnixStream::pair().unwrap();
     writer.set_nonblocking(true).unwrap();
     let mut child = command(folder.path(), &args).stdout(OwnedFd::from(writer)).spawn().unwrap();
-    // Long enough for the socket to be full, if the document is long enough.
+    // By then a long enough document has filled the socket.
     std::thread::sleep(Duration::from_millis(500));
     assert!(child.try_wait().unwrap().is_none(), "the document of {} bytes fits into the socket", whole.len());
     let mut read = Vec::new();
@@ -143,7 +144,7 @@ fn an_unwritable_standard_error_changes_no_status() {
 }
 
 #[test]
-fn a_simulation_that_nobody_reads_ends_unless_it_writes_a_trace() {
+fn an_unread_simulation_ends_unless_it_writes_a_trace() {
     let folder = folder();
     let explain = ["sim", "-k", "linux-6.12", "-w", "li:tasks=3", "--explain", "-d"];
     let mut child = command(folder.path(), &[&explain[..], &["1000000s"]].concat()).stdout(unread()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the verbs share: the command, run in a folder.
+//! Shared by the tests of the verbs: runs the command in a folder.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ pub fn schedlab(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_schedlab")).current_dir(folder).args(args).output().expect("the binary runs")
 }
 
-/// What it prints; it must succeed.
+/// The output of `schedlab`, which must succeed.
 pub fn ok(folder: &Path, args: &[&str]) -> String {
     let out = schedlab(folder, args);
     assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));

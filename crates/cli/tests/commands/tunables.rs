@@ -1,4 +1,5 @@
-//! `schedlab tunables` and `kernels` through the command line, and what `--set` says of another release's name.
+//! `schedlab tunables` and `schedlab kernels` through the command line, and the message of `--set` for a name of
+//! another release.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -30,7 +31,7 @@ fn a_kernel_s_tunables_have_the_values_of_the_machine() {
         let tunables = document["tunables"].as_array().unwrap();
         tunables.iter().find(|t| t["name"] == name).unwrap_or_else(|| panic!("{name}"))["default"].clone()
     };
-    // 1 + log2 of 16 CPUs is 5; from 2.6.33 on no more than 8 CPUs count.
+    // 1 + log2 of 16 CPUs is 5. From 2.6.33 on, at most 8 CPUs count.
     assert_eq!(default("linux-2.6.32", "16", "sched_latency_ns"), 25_000_000);
     assert_eq!(default("linux-3.10", "16", "sched_latency_ns"), 24_000_000);
     assert_eq!(default("linux-6.12", "up", "base_slice_ns"), 700_000);
@@ -56,12 +57,15 @@ fn the_catalogue_is_shown_whole_and_one_by_one() {
 }
 
 #[test]
-fn a_name_of_another_release_is_refused_with_what_took_its_place() {
+fn a_name_of_another_release_is_refused_with_its_successor() {
     let set = "--workload li:tasks=1 --duration 1s --set";
-    let told = refused(&format!("sim --kernel linux-6.12 {set} sched_latency_ns=1000000"));
-    assert!(told.contains("it exists in 2.6.23 to 5.12; latency_ns") && told.contains("base_slice_ns"), "{told}");
-    let told = refused(&format!("sim --kernel linux-2.6.32 {set} base_slice_ns=1000000"));
-    assert!(told.contains("it exists since 6.6; linux-2.6.32 has sched_latency_ns and"), "{told}");
+    let message = refused(&format!("sim --kernel linux-6.12 {set} sched_latency_ns=1000000"));
+    assert!(
+        message.contains("it exists in 2.6.23 to 5.12; latency_ns") && message.contains("base_slice_ns"),
+        "{message}"
+    );
+    let message = refused(&format!("sim --kernel linux-2.6.32 {set} base_slice_ns=1000000"));
+    assert!(message.contains("it exists since 6.6; linux-2.6.32 has sched_latency_ns and"), "{message}");
     assert!(refused("tunables --kernel linux-6.12 latency_ns").contains("base_slice_ns (debugfs, since 6.6)"));
 }
 

@@ -44,7 +44,7 @@ fn bad_workloads_are_refused_with_status_2_and_one_message() {
     let path = folder.path().join("w.json");
     std::fs::write(&path, "{\"tasks\": {\"a\": {\n\"rum\": 5}}}").expect("the file is written");
     let file = path.to_str().expect("the path is text");
-    for (spec, told) in [
+    for (spec, message) in [
         ("lii", "did you mean the preset \"li\"?"),
         ("li:task=3", "did you mean \"tasks\"?"),
         ("li:tasks=0", "no whole number in 1.."),
@@ -56,6 +56,6 @@ fn bad_workloads_are_refused_with_status_2_and_one_message() {
         let out = workloads(&[spec]);
         let stderr = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{spec}");
-        assert!(stderr.contains(told) && stderr.lines().count() == 1, "{spec}: {stderr}");
+        assert!(stderr.contains(message) && stderr.lines().count() == 1, "{spec}: {stderr}");
     }
 }

@@ -1,8 +1,7 @@
-//! `schedlab stats` against `perf sched timehist` and `perf sched latency`, on the same recordings.
+//! Compares `schedlab stats` with `perf sched timehist` and `perf sched latency` on the same recordings.
 //!
-//! Whatever may differ differs for a reason that docs/import.md gives, and is worked out here from the
-//! events: nothing is waved through. Without perf the tests say so and pass; where it may not record, the
-//! recording among the tests' data is compared.
+//! Every difference that is allowed has a reason in docs/import.md and is computed here from the events. Without perf
+//! the tests say so and pass. If perf may not record, the recording in the tests' data is compared.
 
 use crate::perf_sched::rules::{Delays, Facts, facts};
 use crate::perf_sched::{Latency, TimeHist, last_switches, latency, latency_starts_at_waking, preemptions, time_hist};
@@ -13,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// perf prints milliseconds to three places, cut off and not rounded.
+/// perf prints milliseconds with three decimals, truncated instead of rounded.
 const DIGIT_US: f64 = 1.001;
 
 fn perf_is_here() -> bool {
@@ -28,12 +27,12 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/pipes.perf.data")
 }
 
-/// Records a load of several kinds with perf; `None`, and a reason, where that cannot be done without losses.
+/// Records a mixed load with perf. Returns `None`, and prints a reason, if that is impossible without losses.
 fn record(file: &Path, perf: &str) -> Option<()> {
     let _recording = crate::one_at_a_time();
     let load = "for i in 1 2 3; do (yes | head -c 3000000 | tee /dev/null | wc -c >/dev/null) & done; \
                 for i in 1 2 3 4 5; do sleep 0.005; done; wait";
-    // A mount namespace of its own, so that a tracefs mounted for the test leaves nothing behind.
+    // The script has its own mount namespace, so that a tracefs mounted for the test leaves nothing behind.
     let script = format!(
         "[ -d /sys/kernel/tracing/events ] || mount -t tracefs none /sys/kernel/tracing; \
          exec perf {perf} -o {} -- sh -c '{load}'",
@@ -55,7 +54,8 @@ fn record(file: &Path, perf: &str) -> Option<()> {
     None
 }
 
-/// One task by `schedlab stats --json`; the lives of a thread id that was given out twice are summed, as perf does.
+/// One task according to `schedlab stats --json`. If a thread id was reused, the figures of both tasks are summed, as
+/// perf does.
 #[derive(Default)]
 struct Ours {
     run_us: f64,
@@ -88,26 +88,26 @@ fn stats(file: &Path) -> (Value, HashMap<Tid, Ours>) {
     (document["total"].clone(), tasks)
 }
 
-/// Compares one recording; how many tasks were held against each other, by timehist and, where its figures
-/// can be compared, by latency.
+/// Compares one recording. Returns how many tasks were compared with timehist, and how many with latency if its figures
+/// can be compared.
 fn compare(file: &Path) -> (usize, Option<usize>) {
     let (total, ours) = stats(file);
     let trace = read_all(file).unwrap();
     let facts = facts(&trace);
-    // Where tasks are hidden from tracing, switches are missing, and each reader guesses.
+    // If tasks are hidden from tracing, switches are missing, and each reader guesses.
     let guessed_us = total["contradicted_us"].as_f64().unwrap();
     let guesses = total["contradictions"].as_u64().unwrap();
     if guesses > 0 {
         eprintln!("{guesses} switches are missing from the recording: {guessed_us} us rest on guesses");
     }
-    let mut told = time_hist(file);
+    let mut listed = time_hist(file);
     let last = last_switches(file);
-    give_back(&mut told, &last);
-    let tasks = told.len();
-    // perf can take a task that exits for two, and forget one: then it tells fewer switches than there are.
-    told.retain(|tid, theirs| theirs.switched_out == facts[tid].switched_out);
-    assert!(told.len() * 10 >= tasks * 8, "perf lost track of {} of {tasks} tasks", tasks - told.len());
-    for (tid, theirs) in &told {
+    give_back(&mut listed, &last);
+    let tasks = listed.len();
+    // perf can count an exiting task as two and lose one of them. It then reports fewer switches than there are.
+    listed.retain(|tid, theirs| theirs.switched_out == facts[tid].switched_out);
+    assert!(listed.len() * 10 >= tasks * 8, "perf lost track of {} of {tasks} tasks", tasks - listed.len());
+    for (tid, theirs) in &listed {
         let context = format!("task {tid} in {}: {theirs:?}", file.display());
         let (our, fact) = (ours.get(tid).unwrap_or_else(|| panic!("{context} is missing")), &facts[tid]);
         let slack = DIGIT_US * f64::from(theirs.figures) + guessed_us;
@@ -117,25 +117,25 @@ fn compare(file: &Path) -> (usize, Option<usize>) {
             check_delay(our, theirs, fact, reaped, &context);
         }
     }
-    // perf sched record records no wakeups, and the latency of perf 6.1 knows of nothing else.
+    // perf sched record does not record wakeups, and the latency of perf 6.1 uses nothing else.
     if guesses > 0 || !trace.events.iter().any(|e| matches!(e.what, Payload::Wakeup { .. })) {
-        return (told.len(), None);
+        return (listed.len(), None);
     }
     let mut delays = latency(file);
-    delays.retain(|tid, _| told.contains_key(tid) && !facts[tid].reused);
+    delays.retain(|tid, _| listed.contains_key(tid) && !facts[tid].reused);
     let (preempted, from_waking) = (preemptions(file), latency_starts_at_waking());
     for (tid, theirs) in &delays {
         let context = format!("task {tid} in {}: {theirs:?}", file.display());
         let preempted = preempted.get(tid).copied().unwrap_or(0);
         check_latency(&ours[tid], theirs, &facts[tid], (preempted, from_waking), &context);
     }
-    (told.len(), Some(delays.len()))
+    (listed.len(), Some(delays.len()))
 }
 
-/// A task that was reaped before its last switch has no id of its own left in that sample: perf books the
-/// switch on a task -1. What it booked there goes back to whom the event names.
-fn give_back(told: &mut BTreeMap<Tid, TimeHist>, last: &[(Tid, f64)]) {
-    let Some(nobody) = told.remove(&-1) else {
+/// A task that was reaped before its last switch has no id of its own in that sample, so perf attributes the switch to
+/// a task -1. This gives the figures of task -1 back to the tasks that the events name.
+fn give_back(listed: &mut BTreeMap<Tid, TimeHist>, last: &[(Tid, f64)]) {
+    let Some(nobody) = listed.remove(&-1) else {
         assert!(last.is_empty(), "perf knew whom these switches are of: {last:?}");
         return;
     };
@@ -143,7 +143,7 @@ fn give_back(told: &mut BTreeMap<Tid, TimeHist>, last: &[(Tid, f64)]) {
     assert_eq!(nobody.switched_out, last.len() as u64, "{nobody:?}");
     assert!((nobody.run_us - run).abs() <= DIGIT_US * last.len() as f64, "{nobody:?}, but {run} us by its switches");
     for (tid, run_us) in last {
-        let task = told.entry(*tid).or_default();
+        let task = listed.entry(*tid).or_default();
         task.run_us += run_us;
         task.figures += 1;
         task.switched_out += 1;
@@ -152,24 +152,24 @@ fn give_back(told: &mut BTreeMap<Tid, TimeHist>, last: &[(Tid, f64)]) {
 
 fn check_run(our: &Ours, theirs: &TimeHist, fact: &Facts, (guesses, slack): (u64, f64), context: &str) {
     let run = our.run_us - fact.open_us;
-    // A task that runs at the end may be one that was never seen leaving: then its run until now is a guess, too.
+    // A task that runs at the end may have left its CPU in a missing switch, so its last run is a guess, too.
     let open = if guesses > 0 { fact.open_us } else { 0.0 };
     assert!((run - theirs.run_us).abs() <= slack + open, "{context}: we say it ran {run} us");
     assert_eq!(our.switched_out, fact.switched_out, "{context}: switches");
     assert_eq!(theirs.migrations.unwrap_or(our.migrations), our.migrations, "{context}: migrations");
 }
 
-/// The delay from waking, by each one's own rule.
+/// Checks the delays from waking, each by the reader's own rule.
 fn check_delay(our: &Ours, theirs: &TimeHist, fact: &Facts, reaped: bool, context: &str) {
     let (delay, rule) = (our.waking, fact.ours);
     assert_eq!(delay.count, rule.count, "{context}: we say {delay:?}, not {rule:?}");
     assert!((delay.sum_us - rule.sum_us).abs() < 1.0, "{context}: we say {delay:?}, not {rule:?}");
     assert!((delay.max_us - rule.max_us).abs() < 0.01, "{context}: we say {delay:?}, not {rule:?}");
     if reaped {
-        return; // the delay before a switch that perf books on nobody is in nobody's sum
+        return; // perf attributes the delay before that switch to no task
     }
     let rule = fact.perf;
-    // Each of perf's delays is cut to 1 us.
+    // Each of perf's delays is truncated to 1 us.
     let cut = DIGIT_US * rule.count.max(1) as f64;
     assert!((theirs.delay_us - rule.sum_us).abs() <= cut, "{context}: by perf's rule {rule:?}");
     assert!((theirs.delay_max_us - rule.max_us).abs() <= DIGIT_US, "{context}: by perf's rule {rule:?}");
@@ -180,14 +180,14 @@ fn check_latency(our: &Ours, theirs: &Latency, fact: &Facts, (preempted, from_wa
     let appearing = u64::from(fact.appears_running);
     let count = delay.count + appearing;
     if preempted > 0 {
-        // Whether perf 6.1 sees a wait after a preemption is left to chance.
+        // perf 6.1 may or may not count a wait after a preemption.
         let range = count.saturating_sub(preempted)..=count;
         assert!(range.contains(&theirs.count), "{context}: we say {delay:?}, {preempted} preemptions");
         return;
     }
     assert_eq!(theirs.count, count, "{context}: we say {delay:?}");
     if from_waking {
-        // Newer perfs start at the waking, which comes no later than the wakeup that we start at.
+        // Newer versions of perf start at the waking, which is no later than the wakeup at which we start.
         assert!(theirs.max_us + DIGIT_US >= delay.max_us, "{context}: we say {delay:?}");
         return;
     }
@@ -197,10 +197,10 @@ fn check_latency(our: &Ours, theirs: &Latency, fact: &Facts, (preempted, from_wa
 }
 
 #[test]
-fn the_recording_among_the_tests_data() {
+fn the_recording_in_the_tests_data() {
     if perf_is_here() {
         let (tasks, delays) = compare(&fixture());
-        assert!(tasks >= 35 && delays.is_some_and(|n| n >= 35), "perf told of {tasks} and {delays:?} tasks");
+        assert!(tasks >= 35 && delays.is_some_and(|n| n >= 35), "perf listed {tasks} and {delays:?} tasks");
     }
 }
 
@@ -210,7 +210,7 @@ fn a_recording_of_perf_sched_made_here() {
     let file = folder.path().join("perf.data");
     if perf_is_here() && record(&file, "sched record").is_some() {
         let (tasks, _) = compare(&file);
-        assert!(tasks >= 15, "perf told of {tasks} tasks");
+        assert!(tasks >= 15, "perf listed {tasks} tasks");
     }
 }
 
@@ -222,6 +222,6 @@ fn a_recording_with_wakeups_made_here() {
     let events = events.map(|e| format!("-e sched:sched_{e}")).join(" ");
     if perf_is_here() && record(&file, &format!("record -a -R -c 1 -m 1024 {events}")).is_some() {
         let (tasks, delays) = compare(&file);
-        assert!(tasks >= 15 && delays.is_none_or(|n| n >= 15), "perf told of {tasks} and {delays:?} tasks");
+        assert!(tasks >= 15 && delays.is_none_or(|n| n >= 15), "perf listed {tasks} and {delays:?} tasks");
     }
 }

@@ -1,4 +1,4 @@
-//! What `perf sched` prints, read back.
+//! Parses the output of `perf sched`.
 
 pub mod rules;
 
@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// A task by `perf sched timehist`.
+/// A task according to `perf sched timehist`.
 #[derive(Debug, Default)]
 pub struct TimeHist {
     pub run_us: f64,
-    /// How many printed figures `run_us` is the sum of; each is cut to 1 us.
+    /// The number of printed figures in the sum `run_us`. Each is truncated to 1 us.
     pub figures: u32,
     pub switched_out: u64,
-    /// None where perf has no row for the task.
+    /// `None` if perf has no row for the task.
     pub migrations: Option<u64>,
-    /// The sum and the longest of its scheduling delays.
+    /// The sum and the maximum of its scheduling delays.
     pub delay_us: f64,
     pub delay_max_us: f64,
 }
 
-/// A task by `perf sched latency`.
+/// A task according to `perf sched latency`.
 #[derive(Debug, Default)]
 pub struct Latency {
     pub count: u64,
@@ -34,7 +34,7 @@ fn perf_sched(arguments: &[&str], file: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// By thread id, idle tasks left out. Lives of an id that was given out twice are summed.
+/// The tasks by thread id, without the idle tasks. If an id was reused, the figures of both tasks are summed.
 pub fn time_hist(file: &Path) -> BTreeMap<Tid, TimeHist> {
     let mut tasks: BTreeMap<Tid, TimeHist> = BTreeMap::new();
     for line in perf_sched(&["timehist", "-M", "-s"], file).lines() {
@@ -47,7 +47,7 @@ pub fn time_hist(file: &Path) -> BTreeMap<Tid, TimeHist> {
         }
     }
     for line in perf_sched(&["timehist"], file).lines() {
-        // Time and CPU come first.
+        // Each line starts with the time and the CPU.
         let Some((_, rest)) = line.split_once("] ").filter(|(head, _)| head.contains('[')) else { continue };
         if let Some((tid, [_wait, delay, _run])) = row(rest) {
             let task = tasks.entry(tid).or_default();
@@ -58,20 +58,20 @@ pub fn time_hist(file: &Path) -> BTreeMap<Tid, TimeHist> {
     tasks
 }
 
-/// The switches of which perf says that they are of task -1: whom the event itself names, and the run's time in us.
+/// The switches that perf attributes to task -1: the task that the event itself names, and the length of the run in us.
 pub fn last_switches(file: &Path) -> Vec<(Tid, f64)> {
     let script = Command::new("perf").args(["script", "-F", "tid,trace", "-i"]).arg(file).output().unwrap();
     let script = String::from_utf8_lossy(&script.stdout).into_owned();
     let leaving = script.lines().filter(|line| line.trim_start().starts_with("-1 ")).filter_map(|line| {
         line.split_once("prev_pid=").and_then(|(_, rest)| rest.split(' ').next()?.parse::<Tid>().ok())
     });
-    let told = perf_sched(&["timehist"], file);
-    let rows = told.lines().filter_map(|line| row::<3>(line.split_once("] ")?.1)).filter(|(tid, _)| *tid == -1);
+    let output = perf_sched(&["timehist"], file);
+    let rows = output.lines().filter_map(|line| row::<3>(line.split_once("] ")?.1)).filter(|(tid, _)| *tid == -1);
     leaving.zip(rows).map(|(tid, (_, [_wait, _delay, run]))| (tid, run * 1e3)).collect()
 }
 
-/// A task's name and the numbers behind it. The name is `comm[tid]`, `comm[tid/tgid]`, `:tid` of a task
-/// without a name, or a name alone for the idle tasks, which are left out.
+/// A task's id and the numbers after its name. The name is `comm[tid]`, `comm[tid/tgid]`, or `:tid` for a task without
+/// a name. Idle tasks have a name alone and are left out.
 fn row<const N: usize>(line: &str) -> Option<(Tid, [f64; N])> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let numbers = words.split_off(words.len().checked_sub(N).filter(|rest| *rest > 0)?);
@@ -84,7 +84,7 @@ fn row<const N: usize>(line: &str) -> Option<(Tid, [f64; N])> {
     Some((tid, numbers.try_into().ok()?))
 }
 
-/// By thread id: `comm:tid | run ms | count | avg: ms | max: ms | ...`.
+/// The tasks by thread id, from rows like `comm:tid | run ms | count | avg: ms | max: ms | ...`.
 pub fn latency(file: &Path) -> BTreeMap<Tid, Latency> {
     let mut tasks = BTreeMap::new();
     for line in perf_sched(&["latency", "-p"], file).lines() {
@@ -104,7 +104,7 @@ pub fn latency(file: &Path) -> BTreeMap<Tid, Latency> {
     tasks
 }
 
-/// How often each thread was switched out as `R+`.
+/// How often each thread was switched out in state `R+`.
 pub fn preemptions(file: &Path) -> BTreeMap<Tid, u64> {
     let output = Command::new("perf").args(["script", "-F", "trace", "-i"]).arg(file).output();
     let mut tasks = BTreeMap::new();
@@ -115,8 +115,8 @@ pub fn preemptions(file: &Path) -> BTreeMap<Tid, u64> {
     tasks
 }
 
-/// Whether this perf's `latency` starts a delay at `sched_waking` where that was recorded, as since 6.11;
-/// before, it does not know that event.
+/// Whether this perf's `latency` starts a delay at `sched_waking` if that was recorded, as it does since 6.11. Earlier
+/// versions do not know that event.
 pub fn latency_starts_at_waking() -> bool {
     let output = Command::new("perf").arg("--version").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Recording on this kernel through the command line. Where the rights are missing, each test says so and passes.
+//! Recording on this kernel through the command line. If the rights are missing, each test says so and passes.
 
 mod file;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
 
-/// The right to record, or the reason why the test has nothing to do.
+/// Returns a guard if recording is possible, or prints why the test is skipped.
 fn may_record() -> Option<std::sync::MutexGuard<'static, ()>> {
     let guard = one_at_a_time();
     let output = Command::new(SCHEDLAB).args(["doctor", "--json"]).output().unwrap();
@@ -52,7 +52,7 @@ fn send(child: &Child, signal: &str) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Waits until the file has bytes in it: recording is on.
+/// Waits until the file is not empty, which means that recording has started.
 fn wait_for_bytes(file: &Path) {
     let start = Instant::now();
     while !file.metadata().is_ok_and(|meta| meta.len() > 0) {
@@ -61,7 +61,7 @@ fn wait_for_bytes(file: &Path) {
     }
 }
 
-/// Asserts that within a few seconds no instance of this recorder is left.
+/// Asserts that within a few seconds no instance of this recorder exists.
 fn assert_nothing_left(recorder: u32) {
     let tracefs = schedlab_capture::Tracefs::open().unwrap();
     let ours = format!("schedlab-{recorder}-");
@@ -80,7 +80,7 @@ fn count(trace: &Trace, kind: impl Fn(&Payload) -> bool) -> usize {
     trace.events.iter().filter(|e| kind(&e.what)).count()
 }
 
-/// Two threads that wake each other until the time is over.
+/// Two threads that wake each other for this time.
 fn ping_pong(time: Duration) {
     let (to, from_other) = mpsc::channel::<()>();
     let (back, from_first) = mpsc::channel::<()>();
@@ -102,7 +102,7 @@ fn a_command_is_recorded_from_its_fork_to_its_exit() {
     let script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; /bin/sh -c 'exit 0'; done; exit 3";
     let summary = json(&record(&file, &["--", "/bin/sh", "-c", script]));
     let trace = read_all(&file).unwrap();
-    assert_eq!(summary["command"]["code"], 3, "the command's own status is told");
+    assert_eq!(summary["command"]["code"], 3, "the command's own status is reported");
     assert_eq!(summary["ending"], "command");
     let lost = count(&trace, |what| matches!(what, Payload::Lost { .. }));
     assert_eq!(summary["events"].as_u64().unwrap() as usize, trace.events.len() - lost);
@@ -120,7 +120,7 @@ fn a_command_is_recorded_from_its_fork_to_its_exit() {
     assert!(trace.events.iter().all(|e| cpus.contains(&e.cpu)));
 }
 
-/// What every recording of the script holds that lost nothing.
+/// Checks what every complete recording of the script must contain.
 fn assert_whole(trace: &Trace) {
     let forks = count(trace, |w| matches!(w, Payload::Fork { .. }));
     let execs = count(trace, |w| matches!(w, Payload::Exec { .. }));
@@ -128,10 +128,11 @@ fn assert_whole(trace: &Trace) {
     assert!(forks >= 21 && execs >= 21 && exits >= 21, "{forks} forks, {execs} execs, {exits} exits");
     assert!(count(trace, |w| matches!(w, Payload::Waking { .. })) >= 10);
     assert!(count(trace, |w| matches!(w, Payload::Wakeup { .. })) >= 10);
-    // On each CPU each switch leaves the task that the one before it came to; the first, the one it started with.
-    // Some hosts hide a few system tasks from tracing: idle -> hidden and hidden -> task are both missing, so that a
-    // task leaves a CPU that was idle as far as the trace tells. On a quiet machine that is many of the few switches
-    // there are (perf sees the same), and says nothing of the recorder; a chain that breaks between two tasks would.
+    // On each CPU each switch leaves the task that the previous switch chose, and the first switch leaves the task that
+    // ran at the start. Some hosts hide a few system tasks from tracing. Then idle -> hidden and hidden -> task are
+    // both missing, and a task leaves a CPU that was idle according to the trace. On a quiet machine with few switches
+    // these are a large part (perf sees the same), and not the recorder's fault. A chain that breaks between two tasks
+    // would be.
     let mut current: BTreeMap<u32, i32> = trace.meta.running.iter().copied().collect();
     let (mut switches, mut broken) = (0, 0);
     for Event { cpu, what, .. } in &trace.events {
@@ -232,7 +233,7 @@ fn only_the_chosen_process_and_its_children_are_recorded() {
                 family.insert(child);
                 forks += 1;
             }
-            // The child under way when recording began was forked before it; the load has one child at a time.
+            // The child running when the recording began had been forked before. The load has one child at a time.
             Payload::Switch { prev, next, .. } if !family.contains(&prev) && !family.contains(&next) => {
                 assert!(forks == 0, "{event:?} is a stranger's");
                 family.insert(if prev == 0 { next } else { prev });
@@ -247,7 +248,7 @@ fn only_the_chosen_process_and_its_children_are_recorded() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_leaves_nothing() {
+fn impossible_requests_are_refused_and_leave_nothing() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.arrows");
@@ -274,7 +275,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
 fn without_root_the_missing_right_is_named_and_the_status_is_four() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();
-    // Where nobody may read and run it.
+    // A folder where every user may read and run it.
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let copy = dir.path().join("schedlab");
     std::fs::copy(SCHEDLAB, &copy).unwrap();

@@ -1,5 +1,5 @@
-//! The simulations: kernel, machine, load, settings and seed, all drawn from the number of the case. A change here
-//! makes other simulations of them, and their hashes must be written anew.
+//! The simulations. The number of a case determines its kernel, machine, load, settings and seed. Any change here makes
+//! them different simulations, and their hashes must be written again.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub enum Workload {
     File(Value),
 }
 
-/// Written out, so that a kernel which is added changes no case.
+/// The list is written out, so that adding a kernel does not change any case.
 const KERNELS: [&str; 19] = [
     "linux-1.2",
     "linux-2.0",
@@ -49,7 +49,7 @@ const KERNELS: [&str; 19] = [
     "mlfq",
 ];
 
-/// SplitMix64, here so that the cases depend on nothing else.
+/// SplitMix64, implemented here so that the cases do not depend on other code.
 struct Draw(u64);
 
 impl Draw {
@@ -77,7 +77,7 @@ impl Draw {
     }
 }
 
-/// The case of this number.
+/// The case with this number.
 pub fn case(number: u64) -> Case {
     let draw = &mut Draw(number.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5c4e_d1ab);
     let kernel = KERNELS[(number % KERNELS.len() as u64) as usize];
@@ -110,7 +110,7 @@ pub fn case(number: u64) -> Case {
     }
 }
 
-/// A machine with its numbers of CPUs and nodes.
+/// A machine, with its numbers of CPUs and nodes.
 fn machine(draw: &mut Draw) -> (Machine, u64, u64) {
     let (name, cpus, nodes) = draw.of(&[
         ("up", 1, 1),
@@ -166,7 +166,7 @@ fn workload(draw: &mut Draw, kernel: &str, cpus: u64, nodes: u64) -> Value {
     let mut tasks = Map::new();
     for number in 0..draw.range(1, 7) {
         let (name, mut task) = task(draw, number);
-        // 1.2 uses no CPU but the first.
+        // 1.2 uses only the first CPU.
         decorate(draw, &mut task, if kernel == "linux-1.2" { 1 } else { cpus }, nodes, grouped);
         tasks.insert(name, Value::Object(task));
     }
@@ -198,7 +198,7 @@ fn groups(draw: &mut Draw) -> Value {
     Value::Object(all)
 }
 
-/// A task that hogs, sleeps, waits for a timer, yields, locks, or goes through phases.
+/// A task that computes all the time, sleeps, waits for a timer, yields, takes locks, or has phases.
 fn task(draw: &mut Draw, number: i64) -> (String, Map<String, Value>) {
     let run = draw.range(50, 9000);
     let sleep = draw.range(50, 20000);
@@ -226,7 +226,7 @@ fn task(draw: &mut Draw, number: i64) -> (String, Map<String, Value>) {
     (format!("{kind}{number}"), body.as_object().expect("an object").clone())
 }
 
-/// What a task is to the scheduler: policy, nice, affinity, group, session, memory.
+/// Sets the properties that the scheduler looks at: policy, nice, affinity, group, session and memory.
 fn decorate(draw: &mut Draw, task: &mut Map<String, Value>, cpus: u64, nodes: u64, grouped: bool) {
     let phases = task.contains_key("phases");
     let mut put = |key: &str, value: Value| {
@@ -251,7 +251,7 @@ fn decorate(draw: &mut Draw, task: &mut Map<String, Value>, cpus: u64, nodes: u6
         7 => put("dl-runtime", json!(draw.range(200, 9000))),
         _ => {}
     }
-    // Groups are for SCHED_OTHER here, and deadline tasks run on every CPU.
+    // Groups are for SCHED_OTHER here, and deadline tasks may run on every CPU.
     let grouped = grouped && !matches!(kind, 0 | 3);
     if draw.one_in(5) && kind != 3 {
         let first = draw.below(cpus);
@@ -282,7 +282,7 @@ fn decorate(draw: &mut Draw, task: &mut Map<String, Value>, cpus: u64, nodes: u6
     }
 }
 
-/// Tasks that wake each other, meet at a barrier, and fork.
+/// Adds tasks that wake each other, meet at a barrier, and fork.
 fn partners(draw: &mut Draw, tasks: &mut Map<String, Value>) {
     let work = draw.range(20, 3000);
     match draw.below(3) {
@@ -302,7 +302,7 @@ fn partners(draw: &mut Draw, tasks: &mut Map<String, Value>) {
     }
 }
 
-/// Some of what this kernel lets one set.
+/// Draws settings for some of this kernel's tunables.
 fn settings(draw: &mut Draw, kernel: &str) -> Vec<String> {
     let known: &[&str] = match kernel {
         "linux-2.0" | "linux-2.2" | "linux-2.4" => &["proc_change_penalty=3"],

@@ -1,6 +1,6 @@
-//! 2,000 simulations over all kernels, machines and features: each trace has the events that it always had. A change
-//! that is meant to change traces writes their hashes anew, and says so:
-//! `SCHEDLAB_WRITE_HASHES=1 cargo test -p schedlab-cli --test same_traces`.
+//! 2,000 simulations over all kernels, machines and features. Each trace must have the same events as ever. A change
+//! that is meant to change traces says so and writes the hashes again: `SCHEDLAB_WRITE_HASHES=1 cargo test -p
+//! schedlab-cli --test same_traces`.
 
 mod cases;
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const CASES: u64 = 2000;
 const HASHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/same_traces/hashes.txt");
 
-/// FNV-1a over what a trace holds, in words that no rename of ours changes.
+/// FNV-1a over the content of a trace, in words that do not change when code is renamed.
 struct Hash {
     state: u64,
     events: u64,
@@ -48,14 +48,14 @@ impl Sink for Hash {
     }
 }
 
-/// A file in `folder` with this text; its path.
+/// Writes a file with this text to `folder` and returns its path.
 fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("written");
     path.to_str().expect("a plain path").to_owned()
 }
 
-/// The command of a case, with its files in `folder`.
+/// The command of a case, whose files are in `folder`.
 fn command(case: &Case, folder: &Path) -> Command {
     let machine = match &case.machine {
         Machine::Named(name) => (*name).to_owned(),
@@ -74,7 +74,7 @@ fn command(case: &Case, folder: &Path) -> Command {
     command
 }
 
-/// A case's line: its number, kernel, events and hash; or how it was refused.
+/// The line of a case: its number, kernel, events and hash, or how it was refused.
 fn line(number: u64, folder: &Path) -> String {
     let case = case(number);
     let out = command(&case, folder).output().expect("the command runs");
@@ -103,7 +103,7 @@ fn lines() -> Vec<String> {
 }
 
 #[test]
-fn the_traces_are_what_they_were() {
+fn the_traces_are_the_same_as_before() {
     let lines = lines();
     if std::env::var_os("SCHEDLAB_WRITE_HASHES").is_some() {
         std::fs::write(HASHES, lines.join("\n") + "\n").expect("written");

@@ -1,10 +1,10 @@
-//! The buffers of a batch: found, checked against their claims, decompressed.
+//! Finds the buffers of a batch, checks them against the sizes they claim, and decompresses them.
 
 use super::{MAX_NAME, MAX_ROWS};
 use arrow_ipc::{BodyCompressionMethod, CompressionType, RecordBatch};
 use zstd::bulk::Decompressor;
 
-/// The most text in one column of a batch.
+/// The most bytes of text in one column of a batch.
 const MAX_TEXT: usize = 64 << 20;
 
 /// A batch within its message. Errors are fragments that finish "the message is damaged: ...".
@@ -12,12 +12,12 @@ pub(super) struct Batch<'a> {
     batch: RecordBatch<'a>,
     body: &'a [u8],
     compressed: bool,
-    /// Rows in the batch.
+    /// The number of rows in the batch.
     pub(super) rows: usize,
 }
 
 impl<'a> Batch<'a> {
-    /// Checks the batch's claims against the limits; `buffers` is the number that the schema asks for.
+    /// Checks the batch's sizes against the limits; `buffers` is the number of buffers that the schema requires.
     pub(super) fn new(batch: RecordBatch<'a>, body: &'a [u8], buffers: usize) -> Result<Self, String> {
         let rows = usize::try_from(batch.length()).unwrap_or(usize::MAX);
         if rows > MAX_ROWS {
@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
         match stored.split_first_chunk::<8>() {
             Some((size, data)) if self.compressed => match i64::from_le_bytes(*size) {
                 -1 => out.extend_from_slice(&data[..data.len().min(most)]),
-                // Buffers are padded to 64 bytes by some writers.
+                // Some writers pad buffers to 64 bytes.
                 size if size < 0 || size as u64 > most as u64 + 64 => {
                     return Err(format!("buffer {index} claims {size} bytes; its rows need {most}"));
                 }
@@ -77,7 +77,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A decompressor, kept from batch to batch.
+/// A decompressor, reused from batch to batch.
 pub(super) struct Inflate(Decompressor<'static>);
 
 impl Inflate {
@@ -86,7 +86,7 @@ impl Inflate {
     }
 
     fn zstd(&mut self, data: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        // Into a slice of just that size: a frame that holds more fails, however large it says it is.
+        // The slice has exactly the claimed size, so a frame that holds more fails, whatever size it states.
         out.resize(size, 0);
         let got = self.0.decompress_to_buffer(data, out.as_mut_slice()).map_err(|e| e.to_string());
         match got? {
@@ -105,8 +105,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Loads an integer column, or the indices of a dictionary column. Of a column that may lack values and does
-    /// in all rows, the values are not read.
+    /// Loads an integer column, or the indices of a dictionary column. If a nullable column has no value in any row,
+    /// its values are not read.
     pub(super) fn load(
         &mut self,
         batch: &Batch<'_>,
@@ -124,7 +124,7 @@ impl Column {
         Ok(())
     }
 
-    /// A column that the file lacks: no row has a value.
+    /// Fills in for a column that the file does not have: no row has a value.
     pub(super) fn lack(&mut self, rows: usize) {
         self.valid.clear();
         self.valid.resize(rows.div_ceil(8).max(1), 0);
@@ -137,10 +137,10 @@ impl Column {
             return Ok(());
         }
         let size = (batch.rows + 1) * 4;
-        // A batch without rows may lack the one offset.
+        // In a batch without rows the single offset may be absent.
         let least = if batch.rows == 0 { 0 } else { size };
         batch.load(buffer + 1, least, size, inflate, &mut self.values)?;
-        // No text is longer than a name may be.
+        // Each text is bounded by the longest name.
         batch.load(buffer + 2, 0, MAX_TEXT.min(batch.rows * MAX_NAME), inflate, &mut self.text)
     }
 
@@ -164,7 +164,7 @@ impl Column {
         self.valid.is_empty() || self.valid.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
 
-    /// The values as arrays of `N` bytes, valid or not.
+    /// The values as arrays of `N` bytes, including those of rows without a value.
     #[inline]
     pub(super) fn values<const N: usize>(&self) -> &[[u8; N]] {
         self.values.as_chunks::<N>().0

@@ -1,27 +1,27 @@
-//! The frames of an Arrow IPC stream: messages read one by one, none larger than the format allows.
+//! The frames of an Arrow IPC stream. Messages are read one by one, and none may be larger than the format allows.
 
 use crate::source::Cut;
 use arrow_ipc::{Message, MetadataVersion, root_as_message};
 use schedlab_base::{Error, Result};
 use std::io::{ErrorKind, Read};
 
-/// The largest head of a message: the schema with the metadata of a machine of some thousand CPUs has 1 MB.
+/// The largest message head. The schema with the metadata of a machine of some thousand CPUs takes 1 MB.
 const MAX_HEAD: usize = 16 << 20;
 
-/// The largest body of a message, as stored.
+/// The largest message body, as stored.
 const MAX_BODY: i64 = 256 << 20;
 
 /// What came next in the stream.
 pub(super) enum Frame {
     /// A message: its parts are [`Frames::message`] and [`Frames::body`].
     Message,
-    /// The end mark.
+    /// The end marker.
     End,
-    /// The file stops short.
+    /// The file ends early.
     Cut(Cut),
 }
 
-/// Reads messages; the buffers are kept from one to the next.
+/// Reads messages. The buffers are reused for each message.
 pub(super) struct Frames {
     input: Box<dyn Read>,
     offset: u64,
@@ -45,7 +45,7 @@ impl Frames {
         &self.body
     }
 
-    /// An error about the current message.
+    /// An error in the current message.
     pub(super) fn damaged(&self, what: &str) -> Error {
         Error::input(format!("the message at byte {} is damaged: {what}", self.start))
     }
@@ -101,7 +101,7 @@ impl Frames {
         }
     }
 
-    /// Reads up to `length` bytes; memory grows only as bytes arrive.
+    /// Reads up to `length` bytes. Memory grows only as bytes arrive.
     fn take(&mut self, mut buffer: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         buffer.clear();
         (&mut self.input).take(length).read_to_end(&mut buffer).map_err(|e| Error::system("cannot read", &e))?;
@@ -109,7 +109,7 @@ impl Frames {
         Ok(buffer)
     }
 
-    /// Fills the buffer, or as much as there is.
+    /// Fills the buffer as far as the input goes, and returns the number of bytes read.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -124,7 +124,7 @@ impl Frames {
         Ok(filled)
     }
 
-    /// After the end mark nothing may follow.
+    /// Checks that nothing follows the end marker.
     fn end(&mut self) -> Result<Frame> {
         let mut byte = [0];
         if self.fill(&mut byte)? == 0 {
@@ -134,7 +134,7 @@ impl Frames {
             .mend("two traces in one file? read them one by one"))
     }
 
-    /// Zeros in place of a message are what a file system leaves when the machine lost power.
+    /// A file system leaves zeros in place of a message when the machine loses power.
     fn zeros(&mut self) -> Result<Frame> {
         let mut rest = vec![0; 1 << 16];
         let n = self.fill(&mut rest)?;

@@ -1,4 +1,4 @@
-//! Gathering the rows of a batch, column by column.
+//! Gathers the rows of a batch, column by column.
 
 use super::schema::{COLUMNS, KINDS, Kind, STATES, Type};
 use super::{META_KEY, VERSION, VERSION_KEY};
@@ -14,7 +14,7 @@ use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Looking, Meta, NOWHER
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The Arrow schema, with the version and the trace's metadata.
+/// The Arrow schema with the version and the trace's metadata.
 pub(super) fn schema(meta: &Meta) -> SchemaRef {
     let fields: Vec<Field> = COLUMNS
         .iter()
@@ -35,15 +35,15 @@ pub(super) fn schema(meta: &Meta) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, metadata))
 }
 
-/// The rows of the batch that is gathering, column by column. Which columns a row of an event fills
-/// follows from its kind, so that only values are kept, 0 where there is none, and the masks of what
-/// is there are made in one go when the batch is full.
+/// The rows of the batch being gathered, column by column. The kind of a row decides which columns it fills. So only
+/// the values are stored, with 0 where there is none, and the validity masks are computed at once when the batch is
+/// full.
 pub(super) struct Gather {
     schema: SchemaRef,
     kinds: ArrayRef,
     states: ArrayRef,
     rows: Rows,
-    /// The few rows that fill a column of their own.
+    /// Values of the columns that few rows fill, each with its row.
     orig_cpus: Vec<(usize, u16)>,
     counts: Vec<(usize, u64)>,
     names: Vec<(usize, NameRecord)>,
@@ -53,10 +53,10 @@ pub(super) struct Gather {
     pages: Vec<(usize, PageMove)>,
 }
 
-/// What a row of pages holds: the process, the nodes and the number.
+/// What a row about moved pages holds: the process, the two nodes and the number of pages.
 type PageMove = (Tid, [u16; 2], u32);
 
-/// The columns that are filled often.
+/// The columns that most rows fill.
 #[derive(Default)]
 struct Rows {
     time: Vec<u64>,
@@ -71,7 +71,7 @@ struct Rows {
     target_cpu: Vec<u16>,
 }
 
-/// What a row holds beyond its time, its CPU and its kind; 0 where its kind has no such thing.
+/// A row's values besides its time, CPU and kind; 0 where its kind has no such value.
 #[derive(Default)]
 struct Row {
     tid: Tid,
@@ -83,7 +83,7 @@ struct Row {
     target_cpu: CpuId,
 }
 
-/// A set of kinds, a bit each.
+/// A set of kinds, one bit per kind.
 const fn of(kinds: &[Kind]) -> u32 {
     let (mut set, mut at) = (0, 0);
     while at < kinds.len() {
@@ -93,7 +93,7 @@ const fn of(kinds: &[Kind]) -> u32 {
     set
 }
 
-/// The kinds whose rows have a subject, its priority, the columns of a switch, another task, a target.
+/// The kinds whose rows have a subject, the subject's priority, the columns of a switch, another task, a target.
 const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
@@ -181,7 +181,7 @@ impl Gather {
         self.rows.push(record.time, 0, Kind::Affinity, &Row { tid: record.tid, ..Row::default() });
     }
 
-    /// The batch so far; the rows start anew.
+    /// Builds a batch of the rows so far and starts a new one.
     pub(super) fn take(&mut self) -> RecordBatch {
         let rows = std::mem::take(&mut self.rows);
         let len = rows.kind.len();
@@ -227,7 +227,7 @@ impl Gather {
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
 
-    /// The columns of names, of which the process is one of pages that move, too.
+    /// The columns of names. Rows about moved pages also fill the process column.
     fn take_names(&mut self, len: usize, moved: &[(usize, PageMove)]) -> (ArrayRef, ArrayRef, ArrayRef) {
         let names = std::mem::take(&mut self.names);
         let tgids = names.iter().filter_map(|(at, name)| Some((*at, name.tgid?)));
@@ -237,7 +237,7 @@ impl Gather {
         (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups))
     }
 
-    /// The four columns of queues, of CPUs that were looked at and of affinities.
+    /// The four columns of queues, examined CPUs and affinities.
     fn take_queues(&mut self, len: usize) -> [ArrayRef; 4] {
         let cpus = std::mem::take(&mut self.cpus);
         let queues = std::mem::take(&mut self.queues);
@@ -250,7 +250,7 @@ impl Gather {
     }
 }
 
-/// The three columns that only pages fill.
+/// The three columns that only rows about moved pages fill.
 fn page_columns(len: usize, moved: &[(usize, PageMove)]) -> [ArrayRef; 3] {
     let node = |which: usize| {
         let filled = moved.iter().map(|(at, (_, nodes, _))| (*at, nodes[which]));
@@ -260,12 +260,12 @@ fn page_columns(len: usize, moved: &[(usize, PageMove)]) -> [ArrayRef; 3] {
     [node(0), node(1), Arc::new(pages)]
 }
 
-/// The CPUs of a word of a mask.
+/// The CPUs that one word of a mask stands for.
 fn cpus_of(word: u16, mask: u64) -> CpuList {
     (0..64).filter(|bit| mask >> bit & 1 == 1).map(|bit| CpuId::from(word) * 64 + bit).collect()
 }
 
-/// A column of numbers that few rows fill: these.
+/// A numeric column with values only in the `filled` rows.
 fn sparse<T: ArrowPrimitiveType>(len: usize, filled: impl Iterator<Item = (usize, T::Native)>) -> PrimitiveArray<T> {
     let mut values = vec![T::default_value(); len];
     let mut mask = BooleanBufferBuilder::new(len);
@@ -278,7 +278,7 @@ fn sparse<T: ArrowPrimitiveType>(len: usize, filled: impl Iterator<Item = (usize
     PrimitiveArray::new(values.into(), Some(mask).filter(|mask| mask.null_count() > 0))
 }
 
-/// A column of text that few rows fill: these, in order.
+/// A text column with values only in the `filled` rows, which are in ascending order.
 fn sparse_text<'a>(len: usize, filled: impl Iterator<Item = (usize, &'a str)>) -> ArrayRef {
     let mut column = StringBuilder::new();
     for (at, text) in filled {
@@ -313,7 +313,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
     }
 }
 
-/// The place of each state in the dictionary, by its letter.
+/// The index of each state in the dictionary, by its letter.
 const STATE_KEYS: [u8; 128] = {
     let mut keys = [0; 128];
     let mut at = 0;

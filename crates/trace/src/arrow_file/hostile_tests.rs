@@ -1,4 +1,4 @@
-//! Files of other makers: newer minor versions are read, and what breaks the format is refused.
+//! Files by other writers: newer minor versions are read, and files that break the format are refused.
 
 use super::gather::{Gather, schema};
 use super::*;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// A table that can be bent before it is written.
+/// A table whose columns a test can change before it is written.
 struct Table {
     metadata: HashMap<String, String>,
     columns: Vec<(Field, ArrayRef)>,
@@ -83,7 +83,7 @@ fn dictionary(keys: Vec<u8>, values: &[&str]) -> ArrayRef {
 }
 
 #[test]
-fn a_table_of_arrows_own_writer_is_read_compressed_or_not() {
+fn tables_by_arrows_own_writer_are_read_compressed_or_not() {
     let mut table = Table::new();
     assert_eq!(table.read().unwrap().events, events(4));
     table.compression = None;
@@ -135,7 +135,7 @@ fn broken_metadata_is_refused() {
 }
 
 #[test]
-fn columns_of_other_types_missing_or_twice_are_refused_by_name() {
+fn missing_duplicate_and_mistyped_columns_are_refused_by_name() {
     let mut table = Table::new();
     table.replace("tid", Arc::new(Int64Array::from(vec![1, 2, 3, 4])));
     table.refused("tid: the column is no int32");
@@ -184,8 +184,8 @@ fn an_index_outside_its_dictionary_is_refused() {
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_goes_off() {
-    // A text column of 100 MB of spaces compresses to some kilobytes.
+fn a_decompression_bomb_is_refused() {
+    // A text column of 100 MB of spaces compresses to a few kilobytes.
     let mut table = Table::new();
     let long = " ".repeat(100 << 20);
     table.replace("comm", Arc::new(StringArray::from(vec![Some(long.as_str()), None, None, None])));
@@ -210,7 +210,7 @@ fn names_longer_than_the_limit_are_refused() {
 }
 
 #[test]
-fn a_head_that_claims_much_takes_no_memory() {
+fn a_huge_claimed_head_allocates_no_memory() {
     for claim in [u32::MAX, 1 << 31, (16 << 20) + 1] {
         let mut bytes = vec![0xff; 4];
         bytes.extend(claim.to_le_bytes());

@@ -1,17 +1,17 @@
-//! Where the columns lie in a batch, read from the stream's schema.
+//! Where the columns are in a batch, read from the stream's schema.
 
 use super::schema::{COLUMNS, FIRST_COLUMNS, Type};
 use super::{META_KEY, VERSION, VERSION_KEY};
 use arrow_ipc::{Endianness, Field, Schema, Type as ArrowType};
 use schedlab_base::{Error, Meta, Result};
 
-/// Nested columns deeper than this are refused.
+/// Columns nested deeper than this are refused.
 const MAX_DEPTH: usize = 8;
 
 /// A column's place in each batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
-    /// The index of its first buffer: the validity, then the values (or offsets, then text).
+    /// The index of its first buffer: the validity, followed by the values (or by the offsets and the text).
     pub(super) buffer: usize,
     /// The id of its dictionary, for a dictionary column.
     pub(super) dictionary: Option<i64>,
@@ -20,14 +20,14 @@ pub(super) struct Place {
 /// The places of all columns that this version knows, in the order of `COLUMNS`, and the trace's metadata.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// `None` for a column that came after version 1.0 and that the file lacks.
+    /// `None` for a column added after version 1.0 that the file does not have.
     pub(super) places: [Option<Place>; COLUMNS.len()],
     pub(super) buffers: usize,
     pub(super) meta: Meta,
 }
 
 impl Layout {
-    /// Reads the schema; columns that this version does not know are passed over.
+    /// Reads the schema. Columns that this version does not know are skipped.
     pub(super) fn read(schema: Schema<'_>) -> Result<Self> {
         if schema.endianness() != Endianness::Little {
             return Err(Error::input("the trace is big-endian").mend("convert it on the machine that wrote it"));
@@ -98,7 +98,7 @@ fn describe(wanted: Type) -> String {
     }
 }
 
-/// How many buffers a column (with its children) has in a batch.
+/// The number of buffers that a column and its children have in a batch.
 fn count_buffers(field: Field<'_>, depth: usize) -> Result<usize> {
     let unsupported = || {
         let name = field.name().unwrap_or("").to_owned();

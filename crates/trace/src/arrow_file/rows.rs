@@ -1,4 +1,4 @@
-//! Turning the rows of a batch into events and names.
+//! Turns the rows of a batch into events and names.
 
 use super::body::{Batch, Column, Inflate};
 use super::layout::Layout;
@@ -9,13 +9,13 @@ use schedlab_base::{
     AffinityRecord, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
 };
 
-/// Events are handed on in portions of this many: they stay in the cache.
+/// Events are passed on in portions of this size, which stay in the cache.
 const PORTION: usize = 2048;
 
-/// The meaning of the 8-bit indices of a dictionary; `None` where this version does not know the text.
+/// The meanings of the 8-bit indices of a dictionary; `None` for a text that this version does not know.
 pub(super) type Dictionary<T> = [Option<T>; 256];
 
-/// Decodes batches; its buffers are kept from one to the next.
+/// Decodes batches. Its buffers are reused from batch to batch.
 pub(super) struct Rows {
     columns: [Column; COLUMNS.len()],
     inflate: Inflate,
@@ -42,7 +42,7 @@ impl Rows {
         }
     }
 
-    /// Takes a batch of a dictionary's texts. `which` is [`Col::Event`] or [`Col::State`].
+    /// Takes a batch of dictionary texts. `which` is [`Col::Event`] or [`Col::State`].
     pub(super) fn define(&mut self, which: Col, batch: &Batch<'_>, delta: bool) -> Result<(), String> {
         let slot = usize::from(which == Col::State);
         let first = if delta { self.defined[slot] } else { 0 };
@@ -67,7 +67,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Decodes a batch and hands its events and names on.
+    /// Decodes a batch and passes its events and names to the sink.
     pub(super) fn decode(
         &mut self,
         batch: &Batch<'_>,
@@ -93,7 +93,7 @@ impl Rows {
         }
         let mut events = std::mem::take(&mut self.events);
         let done = self.rows(batch.rows, &mut events, sink, report);
-        // What stood before a damaged row is good.
+        // The rows before a damaged row are valid.
         hand_on(&mut events, sink, report);
         self.events = events;
         self.rows += batch.rows as u64;
@@ -168,8 +168,7 @@ impl Rows {
         Ok(AffinityRecord { time, tid: view.tid(Col::Tid, row)?, cpus: self.cpus(row)? })
     }
 
-    /// The CPUs that were looked at, an event for each 64; `None` when the reason is one that this version does not
-    /// know.
+    /// The examined CPUs, as one event for each 64 of them; `None` if this version does not know the reason.
     fn considered(&self, view: &View<'_>, row: usize) -> Result<Option<Vec<Payload>>, String> {
         let why = self.columns[Col::Why as usize].text(row)?.ok_or("a value that its event needs is missing")?;
         let Some(why) = Looking::from_name(why) else { return Ok(None) };
@@ -257,7 +256,7 @@ impl<'a> View<'a> {
         self.value(col, row).map(i16::from_le_bytes)
     }
 
-    /// A node, or [`NOWHERE`] where there is none.
+    /// A node, or [`NOWHERE`] where the row has none.
     fn node(&self, col: Col, row: usize) -> u16 {
         self.value(col, row).map_or(NOWHERE, u16::from_le_bytes)
     }
@@ -267,7 +266,7 @@ impl<'a> View<'a> {
         self.value(col, row).map(|bytes| u32::from(u16::from_le_bytes(bytes)))
     }
 
-    /// The event of a row; `None` when its task state is one that this version does not know.
+    /// The event of a row; `None` if this version does not know the task state.
     #[inline]
     fn payload(&self, kind: Kind, row: usize) -> Result<Option<Payload>, &'static str> {
         let tid = |col| self.tid(col, row);
@@ -321,7 +320,7 @@ impl<'a> View<'a> {
                 pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
                     .map_err(|_| "more pages than 4294967295")?,
             },
-            Kind::Name | Kind::Affinity | Kind::Considered => unreachable!("they are told apart before"),
+            Kind::Name | Kind::Affinity | Kind::Considered => unreachable!("their rows were handled before"),
         }))
     }
 }

@@ -2,7 +2,7 @@
 
 use schedlab_base::TaskState;
 
-/// The kinds of row, by their place in the `event` dictionary that the writer writes.
+/// The kinds of row, in the order of the `event` dictionary that the writer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -56,15 +56,15 @@ pub(super) const STATES: [(TaskState, &str); 9] = [
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// An integer of so many bytes.
+    /// An integer of this many bytes.
     Int { bytes: usize, signed: bool },
     /// Text with 32-bit offsets.
     Text,
-    /// Text by 8-bit unsigned index into a dictionary.
+    /// Text through an 8-bit unsigned index into a dictionary.
     Dictionary,
 }
 
-/// A column: its place in [`COLUMNS`].
+/// A column, by its index in [`COLUMNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Col {
@@ -100,7 +100,7 @@ const fn signed(bytes: usize) -> Type {
     Type::Int { bytes, signed: true }
 }
 
-/// Every column in the order of [`Col`]: its name, its type, and whether a row may lack it.
+/// Every column in the order of [`Col`]: its name, its type, and whether it may be null.
 pub(super) const COLUMNS: [(&str, Type, bool); 22] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
@@ -126,7 +126,7 @@ pub(super) const COLUMNS: [(&str, Type, bool); 22] = [
     ("pages", unsigned(8), true),
 ];
 
-/// The columns of version 1.0; a file may lack those that came later.
+/// The number of columns of version 1.0. A file may lack the later ones.
 pub(super) const FIRST_COLUMNS: usize = 15;
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_stand_in_the_order_of_their_enums() {
+    fn tables_are_in_the_order_of_their_enums() {
         assert!(KINDS.iter().enumerate().all(|(i, (kind, _))| *kind as usize == i));
         assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
         assert_eq!(COLUMNS[Col::Load as usize].0, "load");

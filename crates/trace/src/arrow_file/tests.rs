@@ -1,4 +1,4 @@
-//! What goes in comes out; what is cut, mutated or hostile is told, never a panic.
+//! What is written is read back, and files that are cut, mutated or hostile are reported without a panic.
 
 use super::*;
 use crate::source::{ReadReport, Trace};
@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::io::{Cursor, Write};
 use std::rc::Rc;
 
-/// An output that stays readable after its writer is gone.
+/// An output that can still be read after its writer is dropped.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -96,7 +96,7 @@ fn every_kind_of_row_comes_back() {
 }
 
 #[test]
-fn a_file_of_the_first_version_lacks_the_later_columns_and_reads() {
+fn a_file_of_the_first_version_without_the_later_columns_is_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo/recording.arrows");
     let trace = crate::read_all(path).unwrap();
     assert!(trace.events.len() > 1000 && !trace.names.is_empty());
@@ -104,7 +104,7 @@ fn a_file_of_the_first_version_lacks_the_later_columns_and_reads() {
 }
 
 #[test]
-fn a_trace_without_events_is_a_trace() {
+fn a_trace_without_events_is_read() {
     assert_eq!(read(file(&[], &[], 10)).unwrap().report, ReadReport::default());
 }
 
@@ -172,14 +172,14 @@ fn a_file_cut_at_any_byte_reads_back_up_to_its_last_whole_batch() {
             }
             Ok(trace) => {
                 assert!(n >= head);
-                let cut = trace.report.cut.expect("the cut is told");
+                let cut = trace.report.cut.expect("the cut is reported");
                 assert!(cut.offset <= n as u64);
                 assert_eq!(trace.events, one_of_each()[..trace.events.len()]);
                 seen.insert(trace.events.len());
             }
         }
     }
-    // Batches of 4 rows, the first of which is a name; the end mark is what a cut file lacks at the least.
+    // Batches have 4 rows and the first row is a name. Every cut file lacks at least the end marker.
     let all = one_of_each().len();
     assert_eq!(seen, [0, all].into_iter().chain((3..all).step_by(4)).collect());
 }
@@ -196,7 +196,7 @@ fn zeros_at_the_end_are_a_cut() {
 }
 
 #[test]
-fn what_was_flushed_survives_a_writer_that_is_killed() {
+fn flushed_events_survive_a_killed_writer() {
     let out = Shared::default();
     let mut writer = Writer::new(out.clone(), &meta()).unwrap();
     writer.events(&one_of_each()[..6]);
@@ -209,7 +209,7 @@ fn what_was_flushed_survives_a_writer_that_is_killed() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_its_reason() {
+fn files_that_are_not_traces_are_refused_with_the_reason() {
     let mut two = file(&[], &[], 1);
     two.extend(two.clone());
     let cases: [(&[u8], &str); 6] = [
@@ -228,7 +228,7 @@ fn what_is_no_trace_is_refused_with_its_reason() {
 }
 
 #[test]
-fn the_writer_leaves_out_and_reports_what_the_format_cannot_hold() {
+fn the_writer_omits_and_reports_events_that_the_format_cannot_hold() {
     let good = Event { time: 10, cpu: 0, what: Payload::Exit { tid: 1, prio: 1 } };
     let bad = [
         (Event { time: 9, ..good }, "came after"),
@@ -246,7 +246,7 @@ fn the_writer_leaves_out_and_reports_what_the_format_cannot_hold() {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_leaves_a_readable_file() {
+fn a_full_disk_is_reported_once_and_leaves_a_readable_file() {
     struct Full(Shared);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

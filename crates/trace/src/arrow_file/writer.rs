@@ -1,4 +1,4 @@
-//! Writing a trace: events are checked, gathered, and written as compressed batches.
+//! Writes a trace: checks events, gathers them, and writes them as compressed batches.
 
 use super::gather::{Gather, schema};
 use super::{MAX_NAME, MAX_ROWS, MAX_TID};
@@ -11,30 +11,30 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The rows of a batch, unless [`Writer::batch_rows`] says otherwise.
-pub const BATCH_ROWS: usize = 1 << 16;
+/// The number of rows in a batch, unless [`Writer::batch_rows`] changes it.
+const BATCH_ROWS: usize = 1 << 16;
 
-/// zstd's level: 1 costs half of 3's time and gives up a few percent of size.
+/// zstd's level. Level 1 takes half the time of level 3, and the file is a few percent larger.
 const LEVEL: i32 = 1;
 
-/// What was written.
+/// What was written to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Events written.
+    /// The number of events written.
     pub events: u64,
-    /// Names written.
+    /// The number of names written.
     pub names: u64,
-    /// Batches written.
+    /// The number of batches written.
     pub batches: u64,
-    /// Bytes of the whole file.
+    /// The size of the whole file in bytes.
     pub bytes: u64,
 }
 
-/// Writes a trace. It is a [`Sink`]: the first failure is kept, and [`Writer::flush`] or
-/// [`Writer::finish`] returns it.
+/// Writes a trace. It is a [`Sink`]: it keeps the first failure, and [`Writer::flush`] or [`Writer::finish`] returns
+/// it.
 ///
-/// Dropped without [`Writer::finish`], it leaves a file without its end mark: the rows since the last
-/// flush are lost, and readers say that it was cut off.
+/// If it is dropped without [`Writer::finish`], the file has no end marker and the rows since the last flush are lost.
+/// Readers report such a file as cut off.
 pub struct Writer<W: Write = File> {
     out: StreamWriter<Counted<BufWriter<W>>>,
     path: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct Writer<W: Write = File> {
 }
 
 impl Writer<File> {
-    /// Creates (or empties) the file and writes its head.
+    /// Creates the file, or empties an existing one, and writes its head.
     ///
     /// # Errors
     /// When the file cannot be created or written.
@@ -62,8 +62,8 @@ impl Writer<File> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer to any output; the head is written at once. Batches go out in large writes: `out` needs
-    /// no buffer of its own.
+    /// Creates a writer to any output and writes the head. Batches are written in large pieces, so `out` needs no
+    /// buffer of its own.
     ///
     /// # Errors
     /// When the head cannot be written.
@@ -93,14 +93,14 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Sets the rows of a batch, 1 to 1,048,576.
+    /// Sets the number of rows in a batch, 1 to 1,048,576.
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = rows.clamp(1, MAX_ROWS);
         self
     }
 
-    /// Asks a simulation to tell of run queues and of the CPUs that its scheduler looked at, too
+    /// Sets whether simulations should also record run queues and the CPUs that the scheduler examined
     /// ([`Sink::wants_queues`]).
     #[must_use]
     pub fn with_queues(mut self, wanted: bool) -> Self {
@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
         self
     }
 
-    /// Writes what has gathered as a batch, so that a kill from now on cannot lose it.
+    /// Writes the gathered rows as a batch, so that they survive if the process is killed.
     ///
     /// # Errors
     /// The first failure so far.
@@ -117,11 +117,11 @@ impl<W: Write> Writer<W> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes the last batch and the end mark.
+    /// Writes the last batch and the end marker.
     ///
     /// # Errors
-    /// The first failure of the whole writing: of the output, or an event that broke the order of times
-    /// or a limit of the format (such an event was left out; the file is whole otherwise).
+    /// The first failure since the writer was created: of the output, or an event that was out of time order or beyond
+    /// a limit of the format. Such an event is left out, and the file is otherwise complete.
     pub fn finish(mut self) -> Result<Summary> {
         self.write_batch();
         if !self.broken
@@ -133,7 +133,7 @@ impl<W: Write> Writer<W> {
         self.failure.map_or(Ok(self.summary), Err)
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.out.get_ref().bytes
@@ -225,7 +225,7 @@ impl<W: Write> Sink for Writer<W> {
     }
 }
 
-/// The threads and the CPUs (other than its own) that an event names; 0 where it names fewer.
+/// The threads that an event names and the CPUs other than its own; 0 where it names fewer.
 fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
     match *what {
         Payload::Switch { prev, next, .. } => ([prev, next], [0, 0]),
@@ -245,7 +245,7 @@ fn write_failed(error: &ArrowError) -> Error {
     Error::system("cannot write the trace", error)
 }
 
-/// Counts the bytes that go out.
+/// Counts the bytes written through it.
 struct Counted<W> {
     out: W,
     bytes: u64,

@@ -1,22 +1,22 @@
-//! From a tracepoint's raw record to a scheduling event.
+//! Turns a tracepoint's raw record into a scheduling event.
 
 use super::Format;
 use super::names::{Names, TID_END, packed};
 use super::plan::{Plan, Task, Wake, What};
 use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
 
-/// More CPUs than any kernel is built for; a number beyond it is damage.
+/// No kernel is built for this many CPUs; a CPU number from here on means damage.
 const CPU_END: i64 = 1 << 16;
 
-/// What became of the records.
+/// How many records were decoded, ignored or damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Decoded into an event.
-    pub decoded: u64,
-    /// Of an event that is not of interest, or whose id no format bears.
-    pub other: u64,
-    /// Too short for their format, or with a thread id or CPU that no kernel has.
-    pub malformed: u64,
+pub(crate) struct Counts {
+    /// Records decoded into an event.
+    pub(crate) decoded: u64,
+    /// Records of events that are not of interest, or whose id is in no format.
+    pub(crate) other: u64,
+    /// Records that are too short for their format, or have a thread id or CPU that no kernel has.
+    pub(crate) malformed: u64,
 }
 
 /// Decodes the records of one kernel, which are little-endian.
@@ -33,7 +33,7 @@ pub struct Counts {
 /// # Ok::<(), schedlab_base::Error>(())
 /// ```
 pub struct Decoder {
-    /// By the event's id.
+    /// Indexed by the event's id.
     plans: Vec<Option<Plan>>,
     names: Names,
     counts: Counts,
@@ -52,10 +52,10 @@ impl Decoder {
         "sched_process_exit",
     ];
 
-    /// A decoder for the kernel with these formats; those of other events may be among them.
+    /// Creates a decoder for the kernel that has these formats. Formats of other events are ignored.
     ///
     /// # Errors
-    /// When the format of a scheduling event lacks a field that it cannot do without.
+    /// When the format of a scheduling event lacks a required field.
     pub fn new(formats: impl IntoIterator<Item = Format>) -> Result<Self> {
         let mut decoder = Self { plans: Vec::new(), names: Names::default(), counts: Counts::default() };
         for format in formats {
@@ -73,50 +73,50 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// Whether an event of this name is decoded at all, whatever the kernel.
+    /// Whether events with this name are decoded, on any kernel.
     #[must_use]
     pub fn wants(event: &str) -> bool {
         Self::EVENTS.contains(&event)
     }
 
-    /// Whether the records of this id are decoded.
+    /// Whether records with this id are decoded.
     #[must_use]
-    pub fn knows(&self, id: u64) -> bool {
+    pub(crate) fn knows(&self, id: u64) -> bool {
         usize::try_from(id).ok().and_then(|id| self.plans.get(id)).is_some_and(Option::is_some)
     }
 
-    /// The task that was on the CPU when the record was written, as the record itself says (`common_pid`);
-    /// `None` for records that are not decoded.
+    /// The task that was running when the record was written, as the record itself states (`common_pid`); `None` for
+    /// records that are not decoded.
     #[must_use]
-    pub fn current(&self, raw: &[u8]) -> Option<Tid> {
+    pub(crate) fn current(&self, raw: &[u8]) -> Option<Tid> {
         let id = u16::from_le_bytes(*raw.first_chunk()?);
         let plan = self.plans.get(usize::from(id))?.as_ref()?;
         (raw.len() >= plan.need).then(|| plan.current.get(raw) as Tid)
     }
 
-    /// What became of the records so far.
+    /// The counts of all records so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Takes a name that the recorder learned otherwise (from `/proc`, or a record of its own):
-    /// passes it on if it is news, and compares what the events say with it from now on.
+    /// Takes a name that the recorder learned in another way (from `/proc`, or from a record of its own). Reports it to
+    /// `on_name` if it is new, and compares the names in later events with it.
     #[inline]
-    pub fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
+    pub(crate) fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
         self.names.see(time, tid, packed(comm), &mut on_name);
     }
 
-    /// Takes the process that a thread belongs to; passes the thread's name on again, if it is known,
-    /// when that is news.
+    /// Takes the process that a thread belongs to. If that is new and the thread's name is known, the name is reported
+    /// again.
     #[inline]
-    pub fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
+    pub(crate) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
         self.names.belongs(time, tid, tgid, &mut on_name);
     }
 
-    /// Decodes one record, `common_type` first, that `cpu` wrote at `time`. A name that a task was not
-    /// seen with before goes to `on_name` first. `None` for a record that gives no event: see [`Counts`].
-    /// Bytes behind the last field are ignored (recorders pad).
+    /// Decodes one record, which begins with `common_type` and which `cpu` wrote at `time`. A name that is new for its
+    /// task goes to `on_name` first. Returns `None` for a record that yields no event: see [`Counts`]. Bytes after the
+    /// last field are ignored, because recorders pad records.
     #[inline]
     pub fn decode(
         &mut self,
@@ -158,7 +158,7 @@ impl Decoder {
 /// A field has a value that no kernel writes.
 struct Damaged;
 
-/// What the record says; `None` for a wake-up that woke nobody.
+/// The payload of a record; `None` for a wake-up that woke no task.
 #[inline(always)]
 fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128)) -> Result<Option<Payload>, Damaged> {
     let mut task = |task: &Task| {
@@ -169,10 +169,10 @@ fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128))
         Ok::<Tid, Damaged>(tid)
     };
     Ok(Some(match &plan.what {
-        What::Switch { prev, prev_prio, prev_state, next, next_prio, states } => Payload::Switch {
+        What::Switch { prev, prev_prio, state, next, next_prio, states } => Payload::Switch {
             prev: task(prev)?,
             prev_prio: prio(prev_prio.get(raw)),
-            prev_state: states.state(prev_state.get(raw) as u64),
+            prev_state: states.state(state.get(raw) as u64),
             next: task(next)?,
             next_prio: prio(next_prio.get(raw)),
         },

@@ -1,4 +1,4 @@
-//! Records of several kernels' layouts, built by hand.
+//! Records in the layouts of several kernels, built by hand.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\ts
     \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
 
-/// A format of `(declaration, size)` fields laid out one behind the other from byte 8 on.
+/// A format whose `(declaration, size)` fields follow one another from byte 8 on.
 fn format(name: &str, id: u16, fields: &[(&str, u32)]) -> Format {
     let mut text = format!("name: {name}\nID: {id}\nformat:\n{COMMON}");
     let mut offset = 8;
@@ -37,7 +37,7 @@ fn loc(offset: u16, length: u16) -> [u8; 4] {
     (u32::from(offset) | u32::from(length) << 16).to_le_bytes()
 }
 
-/// The payload of one record, with the names that came with it.
+/// The payload of one record, with the names that it reported and the counts.
 fn decode(formats: Vec<Format>, raw: &[u8]) -> (Option<Payload>, Vec<(Tid, String)>, Counts) {
     let mut decoder = Decoder::new(formats).unwrap();
     let mut names = Vec::new();
@@ -74,7 +74,7 @@ fn a_switch_is_decoded_with_its_names() {
 }
 
 #[test]
-fn an_old_wakeup_that_woke_nobody_is_no_event() {
+fn an_old_wakeup_that_woke_no_task_is_no_event() {
     let fields: &[(&str, u32)] =
         &[("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4), ("int success", 4), ("int target_cpu", 4)];
     let raw = |success: i32| {
@@ -96,7 +96,7 @@ fn a_wakeup_without_a_target_woke_on_its_own_cpu() {
 }
 
 #[test]
-fn a_fork_whose_names_are_strings_behind_the_record() {
+fn a_fork_with_names_after_the_fixed_fields() {
     let fields = |kind| {
         [(format!("{kind} char[] parent_comm"), 4), ("pid_t parent_pid".to_owned(), 4)]
             .into_iter()
@@ -122,7 +122,7 @@ fn a_fork_whose_names_are_strings_behind_the_record() {
 }
 
 #[test]
-fn damage_and_strangers_are_counted() {
+fn damaged_and_unknown_records_are_counted() {
     assert_eq!(decode(vec![switch()], &[]).2.malformed, 1);
     assert_eq!(decode(vec![switch()], &record(300, 1, &[])).2.malformed, 1);
     assert_eq!(decode(vec![switch()], &record(301, 1, &[])).2.other, 1);
@@ -133,8 +133,9 @@ fn damage_and_strangers_are_counted() {
 
 proptest! {
     #[test]
-    fn no_record_harms(tail in prop::collection::vec(any::<u8>(), 0..80), id in 300u16..302, loc in any::<u32>()) {
-        let strings = format("sched_process_exit", 301, &[("__data_loc char[] comm", 4), ("pid_t pid", 4), ("int prio", 4)]);
+    fn no_record_panics(tail in prop::collection::vec(any::<u8>(), 0..80), id in 300u16..302, loc in any::<u32>()) {
+        let fields = [("__data_loc char[] comm", 4), ("pid_t pid", 4), ("int prio", 4)];
+        let strings = format("sched_process_exit", 301, &fields);
         let raw = record(id, 1, &[&loc.to_le_bytes(), &tail]);
         decode(vec![switch(), strings], &raw);
     }

@@ -1,26 +1,26 @@
-//! The names of tasks as last seen, so that only a change is passed on.
+//! Keeps each task's last seen name, so that only changes are reported.
 
 use schedlab_base::{NameRecord, Nanos, Tid};
 
-/// No kernel gives out a thread id from here on (PID_MAX_LIMIT).
+/// Thread ids of all kernels are below this (PID_MAX_LIMIT).
 pub(super) const TID_END: i64 = 1 << 22;
 
 const PAGE: usize = 1 << 10;
 
-/// A dense table from thread id to the name and process last seen, in pages that come into being with their tasks.
+/// A dense table from thread id to the name and process last seen, in pages that are allocated on demand.
 #[derive(Default)]
 pub(super) struct Names {
     pages: Vec<Option<Box<Page>>>,
 }
 
-/// The tasks of a range of ids; zero is "not seen yet".
+/// The tasks of a range of ids; zero means "not seen yet".
 struct Page {
     name: [u128; PAGE],
     tgid: [Tid; PAGE],
 }
 
 impl Names {
-    /// The task bears the name in these bytes: passes a record on if that is news.
+    /// Notes that the task has the name in these bytes, and reports it if that is new.
     #[inline(always)]
     pub(super) fn see(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
@@ -32,7 +32,7 @@ impl Names {
         self.renamed(time, tid, raw, on_name);
     }
 
-    /// The task belongs to this process: passes a record on if that is news and its name is known.
+    /// Notes that the task belongs to this process, and reports it if that is new and the task's name is known.
     #[inline(always)]
     pub(super) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
@@ -44,8 +44,8 @@ impl Names {
         self.moved(time, tid, tgid, on_name);
     }
 
-    /// The slow path: new bytes, which may yet spell the old name, for the kernel does not always
-    /// clear what lies behind a name's end.
+    /// The slow path for new bytes. They may still spell the old name, because the kernel does not always clear the
+    /// bytes after a name's end.
     #[cold]
     #[inline(never)]
     fn renamed(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
@@ -61,7 +61,7 @@ impl Names {
     #[inline(never)]
     fn moved(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
         if !(1..TID_END).contains(&i64::from(tgid)) {
-            return; // perf writes -1 for a task that is already gone
+            return; // perf writes -1 for a task that is already dead
         }
         let Some((page, at)) = self.place(tid) else { return };
         page.tgid[at] = tgid;
@@ -70,7 +70,7 @@ impl Names {
         }
     }
 
-    /// The task's place, made if need be. The idle tasks have none: they share tid 0 and bear a name for each CPU.
+    /// The task's entry, created if needed. Idle tasks have none: they share tid 0 and have a name for each CPU.
     fn place(&mut self, tid: Tid) -> Option<(&mut Page, usize)> {
         if !(1..TID_END).contains(&i64::from(tid)) {
             return None;
@@ -94,7 +94,7 @@ impl Page {
     }
 }
 
-/// The first sixteen bytes of a name, the rest zero.
+/// The first sixteen bytes of a name, padded with zeros.
 pub(super) fn packed(name: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     let length = name.len().min(16);
@@ -102,12 +102,12 @@ pub(super) fn packed(name: &[u8]) -> u128 {
     u128::from_le_bytes(bytes)
 }
 
-/// The bytes before the first NUL.
+/// The number of bytes before the first NUL.
 fn length(raw: u128) -> usize {
     raw.to_le_bytes().iter().position(|b| *b == 0).unwrap_or(16)
 }
 
-/// The same with what follows the name cleared.
+/// The same bytes with everything after the name cleared.
 fn spelt(raw: u128) -> u128 {
     match length(raw) {
         16 => raw,
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_change_is_passed_on() {
+    fn only_changes_are_reported() {
         let mut names = Names::default();
         let mut seen = Vec::new();
         let mut see = |time, tid, raw| names.see(time, tid, raw, &mut |n| seen.push((n.time, n.tid, n.comm.clone())));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_becomes_known_later_is_news() {
+    fn a_process_learnt_later_is_reported() {
         let mut names = Names::default();
         let mut seen = Vec::new();
         names.belongs(1, 7, 5, &mut |n| seen.push((n.time, n.comm.clone(), n.tgid)));

@@ -1,7 +1,8 @@
-//! What to load from a record of each event, worked out once from its format.
+//! What to load from the records of each event, worked out once from its format.
 
 use super::names::packed;
-use super::{Field, Format, Shape, StateTable};
+use super::states::StateTable;
+use super::{Field, Format, Shape};
 use schedlab_base::{Error, Result};
 
 /// How to load one number.
@@ -41,7 +42,7 @@ impl Number {
         Ok(Self { at, kind })
     }
 
-    /// The number. The record is at least as long as [`Plan::need`] says.
+    /// The number. The caller has checked that the record has [`Plan::need`] bytes.
     #[inline(always)]
     pub(super) fn get(self, raw: &[u8]) -> i64 {
         let tail = &raw[usize::from(self.at)..];
@@ -57,16 +58,16 @@ impl Number {
     }
 }
 
-/// Where a name's bytes lie.
+/// Where the bytes of a name are.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
     /// The event has no such field.
     Absent,
-    /// Sixteen bytes in place: the common case, one load.
+    /// Sixteen bytes in place. This is the common case and takes one load.
     Sixteen(u16),
     /// An array of another length.
     Array(u16, u16),
-    /// By a `__data_loc` word here, whose offsets count from `base`.
+    /// Through the `__data_loc` word at `at`, whose offsets count from `base`.
     Loc { at: u16, base: u16 },
 }
 
@@ -87,8 +88,8 @@ impl Text {
         })
     }
 
-    /// The bytes of the name, what follows its end included, as one number that is quickly
-    /// compared; `None` where the event has no name or points outside the record.
+    /// The bytes of the name, including those after its end, as one number that compares quickly; `None` if the event
+    /// has no name or its name lies outside the record.
     #[inline(always)]
     pub(super) fn get(self, raw: &[u8]) -> Option<u128> {
         let bytes = match self {
@@ -116,10 +117,10 @@ pub(super) struct Task {
     pub(super) comm: Text,
 }
 
-/// What an event says.
+/// What to load for each kind of event.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Switch { prev: Task, prev_prio: Number, prev_state: Number, next: Task, next_prio: Number, states: Box<StateTable> },
+    Switch { prev: Task, prev_prio: Number, state: Number, next: Task, next_prio: Number, states: Box<StateTable> },
     Waking { task: Task, prio: Number, target: Option<Number>, success: Option<Number>, kind: Wake },
     Migrate { task: Task, prio: Number, from: Number, to: Number },
     Fork { parent: Task, child: Task },
@@ -127,7 +128,7 @@ pub(super) enum What {
     Exit { task: Task, prio: Number },
 }
 
-/// Which of the three events of a wake-up it is.
+/// Which of the three wake-up events it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     Waking,
@@ -139,14 +140,14 @@ pub(super) enum Wake {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) what: What,
-    /// `common_pid`: the task on the CPU.
+    /// `common_pid`: the task that was running.
     pub(super) current: Number,
-    /// The shortest record that holds every fixed field.
+    /// The length of the shortest record that holds every fixed field.
     pub(super) need: usize,
 }
 
 impl Plan {
-    /// The plan for an event, or `None` for one that is not of interest.
+    /// The plan for an event, or `None` for an event that is not of interest.
     pub(super) fn of(format: &Format) -> Result<Option<Self>> {
         let number = |name: &str| Number::of(format.need(name)?, &format.name);
         let maybe = |name: &str| format.field(name).map(|f| Number::of(f, &format.name)).transpose();
@@ -155,7 +156,7 @@ impl Plan {
             "sched_switch" => What::Switch {
                 prev: task("prev_pid", "prev_comm")?,
                 prev_prio: number("prev_prio")?,
-                prev_state: number("prev_state")?,
+                state: number("prev_state")?,
                 next: task("next_pid", "next_comm")?,
                 next_prio: number("next_prio")?,
                 states: Box::new(StateTable::of_print_fmt(&format.print_fmt)),

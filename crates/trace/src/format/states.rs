@@ -1,29 +1,28 @@
-//! The letters of `prev_state`, whose numbering differs from kernel to kernel, out of the
-//! text with which the kernel itself prints them.
+//! Finds the meaning of `prev_state`, whose numbering differs from kernel to kernel, in the text with which the kernel
+//! itself prints it.
 //!
-//! `sched_switch` prints `__print_flags(REC->prev_state & MASK, "|", { 0x01, "S" }, ...) : "R",
-//! REC->prev_state & PREEMPTED ? "+" : ""`. The table gives each bit its letter and the last
-//! part the bit of a task that was preempted.
+//! `sched_switch` prints `__print_flags(REC->prev_state & MASK, "|", { 0x01, "S" }, ...) : "R", REC->prev_state &
+//! PREEMPTED ? "+" : ""`. The table gives the letter of each bit, and the last part the bit of a preempted task.
 
 use schedlab_base::TaskState;
 
-/// How deeply an expression in a print format may be nested before it is given up.
+/// The deepest nesting of an expression in a print format; deeper ones are not evaluated.
 const DEPTH_MAX: u32 = 64;
 
-/// What each bit of `prev_state` means in one kernel.
+/// The meaning of each bit of `prev_state` in one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateTable {
+pub(super) struct StateTable {
     letters: [Option<TaskState>; 64],
     known: u64,
     preempted: u64,
-    /// The bits that together mean "idle" where no letter does (`D|N`, 4.2 to 4.13).
+    /// The bits that together mean "idle" in kernels that have no letter for it (`D|N`, 4.2 to 4.13).
     idle: u64,
 }
 
 impl StateTable {
-    /// The table in the print format of `sched_switch`; today's where the text has none.
+    /// Parses the table in the print format of `sched_switch`. Returns today's table if the text has none.
     #[must_use]
-    pub fn of_print_fmt(text: &str) -> Self {
+    pub(super) fn of_print_fmt(text: &str) -> Self {
         flags(text).map_or_else(Self::today, |(pairs, rest)| Self::of_pairs(&pairs, preempted_bit(rest)))
     }
 
@@ -53,12 +52,12 @@ impl StateTable {
         table
     }
 
-    /// The state that a value of `prev_state` stands for. A task that sleeps in a way the kernel
-    /// has no letter for is uninterruptible; one that was preempted on its way to sleep
-    /// (`S+`, before 4.14) still waits to run.
+    /// The state that a value of `prev_state` stands for. If a task sleeps in a way that the kernel has no letter for,
+    /// its state is uninterruptible. A task that was preempted on its way to sleep (`S+`, before 4.14) is still
+    /// runnable.
     #[must_use]
     #[inline]
-    pub fn state(&self, value: u64) -> TaskState {
+    pub(super) fn state(&self, value: u64) -> TaskState {
         if value == 0 || value & self.preempted != 0 {
             return TaskState::Runnable;
         }
@@ -73,13 +72,13 @@ impl StateTable {
     }
 }
 
-/// The pairs of the `__print_flags(REC->prev_state ...)` and the text behind it.
+/// The pairs in `__print_flags(REC->prev_state ...)` and the text after it.
 fn flags(text: &str) -> Option<(Vec<(u64, &str)>, &str)> {
     let start = text.find("__print_flags(REC->prev_state")?;
     let mut rest = &text[start..];
     let mut pairs = Vec::new();
     loop {
-        // The list ends where no further `{` follows the last `}`.
+        // The list ends at a `}` that no `{` follows.
         let open = rest.find('{')?;
         let (inside, behind) = rest[open + 1..].split_once('}')?;
         let (number, letter) = inside.split_once(',')?;
@@ -108,7 +107,7 @@ fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// A constant expression of C: numbers, parentheses, `|`, `<<`, `+` and `-`, as print formats hold them.
+/// A constant C expression as print formats contain it: numbers, parentheses, `|`, `<<`, `+` and `-`.
 struct Expression<'a> {
     text: &'a str,
 }
@@ -178,7 +177,15 @@ mod tests {
 
     #[test]
     fn the_numbering_since_4_14() {
-        let text = r#"(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000040) + 1) << 1) - 1)) ? __print_flags(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1), "|", { 0x00000001, "S" }, { 0x00000002, "D" }, { 0x00000004, "T" }, { 0x00000008, "t" }, { 0x00000010, "X" }, { 0x00000020, "Z" }, { 0x00000040, "P" }, { 0x00000080, "I" }) : "R", REC->prev_state & (((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | 0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) ? "+" : "", REC->next_comm"#;
+        let text = concat!(
+            r#"(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000040) + 1) << 1) - 1)) ? "#,
+            r#"__print_flags(REC->prev_state & ((((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | "#,
+            r#"0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) - 1), "#,
+            r#""|", { 0x00000001, "S" }, { 0x00000002, "D" }, { 0x00000004, "T" }, { 0x00000008, "t" }, "#,
+            r#"{ 0x00000010, "X" }, { 0x00000020, "Z" }, { 0x00000040, "P" }, { 0x00000080, "I" }) : "R""#,
+            r#", REC->prev_state & (((0x00000000 | 0x00000001 | 0x00000002 | 0x00000004 | 0x00000008 | "#,
+            r#"0x00000010 | 0x00000020 | 0x00000040) + 1) << 1) ? "+" : "", REC->next_comm"#,
+        );
         let table = StateTable::of_print_fmt(text);
         assert_eq!(letters(&table, &[0, 1, 2, 4, 8, 16, 32, 64, 128, 256]), "RSDTtXZPIR");
         assert_eq!(table, StateTable::today());
@@ -186,13 +193,18 @@ mod tests {
 
     #[test]
     fn the_numbering_of_4_9() {
-        let text = r#"REC->prev_state & (4096-1) ? __print_flags(REC->prev_state & (4096-1), "|", { 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K"}, { 256, "W" }, { 512, "P" }, { 1024, "N" }) : "R", REC->prev_state & 4096 ? "+" : "", REC->next_comm"#;
+        let text = concat!(
+            r#"REC->prev_state & (4096-1) ? __print_flags(REC->prev_state & (4096-1), "#,
+            r#""|", { 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, "#,
+            r#"{ 32, "X" }, { 64, "x" }, { 128, "K"}, { 256, "W" }, { 512, "P" }, { 1024, "N" }) : "R""#,
+            r#", REC->prev_state & 4096 ? "+" : "", REC->next_comm"#,
+        );
         let table = StateTable::of_print_fmt(text);
         assert_eq!(letters(&table, &[0, 1, 2, 130, 16, 32, 64, 512, 1026, 4096, 4097, 256]), "RSDDZXXPIRRD");
     }
 
     #[test]
-    fn a_text_without_a_table_or_with_a_wild_one_does_no_harm() {
+    fn missing_and_malformed_tables_do_no_harm() {
         assert_eq!(StateTable::of_print_fmt(""), StateTable::today());
         let deep = format!(
             r#"__print_flags(REC->prev_state, "|", {{ 1, "S" }}) : "R", REC->prev_state & {} ? "+""#,

@@ -1,8 +1,8 @@
-//! The events that perf recorded (`perf_event_attr`), and where each keeps what in its samples.
+//! The events that perf recorded (`perf_event_attr`), and where the fields of their samples are.
 
 use super::cursor::{Cursor, u32_at, u64_at};
 
-/// Bits of `sample_type` in the order in which a sample holds their fields, up to the raw data.
+/// The bits of `sample_type`, in the order in which a sample holds their fields, up to the raw data.
 mod sample {
     pub(super) const IP: u64 = 1 << 0;
     pub(super) const TID: u64 = 1 << 1;
@@ -18,7 +18,7 @@ mod sample {
     pub(super) const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// Bits of `read_format`.
+/// The bits of `read_format`.
 mod read {
     pub(super) const TOTAL_TIME_ENABLED: u64 = 1 << 0;
     pub(super) const TOTAL_TIME_RUNNING: u64 = 1 << 1;
@@ -32,7 +32,7 @@ const TYPE_TRACEPOINT: u32 = 2;
 const SOFTWARE_DUMMY: u64 = 9;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
-/// The first published size of a `perf_event_attr`; every later one is longer.
+/// The first published size of a `perf_event_attr`. Every later one is larger.
 const SIZE_MIN: usize = 64;
 const CLOCKID_AT: usize = 92;
 
@@ -44,14 +44,14 @@ pub(super) struct Attr {
     sample_type: u64,
     read_format: u64,
     sample_id_all: bool,
-    /// The clock that was asked for, as `clock_gettime` numbers them.
+    /// The requested clock, in the numbering of `clock_gettime`.
     pub(super) clockid: Option<i32>,
-    /// The ids by which samples name it.
+    /// The ids that its samples refer to it by.
     pub(super) ids: Vec<u64>,
 }
 
 impl Attr {
-    /// Reads the kernel's structure; `None` when there are too few bytes of it.
+    /// Reads the kernel's structure; `None` if there are too few bytes.
     pub(super) fn read(bytes: &[u8], ids: Vec<u64>) -> Option<Self> {
         if bytes.len() < SIZE_MIN {
             return None;
@@ -69,7 +69,7 @@ impl Attr {
         })
     }
 
-    /// Reads a `PERF_RECORD_HEADER_ATTR`: the structure, which says its own size, and the ids behind it.
+    /// Reads a `PERF_RECORD_HEADER_ATTR`: the structure, which states its own size, followed by the ids.
     pub(super) fn read_record(body: &[u8]) -> Option<Self> {
         let size = match u32_at(body, 4)? as usize {
             0 => SIZE_MIN,
@@ -79,17 +79,17 @@ impl Attr {
         Self::read(attr, ids.chunks_exact(8).filter_map(|c| u64_at(c, 0)).collect())
     }
 
-    /// The tracepoint's id, if it is one.
+    /// The tracepoint's id, if it is a tracepoint.
     pub(super) fn tracepoint(&self) -> Option<u64> {
         (self.kind == TYPE_TRACEPOINT).then_some(self.config)
     }
 
-    /// Whether it never has samples (perf adds such an event to hear of names and forks).
+    /// Whether it never has samples. perf adds such an event to receive the records of names and forks.
     pub(super) fn is_dummy(&self) -> bool {
         self.kind == TYPE_SOFTWARE && self.config == SOFTWARE_DUMMY
     }
 
-    /// Where its samples keep what; `None` when they lack the time, the CPU or the raw data.
+    /// The layout of its samples; `None` if they lack the time, the CPU or the raw data.
     pub(super) fn layout(&self) -> Option<Layout> {
         let place = |bit: u64| (self.sample_type & bit != 0).then(|| self.before(bit));
         Some(Layout {
@@ -102,13 +102,13 @@ impl Attr {
         })
     }
 
-    /// Whether its records name it at a place that does not depend on their layout: first in a sample,
-    /// last in any other record.
+    /// Whether its records hold its id at a place that does not depend on their layout: first in a sample, last in any
+    /// other record.
     pub(super) fn has_identifier(&self) -> bool {
         self.sample_type & sample::IDENTIFIER != 0
     }
 
-    /// Where samples keep the id of their event, from the front.
+    /// The offset of the event id in its samples.
     pub(super) fn id_at(&self) -> Option<usize> {
         if self.sample_type & sample::IDENTIFIER != 0 {
             Some(0)
@@ -117,14 +117,14 @@ impl Attr {
         }
     }
 
-    /// How many bytes of fixed fields lie before the field of this bit.
+    /// The total size of the fixed fields that precede the field of this bit.
     fn before(&self, bit: u64) -> usize {
         use sample::{ADDR, CPU, ID, IDENTIFIER, IP, PERIOD, RAW, STREAM_ID, TID, TIME};
         const ORDER: [u64; 10] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD, RAW];
         8 * ORDER.iter().take_while(|b| **b != bit).filter(|b| self.sample_type & **b != 0).count()
     }
 
-    /// Where the trailer of a record that is no sample keeps its time and CPU, from the end.
+    /// The layout of the trailer of records that are not samples.
     pub(super) fn trailer(&self) -> Trailer {
         use sample::{CPU, ID, IDENTIFIER, STREAM_ID, TID, TIME};
         const ORDER: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER];
@@ -140,20 +140,20 @@ impl Attr {
     }
 }
 
-/// Where a sample keeps what is needed of it.
+/// The offsets of the sample fields that are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) time: usize,
     pub(super) cpu: usize,
     pub(super) task: Option<usize>,
-    /// Where the fields of variable size begin, of which the raw data is the last one of interest.
+    /// Where the fields of variable size begin. The raw data is the last one of interest.
     variable: usize,
     read_format: Option<u64>,
     callchain: bool,
 }
 
 impl Layout {
-    /// The tracepoint's record in a sample.
+    /// The tracepoint's record within a sample.
     #[inline]
     pub(super) fn raw<'a>(&self, sample: &'a [u8]) -> Option<&'a [u8]> {
         let at =
@@ -179,7 +179,7 @@ impl Layout {
     }
 }
 
-/// Where a record that is no sample keeps when and where it was written, counted from its end.
+/// Where a record that is not a sample holds its time and CPU, counted from the end of the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Trailer {
     pub(super) size: usize,
@@ -188,12 +188,12 @@ pub(super) struct Trailer {
 }
 
 impl Trailer {
-    /// The record's time; 0 where it bears none.
+    /// The record's time; 0 if it has none.
     pub(super) fn time(&self, body: &[u8]) -> u64 {
         self.time.and_then(|from_end| u64_at(body, body.len().checked_sub(from_end)?)).unwrap_or(0)
     }
 
-    /// The record's CPU; 0 where it bears none.
+    /// The record's CPU; 0 if it has none.
     pub(super) fn cpu(&self, body: &[u8]) -> u32 {
         self.cpu.and_then(|from_end| u32_at(body, body.len().checked_sub(from_end)?)).unwrap_or(0)
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_moves_what_follows() {
+    fn every_bit_moves_the_fields_after_it() {
         let all = attr(0x107cf, 0);
         let layout = all.layout().unwrap();
         assert_eq!((layout.task, layout.time, layout.cpu, layout.variable), (Some(16), 24, 56, 72));
@@ -225,10 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn counters_and_call_chains_are_stepped_over() {
+    fn counters_and_call_chains_are_skipped() {
         let kind = sample::TIME | sample::CPU | sample::READ | sample::CALLCHAIN | sample::RAW;
         let raw = [4, 0, 0, 0, 1, 2, 3, 4];
-        // A group of two counters, each with id and losses, both times; three addresses.
+        // A group of two counters, each with its id and its losses, and both times; then three addresses.
         let group = attr(kind, 31).layout().unwrap();
         let mut bytes = words(&[7, 3, 2, 10, 11, 20, 21, 22, 30, 31, 32, 3, 1, 2, 3]);
         bytes.extend(raw);

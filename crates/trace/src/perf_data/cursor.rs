@@ -1,6 +1,6 @@
 //! Checked reading of little-endian numbers and strings, front to back.
 
-/// A place in a piece of bytes. Every read gives `None` at the end, never a panic.
+/// A position in a byte slice. A read past the end gives `None` and never panics.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -30,7 +30,7 @@ impl<'a> Cursor<'a> {
         Some(u64::from_le_bytes(*head))
     }
 
-    /// A string that ends with a NUL.
+    /// The bytes of a string that ends with a NUL.
     pub(super) fn c_string(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|b| *b == 0)?;
         let text = &self.rest[..end];
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// A `perf_header_string_list`. Each string takes four bytes at the least, so the list is no longer than the bytes.
+    /// A `perf_header_string_list`. Each string takes at least four bytes, so the list is bounded by the data.
     pub(super) fn header_strings(&mut self) -> Option<Vec<String>> {
         let count = self.u32()?;
         (0..count).map(|_| self.header_string()).collect()

@@ -1,11 +1,11 @@
-//! The optional sections of a perf.data file ("features") that say where the trace comes from.
+//! The optional sections of a perf.data file ("features") that describe the origin of the trace.
 
 use super::cursor::Cursor;
 use super::topology::Topology;
 use schedlab_base::Meta;
 use std::collections::BTreeMap;
 
-/// Numbers of the features that are read.
+/// The numbers of the features that are read.
 pub(super) mod id {
     pub(in super::super) const TRACING_DATA: u64 = 1;
     pub(super) const HOSTNAME: u64 = 3;
@@ -23,7 +23,7 @@ pub(super) mod id {
     pub(super) const CLOCK_DATA: u64 = 29;
 }
 
-/// What the features said so far.
+/// What the features have said so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Features {
     hostname: String,
@@ -33,7 +33,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Takes one feature; one that is damaged or of no interest leaves no trace.
+    /// Takes one feature. A damaged or uninteresting one is ignored.
     pub(super) fn take(&mut self, feature: u64, data: &[u8]) {
         let mut from = Cursor::new(data);
         let mut note = |key: &str, text: Option<String>| {
@@ -65,7 +65,7 @@ impl Features {
             kernel: self.kernel.clone(),
             machine: self.hostname.clone(),
             clock: clock_name(clockid),
-            // perf does not say when it began and ended to record, only when the first and last sample came.
+            // perf records only the times of the first and last sample, not when the recording began and ended.
             span: None,
             cpus: self.topology.places(),
             distances: Vec::new(),
@@ -75,20 +75,20 @@ impl Features {
     }
 }
 
-/// Times of the first and last sample; perf leaves zeros where it did not look.
+/// The times of the first and last sample. perf leaves zeros where it did not look at them.
 fn samples(from: &mut Cursor) -> Option<String> {
     let (first, last) = (from.u64()?, from.u64()?);
     (last != 0 && first <= last).then(|| format!("{first} to {last} ns"))
 }
 
-/// Which time of the trace's clock was which time of day.
+/// The pair of a time on the trace's clock and the same time of day.
 fn wall_clock(from: &mut Cursor) -> Option<String> {
     let (_version, _clockid) = (from.u32()?, from.u32()?);
     let (wall, clock) = (from.u64()?, from.u64()?);
     Some(format!("{wall} ns since 1970 at {clock}"))
 }
 
-/// The clock's name as `perf record -k` takes it; without `-k` it is perf's own.
+/// The clock's name as `perf record -k` takes it. Without `-k` it is perf's own clock.
 fn clock_name(clockid: Option<i32>) -> String {
     match clockid {
         None => "perf".to_owned(),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_feature_leaves_no_trace() {
+    fn a_damaged_feature_is_ignored() {
         let mut features = Features::default();
         for feature in 0..256 {
             features.take(feature, &[0xff; 7]);

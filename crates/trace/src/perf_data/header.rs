@@ -1,4 +1,4 @@
-//! The head of a perf.data file: its magic, and where its sections lie.
+//! The head of a perf.data file: its magic number and the places of its sections.
 
 use super::cursor::Cursor;
 use schedlab_base::{Error, Result};
@@ -7,14 +7,14 @@ use schedlab_base::{Error, Result};
 const MAGIC: &[u8; 8] = b"PERFILE2";
 /// The same from a big-endian machine.
 const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
-/// The first version of the format, out of use since Linux 3.6 (2012).
+/// The first version of the format, obsolete since Linux 3.6 (2012).
 const MAGIC_OLD: &[u8; 8] = b"PERFFILE";
 
-/// Size of the whole header of a file, and of the trimmed one of a pipe.
+/// The size of the header of a file, and of the shorter one of a pipe.
 pub(super) const FILE_SIZE: usize = 104;
 pub(super) const PIPE_SIZE: usize = 16;
 
-/// A span of the file.
+/// A range of bytes in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) offset: u64,
@@ -27,24 +27,24 @@ impl Section {
     }
 }
 
-/// What the head says.
+/// The content of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// Written into a file: sections at known places.
+    /// perf wrote to a file: sections have known places.
     File { attr_size: u64, attrs: Section, data: Section, features: [u64; 4] },
-    /// Written into a pipe: everything is a record.
+    /// perf wrote to a pipe: everything is a record.
     Pipe,
 }
 
-/// Whether these first bytes of a file (eight are enough) are those of a perf.data file of any kind,
-/// even of one that is refused later (another byte order, the old version).
+/// Whether these first bytes of a file (eight are enough) belong to any perf.data file, including one that is refused
+/// later (another byte order, or the old version).
 #[must_use]
 pub fn is_perf_data(first_bytes: &[u8]) -> bool {
     [MAGIC, MAGIC_SWAPPED, MAGIC_OLD].iter().any(|magic| first_bytes.starts_with(*magic))
 }
 
 impl Head {
-    /// Reads the head out of the first [`FILE_SIZE`] bytes of a file (fewer where it is shorter).
+    /// Reads the head from the first [`FILE_SIZE`] bytes of a file, or from fewer if the file is shorter.
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
         let size = header_size(bytes)?;
         if size == PIPE_SIZE as u64 {
@@ -53,7 +53,7 @@ impl Head {
         Self::read_file(&mut Cursor::new(&bytes[PIPE_SIZE..])).ok_or_else(|| ends_within(bytes))
     }
 
-    /// Checks the head of what comes out of a pipe: its first [`PIPE_SIZE`] bytes.
+    /// Checks the head of a stream from a pipe: its first [`PIPE_SIZE`] bytes.
     pub(super) fn check_pipe(bytes: &[u8]) -> Result<()> {
         if header_size(bytes)? == PIPE_SIZE as u64 {
             return Ok(());
@@ -70,7 +70,7 @@ impl Head {
     }
 }
 
-/// The header's size as it says itself, behind a magic that is read: of a pipe's or a file's.
+/// The header's size as the header itself states it, which differs between pipes and files.
 fn header_size(bytes: &[u8]) -> Result<u64> {
     if bytes.is_empty() {
         return Err(Error::input("the file is empty"));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_perf_data_is_told_apart() {
+    fn other_files_are_recognised_and_refused() {
         assert!(message(b"").contains("empty"));
         assert!(message(b"PERF").contains("does not begin"));
         assert!(message(b"2ELIFREP\0\0\0\0\0\0\0\x68").contains("big-endian"));

@@ -4,16 +4,16 @@ use super::stream::Record;
 use schedlab_base::{Error, Result};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// Decompressed at once.
+/// The number of bytes decompressed at once.
 const CHUNK: usize = 1 << 18;
-/// One record of 64 KiB at the most never held more than perf's buffer (`--mmap-pages`) of a CPU;
-/// what swells beyond this was made to.
+/// A record of at most 64 KiB never held more than perf's buffer for one CPU (`--mmap-pages`). One that expands beyond
+/// this is a decompression bomb.
 const SWELL_MAX: usize = 1 << 28;
-/// Windows of perf's levels (1 to 22) need 2^27 bytes at the most.
+/// perf's levels (1 to 22) need windows of at most 2^27 bytes.
 const WINDOW_LOG_MAX: u32 = 27;
 const HEADER: usize = 8;
 
-/// The decompressor, and the part of a record that its last output ended with.
+/// The decompressor, and the incomplete record at the end of its last output.
 pub(super) struct Inflate {
     decoder: Decoder<'static>,
     plain: Vec<u8>,
@@ -28,7 +28,7 @@ impl Inflate {
         Ok(Self { decoder, plain: Vec::new() })
     }
 
-    /// Decompresses what one record brings and hands on the records that are now whole.
+    /// Decompresses one record and passes on every record that is now complete.
     pub(super) fn feed(&mut self, packed: &[u8], mut take: impl FnMut(Record) -> Result<()>) -> Result<()> {
         let mut input = InBuffer::around(packed);
         let mut swell = 0;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn records_cut_anywhere_come_out_whole() {
+    fn records_cut_anywhere_are_read_whole() {
         let plain: Vec<u8> = (0..5000u32).flat_map(|i| record(i, &i.to_le_bytes())).collect();
         let packed = zstd::encode_all(&plain[..], 1).unwrap();
         for piece in [1, 7, 100, packed.len()] {

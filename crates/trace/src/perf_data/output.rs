@@ -1,13 +1,13 @@
-//! From what the window hands on, in the order of time, to names and events for the sink.
+//! Turns the items of the window, which arrive in time order, into names and events for the sink.
 
 use super::window::Item;
 use crate::format::Decoder;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, Tid};
 
-/// Events are handed to the sink in batches of this many.
+/// Events are passed to the sink in batches of this size.
 const BATCH: usize = 8192;
 
-/// Hands names and events to the sink, events in batches.
+/// Passes names and events to the sink, the events in batches.
 pub(super) struct Output<'a> {
     sink: &'a mut dyn Sink,
     batch: Vec<Event>,
@@ -19,7 +19,7 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// For this sink; `forks` are taken from perf's records if no tracepoint tells of them.
+    /// Creates the output. With `forks`, fork events are made from perf's records, because no tracepoint recorded them.
     pub(super) fn new(sink: &'a mut dyn Sink, forks: bool) -> Self {
         Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
     }
@@ -75,7 +75,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether a kernel can have given out this id.
+/// Whether a kernel can have assigned this id.
 fn is_tid(tid: Tid) -> bool {
     (0..1 << 22).contains(&tid)
 }

@@ -1,4 +1,4 @@
-//! What a perf.data says before its records: its events, their formats, and where it comes from.
+//! What a perf.data holds before its records: its events, their formats, and the origin of the trace.
 
 use super::attr::Attr;
 use super::cursor::{Cursor, u32_at, u64_at};
@@ -13,16 +13,16 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Where this kernel's formats are, should a file that lost its own come from this kernel.
+/// Where this kernel's formats are, in case a file without formats was recorded on this kernel.
 const TRACEFS_EVENTS: [&str; 2] = ["/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"];
-/// No list of events is longer, nor are there more ids (one for each event and CPU).
+/// The longest list of events, and the largest number of ids (one for each event and CPU).
 const ATTRS_MAX: u64 = 1 << 12;
 const IDS_MAX: u64 = 1 << 20;
-/// No feature is longer; the formats, the longest, have some 100 KB.
+/// The longest feature. The formats are the longest in practice and take some 100 KB.
 const FEATURE_MAX: u64 = 64 << 20;
-/// No attr is longer (`perf_event_attr` began with 64 bytes and has 136 since Linux 6.2).
+/// The longest attr (`perf_event_attr` began with 64 bytes and has 136 since Linux 6.2).
 const ATTR_SIZE_MAX: u64 = 4096;
-/// The place of an attr's ids follows it in the file.
+/// In a file, the place of an attr's ids follows the attr.
 const IDS_SECTION: u64 = 16;
 
 /// What is known before the records begin.
@@ -69,7 +69,7 @@ impl Prelude {
         Ok(())
     }
 
-    /// The features' places lie behind the data, in the order of their bits. Where the file is cut, they are gone.
+    /// The places of the features follow the data, in the order of their bits. A file that was cut has lost them.
     fn read_features(&mut self, sections: &mut Sections, behind: u64, bits: [u64; 4]) -> Result<()> {
         let set = (0..256u64).filter(|bit| bits[(bit / 64) as usize] & (1 << (bit % 64)) != 0);
         for (index, feature) in set.enumerate() {
@@ -95,7 +95,7 @@ impl Prelude {
         Ok(())
     }
 
-    /// Reads perf's own records at the start of a pipe, up to the first of another sort.
+    /// Reads perf's own records at the start of a pipe, up to the first record of the kernel.
     pub(super) fn of_pipe(stream: &mut Stream) -> Result<Self> {
         let mut prelude = Self::default();
         let own = |kind| {
@@ -137,8 +137,8 @@ impl Prelude {
         self.features.meta(self.attrs.iter().find_map(|a| a.clockid))
     }
 
-    /// The events and their formats; where the file has none, those in `folder`, or this kernel's if it
-    /// has every one of the file's events by the same id. The folder is named if it was used.
+    /// The events and their formats. If the file has no formats, those in `folder` are used, or this kernel's if it has
+    /// every event of the file under the same id. The folder is returned if it was used.
     pub(super) fn with_formats(self, folder: Option<&Path>) -> Result<(Vec<Attr>, Vec<Format>, Option<PathBuf>)> {
         if !self.attrs.iter().any(|a| a.tracepoint().is_some()) {
             return Err(Error::input("the perf.data holds no tracepoints, and so no scheduling events")
@@ -162,12 +162,12 @@ impl Prelude {
     }
 }
 
-/// How many bytes follow a `PERF_RECORD_HEADER_TRACING_DATA`.
+/// The number of bytes that follow a `PERF_RECORD_HEADER_TRACING_DATA`.
 pub(super) fn tracing_data_size(body: &[u8]) -> u64 {
     u64::from(u32_at(body, 0).unwrap_or(0))
 }
 
-/// Reads sections of a file that lie in it and are no longer than any feature is.
+/// Reads sections that lie within the file and are no longer than any feature.
 struct Sections<'a> {
     file: &'a mut File,
     length: u64,

@@ -1,4 +1,4 @@
-//! What the records of a perf.data mean, once its events and their formats are known.
+//! Interprets the records of a perf.data, once its events and their formats are known.
 
 use super::attr::{Attr, Layout, Trailer};
 use super::cursor::{u32_at, u64_at};
@@ -10,7 +10,7 @@ use crate::format::{Decoder, Format};
 use crate::source::Findings;
 use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
 
-/// Kinds of records. From 64 on they are perf's own, not the kernel's.
+/// Kinds of records. Those from 64 on are perf's own, not the kernel's.
 pub(super) mod kind {
     pub(super) const LOST: u32 = 2;
     pub(super) const COMM: u32 = 3;
@@ -29,45 +29,45 @@ pub(super) mod kind {
 
 /// `PERF_RECORD_MISC_COMM_EXEC`: the name comes from exec.
 const MISC_COMM_EXEC: u16 = 1 << 13;
-/// No machine runs more tasks (PID_MAX_LIMIT).
+/// No machine runs more tasks than this (PID_MAX_LIMIT).
 const INVENTORY_MAX: usize = 1 << 22;
-/// More CPUs than any kernel is built for; a number beyond it is damage.
+/// No kernel is built for this many CPUs; a CPU number from here on means damage.
 const CPU_END: u32 = 1 << 16;
 
-/// The state of reading.
+/// The state of reading a file.
 pub(super) struct Session {
     attrs: Vec<Attr>,
     layouts: Vec<Option<Layout>>,
-    /// Where samples keep the id of their event, where it must be looked at.
+    /// The offset of the event id in the samples, if the id must be read.
     id_at: Option<usize>,
-    /// Ids and the places of their events in `attrs`, ordered.
+    /// The ids of the events with their indices in `attrs`, sorted by id.
     event_ids: Vec<(u64, u32)>,
-    /// By event; a single one where all are alike.
+    /// One per event, or a single one if all are equal.
     trailers: Vec<Trailer>,
     decoder: Decoder,
     window: Window,
     inflate: Option<Inflate>,
-    /// perf's records stand in for these tracepoints where they were not recorded.
+    /// Whether perf's own records replace these tracepoints, because they were not recorded.
     forks_from_perf: bool,
     execs_from_perf: bool,
-    /// Losses by the counters that perf read at the end, which tell the same losses again.
+    /// Losses according to the counters that perf read at the end, which include the losses already recorded.
     lost_samples: u64,
     late_unmarked: u64,
     ids: Ids,
     findings: Findings,
 }
 
-/// Whether the ids in perf's own records are those of the tracepoints. perf run inside a PID namespace
-/// (a container) counts from 1 there, while the tracepoints show the kernel's ids.
+/// Whether the ids in perf's own records are those of the tracepoints. perf in a PID namespace (a container) sees ids
+/// that count from 1, while tracepoints record the kernel's ids.
 enum Ids {
-    /// Not known before the first sample: the names of what ran before wait here.
+    /// Unknown until the first sample. The names of tasks that ran before the recording wait here.
     Open(Vec<(Tid, Tid, Box<[u8]>)>),
     Same,
     Different,
 }
 
 impl Session {
-    /// A session for these events and the formats of their kernel.
+    /// Creates a session for these events and the formats of their kernel.
     pub(super) fn new(attrs: Vec<Attr>, formats: Vec<Format>) -> Result<Self> {
         let recorded = |name: &str| {
             formats.iter().any(|f| f.name == name && attrs.iter().any(|a| a.tracepoint() == Some(u64::from(f.id))))
@@ -108,12 +108,12 @@ impl Session {
         })
     }
 
-    /// An output for what this session reads.
+    /// Creates an output for the events of this session.
     pub(super) fn output<'a>(&self, sink: &'a mut dyn Sink) -> Output<'a> {
         Output::new(sink, self.forks_from_perf)
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub(super) fn findings(&self) -> Findings {
         let counts = self.decoder.counts();
         Findings {
@@ -123,7 +123,7 @@ impl Session {
         }
     }
 
-    /// Takes a record that the kernel wrote, or one that compresses or orders such records.
+    /// Takes a record of the kernel, or one of perf's records that compress or order them.
     pub(super) fn record(&mut self, record: Record, out: &mut Output) -> Result<()> {
         match record.kind {
             kind::FINISHED_ROUND => {
@@ -143,14 +143,14 @@ impl Session {
         Ok(())
     }
 
-    /// Hands on what is still held back.
+    /// Passes on everything that is still held back.
     pub(super) fn finish(&mut self, out: &mut Output) {
         self.settle_ids(Ids::Same, out);
         self.window.finish(|time, item| out.item(&mut self.decoder, time, item));
         self.mark_late(out);
         let unseen = self.lost_samples.saturating_sub(self.findings.lost);
         if unseen > 0 {
-            // Lost after the last record that had room: perf's counters alone tell of them.
+            // These were lost after the last record that had room, so only perf's counters know of them.
             self.findings.lost += unseen;
             out.event(Event { time: out.last, cpu: 0, what: Payload::Lost { count: unseen } });
         }
@@ -233,7 +233,7 @@ impl Session {
         Some(self.event_ids[found].1 as usize)
     }
 
-    /// Decides, by a sample that names the running task twice, whether perf's ids are the kernel's.
+    /// Decides whether perf's ids are the kernel's, from a sample that names the running task twice.
     #[cold]
     fn compare_ids(&mut self, tid: Tid, raw: &[u8], out: &mut Output) {
         let Some(current) = self.decoder.current(raw).filter(|current| *current > 0 && tid > 0) else { return };
@@ -250,7 +250,7 @@ impl Session {
         }
     }
 
-    /// The trailer of a record that is no sample: its event's, whose id is the last thing in it.
+    /// The trailer of a record that is not a sample. The id of its event is the last field of the record.
     fn trailer(&self, body: &[u8]) -> Trailer {
         let index = match &self.trailers[..] {
             [_] => Some(0),
@@ -270,7 +270,7 @@ impl Session {
         let (tgid, tid, time) = (tgid as Tid, tid as Tid, trailer.time(body));
         match (&mut self.ids, time) {
             (Ids::Different, _) => {}
-            // perf's inventory of what ran before.
+            // perf's inventory of the tasks that ran before the recording.
             (Ids::Open(waiting), 0 | u64::MAX) => {
                 if waiting.len() < INVENTORY_MAX {
                     waiting.push((tgid, tid, name[..name.len().min(16)].into()));
@@ -321,7 +321,7 @@ impl Session {
         }
     }
 
-    /// What came too late is missing from the trace: that is marked where it went missing.
+    /// Records that came too late are missing from the trace. Marks the loss at the place where they are missing.
     fn mark_late(&mut self, out: &mut Output) {
         let count = std::mem::take(&mut self.late_unmarked);
         if count > 0 {
@@ -330,18 +330,18 @@ impl Session {
     }
 }
 
-/// The trailers of each event's records, or one for all where they are alike or do not name their event.
+/// The trailers of each event's records, or a single one if all are equal or do not name their event.
 fn trailers(attrs: &[Attr]) -> Vec<Trailer> {
     let each: Vec<_> = attrs.iter().map(Attr::trailer).collect();
-    let told = attrs.iter().all(Attr::has_identifier);
-    if told && each.windows(2).any(|pair| pair[0] != pair[1]) {
+    let identified = attrs.iter().all(Attr::has_identifier);
+    if identified && each.windows(2).any(|pair| pair[0] != pair[1]) {
         return each;
     }
     vec![each.into_iter().find(|t| t.size > 0).unwrap_or_default()]
 }
 
-/// Where samples keep the id of their event; `None` when every event's samples are laid out alike
-/// and are tracepoints', so that it need not be looked at.
+/// The offset of the event id in samples; `None` if all samples are tracepoint samples with the same layout, so that
+/// the id is not needed.
 fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>> {
     let mut sampled = attrs.iter().zip(layouts).filter(|(attr, _)| !attr.is_dummy());
     let alike = layouts.first().is_some_and(|first| sampled.all(|(a, l)| a.tracepoint().is_some() && l == first));

@@ -1,12 +1,12 @@
-//! The records of the data section, one behind the other, out of any reader.
+//! Reads the records of the data section in sequence, from any reader.
 
 use super::cursor::u32_at;
 use schedlab_base::{Error, Result};
 use std::io::{ErrorKind, Read};
 
-/// Read at once; longer than any record.
+/// The number of bytes read at once; longer than any record.
 const CHUNK: usize = 1 << 20;
-/// `perf_event_header`: a 32-bit type, 16 bits of `misc`, the 16-bit size of the whole record.
+/// The size of `perf_event_header`: a 32-bit type, 16 bits of `misc`, and the 16-bit size of the whole record.
 const HEADER: usize = 8;
 
 /// One record.
@@ -14,47 +14,47 @@ const HEADER: usize = 8;
 pub(super) struct Record<'a> {
     pub(super) kind: u32,
     pub(super) misc: u16,
-    /// What follows the header.
+    /// The bytes after the header.
     pub(super) body: &'a [u8],
 }
 
-/// What comes next.
+/// The next item of the stream.
 #[derive(Debug)]
 pub(super) enum Next<'a> {
     Record(Record<'a>),
-    /// The section ends here, as it should.
+    /// The section ends where it should.
     End,
-    /// The bytes end in the middle of a record, or before the section should end.
+    /// The data ends in the middle of a record, or before the end of the section.
     Cut(&'static str),
 }
 
 /// Reads records, holding one chunk of the file at a time.
 pub(super) struct Stream {
     input: Box<dyn Read + Send>,
-    /// How much of the section is still to be read from the input; `None` where only its end tells.
+    /// The number of bytes of the section still to be read from the input; `None` if the section ends with the input.
     left: Option<u64>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `start` lies in the file.
+    /// The position of `start` in the file.
     offset: u64,
 }
 
 impl Stream {
-    /// A stream that starts at `offset` in its file and goes on for `size` bytes, or to the end.
+    /// Creates a stream that starts at `offset` in its file and has `size` bytes, or goes on to the end.
     pub(super) fn new(input: Box<dyn Read + Send>, offset: u64, size: Option<u64>) -> Self {
         Self { input, left: size, buffer: vec![0; CHUNK], start: 0, end: 0, offset }
     }
 
-    /// Where the next record lies in the file.
+    /// The position of the next record in the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next record.
+    /// Reads the next record.
     ///
     /// # Errors
-    /// When the file cannot be read, or what follows is no record.
+    /// When the file cannot be read, or the next bytes are not a record.
     pub(super) fn next(&mut self) -> Result<Next<'_>> {
         let size = match self.look(HEADER)? {
             0 if self.left.is_none_or(|left| left == 0) => return Ok(Next::End),
@@ -79,12 +79,12 @@ impl Stream {
         Ok(Next::Record(Record { kind, misc, body: &self.buffer[body] }))
     }
 
-    /// The type of the next record, without taking it.
+    /// The type of the next record, which is not consumed.
     pub(super) fn peek(&mut self) -> Result<Option<u32>> {
         Ok(if self.look(HEADER)? < HEADER { None } else { u32_at(&self.buffer, self.start) })
     }
 
-    /// Passes over the bytes that belong to a record without lying in it. `false` when the file ends before.
+    /// Skips bytes that follow a record and belong to it. Returns `false` if the file ends too early.
     pub(super) fn skip(&mut self, mut size: u64) -> Result<bool> {
         while size > 0 {
             let step = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
@@ -98,7 +98,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Takes the bytes that belong to a record without lying in it: all of them, or as many as there are.
+    /// Reads bytes that follow a record and belong to it: all of them, or as many as the file has.
     pub(super) fn take(&mut self, mut size: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while size > 0 {
@@ -123,7 +123,7 @@ impl Stream {
         self.offset += size as u64;
     }
 
-    /// Sees to it that `size` bytes (a chunk at the most) are at hand, and says how many are.
+    /// Buffers at least `size` bytes (at most a chunk) if the input has them. Returns the number of bytes buffered.
     #[inline]
     fn look(&mut self, size: usize) -> Result<usize> {
         if self.end - self.start < size {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_cut_and_what_is_wrong_an_error() {
+    fn missing_bytes_are_a_cut_and_wrong_bytes_an_error() {
         let one = record(9, &[1, 2, 3]);
         assert!(matches!(stream(one[..5].to_vec(), None).next().unwrap(), Next::Cut(_)));
         assert!(matches!(stream(one[..9].to_vec(), None).next().unwrap(), Next::Cut(_)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_taken_or_passed_over() {
+    fn payloads_are_read_or_skipped() {
         let bytes = vec![7; 3 * CHUNK + 5];
         assert!(stream(bytes.clone(), None).skip(3 * CHUNK as u64 + 5).unwrap());
         assert!(!stream(bytes.clone(), None).skip(u64::MAX).unwrap());

@@ -1,25 +1,25 @@
-//! The places of CPUs, out of the topology that perf writes down.
+//! The places of CPUs, from the topology that perf records.
 
 use super::cursor::Cursor;
 use schedlab_base::{CpuId, CpuPlace};
 
-/// More CPUs than any kernel is built for; a larger number is damage.
+/// No kernel is built for this many CPUs; a CPU number from here on means damage.
 const CPU_END: u32 = 1 << 16;
-/// Of every CPU, where nothing is known of their capacities.
+/// The capacity of every CPU, because perf does not record capacities.
 const CAPACITY: u32 = 1024;
 
-/// What the topology's features said, in whichever order they came.
+/// What the topology features say. They may come in any order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topology {
     available: u32,
     online: u32,
-    /// CPUs of each core.
+    /// The CPUs of each core.
     cores: Vec<Vec<CpuId>>,
     /// The package of each CPU.
     packages: Vec<u32>,
-    /// CPUs of each last-level cache.
+    /// The CPUs of each last-level cache.
     caches: Vec<Vec<CpuId>>,
-    /// Number and CPUs of each node.
+    /// The number and the CPUs of each node.
     nodes: Vec<(u32, Vec<CpuId>)>,
 }
 
@@ -33,7 +33,7 @@ impl Topology {
         Some(())
     }
 
-    /// `HEADER_CPU_TOPOLOGY`: siblings in a package, siblings in a core, then each CPU's core and package.
+    /// `HEADER_CPU_TOPOLOGY`: the siblings in a package, the siblings in a core, then each CPU's core and package.
     pub(super) fn cpus(&mut self, data: &[u8]) -> Option<()> {
         let mut from = Cursor::new(data);
         from.header_strings()?;
@@ -49,7 +49,7 @@ impl Topology {
         Some(())
     }
 
-    /// `HEADER_CACHE`: the caches of the highest level are the last ones.
+    /// `HEADER_CACHE`. The caches with the highest level are the last-level caches.
     pub(super) fn cache(&mut self, data: &[u8]) -> Option<()> {
         let mut from = Cursor::new(data);
         (from.u32()? == 1).then_some(())?;
@@ -75,13 +75,13 @@ impl Topology {
         let mut left = CPU_END;
         for _ in 0..from.u32()? {
             let node = from.u32()?;
-            from.take(16)?; // memory in all, memory free
+            from.take(16)?; // total memory, free memory
             self.nodes.push((node, parse_list(&from.header_string()?, &mut left)?));
         }
         Some(())
     }
 
-    /// The CPUs with their places: those of the cores' lists, else as many as were online.
+    /// The CPUs with their places: those in the lists of cores, or else as many as were online.
     pub(super) fn places(&self) -> Vec<CpuPlace> {
         let known = self.cores.iter().flatten().max().map_or(0, |last| last + 1);
         let mut places: Vec<CpuPlace> = (0..known.max(self.online).min(CPU_END))
@@ -115,8 +115,8 @@ fn set(places: &mut [CpuPlace], cpus: &[CpuId], change: impl Fn(&mut CpuPlace)) 
     }
 }
 
-/// Reads the kernel's list of CPUs: `0-3,8`. An empty text is an empty list. `left` is how many
-/// CPUs there may still be, in this list and those after it, which share the machine's CPUs out.
+/// Parses the kernel's list of CPUs: `0-3,8`. An empty text is an empty list. `left` is how many CPUs this list and the
+/// following ones may still name, because they partition the machine's CPUs.
 fn parse_list(text: &str, left: &mut u32) -> Option<Vec<CpuId>> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|p| !p.is_empty()) {
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_cpus_alone_make_a_flat_machine() {
+    fn cpu_counts_alone_make_a_flat_machine() {
         let mut topology = Topology::default();
         topology.cpu_counts(&numbers(&[8, 3])).unwrap();
         assert_eq!(topology.places().iter().map(|p| p.core).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
     #[test]
-    fn wild_numbers_are_refused() {
+    fn absurd_numbers_are_refused() {
         let mut topology = Topology::default();
         assert_eq!(topology.cpu_counts(&numbers(&[u32::MAX, u32::MAX])), None);
         assert_eq!(topology.numa(&numbers(&[u32::MAX, 1])), None);

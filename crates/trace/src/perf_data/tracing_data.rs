@@ -1,4 +1,4 @@
-//! The formats of the tracepoints: embedded in the file, or in a folder laid out as tracefs is.
+//! The formats of the tracepoints, embedded in the file or in a folder laid out like tracefs.
 
 use super::cursor::Cursor;
 use crate::format::{Decoder, Format};
@@ -6,7 +6,7 @@ use schedlab_base::{Error, Result};
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-/// No event's format is longer; real ones have some 3 KB.
+/// The longest format of an event. Real ones have some 3 KB.
 const FORMAT_MAX: u64 = 1 << 20;
 
 /// The formats of scheduling events in a `HEADER_TRACING_DATA`.
@@ -47,13 +47,13 @@ fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<Vec<&'a [u8]>> {
     Some(texts)
 }
 
-/// A 64-bit size and as many bytes.
+/// A 64-bit size and that many bytes.
 fn sized<'a>(from: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let size = from.u64()?;
     from.take(size)
 }
 
-/// Whether the text is the format of an event that is decoded; others are not worth parsing.
+/// Whether the text is the format of an event that is decoded. Others are not worth parsing.
 fn is_wanted(text: &[u8]) -> bool {
     let line = text.split(|b| *b == b'\n').next().unwrap_or_default();
     let name = line.strip_prefix(b"name:").unwrap_or_default();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_and_no_wild_size_harms() {
+    fn cut_data_and_absurd_sizes_do_no_harm() {
         let data = data();
         for end in 0..data.len() {
             assert!(formats(&data[..end]).is_err(), "cut at {end}");

@@ -1,24 +1,23 @@
-//! Puts what several CPUs wrote into the order of time, with bounded memory.
+//! Sorts the records of several CPUs by time, in bounded memory.
 //!
-//! perf empties the buffers of the CPUs in rounds and marks the end of each. Nothing that is written
-//! after a round's end is older than the newest record of the round before it, so what is that old
-//! can be handed on. A file without such marks (or with an enormous round) is handed on in part when
-//! the window is full.
+//! perf empties the buffers of the CPUs in rounds and marks the end of each round. Nothing written after the end of a
+//! round is older than the newest record of the round before it, so records up to that time can be passed on. Without
+//! such marks, or in an enormous round, part of the window is passed on when the window is full.
 
 use schedlab_base::{CpuId, Nanos, Tid};
 use std::ops::Range;
 
-/// Bytes of records held back at the most.
+/// The most bytes of records held back.
 const BYTES_MAX: usize = 256 << 20;
-/// Records held back at the most.
+/// The most records held back.
 const ITEMS_MAX: usize = 4 << 20;
 
-/// What is held back until its turn.
+/// An item that is held back until its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item<'a> {
-    /// A tracepoint's record, the CPU it comes from, and the process and thread that ran there.
+    /// A tracepoint's record, the CPU that wrote it, and the process and thread that ran there.
     Raw { cpu: CpuId, tgid: Tid, tid: Tid, raw: &'a [u8] },
-    /// A task's name, and whether exec gave it.
+    /// A task's name, and whether it comes from exec.
     Comm { cpu: CpuId, tgid: Tid, tid: Tid, exec: bool, name: &'a [u8] },
     /// A new task.
     Fork { cpu: CpuId, parent: Tid, tgid: Tid, child: Tid },
@@ -43,7 +42,7 @@ enum Kind {
     Lost,
 }
 
-/// Three numbers lie before the bytes of each item.
+/// The size of the three numbers before the bytes of each item.
 const HEAD: usize = 12;
 
 /// The records held back.
@@ -54,12 +53,12 @@ pub(super) struct Window {
     /// The newest time seen, and what it was at the end of the last round.
     newest: Nanos,
     settled: Nanos,
-    /// What was handed on goes up to here.
+    /// Everything up to this time has been passed on.
     done: Nanos,
 }
 
 impl Window {
-    /// Holds an item back. `false` when it comes too late to be put in order, and is left out.
+    /// Holds an item back. Returns `false` if it is too late to be put in order; it is then dropped.
     #[inline]
     pub(super) fn push(&mut self, time: Nanos, item: Item) -> bool {
         if time < self.done {
@@ -85,7 +84,7 @@ impl Window {
         true
     }
 
-    /// Whether a part must be handed on before more is taken.
+    /// Whether some items must be passed on before more are taken.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() >= BYTES_MAX || self.entries.len() >= ITEMS_MAX
@@ -96,25 +95,25 @@ impl Window {
         self.newest
     }
 
-    /// A round ends: hands on what nothing still to come can precede.
+    /// Ends a round: passes on the items that no later record can precede.
     pub(super) fn end_round(&mut self, take: impl FnMut(Nanos, Item)) {
         let limit = std::mem::replace(&mut self.settled, self.newest);
         self.hand_on(take, |entries| entries.partition_point(|e| e.time <= limit));
     }
 
-    /// The window is full: hands on the older half.
+    /// Makes room in a full window: passes on the older half.
     pub(super) fn shrink(&mut self, take: impl FnMut(Nanos, Item)) {
         self.hand_on(take, |entries| entries.len().div_ceil(2));
     }
 
-    /// The file ends: hands on all.
+    /// Ends the file: passes on everything.
     pub(super) fn finish(&mut self, take: impl FnMut(Nanos, Item)) {
         self.hand_on(take, <[Entry]>::len);
     }
 
-    /// Sorts, hands on as many as `how_many` says, and keeps the rest.
+    /// Sorts the items, passes on the first ones, as many as `how_many` returns, and keeps the rest.
     fn hand_on(&mut self, mut take: impl FnMut(Nanos, Item), how_many: impl Fn(&[Entry]) -> usize) {
-        // Each CPU's records are in order already: a merge of runs. Equal times keep the file's order.
+        // Each CPU's records are already in order, so this merges runs. Equal times keep the order of the file.
         self.entries.sort_by_key(|e| e.time);
         let count = how_many(&self.entries);
         for entry in &self.entries[..count] {
@@ -127,7 +126,7 @@ impl Window {
         self.close_up();
     }
 
-    /// Moves the bytes of what is kept to the front, and the entries back into the file's order.
+    /// Moves the bytes of the remaining items to the front, and the entries back into the order of the file.
     fn close_up(&mut self) {
         self.entries.sort_by_key(|e| e.at);
         let mut end = 0;
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_hands_on_what_the_one_before_it_settled() {
+    fn a_round_passes_on_what_the_round_before_settled() {
         let mut window = Window::default();
         let mut out = Vec::new();
         for time in [10, 30, 20, 40] {
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_item_comes_out_as_it_went_in() {
+    fn every_kind_of_item_is_kept_unchanged() {
         let items = [
             raw(3, b"bytes"),
             Item::Comm { cpu: 1, tgid: 5, tid: 6, exec: true, name: b"sh" },

@@ -1,4 +1,4 @@
-//! Takes a perf.data apart and puts it together again in other ways.
+//! Takes a perf.data apart and reassembles it in other ways.
 
 use super::data;
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl Parts {
         records
     }
 
-    /// The same recording as perf would have written it into a pipe.
+    /// The same recording as perf would have written it to a pipe.
     pub fn pipe(&self, records: &[Vec<u8>]) -> Vec<u8> {
         let mut out = [&b"PERFILE2"[..], &16u64.to_le_bytes()].concat();
         for (attr, ids) in &self.attrs {
@@ -57,14 +57,14 @@ impl Parts {
         out
     }
 
-    /// The same file as perf leaves it when it is killed: no size of the data, nothing behind it.
+    /// The same file as a killed perf leaves it: the size of the data is missing, and nothing follows the data.
     pub fn killed(&self) -> Vec<u8> {
         let mut file = self.file[..self.data.end].to_vec();
         file[48..56].fill(0);
         file
     }
 
-    /// The formats as a folder laid out as tracefs is.
+    /// Writes the formats to a folder laid out like tracefs.
     pub fn formats_folder(&self, folder: &std::path::Path) {
         let text = String::from_utf8_lossy(&self.tracing_data);
         for (at, _) in text.match_indices("name: sched_") {
@@ -77,13 +77,13 @@ impl Parts {
     }
 }
 
-/// A record of this kind.
+/// Builds a record of this kind.
 pub fn record(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &[0, 0], &((8 + body.len()) as u16).to_le_bytes(), body].concat()
 }
 
-/// The records compressed, as `perf record -z` does it: all but the ends of rounds in one zstd stream.
-/// With `second` in records of the second kind (Linux 6.16), which say their length and are padded.
+/// The records compressed as `perf record -z` does it: all but the ends of rounds in one zstd stream. With `second`,
+/// they are in records of the second kind (Linux 6.16), which state their length and are padded.
 pub fn compressed(records: &[&[u8]], second: bool) -> Vec<Vec<u8>> {
     let mut plain = Vec::new();
     let mut out = Vec::new();
@@ -107,7 +107,7 @@ fn pack(
     out: &mut Vec<Vec<u8>>,
 ) {
     use std::io::Write;
-    // perf hands over what a buffer holds, wherever records end: cut them in the middle.
+    // perf passes on what a buffer holds, wherever records end, so cut them in the middle.
     for piece in plain.chunks(1000) {
         encoder.write_all(piece).unwrap();
         encoder.flush().unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of perf.data share: perf's own reading of a recording, and ours in the same words.
+//! Shared by the tests of perf.data: perf's own reading of a recording, and ours in the same form.
 #![allow(dead_code, reason = "each test uses its part of it")]
 
 pub mod forge;
@@ -8,7 +8,7 @@ use schedlab_trace::Trace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A file under tests/data.
+/// The path of a file under tests/data.
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
@@ -17,12 +17,12 @@ pub fn data(name: &str) -> PathBuf {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Told {
     pub event: Event,
-    /// The task that was on the CPU.
+    /// The task that was running on the CPU.
     pub current: Tid,
     pub names: Vec<(Tid, String)>,
 }
 
-/// Reads what perf script printed; other events are passed over.
+/// Parses the output of perf script. Other events are skipped.
 pub fn perf_script(text: &str) -> Vec<Told> {
     text.lines().filter_map(line).collect()
 }
@@ -70,7 +70,7 @@ fn line(line: &str) -> Option<Told> {
     Some(Told { event: Event { time, cpu, what }, current, names })
 }
 
-/// `key=value` pairs, of which names may hold spaces.
+/// `key=value` pairs. Values that are names may contain spaces.
 struct Fields<'a>(&'a str);
 
 impl Fields<'_> {
@@ -79,7 +79,7 @@ impl Fields<'_> {
             Some(rest) => rest,
             None => self.0.split_once(&format!(" {key}=")).unwrap_or_else(|| panic!("{key} in {}", self.0)).1,
         };
-        // The value goes on to the next ` key=`, or to the arrow of a switch.
+        // The value extends to the next ` key=`, or to the arrow of a switch.
         let words: Vec<&str> = start.split(' ').collect();
         let end = words.iter().position(|w| w.contains('=') || *w == "==>").unwrap_or(words.len());
         words[..end].join(" ")
@@ -91,26 +91,26 @@ impl Fields<'_> {
     }
 }
 
-/// Holds our reading against perf's: every event in perf's order, and every name at its time.
-/// Events that perf's text cannot hold (made from its records) are left out of ours before.
+/// Compares our reading with perf's: every event in perf's order, and every name at its time. The caller has removed
+/// events from ours that perf's text cannot contain (those made from perf's records).
 pub fn assert_agrees(ours: &Trace, perf: &[Told]) {
     for (index, (our, theirs)) in ours.events.iter().zip(perf).enumerate() {
-        let mut told = theirs.event;
-        if let (Payload::Waking { waker, .. }, Payload::Waking { waker: known, .. }) = (&mut told.what, our.what) {
-            // perf goes by the sample's id, which is gone once a task is reaped; the event's own is not.
+        let mut expected = theirs.event;
+        if let (Payload::Waking { waker, .. }, Payload::Waking { waker: known, .. }) = (&mut expected.what, our.what) {
+            // perf finds the waker by the sample's id, which is gone once a task is reaped. The event's own id remains.
             *waker = if *waker == -1 { known } else { *waker };
         }
-        assert_eq!(our, &told, "event {index}");
+        assert_eq!(our, &expected, "event {index}");
     }
     assert_eq!(ours.events.len(), perf.len());
     let mut names: HashMap<Tid, Vec<(Nanos, &str)>> = HashMap::new();
     for record in &ours.names {
         names.entry(record.tid).or_default().push((record.time, &record.comm));
     }
-    for told in perf {
-        for (tid, name) in told.names.iter().filter(|(tid, _)| *tid != 0) {
-            let at = names.get(tid).and_then(|n| n.iter().rev().find(|(time, _)| *time <= told.event.time));
-            assert_eq!(at.map(|(_, name)| *name), Some(name.as_str()), "the name of {tid} at {}", told.event.time);
+    for expected in perf {
+        for (tid, name) in expected.names.iter().filter(|(tid, _)| *tid != 0) {
+            let at = names.get(tid).and_then(|n| n.iter().rev().find(|(time, _)| *time <= expected.event.time));
+            assert_eq!(at.map(|(_, name)| *name), Some(name.as_str()), "the name of {tid} at {}", expected.event.time);
         }
     }
 }

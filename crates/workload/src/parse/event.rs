@@ -1,4 +1,4 @@
-//! Events: the key is matched by its beginning, so `run1` and `run_a` are both `run`.
+//! Events. The beginning of the key decides which event it is, so `run1` and `run_a` are both `run`.
 
 use crate::json::Json;
 use crate::place::{Field, Fields};
@@ -7,7 +7,7 @@ use schedlab_base::Result;
 
 type Read = fn(&Field) -> Result<Action>;
 
-/// The events by the beginning of their key. A longer beginning stands before a shorter one that it starts with.
+/// The events with the beginnings of their keys. A longer beginning comes before a shorter one that it starts with.
 pub(super) const EVENTS: &[(&str, Read)] = &[
     ("runtime", |f| amount(f).map(Action::Runtime)),
     ("run", |f| amount(f).map(Action::Run)),
@@ -56,7 +56,7 @@ pub(super) fn read_all(fields: &Fields) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Microseconds, or `{"mean", "sd"}` to draw from.
+/// Reads microseconds, or `{"mean", "sd"}` to draw from.
 fn amount(field: &Field) -> Result<Amount> {
     if !matches!(field.value.json, Json::Object(_)) {
         return Ok(Amount { mean: field.micros()?, sd: 0 });
@@ -79,7 +79,7 @@ fn name(field: &Field) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// A name, or `{"ref", "for"}`: who has spun so many us in vain goes to sleep.
+/// Reads a name, or `{"ref", "for"}`: a waiter that has spun in vain for this many us goes to sleep.
 fn spin_barrier(field: &Field) -> Result<Action> {
     if !matches!(field.value.json, Json::Object(_)) {
         return name(field).map(Action::SpinBarrier);
@@ -89,12 +89,12 @@ fn spin_barrier(field: &Field) -> Result<Action> {
     Ok(Action::HybridBarrier { name: name(&fields.need("ref")?)?, spin: fields.need("for")?.micros()? })
 }
 
-/// rt-app ignores what a `suspend` says, so anything is taken; a name may matter, see `crate::suspend`.
+/// rt-app ignores the value of a `suspend`, so any value is accepted. A name may matter: see `crate::suspend`.
 fn suspend(field: &Field) -> Result<Action> {
     Ok(Action::Suspend(field.text().unwrap_or_default().to_owned()))
 }
 
-/// `{"ref", "mutex"}`; a missing one is "unknown", as in rt-app.
+/// Reads `{"ref", "mutex"}`. A missing name is "unknown", as in rt-app.
 fn condition(field: &Field) -> Result<(String, String)> {
     let fields = Fields::of(field.value, &field.at)?;
     fields.only(&["ref", "mutex"])?;
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_beginning_decides() {
+    fn the_longest_matching_beginning_decides() {
         for (key, event) in [
             ("run1", "run"),
             ("run_a", "run"),

@@ -1,4 +1,4 @@
-//! `global`, and the `resources` that rt-app needs no longer.
+//! `global`, and the `resources` that rt-app no longer needs.
 
 use super::{Remarks, keys};
 use crate::json::Json;
@@ -55,7 +55,7 @@ fn duration(field: &Field, remarks: &mut Remarks) -> Result<Option<Nanos>> {
     }
 }
 
-/// A number is ns a loop; a string names the CPU to calibrate on, which matters only to a live run.
+/// A number is in ns per loop. A string names the CPU to calibrate on, which only matters when rt-app runs.
 fn calibration(field: &Field) -> Result<Option<u64>> {
     match &field.value.json {
         Json::Text(cpu) => {
@@ -97,9 +97,9 @@ fn ftrace(field: &Field) -> Result<()> {
     Ok(())
 }
 
-/// The legacy `resources`: their types are checked, the rest follows from their use.
+/// Checks the legacy `resources`: their types must be known. Everything else follows from how they are used.
 pub(super) fn check_resources(field: &Field) -> Result<()> {
-    // rt-app skips a `resources` that is no object.
+    // rt-app skips `resources` that are not an object.
     let Json::Object(members) = &field.value.json else { return Ok(()) };
     const TYPES: [&str; 8] = ["mutex", "wait", "signal", "broadcast", "sync", "sleep", "run", "timer"];
     for member in members {

@@ -6,11 +6,11 @@ use crate::{Group, Hotplug};
 use schedlab_base::{Nanos, Result};
 use std::collections::BTreeMap;
 
-/// The kernel's bounds on `cpu.max`: 1 ms to 1 s (`min_cfs_quota_period`, `max_cfs_quota_period`).
+/// The kernel's limits on `cpu.max`: 1 ms to 1 s (`min_cfs_quota_period`, `max_cfs_quota_period`).
 const BANDWIDTH_NS: std::ops::RangeInclusive<Nanos> = 1_000_000..=1_000_000_000;
 const KEYS: &[&str] = &["weight", "shares", "quota_us", "period_us", "burst_us", "idle"];
 
-/// Checks the path of a group: from the root, no `.` or `..`.
+/// Checks a group's path: it must start at the root and have no `.` or `..`.
 pub(super) fn check_path(field_at: &At, path: &str) -> Result<()> {
     if !path.starts_with('/') {
         return Err(field_at.error(format!("the group \"{path}\" does not start with '/'")).mend("write \"/group\""));
@@ -21,7 +21,7 @@ pub(super) fn check_path(field_at: &At, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// The path with single slashes: `//a/b/` is `/a/b`, the root is `/`.
+/// Normalises a path to single slashes: `//a/b/` becomes `/a/b`, and the root is `/`.
 pub(super) fn tidy(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     format!("/{}", parts.join("/"))

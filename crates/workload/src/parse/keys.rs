@@ -1,5 +1,5 @@
-//! Which keys may stand where. rt-app skips keys that it does not know; here a slip of the keys is an error, and only
-//! a key that resembles none is skipped, with a remark.
+//! The keys allowed in each place. rt-app skips keys that it does not know. Here a likely typing mistake is an error,
+//! and only a key that resembles no known one is skipped, with a remark.
 
 use super::Remarks;
 use super::event::{EVENTS, event_of};
@@ -23,10 +23,11 @@ const GLOBAL: &[&str] = &[
     "cumulative_slack",
     "x-start",
 ];
-/// Keys of rt-app's past, which it skips and which its own examples still carry.
+/// Obsolete rt-app keys, which rt-app skips and its own examples still contain.
 const GLOBAL_PAST: &[&str] = &["frag", "spacing", "die_on_dmiss"];
 const TASK: &[&str] = &["instance", "delay", "loop", "phases", "x-user", "x-session", "x-stagger"];
-/// Deadline keys of rt-app's past that it still reads in tasks, not in phases. (`runtime` is one, too, and an event.)
+/// Obsolete deadline keys that rt-app still reads in tasks but not in phases. (`runtime` is another, and also an
+/// event.)
 const TASK_PAST: &[&str] = &["period", "deadline"];
 const PHASE: &[&str] = &["loop"];
 const PROPS: &[&str] = &[
@@ -67,7 +68,8 @@ pub(super) fn check_phase(fields: &Fields, remarks: &mut Remarks) -> Result<()> 
     check(fields, remarks, &[PHASE, PROPS], TASK_PAST, true)
 }
 
-/// Goes through the keys: `known` ones, `quiet` ones that are taken but never suggested, and events where they may be.
+/// Checks all keys. `known` keys are allowed, `quiet` ones too but they are never suggested, and events only with
+/// `events`.
 fn check(fields: &Fields, remarks: &mut Remarks, known: &[&[&str]], quiet: &[&str], events: bool) -> Result<()> {
     let known = || known.iter().flat_map(|list| list.iter().copied());
     for member in fields.members {
@@ -76,7 +78,7 @@ fn check(fields: &Fields, remarks: &mut Remarks, known: &[&[&str]], quiet: &[&st
             continue;
         }
         let at = fields.at.of(member);
-        // Looking for the nearest name costs far more than reading the key: in a file full of unknown keys it ends.
+        // Finding the nearest name costs far more than reading the key, so it stops in a file full of unknown keys.
         if remarks.many() && !key.starts_with("x-") {
             continue;
         }

@@ -8,7 +8,7 @@ use crate::place::{Field, Fields};
 use crate::{Policy, Props};
 use schedlab_base::{Nanos, Result};
 
-/// Reads the properties of a task or phase. What depends on the policy in force is checked with the whole task.
+/// Reads the properties of a task or phase. Checks that depend on the policy in force follow with the whole task.
 pub(super) fn read(fields: &Fields) -> Result<Props> {
     Ok(Props {
         policy: fields.read("policy", |f| f.word(POLICIES))?,
@@ -28,14 +28,14 @@ pub(super) fn read(fields: &Fields) -> Result<Props> {
     })
 }
 
-/// A deadline parameter; rt-app takes 0 for "not given".
+/// A deadline parameter. rt-app treats 0 as "not given".
 fn dl_time(fields: &Fields, key: &str) -> Result<Option<Nanos>> {
     Ok(fields.read(key, Field::micros)?.filter(|ns| *ns > 0))
 }
 
-/// The deadline keys of rt-app's past, which hold in a task where the newer ones are missing. On a task that is not
-/// SCHED_DEADLINE `runtime` is the event of that name alone: rt-app 55cb0c0 would also take it for a custom slice, an
-/// accident of its reading both from one key.
+/// Reads obsolete deadline keys, which apply in a task if the newer keys are missing. In a task that is not
+/// SCHED_DEADLINE, `runtime` is only the event of that name. rt-app 55cb0c0 would also use it as a custom slice, but
+/// only by accident, because it reads both from one key.
 pub(super) fn read_past(fields: &Fields, default: Policy, props: &mut Props, remarks: &mut Remarks) -> Result<()> {
     let deadline = props.policy.unwrap_or(default) == Policy::Deadline;
     let pairs =
@@ -56,12 +56,12 @@ pub(super) fn read_past(fields: &Fields, default: Policy, props: &mut Props, rem
     Ok(())
 }
 
-/// A utilisation clamp; -1 leaves what was.
+/// A utilisation clamp; -1 leaves the current value.
 fn clamp(field: &Field) -> Result<Option<u32>> {
     Ok(u32::try_from(field.int_in(-1..=1024)?).ok())
 }
 
-/// A group's path; the empty one says nothing.
+/// A group's path; an empty path counts as missing.
 fn taskgroup(field: &Field) -> Result<Option<String>> {
     let path = field.text()?;
     if path.is_empty() {
@@ -82,7 +82,7 @@ fn memory(field: &Field) -> Result<Memory> {
     Ok(Memory { bytes, nodes, pinned, shared, bound })
 }
 
-/// Where a memory is at first: a node, `first-touch`, or nodes with the part of each.
+/// The initial place of a memory: a node, `first-touch`, or several nodes with the share of each.
 fn nodes(field: &Field) -> Result<Vec<(u32, u32)>> {
     match &field.value.json {
         Json::Text(_) => field.word(&[("first-touch", ())]).map(|()| Vec::new()),

@@ -55,7 +55,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
             }
             def.phases = read_phases(&field, remarks)?;
         }
-        // The events stand in the task: its `loop` is the phase's, and without one it repeats for ever.
+        // The events are in the task itself: its `loop` applies to the phase, and without `loop` it repeats for ever.
         None => {
             def.loops = loops.map(|_| 1);
             let props = Props::default();
@@ -68,7 +68,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
     Ok(def)
 }
 
-/// Gives a fault its line: the property's, in the phase or the task.
+/// Turns a fault into an error at the line of the property, in the phase or the task.
 fn place_fault(fault: &Fault, fields: &Fields) -> Error {
     let phases = fault.phase.and_then(|n| Some((fields.get("phases")?, n)));
     if let Some((field, n)) = &phases
@@ -116,7 +116,7 @@ fn loops(field: &Field, remarks: &mut Remarks) -> Result<Option<u64>> {
     Ok(u64::try_from(field.int()?).ok())
 }
 
-/// rt-app counts up to the number of loops and so never meets 0; what its author wanted is unclear.
+/// rt-app counts up to the number of loops and so never reaches 0. It is unclear what the author of a 0 wanted.
 fn refuse_zero(loops: Option<u64>, at: &At) -> Result<()> {
     if loops == Some(0) {
         let error = at.error("\"loop\": 0 is no number of loops (rt-app would go on for ever)");

@@ -1,9 +1,9 @@
-//! Instances of Linpack, started one after another, left to the scheduler or bound by hand.
+//! Instances of Linpack, started one after another, and either placed by the scheduler or bound to CPUs or nodes.
 //!
-//! An instance solves a system of equations whose matrix lies in memory of its own, from the node where it runs when it
-//! comes to it, and computes until it is done: it never sleeps. Bound to CPUs, the instances go to the nodes in turn
-//! and have a core each while there are any, then the cores' other threads; bound to nodes, they go to the nodes in
-//! turn, and their memory comes from there.
+//! An instance solves a system of equations. Its matrix is in memory of its own, allocated on the node where the
+//! instance first touches it. It computes until it is done and never sleeps. Instances bound to CPUs are distributed to
+//! the nodes in turn; each gets a core of its own as long as there are free cores, and then another thread of a core.
+//! Instances bound to nodes are distributed to the nodes in turn, with their memory.
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Memory, Phase, Start, TaskDef, Workload};
@@ -28,10 +28,10 @@ pub(super) const PRESET: Preset = Preset {
     build,
 };
 
-/// A matrix of 1000 x 1000 numbers of 8 bytes, as Linpack's is by default.
+/// A matrix of 1000 x 1000 numbers of 8 bytes, Linpack's default.
 const MATRIX: u64 = 8_000_000;
 
-/// The shares of a run that wait for memory, in percent: Linpack works by blocks, and mostly on what is in the caches.
+/// The percentage of a run that waits for memory. Linpack works on blocks that are mostly in the caches.
 const BOUND: u32 = 10;
 
 fn build(given: &Given) -> Result<Workload> {

@@ -1,9 +1,9 @@
-//! A parallel make beside two statistics programs: the load under which "A Decade of Wasted Cores" found its first bug.
+//! A parallel make and two statistics programs: the load under which "A Decade of Wasted Cores" found its first bug.
 //!
-//! `make` keeps so many compilations under way. Each is a driver that forks the compiler and then the assembler, as
-//! `gcc -c` does, and waits for each; the compiler first reads its files. Whoever ends tells his parent through a
-//! semaphore, as a child's end tells a `wait()`. The two R tasks compute without end or sleep. Each of the three has a
-//! session of its own, as it has when each is started from a terminal of its own.
+//! `make` keeps a number of compilations running. Each is a driver that forks the compiler and then the assembler, as
+//! `gcc -c` does, and waits for each. The compiler first reads its files. A child that ends posts a semaphore of its
+//! parent, as the end of a child ends a `wait()`. The R tasks compute without sleeping. `make` and each R task have
+//! sessions of their own, as if each had been started from its own terminal.
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Amount, Phase, Step, TaskDef, Workload};
@@ -22,13 +22,13 @@ pub(super) const PRESET: Preset = Preset {
     build,
 };
 
-/// What `make` computes to start a compilation: reading its rules, fork and exec.
+/// What `make` computes to start a compilation: it reads its rules, forks and calls exec.
 const RULE: Nanos = 300_000;
-/// The driver before the compiler, and after the assembler.
+/// What the driver computes before the compiler runs, and again after the assembler.
 const DRIVER: Nanos = 2_000_000;
-/// Reading a source and its headers, where the page cache lacks some of them.
+/// The time to read a source file and its headers, some of which are not in the page cache.
 const READ: Nanos = 500_000;
-/// The assembler's part of a compilation, in percent of the compiler's.
+/// The assembler's CPU time, in percent of the compiler's.
 const ASSEMBLER_PERCENT: u64 = 8;
 const MS: Nanos = 1_000_000;
 

@@ -1,9 +1,9 @@
-//! The NAS parallel benchmarks as OpenMP runs them: a team of threads that computes and meets, again and again.
+//! The NAS parallel benchmarks as OpenMP runs them: a team of threads that computes and meets at barriers, repeatedly.
 //!
-//! Each iteration every thread does its part, and all meet at a barrier. The main thread first does what is not
-//! parallel, while the others wait. A barrier of GNU's OpenMP spins for 3 ms and then sleeps (`gomp_spin_count_var` is
-//! 300,000, at some 100,000 spins a ms, where `OMP_WAIT_POLICY` says nothing); `lu` alone waits by loops of its own,
-//! which look at a flag and never sleep.
+//! In each iteration every thread does its part, and all meet at a barrier. Before that the main thread does the serial
+//! part while the others wait. A barrier of GNU's OpenMP spins for 3 ms and then sleeps (without `OMP_WAIT_POLICY`,
+//! `gomp_spin_count_var` is 300,000, and there are some 100,000 spins per ms). Only `lu` waits in loops of its own,
+//! which poll a flag and never sleep.
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Amount, Global, Hotplug, Memory, Phase, Props, Start, TaskDef, Workload};
@@ -22,33 +22,33 @@ pub(super) const PRESET: Preset = Preset {
     build,
 };
 
-/// How one of the programs is modelled: the knobs of the fit.
+/// The model of one of the programs, with the parameters that were fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// Seconds that 16 threads take on 16 CPUs whose memory is near.
-    pub seconds: u64,
-    /// The time of an iteration of 16 threads on 16 CPUs, in us.
-    pub iteration_us: u64,
-    /// The part of that which one thread does alone, in thousandths.
-    pub serial_permille: u64,
-    /// How unequal the parts are: the standard deviation in percent of the mean.
-    pub imbalance_percent: u64,
-    /// Waits by spinning for ever, instead of as GNU's OpenMP does.
-    pub spins: bool,
-    /// KiB that each thread uses again and again.
-    pub working_set_kib: u64,
-    /// The percent of its computing that waits for memory that all threads share, when that is near; 0: what it uses is
-    /// in its caches.
-    pub memory_percent: u32,
+    /// The run time in seconds of 16 threads on 16 CPUs with local memory.
+    seconds: u64,
+    /// The time of one iteration of 16 threads on 16 CPUs, in us.
+    iteration_us: u64,
+    /// The serial part of that time, which one thread computes alone, in thousandths.
+    serial_permille: u64,
+    /// The variation of the threads' parts: the standard deviation in percent of the mean.
+    imbalance_percent: u64,
+    /// Whether it waits by spinning for ever, unlike GNU's OpenMP.
+    spins: bool,
+    /// The memory that each thread uses repeatedly, in KiB.
+    working_set_kib: u64,
+    /// The percentage of its computing that waits for memory shared by all threads, when this memory is local; 0 if its
+    /// data is in its caches.
+    memory_percent: u32,
 }
 
-/// A waiter of GNU's OpenMP spins for so long.
+/// How long a waiter of GNU's OpenMP spins.
 const SPIN: Nanos = 3_000_000;
-/// The team for which the iteration's length is told.
+/// The size of the team that [`Program::iteration_us`] applies to.
 const TEAM: u64 = 16;
-/// The memory that the threads of a program share, where it counts.
+/// The size of the memory that the threads of a program share, if the program is limited by memory.
 const SHARED: u64 = 1 << 30;
 
 const fn program(
@@ -70,10 +70,12 @@ const fn program(
     }
 }
 
-/// The nine programs. `seconds` is the published time without the bug of experiment wc-02, 16 threads on 16 CPUs; the
-/// other figures are fitted so that on 8 CPUs, where the bug left them, they take the published times as much longer.
-/// `is`, which sorts keys by scattering them over the memory of all, gains little by a second node, for half of that is
-/// then far away: its `seconds` are half of the 271 that 8 CPUs took, whose memory was near.
+/// The nine programs. `seconds` is the published time of 16 threads on 16 CPUs without the bug of experiment wc-02. The
+/// other figures are fitted so that on 8 CPUs, where the bug left the threads, the programs slow down by the published
+/// factors.
+///
+/// `is` sorts keys by scattering them over the whole memory. It gains little from a second node, because half of the
+/// memory is then remote. Its `seconds` are half of the 271 that it took on 8 CPUs with local memory.
 pub const NAS: &[Program] = &[
     program("bt", 56, 100_000, 270, 2),
     program("cg", 15, 3_750, 0, 2),
@@ -131,13 +133,13 @@ fn build(given: &Given) -> Result<Workload> {
     Ok(load(tasks, hotplug))
 }
 
-/// OpenMP's main thread makes the others: they begin as its children, beside it, and do not wake from elsewhere.
+/// OpenMP's main thread creates the others, so they start as its children on nearby CPUs, and do not wake up elsewhere.
 fn load(tasks: Vec<TaskDef>, hotplug: Vec<Hotplug>) -> Workload {
     let global = Global { start: Start::Threads, ..Global::default() };
     Workload { global, tasks, hotplug, ..Workload::default() }
 }
 
-/// How long the CPU stays away, and for how long all was well before.
+/// How long the CPU stays offline, and how long it is online before that.
 const REST: Nanos = 10_000_000;
 
 fn replug(given: &Given) -> Result<Vec<Hotplug>> {
@@ -148,7 +150,7 @@ fn replug(given: &Given) -> Result<Vec<Hotplug>> {
     Ok([(REST, false), (2 * REST, true)].map(|(at, online)| Hotplug { at, cpu, online }).to_vec())
 }
 
-/// A thread's part of an iteration that comes to so many us of work in all.
+/// The run of each thread in an iteration with `work_us` us of work in total.
 fn part(program: &Program, work_us: u64, threads: u32) -> Amount {
     let mean = (work_us / u64::from(threads)).max(1) * 1000;
     Amount { mean, sd: mean * program.imbalance_percent / 100 }
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_named_alone_and_a_slip_is_told() {
+    fn a_program_needs_no_key_and_mistakes_are_reported() {
         let lu = build("nas:lu,threads=4,cpus=0-1+6").unwrap();
         assert_eq!((lu.tasks[0].name.as_str(), lu.tasks[0].instances), ("lu", 4));
         assert_eq!(lu.tasks[0].props.cpus, Some(vec![0, 1, 6]));
@@ -193,10 +195,10 @@ mod tests {
         let ep = build("nas:ep,replug=5").unwrap();
         assert_eq!(ep.hotplug.iter().map(|h| (h.cpu, h.online)).collect::<Vec<_>>(), [(5, false), (5, true)]);
         assert!(ep.tasks[0].delay > ep.hotplug[1].at);
-        let told = |spec: &str| build(spec).unwrap_err().to_string();
-        assert!(told("nas:lx").contains("there is no program \"lx\""), "{}", told("nas:lx"));
-        assert!(told("nas:lu,4").contains("has no value"));
-        assert!(told("nas:lu,cpus=x").contains("no list of CPUs"));
-        assert!(told("li:lu").contains("has no value"));
+        let error = |spec: &str| build(spec).unwrap_err().to_string();
+        assert!(error("nas:lx").contains("there is no program \"lx\""), "{}", error("nas:lx"));
+        assert!(error("nas:lu,4").contains("has no value"));
+        assert!(error("nas:lu,cpus=x").contains("no list of CPUs"));
+        assert!(error("li:lu").contains("has no value"));
     }
 }

@@ -1,14 +1,15 @@
-//! A database that answers the queries of TPC-H with pools of workers, beside short-lived threads of the system.
+//! A database that answers the queries of TPC-H with pools of workers, besides short-lived threads of the system.
 //!
-//! A query is a pipeline: scan, join, join, sort. Each stage is split among a quarter of the workers by a hash of the
-//! key, so whoever has a batch of rows ready hands its parts out to all workers of the next stage in turn. Batches wait
-//! for a worker in a bounded queue: who finds one full sleeps until there is room, who has nothing to do sleeps until
-//! there is a batch. Both waits are short and many, and one worker that shares its CPU holds up all others in the end.
+//! A query is a pipeline: scan, join, join, sort. Each stage is divided among a quarter of the workers by a hash of the
+//! key. A worker that has finished a batch of rows therefore passes its parts to all workers of the next stage in turn.
+//! Batches wait for a worker in a bounded queue: a worker that finds a full queue sleeps until there is room, and a
+//! worker without a batch sleeps until one arrives. Both waits are short and frequent, and one worker that shares its
+//! CPU eventually delays all others.
 //!
-//! The workers belong to a few container processes, each with workers of every stage, and with a different number of
-//! them: where a kernel groups tasks by session, a worker of a big container weighs less. The short-lived threads stand
-//! for what the kernel does beside, like logging: they wake at any time, compute for less than a ms, and are gone. It
-//! is they who push two workers onto one CPU.
+//! The workers belong to a few container processes. Each has workers of every stage, but the numbers differ, so if a
+//! kernel groups tasks by session, a worker of a big container has a smaller weight. The short-lived threads stand for
+//! work such as the kernel's logging: they wake at any time, compute for less than 1 ms and end. They are what pushes
+//! two workers onto one CPU.
 
 use super::{Given, Preset, param, step};
 use crate::{Action, Amount, Phase, TaskDef, Workload};
@@ -27,7 +28,7 @@ pub(super) const PRESET: Preset = Preset {
     build,
 };
 
-/// What a short-lived thread computes, and how long until the next of its kind comes.
+/// What a short-lived thread computes, and the time until the next one of its kind starts.
 const TRANSIENT: Amount = Amount { mean: 500_000, sd: 250_000 };
 const PAUSE: Amount = Amount { mean: 40_000_000, sd: 20_000_000 };
 
@@ -44,7 +45,7 @@ fn build(given: &Given) -> Result<Workload> {
     let transients = given.number("transients", 0, 100_000)? as u32;
     if transients > 0 {
         let events = vec![step("sleep", Action::Sleep(PAUSE)), step("run", Action::Run(TRANSIENT))];
-        // As long as the query takes when nothing is in its way: each by itself comes and goes so often.
+        // Each short-lived thread repeats for as long as the query takes without disturbances.
         let rounds = (steps * run).div_ceil(PAUSE.mean + TRANSIENT.mean);
         tasks.push(TaskDef {
             name: "transient".to_owned(),
@@ -57,14 +58,14 @@ fn build(given: &Given) -> Result<Workload> {
     Ok(Workload { tasks, ..Workload::default() })
 }
 
-/// The container of a worker, from 1 on.
+/// The container of a worker, counted from 1.
 fn container(worker: u32, workers: u32) -> u32 {
     1 + [7, 12, 15].into_iter().filter(|bound| worker * 16 >= workers * bound).count() as u32
 }
 
 struct Query {
     stages: u32,
-    /// Workers of a stage.
+    /// The number of workers per stage.
     parts: u32,
     steps: u64,
     run: Nanos,
@@ -109,9 +110,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Whatever the shape: nobody waits for a batch or for room that never comes.
+    /// No task waits for a batch or for room that never comes, whatever the shape of the query.
     #[test]
-    fn what_is_waited_for_is_posted_as_often() {
+    fn every_wait_has_a_post() {
         for (spec, stages) in [("tpch", 4), ("tpch:workers=6,steps=5,queue=3", 3), ("tpch:workers=7", 1)] {
             let made = build(spec).unwrap();
             let (mut posts, mut waits) = (BTreeMap::new(), BTreeMap::new());

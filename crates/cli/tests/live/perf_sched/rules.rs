@@ -1,17 +1,18 @@
-//! Two rules for the delay before a run, side by side, worked out from the events in the plainest way.
+//! Two rules for the delay before a run, computed from the events in the simplest way.
 //!
-//! perf timehist's: from the first waking or creation since the task left its CPU, told when the run ends.
-//! schedlab's: from the waking that ended a sleep, told when the run begins. They differ
-//! - for a new task, whose first start is no wake-up;
-//! - when a task is woken on its way to sleep, before it leaves its CPU: perf forgets that waking as it leaves;
-//! - when a task is woken that was preempted on its way to sleep: it was on the queue all along;
+//! perf timehist's delay lasts from the first waking or creation since the task left its CPU, and is counted when the
+//! run ends. schedlab's lasts from the waking that ended a sleep, and is counted when the run begins. They differ
+//! - for a new task, whose first start is not a wake-up;
+//! - for a task that is woken on its way to sleep, before it leaves its CPU: perf forgets that waking when the task
+//!   leaves;
+//! - for a task that was preempted on its way to sleep and is then woken: it was on the queue all the time;
 //! - for a task that still runs when the recording ends.
 
 use schedlab_base::{Nanos, Payload, TaskState, Tid};
 use schedlab_trace::Trace;
 use std::collections::{BTreeMap, HashMap};
 
-/// How often, how long in all and at the most.
+/// The number, the sum and the maximum of delays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delays {
     pub count: u64,
@@ -28,20 +29,20 @@ impl Delays {
     }
 }
 
-/// What the events say of a task.
+/// What the events say about a task.
 #[derive(Default)]
 pub struct Facts {
-    /// Time from its last switch in to the end of the trace, where it was still running then.
+    /// The time from its last switch in to the end of the trace, if it was still running then.
     pub open_us: f64,
     /// How often it left a CPU.
     pub switched_out: u64,
-    /// The first that is seen of it is that it starts to run.
+    /// Whether its first event is that it starts to run.
     pub appears_running: bool,
-    /// Its id was given out twice.
+    /// Whether its id was used twice.
     pub reused: bool,
     /// Its delays by perf's rule.
     pub perf: Delays,
-    /// Its delays by schedlab's.
+    /// Its delays by schedlab's rule.
     pub ours: Delays,
     state: State,
     created: bool,
@@ -49,8 +50,8 @@ pub struct Facts {
     first_waking: Option<Nanos>,
     /// The waking that ends its sleep.
     waking: Option<Nanos>,
-    /// perf's delay before the run that goes on.
-    untold: Option<Nanos>,
+    /// perf's delay before the current run, not yet counted.
+    uncounted: Option<Nanos>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Facts {
 
     fn wakeup(&mut self) {
         match self.state {
-            State::Running => self.waking = None, // it had not got round to sleeping
+            State::Running => self.waking = None, // it was woken before it slept
             State::Waiting => {}
             State::Unknown | State::Sleeping => self.state = State::Waiting,
         }
@@ -87,7 +88,7 @@ impl Facts {
     fn leaves(&mut self, state: TaskState) {
         self.switched_out += 1;
         self.first_waking = None;
-        if let Some(delay) = self.untold.take() {
+        if let Some(delay) = self.uncounted.take() {
             self.perf.add(delay);
         }
         if state == TaskState::Runnable {
@@ -98,7 +99,7 @@ impl Facts {
     }
 
     fn enters(&mut self, now: Nanos) {
-        self.untold = self.first_waking.map(|waking| now - waking);
+        self.uncounted = self.first_waking.map(|waking| now - waking);
         if let Some(waking) = self.waking.take() {
             self.ours.add(now - waking);
         }

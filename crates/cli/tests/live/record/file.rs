@@ -1,4 +1,4 @@
-//! The file of a recording: where it is when all goes well, when the recording fails, and when it is killed.
+//! The output file of a recording: where it is after a success, after a failure, and after the recorder is killed.
 
 use super::*;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 const PRECIOUS: &str = "an earlier recording";
 
-/// A folder with an earlier recording in it.
+/// A folder with an earlier recording.
 fn earlier() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.arrows");
@@ -30,7 +30,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 #[test]
-fn a_recording_that_cannot_begin_leaves_what_was_there() {
+fn a_recording_that_cannot_begin_leaves_the_earlier_file() {
     let Some(_guard) = may_record() else { return };
     let (dir, file) = earlier();
     let failing = ["--force", "--", "/no/such/command"];
@@ -78,10 +78,10 @@ fn a_device_and_a_fifo_are_written_to_and_stay() {
 }
 
 #[test]
-fn a_recording_that_fails_later_leaves_what_was_there_and_keeps_its_events() {
+fn a_recording_that_fails_later_leaves_the_earlier_file_and_its_own_events() {
     let Some(_guard) = may_record() else { return };
     let (dir, file) = earlier();
-    // Files of at most 1 MiB or half of it, by the shell's unit: it is as if the disk were full.
+    // The limit is 1 MiB or half of that, depending on the shell's unit. It acts like a full disk.
     let script = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" record --force -o \"$1\"";
     let mut child = Command::new("/bin/sh")
         .args(["-c", script, SCHEDLAB, file.to_str().unwrap()])
@@ -116,15 +116,15 @@ fn a_killed_recorder_leaves_the_earlier_recording_and_its_own_beside_it() {
         ping_pong(Duration::from_millis(100));
     }
     child.kill().unwrap();
-    let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     child.wait().unwrap();
-    assert!(told.contains(&format!("the recording is in {}", part.display())), "{told}");
+    assert!(stderr.contains(&format!("the recording is in {}", part.display())), "{stderr}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), PRECIOUS);
     let trace = read_all(&part).unwrap();
     assert!(trace.report.cut.is_some() && trace.events.len() > 100, "what was flushed is there");
     assert_nothing_left(child.id());
-    // The next one overwrites neither.
+    // The next recording overwrites neither.
     let before = std::fs::read(&part).unwrap();
     assert!(record(&file, &["--force", "--", "true"]).status.success());
     assert!(read_all(&file).unwrap().report.cut.is_none());
@@ -147,7 +147,7 @@ fn a_recording_that_cannot_take_its_name_is_kept() {
 }
 
 #[test]
-fn of_two_recordings_of_one_name_the_second_is_refused_before_it_begins() {
+fn a_second_recording_to_the_same_file_is_refused_at_once() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("t.arrows");
@@ -163,7 +163,7 @@ fn of_two_recordings_of_one_name_the_second_is_refused_before_it_begins() {
 }
 
 #[test]
-fn what_cannot_be_printed_costs_no_recording() {
+fn failed_prints_cost_no_recording() {
     let Some(_guard) = may_record() else { return };
     let dir = tempfile::tempdir().unwrap();
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
