@@ -1,8 +1,8 @@
 //! Balancing of the fair class: how CFS and EEVDF kernels spread tasks over the CPUs.
 //!
 //! # Idea
-//! Each CPU looks around now and then, near often and far seldom, and takes from where there is more: pulls, so that
-//! whoever has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so
+//! Each CPU looks around now and then, near often and far seldom, and takes from where there is more: it pulls, so that
+//! the CPU that has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so
 //! another does it for them. Where nothing that waits may be moved, what runs is pushed.
 //!
 //! # Rule
@@ -13,10 +13,10 @@
 //!
 //! | release | by |
 //! |---|---|
-//! | 2.6.24, 2.6.32 | average load by capacity; weights of queues, decayed (`cpu_load[]`); queue by queue of each group of tasks |
+//! | 2.6.24, 2.6.32 | average load by capacity; decayed weights of queues (`cpu_load[]`), group by group of tasks |
 //! | 3.10 | the same, by what a task weighs at the root; groups whose CPUs differ much count as imbalanced |
-//! | 3.18, 4.1 | loads that are averages of what is runnable; groups that could not be evened out for affinity count as imbalanced |
-//! | 6.1, 6.6, 6.12 | the type of the group: what is the matter with it decides what is evened out |
+//! | 3.18, 4.1 | averages of what is runnable; groups count as imbalanced where affinity kept them uneven |
+//! | 5.10 to 6.12 | the type of the group, which decides what is evened out |
 //!
 //! # State
 //! Of each domain: its last balancing, interval, failures, cost. Of each group: its capacity, whether it is imbalanced.
@@ -27,10 +27,10 @@
 //! of the domains; with `fix.group_construction`, as in its patch, every CPU of a group balances.
 //!
 //! # Differences from the kernel
-//! - Balancing takes no time, and nobody else acts meanwhile: a serialised domain is never busy. What newly idle
+//! - Balancing takes no time, and nothing else happens meanwhile: a serialised domain is never busy. What newly idle
 //!   balancing would have cost is estimated, for the rules that go by it.
 //! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something. The loads that its ticks
-//!   saw stand still meanwhile, until somebody balances for it; that of the CPU that is sent is made up for then, too,
+//!   saw stand still meanwhile, until a CPU balances for it; that of the CPU that is sent is made up for then, too,
 //!   which in the kernel waits until some thread has run there.
 //! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
 //! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many
@@ -44,17 +44,22 @@
 mod active;
 mod averages;
 pub(crate) mod backports;
+mod busiest_by_load;
+mod busiest_by_type;
+mod capacity;
 mod detach;
+mod load_balance;
+mod misfit;
 mod newidle;
 mod nohz;
 mod occupancy;
-mod one;
 mod periodic;
+mod queue_kind;
 mod queues;
+mod rebuild;
 mod rules;
+mod settle;
 mod state;
-mod stats_old;
-mod stats_types;
 
 pub use averages::{Averages, fits};
 pub use occupancy::Occupancy;
@@ -64,7 +69,7 @@ pub use rules::{
 };
 pub use state::Balancer;
 
-use one::Work;
+use load_balance::Work;
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
 
@@ -86,7 +91,7 @@ pub fn newly_idle(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.newly_idle(cpu));
 }
 
-/// The stopper of `cpu` runs, and whoever ran there waits.
+/// The stopper of `cpu` runs, and what ran there waits.
 pub fn stopper(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.push(cpu));
 }

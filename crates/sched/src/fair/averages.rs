@@ -1,55 +1,52 @@
-//! What the balancers go by, out of what the fair class keeps ([`super::tracking`]).
+//! What the balancers go by, out of what the fair class keeps ([`super::pelt`]).
 
 use super::{Discipline, Fair};
 use crate::balance::fair::Averages;
 use crate::classes::sync;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
 impl<D: Discipline> Averages for Fair<D> {
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         sync(self, cx, cpu);
-        self.clock = cx.now();
-        self.fold_tick_load(cpu);
+        self.pelt.fold_cpu_load(cpu, cx.now());
     }
 
     fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         // It decays by itself; what is left of it is what is above the weight that is queued.
-        self.clock = cx.now();
-        let (rt, dl) = self.util_above_at(cpu, cx.now());
-        rt + dl > 0 || self.load_avg_at(cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
+        let (rt, dl) = self.pelt.util_above(cpu, cx.now());
+        rt + dl > 0 || self.pelt.load_avg(&self.rqs, cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
     }
 
     fn account_idle(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.tracking.miss_ticks(cpu, cx.now());
+        self.pelt.miss_ticks(cpu, cx.now());
     }
 
     #[inline]
     fn account_load(&mut self, cx: &Core, cpu: CpuId) {
-        self.clock = cx.now();
-        self.fold_tick_load(cpu);
+        self.pelt.fold_cpu_load(cpu, cx.now());
     }
 
     #[inline]
-    fn weighted_load(&self, cpu: CpuId) -> u64 {
-        self.load_avg_at(cpu, self.clock) as u64
+    fn weighted_load(&self, cpu: CpuId, now: Nanos) -> u64 {
+        self.pelt.load_avg(&self.rqs, cpu, now) as u64
     }
 
     #[inline]
     fn cpu_load(&self, cpu: CpuId, index: u8) -> u64 {
-        self.folded_tick_load(cpu, index)
+        self.pelt.folded_cpu_load(cpu, index)
     }
 
-    fn load_avg(&self, cpu: CpuId) -> u64 {
-        self.load_avg_at(cpu, self.clock) as u64
+    fn load_avg(&self, cpu: CpuId, now: Nanos) -> u64 {
+        self.pelt.load_avg(&self.rqs, cpu, now) as u64
     }
 
-    fn runnable_avg(&self, cpu: CpuId) -> u64 {
-        self.runnable_avg_at(cpu, self.clock) as u64
+    fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> u64 {
+        self.pelt.runnable_avg(cpu, now) as u64
     }
 
-    fn util(&self, cpu: CpuId) -> u64 {
-        self.cpu_need(cpu, self.tracking.capacity(cpu), self.clock)
+    fn util(&self, cpu: CpuId, now: Nanos) -> u64 {
+        self.pelt.cpu_util_cfs(cpu, self.pelt.capacity(cpu), now)
     }
 
     fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool {
@@ -57,15 +54,14 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn capacity(&mut self, cx: &Core, cpu: CpuId) -> u64 {
-        self.clock = cx.now();
-        self.left_at(cpu, cx.now())
+        self.pelt.capacity_left(cpu, cx.now())
     }
 
-    fn task_load(&self, p: TaskId) -> u64 {
-        self.task_load_at(p, self.clock) as u64
+    fn task_load(&self, p: TaskId, now: Nanos) -> u64 {
+        self.pelt.task_load(&self.rqs, p, now) as u64
     }
 
-    fn task_util(&self, p: TaskId) -> u64 {
-        self.task_need(p, self.clock)
+    fn task_util(&self, p: TaskId, now: Nanos) -> u64 {
+        self.pelt.task_util_est(&self.rqs, p, now)
     }
 }

@@ -11,21 +11,12 @@ use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId};
 impl<D: Discipline> Fair<D> {
     /// The queued tasks of one queue on `cpu` in the order in which it runs them.
     fn list_tree(&self, q: QueueId, out: &mut Vec<TaskId>) {
-        let queue = &self.queues[q as usize];
+        let queue = &self.rqs.queues[q as usize];
         let mut at = queue.tree.first();
         while let Some(e) = at {
-            out.extend(e.checked_sub(self.first_task));
-            at = queue.tree.next(&self.arena, e);
+            out.extend(e.checked_sub(self.rqs.first_task));
+            at = queue.tree.next(&self.rqs.arena, e);
         }
-    }
-
-    fn queue_now(&self, p: TaskId) -> QueueId {
-        self.entities[self.entity(p) as usize].queue
-    }
-
-    /// The queue of the same group on another CPU.
-    fn same_on(&self, q: QueueId, cpu: CpuId) -> QueueId {
-        q - self.cpu_of(q) + cpu
     }
 }
 
@@ -36,32 +27,32 @@ impl<D: Discipline> Queues for Fair<D> {
 
     #[inline]
     fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.queues[cpu as usize].h_nr + self.others[cpu as usize]
+        self.rqs.nr_running(cpu)
     }
 
     #[inline]
     fn occupancy(&self) -> &Occupancy {
-        &self.occupancy
+        &self.rqs.occupancy
     }
 
     #[inline]
     fn nr_fair(&self, cpu: CpuId) -> u32 {
-        self.queues[cpu as usize].h_nr
+        self.rqs.queues[cpu as usize].h_nr
     }
 
     fn nr_fair_idle(&self, cpu: CpuId) -> u32 {
-        self.queues[cpu as usize].h_nr_idle
+        self.rqs.queues[cpu as usize].h_nr_idle
     }
 
     fn running(&self, cpu: CpuId) -> Option<TaskId> {
-        self.running[cpu as usize].map(|e| e - self.first_task)
+        self.rqs.running[cpu as usize].map(|e| e - self.rqs.first_task)
     }
 
     fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>) {
         out.clear();
         match end {
-            End::Tail => out.extend(self.tasks.from_tail(cpu)),
-            End::Head => out.extend(self.tasks.from_head(cpu)),
+            End::Tail => out.extend(self.rqs.tasks.from_tail(cpu)),
+            End::Head => out.extend(self.rqs.tasks.from_head(cpu)),
         }
         // A throttled group's tasks are in the list, but count nowhere.
     }
@@ -70,15 +61,15 @@ impl<D: Discipline> Queues for Fair<D> {
         out.clear();
         lengths.clear();
         // The newest group comes first, the root last.
-        for q in self.groups.newest_first().map(|g| (g + 1) * self.cpus + cpu).chain([cpu]) {
+        for q in self.rqs.groups.newest_first().map(|g| (g + 1) * self.rqs.cpus + cpu).chain([cpu]) {
             let before = out.len();
-            if self.queues[q as usize].nr_queued == 0 {
+            if self.rqs.queues[q as usize].nr_queued == 0 {
                 continue;
             }
             if self.d.moves_in_tree_order() {
                 self.list_tree(q, out);
             } else {
-                out.extend(self.tasks.from_head(cpu).filter(|p| self.queue_now(*p) == q));
+                out.extend(self.rqs.tasks.from_head(cpu).filter(|p| self.rqs.queue_now(*p) == q));
             }
             lengths.push((out.len() - before) as u32);
         }
@@ -86,46 +77,46 @@ impl<D: Discipline> Queues for Fair<D> {
 
     fn pass_over(&mut self, cpu: CpuId, p: TaskId, end: End) {
         match end {
-            End::Head => self.tasks.move_to_tail(cpu, p),
-            End::Tail => self.tasks.move_to_head(cpu, p),
+            End::Head => self.rqs.tasks.move_to_tail(cpu, p),
+            End::Tail => self.rqs.tasks.move_to_head(cpu, p),
         }
     }
 
     fn last_account(&self, p: TaskId) -> Nanos {
-        self.entities[self.entity(p) as usize].exec_start
+        self.rqs.entities[self.rqs.entity(p) as usize].exec_start
     }
 
     fn is_buddy(&self, p: TaskId) -> bool {
-        let queue = &self.queues[self.queue_now(p) as usize];
-        let e = Some(self.entity(p));
+        let queue = &self.rqs.queues[self.rqs.queue_now(p) as usize];
+        let e = Some(self.rqs.entity(p));
         queue.next == e || queue.last == e
     }
 
     fn weight(&self, p: TaskId) -> u64 {
-        self.entities[self.entity(p) as usize].load.weight
+        self.rqs.entities[self.rqs.entity(p) as usize].load.weight
     }
 
     fn queue_load(&self, p: TaskId) -> u64 {
-        self.root_load_of(self.queue_now(p))
+        self.rqs.root_load_of(self.rqs.queue_now(p))
     }
 
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64) {
-        let q = self.queue_now(p);
-        let weight = |q: QueueId| self.queues[q as usize].load.weight;
-        (weight(q), weight(self.same_on(q, other)))
+        let q = self.rqs.queue_now(p);
+        let weight = |q: QueueId| self.rqs.queues[q as usize].load.weight;
+        (weight(q), weight(self.rqs.same_on(q, other)))
     }
 
     fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16 {
-        let queue = &self.queues[self.same_on(self.queue_now(p), cpu) as usize];
+        let queue = &self.rqs.queues[self.rqs.same_on(self.rqs.queue_now(p), cpu) as usize];
         let best = queue.curr.or_else(|| queue.tree.first()).filter(|_| queue.nr_queued > 0);
-        let task = best.and_then(|e| e.checked_sub(self.first_task));
+        let task = best.and_then(|e| e.checked_sub(self.rqs.first_task));
         task.map_or(140, |p| cx.task(p).attributes.prio())
     }
 
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool {
-        let q = self.queue_now(p);
-        q >= self.cpus
-            && [from, to].into_iter().any(|cpu| self.queues[self.same_on(q, cpu) as usize].throttle_count > 0)
+        let q = self.rqs.queue_now(p);
+        q >= self.rqs.cpus
+            && [from, to].into_iter().any(|cpu| self.rqs.queues[self.rqs.same_on(q, cpu) as usize].throttle_count > 0)
     }
 
     fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
@@ -146,7 +137,9 @@ impl<D: Discipline> Queues for Fair<D> {
     }
 
     fn cache_balanced(&mut self, cx: &Core, cpu: CpuId) {
-        self.bound_scan(cx, cpu);
+        if let (mut select, Some(domains)) = self.select_within() {
+            select.bound_scan(cx, domains, cpu);
+        }
     }
 
     fn locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {

@@ -1,4 +1,4 @@
-//! Quotas of groups: so much CPU time in each period, over all CPUs (CFS bandwidth control, 3.2 on).
+//! Quotas of groups: CPU time in each period, over all CPUs (CFS bandwidth control, 3.2 on).
 //!
 //! # Idea
 //! A group has a pool that is filled with its quota once a period. Each of its queues takes a slice out of it when it
@@ -7,7 +7,7 @@
 //!
 //! # Rule
 //! A queue is throttled when its running task is accounted for (at the tick, mostly) with nothing left, at the
-//! rescheduling that follows, or when somebody joins it while it is empty. What it overran is taken off later. A queue
+//! rescheduling that follows, or when a task joins it while it is empty. What it overran is taken off later. A queue
 //! that becomes empty gives back all but 1 ms; if others are throttled, they get it 5 ms later. What is not used may be
 //! saved, up to the burst.
 //!
@@ -23,11 +23,13 @@
 //! # Reference
 //! kernel/sched/fair.c of 3.10, 3.18, 4.1, 6.1, 6.6 and 6.12.
 
-use super::entity::{EntityId, Leave, QueueId};
-use super::{Discipline, Fair};
-use crate::classes::{ClassId, sync};
+mod throttle;
+
+use super::entity::{EntityId, QueueId};
+use super::rqs::Runqueues;
+use crate::classes::ClassId;
 use schedlab_base::{CpuId, Nanos, Rng};
-use schedlab_sim::{Core, Enqueue, TimerId};
+use schedlab_sim::{Core, TimerId};
 
 /// What a queue keeps when it becomes empty (`min_cfs_rq_runtime`).
 const KEPT: i64 = 1_000_000;
@@ -50,7 +52,7 @@ pub struct Rules {
     pub random_phase: bool,
     /// The pool is filled when its timer starts, after the group was idle (until 4.2).
     pub fills_at_start: bool,
-    /// Who was throttled last goes on first (3.18 to 4.17).
+    /// The queue that was throttled last goes on first (3.18 to 4.17).
     pub newest_first: bool,
 }
 
@@ -116,32 +118,13 @@ fn slack_timer(g: usize) -> TimerId {
     ClassId::Fair.timer(2 * g as u32 + 1)
 }
 
-impl<D: Discipline> Fair<D> {
-    fn pool(&mut self, g: usize) -> &mut Pool {
+impl Runqueues {
+    pub(super) fn pool(&mut self, g: usize) -> &mut Pool {
         self.groups.all[g].pool.as_mut().expect("only groups with a quota are limited")
     }
 
-    fn quota_rules(&self) -> Rules {
+    pub(super) fn quota_rules(&self) -> Rules {
         self.rules.bandwidth.expect("only kernels with quotas limit groups")
-    }
-
-    /// Draws the phases, and starts the periods of all groups that have a quota.
-    pub(super) fn start_pools(&mut self, cx: &mut Core) {
-        let Some(rules) = self.rules.bandwidth else { return };
-        let mut rng = Rng::new(self.seed ^ 0x5eed_ba5e);
-        for g in 0..self.groups.all.len() {
-            let tick_phase = cx.tick_time(1) % cx.tick_period();
-            let Some(pool) = &mut self.groups.all[g].pool else { continue };
-            pool.phase = if rules.random_phase {
-                rng.below(pool.period)
-            } else {
-                // The timer's interrupt comes with a tick's, and goes before it.
-                (tick_phase + pool.period - 1) % pool.period
-            };
-            if !rules.fills_at_start {
-                self.start_period(cx, g);
-            }
-        }
     }
 
     fn start_period(&mut self, cx: &mut Core, g: usize) {
@@ -208,137 +191,11 @@ impl<D: Discipline> Fair<D> {
         queue.runtime > 0
     }
 
-    /// Throttles a queue that has nothing left (`check_cfs_rq_runtime`); whether it is throttled.
-    #[inline]
-    pub(super) fn check_runtime(&mut self, cx: &mut Core, q: QueueId) -> bool {
-        let queue = &self.queues[q as usize];
-        if !queue.limited || queue.runtime > 0 {
-            return false;
-        }
-        queue.throttled || self.throttle(cx, q)
-    }
-
-    /// Somebody joined an empty queue (`check_enqueue_throttle`).
-    pub(super) fn check_join(&mut self, cx: &mut Core, q: QueueId) {
-        let queue = &self.queues[q as usize];
-        if !queue.limited || queue.curr.is_some() || queue.throttled {
-            return;
-        }
-        self.account_runtime(cx, q, 0);
-        if self.queues[q as usize].runtime <= 0 {
-            self.throttle(cx, q);
-        }
-    }
-
     /// A group's queue on a CPU, and those of the groups below it there.
     fn below(&self, q: QueueId, all: &mut Vec<QueueId>) {
         all.push(q);
         for child in &self.groups.all[self.group_of(q)].children {
             self.below((child + 1) * self.cpus + self.cpu_of(q), all);
-        }
-    }
-
-    /// `throttle_cfs_rq`; `false`: there was a little left in the pool after all.
-    fn throttle(&mut self, cx: &mut Core, q: QueueId) -> bool {
-        let rules = self.quota_rules();
-        let g = self.group_of(q);
-        if rules.fills_at_start {
-            self.start_period(cx, g);
-        } else if self.assign(cx, q, 1) {
-            return false;
-        }
-        let pool = self.pool(g);
-        if rules.newest_first {
-            pool.throttled.insert(0, q);
-        } else {
-            pool.throttled.push(q);
-        }
-        let mut below = Vec::new();
-        self.below(q, &mut below);
-        for q in below {
-            self.queues[q as usize].throttle_count += 1;
-        }
-        self.take_off(cx, q);
-        self.queues[q as usize].throttled = true;
-        self.explain_throttle(cx, q, "its group's quota is used up");
-        self.tell(cx, q - self.cpus);
-        true
-    }
-
-    /// Takes the entity of a queue that is throttled off, and the groups that are empty by that.
-    fn take_off(&mut self, cx: &mut Core, q: QueueId) {
-        let queue = &self.queues[q as usize];
-        let (nr, mut idle, delayed) = (queue.h_nr, queue.h_nr_idle, queue.h_nr_delayed);
-        if queue.idle {
-            idle = nr;
-        }
-        let mut leaves = true;
-        let mut at = Some(q - self.cpus);
-        while let Some(e) = at {
-            if !self.entities[e as usize].on_rq {
-                return;
-            }
-            let above = self.entities[e as usize].queue;
-            if leaves {
-                let delayed = self.entities[e as usize].delayed;
-                let how = if delayed { Leave { special: true, ..Leave::DELAYED } } else { Leave::GONE };
-                self.dequeue_entity(cx, above, e, how);
-            } else {
-                self.update_group(cx, e);
-            }
-            idle = self.untally(above, nr, idle, delayed);
-            leaves &= self.queues[above as usize].load.weight == 0;
-            at = self.parent(e);
-        }
-    }
-
-    /// `unthrottle_cfs_rq`.
-    fn unthrottle(&mut self, cx: &mut Core, q: QueueId) {
-        let g = self.group_of(q);
-        self.queues[q as usize].throttled = false;
-        self.explain_throttle(cx, q, "its group has quota again");
-        self.pool(g).throttled.retain(|other| *other != q);
-        let mut below = Vec::new();
-        self.below(q, &mut below);
-        for q in below {
-            self.queues[q as usize].throttle_count -= 1;
-        }
-        let cpu = self.cpu_of(q);
-        if self.queues[q as usize].load.weight > 0 {
-            self.put_on(cx, q);
-            self.tell(cx, q - self.cpus);
-        }
-        if cx.curr(cpu).is_none() && self.queues[cpu as usize].nr_queued > 0 {
-            cx.resched(cpu);
-        }
-        cx.touch(cpu);
-    }
-
-    /// Queues the entity of a queue that is no longer throttled, and its groups as far as they are not.
-    fn put_on(&mut self, cx: &mut Core, q: QueueId) {
-        let queue = &self.queues[q as usize];
-        let (nr, mut idle, delayed) = (queue.h_nr, queue.h_nr_idle, queue.h_nr_delayed);
-        if queue.idle {
-            idle = nr;
-        }
-        let mut joins = true;
-        let mut at = Some(q - self.cpus);
-        while let Some(e) = at {
-            let above = self.entities[e as usize].queue;
-            if joins && self.entities[e as usize].delayed {
-                self.dequeue_entity(cx, above, e, Leave::DELAYED);
-            }
-            joins &= !self.entities[e as usize].on_rq;
-            if joins {
-                D::join(self, cx, above, e, Enqueue::Wakeup);
-            } else {
-                self.update_group(cx, e);
-            }
-            idle = self.tally(above, nr, idle, delayed);
-            if self.queues[above as usize].throttled {
-                return;
-            }
-            at = self.parent(e);
         }
     }
 
@@ -364,67 +221,6 @@ impl<D: Discipline> Fair<D> {
         queue.runtime -= slack;
     }
 
-    /// One of the groups' timers.
-    pub(super) fn pool_timer(&mut self, cx: &mut Core, id: TimerId) {
-        let g = (id / 2) as usize;
-        if id.is_multiple_of(2) { self.period_ends(cx, g) } else { self.slack_is_due(cx, g) }
-    }
-
-    fn period_ends(&mut self, cx: &mut Core, g: usize) {
-        let rules = self.quota_rules();
-        let now = cx.now();
-        let pool = self.pool(g);
-        let waiting = !pool.throttled.is_empty();
-        if !rules.fills_at_start {
-            pool.refill(now, &rules);
-        }
-        if pool.idle && !waiting {
-            pool.active = false;
-            return;
-        }
-        if rules.fills_at_start {
-            pool.refill(now, &rules);
-        }
-        cx.start_timer(period_timer(g), now + pool.period);
-        pool.idle = !waiting;
-        while !self.pool(g).throttled.is_empty() && self.pool(g).runtime > 0 {
-            self.distribute(cx, g);
-        }
-    }
-
-    fn slack_is_due(&mut self, cx: &mut Core, g: usize) {
-        let slice = self.quota_rules().slice as i64;
-        let soon = cx.timer_due(period_timer(g)) < cx.now() + NEAR;
-        let pool = self.pool(g);
-        pool.slack_started = false;
-        if !soon && pool.runtime > slice {
-            self.distribute(cx, g);
-        }
-    }
-
-    /// Gives the throttled queues 1 ns more than what they owe, in order, while there is any
-    /// (`distribute_cfs_runtime`).
-    fn distribute(&mut self, cx: &mut Core, g: usize) {
-        let throttled = self.pool(g).throttled.clone();
-        for q in throttled {
-            sync(self, cx, self.cpu_of(q));
-            let owed = 1 - self.queues[q as usize].runtime;
-            let pool = self.pool(g);
-            let amount = owed.min(pool.runtime);
-            pool.runtime -= amount;
-            let (left, expires) = (pool.runtime, pool.expires);
-            let queue = &mut self.queues[q as usize];
-            queue.runtime += amount;
-            queue.runtime_expires = expires;
-            if queue.runtime > 0 {
-                self.unthrottle(cx, q);
-            }
-            if left == 0 {
-                return;
-            }
-        }
-    }
-
     /// When the account of the running entity of a queue could first ask for more.
     pub(super) fn runs_out(&self, cx: &Core, q: QueueId, e: EntityId) -> Nanos {
         let queue = &self.queues[q as usize];
@@ -446,16 +242,21 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// A CPU goes: nothing is throttled there any more (`unthrottle_offline_cfs_rqs`).
-    pub(super) fn unthrottle_all(&mut self, cx: &mut Core, cpu: CpuId) {
-        self.limit(cpu, false);
-        for g in 0..self.groups.all.len() as u32 {
-            let q = (g + 1) * self.cpus + cpu;
-            if self.groups.all[g as usize].pool.is_some() {
-                self.queues[q as usize].runtime = 1;
-                if self.queues[q as usize].throttled {
-                    self.unthrottle(cx, q);
-                }
+    /// Draws the phases, and starts the periods of all groups that have a quota.
+    pub(super) fn start_pools(&mut self, cx: &mut Core, seed: u64) {
+        let Some(rules) = self.rules.bandwidth else { return };
+        let mut rng = Rng::new(seed ^ 0x5eed_ba5e);
+        for g in 0..self.groups.all.len() {
+            let tick_phase = cx.tick_time(1) % cx.tick_period();
+            let Some(pool) = &mut self.groups.all[g].pool else { continue };
+            pool.phase = if rules.random_phase {
+                rng.below(pool.period)
+            } else {
+                // The timer's interrupt comes with a tick's, and goes before it.
+                (tick_phase + pool.period - 1) % pool.period
+            };
+            if !rules.fills_at_start {
+                self.start_period(cx, g);
             }
         }
     }

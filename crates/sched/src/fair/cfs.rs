@@ -81,21 +81,21 @@ impl Discipline for Cfs {
     }
 
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {
-        vec![("min_vruntime_ns", (f.queues[q as usize].min_vruntime as i64).into())]
+        vec![("min_vruntime_ns", (f.rqs.queues[q as usize].min_vruntime as i64).into())]
     }
 
     fn show_entity(f: &Fair<Self>, _q: QueueId, e: EntityId) -> Vec<(&'static str, View)> {
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         vec![("ran_since_picked_ns", (entity.sum_exec - entity.prev_sum_exec).into())]
     }
 
     fn numbers(f: &Fair<Self>, _q: QueueId, e: EntityId) -> [(&'static str, i64); 2] {
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         [("vruntime_ns", entity.vruntime as i64), ("weight", entity.load.weight as i64)]
     }
 
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
-        let queue = &f.queues[q as usize];
+        let queue = &f.rqs.queues[q as usize];
         let first = queue.tree.first().is_none_or(|first| f.ahead(picked, first) <= 0);
         if first && curr.is_none_or(|curr| curr == picked || f.ahead(picked, curr) <= 0) {
             "the least virtual runtime"
@@ -113,7 +113,7 @@ impl Discipline for Cfs {
         preempts: bool,
         numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
     ) -> &'static str {
-        if f.entities[curr as usize].idle != f.entities[e as usize].idle {
+        if f.rqs.entities[curr as usize].idle != f.rqs.entities[e as usize].idle {
             return if preempts { "who is idle gives way" } else { "who is idle preempts nobody" };
         }
         let by = if f.d.rules.granularity_by_current { curr } else { e };
@@ -166,19 +166,19 @@ impl Discipline for Cfs {
     }
 
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes) {
-        f.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
+        f.rqs.entities[e as usize].load = Load::with_idle(a, f.d.rules.idle_weight);
     }
 
     fn fork(f: &mut Fair<Self>, e: EntityId, parent: Option<(EntityId, CpuId)>) {
         if let Some((parent, cpu)) = parent {
-            f.entities[e as usize].vruntime = f.entities[parent as usize].vruntime;
-            f.entities[e as usize].forked_on = Some(cpu);
+            f.rqs.entities[e as usize].vruntime = f.rqs.entities[parent as usize].vruntime;
+            f.rqs.entities[e as usize].forked_on = Some(cpu);
         }
     }
 
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, f.d.rules.arithmetic));
         f.update_min_vruntime(q);
         false
@@ -186,7 +186,7 @@ impl Discipline for Cfs {
 
     #[inline]
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
-        let is_curr = f.is_curr(q, e);
+        let is_curr = f.rqs.is_curr(q, e);
         if is_curr || f.d.rules.lands_before_account {
             f.land(q, e);
         }
@@ -196,25 +196,25 @@ impl Discipline for Cfs {
             f.place_new(cx, q, e);
         }
         f.update_group(cx, e);
-        f.count_in(q, e);
+        f.count_in(q, e, cx.now());
         if how == Enqueue::Wakeup {
             f.place(q, e, false);
         }
         if !is_curr {
             Self::insert(f, q, e);
         }
-        if f.queues[q as usize].nr_queued == 1 {
+        if f.rqs.queues[q as usize].nr_queued == 1 {
             f.check_join(cx, q);
         }
     }
 
     #[inline]
-    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave) -> bool {
+    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave, now: Nanos) -> bool {
         f.clear_buddies(e);
-        if !f.is_curr(q, e) {
+        if !f.rqs.is_curr(q, e) {
             Self::remove(f, q, e);
         }
-        f.count_out(q, e);
+        f.count_out(q, e, now);
         if !how.sleep {
             f.take_off_min(q, e);
         }
@@ -231,13 +231,13 @@ impl Discipline for Cfs {
 
     #[inline]
     fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
-        let v = f.entities[e as usize].vruntime;
-        f.queues[q as usize].tree.insert(&mut f.arena, e, v, v);
+        let v = f.rqs.entities[e as usize].vruntime;
+        f.rqs.queues[q as usize].tree.insert(&mut f.rqs.arena, e, v, v);
     }
 
     #[inline]
     fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
-        f.queues[q as usize].tree.remove(&mut f.arena, e);
+        f.rqs.queues[q as usize].tree.remove(&mut f.rqs.arena, e);
     }
 
     /// The leftmost, but for buddies (`pick_next_entity`).
@@ -253,7 +253,7 @@ impl Discipline for Cfs {
     #[inline]
     fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         f.clear_buddies(e);
-        if f.entities[e as usize].on_rq {
+        if f.rqs.entities[e as usize].on_rq {
             Self::remove(f, q, e);
         }
     }
@@ -265,32 +265,32 @@ impl Discipline for Cfs {
     }
 
     fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
-        let q = f.entities[e as usize].queue;
-        if f.entities[e as usize].on_rq && f.is_curr(q, e) {
+        let q = f.rqs.entities[e as usize].queue;
+        if f.rqs.entities[e as usize].on_rq && f.rqs.is_curr(q, e) {
             f.update_curr(cx, q);
         }
-        f.set_load(e, load);
+        f.set_load(e, load, cx.now());
     }
 
     /// The slice is used up, or (2.6.33 on) the entity is a slice ahead (`check_preempt_tick`).
     #[inline]
     fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
         let ideal = f.slice(e);
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         let ran = entity.sum_exec - entity.prev_sum_exec;
         if ran > ideal {
             f.explain_turn(cx, q, e, "it has had its slice", Some(ideal));
-            cx.resched(f.cpu_of(q));
+            cx.resched(f.rqs.cpu_of(q));
             if !f.d.rules.early_last_buddy {
                 f.clear_buddies(e);
             }
         } else if f.d.rules.preempt_if_ahead
             && ran >= f.d.tunables.min_granularity
-            && let Some(first) = f.queues[q as usize].tree.first()
+            && let Some(first) = f.rqs.queues[q as usize].tree.first()
             && f.ahead(e, first) > ideal as i64
         {
             f.explain_turn(cx, q, e, "it is more than a slice ahead of the first who waits", Some(ideal));
-            cx.resched(f.cpu_of(q));
+            cx.resched(f.rqs.cpu_of(q));
         }
     }
 
@@ -298,7 +298,7 @@ impl Discipline for Cfs {
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
         let arithmetic = f.d.rules.arithmetic;
         let more = ticks.count - 1;
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         let first = ticks.first.saturating_sub(entity.exec_start);
         let step = entity.load.virtual_time(ticks.period, arithmetic);
         let ran = first + more * ticks.period;
@@ -311,11 +311,11 @@ impl Discipline for Cfs {
     #[inline]
     fn next_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos {
         let ideal = f.slice(e);
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         let ran = entity.sum_exec - entity.prev_sum_exec;
         let mut at = entity.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
         if f.d.rules.preempt_if_ahead
-            && let Some(first) = f.queues[q as usize].tree.first()
+            && let Some(first) = f.rqs.queues[q as usize].tree.first()
         {
             let behind = ideal as i64 - f.ahead(e, first);
             let real = entity.load.real_time_at_least(behind.max(0) as Nanos);
@@ -335,7 +335,7 @@ impl Discipline for Cfs {
 
     fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
         f.clear_buddies(e);
-        let batch = cx.task(e - f.first_task).attributes.policy == Policy::Batch;
+        let batch = cx.task(e - f.rqs.first_task).attributes.policy == Policy::Batch;
         if f.d.rules.skip_on_yield {
             if !batch {
                 f.update_curr(cx, q);
@@ -351,9 +351,9 @@ impl Discipline for Cfs {
     #[inline]
     fn others(f: &Fair<Self>, q: QueueId) -> u32 {
         if f.d.rules.skip_on_yield {
-            f.queues[f.cpu_of(q) as usize].h_nr - 1
+            f.rqs.queues[f.rqs.cpu_of(q) as usize].h_nr - 1
         } else {
-            f.queues[q as usize].nr_queued - 1
+            f.rqs.queues[q as usize].nr_queued - 1
         }
     }
 
@@ -362,22 +362,22 @@ impl Discipline for Cfs {
             f.take_off_min(from, e);
             return;
         }
-        let (old, new) = (f.queues[from as usize].min_vruntime, f.queues[to as usize].min_vruntime);
-        let entity = &mut f.entities[e as usize];
+        let (old, new) = (f.rqs.queues[from as usize].min_vruntime, f.rqs.queues[to as usize].min_vruntime);
+        let entity = &mut f.rqs.entities[e as usize];
         entity.vruntime = entity.vruntime.wrapping_sub(old).wrapping_add(new);
     }
 
     fn change_group(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, joins: bool, queued: bool) {
-        let q = f.entities[e as usize].queue;
+        let q = f.rqs.entities[e as usize].queue;
         if f.d.rules.moves_relative {
             if queued {
                 return;
             }
             if joins {
                 f.land(q, e);
-            } else if !f.entities[e as usize].relative {
+            } else if !f.rqs.entities[e as usize].relative {
                 // From 4.3 on a sleeper is not credited for more than it would be now.
-                if f.rules.shares == Shares::ByLoad {
+                if f.rqs.rules.shares == Shares::ByLoad {
                     f.place(q, e, false);
                 }
                 f.take_off_min(q, e);
@@ -396,13 +396,13 @@ impl Discipline for Cfs {
             if new != old.prio() && (running || !worse) {
                 cx.resched(cpu);
             }
-        } else if f.queues[cpu as usize].nr_queued > 1 {
+        } else if f.rqs.queues[cpu as usize].nr_queued > 1 {
             if running {
                 if worse {
                     cx.resched(cpu);
                 }
-            } else if let Some(curr) = f.running[cpu as usize] {
-                let e = f.entity(p);
+            } else if let Some(curr) = f.rqs.running[cpu as usize] {
+                let e = f.rqs.entity(p);
                 f.check_preempt(cx, curr, e, Enqueue::Wakeup);
             }
         }

@@ -8,7 +8,7 @@
 //!
 //! # Rule
 //! Pick the earliest deadline among those with non-negative lag. A task keeps its CPU until its slice is
-//! consumed (run to parity), unless one with a shorter slice wakes. Who sleeps keeps its lag, and one that owes
+//! consumed (run to parity), unless one with a shorter slice wakes. A task that sleeps keeps its lag, and one that owes
 //! time stays queued until it no longer does (delayed dequeue).
 //!
 //! # State
@@ -104,7 +104,7 @@ impl Discipline for Eevdf {
     }
 
     fn show_entity(f: &Fair<Self>, q: QueueId, e: EntityId) -> Vec<(&'static str, View)> {
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         let lag = if entity.on_rq { f.average_now(q).wrapping_sub(entity.vruntime) as i64 } else { entity.vlag };
         vec![
             ("deadline_ns", (entity.deadline as i64).into()),
@@ -112,19 +112,19 @@ impl Discipline for Eevdf {
             ("lag_ns", lag.into()),
             ("eligible", (entity.on_rq && f.eligible(q, e)).into()),
             ("delayed", entity.delayed.into()),
-            ("protected", (f.is_curr(q, e) && entity.protected).into()),
+            ("protected", (f.rqs.is_curr(q, e) && entity.protected).into()),
         ]
     }
 
     fn numbers(f: &Fair<Self>, q: QueueId, e: EntityId) -> [(&'static str, i64); 2] {
-        let entity = &f.entities[e as usize];
+        let entity = &f.rqs.entities[e as usize];
         [("deadline_ns", entity.deadline as i64), ("lag_ns", f.average_now(q).wrapping_sub(entity.vruntime) as i64)]
     }
 
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
-        if f.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
+        if f.rqs.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
             "a task of this group slept, and the group is eligible"
-        } else if curr == Some(picked) && f.d.features.run_to_parity && f.entities[picked as usize].protected {
+        } else if curr == Some(picked) && f.d.features.run_to_parity && f.rqs.entities[picked as usize].protected {
             "it runs to parity: its request is not consumed and it is eligible"
         } else {
             "the earliest deadline of those that are eligible (lag of 0 or more)"
@@ -138,7 +138,7 @@ impl Discipline for Eevdf {
         preempts: bool,
         _numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
     ) -> &'static str {
-        let same = f.entities[curr as usize].idle == f.entities[e as usize].idle;
+        let same = f.rqs.entities[curr as usize].idle == f.rqs.entities[e as usize].idle;
         match (same, preempts) {
             (false, true) => "who is idle gives way",
             (false, false) => "who is idle preempts nobody",
@@ -184,7 +184,7 @@ impl Discipline for Eevdf {
         let custom = f.d.features.custom_slice && a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
         let slice = if custom { a.runtime.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()) } else { f.d.base_slice };
         f.d.customs |= custom;
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         if entity.load != load {
             // The lag is kept in weighted terms (reweight_entity).
             entity.vlag = entity.vlag.wrapping_mul(entity.load.weight as i64) / load.weight as i64;
@@ -197,10 +197,10 @@ impl Discipline for Eevdf {
 
     #[inline]
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool {
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, Arithmetic::Calc));
         let consumed = f.update_deadline(q, e);
-        let ended = f.queues[q as usize].nr_queued > 1 && (consumed || f.preempted_by_short(q));
+        let ended = f.rqs.queues[q as usize].nr_queued > 1 && (consumed || f.preempted_by_short(q));
         if ended {
             f.clear_buddies(e);
         }
@@ -209,7 +209,7 @@ impl Discipline for Eevdf {
 
     #[inline]
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue) {
-        let is_curr = f.is_curr(q, e);
+        let is_curr = f.rqs.is_curr(q, e);
         let initial = how == Enqueue::New;
         if is_curr {
             f.place(q, e, initial);
@@ -219,17 +219,17 @@ impl Discipline for Eevdf {
         if !is_curr {
             f.place(q, e, initial);
         }
-        f.count_in(q, e);
+        f.count_in(q, e, cx.now());
         if !is_curr {
             Self::insert(f, q, e);
         }
-        if f.queues[q as usize].nr_queued == 1 {
+        if f.rqs.queues[q as usize].nr_queued == 1 {
             f.check_join(cx, q);
         }
     }
 
     #[inline]
-    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave) -> bool {
+    fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave, now: Nanos) -> bool {
         f.clear_buddies(e);
         let may_delay = f.d.features.delay_dequeue && how.sleep && !how.special && !how.delayed;
         if may_delay && !f.eligible(q, e) {
@@ -238,14 +238,14 @@ impl Discipline for Eevdf {
         }
         f.update_lag(q, e);
         if f.d.features.place_rel_deadline && !how.sleep {
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
             entity.rel_deadline = true;
         }
-        if !f.is_curr(q, e) {
+        if !f.rqs.is_curr(q, e) {
             Self::remove(f, q, e);
         }
-        f.count_out(q, e);
+        f.count_out(q, e, now);
         true
     }
 
@@ -253,7 +253,7 @@ impl Discipline for Eevdf {
     fn left(f: &mut Fair<Self>, _q: QueueId, e: EntityId, how: Leave) {
         if how.delayed {
             f.set_delayed(e, false);
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             if f.d.features.delay_zero && entity.vlag > 0 {
                 entity.vlag = 0;
             }
@@ -263,19 +263,19 @@ impl Discipline for Eevdf {
     #[inline]
     fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
-        let Entity { deadline, vruntime, .. } = f.entities[e as usize];
-        let queue = &mut f.queues[q as usize];
+        let Entity { deadline, vruntime, .. } = f.rqs.entities[e as usize];
+        let queue = &mut f.rqs.queues[q as usize];
         queue.sum = queue.sum.wrapping_add(key.wrapping_mul(w));
         queue.weight += w;
         let (key, value) = if f.d.features.tree_by_vruntime { (vruntime, deadline) } else { (deadline, vruntime) };
-        queue.tree.insert(&mut f.arena, e, key, value);
+        queue.tree.insert(&mut f.rqs.arena, e, key, value);
     }
 
     #[inline]
     fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
-        let queue = &mut f.queues[q as usize];
-        queue.tree.remove(&mut f.arena, e);
+        let queue = &mut f.rqs.queues[q as usize];
+        queue.tree.remove(&mut f.rqs.arena, e);
         queue.sum = queue.sum.wrapping_sub(key.wrapping_mul(w));
         queue.weight -= w;
     }
@@ -283,7 +283,7 @@ impl Discipline for Eevdf {
     #[inline]
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         if f.d.features.pick_buddy
-            && let Some(next) = f.queues[q as usize].next
+            && let Some(next) = f.rqs.queues[q as usize].next
             && f.eligible(q, next)
         {
             return Some(next);
@@ -294,28 +294,28 @@ impl Discipline for Eevdf {
     #[inline]
     fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         f.clear_buddies(e);
-        if f.entities[e as usize].on_rq {
+        if f.rqs.entities[e as usize].on_rq {
             Self::remove(f, q, e);
-            f.entities[e as usize].protected = true;
+            f.rqs.entities[e as usize].protected = true;
         }
     }
 
     fn requeue_delayed(f: &mut Fair<Self>, e: EntityId) {
-        let q = f.entities[e as usize].queue;
+        let q = f.rqs.entities[e as usize].queue;
         if f.d.features.delay_zero {
             f.update_lag(q, e);
-            if f.entities[e as usize].vlag > 0 {
-                f.queues[q as usize].nr_queued -= 1;
-                let queued = !f.is_curr(q, e);
+            if f.rqs.entities[e as usize].vlag > 0 {
+                f.rqs.queues[q as usize].nr_queued -= 1;
+                let queued = !f.rqs.is_curr(q, e);
                 if queued {
                     Self::remove(f, q, e);
                 }
-                f.entities[e as usize].vlag = 0;
+                f.rqs.entities[e as usize].vlag = 0;
                 f.place(q, e, false);
                 if queued {
                     Self::insert(f, q, e);
                 }
-                f.queues[q as usize].nr_queued += 1;
+                f.rqs.queues[q as usize].nr_queued += 1;
             }
         }
         f.set_delayed(e, false);
@@ -327,12 +327,12 @@ impl Discipline for Eevdf {
         }
         let mut at = Some(e);
         while let Some(x) = at {
-            let entity = &f.entities[x as usize];
+            let entity = &f.rqs.entities[x as usize];
             if !entity.on_rq || entity.idle {
                 return;
             }
-            f.queues[entity.queue as usize].next = Some(x);
-            at = f.parent(x);
+            f.rqs.queues[entity.queue as usize].next = Some(x);
+            at = f.rqs.parent(x);
         }
     }
 
@@ -341,12 +341,12 @@ impl Discipline for Eevdf {
         if !f.d.customs {
             return f.d.base_slice;
         }
-        let slice = |e: EntityId| f.entities[e as usize].slice;
-        let mut least = f.queued_curr(q).map_or(Nanos::MAX, slice);
-        let mut at = f.queues[q as usize].tree.first();
+        let slice = |e: EntityId| f.rqs.entities[e as usize].slice;
+        let mut least = f.rqs.queued_curr(q).map_or(Nanos::MAX, slice);
+        let mut at = f.rqs.queues[q as usize].tree.first();
         while let Some(e) = at {
             least = least.min(slice(e));
-            at = f.queues[q as usize].tree.next(&f.arena, e);
+            at = f.rqs.queues[q as usize].tree.next(&f.rqs.arena, e);
         }
         least
     }
@@ -356,36 +356,36 @@ impl Discipline for Eevdf {
         if !f.d.customs {
             return;
         }
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         entity.slice = slice;
         entity.custom_slice |= joins;
     }
 
     /// Keeps lag and deadline in weighted terms.
     fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
-        let Entity { queue: q, on_rq, load: old, .. } = f.entities[e as usize];
+        let Entity { queue: q, on_rq, load: old, .. } = f.rqs.entities[e as usize];
         let (old, new) = (i128::from(old.weight), i128::from(load.weight));
         let rescaled = |x: i64| (i128::from(x) * old / new) as i64;
         if !on_rq {
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             entity.vlag = rescaled(entity.vlag);
-            f.set_load(e, load);
+            f.set_load(e, load, cx.now());
             return;
         }
         f.update_curr(cx, q);
         let average = f.average(q);
-        let queued = !f.is_curr(q, e);
+        let queued = !f.rqs.is_curr(q, e);
         if queued {
             Self::remove(f, q, e);
         }
         let lag = rescaled(f.lag(average, e));
-        let entity = &mut f.entities[e as usize];
+        let entity = &mut f.rqs.entities[e as usize];
         if average != entity.vruntime {
             entity.vruntime = average.wrapping_sub(lag as u64);
         }
         let left = rescaled(entity.deadline.wrapping_sub(average) as i64);
         entity.deadline = average.wrapping_add(left as u64);
-        f.set_load(e, load);
+        f.set_load(e, load, cx.now());
         if queued {
             Self::insert(f, q, e);
         }
@@ -395,12 +395,12 @@ impl Discipline for Eevdf {
 
     #[inline]
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks) {
-        f.advance(q, ticks.first.max(f.entities[e as usize].exec_start));
+        f.advance(q, ticks.first.max(f.rqs.entities[e as usize].exec_start));
         let mut n = 1;
         while n < ticks.count {
             // As long as the request is not consumed, nothing but the account changes.
             let step = f.virtual_time(e, ticks.period).max(1);
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             if entity.exec_start == ticks.first + (n - 1) * ticks.period {
                 let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
                 let more = ((left - 1).max(0) as u64 / step).min(ticks.count - n);
@@ -433,18 +433,18 @@ impl Discipline for Eevdf {
         f.clear_buddies(e);
         f.update_curr(cx, q);
         if f.d.features.yield_moves_deadline {
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
             entity.protected = false;
         } else if f.eligible(q, e) {
-            let entity = &mut f.entities[e as usize];
+            let entity = &mut f.rqs.entities[e as usize];
             entity.vruntime = entity.deadline;
             f.update_deadline(q, e);
         }
     }
 
     fn others(f: &Fair<Self>, q: QueueId) -> u32 {
-        f.queues[f.cpu_of(q) as usize].h_nr - 1
+        f.rqs.queues[f.rqs.cpu_of(q) as usize].h_nr - 1
     }
 
     fn migrate(_f: &mut Fair<Self>, _e: EntityId, _from: QueueId, _to: QueueId) {}
@@ -453,15 +453,15 @@ impl Discipline for Eevdf {
 
     fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool) {
         let (new, cpu) = (cx.task(p).attributes.prio(), cx.task(p).cpu);
-        if f.queues[cpu as usize].nr_queued < 2 {
+        if f.rqs.queues[cpu as usize].nr_queued < 2 {
             return;
         }
         if running {
             if new > old.prio() {
                 cx.resched(cpu);
             }
-        } else if let Some(curr) = f.running[cpu as usize] {
-            let e = f.entity(p);
+        } else if let Some(curr) = f.rqs.running[cpu as usize] {
+            let e = f.rqs.entity(p);
             f.check_preempt(cx, curr, e);
         }
     }

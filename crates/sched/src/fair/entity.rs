@@ -59,9 +59,9 @@ pub struct Entity {
 /// A queue (`struct cfs_rq`).
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// Who waits.
+    /// The entities that wait.
     pub tree: Timeline,
-    /// Who runs: a task, or the group whose task does.
+    /// The entity that runs: a task, or the group whose task does.
     pub curr: Option<EntityId>,
     /// CFS: no less than any has had, monotonic. EEVDF: the virtual time from which the sums count.
     pub min_vruntime: u64,
@@ -77,11 +77,11 @@ pub struct Queue {
     pub h_nr_delayed: u32,
     /// Of them, those that are idle or in an idle group.
     pub h_nr_idle: u32,
-    /// Who is to run next, if that is not too unfair.
+    /// The entity to run next, if that is not too unfair.
     pub next: Option<EntityId>,
-    /// CFS: who was preempted and is to run again, if that is not too unfair.
+    /// CFS: the entity that was preempted and is to run again, if that is not too unfair.
     pub last: Option<EntityId>,
-    /// CFS: who is to be passed over.
+    /// CFS: the entity to pass over.
     pub skip: Option<EntityId>,
     /// EEVDF: the sum of (vruntime - min_vruntime) * weight over the tree.
     pub sum: i64,

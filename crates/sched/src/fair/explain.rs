@@ -1,13 +1,13 @@
-//! Why: the rule and the numbers of each pick, wake-up, end of a turn and throttling, for whoever asked.
+//! Why: the rule and the numbers of each pick, wake-up, end of a turn and throttling, where they are asked for.
 //!
-//! A group has no task's number: its figures are told as the queue's.
+//! A group has no task's number: its figures are given as the queue's.
 
 use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
-/// So many of those that wait are named.
+/// At most this many of the waiting tasks are named.
 const NAMED: usize = 6;
 
 /// The reasons of a pick, gathered on the way down.
@@ -19,21 +19,17 @@ pub(super) struct Why {
 }
 
 impl<D: Discipline> Fair<D> {
-    fn task_of(&self, e: EntityId) -> Option<TaskId> {
-        e.checked_sub(self.first_task)
-    }
-
     fn numbers_of(&self, q: QueueId, e: EntityId, all: &mut Vec<(Option<TaskId>, &'static str, i64)>) {
-        all.extend(D::numbers(self, q, e).map(|(what, number)| (self.task_of(e), what, number)));
+        all.extend(D::numbers(self, q, e).map(|(what, number)| (self.rqs.task(e), what, number)));
     }
 
     /// Notes why `picked` is the best of a queue; `curr` takes part.
     pub(super) fn note_pick(&mut self, q: QueueId, curr: Option<EntityId>, picked: EntityId) {
         let mut others: Vec<EntityId> = curr.into_iter().collect();
-        let mut at = self.queues[q as usize].tree.first();
+        let mut at = self.rqs.queues[q as usize].tree.first();
         while let Some(e) = at.filter(|_| others.len() < NAMED) {
             others.push(e);
-            at = self.queues[q as usize].tree.next(&self.arena, e);
+            at = self.rqs.queues[q as usize].tree.next(&self.rqs.arena, e);
         }
         others.retain(|e| *e != picked);
         let mut why = std::mem::take(&mut self.why);
@@ -46,7 +42,7 @@ impl<D: Discipline> Fair<D> {
             for e in std::iter::once(picked).chain(others.iter().copied()) {
                 self.numbers_of(q, e, &mut why.numbers);
             }
-            why.over.extend(others.iter().filter_map(|e| self.task_of(*e)));
+            why.over.extend(others.iter().filter_map(|e| self.rqs.task(*e)));
         }
         self.why = why;
     }
@@ -56,59 +52,59 @@ impl<D: Discipline> Fair<D> {
         self.why = Why::default();
     }
 
-    /// Tells why a task was picked.
+    /// Explains why a task was picked.
     pub(super) fn explain_pick(&mut self, cx: &mut Core, cpu: CpuId, next: Option<EntityId>) {
         if !cx.explaining() {
             return;
         }
         let Why { rule, over, numbers } = std::mem::take(&mut self.why);
         let rule = if next.is_none() { "nobody is queued" } else { rule };
-        let who = next.and_then(|e| self.task_of(e));
+        let who = next.and_then(|e| self.rqs.task(e));
         cx.explain(|_| Decision { time: 0, cpu, choice: Choice::Pick, who, over, rule, numbers });
     }
 
-    /// Tells why a task that became runnable preempts, or does not. `before`: the CPU was to reschedule already.
+    /// Explains why a task that became runnable preempts, or does not. `before`: the CPU was to reschedule already.
     pub(super) fn explain_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
         let preempts = !before && cx.need_resched(cpu);
         cx.explain(|_| {
-            let throttled = self.queues[self.entities[e as usize].queue as usize].throttle_count > 0;
+            let throttled = self.rqs.queues[self.rqs.entities[e as usize].queue as usize].throttle_count > 0;
             let mut numbers = Vec::new();
             let rule = if throttled {
                 "its group is throttled"
             } else if before {
                 "the CPU reschedules already"
             } else {
-                let (se, pse) = self.matching(curr, e);
-                let q = self.entities[se as usize].queue;
+                let (se, pse) = self.rqs.matching(curr, e);
+                let q = self.rqs.entities[se as usize].queue;
                 self.numbers_of(q, pse, &mut numbers);
                 self.numbers_of(q, se, &mut numbers);
                 D::wakeup_rule(self, se, pse, preempts, &mut numbers)
             };
             let choice = if preempts { Choice::Preempt } else { Choice::Wait };
-            let over = self.task_of(curr).into_iter().collect();
-            Decision { time: 0, cpu, choice, who: self.task_of(e), over, rule, numbers }
+            let over = self.rqs.task(curr).into_iter().collect();
+            Decision { time: 0, cpu, choice, who: self.rqs.task(e), over, rule, numbers }
         });
     }
 
-    /// Tells why the turn of an entity of a queue ends.
+    /// Explains why the turn of an entity of a queue ends.
     pub(super) fn explain_turn(&self, cx: &mut Core, q: QueueId, e: EntityId, rule: &'static str, slice: Option<u64>) {
         cx.explain(|_| {
-            let entity = &self.entities[e as usize];
-            let mut numbers = vec![(self.task_of(e), "ran_ns", (entity.sum_exec - entity.prev_sum_exec) as i64)];
-            numbers.extend(slice.map(|slice| (self.task_of(e), "slice_ns", slice as i64)));
+            let entity = &self.rqs.entities[e as usize];
+            let mut numbers = vec![(self.rqs.task(e), "ran_ns", (entity.sum_exec - entity.prev_sum_exec) as i64)];
+            numbers.extend(slice.map(|slice| (self.rqs.task(e), "slice_ns", slice as i64)));
             self.numbers_of(q, e, &mut numbers);
-            let cpu = self.cpu_of(q);
-            let who = self.running[cpu as usize].and_then(|e| self.task_of(e));
+            let cpu = self.rqs.cpu_of(q);
+            let who = self.rqs.running[cpu as usize].and_then(|e| self.rqs.task(e));
             Decision { time: 0, cpu, choice: Choice::TurnEnds, who, over: Vec::new(), rule, numbers }
         });
     }
 
-    /// Tells that a group's queue may not run any more, or may again.
+    /// Explains that a group's queue may not run any more, or may again.
     pub(super) fn explain_throttle(&self, cx: &mut Core, q: QueueId, rule: &'static str) {
         cx.explain(|_| {
-            let queue = &self.queues[q as usize];
+            let queue = &self.rqs.queues[q as usize];
             let numbers = vec![(None, "runtime_left_ns", queue.runtime), (None, "tasks", i64::from(queue.h_nr))];
-            let cpu = self.cpu_of(q);
+            let cpu = self.rqs.cpu_of(q);
             Decision { time: 0, cpu, choice: Choice::Throttle, who: None, over: Vec::new(), rule, numbers }
         });
     }

@@ -9,7 +9,7 @@ use schedlab_sim::program::Load;
 const IDLE_SHARES: u64 = 3;
 /// What shares can be.
 const RANGE: std::ops::RangeInclusive<u64> = 2..=1 << 18;
-/// The shares of a group that nobody asked for: a user's, a session's, the root's where it is one.
+/// The shares of a group that no cgroup was made for: a user's, a session's, the root's where it is one.
 const SHARES: u64 = 1024;
 /// The shares of user 0 (`INIT_TASK_GROUP_LOAD`).
 const ROOT_USER_SHARES: u64 = 2048;
@@ -68,7 +68,7 @@ pub(super) struct Group {
     pub pool: Option<Pool>,
 }
 
-/// All groups, and who is in which.
+/// All groups, and which tasks are in which.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub all: Vec<Group>,

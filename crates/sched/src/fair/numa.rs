@@ -1,9 +1,11 @@
 //! The fair class's part in NUMA balancing: its ticks, its CPUs as that sees them, and the moves.
 
 use super::entity::Entity;
+use super::pelt::Pelt;
+use super::rqs::Runqueues;
 use super::{Discipline, Fair};
 use crate::balance::domains::{Domains, Flags};
-use crate::balance::fair::{Averages, Queues};
+use crate::balance::fair::{Averages, Balancer, Queues};
 use crate::balance::numa::locality::Locality;
 use crate::balance::numa::place::Moment;
 use crate::balance::numa::sight::{Best, Sight};
@@ -12,13 +14,15 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Choice, Core, Decision, State, TaskId, View};
 
 /// The CPUs at one moment.
-struct Seen<'a, D> {
-    fair: &'a Fair<D>,
+struct Seen<'a> {
+    rqs: &'a Runqueues,
+    pelt: &'a Pelt,
+    balancer: Option<&'a Balancer>,
     domains: &'a Domains,
     cx: &'a Core,
 }
 
-impl<D: Discipline> Sight for Seen<'_, D> {
+impl Sight for Seen<'_> {
     fn curr(&self, cpu: CpuId) -> Option<TaskId> {
         self.cx.curr(cpu)
     }
@@ -28,31 +32,31 @@ impl<D: Discipline> Sight for Seen<'_, D> {
     }
 
     fn task_load(&self, p: TaskId) -> i64 {
-        self.fair.task_load_at(p, self.cx.now()) as i64
+        self.pelt.task_load(self.rqs, p, self.cx.now()) as i64
     }
 
     fn load(&self, cpu: CpuId) -> i64 {
-        self.fair.load_avg_at(cpu, self.cx.now()) as i64
+        self.pelt.load_avg(self.rqs, cpu, self.cx.now()) as i64
     }
 
     fn runnable(&self, cpu: CpuId) -> i64 {
-        self.fair.runnable_avg_at(cpu, self.cx.now()) as i64
+        self.pelt.runnable_avg(cpu, self.cx.now()) as i64
     }
 
     fn util(&self, cpu: CpuId) -> i64 {
-        self.fair.cpu_need(cpu, self.fair.tracking.capacity(cpu), self.cx.now()) as i64
+        self.pelt.cpu_util_cfs(cpu, self.pelt.capacity(cpu), self.cx.now()) as i64
     }
 
     fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.fair.queues[cpu as usize].h_nr
+        self.rqs.queues[cpu as usize].h_nr
     }
 
     fn capacity(&self, cpu: CpuId) -> i64 {
-        self.fair.capacity_of(cpu).0 as i64
+        self.balancer.map_or(1024, |balancer| balancer.capacity(cpu).0 as i64)
     }
 
     fn is_idle(&self, cpu: CpuId) -> bool {
-        let root = &self.fair.queues[cpu as usize];
+        let root = &self.rqs.queues[cpu as usize];
         self.cx.curr(cpu).is_none() && root.h_nr == root.h_nr_delayed && self.cx.online(cpu)
     }
 
@@ -80,14 +84,14 @@ impl<D: Discipline> Fair<D> {
     /// NUMA balancing's part of the tick of a running task, whose account is up to date.
     pub(super) fn numa_tick(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let Some(mut numa) = self.numa.take() else { return };
-        let Entity { exec_start, sum_exec, .. } = self.entities[self.entity(p) as usize];
+        let Entity { exec_start, sum_exec, .. } = self.rqs.entities[self.rqs.entity(p) as usize];
         let at = Moment {
             now: cx.now(),
             jiffies: cx.jiffies(),
             tick: cx.tick_period(),
             cpu,
             account: (exec_start, sum_exec),
-            runnable: self.task_runnable_at(p, cx.now()) as u64,
+            runnable: self.pelt.task_runnable(&self.rqs, p, cx.now()) as u64,
         };
         if numa.tick(cx, p, &at) {
             match self.numa_better(&mut numa, cx, p, &at) {
@@ -106,22 +110,24 @@ impl<D: Discipline> Fair<D> {
     }
 
     fn numa_better(&mut self, numa: &mut Numa, cx: &mut Core, p: TaskId, at: &Moment) -> Option<Best> {
-        for cpu in (0..self.cpus).filter(|other| *other != at.cpu) {
+        for cpu in (0..self.rqs.cpus).filter(|other| *other != at.cpu) {
             self.account(cx, cpu);
         }
         let domains = self.domains.clone()?;
-        let best = numa.decide(&Seen { fair: self, domains: &domains, cx }, p, at);
+        let seen = Seen { rqs: &self.rqs, pelt: &self.pelt, balancer: self.balancer.as_deref(), domains: &domains, cx };
+        let best = numa.decide(&seen, p, at);
         best.filter(|best| best.cpu != at.cpu)
     }
 
     /// When NUMA balancing next has something to do at a tick of a running task.
     pub(super) fn numa_due(&self, cx: &Core, p: TaskId) -> Nanos {
         let Some(numa) = &self.numa else { return Nanos::MAX };
-        let Entity { exec_start, sum_exec, .. } = self.entities[self.entity(p) as usize];
+        let Entity { exec_start, sum_exec, .. } = self.rqs.entities[self.rqs.entity(p) as usize];
         numa.due(cx, p, (exec_start, sum_exec))
     }
 
-    /// The stopper of a CPU moves whom NUMA balancing wants elsewhere (`migration_cpu_stop`, `migrate_swap_stop`).
+    /// The stopper of a CPU moves the tasks that NUMA balancing wants elsewhere (`migration_cpu_stop`,
+    /// `migrate_swap_stop`).
     pub(super) fn numa_stop(&mut self, cx: &mut Core, cpu: CpuId) {
         while let Some(wanted) = self.numa.as_mut().and_then(|numa| numa.take_move(cpu)) {
             let partner = self.numa.as_ref().and_then(|numa| numa.partner(&wanted));
@@ -138,16 +144,16 @@ impl<D: Discipline> Fair<D> {
 
     fn can_go(&self, cx: &Core, wanted: &Move) -> bool {
         let task = cx.task(wanted.p);
-        let queued = self.entities[self.entity(wanted.p) as usize].on_rq;
+        let queued = self.rqs.entities[self.rqs.entity(wanted.p) as usize].on_rq;
         let awake = task.state == State::Runnable && queued && !self.is_throttled(wanted.p);
         awake && task.cpu == wanted.from && task.allowed.contains(wanted.to) && cx.online(wanted.to)
     }
 
-    /// What moving a task between nodes comes to.
+    /// Whether a move between nodes brings a task nearer to its memory.
     pub(super) fn numa_locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {
         let Some(numa) = &self.numa else { return Locality::Equal };
         let node = Some(numa.node_of(from));
-        let leaves = self.tasks.from_tail(from).any(|q| numa.task(q).preferred != node);
+        let leaves = self.rqs.tasks.from_tail(from).any(|q| numa.task(q).preferred != node);
         numa.locality(p, from, to, leaves, idle)
     }
 
@@ -155,11 +161,11 @@ impl<D: Discipline> Fair<D> {
     pub(super) fn numa_preferring(&self, cpu: CpuId) -> (u32, u32) {
         let Some(numa) = &self.numa else { return (0, 0) };
         let node = numa.node_of(cpu);
-        let preferred = self.tasks.from_tail(cpu).filter_map(|p| numa.task(p).preferred);
+        let preferred = self.rqs.tasks.from_tail(cpu).filter_map(|p| numa.task(p).preferred);
         preferred.fold((0, 0), |(all, there), preferred| (all + 1, there + u32::from(preferred == node)))
     }
 
-    /// Whether a CPU is about to get somebody by NUMA balancing: it does not look for others.
+    /// Whether a CPU is about to get a task by NUMA balancing: it does not look for others.
     pub(super) fn numa_expects(&self, cpu: CpuId) -> bool {
         self.numa.as_ref().is_some_and(|numa| numa.is_claimed(cpu))
     }
@@ -167,16 +173,6 @@ impl<D: Discipline> Fair<D> {
     /// What a viewer sees of a task's memory.
     pub(super) fn show_numa(&self, p: TaskId) -> Option<View> {
         self.numa.as_ref().map(|numa| numa.show(p)).filter(|view| *view != View::Nothing)
-    }
-
-    /// The node on which a task should run.
-    pub(super) fn preferred_node(&self, p: TaskId) -> Option<Node> {
-        self.numa.as_ref()?.task(p).preferred
-    }
-
-    /// The node of a CPU, where NUMA balancing is on.
-    pub(super) fn numa_node(&self, cpu: CpuId) -> Option<Node> {
-        self.numa.as_ref().map(|numa| numa.node_of(cpu))
     }
 }
 

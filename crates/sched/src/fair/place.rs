@@ -1,8 +1,8 @@
 //! Where a task that wakes or is new is queued, generation by generation.
 //!
 //! # Idea
-//! A task is best off on a CPU that is idle, near to what it has in the cache, or near to who woke it. The releases
-//! differ in how much they look for the one or the other.
+//! A task is best off on a CPU that is idle, near to what it has in the cache, or near to the task that woke it. The
+//! releases differ in how much they look for the one or the other.
 //!
 //! # Rule
 //! [`Placing`] says which release's way: `early` (2.6.24 and 2.6.32), `affine` (whether to come to the waker's side),
@@ -10,12 +10,12 @@
 //! new tasks: down the domains, to the idlest group's idlest CPU).
 //!
 //! # State
-//! For each task whom it woke of late and how often that changed, and the CPU before the last; for each CPU since when
-//! it is idle; for each last-level cache how many CPUs a search may look at.
+//! For each task which task it woke last and how often that changed, and the CPU before the last; for each CPU since
+//! when it is idle; for each last-level cache how many CPUs a search may look at.
 //!
 //! # Differences from the kernel
 //! No wake-up is synchronous (`WF_SYNC`): the engine's tasks do not say that they will sleep. All idle states are
-//! alike. What the timer woke is woken where the task last ran, and there whoever runs counts as the waker, as in the
+//! alike. What the timer woke is woken where the task last ran, and what runs there counts as the waker, as in the
 //! kernel.
 //!
 //! # Reference
@@ -24,16 +24,21 @@
 
 mod affine;
 mod bound;
+mod choose;
 mod early;
 mod energy;
 mod idlest;
+mod overutilized;
 mod sibling;
 
-use super::{Discipline, Fair, Setup};
+use super::Setup;
+use super::pelt::Pelt;
+use super::rqs::Runqueues;
 use crate::balance::domains::{Domain, Domains, Flags, Params};
-use crate::balance::fair::Queues;
+use crate::balance::fair::Balancer;
+use crate::balance::numa::{Node, Numa};
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
-use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
+use schedlab_sim::{Core, TaskId};
 
 /// Which release's way of placing tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,8 +59,11 @@ impl Placing {
     fn of(release: Release) -> Self {
         match release {
             release if release < v2_6(32) => Self::V2_6_24,
+            // The affine domain and `select_idle_sibling` change between 2.6.34 and 2.6.35.
             release if release < v2_6(35) => Self::V2_6_32,
+            // `wake_wide` is in 3.12, and not in 3.11.
             release if release < v(3, 12) => Self::V3_10,
+            // `wake_wide` and the walk up the domains change between 4.2 and 4.3.
             release if release < v(4, 3) => Self::V3_18,
             _ => Self::V6,
         }
@@ -65,7 +73,7 @@ impl Placing {
 /// A task's habits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Habits {
-    /// How often whom it wakes changed, halved each second.
+    /// How often the task that it wakes changed, halved each second.
     flips: u32,
     halved: Nanos,
     last_wakee: Option<TaskId>,
@@ -151,76 +159,28 @@ impl Ask {
     }
 }
 
-impl<D: Discipline> Fair<D> {
-    /// The CPU for a task that wakes or is new (`select_task_rq_fair`).
-    pub(super) fn choose_cpu(
-        &mut self,
-        cx: &mut Core,
-        domains: &Domains,
-        p: TaskId,
-        prev: CpuId,
-        why: Placement,
-    ) -> CpuId {
-        self.clock = cx.now();
-        let ask = match why {
-            Placement::Wake { from } => Ask { p, prev, here: from, wakes: true },
-            Placement::Fork { from } => Ask { p, prev, here: from, wakes: false },
-        };
-        self.places.weigh_anew();
-        let (cpu, rule) = self.by_release(cx, domains, ask);
-        // select_task_rq() takes no CPU that is not allowed.
-        let allowed = &cx.task(p).allowed;
-        let (cpu, rule) = if allowed.contains(cpu) {
-            (cpu, rule)
-        } else {
-            let near = domains.of(prev).iter().flat_map(|d| domains.span(d.span).cpus.iter().copied());
-            let all = near.chain(0..self.cpus);
-            (all.into_iter().find(|c| allowed.contains(*c)).unwrap_or(prev), "the first CPU that it may use")
-        };
-        let weighed = self.places.weighed;
-        cx.explain(|_| {
-            let mut numbers = vec![(None, "previous_cpu", prev.into()), (None, "waking_cpu", ask.here.into())];
-            if let Some(weighed) = weighed {
-                numbers.push((Some(p), "utilisation", weighed.need as i64));
-                numbers.extend(weighed.prev.map(|uw| (None, "on_previous_cpu_uw", uw as i64)));
-                if let Some((other, uw)) = weighed.other {
-                    numbers.extend([(None, "other_cpu", other.into()), (None, "on_other_cpu_uw", uw as i64)]);
-                }
-            } else if self.energy_is_passed_over() {
-                numbers.push((None, "over_utilised", 1));
-            }
-            Decision { time: 0, cpu, choice: Choice::Place, who: Some(p), over: Vec::new(), rule, numbers }
-        });
-        cpu
-    }
+/// What placement may look at and change: its own memory, and the loads that ticks saw. It reads queues, averages and
+/// what the balancers know.
+pub(super) struct Select<'a> {
+    pub places: &'a mut Places,
+    pub rqs: &'a Runqueues,
+    pub pelt: &'a mut Pelt,
+    /// None on one CPU.
+    pub balancer: Option<&'a Balancer>,
+    pub numa: Option<&'a Numa>,
+}
 
-    fn by_release(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
-        if self.places.fix_overload
-            && let Some(cpu) = self.longest_idle(cx, ask)
-        {
-            return (
-                cpu,
-                "fix.overload_on_wakeup: where it last ran if that is idle, else the CPU that is idle longest",
-            );
-        }
-        match self.places.how {
-            Placing::V2_6_24 => self.place_2_6_24(cx, domains, ask),
-            Placing::V2_6_32 => self.place_2_6_32(cx, domains, ask),
-            Placing::V3_10 | Placing::V3_18 => self.place_affine(cx, domains, ask),
-            Placing::V6 => self.place_6(cx, domains, ask),
-        }
-    }
-
-    /// Whether a CPU runs nothing and, from 3.2 on, nothing waits there (`idle_cpu`): before, one that is woken is idle
-    /// still until it has switched.
+impl Select<'_> {
+    /// Whether a CPU runs nothing and nothing waits there (`idle_cpu`). In old releases, until one between 3.1 and 3.6,
+    /// a CPU for which a task was just woken is idle until it has switched.
     fn is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
-        let waits = || self.nr_running(cpu) > self.queues[cpu as usize].h_nr_delayed;
+        let waits = || self.rqs.nr_running(cpu) > self.rqs.queues[cpu as usize].h_nr_delayed;
         cx.curr(cpu).is_none() && cx.online(cpu) && (self.places.how <= Placing::V2_6_32 || !waits())
     }
 
     /// Whether a CPU has SCHED_IDLE tasks only (`sched_idle_cpu`).
     fn is_sched_idle(&self, cpu: CpuId) -> bool {
-        let root = &self.queues[cpu as usize];
+        let root = &self.rqs.queues[cpu as usize];
         root.h_nr > 0 && root.h_nr == root.h_nr_idle
     }
 
@@ -230,13 +190,35 @@ impl<D: Discipline> Fair<D> {
         if allowed.contains(ask.prev) && self.is_idle(cx, ask.prev) {
             return Some(ask.prev);
         }
-        let idle = (0..self.cpus).filter(|c| allowed.contains(*c) && self.is_idle(cx, *c));
+        let idle = (0..self.rqs.cpus).filter(|c| allowed.contains(*c) && self.is_idle(cx, *c));
         idle.min_by_key(|c| (self.places.idle_since[*c as usize], *c))
     }
 
+    /// What fair tasks use of a CPU if a task that wakes is put onto `to`, or nowhere (`cpu_util`); `boost`: the time
+    /// in which tasks wait there counts, too.
+    fn util_with(&self, cx: &Core, cpu: CpuId, p: TaskId, to: Option<CpuId>, boost: bool) -> u64 {
+        let whole = self.capacity_of(cpu).1;
+        self.pelt.cpu_util_with(self.rqs, cx, (cpu, whole), p, to, boost)
+    }
+
+    /// Whether energy decides now: there is a model, and no CPU is over-utilised.
+    fn saves_energy(&self) -> bool {
+        self.balancer.is_some_and(Balancer::saves_energy)
+    }
+
+    /// The node on which a task should run, by NUMA balancing.
+    fn preferred_node(&self, p: TaskId) -> Option<Node> {
+        self.numa?.task(p).preferred
+    }
+
+    /// The node of a CPU, where NUMA balancing is on.
+    fn numa_node(&self, cpu: CpuId) -> Option<Node> {
+        self.numa.map(|numa| numa.node_of(cpu))
+    }
+
     /// What is left of a CPU's capacity as balancing last found it, and the whole (`capacity_of`, `capacity_orig_of`).
-    pub(in crate::fair) fn capacity_of(&self, cpu: CpuId) -> (u64, u64) {
-        self.balancer.as_ref().map_or((1024, 1024), |balancer| balancer.capacity(cpu))
+    fn capacity_of(&self, cpu: CpuId) -> (u64, u64) {
+        self.balancer.map_or((1024, 1024), |balancer| balancer.capacity(cpu))
     }
 
     /// Traces which CPUs were looked at.
@@ -244,92 +226,9 @@ impl<D: Discipline> Fair<D> {
         let why = if ask.wakes { Looking::Wake } else { Looking::Fork };
         cx.trace_considered(ask.here, why, Some(ask.p), cpus.iter().copied());
     }
-
-    /// 3.10 to 4.1.
-    fn place_affine(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
-        if ask.wakes && self.places.how == Placing::V3_18 {
-            self.record_wakee(cx, ask);
-        }
-        let allowed = cx.task(ask.p).allowed.contains(ask.here);
-        let mut top = None;
-        let mut affine = None;
-        for (level, domain) in domains.of(ask.here).iter().enumerate() {
-            if ask.wakes && allowed && spans(domains, domain, Flags::WAKE_AFFINE, ask.prev) {
-                affine = Some(*domain);
-                break;
-            }
-            if domain.flags.has(ask.flag()) {
-                top = Some(level);
-            }
-        }
-        let mut target = ask.prev;
-        if let Some(domain) = affine
-            && ask.here != ask.prev
-            && self.comes_over(cx, domains, &domain, ask)
-        {
-            target = ask.here;
-        }
-        let beside = if self.places.how == Placing::V3_10 { affine.is_some() } else { ask.wakes };
-        if beside {
-            return (
-                self.idle_sibling_4(cx, domains, ask, target),
-                "an idle core or CPU of the cache, else the target",
-            );
-        }
-        match top {
-            Some(level) => self.descend(cx, domains, ask, level),
-            None if ask.wakes => (ask.prev, "where it last ran"),
-            None => (ask.here, "where its parent runs"),
-        }
-    }
-
-    /// 5.5 on.
-    fn place_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
-        let mut wants = false;
-        if ask.wakes {
-            self.record_wakee(cx, ask);
-            if self.saves_energy()
-                && let Some(cpu) = self.efficient_cpu(cx, domains, ask)
-            {
-                let rule = if cpu == ask.prev {
-                    "energy: where it last ran, for no other CPU saves any"
-                } else {
-                    "energy: another CPU, where it costs less"
-                };
-                return (cpu, rule);
-            }
-            wants = !self.wakes_widely(cx, domains, ask) && cx.task(ask.p).allowed.contains(ask.here);
-        }
-        let (mut target, mut top) = (ask.prev, None);
-        for (level, domain) in domains.of(ask.here).iter().enumerate() {
-            if wants && spans(domains, domain, Flags::WAKE_AFFINE, ask.prev) {
-                if ask.here != ask.prev {
-                    target = self.affine_target(cx, domains, domain, ask);
-                }
-                top = None;
-                break;
-            }
-            if domain.flags.has(ask.flag()) {
-                top = Some(level);
-            } else if !wants {
-                break;
-            }
-        }
-        match top {
-            Some(level) => self.descend(cx, domains, ask, level),
-            None if ask.wakes => {
-                let cpu = self.idle_sibling_6(cx, domains, ask, target);
-                if wants && self.places.release < v(5, 15) {
-                    self.places.waker(cx.curr(ask.here), ask.here).recent_cpu = ask.here;
-                }
-                (cpu, "an idle CPU of the target's cache, else the target")
-            }
-            None => (ask.prev, "no domain balances new tasks"),
-        }
-    }
 }
 
-/// Half of what is borne of imbalance, and the rest, in percent.
+/// 100 and half of what a domain allows of imbalance, in percent.
 fn half_pct(params: &Params) -> u64 {
     100 + (u64::from(params.imbalance_pct) - 100) / 2
 }

@@ -1,5 +1,5 @@
-//! Each CPU's fair tasks in the order in which balancing looks at them (`rq->cfs_tasks`): who is queued, or picked
-//! where the kernel does so, goes to the head; who is detached is looked for from the tail.
+//! Each CPU's fair tasks in the order in which balancing looks at them (`rq->cfs_tasks`): a task that is queued goes
+//! to the head (in some releases one that is picked, too); tasks to move are looked for from the tail.
 
 use schedlab_base::CpuId;
 use schedlab_sim::TaskId;

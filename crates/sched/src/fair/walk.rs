@@ -18,28 +18,27 @@ pub(super) enum Picked {
 impl<D: Discipline> Fair<D> {
     /// Queues a task, and its groups as far as they are not (`enqueue_task_fair`).
     pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
-        self.clock = cx.now();
-        let Entity { idle, delayed, .. } = self.entities[e as usize];
+        let Entity { idle, delayed, .. } = self.rqs.entities[e as usize];
         let (mut idle, delayed) = (u32::from(idle), u32::from(delayed && how != Enqueue::Wakeup));
         let mut slice = None;
         let mut at = Some(e);
         while let Some(x) = at {
-            if self.entities[x as usize].on_rq {
-                if self.entities[x as usize].delayed {
+            if self.rqs.entities[x as usize].on_rq {
+                if self.rqs.entities[x as usize].delayed {
                     D::requeue_delayed(self, x);
                 }
                 break;
             }
-            let q = self.entities[x as usize].queue;
+            let q = self.rqs.entities[x as usize].queue;
             if let Some(slice) = slice {
                 D::set_slice(self, x, slice, true);
             }
             D::join(self, cx, q, x, how);
-            at = self.parent(x);
+            at = self.rqs.parent(x);
             slice = at.map(|_| D::min_slice(self, q));
-            idle = self.tally(q, 1, idle, delayed);
-            if self.queues[q as usize].throttled {
-                return self.tell(cx, e);
+            idle = self.rqs.tally(q, 1, idle, delayed);
+            if self.rqs.queues[q as usize].throttled {
+                return self.rqs.touch_group(cx, e);
             }
             how = Enqueue::Wakeup;
         }
@@ -47,59 +46,22 @@ impl<D: Discipline> Fair<D> {
         while let Some(x) = at {
             self.update_group(cx, x);
             D::set_slice(self, x, slice, false);
-            let q = self.entities[x as usize].queue;
+            let q = self.rqs.entities[x as usize].queue;
             slice = D::min_slice(self, q);
-            idle = self.tally(q, 1, idle, delayed);
-            if self.queues[q as usize].throttled {
+            idle = self.rqs.tally(q, 1, idle, delayed);
+            if self.rqs.queues[q as usize].throttled {
                 break;
             }
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
-        self.tell(cx, e);
-    }
-
-    /// Counts tasks in below a queue: all, idle and delayed ones. How many are idle as the group above sees it.
-    #[inline]
-    pub(super) fn tally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
-        let queue = &mut self.queues[q as usize];
-        queue.h_nr += nr;
-        queue.h_nr_idle += idle;
-        queue.h_nr_delayed += delayed;
-        let above = if queue.idle { nr } else { idle };
-        self.note_occupancy(q, nr);
-        above
-    }
-
-    /// Counts them out.
-    #[inline]
-    pub(super) fn untally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
-        let queue = &mut self.queues[q as usize];
-        queue.h_nr -= nr;
-        queue.h_nr_idle -= idle;
-        queue.h_nr_delayed -= delayed;
-        let above = if queue.idle { nr } else { idle };
-        self.note_occupancy(q, 0);
-        above
-    }
-
-    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its
-    /// CPU has.
-    #[inline]
-    pub(super) fn note_occupancy(&mut self, q: QueueId, joined: u32) {
-        if q < self.cpus {
-            let nr_running = self.queues[q as usize].h_nr + self.others[q as usize];
-            if nr_running <= 1 + joined {
-                self.occupancy.set(q, nr_running);
-            }
-        }
+        self.rqs.touch_group(cx, e);
     }
 
     /// Takes an entity off its queue, and the groups that are empty by that (`dequeue_task_fair`, `dequeue_entities`).
     /// `false`: it is a task and stays, delayed.
     pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
-        self.clock = cx.now();
-        let entity = &self.entities[e as usize];
-        let is_task = e >= self.first_task;
+        let entity = &self.rqs.entities[e as usize];
+        let is_task = e >= self.rqs.first_task;
         let nr = u32::from(is_task);
         let mut idle = u32::from(is_task && entity.idle);
         let delayed = u32::from(is_task && entity.delayed && !how.sleep && !how.delayed);
@@ -107,7 +69,7 @@ impl<D: Discipline> Fair<D> {
         let mut slice = 0;
         let mut at = Some(e);
         while let Some(x) = at {
-            let q = self.entities[x as usize].queue;
+            let q = self.rqs.entities[x as usize].queue;
             if !self.dequeue_entity(cx, q, x, flags) {
                 if x == e && is_task {
                     return false;
@@ -115,16 +77,16 @@ impl<D: Discipline> Fair<D> {
                 slice = D::min_slice(self, q);
                 break;
             }
-            idle = self.untally(q, nr, idle, delayed);
-            if self.queues[q as usize].throttled {
-                self.tell(cx, e);
+            idle = self.rqs.untally(q, nr, idle, delayed);
+            if self.rqs.queues[q as usize].throttled {
+                self.rqs.touch_group(cx, e);
                 return true;
             }
-            at = self.parent(x);
-            if self.queues[q as usize].load.weight > 0 {
+            at = self.rqs.parent(x);
+            if self.rqs.queues[q as usize].load.weight > 0 {
                 if let Some(group) = at {
                     slice = D::min_slice(self, q);
-                    if how.sleep && self.queues[q as usize].throttle_count == 0 {
+                    if how.sleep && self.rqs.queues[q as usize].throttle_count == 0 {
                         D::goes_on(self, group);
                     }
                 }
@@ -135,15 +97,15 @@ impl<D: Discipline> Fair<D> {
         while let Some(x) = at {
             self.update_group(cx, x);
             D::set_slice(self, x, slice, false);
-            let q = self.entities[x as usize].queue;
+            let q = self.rqs.entities[x as usize].queue;
             slice = D::min_slice(self, q);
-            idle = self.untally(q, nr, idle, delayed);
-            if self.queues[q as usize].throttled {
+            idle = self.rqs.untally(q, nr, idle, delayed);
+            if self.rqs.queues[q as usize].throttled {
                 break;
             }
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
-        self.tell(cx, e);
+        self.rqs.touch_group(cx, e);
         true
     }
 
@@ -151,11 +113,11 @@ impl<D: Discipline> Fair<D> {
     #[inline]
     pub(super) fn dequeue_entity(&mut self, cx: &mut Core, q: QueueId, e: EntityId, how: Leave) -> bool {
         self.update_curr(cx, q);
-        if !D::leave(self, q, e, how) {
+        if !D::leave(self, q, e, how, cx.now()) {
             return false;
         }
-        if self.queues[q as usize].limited {
-            self.return_runtime(cx, q);
+        if self.rqs.queues[q as usize].limited {
+            self.rqs.return_runtime(cx, q);
         }
         self.update_group(cx, e);
         D::left(self, q, e, how);
@@ -165,32 +127,30 @@ impl<D: Discipline> Fair<D> {
     /// Puts the running entity of a queue back (`put_prev_entity`).
     #[inline]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
-        let q = self.entities[e as usize].queue;
-        self.clock = cx.now();
-        if e >= self.first_task {
-            self.track_running(self.cpu_of(q), e, false, cx.now());
+        let q = self.rqs.entities[e as usize].queue;
+        if e >= self.rqs.first_task {
+            self.pelt.set_running(self.rqs.cpu_of(q), e, false, cx.now());
         }
-        if self.entities[e as usize].on_rq {
+        if self.rqs.entities[e as usize].on_rq {
             self.update_curr(cx, q);
         }
         self.check_runtime(cx, q);
-        if self.entities[e as usize].on_rq {
+        if self.rqs.entities[e as usize].on_rq {
             D::insert(self, q, e);
         }
-        self.queues[q as usize].curr = None;
+        self.rqs.queues[q as usize].curr = None;
     }
 
     /// Makes an entity the running one of its queue (`set_next_entity`).
     #[inline]
     pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId) {
-        let q = self.entities[e as usize].queue;
-        self.clock = cx.now();
-        if e >= self.first_task {
-            self.track_running(self.cpu_of(q), e, true, cx.now());
+        let q = self.rqs.entities[e as usize].queue;
+        if e >= self.rqs.first_task {
+            self.pelt.set_running(self.rqs.cpu_of(q), e, true, cx.now());
         }
         D::taken(self, q, e);
-        self.queues[q as usize].curr = Some(e);
-        let entity = &mut self.entities[e as usize];
+        self.rqs.queues[q as usize].curr = Some(e);
+        let entity = &mut self.rqs.entities[e as usize];
         entity.exec_start = cx.now();
         entity.prev_sum_exec = entity.sum_exec;
     }
@@ -201,9 +161,9 @@ impl<D: Discipline> Fair<D> {
         let mut at = Some(e);
         while let Some(x) = at {
             self.put_prev_entity(cx, x);
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
-        self.running[cpu as usize] = None;
+        self.rqs.running[cpu as usize] = None;
     }
 
     /// Makes a task the one that runs on a CPU, and its groups those that run there (`set_next_task_fair`).
@@ -212,20 +172,20 @@ impl<D: Discipline> Fair<D> {
         let mut at = Some(e);
         while let Some(x) = at {
             self.set_next_entity(cx, x);
-            let q = self.entities[x as usize].queue;
-            if self.queues[q as usize].limited {
-                self.account_runtime(cx, q, 0);
+            let q = self.rqs.entities[x as usize].queue;
+            if self.rqs.queues[q as usize].limited {
+                self.rqs.account_runtime(cx, q, 0);
             }
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
         self.runs(cpu, e);
     }
 
     #[inline]
     fn runs(&mut self, cpu: CpuId, e: EntityId) {
-        self.running[cpu as usize] = Some(e);
+        self.rqs.running[cpu as usize] = Some(e);
         if self.d.heads_list_when_picked() {
-            self.tasks.move_to_head(cpu, e - self.first_task);
+            self.rqs.tasks.move_to_head(cpu, e - self.rqs.first_task);
         }
     }
 
@@ -234,11 +194,11 @@ impl<D: Discipline> Fair<D> {
     pub(super) fn pick_down(&mut self, cx: &mut Core, cpu: CpuId) -> Picked {
         let mut q = cpu;
         loop {
-            let curr = self.queued_curr(q);
+            let curr = self.rqs.queued_curr(q);
             if curr.is_some() {
                 self.update_curr(cx, q);
             }
-            let looks = self.d.picks_again() || self.queues[q as usize].curr.is_some();
+            let looks = self.d.picks_again() || self.rqs.queues[q as usize].curr.is_some();
             if looks && self.check_runtime(cx, q) {
                 return if self.d.picks_again() { Picked::Again } else { Picked::Anew };
             }
@@ -246,14 +206,14 @@ impl<D: Discipline> Fair<D> {
             if cx.explaining() {
                 self.note_pick(q, curr, e);
             }
-            if self.entities[e as usize].delayed {
+            if self.rqs.entities[e as usize].delayed {
                 self.dequeue(cx, e, Leave::DELAYED);
                 return Picked::Again;
             }
-            if e >= self.first_task {
+            if e >= self.rqs.first_task {
                 return Picked::Task(e);
             }
-            q = e + self.cpus;
+            q = e + self.rqs.cpus;
         }
     }
 
@@ -267,21 +227,21 @@ impl<D: Discipline> Fair<D> {
                 self.note_pick(q, None, e);
             }
             self.set_next_entity(cx, e);
-            if e >= self.first_task {
+            if e >= self.rqs.first_task {
                 self.runs(cpu, e);
                 return e;
             }
-            q = e + self.cpus;
+            q = e + self.rqs.cpus;
         }
     }
 
     /// Lets `next` run for `prev`; the groups that both are in stay as they are.
     #[inline]
     pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, prev: EntityId, next: EntityId) {
-        let up = |me: &Self, e: EntityId| me.parent(e).expect("tasks of one CPU meet in its root queue");
+        let up = |me: &Self, e: EntityId| me.rqs.parent(e).expect("tasks of one CPU meet in its root queue");
         let (mut p, mut n) = (prev, next);
-        while self.entities[p as usize].queue != self.entities[n as usize].queue {
-            let (prev_depth, next_depth) = (self.entities[p as usize].depth, self.entities[n as usize].depth);
+        while self.rqs.entities[p as usize].queue != self.rqs.entities[n as usize].queue {
+            let (prev_depth, next_depth) = (self.rqs.entities[p as usize].depth, self.rqs.entities[n as usize].depth);
             if next_depth <= prev_depth {
                 self.put_prev_entity(cx, p);
                 p = up(self, p);

@@ -1,7 +1,7 @@
 //! Pushing the running task: after too many failures the stopper of the busiest CPU moves what ran there, or another
 //! (`active_load_balance_cpu_stop`; the migration thread before 2.6.35).
 
-use super::one::{Env, Kind, Unit, Work};
+use super::load_balance::{Env, Unit, Work};
 use super::queues::Queues;
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
@@ -20,7 +20,7 @@ impl<Q: Queues> Work<'_, Q> {
         first
     }
 
-    /// The stopper of `src` runs; whoever ran there waits.
+    /// The stopper of `src` runs; what ran there waits.
     pub fn push(&mut self, src: CpuId) {
         let Some(dst) = self.b.of_cpu[src as usize].push_to.take() else { return };
         if self.q.nr_running(src) == 0 || !self.cx.online(dst) || !self.cx.online(src) {
@@ -34,22 +34,8 @@ impl<Q: Queues> Work<'_, Q> {
         let Some(level) = (0..list.len()).find(spans) else { return };
         self.cx.trace_considered(src, Looking::Active, None, [dst]);
         self.q.account(self.cx, dst);
-        let mut env = Env {
-            cpu: dst,
-            level,
-            dst,
-            src,
-            idle: Idleness::Idle,
-            imbalance: 1,
-            unit: Unit::Tasks,
-            all_pinned: false,
-            some_pinned: false,
-            other_dst: None,
-            looked: 0,
-            most: 0,
-            active: true,
-            kind: Kind::All,
-        };
+        let to_idle = Env::new(dst, level, Idleness::Idle);
+        let mut env = Env { src, imbalance: 1, unit: Unit::Tasks, active: true, ..to_idle };
         let Some(p) = self.first_to_push(&mut env) else { return };
         self.explain_move(p, &env, 1);
         // Between 4.1 and 5.5.

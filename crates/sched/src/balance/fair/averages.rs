@@ -1,12 +1,12 @@
 //! What balancing and placement know of each CPU's load, and of each task's.
 
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
-/// Load averages as the kernel at hand keeps them. Those of a CPU are as of its last account: where another CPU looks
+/// Load averages as the release keeps them. Those of a CPU are as of its last account: where another CPU looks
 /// at them, [`Averages::account`] comes first.
 ///
-/// What a release does not have it may answer as it likes: nobody asks.
+/// What a release does not have is not asked for.
 pub trait Averages {
     /// Brings the averages of `cpu` up to now as its own ticks would have: those that were passed over. An idle CPU
     /// without a tick keeps what it had.
@@ -23,21 +23,21 @@ pub trait Averages {
 
     /// The load of `cpu` as balancing takes it (`weighted_cpuload`): the weights of what is queued until 3.10, what is
     /// runnable of them on average after.
-    fn weighted_load(&self, cpu: CpuId) -> u64;
+    fn weighted_load(&self, cpu: CpuId, now: Nanos) -> u64;
 
     /// The decayed load `rq->cpu_load[index]` (until 5.1).
     fn cpu_load(&self, cpu: CpuId, index: u8) -> u64;
 
     /// The load average of the root queue, sleepers included (`cpu_load()`, 5.5 on).
-    fn load_avg(&self, cpu: CpuId) -> u64;
+    fn load_avg(&self, cpu: CpuId, now: Nanos) -> u64;
 
     /// The runnable average of the root queue (`cpu_runnable()`, 5.7 on).
-    fn runnable_avg(&self, cpu: CpuId) -> u64;
+    fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> u64;
 
     /// The utilisation of `cpu` by fair tasks, of its capacity (`cpu_util_cfs()`; `get_cpu_usage()` in 4.1).
-    fn util(&self, cpu: CpuId) -> u64;
+    fn util(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// Whether fair tasks use more than four fifths of `cpu`, of which so much is left of the whole
+    /// Whether fair tasks use more than four fifths of `cpu`; `capacity` is what is left of it, and the whole
     /// (`cpu_overutilized`).
     fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool;
 
@@ -45,10 +45,10 @@ pub trait Averages {
     fn capacity(&mut self, cx: &Core, cpu: CpuId) -> u64;
 
     /// The load of a task at its CPU's root (`task_h_load`).
-    fn task_load(&self, p: TaskId) -> u64;
+    fn task_load(&self, p: TaskId, now: Nanos) -> u64;
 
     /// The utilisation of a task (`task_util_est`).
-    fn task_util(&self, p: TaskId) -> u64;
+    fn task_util(&self, p: TaskId, now: Nanos) -> u64;
 }
 
 /// Whether a CPU, of which `capacity` is left of `whole`, can give the utilisation `util` within its clamps, the least

@@ -1,7 +1,7 @@
 //! Which tasks are moved: `can_migrate_task`, and `detach_tasks` (`move_tasks`, `balance_tasks`).
 
 use super::backports::{MASKED_DESTINATION, RELAXED_UTIL};
-use super::one::{Env, Unit, Work};
+use super::load_balance::{Env, Unit, Work};
 use super::queues::{End, Queues};
 use crate::balance::domains::Flags;
 use crate::balance::numa::locality::Locality;
@@ -11,7 +11,8 @@ use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Decision, TaskId};
 
 impl<Q: Queues> Work<'_, Q> {
-    /// From which end a CPU's tasks are looked at: 93824900a2e2, "sched/fair: Search a task from the tail of the queue".
+    /// From which end a CPU's tasks are looked at: 93824900a2e2, "sched/fair: Search a task from the tail of the
+    /// queue".
     pub fn end(&self) -> End {
         if self.b.rules.release() >= v(4, 15) { End::Tail } else { End::Head }
     }
@@ -71,10 +72,12 @@ impl<Q: Queues> Work<'_, Q> {
         let release = self.b.rules.release();
         let (much, shift) = match env.unit {
             // At least 1 from 5.8 on, and in the stable trees of 5.4 and 5.7.
-            Unit::Load => (self.q.task_load(p).max(u64::from(release >= v(5, 8))) as i64, self.load_shift(env)),
+            Unit::Load => {
+                (self.q.task_load(p, self.cx.now()).max(u64::from(release >= v(5, 8))) as i64, self.load_shift(env))
+            }
             Unit::Util => {
                 let relaxed = RELAXED_UTIL.is_in(release);
-                (self.q.task_util(p) as i64, if relaxed { self.failed(env).min(63) } else { 0 })
+                (self.q.task_util(p, self.cx.now()) as i64, if relaxed { self.failed(env).min(63) } else { 0 })
             }
             Unit::Tasks => {
                 env.imbalance -= 1;
@@ -163,8 +166,8 @@ impl<Q: Queues> Work<'_, Q> {
         if release >= v(5, 10) && self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY) {
             return false;
         }
-        // "sched: Strengthen buddies and mitigate buddy induced latencies"; until 3.16 the CPU that balances counted, not
-        // the one that it balances for.
+        // "sched: Strengthen buddies and mitigate buddy induced latencies"; until 3.16 the CPU that balances counted,
+        // not the one that it balances for.
         if release >= v2_6(32) && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
             return true;
         }
@@ -251,7 +254,7 @@ impl<Q: Queues> Work<'_, Q> {
             (_, Unit::Tasks) => ("balancing: tasks are spread over the groups", "tasks too many"),
             (_, Unit::Misfit) => ("balancing: a task too big for its CPU goes to a bigger one", "tasks too big"),
         };
-        let (q, level) = (&*self.q, env.level);
+        let (q, level, now) = (&*self.q, env.level, self.cx.now());
         let failed = self.b.of_domain[self.b.domains.index(env.cpu, level)].round.failed;
         self.cx.explain(|_| Decision {
             time: 0,
@@ -261,7 +264,7 @@ impl<Q: Queues> Work<'_, Q> {
             over: Vec::new(),
             rule,
             numbers: vec![
-                (Some(p), "load", q.task_load(p) as i64),
+                (Some(p), "load", q.task_load(p, now) as i64),
                 (None, what, imbalance),
                 (None, "from CPU", env.src.into()),
                 (None, "domain level", level as i64),

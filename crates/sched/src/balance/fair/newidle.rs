@@ -1,7 +1,7 @@
 //! A CPU becomes idle and looks for work: `idle_balance`, later `newidle_balance`.
 
 use super::backports::PROPORTIONAL_NEWIDLE;
-use super::one::Work;
+use super::load_balance::{Moved, Work};
 use super::queues::Queues;
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
@@ -36,9 +36,28 @@ impl<Q: Queues> Work<'_, Q> {
         if release >= v(3, 9) {
             self.q.decay_blocked(self.cx, cpu);
         }
+        let (mut pulled, next) = self.pull(cpu, next);
+        if release >= v(3, 15) && pulled == Moved::Nothing {
+            pulled = Moved::of(self.q.nr_running(cpu));
+        }
+        if release >= v(3, 16) {
+            self.bring_forward(cpu, next);
+        } else if pulled != Moved::Nothing || now > self.b.of_cpu[cpu as usize].next_balance {
+            self.b.of_cpu[cpu as usize].next_balance = next;
+        }
+        if pulled != Moved::Nothing {
+            self.b.of_cpu[cpu as usize].idle_since = None;
+        }
+    }
+
+    /// Pulls from one domain after the other, until there is something to run or no time is left. What was pulled, and
+    /// when the first of the domains is due, but not after `next`.
+    fn pull(&mut self, cpu: CpuId, mut next: u64) -> (Moved, u64) {
+        let release = self.b.rules.release();
+        let now = self.cx.jiffies();
         // Between 2.6.24 and 2.6.29.
-        let mut pulled = if release < v2_6(29) { -1 } else { 0 };
-        let (mut go_on, mut spent) = (true, 0);
+        let mut pulled = if release < v2_6(29) { Moved::NotNeeded } else { Moved::Nothing };
+        let mut spent = 0;
         for level in 0..self.b.domains.of(cpu).len() {
             if release >= v(5, 16) {
                 next = next.min(self.due(cpu, level));
@@ -53,29 +72,19 @@ impl<Q: Queues> Work<'_, Q> {
             }
             if self.b.domain(cpu, level).flags.has(Flags::BALANCE_NEWIDLE) {
                 let Some(weight) = self.throw_dice(cpu, level) else { continue };
-                pulled = self.balance_domain(cpu, level, Idleness::Newly, &mut go_on);
+                pulled = self.balance_domain(cpu, level, Idleness::Newly).moved;
                 if release >= v(3, 13) {
-                    spent += self.note_cost(cpu, level, if pulled > 0 { weight } else { 0 }, now);
+                    spent += self.note_cost(cpu, level, if pulled == Moved::Nothing { 0 } else { weight }, now);
                 }
             }
             next = next.min(self.due(cpu, level));
-            if pulled != 0 || release >= v(3, 16) && self.q.nr_running(cpu) > 0 {
+            if pulled != Moved::Nothing || release >= v(3, 16) && self.q.nr_running(cpu) > 0 {
                 break;
             }
         }
         let state = &mut self.b.of_cpu[cpu as usize];
         state.max_idle_cost = state.max_idle_cost.max(spent);
-        if release >= v(3, 15) {
-            pulled |= i32::from(self.q.nr_running(cpu) > 0);
-        }
-        if release >= v(3, 16) {
-            self.bring_forward(cpu, next);
-        } else if pulled != 0 || now > self.b.of_cpu[cpu as usize].next_balance {
-            self.b.of_cpu[cpu as usize].next_balance = next;
-        }
-        if pulled > 0 || pulled < 0 && self.b.rules.siblings_answer() {
-            self.b.of_cpu[cpu as usize].idle_since = None;
-        }
+        (pulled, next)
     }
 
     /// It will not be idle for long, or there is nothing to pull anywhere.

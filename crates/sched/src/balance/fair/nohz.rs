@@ -1,18 +1,18 @@
 //! Balancing for CPUs that are idle and have no tick.
 //!
 //! Until 2.6.35 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends
-//! an idle one to do it. Both happen at ticks, whoever's they are, and are one timer of the scheduler here: it expires
+//! an idle one to do it. Both happen at ticks, of whichever CPU, and are one timer of the scheduler here: it expires
 //! at a tick, after all CPUs have taken theirs.
 //!
 //! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
 
-use super::backports::STOPS_WITH_WORK;
+mod ilb;
+
+use super::load_balance::Work;
 use super::occupancy::cpus_of;
-use super::one::Work;
 use super::queues::Queues;
 use super::state::Balancer;
 use crate::balance::domains::Flags;
-use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TimerId};
 
@@ -32,9 +32,6 @@ pub(super) struct NoHz {
     /// The timer's number.
     pub timer: TimerId,
 }
-
-/// How often the load of sleepers is brought up to date, in ms (`LOAD_AVG_PERIOD`).
-const BLOCKED_MS: u64 = 32;
 
 impl NoHz {
     pub fn new(cpus: usize) -> Self {
@@ -241,131 +238,5 @@ impl<Q: Queues> Work<'_, Q> {
         let Some(cache) = self.b.domains.cache(cpu) else { return false };
         // Until 4.8 the caches are the groups of the domain above, and there has to be one.
         (release >= v(4, 9) || cache + 1 < list.len()) && others(self.span(list[cache].span))
-    }
-
-    /// `_nohz_idle_balance` from 4.17 on: the CPUs round from the next one, the one that does it last; until 5.12 from
-    /// the first CPU on, and the one that does it apart (7a82e5f52a35, "sched/fair: Merge for each idle cpu loop of
-    /// ILB").
-    fn balance_idle(&mut self, this: CpuId, balances: bool, stats: bool) {
-        let now = self.cx.jiffies();
-        let mut next = now + 60 * self.b.hz();
-        let mut blocked = false;
-        if stats {
-            self.b.nohz.blocked = false;
-        }
-        let apart = self.b.rules.release() < v(5, 13);
-        let (mut at, mut wrapped) = if apart { (0, true) } else { (this + 1, false) };
-        loop {
-            let Some(cpu) = self.b.nohz.next(at).filter(|cpu| !wrapped || apart || *cpu <= this) else {
-                if std::mem::replace(&mut wrapped, true) {
-                    break;
-                }
-                at = 0;
-                continue;
-            };
-            at = cpu + 1;
-            if !self.is_idle(cpu) || apart && cpu == this {
-                continue;
-            }
-            if self.has_other_work(this) {
-                self.b.nohz.blocked |= stats;
-                return;
-            }
-            if stats {
-                blocked |= self.q.decay_blocked(self.cx, cpu);
-            }
-            if balances && now >= self.b.of_cpu[cpu as usize].next_balance {
-                self.rebalance(cpu, Idleness::Idle);
-            }
-            next = next.min(self.b.of_cpu[cpu as usize].next_balance);
-        }
-        self.b.nohz.next_balance = next;
-        if apart {
-            blocked |= stats && self.q.decay_blocked(self.cx, this);
-            if balances {
-                self.rebalance(this, Idleness::Idle);
-                let own = self.b.of_cpu[this as usize].next_balance;
-                self.b.nohz.next_balance = next.min(own);
-            }
-        }
-        if stats {
-            self.b.nohz.next_blocked = now + self.b.ms_to_ticks(BLOCKED_MS);
-        }
-        self.b.nohz.blocked |= blocked;
-    }
-
-    /// Whether the CPU that balances for others has something else to do now.
-    fn has_other_work(&self, this: CpuId) -> bool {
-        let works = !STOPS_WITH_WORK.is_in(self.b.rules.release()) || !self.is_idle(this);
-        works && self.cx.need_resched(this)
-    }
-
-    /// `run_rebalance_domains` of 2.6.37 to 4.16 on the CPU that was sent: for itself first, then for the others from
-    /// the first on, unless it has got work by then; from 4.1 on for itself last.
-    fn balance_idle_old(&mut self, this: CpuId) {
-        let now = self.cx.jiffies();
-        let last = self.b.rules.release() >= v(4, 1);
-        // In the kernel it is brought up to date when something runs there; there is always some thread that does.
-        self.q.account_idle(self.cx, this);
-        if !last {
-            self.rebalance(this, Idleness::Idle);
-        }
-        let mut at = 0;
-        while let Some(cpu) = self.b.nohz.next(at) {
-            at = cpu + 1;
-            if cpu == this || !self.is_idle(cpu) {
-                continue;
-            }
-            if self.cx.need_resched(this) {
-                break;
-            }
-            if self.b.rules.release() < v(3, 16) || now >= self.b.of_cpu[cpu as usize].next_balance {
-                self.q.account_idle(self.cx, cpu);
-                self.rebalance_idle(cpu, now);
-            }
-            self.earlier(this, cpu);
-        }
-        self.b.nohz.next_balance = self.b.of_cpu[this as usize].next_balance;
-        if last {
-            self.rebalance(this, Idleness::Idle);
-        }
-    }
-
-    fn earlier(&mut self, this: CpuId, cpu: CpuId) {
-        let next = self.b.of_cpu[cpu as usize].next_balance;
-        let own = &mut self.b.of_cpu[this as usize].next_balance;
-        *own = next.min(*own);
-    }
-
-    /// Until 2.6.35: the tick of the one that balances for all, or of a busy CPU that finds that there is none.
-    fn owner_tick(&mut self) {
-        let now = self.cx.jiffies();
-        if self.b.nohz.count == self.b.domains.online().count() {
-            self.b.nohz.owner = None;
-            return;
-        }
-        let Some(owner) = self.b.nohz.owner else {
-            // It goes through schedule(), looks for work, finds none and takes the part.
-            if let Some(cpu) = self.b.nohz.next(0) {
-                self.cx.resched(cpu);
-            }
-            return;
-        };
-        if now >= self.b.of_cpu[owner as usize].next_balance {
-            self.rebalance(owner, Idleness::Idle);
-            let mut at = 0;
-            while let Some(cpu) = self.b.nohz.next(at) {
-                at = cpu + 1;
-                if cpu == owner {
-                    continue;
-                }
-                if self.cx.need_resched(owner) {
-                    break;
-                }
-                self.rebalance_idle(cpu, now);
-                self.earlier(owner, cpu);
-            }
-        }
-        self.b.arm(self.cx, self.b.of_cpu[owner as usize].next_balance);
     }
 }

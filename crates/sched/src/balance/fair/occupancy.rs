@@ -1,6 +1,6 @@
-//! Which CPUs have something to run, and which have more than one thing: so that where there is nothing, nobody looks.
+//! Which CPUs have a task, and which have more than one: where there is none, balancing does not look.
 
-use super::one::{Env, Work};
+use super::load_balance::{Env, Work};
 use super::queues::Queues;
 use crate::balance::domains::{Flags, SpanId};
 use crate::balance::rounds::Idleness;
@@ -27,14 +27,14 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Of so many CPUs, all empty.
+    /// A number of CPUs, all empty.
     #[must_use]
     pub fn new(cpus: u32) -> Self {
         let none = vec![0; cpus.div_ceil(64) as usize];
         Self { busy: none.clone(), crowded: none }
     }
 
-    /// A CPU has so many tasks from now on.
+    /// The number of tasks of a CPU changed.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, nr_running: u32) {
         let (word, bit) = (cpu as usize / 64, cpu % 64);
@@ -75,7 +75,7 @@ impl<Q: Queues> Work<'_, Q> {
             && !self.any_of(env, &self.q.occupancy().crowded, true)
     }
 
-    /// The idle CPUs of a span that the balancing at hand looks at, the lowest first.
+    /// The idle CPUs of a span that this balancing looks at, the lowest first.
     pub fn idle_of(&self, span: SpanId) -> impl Iterator<Item = CpuId> + '_ {
         let words = self.b.domains.span(span).set.words().iter().zip(&self.q.occupancy().busy).enumerate();
         let waits = if self.b.rules.idle_with_waiting() { 0 } else { u64::MAX };

@@ -1,6 +1,6 @@
 //! Which domains are balanced when: `trigger_load_balance` and `rebalance_domains`.
 
-use super::one::Work;
+use super::load_balance::{Moved, Work};
 use super::queues::Queues;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
@@ -34,13 +34,13 @@ impl<Q: Queues> Work<'_, Q> {
             self.q.decay_blocked(self.cx, cpu);
         }
         let mut next = now + 60 * self.b.hz();
-        let (mut go_on, mut decays, mut cost, mut any) = (true, false, 0, false);
+        let (mut elsewhere, mut decays, mut cost, mut any) = (false, false, 0, false);
         for level in 0..self.b.domains.of(cpu).len() {
             if release >= v(3, 13) {
                 decays |= self.decay_cost(cpu, level, now);
                 cost += self.b.sd(cpu, level).max_cost;
             }
-            if !go_on {
+            if elsewhere {
                 if decays {
                     continue;
                 }
@@ -48,7 +48,9 @@ impl<Q: Queues> Work<'_, Q> {
             }
             let mut interval = self.b.interval(cpu, level, self.counts_as_busy(cpu, idle));
             if now >= self.b.sd(cpu, level).round.due(interval) {
-                if self.balance_domain(cpu, level, idle, &mut go_on) != 0 {
+                let balanced = self.balance_domain(cpu, level, idle);
+                elsewhere = balanced.elsewhere;
+                if balanced.moved != Moved::Nothing {
                     // The tasks may have gone to another CPU of the group (between 3.1 and 3.6).
                     let still = release >= v(3, 6) && self.is_idle(cpu);
                     idle = if still { Idleness::Idle } else { Idleness::Busy };

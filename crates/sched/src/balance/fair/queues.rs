@@ -59,8 +59,8 @@ pub trait Queues: Averages {
     /// The weights of the queue that a task is in on its CPU, and of the same group's queue on another.
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
 
-    /// The priority of who runs, else would run first, in the queue of the group of a task on a CPU; 140: there is
-    /// nobody (`cfs_rq_best_prio`, 2.6.24).
+    /// The priority of the task that runs, else would run first, in the queue of the group of a task on a CPU; 140:
+    /// there is none (`cfs_rq_best_prio`, 2.6.24).
     fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16;
 
     /// Whether the group of a task is throttled on one of two CPUs.

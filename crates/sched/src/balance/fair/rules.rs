@@ -102,8 +102,8 @@ impl Rules {
         self.release() < v(3, 6)
     }
 
-    /// Whether each queue gives half of what it has more than the one that it gives to, whatever its group weighs (until
-    /// 2.6.26; "sched: revert revert of: fair-group: SMP-nice for group scheduling").
+    /// Whether each queue gives half of what it has more than the one that it gives to, whatever its group weighs
+    /// (until 2.6.26; "sched: revert revert of: fair-group: SMP-nice for group scheduling").
     #[inline]
     pub(super) fn equal_parts(&self) -> bool {
         self.release() < v2_6(27)

@@ -2,7 +2,7 @@
 
 use super::nohz::NoHz;
 use super::rules::Rules;
-use crate::balance::domains::{Builder, Domain, Domains, Flags, GroupId, SpanId};
+use crate::balance::domains::{Builder, Domain, Domains, GroupId, SpanId};
 use crate::balance::rounds::Round;
 use schedlab_base::{CpuId, Nanos, Rng, v, v2_6};
 use schedlab_machine::Machine;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 pub(super) struct OfDomain {
     pub round: Round,
     /// The time between two balancings, in ticks: of an idle CPU and of a busy one.
-    ticks: [u64; 2],
+    pub ticks: [u64; 2],
     /// The most that balancing it as the CPU became idle has cost lately, in ns.
     pub max_cost: Nanos,
     /// When that last changed, in ticks.
@@ -65,7 +65,7 @@ pub(super) struct OfCpu {
     pub avg_idle: Nanos,
     /// The most that becoming idle has cost in balancing, in ns.
     pub max_idle_cost: Nanos,
-    /// What it is worth, siblings and higher classes considered; and without the latter.
+    /// Its capacity beside its siblings: what higher classes leave of it, and the whole.
     pub capacity: u64,
     pub capacity_orig: u64,
     /// Its core's CPUs, where it has siblings.
@@ -80,7 +80,7 @@ pub(super) struct OfCpu {
 #[derive(Debug)]
 pub struct Balancer {
     pub(super) rules: Rules,
-    builder: Builder<'static>,
+    pub(super) builder: Builder<'static>,
     pub(super) domains: Rc<Domains>,
     pub(super) of_domain: Vec<OfDomain>,
     pub(super) of_group: Vec<OfGroup>,
@@ -95,7 +95,7 @@ pub struct Balancer {
     pub(super) tick_period: Nanos,
     pub(super) tick_first: Nanos,
     pub(super) max_interval: u64,
-    /// No group of one CPU has been worth less.
+    /// No group of one CPU has had less capacity.
     pub(super) least_capacity: u64,
     pub(super) rng: Rng,
     pub(super) scratch: Scratch,
@@ -104,7 +104,7 @@ pub struct Balancer {
 /// Buffers, so that balancing allocates nothing.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// CPUs that the balancing at hand leaves out, and whether there are any.
+    /// CPUs that this balancing leaves out, and whether there are any.
     pub out: Vec<bool>,
     pub some_out: bool,
     pub list: Vec<TaskId>,
@@ -163,7 +163,7 @@ impl Balancer {
     }
 
     /// The machine has been up for a while, and its CPUs do not balance in step: how long ago each did is drawn. So it
-    /// was seen in 6.12; for the releases before 5.5, which nobody looked at, they begin in step.
+    /// was seen in 6.12; for the releases before 5.5, where it was not looked at, they begin in step.
     fn draw_phases(&mut self) {
         if !self.rules.typed() {
             return;
@@ -177,7 +177,7 @@ impl Balancer {
         }
     }
 
-    fn set_max_interval(&mut self) {
+    pub(super) fn set_max_interval(&mut self) {
         let online = u64::from(self.domains.online().count());
         // Between 2.6.37 and 2.6.39.
         self.max_interval = if self.rules.release() < v2_6(39) { u64::MAX } else { (self.hz() * online / 10).max(1) };
@@ -208,99 +208,6 @@ impl Balancer {
     /// A CPU is used to more than four fifths.
     pub fn note_overused(&mut self) {
         self.overused = true;
-    }
-
-    /// Domains were built: what was remembered of them and of groups begins anew.
-    fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
-        let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
-        *least_capacity = u64::MAX;
-        of_domain.clear();
-        for cpu in 0..domains.cpus() {
-            of_domain.extend(domains.of(cpu).iter().map(|domain| OfDomain {
-                round: Round { last: jiffies, interval_ms: domains.params(domain).first_interval_ms, failed: 0 },
-                ticks: [1; 2],
-                max_cost: 0,
-                cost_changed: jiffies,
-                tried: 512,
-                helped: 256,
-                ratio: 512,
-            }));
-        }
-        of_group.clear();
-        of_group.extend((0..domains.group_count()).map(|_| OfGroup {
-            capacity: 1024,
-            min_capacity: 1024,
-            max_capacity: 1024,
-            next_update: jiffies,
-            imbalance: false,
-            cores: 1,
-        }));
-        for cpu in 0..domains.cpus() {
-            let own = u64::from(machine.cpus[cpu as usize].place.capacity);
-            let smt = domains.of(cpu).first().filter(|domain| domain.flags.has(Flags::SHARE_CPUCAPACITY));
-            let state = &mut of_cpu[cpu as usize];
-            state.core = smt.map(|domain| domain.span);
-            state.capacity_orig = own * sharing(domains, smt) / 1024;
-            state.capacity = state.capacity_orig.max(1);
-            (state.next_balance, state.push_to) = (jiffies, None);
-            state.alone = domains.of(cpu).is_empty();
-        }
-        let mut seen = vec![false; domains.group_count()];
-        for group in (0..domains.cpus()).flat_map(|cpu| domains.of(cpu)).flat_map(|domain| domains.groups(domain)) {
-            if std::mem::replace(&mut seen[group.index()], true) {
-                continue;
-            }
-            let span = &domains.span(domains.group(group).span).cpus;
-            let capacity = |cpu: &CpuId| of_cpu[*cpu as usize].capacity;
-            let mut cores: Vec<u32> = span.iter().map(|cpu| machine.cpus[*cpu as usize].place.core).collect();
-            cores.sort_unstable();
-            cores.dedup();
-            let state = &mut of_group[group.index()];
-            state.capacity = span.iter().map(capacity).sum();
-            state.min_capacity = span.iter().map(capacity).min().unwrap_or(1);
-            state.max_capacity = span.iter().map(capacity).max().unwrap_or(1);
-            state.cores = cores.len() as u32;
-            if span.len() == 1 {
-                *least_capacity = state.capacity.min(*least_capacity);
-            }
-        }
-        let differ =
-            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, self.domains.all_capacities()).is_some());
-        self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
-        self.overused = false;
-        // `update_group_power` is in 2.6.32, and not in 2.6.31.
-        if self.rules.release() < v2_6(32) {
-            self.take_boot_power();
-        }
-        self.set_max_interval();
-    }
-
-    /// Until 2.6.31: what groups are worth was computed once, as the domains were built.
-    fn take_boot_power(&mut self) {
-        for cpu in 0..self.domains.cpus() {
-            for domain in self.domains.of(cpu) {
-                for group in self.domains.groups(domain) {
-                    let group_capacity = u64::from(self.domains.group(group).capacity);
-                    self.of_group[group.index()].capacity = group_capacity;
-                    if self.domains.span(self.domains.group(group).span).weight() == 1 {
-                        self.least_capacity = self.least_capacity.min(group_capacity);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A CPU goes offline or has come online: the domains are built anew.
-    pub fn rebuild(&mut self, cx: &mut Core, cpu: CpuId, online: bool) {
-        self.domains = Rc::new(if online { self.builder.online(cpu) } else { self.builder.offline(cpu) });
-        self.start_anew(cx.machine(), cx.jiffies());
-        self.nohz.leave(cpu);
-        if online {
-            // It begins with its idle task, which looks for work.
-            cx.resched(cpu);
-        }
-        // All are due at once.
-        (0..cx.nr_cpus()).for_each(|cpu| cx.touch(cpu));
     }
 
     /// The domains as they are.
@@ -380,7 +287,7 @@ impl Balancer {
         self.domains.of(cpu).get(level + 1).map(|parent| self.domains.local(parent))
     }
 
-    /// Ticks in so many ms, as many as it takes.
+    /// The ticks in a number of ms, rounded up.
     #[inline]
     pub(super) fn ms_to_ticks(&self, ms: u64) -> u64 {
         (ms * 1_000_000).div_ceil(self.tick_period)
@@ -413,46 +320,4 @@ impl Balancer {
             ticks.clamp(1, most)
         });
     }
-
-    /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes
-    /// leave of the CPU.
-    pub(super) fn update_group_capacity(&mut self, cpu: CpuId, level: usize, own: u64, jiffies: u64) {
-        let Self { domains, of_group, of_cpu, .. } = self;
-        let list = domains.of(cpu);
-        let group = domains.local(&list[level]);
-        let interval = u64::from(self.of_domain[domains.index(cpu, level)].round.interval_ms) * 1_000_000;
-        of_group[group.index()].next_update = jiffies + interval.div_ceil(self.tick_period).clamp(1, self.max_interval);
-        let Some(child) = level.checked_sub(1).map(|below| &list[below]) else {
-            let smt = list.first().filter(|domain| domain.flags.has(Flags::SHARE_CPUCAPACITY));
-            let capacity = (own * sharing(domains, smt) / 1024).max(1);
-            of_cpu[cpu as usize].capacity = capacity;
-            let state = &mut of_group[group.index()];
-            (state.capacity, state.min_capacity, state.max_capacity) = (capacity, capacity, capacity);
-            self.least_capacity = self.least_capacity.min(capacity);
-            return;
-        };
-        let (mut sum, mut least, mut most) = (0, u64::MAX, 0);
-        if child.flags.has(Flags::OVERLAP) {
-            for cpu in &domains.span(domains.group(group).span).cpus {
-                let capacity = of_cpu[*cpu as usize].capacity;
-                (sum, least, most) = (sum + capacity, least.min(capacity), most.max(capacity));
-            }
-        } else {
-            for below in domains.groups(child) {
-                let state = &of_group[below.index()];
-                sum += state.capacity;
-                (least, most) = (least.min(state.min_capacity), most.max(state.max_capacity));
-            }
-        }
-        let state = &mut of_group[group.index()];
-        (state.capacity, state.min_capacity, state.max_capacity) = (sum, least, most);
-    }
-}
-
-/// What a CPU is worth beside its siblings, of 1024 (2.6.32 to 4.1).
-fn sharing(domains: &Domains, smt: Option<&Domain>) -> u64 {
-    smt.map_or(1024, |domain| {
-        let gain = u64::from(domains.params(domain).smt_gain);
-        if gain == 0 { 1024 } else { gain / u64::from(domains.span(domain.span).weight()) }
-    })
 }

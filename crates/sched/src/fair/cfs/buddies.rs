@@ -1,4 +1,4 @@
-//! Who is preferred: the buddies of a queue, the pick that heeds them, and the wake-ups that make them.
+//! The buddies of a queue, which are preferred: the pick that heeds them, and the wake-ups that make them.
 
 use super::Cfs;
 use crate::fair::Fair;
@@ -11,8 +11,8 @@ impl Fair<Cfs> {
     /// An entity is no longer preferred or passed over; nor are its groups for its sake.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
-        let Entity { queue: q, depth, .. } = self.entities[e as usize];
-        let queue = &self.queues[q as usize];
+        let Entity { queue: q, depth, .. } = self.rqs.entities[e as usize];
+        let queue = &self.rqs.queues[q as usize];
         let mine = Some(e);
         if depth == 0 && queue.next != mine && queue.last != mine && queue.skip != mine {
             return;
@@ -22,7 +22,7 @@ impl Fair<Cfs> {
         let (mut next, mut last, mut skip) = (true, true, true);
         let mut at = Some(e);
         while let Some(x) = at {
-            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            let queue = &mut self.rqs.queues[self.rqs.entities[x as usize].queue as usize];
             for (going, buddy) in
                 [(&mut next, &mut queue.next), (&mut last, &mut queue.last), (&mut skip, &mut queue.skip)]
             {
@@ -35,7 +35,7 @@ impl Fair<Cfs> {
             if !(next || last || skip) {
                 return;
             }
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
     }
 
@@ -51,12 +51,12 @@ impl Fair<Cfs> {
     fn set_buddy(&mut self, e: EntityId, set: impl Fn(&mut crate::fair::entity::Queue, EntityId)) {
         let mut at = Some(e);
         while let Some(x) = at {
-            let entity = &self.entities[x as usize];
+            let entity = &self.rqs.entities[x as usize];
             if !entity.on_rq || (self.d.rules.idle_gives_way && entity.idle) {
                 return;
             }
-            set(&mut self.queues[entity.queue as usize], x);
-            at = self.parent(x);
+            set(&mut self.rqs.queues[entity.queue as usize], x);
+            at = self.rqs.parent(x);
         }
     }
 
@@ -64,16 +64,16 @@ impl Fair<Cfs> {
     pub(super) fn set_skip_buddy(&mut self, e: EntityId) {
         let mut at = Some(e);
         while let Some(x) = at {
-            self.queues[self.entities[x as usize].queue as usize].skip = Some(x);
-            at = self.parent(x);
+            self.rqs.queues[self.rqs.entities[x as usize].queue as usize].skip = Some(x);
+            at = self.rqs.parent(x);
         }
     }
 
     /// The leftmost, but for buddies. `curr` is the running entity where it takes part.
     #[inline]
     pub(super) fn pick_entity(&self, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
-        let queue = &self.queues[q as usize];
-        let v = |e: EntityId| self.entities[e as usize].vruntime;
+        let queue = &self.rqs.queues[q as usize];
+        let v = |e: EntityId| self.rqs.entities[e as usize].vruntime;
         let sooner = |other: Option<EntityId>| match (curr, other) {
             (Some(c), Some(o)) => Some(if before(v(c), v(o)) { c } else { o }),
             (c, o) => o.or(c),
@@ -83,7 +83,7 @@ impl Fair<Cfs> {
         let fair = |e: EntityId| !self.should_preempt(e, left);
         if queue.skip == Some(left) {
             let second =
-                if curr == Some(left) { queue.tree.first() } else { sooner(queue.tree.next(&self.arena, left)) };
+                if curr == Some(left) { queue.tree.first() } else { sooner(queue.tree.next(&self.rqs.arena, left)) };
             if let Some(second) = second.filter(|e| fair(*e)) {
                 best = second;
             }
@@ -98,15 +98,15 @@ impl Fair<Cfs> {
 
     /// Whether `e`, which became runnable, preempts `curr` (`check_preempt_wakeup`).
     pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
-        let q = self.entities[curr as usize].queue;
-        let (rules, cpu) = (self.d.rules, self.cpu_of(q));
+        let q = self.rqs.entities[curr as usize].queue;
+        let (rules, cpu) = (self.d.rules, self.rqs.cpu_of(q));
         if !rules.buddy_on_preempt {
             self.update_curr(cx, q);
         }
-        if curr == e || self.queues[self.entities[e as usize].queue as usize].throttle_count > 0 {
+        if curr == e || self.rqs.queues[self.rqs.entities[e as usize].queue as usize].throttle_count > 0 {
             return;
         }
-        let scale = self.queues[q as usize].nr_queued >= self.d.nr_latency;
+        let scale = self.rqs.queues[q as usize].nr_queued >= self.d.nr_latency;
         let marked = rules.features.next_buddy && scale && how != Enqueue::New;
         if marked {
             self.set_next_buddy(e);
@@ -119,7 +119,7 @@ impl Fair<Cfs> {
         }
         let Some(preempted) = self.who_gives_way(cx, curr, e, marked) else { return };
         cx.resched(cpu);
-        let is_task = preempted >= self.first_task;
+        let is_task = preempted >= self.rqs.first_task;
         if !rules.early_last_buddy && rules.features.last_buddy && scale && is_task {
             self.set_last_buddy(preempted);
         }
@@ -128,7 +128,7 @@ impl Fair<Cfs> {
     /// The entity that gives way to `e`: the running task or one of its groups.
     fn who_gives_way(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, marked: bool) -> Option<EntityId> {
         let rules = self.d.rules;
-        let policy = |e: EntityId| cx.task(e - self.first_task).attributes.policy;
+        let policy = |e: EntityId| cx.task(e - self.rqs.first_task).attributes.policy;
         let idle = |e: EntityId| rules.idle_gives_way && policy(e) == Policy::Idle;
         if idle(curr) && !idle(e) {
             return Some(curr);
@@ -136,13 +136,13 @@ impl Fair<Cfs> {
         if idle(e) || policy(e) == Policy::Batch || !rules.features.wakeup_preemption {
             return None;
         }
-        let (se, pse) = self.matching(curr, e);
-        let (curr_idle, idle) = (self.entities[se as usize].idle, self.entities[pse as usize].idle);
+        let (se, pse) = self.rqs.matching(curr, e);
+        let (curr_idle, idle) = (self.rqs.entities[se as usize].idle, self.rqs.entities[pse as usize].idle);
         if rules.idle_gives_way && curr_idle != idle {
             return curr_idle.then_some(se);
         }
         if rules.buddy_on_preempt {
-            self.update_curr(cx, self.entities[se as usize].queue);
+            self.update_curr(cx, self.rqs.entities[se as usize].queue);
         }
         if !self.should_preempt(se, pse) {
             return None;

@@ -36,7 +36,7 @@ pub struct Rules {
     /// Wake-ups and forks compare virtual runtimes as plain numbers, which errs until they have passed 0: in the
     /// first millisecond (2.6.24).
     pub plain_compare: bool,
-    /// SCHED_IDLE tasks give way to every other and preempt none (2.6.29 on); before, only their weight told.
+    /// SCHED_IDLE tasks give way to every other and preempt none (2.6.29 on); before, only their weight counted.
     pub idle_gives_way: bool,
     /// A wake-up that preempts makes the woken task the next buddy (2.6.38 on).
     pub buddy_on_preempt: bool,
@@ -44,8 +44,8 @@ pub struct Rules {
     /// leaves it one: it is preferred once more after its slice (2.6.32-rc3; later kernels set it only when it is
     /// preempted, among many tasks, and the tick clears it).
     pub early_last_buddy: bool,
-    /// Who yields is passed over once (2.6.39 on); before, `sched_yield()` only brought the account up to date, or,
-    /// for SCHED_BATCH and with `sched_compat_yield`, went behind the last.
+    /// A task that yields is passed over once (2.6.39 on); before, `sched_yield()` only brought the account up to date,
+    /// or, for SCHED_BATCH and with `sched_compat_yield`, went behind the last.
     pub skip_on_yield: bool,
     /// A running task counts for `min_vruntime` even as it leaves its queue, to sleep or for a new nice level
     /// (until 4.9).

@@ -11,10 +11,10 @@ use schedlab_sim::Core;
 impl Fair<Cfs> {
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, q: QueueId) {
-        let queue = &self.queues[q as usize];
-        let counts = |e: &EntityId| self.d.rules.change_moves_min || self.entities[*e as usize].on_rq;
-        let curr = queue.curr.filter(counts).map(|e| self.entities[e as usize].vruntime);
-        let first = queue.tree.first().map(|e| self.entities[e as usize].vruntime);
+        let queue = &self.rqs.queues[q as usize];
+        let counts = |e: &EntityId| self.d.rules.change_moves_min || self.rqs.entities[*e as usize].on_rq;
+        let curr = queue.curr.filter(counts).map(|e| self.rqs.entities[e as usize].vruntime);
+        let first = queue.tree.first().map(|e| self.rqs.entities[e as usize].vruntime);
         let least = match (curr, first) {
             (Some(a), Some(b)) => {
                 if before(b, a) {
@@ -26,7 +26,7 @@ impl Fair<Cfs> {
             (Some(v), None) | (None, Some(v)) => v,
             (None, None) => return,
         };
-        let queue = &mut self.queues[q as usize];
+        let queue = &mut self.rqs.queues[q as usize];
         if before(queue.min_vruntime, least) {
             queue.min_vruntime = least;
         }
@@ -35,16 +35,19 @@ impl Fair<Cfs> {
     /// The part of the period that is an entity's (`sched_slice`), on all levels; it need not be queued yet.
     #[inline]
     pub(super) fn slice(&mut self, e: EntityId) -> Nanos {
-        let q = self.entities[e as usize].queue;
-        let root = self.cpu_of(q);
-        let nr =
-            if self.d.rules.alt_period { self.queues[root as usize].h_nr } else { self.queues[q as usize].nr_queued };
-        let mut slice = self.d.period(nr + u32::from(!self.entities[e as usize].on_rq));
+        let q = self.rqs.entities[e as usize].queue;
+        let root = self.rqs.cpu_of(q);
+        let nr = if self.d.rules.alt_period {
+            self.rqs.queues[root as usize].h_nr
+        } else {
+            self.rqs.queues[q as usize].nr_queued
+        };
+        let mut slice = self.d.period(nr + u32::from(!self.rqs.entities[e as usize].on_rq));
         let arithmetic = self.d.rules.slices;
         let mut at = Some(e);
         while let Some(x) = at {
-            let entity = &self.entities[x as usize];
-            let queue = &mut self.queues[entity.queue as usize];
+            let entity = &self.rqs.entities[x as usize];
+            let queue = &mut self.rqs.queues[entity.queue as usize];
             slice = if entity.on_rq {
                 queue.load.scale(slice, entity.load.weight, arithmetic)
             } else {
@@ -53,14 +56,14 @@ impl Fair<Cfs> {
                 load.scale(slice, entity.load.weight, arithmetic)
             };
             // 2.6.24 looks at one level only.
-            at = if arithmetic == Arithmetic::Divide { None } else { self.parent(x) };
+            at = if arithmetic == Arithmetic::Divide { None } else { self.rqs.parent(x) };
         }
         if !self.d.rules.base_slice {
             return slice;
         }
-        let queue = &self.queues[q as usize];
+        let queue = &self.rqs.queues[q as usize];
         let all_idle = queue.nr_queued > 0 && queue.nr_idle == queue.nr_queued;
-        if self.d.rules.idle_granularity && self.entities[e as usize].idle && !all_idle {
+        if self.d.rules.idle_granularity && self.rqs.entities[e as usize].idle && !all_idle {
             slice.max(self.d.tunables.idle_min_granularity)
         } else {
             slice.max(self.d.tunables.min_granularity)
@@ -70,17 +73,17 @@ impl Fair<Cfs> {
     /// Where a new entity, or one that slept, joins the others (`place_entity`).
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
-        let mut vruntime = self.queues[q as usize].min_vruntime;
+        let mut vruntime = self.rqs.queues[q as usize].min_vruntime;
         if initial {
             if self.d.rules.features.start_debit {
                 vruntime = vruntime.wrapping_add(self.virtual_slice(q, e));
             }
-        } else if self.d.rules.features.fair_sleepers && (e >= self.first_task || self.d.rules.credits_groups) {
-            let idle = self.d.rules.idle_granularity && self.entities[e as usize].idle;
+        } else if self.d.rules.features.fair_sleepers && (e >= self.rqs.first_task || self.d.rules.credits_groups) {
+            let idle = self.d.rules.idle_granularity && self.rqs.entities[e as usize].idle;
             let credit = if idle { self.d.tunables.min_granularity } else { self.d.tunables.latency };
             vruntime = vruntime.wrapping_sub(credit >> u32::from(self.d.rules.features.gentle_fair_sleepers));
         }
-        let entity = &mut self.entities[e as usize];
+        let entity = &mut self.rqs.entities[e as usize];
         if before(entity.vruntime, vruntime) || (initial && self.d.rules.new_task_from_min) {
             entity.vruntime = vruntime;
         }
@@ -92,15 +95,15 @@ impl Fair<Cfs> {
             let slice = self.slice(e);
             return self.virtual_time(e, slice);
         }
-        let queue = &self.queues[q as usize];
+        let queue = &self.rqs.queues[q as usize];
         let mut load = queue.load;
-        load.add(&self.entities[e as usize].load);
+        load.add(&self.rqs.entities[e as usize].load);
         load.scale(self.d.period(queue.nr_queued + 1), NICE_0, Arithmetic::Divide)
     }
 
     #[inline]
     pub(super) fn ahead(&self, a: EntityId, b: EntityId) -> i64 {
-        self.entities[a as usize].vruntime.wrapping_sub(self.entities[b as usize].vruntime) as i64
+        self.rqs.entities[a as usize].vruntime.wrapping_sub(self.rqs.entities[b as usize].vruntime) as i64
     }
 
     /// Whether `e` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
@@ -109,7 +112,7 @@ impl Fair<Cfs> {
         let scaled_by = if self.d.rules.granularity_by_current { curr } else { e };
         let granularity = self.virtual_time(scaled_by, self.d.tunables.wakeup_granularity);
         if self.d.rules.plain_compare {
-            let v = |e: EntityId| self.entities[e as usize].vruntime;
+            let v = |e: EntityId| self.rqs.entities[e as usize].vruntime;
             return v(e).wrapping_add(granularity) < v(curr);
         }
         self.ahead(curr, e) > granularity as i64
@@ -117,34 +120,34 @@ impl Fair<Cfs> {
 
     /// Puts the running entity just behind the last, by a virtual runtime that it has not had.
     pub(super) fn go_last(&mut self, q: QueueId, e: EntityId) {
-        let Some(last) = self.queues[q as usize].tree.last(&self.arena) else { return };
+        let Some(last) = self.rqs.queues[q as usize].tree.last(&self.rqs.arena) else { return };
         if self.ahead(e, last) <= 0 {
-            self.entities[e as usize].vruntime = self.entities[last as usize].vruntime.wrapping_add(1);
+            self.rqs.entities[e as usize].vruntime = self.rqs.entities[last as usize].vruntime.wrapping_add(1);
         }
     }
 
     /// `sched_child_runs_first`: the child takes the parent's place.
     pub(super) fn child_first(&mut self, cx: &mut Core, q: QueueId, child: EntityId) {
-        let Some(curr) = self.queues[q as usize].curr else { return };
-        let cpu = self.cpu_of(q);
-        if self.entities[child as usize].forked_on.is_some_and(|parents| parents != cpu) {
+        let Some(curr) = self.rqs.queues[q as usize].curr else { return };
+        let cpu = self.rqs.cpu_of(q);
+        if self.rqs.entities[child as usize].forked_on.is_some_and(|parents| parents != cpu) {
             return;
         }
-        let (a, b) = (self.entities[curr as usize].vruntime, self.entities[child as usize].vruntime);
+        let (a, b) = (self.rqs.entities[curr as usize].vruntime, self.rqs.entities[child as usize].vruntime);
         if self.d.tunables.child_runs_first && (if self.d.rules.plain_compare { a < b } else { before(a, b) }) {
-            self.entities[curr as usize].vruntime = b;
-            self.entities[child as usize].vruntime = a;
+            self.rqs.entities[curr as usize].vruntime = b;
+            self.rqs.entities[child as usize].vruntime = a;
             cx.resched(cpu);
         }
     }
 
-    /// A new task starts no earlier than who runs, and a slice after the others.
+    /// A new task starts no earlier than the running one, and a slice after the others.
     pub(super) fn place_new(&mut self, cx: &mut Core, q: QueueId, e: EntityId) {
-        if let Some(curr) = self.queues[q as usize].curr {
-            self.entities[e as usize].vruntime = self.entities[curr as usize].vruntime;
+        if let Some(curr) = self.rqs.queues[q as usize].curr {
+            self.rqs.entities[e as usize].vruntime = self.rqs.entities[curr as usize].vruntime;
         }
         if self.d.rules.new_task_from_min {
-            cx.resched(self.cpu_of(q));
+            cx.resched(self.rqs.cpu_of(q));
         }
         self.place(q, e, true);
         self.child_first(cx, q, e);
@@ -153,8 +156,8 @@ impl Fair<Cfs> {
     /// Sets a task that moved at its distance from the `min_vruntime` of its new queue.
     #[inline]
     pub(super) fn land(&mut self, q: QueueId, e: EntityId) {
-        let min = self.queues[q as usize].min_vruntime;
-        let entity = &mut self.entities[e as usize];
+        let min = self.rqs.queues[q as usize].min_vruntime;
+        let entity = &mut self.rqs.entities[e as usize];
         if std::mem::take(&mut entity.relative) {
             entity.vruntime = entity.vruntime.wrapping_add(min);
         }
@@ -163,8 +166,8 @@ impl Fair<Cfs> {
     /// Notes a task's distance from the `min_vruntime` of its old queue.
     #[inline]
     pub(super) fn take_off_min(&mut self, q: QueueId, e: EntityId) {
-        let min = self.queues[q as usize].min_vruntime;
-        let entity = &mut self.entities[e as usize];
+        let min = self.rqs.queues[q as usize].min_vruntime;
+        let entity = &mut self.rqs.entities[e as usize];
         if self.d.rules.moves_relative && !std::mem::replace(&mut entity.relative, true) {
             entity.vruntime = entity.vruntime.wrapping_sub(min);
         }

@@ -1,4 +1,4 @@
-//! Virtual time: the average of a queue, who is eligible by it, deadlines, and where entities are placed.
+//! Virtual time: the average of a queue, which entities are eligible by it, deadlines, and where entities are placed.
 
 use super::Eevdf;
 use crate::fair::Fair;
@@ -9,19 +9,19 @@ use crate::fair::timeline::before;
 impl Fair<Eevdf> {
     #[inline]
     pub(super) fn key(&self, q: QueueId, e: EntityId) -> i64 {
-        self.entities[e as usize].vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64
+        self.rqs.entities[e as usize].vruntime.wrapping_sub(self.rqs.queues[q as usize].min_vruntime) as i64
     }
 
     #[inline]
     pub(super) fn weight(&self, e: EntityId) -> i64 {
-        self.entities[e as usize].load.weight as i64
+        self.rqs.entities[e as usize].load.weight as i64
     }
 
     /// Sums over the tree and the running entity: of (v - zero) * w, and of w.
     #[inline]
     pub(super) fn sums(&self, q: QueueId) -> (i64, i64) {
-        let queue = &self.queues[q as usize];
-        self.queued_curr(q).map_or((queue.sum, queue.weight), |e| {
+        let queue = &self.rqs.queues[q as usize];
+        self.rqs.queued_curr(q).map_or((queue.sum, queue.weight), |e| {
             let w = self.weight(e);
             (queue.sum.wrapping_add(self.key(q, e).wrapping_mul(w)), queue.weight + w)
         })
@@ -31,14 +31,14 @@ impl Fair<Eevdf> {
     pub(super) fn average_now(&self, q: QueueId) -> u64 {
         let (sum, weight) = self.sums(q);
         let delta = if weight > 0 { sum.div_euclid(weight) } else { 0 };
-        self.queues[q as usize].min_vruntime.wrapping_add(delta as u64)
+        self.rqs.queues[q as usize].min_vruntime.wrapping_add(delta as u64)
     }
 
     /// The virtual time of the ideal CPU (`avg_vruntime`): rounds down; the zero of the sums moves there.
     #[inline]
     pub(super) fn average(&mut self, q: QueueId) -> u64 {
         let (sum, weight) = self.sums(q);
-        let queue = &mut self.queues[q as usize];
+        let queue = &mut self.rqs.queues[q as usize];
         if weight > 0 {
             let delta = sum.div_euclid(weight);
             queue.sum = queue.sum.wrapping_sub(queue.weight.wrapping_mul(delta));
@@ -51,33 +51,33 @@ impl Fair<Eevdf> {
     #[inline]
     pub(super) fn is_eligible(&self, q: QueueId, vruntime: u64) -> bool {
         let (sum, weight) = self.sums(q);
-        let key = vruntime.wrapping_sub(self.queues[q as usize].min_vruntime) as i64;
+        let key = vruntime.wrapping_sub(self.rqs.queues[q as usize].min_vruntime) as i64;
         i128::from(sum) >= i128::from(key) * i128::from(weight)
     }
 
     #[inline]
     pub(super) fn eligible(&self, q: QueueId, e: EntityId) -> bool {
-        self.is_eligible(q, self.entities[e as usize].vruntime)
+        self.is_eligible(q, self.rqs.entities[e as usize].vruntime)
     }
 
     /// How far an entity is behind the average, within bounds (`entity_lag`).
     #[inline]
     pub(super) fn lag(&self, average: u64, e: EntityId) -> i64 {
-        let entity = &self.entities[e as usize];
+        let entity = &self.rqs.entities[e as usize];
         let limit = self.virtual_time(e, (2 * entity.slice).max(self.d.tick)) as i64;
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
     pub(super) fn update_lag(&mut self, q: QueueId, e: EntityId) {
         let average = self.average(q);
-        self.entities[e as usize].vlag = self.lag(average, e);
+        self.rqs.entities[e as usize].vlag = self.lag(average, e);
     }
 
     /// A consumed request is renewed (`update_deadline`); whether it was.
     #[inline]
     pub(super) fn update_deadline(&mut self, q: QueueId, e: EntityId) -> bool {
         let base = self.d.base_slice;
-        let entity = &mut self.entities[e as usize];
+        let entity = &mut self.rqs.entities[e as usize];
         if before(entity.vruntime, entity.deadline) {
             return false;
         }
@@ -93,26 +93,26 @@ impl Fair<Eevdf> {
     /// The running entity lost its protection to one with a shorter slice and is no longer eligible.
     #[inline]
     pub(super) fn preempted_by_short(&self, q: QueueId) -> bool {
-        let Some(e) = self.queues[q as usize].curr else { return false };
-        self.d.features.preempt_short && !self.entities[e as usize].protected && !self.eligible(q, e)
+        let Some(e) = self.rqs.queues[q as usize].curr else { return false };
+        self.d.features.preempt_short && !self.rqs.entities[e as usize].protected && !self.eligible(q, e)
     }
 
     /// Where an entity joins the others: at the lag it left with (`place_entity`).
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
         let average = self.average(q);
-        if !self.entities[e as usize].custom_slice {
-            self.entities[e as usize].slice = self.d.base_slice;
+        if !self.rqs.entities[e as usize].custom_slice {
+            self.rqs.entities[e as usize].slice = self.d.base_slice;
         }
-        let mut vslice = self.virtual_time(e, self.entities[e as usize].slice);
+        let mut vslice = self.virtual_time(e, self.rqs.entities[e as usize].slice);
         let mut lag = 0;
-        if self.d.features.place_lag && self.queues[q as usize].nr_queued > 0 {
+        if self.d.features.place_lag && self.rqs.queues[q as usize].nr_queued > 0 {
             let load = self.sums(q).1.max(1);
             // Joining moves the average: the lag is inflated so that it is what it was afterwards.
-            lag = self.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
+            lag = self.rqs.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
         }
         let rel_deadline = self.d.features.place_rel_deadline;
-        let entity = &mut self.entities[e as usize];
+        let entity = &mut self.rqs.entities[e as usize];
         entity.vruntime = average.wrapping_sub(lag as u64);
         if rel_deadline && entity.rel_deadline {
             entity.deadline = entity.deadline.wrapping_add(entity.vruntime);
@@ -128,18 +128,18 @@ impl Fair<Eevdf> {
     /// A task stays queued though it sleeps, or no longer: its groups count such tasks (`set_delayed`,
     /// `clear_delayed`).
     pub(super) fn set_delayed(&mut self, e: EntityId, delayed: bool) {
-        self.entities[e as usize].delayed = delayed;
-        if e < self.first_task {
+        self.rqs.entities[e as usize].delayed = delayed;
+        if e < self.rqs.first_task {
             return;
         }
         let mut at = Some(e);
         while let Some(x) = at {
-            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            let queue = &mut self.rqs.queues[self.rqs.entities[x as usize].queue as usize];
             queue.h_nr_delayed = queue.h_nr_delayed + u32::from(delayed) - u32::from(!delayed);
             if queue.throttled {
                 return;
             }
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
     }
 
@@ -147,12 +147,12 @@ impl Fair<Eevdf> {
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let mut at = Some(e);
         while let Some(x) = at {
-            let queue = &mut self.queues[self.entities[x as usize].queue as usize];
+            let queue = &mut self.rqs.queues[self.rqs.entities[x as usize].queue as usize];
             if queue.next != Some(x) {
                 return;
             }
             queue.next = None;
-            at = self.parent(x);
+            at = self.rqs.parent(x);
         }
     }
 }

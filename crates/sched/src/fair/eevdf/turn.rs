@@ -1,4 +1,4 @@
-//! Whose turn it is: the pick, the protection of who runs, and the wake-ups that end it.
+//! Which entity's turn it is: the pick, the protection of the running one, and the wake-ups that end it.
 
 use super::Eevdf;
 use crate::fair::Fair;
@@ -12,25 +12,25 @@ impl Fair<Eevdf> {
     /// The earliest eligible virtual deadline (`pick_eevdf`); `running` is the running entity if it is still queued.
     #[inline]
     pub(super) fn pick_eevdf(&self, q: QueueId, running: Option<EntityId>) -> Option<EntityId> {
-        let queue = &self.queues[q as usize];
+        let queue = &self.rqs.queues[q as usize];
         if queue.nr_queued == 1 {
             return running.or(queue.tree.first());
         }
         let (sum, weight) = self.sums(q);
         let holds =
             |v: u64| i128::from(sum) >= i128::from(v.wrapping_sub(queue.min_vruntime) as i64) * i128::from(weight);
-        let curr = running.filter(|e| holds(self.entities[*e as usize].vruntime));
+        let curr = running.filter(|e| holds(self.rqs.entities[*e as usize].vruntime));
         if let Some(e) = curr
             && self.d.features.run_to_parity
-            && self.entities[e as usize].protected
+            && self.rqs.entities[e as usize].protected
         {
             return curr;
         }
-        let deadline = |e: EntityId| self.entities[e as usize].deadline;
+        let deadline = |e: EntityId| self.rqs.entities[e as usize].deadline;
         if self.d.features.tree_by_vruntime {
-            return queue.tree.least_where(&self.arena, holds, curr.map(|e| (e, deadline(e))));
+            return queue.tree.least_where(&self.rqs.arena, holds, curr.map(|e| (e, deadline(e))));
         }
-        let best = queue.tree.first_where(&self.arena, holds);
+        let best = queue.tree.first_where(&self.rqs.arena, holds);
         match (curr, best) {
             (Some(c), Some(b)) => Some(if before(deadline(c), deadline(b)) { c } else { b }),
             (c, b) => b.or(c),
@@ -40,20 +40,20 @@ impl Fair<Eevdf> {
     /// Whether the running entity lost its protection, so that it may be preempted as soon as it is not eligible.
     #[inline]
     pub(super) fn lost(&self, e: EntityId) -> bool {
-        self.d.features.preempt_short && !self.entities[e as usize].protected
+        self.d.features.preempt_short && !self.rqs.entities[e as usize].protected
     }
 
     /// When the running entity will have consumed its request, at the earliest.
     #[inline]
     pub(super) fn consumed_at(&self, e: EntityId) -> Nanos {
-        let entity = &self.entities[e as usize];
+        let entity = &self.rqs.entities[e as usize];
         let left = entity.deadline.wrapping_sub(entity.vruntime) as i64;
         entity.exec_start.saturating_add(entity.load.real_time_at_least(left.max(0) as Nanos))
     }
 
     /// Whether the woken `e`, with its shorter slice, overrides the running entity's protection (`do_preempt_short`).
     fn overrides(&self, q: QueueId, e: EntityId, curr: EntityId) -> bool {
-        let (pse, se) = (&self.entities[e as usize], &self.entities[curr as usize]);
+        let (pse, se) = (&self.rqs.entities[e as usize], &self.rqs.entities[curr as usize]);
         self.d.features.preempt_short
             && pse.slice < se.slice
             && self.eligible(q, e)
@@ -62,33 +62,33 @@ impl Fair<Eevdf> {
 
     /// Whether `e`, which became runnable, preempts `curr` (`check_preempt_wakeup_fair`): if it would be picked.
     pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId) {
-        let cpu = self.cpu_of(self.entities[curr as usize].queue);
-        let there = self.entities[e as usize].queue;
+        let cpu = self.rqs.cpu_of(self.rqs.entities[curr as usize].queue);
+        let there = self.rqs.entities[e as usize].queue;
         if curr == e
-            || self.queues[there as usize].throttle_count > 0
+            || self.rqs.queues[there as usize].throttle_count > 0
             || cx.need_resched(cpu)
             || !self.d.features.wakeup_preemption
         {
             return;
         }
-        let (se, pse) = self.matching(curr, e);
-        let (curr_idle, idle) = (self.entities[se as usize].idle, self.entities[pse as usize].idle);
+        let (se, pse) = self.rqs.matching(curr, e);
+        let (curr_idle, idle) = (self.rqs.entities[se as usize].idle, self.rqs.entities[pse as usize].idle);
         if curr_idle && !idle {
             if self.d.features.idle_loses_protection {
-                self.entities[se as usize].protected = false;
+                self.rqs.entities[se as usize].protected = false;
             }
             cx.resched(cpu);
             return;
         }
-        if curr_idle != idle || cx.task(e - self.first_task).attributes.policy != Policy::Other {
+        if curr_idle != idle || cx.task(e - self.rqs.first_task).attributes.policy != Policy::Other {
             return;
         }
-        let q = self.entities[se as usize].queue;
+        let q = self.rqs.entities[se as usize].queue;
         self.update_curr(cx, q);
         if self.overrides(q, pse, se) {
-            self.entities[se as usize].protected = false;
+            self.rqs.entities[se as usize].protected = false;
         }
-        if self.pick_eevdf(q, self.queued_curr(q)) == Some(pse) {
+        if self.pick_eevdf(q, self.rqs.queued_curr(q)) == Some(pse) {
             cx.resched(cpu);
         }
     }

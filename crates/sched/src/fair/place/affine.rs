@@ -1,21 +1,22 @@
-//! Whether a task comes to the side of who wakes it.
+//! Whether a task comes to the CPU of the task that wakes it.
 
 use super::{Ask, Placing, cache, half_pct, share_cache};
 use crate::balance::domains::{Domain, Domains};
-use crate::balance::fair::Queues;
 use crate::fair::entity::QueueId;
 use crate::fair::load::NICE_0;
-use crate::fair::{Discipline, Fair};
+use crate::fair::place::Select;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TaskId};
 
 const SECOND: u64 = 1_000_000_000;
 
-impl<D: Discipline> Fair<D> {
+impl Select<'_> {
     /// What a CPU's tasks weigh on average (`cpu_avg_load_per_task`); where it has none, in 2.6.24 a whole task.
     pub(super) fn load_per_task(&self, cx: &Core, cpu: CpuId) -> u64 {
         let empty = if self.places.how == Placing::V2_6_24 { NICE_0 } else { 0 };
-        (self.load_avg_at(cpu, cx.now()) as u64).checked_div(self.nr_running(cpu).into()).unwrap_or(empty)
+        (self.pelt.load_avg(self.rqs, cpu, cx.now()) as u64)
+            .checked_div(self.rqs.nr_running(cpu).into())
+            .unwrap_or(empty)
     }
 
     /// The waker wakes this one now (`record_wakee`: by `task_waking_fair` from 3.12 to 4.2, whatever comes of it).
@@ -45,11 +46,11 @@ impl<D: Discipline> Fair<D> {
 
     /// The load of a CPU of late, taken low (`source_load`) or high (`target_load`).
     pub(super) fn biased_load(&mut self, cx: &Core, cpu: CpuId, index: u8, high: bool) -> f64 {
-        let now = self.load_avg_at(cpu, cx.now());
+        let now = self.pelt.load_avg(self.rqs, cpu, cx.now());
         if index == 0 {
             return now;
         }
-        let before = self.tick_load_at(cpu, index - 1, cx.now()) as f64;
+        let before = self.pelt.cpu_load(cpu, index - 1, cx.now()) as f64;
         if high { now.max(before) } else { now.min(before) }
     }
 
@@ -57,17 +58,17 @@ impl<D: Discipline> Fair<D> {
     /// `ASYM_EFF_LOAD`, 2.6.26 to 2.6.37).
     fn effective_load_sampled(&self, q: QueueId, here: i64, all: i64) -> i64 {
         let (mut here, mut all, mut q) = (here, all, if here == 0 { 0 } else { q });
-        while let Some(group) = q.checked_sub(self.cpus) {
-            let (shares, sample) = (self.groups.all[self.group_of(q)].shares as i64, self.sample(q));
+        while let Some(group) = q.checked_sub(self.rqs.cpus) {
+            let (shares, sample) = (self.rqs.groups.all[self.rqs.group_of(q)].shares as i64, self.rqs.sample(q));
             let (part, before) = (sample.shares as i64, sample.weight as i64);
             // What came since, too.
-            let more = self.queues[q as usize].load.weight as i64 - before;
+            let more = self.rqs.queues[q as usize].load.weight as i64 - before;
             (here, all) = (here + more, all + more);
             let (new, old) = (shares * (before + here), shares * before + part * all);
             here = part * (new - old);
             here = here.checked_div(old).unwrap_or(here);
             all = 0;
-            q = self.entities[group as usize].queue;
+            q = self.rqs.entities[group as usize].queue;
         }
         here
     }
@@ -76,19 +77,19 @@ impl<D: Discipline> Fair<D> {
     /// group has `all` more (`effective_load`, 2.6.38 to 4.2).
     pub(super) fn effective_load(&self, cx: &Core, p: TaskId, cpu: CpuId, here: i64, all: i64) -> i64 {
         let (mut here, mut all) = (here, all);
-        let mut q = self.queue_of(cx, p, cpu);
+        let mut q = self.rqs.queue_of(cx, p, cpu);
         if self.places.how == Placing::V2_6_32 {
             return self.effective_load_sampled(q, here, all);
         }
-        while let Some(group) = q.checked_sub(self.cpus) {
-            let of = &self.groups.all[self.group_of(q)];
+        while let Some(group) = q.checked_sub(self.rqs.cpus) {
+            let of = &self.rqs.groups.all[self.rqs.group_of(q)];
             let sum = all + of.load as i64;
-            let own = self.queues[q as usize].load.weight as i64 + here;
+            let own = self.rqs.queues[q as usize].load.weight as i64 + here;
             let shares = of.shares as i64;
             let due = if sum > 0 && own < sum { own * shares / sum } else { shares };
-            here = due.max(2) - self.entities[group as usize].load.weight as i64;
+            here = due.max(2) - self.rqs.entities[group as usize].load.weight as i64;
             all = 0;
-            q = self.entities[group as usize].queue;
+            q = self.rqs.entities[group as usize].queue;
         }
         here
     }
@@ -102,18 +103,18 @@ impl<D: Discipline> Fair<D> {
         let (index, pct) = (params.wake_idx, half_pct(params) as i64);
         let load = self.biased_load(cx, ask.prev, index, false) as i64;
         let this_load = self.biased_load(cx, ask.here, index, true) as i64;
-        let weight = self.entities[self.entity(ask.p) as usize].load.weight as i64;
+        let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight as i64;
         let capacity = |me: &Self, cpu: CpuId| me.capacity_of(cpu).0 as i64;
         let with = this_load + self.effective_load(cx, ask.p, ask.here, weight, weight);
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);
-        let bears = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
+        let fits = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
         if self.places.how == Placing::V3_18 {
             // Without load here the capacities alone are compared.
-            return if this_load > 0 { bears(with, without) } else { bears(1, 1) };
+            return if this_load > 0 { fits(with, without) } else { fits(1, 1) };
         }
         let each = self.load_per_task(cx, ask.here) as i64;
         this_load == 0
-            || bears(with, without)
+            || fits(with, without)
             || this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
     }
 
@@ -128,11 +129,11 @@ impl<D: Discipline> Fair<D> {
             return prev;
         }
         let now = cx.now();
-        let load = self.task_load_at(ask.p, now);
+        let load = self.pelt.task_load(self.rqs, ask.p, now);
         let pct = half_pct(domains.params(domain)) as f64;
         let capacity = |cpu: CpuId| self.capacity_of(cpu).0 as f64;
-        let with = (self.load_avg_at(here, now) + load) * 100.0 * capacity(prev);
-        let without = (self.load_avg_at(prev, now) - load) * pct * capacity(here);
+        let with = (self.pelt.load_avg(self.rqs, here, now) + load) * 100.0 * capacity(prev);
+        let without = (self.pelt.load_avg(self.rqs, prev, now) - load) * pct * capacity(here);
         if with < without { here } else { prev }
     }
 }

@@ -1,13 +1,30 @@
 //! 2.6.24 and 2.6.32: wake-ups compare the loads of two CPUs, and take an idle one where the domains say so.
 
-use super::{Ask, half_pct, spans};
-use crate::balance::domains::{Domains, Flags};
-use crate::balance::fair::Queues;
-use crate::fair::{Discipline, Fair};
+use super::{Ask, Placing, half_pct, spans};
+use crate::balance::domains::{Domain, Domains, Flags};
+use crate::fair::place::Select;
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
 
-impl<D: Discipline> Fair<D> {
+/// Where 2.6.32 is drawn to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidates {
+    /// The domain whose affine candidate `cpu` is, and its level.
+    affine: Option<Domain>,
+    pub both: Option<usize>,
+    /// The highest domain that balances such tasks.
+    pub top: Option<usize>,
+    cpu: CpuId,
+}
+
+impl Candidates {
+    /// The CPU that asks.
+    pub fn none(ask: Ask) -> Self {
+        Self { affine: None, both: None, top: None, cpu: ask.here }
+    }
+}
+
+impl Select<'_> {
     /// `try_to_wake_up` and `sched_balance_self`.
     pub(super) fn place_2_6_24(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         if !ask.wakes {
@@ -29,7 +46,7 @@ impl<D: Discipline> Fair<D> {
         let here = self.biased_load(cx, ask.here, params.wake_idx, true) as u64;
         if domain.flags.has(Flags::WAKE_AFFINE) {
             let each = self.load_per_task(cx, ask.here);
-            let weight = self.entities[self.entity(ask.p) as usize].load.weight;
+            let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight;
             let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) as u64 <= each;
             if light || 100 * (here + weight) <= pct * load {
                 return true;
@@ -40,7 +57,7 @@ impl<D: Discipline> Fair<D> {
 
     /// An idle CPU in the domains that look for one, unless this one is idle or has several tasks (`wake_idle`).
     fn wake_idle(&self, cx: &mut Core, domains: &Domains, ask: Ask, cpu: CpuId) -> CpuId {
-        if self.is_idle(cx, cpu) || self.nr_running(cpu) > 1 {
+        if self.is_idle(cx, cpu) || self.rqs.nr_running(cpu) > 1 {
             return cpu;
         }
         for domain in domains.of(cpu) {
@@ -56,27 +73,38 @@ impl<D: Discipline> Fair<D> {
         cpu
     }
 
-    /// `select_task_rq_fair` of 2.6.32.
-    pub(super) fn place_2_6_32(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
+    /// Where 2.6.32 is drawn to; none in other releases.
+    pub(super) fn candidates(&self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<Candidates> {
+        let other = self.places.how != Placing::V2_6_32;
+        if other || self.places.fix_overload && self.longest_idle(cx, ask).is_some() {
+            return None;
+        }
         let mut wants_affine = ask.wakes && cx.task(ask.p).allowed.contains(ask.here);
-        let (mut affine, mut both, mut top, mut cpu) = (None, None, None, ask.here);
+        let mut found = Candidates::none(ask);
         for (level, domain) in domains.of(ask.here).iter().enumerate() {
             if wants_affine && domain.flags.has(Flags::WAKE_AFFINE) {
                 let candidate = self.candidate(cx, domains, level, ask);
-                if let Some(candidate) = candidate {
-                    (affine, both, cpu, wants_affine) = (Some(*domain), Some(level), candidate, false);
+                if let Some(cpu) = candidate {
+                    wants_affine = false;
+                    found = Candidates { affine: Some(*domain), both: Some(level), cpu, ..found };
                 }
             }
             if domain.flags.has(ask.flag()) {
-                top = Some(level);
+                found.top = Some(level);
             }
         }
-        // Of the domains at hand the largest (LB_SHARES_UPDATE).
-        if let Some(level) = both.max(top) {
-            let list = domains.of(ask.here);
-            let span = domains.span(list[level].span);
-            self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());
-        }
+        Some(found)
+    }
+
+    /// `select_task_rq_fair` of 2.6.32.
+    pub(super) fn place_2_6_32(
+        &mut self,
+        cx: &mut Core,
+        domains: &Domains,
+        ask: Ask,
+        found: Candidates,
+    ) -> (CpuId, &'static str) {
+        let Candidates { affine, top, cpu, .. } = found;
         if cpu == ask.prev && top.is_none() && ask.wakes && !cx.explaining() {
             // Wherever the loads would draw it.
             return (ask.prev, "where it last ran");
@@ -96,7 +124,7 @@ impl<D: Discipline> Fair<D> {
     /// The CPU that a wake-up is drawn to at one level: the last one if it is idle, an idle one, or the waker's.
     fn candidate(&self, cx: &mut Core, domains: &Domains, level: usize, ask: Ask) -> Option<CpuId> {
         let domain = &domains.of(ask.here)[level];
-        let idle = |cpu: CpuId| self.queues[cpu as usize].nr_queued == 0;
+        let idle = |cpu: CpuId| self.rqs.queues[cpu as usize].nr_queued == 0;
         let both = spans(domains, domain, Flags::WAKE_AFFINE, ask.prev);
         if domain.flags.has(Flags::PREFER_SIBLING) {
             if both && idle(ask.prev) {

@@ -24,11 +24,12 @@
 
 mod margin;
 
+use super::overutilized::uclamp;
 use super::{Ask, Places};
 use crate::balance::domains::{Domain, Domains};
 use crate::balance::fair::fits;
-use crate::fair::{Discipline, Fair};
-use schedlab_base::{CpuId, Nanos, Release, v};
+use crate::fair::place::Select;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_machine::{Machine, PerfDomain};
 use schedlab_sim::Core;
 
@@ -127,66 +128,14 @@ impl Places {
     }
 }
 
-impl<D: Discipline> Fair<D> {
-    /// Energy counts now: there is a model, and no CPU is over-utilised.
-    pub(super) fn saves_energy(&self) -> bool {
-        self.balancer.as_ref().is_some_and(|balancer| balancer.saves_energy())
-    }
-
-    /// There is an energy model, but some CPU is over-utilised.
-    pub(super) fn energy_is_passed_over(&self) -> bool {
-        self.balancer.as_ref().is_some_and(|balancer| balancer.is_overused())
-    }
-
-    /// What the runnable tasks of a CPU ask for, the least and the most together; none where there are none
-    /// (`rq->uclamp`). Real-time tasks ask for all.
-    fn clamps(&self, cx: &Core, cpu: CpuId) -> Option<(u64, u64)> {
-        if self.real_time[cpu as usize] > 0 {
-            return Some((1024, 1024));
-        }
-        let runnable = self.tasks.from_head(cpu).filter(|p| !self.entities[self.entity(*p) as usize].delayed);
-        let all = runnable.map(|p| cx.task(p).clamp);
-        all.map(|(least, most)| (u64::from(least), u64::from(most))).reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
-    }
-
-    /// Whether fair tasks use more than four fifths of a CPU of which so much is left of the whole
-    /// (`cpu_overutilized`).
-    pub(in crate::fair) fn is_overused(&self, cx: &Core, cpu: CpuId, (left, whole): (u64, u64)) -> bool {
-        let clamps = self.clamps(cx, cpu).unwrap_or((0, 1024));
-        fits(self.cpu_need(cpu, whole, cx.now()), clamps, left, whole) == 0
-    }
-
-    /// A task woke on a CPU, or a tick came (`check_update_overutilized_status`).
-    #[inline]
-    pub(in crate::fair) fn check_overused(&mut self, cx: &Core, cpu: CpuId) {
-        if self.saves_energy() && self.is_overused(cx, cpu, self.capacity_of(cpu)) {
-            self.balancer.as_mut().expect("asked before").note_overused();
-        }
-    }
-
-    /// The earliest time at which a tick could find a CPU over-utilised: its utilisation rises ever slower.
-    pub(in crate::fair) fn overused_at(&self, cx: &Core, cpu: CpuId) -> Nanos {
-        const HALF: f64 = 32.0 * 1024.0 * 1024.0;
-        if !self.saves_energy() {
-            return Nanos::MAX;
-        }
-        let (left, whole) = self.capacity_of(cpu);
-        let need = self.cpu_need(cpu, whole, cx.now()) as f64;
-        let limit = left as f64 * 0.8;
-        if need >= limit - 1.0 {
-            return 0;
-        }
-        let slope = (1024.0 - need) * std::f64::consts::LN_2 / HALF;
-        cx.now() + ((limit - 1.0 - need) / slope) as Nanos
-    }
-
+impl Select<'_> {
     /// The CPU where a task that wakes costs the least energy (`find_energy_efficient_cpu`); none where energy does not
     /// decide.
     pub(super) fn efficient_cpu(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<CpuId> {
         let lowest = domains.lowest(ask.here, domains.all_capacities())?;
         let spans = |d: &&Domain| domains.span(d.span).set.contains(ask.prev);
         let domain = domains.of(ask.here)[lowest..].iter().find(spans)?;
-        let need = self.task_need(ask.p, cx.now());
+        let need = self.pelt.task_util_est(self.rqs, ask.p, cx.now());
         if need == 0 && cx.task(ask.p).clamp.0 == 0 {
             return Some(ask.prev);
         }
@@ -209,7 +158,7 @@ impl<D: Discipline> Fair<D> {
         let mut other_best = None;
         for perf in perfs {
             let within = |cpu: &CpuId| domains.span(domain.span).set.contains(*cpu);
-            let Some((own, other)) = self.candidates(cx, perf, within, ask) else { continue };
+            let Some((own, other)) = self.fitting(cx, perf, within, ask) else { continue };
             let base = self.energy(cx, perf, ask, None, need);
             let more = |me: &Self, cpu| me.energy(cx, perf, ask, Some(cpu), need).checked_sub(base);
             if let Some((fits, _)) = own {
@@ -241,7 +190,7 @@ impl<D: Discipline> Fair<D> {
     /// Of a performance domain: whether the task fits its previous CPU, with what to spare; and the other CPU that it
     /// fits best, with most to spare.
     #[allow(clippy::type_complexity, reason = "two candidates of one search")]
-    fn candidates(
+    fn fitting(
         &self,
         cx: &Core,
         perf: &Perf,
@@ -253,9 +202,9 @@ impl<D: Discipline> Fair<D> {
         let (mut prev, mut other) = (None, None);
         let mut clamps = own;
         for &cpu in perf.cpus.iter().filter(|cpu| cx.online(**cpu) && within(cpu) && task.allowed.contains(**cpu)) {
-            let util = self.cpu_need_with(cx, cpu, ask.p, Some(cpu), false);
+            let util = self.util_with(cx, cpu, ask.p, Some(cpu), false);
             let (left, whole) = self.capacity_of(cpu);
-            if let Some((least, most)) = self.clamps(cx, cpu) {
+            if let Some((least, most)) = uclamp(self.rqs, cx, cpu) {
                 // As in the kernel, what a CPU asked for stays for those after it.
                 clamps = (least.max(own.0), most.max(own.1));
             }
@@ -281,9 +230,9 @@ impl<D: Discipline> Fair<D> {
         // CPU; until 5.13 as what the CPU would then need.
         let on_its_cpu = release < v(6, 0);
         let busy = |cpu| {
-            let (rt, dl) = self.util_above_at(cpu, cx.now());
+            let (rt, dl) = self.pelt.util_above(cpu, cx.now());
             let with = to.filter(|_| release < v(5, 14));
-            let fair = self.cpu_need_with(cx, cpu, ask.p, with, false);
+            let fair = self.util_with(cx, cpu, ask.p, with, false);
             let added = if on_its_cpu && with.is_none() && to == Some(cpu) { need } else { 0 };
             (fair + added + rt + dl).min(perf.capacity)
         };
@@ -296,9 +245,9 @@ impl<D: Discipline> Fair<D> {
     /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
     fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
         let modern = self.places.release >= HEADROOM_IS_ASKED_FOR;
-        let (rt, dl) = self.util_above_at(cpu, cx.now());
-        let util = self.cpu_need_with(cx, cpu, ask.p, to, true) + rt;
-        let queued = self.clamps(cx, cpu);
+        let (rt, dl) = self.pelt.util_above(cpu, cx.now());
+        let util = self.util_with(cx, cpu, ask.p, to, true) + rt;
+        let queued = uclamp(self.rqs, cx, cpu);
         let (mut least, mut most) = queued.unwrap_or((0, 1024));
         if to == Some(cpu) {
             let (own_least, own_most) = cx.task(ask.p).clamp;

@@ -3,7 +3,7 @@
 use super::{Ask, Placing, half_pct};
 use crate::balance::domains::{Domain, Domains, Flags, GroupId};
 use crate::balance::fair::{backports::ALLOWED_BY_LOCAL, by_capacity};
-use crate::fair::{Discipline, Fair};
+use crate::fair::place::Select;
 use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::Core;
 
@@ -28,7 +28,7 @@ struct Standing {
     most: u64,
 }
 
-impl<D: Discipline> Fair<D> {
+impl Select<'_> {
     /// From the domain at `level` of the asking CPU down to one CPU.
     pub(super) fn descend(
         &mut self,
@@ -52,7 +52,7 @@ impl<D: Discipline> Fair<D> {
                 continue;
             };
             let Some(found) = self.idlest_cpu(cx, domains, group, ask, cpu).filter(|found| *found != cpu) else {
-                // 6.x takes the CPU itself here; so do the others, who then look below it.
+                // 6.x takes the CPU itself here; so do the older releases, which then look below it.
                 at = below;
                 continue;
             };
@@ -198,14 +198,14 @@ impl<D: Discipline> Fair<D> {
         let all = self.places.release < v(6, 1);
         for &cpu in span.cpus.iter().filter(|c| all || allowed.contains(**c)) {
             let (l, r) = if ask.wakes && cpu == ask.prev {
-                (self.task_load_at(ask.p, now), self.task_runnable_at(ask.p, now))
+                (self.pelt.task_load(self.rqs, ask.p, now), self.pelt.task_runnable(self.rqs, ask.p, now))
             } else {
                 (0.0, 0.0)
             };
-            load += (self.load_avg_at(cpu, now) - l).max(0.0);
-            util += self.cpu_need_with(cx, cpu, ask.p, None, false) as f64;
-            runnable += (self.runnable_avg_at(cpu, now) - r).max(0.0);
-            let root = &self.queues[cpu as usize];
+            load += (self.pelt.load_avg(self.rqs, cpu, now) - l).max(0.0);
+            util += self.util_with(cx, cpu, ask.p, None, false) as f64;
+            runnable += (self.pelt.runnable_avg(cpu, now) - r).max(0.0);
+            let root = &self.rqs.queues[cpu as usize];
             running += root.h_nr - root.h_nr_delayed;
             idle += u32::from(self.is_idle(cx, cpu));
             most = most.max(self.capacity_of(cpu).0);
@@ -244,7 +244,7 @@ impl<D: Discipline> Fair<D> {
                     (latest, idle) = (since, Some(cpu));
                 }
             } else if idle.is_none() {
-                let load = self.load_avg_at(cpu, cx.now());
+                let load = self.pelt.load_avg(self.rqs, cpu, cx.now());
                 if load < least || (!modern && load == least && cpu == here) {
                     (least, best) = (load, Some(cpu));
                 }
@@ -258,8 +258,9 @@ impl<D: Discipline> Fair<D> {
 /// CPUs the own group and the domain have, `allowed` the imbalance that the domain allows from 5.18 on.
 ///
 /// - Until 5.10 while the own group has an idle CPU.
-/// - 5.11 to 5.17: while its tasks are fewer than a quarter of the domain's CPUs (23e6082a522e, "sched: Limit the amount
-///   of NUMA imbalance that can exist at fork time"), in the stable tree of 5.15 of its own CPUs, with the new one.
+/// - 5.11 to 5.17: while its tasks are fewer than a quarter of the domain's CPUs (23e6082a522e, "sched: Limit the
+///   amount of NUMA imbalance that can exist at fork time"), in the stable tree of 5.15 of its own CPUs, with the new
+///   one.
 /// - 5.18 on by the domain's imbalance (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans
 ///   multiple LLCs"), from 6.0 on only if the groups differ by no more than two idle CPUs.
 fn stays_on_node(release: Release, local: &Standing, idle: u32, weights: (u32, u32), allowed: u32) -> bool {

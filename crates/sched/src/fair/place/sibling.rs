@@ -3,11 +3,11 @@
 use super::{Ask, Placing, cache, share_cache};
 use crate::balance::domains::{Domain, Domains, Flags};
 use crate::balance::fair::{backports::SIS_UTIL, fits};
-use crate::fair::{Discipline, Fair};
+use crate::fair::place::Select;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, CpuSet};
 
-impl<D: Discipline> Fair<D> {
+impl Select<'_> {
     /// 3.10 to 4.1: the target, the last CPU, or the first group below the cache whose CPUs are all idle.
     pub(super) fn idle_sibling_4(&self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
         if self.is_idle(cx, target) {
@@ -45,7 +45,7 @@ impl<D: Discipline> Fair<D> {
     fn fit(&self, cx: &Core, ask: Ask, cpu: CpuId) -> i32 {
         let (least, most) = cx.task(ask.p).clamp;
         let (capacity, whole) = self.capacity_of(cpu);
-        let util = self.task_need(ask.p, cx.now());
+        let util = self.pelt.task_util_est(self.rqs, ask.p, cx.now());
         fits(util, (least.into(), most.into()), capacity, whole)
     }
 
@@ -99,8 +99,8 @@ impl<D: Discipline> Fair<D> {
         self.idle_in_cache(cx, domains, ask, &domain, target, cores).unwrap_or(target)
     }
 
-    /// An idle core, else an idle CPU among some, else an idle thread of the target's core: each by a search of its own,
-    /// from the target on (`select_idle_core`, `select_idle_cpu`, `select_idle_smt` until 5.11).
+    /// An idle core, else an idle CPU among some, else an idle thread of the target's core: each by a search of its
+    /// own, from the target on (`select_idle_core`, `select_idle_cpu`, `select_idle_smt` until 5.11).
     fn idle_one_by_one(
         &mut self,
         cx: &mut Core,
@@ -226,12 +226,11 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// A CPU went idle: its core may be so as a whole (`update_idle_core`).
-    pub(in crate::fair) fn went_idle(&mut self, cx: &Core, cpu: CpuId) {
-        let Some(domains) = self.domains.take() else { return };
+    pub(in crate::fair) fn went_idle(&mut self, cx: &Core, domains: &Domains, cpu: CpuId) {
         self.places.idle_since[cpu as usize] = cx.now();
         let core = domains.of(cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
         if self.places.how == Placing::V6
-            && let (Some(core), Some(domain)) = (core, cache(&domains, cpu))
+            && let (Some(core), Some(domain)) = (core, cache(domains, cpu))
         {
             let key = domains.span(domain.span).cpus[0] as usize;
             let idle = |c: &CpuId| *c == cpu || self.is_idle(cx, *c);
@@ -239,7 +238,6 @@ impl<D: Discipline> Fair<D> {
                 self.places.idle_cores[key] = true;
             }
         }
-        self.domains = Some(domains);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Ask, Perf};
 use crate::balance::domains::Span;
-use crate::fair::{Discipline, Fair};
+use crate::fair::place::Select;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::Core;
 
@@ -24,7 +24,7 @@ impl Deltas {
     }
 }
 
-impl<D: Discipline> Fair<D> {
+impl Select<'_> {
     /// The CPU of the least energy, if it saves enough.
     pub(super) fn weigh_with_margin(
         &mut self,
@@ -34,13 +34,13 @@ impl<D: Discipline> Fair<D> {
         perfs: &[Perf],
         need: u64,
     ) -> CpuId {
-        // 5.14 keeps the previous CPU out of the contest for the most spare capacity, leaves domains without a candidate
-        // out of the sum, and gives up where a task would cost less than nothing.
+        // 5.14 keeps the previous CPU out of the contest for the most spare capacity, leaves domains without a
+        // candidate out of the sum, and gives up where a task would cost less than nothing.
         let apart = self.places.release >= v(5, 14);
         let mut deltas = Deltas { prev: None, best: u64::MAX, base: 0 };
         let (mut chosen, mut other_best) = (ask.prev, None);
         for perf in perfs {
-            let found = self.candidates(cx, perf, |cpu| within.contains(*cpu), ask);
+            let found = self.fitting(cx, perf, |cpu| within.contains(*cpu), ask);
             if found.is_none() && apart {
                 continue;
             }

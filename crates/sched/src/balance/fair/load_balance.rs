@@ -1,9 +1,9 @@
 //! One balancing of one domain of a CPU: `load_balance`, in the forms that it has had.
 
-use super::backports::MISFIT_APART;
+use super::queue_kind::QueueKind;
 use super::queues::Queues;
 use super::state::Balancer;
-use crate::balance::domains::{Flags, GroupId, SpanId};
+use crate::balance::domains::{Flags, SpanId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Looking, v, v2_6};
 use schedlab_sim::Core;
@@ -17,7 +17,7 @@ pub(super) enum Unit {
     Misfit,
 }
 
-/// The balancing at hand (`struct lb_env`).
+/// One balancing (`struct lb_env`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Env {
     /// Whose domain it is, and which.
@@ -39,28 +39,27 @@ pub(super) struct Env {
     /// The running task is being pushed.
     pub active: bool,
     /// Of which queues it takes (`fbq_type`, 3.13 on).
-    pub kind: Kind,
+    pub kind: QueueKind,
 }
 
-/// Whom NUMA balancing has placed of the tasks of a queue or of a group of CPUs; a balancing across nodes takes from
-/// queues of no later kind than the busiest group's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// Not all have a preferred node.
-    Regular,
-    /// All have one, and some are elsewhere.
-    Remote,
-    /// All are where they are to be.
-    All,
-}
-
-impl Kind {
-    /// Of so many runnable tasks, with those that have a preferred node and those that are on it.
-    fn of(running: u32, (preferring, there): (u32, u32)) -> Self {
-        match running {
-            _ if running > preferring => Self::Regular,
-            _ if running > there => Self::Remote,
-            _ => Self::All,
+impl Env {
+    /// A domain of a CPU is about to be balanced.
+    pub fn new(cpu: CpuId, level: usize, idle: Idleness) -> Self {
+        Self {
+            cpu,
+            level,
+            dst: cpu,
+            src: cpu,
+            idle,
+            imbalance: 0,
+            unit: Unit::Load,
+            all_pinned: false,
+            some_pinned: false,
+            other_dst: None,
+            looked: 0,
+            most: 0,
+            active: false,
+            kind: QueueKind::All,
         }
     }
 }
@@ -72,20 +71,44 @@ pub(super) struct Work<'a, Q> {
     pub cx: &'a mut Core,
 }
 
+/// What a balancing has moved to the CPU or its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    Nothing,
+    /// Nothing, but the CPU needs no other domain: a sibling runs tasks (until 2.6.37).
+    NotNeeded,
+    /// Tasks, at least one.
+    Tasks(u32),
+}
+
+impl Moved {
+    /// A number of tasks, perhaps none.
+    pub fn of(tasks: u32) -> Self {
+        if tasks > 0 { Self::Tasks(tasks) } else { Self::Nothing }
+    }
+}
+
+/// How the balancing of a domain ended, for the walk over a CPU's domains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Balanced {
+    pub moved: Moved,
+    /// Another CPU balances for the group.
+    pub elsewhere: bool,
+}
+
 /// How it ended.
-enum Found {
-    /// Another CPU of the group does this, or there is nothing to do.
+pub(super) enum Found {
+    /// Another CPU balances for the group.
+    Elsewhere,
+    /// There is nothing to do.
     Balanced,
     /// No task may move.
     AllPinned,
     /// The task that runs may not.
     OnePinned,
-    /// So many tasks were moved; or the running one is being pushed.
+    /// How many tasks were moved; or the running one is being pushed.
     Moved { tasks: u32, pushed: bool },
 }
-
-/// Beyond this the interval does not grow for pinned tasks, in ms.
-const MAX_PINNED_INTERVAL: u32 = 512;
 
 impl<Q: Queues> Work<'_, Q> {
     /// Whether nothing runs and, in later releases, nothing waits on a CPU (`idle_cpu`).
@@ -101,7 +124,7 @@ impl<Q: Queues> Work<'_, Q> {
             .is_none_or(|core| self.b.domains.span(core).cpus.iter().all(|other| *other == cpu || self.is_idle(*other)))
     }
 
-    /// The CPUs of a span that the balancing at hand looks at.
+    /// The CPUs of a span that this balancing looks at.
     pub fn counts(&self, cpu: CpuId) -> bool {
         !self.b.scratch.out[cpu as usize]
     }
@@ -110,36 +133,21 @@ impl<Q: Queues> Work<'_, Q> {
         &self.b.domains.span(id).cpus
     }
 
-    /// Balances one domain of a CPU. How many tasks it moved; less than 0: none, but a sibling runs one (until 2.6.37).
-    /// `go_on` becomes false where another CPU does it.
-    pub fn balance_domain(&mut self, cpu: CpuId, level: usize, idle: Idleness, go_on: &mut bool) -> i32 {
-        let mut env = Env {
-            cpu,
-            level,
-            dst: cpu,
-            src: cpu,
-            idle,
-            imbalance: 0,
-            unit: Unit::Load,
-            all_pinned: false,
-            some_pinned: false,
-            other_dst: None,
-            looked: 0,
-            most: 0,
-            active: false,
-            kind: Kind::All,
-        };
+    /// Balances one domain of a CPU.
+    pub fn balance_domain(&mut self, cpu: CpuId, level: usize, idle: Idleness) -> Balanced {
+        let mut env = Env::new(cpu, level, idle);
         let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
         let sibling_runs =
             self.b.rules.siblings_answer() && shares_core && (idle == Idleness::Busy || self.some_run(cpu, level));
-        let found = self.look(&mut env, go_on);
+        let found = self.load_balance(&mut env);
         self.clear_out(cpu, level);
         let moved = if self.b.rules.newly_idle_apart() && idle == Idleness::Newly {
             self.settle_newly(&env, &found, sibling_runs)
         } else {
             self.settle(&env, &found)
         };
-        if moved == 0 && sibling_runs { -1 } else { moved }
+        let moved = if moved == Moved::Nothing && sibling_runs { Moved::NotNeeded } else { moved };
+        Balanced { moved, elsewhere: matches!(found, Found::Elsewhere) }
     }
 
     /// Whether a CPU of a domain has tasks.
@@ -147,7 +155,7 @@ impl<Q: Queues> Work<'_, Q> {
         self.span(self.b.domain(cpu, level).span).iter().any(|cpu| self.q.nr_running(*cpu) > 0)
     }
 
-    /// Leaves a CPU out of the balancing at hand.
+    /// Leaves a CPU out of this balancing.
     fn leave_out(&mut self, cpu: CpuId) {
         self.b.scratch.out[cpu as usize] = true;
         self.b.scratch.some_out = true;
@@ -163,8 +171,8 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Looks for whom to take from, and takes.
-    fn look(&mut self, env: &mut Env, go_on: &mut bool) -> Found {
+    /// Finds the busiest CPU of the busiest group, and takes tasks from it.
+    fn load_balance(&mut self, env: &mut Env) -> Found {
         let release = self.b.rules.release();
         loop {
             if self.b.rules.siblings_answer() {
@@ -174,8 +182,7 @@ impl<Q: Queues> Work<'_, Q> {
                 self.q.spread_shares(self.cx, domains.index(env.cpu, env.level), &span.cpus, top);
             }
             if !self.should_balance(env) {
-                *go_on = false;
-                return Found::Balanced;
+                return Found::Elsewhere;
             }
             self.trace(env);
             if self.is_vain(env) {
@@ -221,27 +228,6 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// What kind of queues a balancing across nodes takes from: that of the group (`fbq_classify_group`).
-    fn kind_of_group(&self, env: &Env, group: GroupId) -> Kind {
-        if !self.b.domain(env.cpu, env.level).flags.has(Flags::NUMA) || !self.q.prefers_nodes() {
-            return Kind::All;
-        }
-        let cpus = self.span(self.b.domains.group(group).span).iter().filter(|cpu| self.counts(**cpu));
-        let (mut running, mut placed) = (0, (0, 0));
-        for &cpu in cpus {
-            let (preferring, there) = self.q.nr_preferring(cpu);
-            running += self.q.nr_running(cpu);
-            placed = (placed.0 + preferring, placed.1 + there);
-        }
-        Kind::of(running, placed)
-    }
-
-    /// Whether the balancing at hand leaves a queue alone for what NUMA balancing says of its tasks
-    /// (`fbq_classify_rq`).
-    pub fn is_placed(&self, env: &Env, cpu: CpuId) -> bool {
-        env.kind < Kind::All && Kind::of(self.q.nr_running(cpu), self.q.nr_preferring(cpu)) > env.kind
-    }
-
     /// Takes tasks, for other CPUs of the group too where they alone may have them.
     fn take_all(&mut self, env: &mut Env) -> u32 {
         let mut moved = 0;
@@ -280,102 +266,6 @@ impl<Q: Queues> Work<'_, Q> {
         }
         // Any CPU of the machine that is left will do, until all of the domain have been tried.
         self.span(domain.span).iter().any(|cpu| self.counts(*cpu)) || self.span(domain.span).len() < self.b.of_cpu.len()
-    }
-
-    /// Nothing could be moved, perhaps: counts the failure, and pushes the running task after some.
-    fn fall_back(&mut self, env: &mut Env, moved: u32) -> Found {
-        if moved > 0 {
-            return Found::Moved { tasks: moved, pushed: false };
-        }
-        let release = self.b.rules.release();
-        if self.b.rules.newly_idle_apart() && env.idle == Idleness::Newly {
-            return Found::Moved { tasks: 0, pushed: false };
-        }
-        let misfit_counts = !MISFIT_APART.is_in(release);
-        let sd = self.b.sd(env.cpu, env.level);
-        if env.idle != Idleness::Newly && (misfit_counts || env.unit != Unit::Misfit) {
-            sd.round.failed += 1;
-        }
-        if !self.needs_push(env) {
-            return Found::Moved { tasks: 0, pushed: false };
-        }
-        // The idle task may not leave its CPU.
-        if !self.cx.curr(env.src).is_some_and(|p| self.cx.task(p).allowed.contains(env.cpu)) {
-            env.all_pinned |= release < v(5, 12);
-            return Found::OnePinned;
-        }
-        // 23fb06d9602b, "sched/fair: Clean up active balance nr_balance_failed trickery".
-        if release < v(5, 13) {
-            let tries = self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
-            self.b.sd(env.cpu, env.level).round.failed = tries + 1;
-        }
-        let pushed = self.ask_for_push(env);
-        Found::Moved { tasks: 0, pushed }
-    }
-
-    /// Whether the interval is the least again though the running task is being pushed: for any reason to push from 5.12
-    /// on (e9b9734b7465, "sched/fair: Reduce cases for active balance"), from 5.1 on unless for failures alone.
-    fn resets_though_pushed(&self, env: &Env) -> bool {
-        let release = self.b.rules.release();
-        if release >= v(5, 12) { self.needs_push(env) } else { release >= v(5, 1) && self.pushes_by_capacity(env) }
-    }
-
-    /// Intervals and failures after a balancing.
-    fn settle(&mut self, env: &Env, found: &Found) -> i32 {
-        let params = *self.b.domains.params(self.b.domain(env.cpu, env.level));
-        let release = self.b.rules.release();
-        match *found {
-            Found::Moved { tasks, pushed } => {
-                let reset = !pushed || self.resets_though_pushed(env);
-                let sd = self.b.sd(env.cpu, env.level);
-                if tasks > 0 {
-                    sd.round.failed = 0;
-                }
-                let interval = sd.round.interval_ms;
-                if reset {
-                    self.b.set_interval(env.cpu, env.level, params.min_interval_ms);
-                } else if release < v(5, 12) && interval < params.max_interval_ms {
-                    self.b.set_interval(env.cpu, env.level, interval * 2);
-                }
-                return tasks as i32;
-            }
-            Found::Balanced => {
-                // Between 5.3 and 5.4, and in stable trees of 4.14 and 4.15.
-                let keeps = release >= v(5, 4) && env.all_pinned;
-                if release >= v(3, 13)
-                    && !keeps
-                    && let Some(group) = self.b.parent_group(env.cpu, env.level)
-                {
-                    self.b.of_group[group.index()].imbalance = false;
-                }
-                self.b.sd(env.cpu, env.level).round.failed = 0;
-            }
-            Found::AllPinned => self.b.sd(env.cpu, env.level).round.failed = 0,
-            Found::OnePinned => {}
-        }
-        // Between 4.20 and 5.0.
-        let newly = release >= v(5, 0) && env.idle == Idleness::Newly;
-        let still = newly || MISFIT_APART.is_in(release) && env.unit == Unit::Misfit;
-        let interval = self.b.sd(env.cpu, env.level).round.interval_ms;
-        if !still && (env.all_pinned && interval < MAX_PINNED_INTERVAL || interval < params.max_interval_ms) {
-            self.b.set_interval(env.cpu, env.level, interval * 2);
-        }
-        0
-    }
-
-    /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.33).
-    fn settle_newly(&mut self, env: &Env, found: &Found, sibling_runs: bool) -> i32 {
-        match *found {
-            // 2.6.32 looks no further then: so it does for the sake of power.
-            Found::Moved { tasks: 0, .. } => return -i32::from(self.b.rules.release() >= v2_6(29)),
-            Found::Moved { tasks, .. } => {
-                self.b.sd(env.cpu, env.level).round.failed = 0;
-                return tasks as i32;
-            }
-            _ if sibling_runs => {}
-            _ => self.b.sd(env.cpu, env.level).round.failed = 0,
-        }
-        0
     }
 
     /// Whether this CPU is the one that balances for its group (`should_we_balance`).

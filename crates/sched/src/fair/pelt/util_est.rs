@@ -15,8 +15,9 @@
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.
 
-use super::decay::Average;
-use super::{Discipline, Fair};
+use super::Pelt;
+use super::average::Average;
+use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
 
@@ -29,7 +30,7 @@ struct Estimate {
     average: u64,
     /// What it last went to sleep with (until 6.7).
     last: u64,
-    /// A new task counts as runnable for no longer than it ran; in [`super::tracking`] its load is whole. The
+    /// A new task counts as runnable for no longer than it ran; in [`super`] its load is whole. The
     /// difference.
     fresh: Average,
 }
@@ -66,7 +67,7 @@ impl Estimate {
 
 /// The estimates of all tasks, and the sums of those queued on each CPU.
 #[derive(Debug, Default)]
-pub(super) struct Estimates {
+pub(in crate::fair) struct Estimates {
     tasks: Vec<Estimate>,
     /// Empty where none are kept.
     cpus: Vec<u64>,
@@ -119,49 +120,57 @@ impl Estimates {
     }
 }
 
-impl<D: Discipline> Fair<D> {
+impl Pelt {
     /// A task goes to sleep.
-    pub(super) fn estimate(&mut self, cpu: CpuId, p: TaskId, now: Nanos) {
-        if !self.estimates.cpus.is_empty() {
-            let (util, whole) = (self.task_util_at(p, now) as u64, self.tracking.capacity(cpu));
-            let mut estimate = std::mem::take(&mut self.estimates.tasks[p as usize]);
-            let runnable = |of: &Estimate| (self.task_runnable_at(p, now) - of.fresh.at(now)) as u64;
-            estimate.update(self.places.release, util, whole, runnable);
-            self.estimates.tasks[p as usize] = estimate;
+    pub(in crate::fair) fn update_util_est(&mut self, rqs: &Runqueues, cpu: CpuId, p: TaskId, now: Nanos) {
+        if !self.util_est.cpus.is_empty() {
+            let (util, whole) = (self.task_util(rqs, p, now) as u64, self.capacity(cpu));
+            let mut estimate = std::mem::take(&mut self.util_est.tasks[p as usize]);
+            let runnable = |of: &Estimate| (self.task_runnable(rqs, p, now) - of.fresh.at(now)) as u64;
+            estimate.update(self.release, util, whole, runnable);
+            self.util_est.tasks[p as usize] = estimate;
         }
     }
 
     /// What a task uses or will use (`task_util_est`).
-    pub(super) fn task_need(&self, p: TaskId, now: Nanos) -> u64 {
-        (self.task_util_at(p, now) as u64).max(self.estimates.of(p))
+    pub(in crate::fair) fn task_util_est(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> u64 {
+        (self.task_util(rqs, p, now) as u64).max(self.util_est.of(p))
     }
 
     /// What fair tasks use of a CPU or will use, of its capacity (`cpu_util_cfs`).
-    pub(super) fn cpu_need(&self, cpu: CpuId, whole: u64, now: Nanos) -> u64 {
-        (self.util_avg_at(cpu, now) as u64).max(self.estimates.on(cpu)).min(whole)
+    pub(in crate::fair) fn cpu_util_cfs(&self, cpu: CpuId, whole: u64, now: Nanos) -> u64 {
+        (self.util_avg(cpu, now) as u64).max(self.util_est.on(cpu)).min(whole)
     }
 
     /// The same if a task that wakes is put onto `to`, or nowhere; `boost`: the time in which tasks wait there counts,
     /// too (`cpu_util`; 6.6 on).
-    pub(super) fn cpu_need_with(&self, cx: &Core, cpu: CpuId, p: TaskId, to: Option<CpuId>, boost: bool) -> u64 {
+    pub(in crate::fair) fn cpu_util_with(
+        &self,
+        rqs: &Runqueues,
+        cx: &Core,
+        (cpu, whole): (CpuId, u64),
+        p: TaskId,
+        to: Option<CpuId>,
+        boost: bool,
+    ) -> u64 {
         let (now, at) = (cx.now(), cx.task(p).cpu);
         let (adds, takes) = (at != cpu && to == Some(cpu), at == cpu && to != Some(cpu));
         let shift = |sum: u64, own: u64| if adds { sum + own } else { sum.saturating_sub(if takes { own } else { 0 }) };
-        let release = self.places.release;
-        let own = self.task_util_at(p, now) as u64;
-        let mut util = self.util_avg_at(cpu, now) as u64;
-        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's own
-        // time counts, too.
+        let release = self.release;
+        let own = self.task_util(rqs, p, now) as u64;
+        let mut util = self.util_avg(cpu, now) as u64;
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's
+        // own time counts, too.
         let own_counts = release >= v(6, 12);
         if boost && release >= v(6, 5) && !own_counts {
-            util = util.max(self.runnable_avg_at(cpu, now) as u64);
+            util = util.max(self.runnable_avg(cpu, now) as u64);
         }
         util = shift(util, own);
         if boost && own_counts {
-            util = util.max(shift(self.runnable_avg_at(cpu, now) as u64, self.task_runnable_at(p, now) as u64));
+            util = util.max(shift(self.runnable_avg(cpu, now) as u64, self.task_runnable(rqs, p, now) as u64));
         }
-        let estimate = self.estimates.on(cpu) + if to == Some(cpu) { self.estimates.of(p) } else { 0 };
-        util.max(estimate).min(self.capacity_of(cpu).1)
+        let estimate = self.util_est.on(cpu) + if to == Some(cpu) { self.util_est.of(p) } else { 0 };
+        util.max(estimate).min(whole)
     }
 }
 

@@ -1,0 +1,46 @@
+//! Less than a task is to move: whether one does all the same (`fix_small_imbalance`).
+
+use super::{SCALE, Stats};
+use crate::balance::fair::load_balance::{Env, Work};
+use crate::balance::fair::queues::Queues;
+use crate::balance::fair::rules::by_capacity;
+use schedlab_base::Release;
+
+/// When a task moves though it is more than the imbalance.
+pub(super) trait Wanted {
+    /// What the mean task of a CPU without tasks weighs.
+    const EMPTY: u64;
+
+    /// The busiest group has more than the own by `tasks` of its tasks, each of which is `scaled` by the group's
+    /// capacity.
+    fn is_wanted(busiest: &Stats, local: &Stats, scaled: u64, tasks: u64) -> bool;
+}
+
+impl<Q: Queues> Work<'_, Q> {
+    pub(super) fn small_imbalance<G: Wanted>(&self, env: &mut Env, local: &mut Stats, busiest: &Stats) {
+        let release = self.b.rules.release();
+        let mut tasks = 2;
+        if local.nr > 0 {
+            tasks = if busiest.per_task > local.per_task { 1 } else { 2 };
+        } else {
+            let (nr, load) = (self.q.nr_running(env.dst), self.q.weighted_load(env.dst, self.cx.now()));
+            local.per_task = if G::EMPTY > 0 { G::EMPTY } else { load.checked_div(nr.into()).unwrap_or(0) };
+        }
+        let scaled = by_capacity(release, busiest.per_task * SCALE, busiest.capacity);
+        if G::is_wanted(busiest, local, scaled, tasks) || gains(release, local, busiest, scaled) {
+            env.imbalance = busiest.per_task as i64;
+        }
+    }
+}
+
+/// Whether more of the CPUs' capacity would be used.
+fn gains(release: Release, local: &Stats, busiest: &Stats, scaled: u64) -> bool {
+    let now =
+        busiest.capacity * busiest.per_task.min(busiest.avg_load) + local.capacity * local.per_task.min(local.avg_load);
+    let left =
+        if busiest.avg_load > scaled { busiest.capacity * busiest.per_task.min(busiest.avg_load - scaled) } else { 0 };
+    let most = (busiest.avg_load * busiest.capacity).min(busiest.per_task * SCALE);
+    let more = by_capacity(release, most, local.capacity);
+    let then = left + local.capacity * local.per_task.min(local.avg_load + more);
+    then / SCALE > now / SCALE
+}

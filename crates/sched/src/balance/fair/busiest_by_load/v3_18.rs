@@ -1,0 +1,79 @@
+//! 3.18 to 4.0: groups have kinds, and a worse kind comes first. Overloaded is a group with more tasks than it is good
+//! for: a task a core. Imbalanced is one below which tasks could not be evened out for their affinity.
+
+use super::{ByAverage, Candidate, Generation, Kind, SCALE, Seen, Stats, small::Wanted};
+use crate::balance::domains::GroupId;
+use crate::balance::fair::load_balance::{Env, Work};
+use crate::balance::fair::queues::Queues;
+
+pub(super) struct Rules;
+
+impl Generation for Rules {
+    const WAITING_ONLY: Option<u64> = None;
+    const NOTES_OVERLOAD: bool = true;
+    const FAIR_ONLY: bool = true;
+    const BY_USAGE: bool = false;
+    const BY_TASKS: bool = false;
+    const PREFERS_SIBLINGS: bool = true;
+    const OWN_BY_CPU: bool = true;
+
+    fn classify<Q: Queues>(work: &Work<'_, Q>, env: &Env, group: GroupId, stats: &mut Stats, _own: bool) {
+        stats.imbalanced = work.b.of_group[group.index()].imbalance;
+        let (cpus, nr) = (u64::from(stats.weight), u64::from(stats.nr));
+        let siblings = (SCALE * cpus).div_ceil(work.capacity_orig(group).max(1));
+        let cores = (cpus / siblings.max(1)).min(stats.whole_cpus());
+        stats.factor = if cores == 0 { work.small_capacity(env, group).into() } else { cores };
+        stats.overloaded = nr > stats.factor;
+        stats.has_room = stats.factor > nr;
+    }
+
+    /// The kind stands already; only what may be taken grows.
+    fn spread(stats: &mut Stats, room: Option<bool>) {
+        if room == Some(true) {
+            stats.factor = stats.factor.min(1);
+        }
+    }
+
+    fn is_busier(stats: &Stats, than: &Stats) -> bool {
+        (stats.kind(), stats.avg_load) > (than.kind(), than.avg_load)
+    }
+
+    fn imbalance<Q: Queues>(work: &Work<'_, Q>, env: &mut Env, seen: &mut Seen, busiest: &mut Stats) -> bool {
+        work.imbalance_by_average::<Self>(env, seen, busiest)
+    }
+
+    fn rank(of: &Candidate, small: impl FnOnce() -> bool) -> Option<(u64, u64)> {
+        let stays = of.is_too_much(of.load) && (of.capacity >= SCALE / 2 || small());
+        (!stays).then_some((of.load, of.capacity))
+    }
+}
+
+impl ByAverage for Rules {
+    fn lacks_room(busiest: &Stats) -> bool {
+        !busiest.has_room
+    }
+
+    fn has_what_it_can_run(busiest: &Stats) -> bool {
+        busiest.kind() != Kind::Overloaded
+    }
+
+    fn is_below_average(seen: &Seen, busiest: &Stats) -> bool {
+        busiest.avg_load <= seen.avg_load || seen.local.avg_load >= seen.avg_load
+    }
+
+    /// The tasks that it has more than it is good for, where both groups have too many.
+    fn excess(seen: &Seen, busiest: &Stats) -> u64 {
+        if busiest.kind() != Kind::Overloaded || seen.local.kind() != Kind::Overloaded {
+            return u64::MAX;
+        }
+        u64::from(busiest.nr).wrapping_sub(busiest.factor).wrapping_mul(SCALE * SCALE) / busiest.capacity.max(1)
+    }
+}
+
+impl Wanted for Rules {
+    const EMPTY: u64 = 0;
+
+    fn is_wanted(busiest: &Stats, local: &Stats, scaled: u64, tasks: u64) -> bool {
+        busiest.avg_load + scaled >= local.avg_load + scaled * tasks
+    }
+}

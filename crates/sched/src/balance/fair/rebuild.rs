@@ -1,0 +1,96 @@
+//! The domains are built anew, at boot and as CPUs come and go: what is remembered of them begins anew.
+
+use super::capacity::sharing;
+use super::state::{Balancer, OfDomain, OfGroup};
+use crate::balance::domains::Flags;
+use crate::balance::rounds::Round;
+use schedlab_base::{CpuId, v2_6};
+use schedlab_machine::Machine;
+use schedlab_sim::Core;
+use std::rc::Rc;
+
+impl Balancer {
+    /// A CPU goes offline or has come online: the domains are built anew.
+    pub fn rebuild(&mut self, cx: &mut Core, cpu: CpuId, online: bool) {
+        self.domains = Rc::new(if online { self.builder.online(cpu) } else { self.builder.offline(cpu) });
+        self.start_anew(cx.machine(), cx.jiffies());
+        self.nohz.leave(cpu);
+        if online {
+            // It begins with its idle task, which looks for work.
+            cx.resched(cpu);
+        }
+        // All are due at once.
+        (0..cx.nr_cpus()).for_each(|cpu| cx.touch(cpu));
+    }
+
+    /// Domains were built: what was remembered of them and of groups begins anew.
+    pub(super) fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
+        let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
+        *least_capacity = u64::MAX;
+        of_domain.clear();
+        for cpu in 0..domains.cpus() {
+            of_domain.extend(domains.of(cpu).iter().map(|domain| OfDomain {
+                round: Round { last: jiffies, interval_ms: domains.params(domain).first_interval_ms, failed: 0 },
+                ticks: [1; 2],
+                max_cost: 0,
+                cost_changed: jiffies,
+                tried: 512,
+                helped: 256,
+                ratio: 512,
+            }));
+        }
+        of_group.clear();
+        of_group.extend((0..domains.group_count()).map(|_| OfGroup {
+            capacity: 1024,
+            min_capacity: 1024,
+            max_capacity: 1024,
+            next_update: jiffies,
+            imbalance: false,
+            cores: 1,
+        }));
+        for cpu in 0..domains.cpus() {
+            let own = u64::from(machine.cpus[cpu as usize].place.capacity);
+            let smt = domains.of(cpu).first().filter(|domain| domain.flags.has(Flags::SHARE_CPUCAPACITY));
+            let state = &mut of_cpu[cpu as usize];
+            state.core = smt.map(|domain| domain.span);
+            state.capacity_orig = own * sharing(domains, smt) / 1024;
+            state.capacity = state.capacity_orig.max(1);
+            (state.next_balance, state.push_to) = (jiffies, None);
+            state.alone = domains.of(cpu).is_empty();
+        }
+        self.begin_groups(machine);
+        let differ =
+            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, self.domains.all_capacities()).is_some());
+        self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
+        self.overused = false;
+        // `update_group_power` is in 2.6.32, and not in 2.6.31.
+        if self.rules.release() < v2_6(32) {
+            self.take_boot_power();
+        }
+        self.set_max_interval();
+    }
+
+    /// Sums up the groups' capacities and cores.
+    fn begin_groups(&mut self, machine: &Machine) {
+        let Self { domains, of_group, of_cpu, least_capacity, .. } = self;
+        let mut seen = vec![false; domains.group_count()];
+        for group in (0..domains.cpus()).flat_map(|cpu| domains.of(cpu)).flat_map(|domain| domains.groups(domain)) {
+            if std::mem::replace(&mut seen[group.index()], true) {
+                continue;
+            }
+            let span = &domains.span(domains.group(group).span).cpus;
+            let capacity = |cpu: &CpuId| of_cpu[*cpu as usize].capacity;
+            let mut cores: Vec<u32> = span.iter().map(|cpu| machine.cpus[*cpu as usize].place.core).collect();
+            cores.sort_unstable();
+            cores.dedup();
+            let state = &mut of_group[group.index()];
+            state.capacity = span.iter().map(capacity).sum();
+            state.min_capacity = span.iter().map(capacity).min().unwrap_or(1);
+            state.max_capacity = span.iter().map(capacity).max().unwrap_or(1);
+            state.cores = cores.len() as u32;
+            if span.len() == 1 {
+                *least_capacity = state.capacity.min(*least_capacity);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The account of what runs (`update_curr`), and what is counted as entities join queues, leave them and change weight.
+
+use super::entity::{Entity, EntityId, QueueId};
+use super::load::Load;
+use super::{Discipline, Fair};
+use schedlab_base::Nanos;
+use schedlab_sim::Core;
+
+impl<D: Discipline> Fair<D> {
+    #[inline]
+    pub(super) fn virtual_time(&self, e: EntityId, delta: Nanos) -> Nanos {
+        self.rqs.entities[e as usize].load.virtual_time(delta, self.d.arithmetic())
+    }
+
+    /// Brings the account of a queue's running entity up to `now`; whether its turn ends by that, if any time passed.
+    #[inline]
+    pub(super) fn advance(&mut self, q: QueueId, now: Nanos) -> Option<(Nanos, bool)> {
+        let e = self.rqs.queues[q as usize].curr?;
+        let entity = &mut self.rqs.entities[e as usize];
+        let delta = now - entity.exec_start;
+        if delta == 0 && !self.d.charges_nothing() {
+            return None;
+        }
+        entity.exec_start = now;
+        entity.sum_exec += delta;
+        Some((delta, D::charge(self, q, e, delta)))
+    }
+
+    /// Brings the account of a queue's running entity up to date (`update_curr`).
+    #[inline]
+    pub(super) fn update_curr(&mut self, cx: &mut Core, q: QueueId) {
+        let Some((delta, ended)) = self.advance(q, cx.now()) else { return };
+        if self.rqs.queues[q as usize].limited {
+            self.rqs.account_runtime(cx, q, delta);
+        }
+        if ended {
+            if let Some(e) = self.rqs.queues[q as usize].curr {
+                self.explain_turn(cx, q, e, "its request is consumed, or it lost its protection and owes time", None);
+            }
+            cx.resched(self.rqs.cpu_of(q));
+        }
+    }
+
+    /// Counts an entity in (`account_entity_enqueue`).
+    #[inline]
+    pub(super) fn count_in(&mut self, q: QueueId, e: EntityId, now: Nanos) {
+        let entity = &mut self.rqs.entities[e as usize];
+        entity.on_rq = true;
+        let queue = &mut self.rqs.queues[q as usize];
+        let old = queue.load.weight;
+        queue.load.add(&entity.load);
+        queue.nr_queued += 1;
+        queue.nr_idle += u32::from(entity.idle);
+        if e >= self.rqs.first_task {
+            self.rqs.tasks.add(self.rqs.cpu_of(q), e - self.rqs.first_task);
+        }
+        self.rqs.load_changed(q, old);
+        self.pelt.enqueue(&self.rqs, q, e, now);
+        self.pelt.note_cpu_load(&self.rqs, q, now);
+    }
+
+    /// Counts an entity out (`account_entity_dequeue`).
+    #[inline]
+    pub(super) fn count_out(&mut self, q: QueueId, e: EntityId, now: Nanos) {
+        let entity = &mut self.rqs.entities[e as usize];
+        entity.on_rq = false;
+        let queue = &mut self.rqs.queues[q as usize];
+        let old = queue.load.weight;
+        queue.load.sub(&entity.load);
+        queue.nr_queued -= 1;
+        queue.nr_idle -= u32::from(entity.idle);
+        if e >= self.rqs.first_task {
+            self.rqs.tasks.remove(self.rqs.cpu_of(q), e - self.rqs.first_task);
+        }
+        self.rqs.load_changed(q, old);
+        self.pelt.dequeue(&self.rqs, q, e, now);
+        self.pelt.note_cpu_load(&self.rqs, q, now);
+    }
+
+    /// Gives an entity another weight, and its queue the difference if it is queued.
+    pub(super) fn set_load(&mut self, e: EntityId, load: Load, now: Nanos) {
+        let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
+        self.rqs.entities[e as usize].load = load;
+        self.pelt.reweight(&self.rqs, q, e, load.weight as f64 - old.weight as f64, now);
+        if on_rq {
+            let queue = &mut self.rqs.queues[q as usize];
+            let sum = queue.load.weight;
+            queue.load.sub(&old);
+            queue.load.add(&load);
+            self.rqs.load_changed(q, sum);
+            self.pelt.note_cpu_load(&self.rqs, q, now);
+        }
+    }
+}

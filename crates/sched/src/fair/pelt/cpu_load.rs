@@ -1,0 +1,182 @@
+//! A CPU's load as its ticks see it: `rq->cpu_load[]`, until 5.2.
+//!
+//! # Reference
+//! `__update_cpu_load` in kernel/sched/core.c of 3.10.
+
+use super::average::Average;
+use schedlab_base::Nanos;
+
+/// A CPU's load as its ticks saw it, averaged over about 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
+#[derive(Clone, Copy, Debug)]
+pub struct CpuLoad {
+    values: [u64; 5],
+    /// The load since the last change, and the next tick that is to be counted.
+    load: u64,
+    next: Nanos,
+    period: Nanos,
+    /// More ticks change nothing.
+    settled: bool,
+}
+
+impl CpuLoad {
+    /// Of a CPU without load whose ticks begin at `first` and are `period` apart.
+    #[must_use]
+    pub fn new(first: Nanos, period: Nanos) -> Self {
+        Self { values: [0; 5], load: 0, next: first, period, settled: true }
+    }
+
+    /// The load is `load` from now on; the ticks until now are counted already.
+    pub fn change(&mut self, load: u64) {
+        self.settled &= load == self.load;
+        self.load = load;
+    }
+
+    /// The load as the ticks that were counted saw it, averaged over about 2^index of them.
+    #[must_use]
+    pub fn get(&self, index: u8) -> u64 {
+        self.values[usize::from(index).min(4)]
+    }
+
+    /// The ticks up to now are made up for, as of an idle CPU, by a table (`decay_load_missed`, 2.6.38 to 4.x).
+    pub fn miss(&mut self, now: Nanos) {
+        /// After how many ticks nothing is left, of each average; and what is left after 1, 2, 4, ... ticks, of 128.
+        const GONE: [u64; 5] = [0, 8, 32, 64, 128];
+        const LEFT: [[u64; 7]; 5] = [
+            [0; 7],
+            [64, 32, 8, 0, 0, 0, 0],
+            [96, 72, 40, 12, 1, 0, 0],
+            [112, 98, 75, 43, 15, 1, 0],
+            [120, 112, 98, 76, 45, 16, 2],
+        ];
+        if self.next > now {
+            return;
+        }
+        let before = (now - self.next) / self.period;
+        for (i, value) in self.values.iter_mut().enumerate() {
+            let mut old = *value;
+            if before >= GONE[i] {
+                old = if before == 0 { old } else { 0 };
+            } else if i == 1 {
+                old >>= before;
+            } else {
+                let bits = (0..7).filter(|bit| before >> bit & 1 == 1);
+                old = bits.fold(old, |old, bit| (old * LEFT[i][bit]) >> 7);
+            }
+            *value = (old * ((1 << i) - 1)) >> i;
+        }
+        self.skip(now);
+        self.settled = self.load == 0 && self.values == [0; 5];
+    }
+
+    /// The ticks up to now did not come.
+    pub fn skip(&mut self, now: Nanos) {
+        if self.next <= now {
+            self.next += ((now - self.next) / self.period + 1) * self.period;
+        }
+    }
+
+    /// Counts the ticks up to now in.
+    pub fn fold(&mut self, now: Nanos) {
+        while self.next <= now {
+            if self.settled {
+                return self.skip(now);
+            }
+            self.take_tick(self.load);
+        }
+    }
+
+    /// Counts the ticks up to now in; each saw an average, which nothing has changed since, as it was then.
+    pub fn fold_average(&mut self, now: Nanos, load: &Average) {
+        while self.next <= now {
+            if self.settled && load.is_settled(self.next) {
+                return self.skip(now);
+            }
+            self.take_tick(load.at(self.next).round() as u64);
+        }
+    }
+
+    fn take_tick(&mut self, load: u64) {
+        self.next += self.period;
+        let mut changed = 0;
+        for (i, value) in self.values.iter_mut().enumerate() {
+            // (value * (2^i - 1) + load) / 2^i; rounds up while it rises, so that it gets there.
+            let gap = load as i64 - *value as i64;
+            let up = if gap > 0 { (1 << i) - 1 } else { 0 };
+            let step = (gap + up) >> i;
+            changed |= step;
+            *value = value.wrapping_add_signed(step);
+        }
+        self.settled = changed == 0;
+    }
+
+    /// The average that the ticks see changes from now on.
+    pub fn unsettle(&mut self) {
+        self.settled = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Nanos = 1 << 20;
+
+    #[test]
+    fn ticks_see_an_average_as_it_is_by_then() {
+        let mut seen = CpuLoad::new(PERIOD, PERIOD);
+        let mut load = Average::of(0.0, 1024.0, 0);
+        seen.unsettle();
+        seen.fold_average(32 * PERIOD, &load);
+        assert_eq!(seen.get(0), 512);
+        assert!((440..512).contains(&seen.get(2)), "{seen:?}");
+        seen.fold_average(10_000 * PERIOD, &load);
+        assert!((0..5).all(|index| seen.get(index) == 1024), "{seen:?}");
+        load.steer(10_000 * PERIOD, 0.0);
+        seen.unsettle();
+        seen.fold_average(10_032 * PERIOD, &load);
+        assert_eq!(seen.get(0), 512);
+    }
+
+    #[test]
+    fn loads_follow_the_ticks() {
+        let mut load = CpuLoad::new(10, 10);
+        let at = |load: &mut CpuLoad, now: Nanos| {
+            load.fold(now);
+            [0, 1, 2, 3, 4].map(|i| load.get(i))
+        };
+        load.change(1024);
+        assert_eq!(at(&mut load, 9), [0; 5]);
+        assert_eq!(at(&mut load, 10), [1024, 512, 256, 128, 64]);
+        assert_eq!(at(&mut load, 25), [1024, 768, 448, 240, 124]);
+        load.change(0);
+        assert_eq!(at(&mut load, 30), [0, 384, 336, 210, 116]);
+        assert_eq!(at(&mut load, 1_000_000_000), [0; 5]);
+        load.change(3);
+        assert_eq!(at(&mut load, 2_000_000_000), [3; 5]);
+        load.change(0);
+        load.skip(3_000_000_000);
+        assert_eq!(at(&mut load, 3_000_000_000), [3; 5]);
+    }
+
+    #[test]
+    fn missed_ticks_are_made_up_for_by_a_table() {
+        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that sees nothing. 9
+        // = 1 + 8: 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which
+        // 3/4; 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
+        let mut load = CpuLoad::new(10, 10);
+        load.change(1024);
+        load.fold(100_000);
+        load.change(0);
+        load.miss(100_009);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [1024; 5]);
+        load.miss(100_100);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 0, 54, 263, 534]);
+        // One tick is none of decay.
+        let mut load = CpuLoad::new(10, 10);
+        load.change(1024);
+        load.fold(100_000);
+        load.change(0);
+        load.miss(100_010);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 512, 768, 896, 960]);
+    }
+}

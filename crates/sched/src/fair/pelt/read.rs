@@ -1,0 +1,106 @@
+//! What placement and balancing ask of the averages.
+
+use super::{Loads, Pelt, SCALE};
+use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::rqs::Runqueues;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::TaskId;
+
+impl Pelt {
+    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`).
+    /// Until 4.2 that is a sum of whole numbers, and an average has arrived after a third of a second.
+    pub(in crate::fair) fn load_avg(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> f64 {
+        if self.averages() {
+            let load = self.queues[q as usize].load.at(self.clock(rqs.cpu_of(q), now));
+            if self.loads == Loads::Runnable { load.round() } else { load }
+        } else if let Some(flat) = self.flat.get(q as usize) {
+            *flat as f64
+        } else {
+            rqs.queues[q as usize].load.weight as f64
+        }
+    }
+
+    /// Whether the averages of a group's queue and of all its queues stay as they are while nothing happens.
+    pub(in crate::fair) fn group_is_settled(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> bool {
+        self.queues[q as usize].load.is_settled(self.clock(rqs.cpu_of(q), now))
+            && self.groups[rqs.group_of(q)].is_settled(now)
+    }
+
+    /// The load averages of a group's queue and of all its queues together.
+    pub(in crate::fair) fn group_averages(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> (u64, u64) {
+        let own = self.queues[q as usize].load.at(self.clock(rqs.cpu_of(q), now)).round() as u64;
+        (own, self.groups[rqs.group_of(q)].at(now).round() as u64)
+    }
+
+    /// How many fair tasks of a CPU were runnable of late, 1024 each.
+    pub(in crate::fair) fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> f64 {
+        self.cpus[cpu as usize].runnable.at(self.clock(cpu, now))
+    }
+
+    /// How much fair tasks used a CPU of late, of 1024 for the biggest. For a small CPU without idle time it is
+    /// more than its capacity.
+    pub(in crate::fair) fn util_avg(&self, cpu: CpuId, now: Nanos) -> f64 {
+        self.cpus[cpu as usize].util.at(self.clock(cpu, now))
+    }
+
+    /// How much real-time and deadline tasks used a CPU of late, of the same.
+    pub(in crate::fair) fn util_above(&self, cpu: CpuId, now: Nanos) -> (u64, u64) {
+        self.above[cpu as usize].util(self.clock(cpu, now))
+    }
+
+    /// What higher classes leave of a CPU's capacity (`scale_rt_capacity`).
+    pub(in crate::fair) fn capacity_left(&self, cpu: CpuId, now: Nanos) -> u64 {
+        let capacity = self.capacity(cpu);
+        self.above[cpu as usize].leave(self.release, capacity, now, self.clock(cpu, now))
+    }
+
+    /// How much of the biggest CPU a task used of late, of 1024.
+    pub(in crate::fair) fn task_util(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
+        let e = rqs.entity(p);
+        self.entities[e as usize].running.at(self.clock_of(rqs, e, now)) * SCALE
+    }
+
+    /// The clock of an entity's averages.
+    #[inline]
+    fn clock_of(&self, rqs: &Runqueues, e: EntityId, now: Nanos) -> Nanos {
+        if self.clocks.is_empty() || !self.entities[e as usize].attached {
+            return now;
+        }
+        self.clock(rqs.cpu_of(rqs.entities[e as usize].queue), now)
+    }
+
+    /// How much of the time a task was runnable of late, of 1024.
+    pub(in crate::fair) fn task_runnable(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
+        let e = rqs.entity(p);
+        self.entities[e as usize].runnable.at(self.clock_of(rqs, e, now)) * SCALE
+    }
+
+    /// What a task weighs of its CPU's load (`task_h_load`).
+    pub(in crate::fair) fn task_load(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
+        if !self.averages() {
+            return rqs.root_load(p) as f64;
+        }
+        let part = |e: EntityId| {
+            let runnable = &self.entities[e as usize].runnable;
+            rqs.entities[e as usize].load.weight as f64 * runnable.at(self.clock_of(rqs, e, now))
+        };
+        let mut e = rqs.entity(p);
+        let mut load = part(e);
+        while let Some(group) = rqs.parent(e) {
+            load *= part(group) / (self.load_avg(rqs, group + rqs.cpus, now) + 1.0);
+            e = group;
+        }
+        if self.loads == Loads::Runnable { load.round() } else { load }
+    }
+
+    /// The load of a CPU as its ticks saw it (`rq->cpu_load[index]`).
+    pub(in crate::fair) fn cpu_load(&mut self, cpu: CpuId, index: u8, now: Nanos) -> u64 {
+        self.fold_ticks(cpu, now);
+        self.folded_cpu_load(cpu, index)
+    }
+
+    /// The same, as of the last change or [`Pelt::fold_cpu_load`].
+    pub(in crate::fair) fn folded_cpu_load(&self, cpu: CpuId, index: u8) -> u64 {
+        self.tick_loads[cpu as usize].get(index)
+    }
+}

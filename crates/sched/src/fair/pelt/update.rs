@@ -1,0 +1,153 @@
+//! What changes the averages: entities are queued, run, leave, and weigh something else.
+
+use super::{Average, Loads, OfEntity, Pelt, SCALE};
+use crate::classes::ClassId;
+use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::rqs::Runqueues;
+use schedlab_base::{CpuId, Nanos};
+
+impl Pelt {
+    /// A new entity: what it was before it was, a whole one.
+    pub(in crate::fair) fn init_entity(&mut self, e: EntityId, now: Nanos) {
+        if self.entities.len() <= e as usize {
+            self.entities.resize(e as usize + 1, OfEntity::default());
+        }
+        let runnable = Average::of(1.0, 0.0, now);
+        self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
+    }
+
+    /// An entity is counted into its queue.
+    pub(in crate::fair) fn enqueue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
+        let (task, cpu, weight) = rqs.counted(q, e);
+        if !self.averages() {
+            return self.count_flat(cpu, if task { weight as i64 } else { 0 });
+        }
+        let whole = self.whole();
+        let (time, now) = (now, self.clock(cpu, now));
+        let attach = !self.entities[e as usize].attached;
+        if attach {
+            self.rebase(e, time, now);
+        }
+        let of = &mut self.entities[e as usize];
+        let fresh = task && attach && of.running == Average::default();
+        of.attached = true;
+        let before = of.runnable.at(now);
+        of.runnable.steer(now, whole);
+        let brings = if attach || self.loads == Loads::Runnable { weight * before } else { 0.0 };
+        self.shift(q, time, brings, weight);
+        if !task {
+            return;
+        }
+        let all = self.queues[q as usize].load.at(now);
+        let of = &mut self.entities[e as usize];
+        let of_cpu = &mut self.cpus[cpu as usize];
+        if fresh {
+            // post_init_entity_util_avg(): a part of what the queue uses by its weight, at most half of what is left.
+            let used = of_cpu.util.at(now);
+            let left = ((self.capacities[cpu as usize] - used) / 2.0).max(0.0);
+            let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
+            of.running = Average::of(util / SCALE, 0.0, now);
+            of.runnable = Average::of(of.runnable.at(now), whole, now);
+            self.util_est.begin(e - rqs.first_task, of.runnable.at(now) * SCALE - util, time);
+        }
+        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
+        of_cpu.runnable.shift(now, runnable, SCALE);
+        of_cpu.util.shift(now, running, 0.0);
+    }
+
+    /// An entity is counted out of its queue.
+    pub(in crate::fair) fn dequeue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
+        let (task, cpu, weight) = rqs.counted(q, e);
+        if !self.averages() {
+            return self.count_flat(cpu, if task { -(weight as i64) } else { 0 });
+        }
+        let (time, now) = (now, self.clock(cpu, now));
+        let of = &mut self.entities[e as usize];
+        of.runnable.steer(now, 0.0);
+        let takes = if self.loads == Loads::Runnable { weight * of.runnable.at(now) } else { 0.0 };
+        self.shift(q, time, -takes, -weight);
+        if task {
+            self.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE);
+        }
+    }
+
+    /// An entity leaves its queue for good: to another CPU or group, or because it ended.
+    pub(in crate::fair) fn detach(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
+        let (task, cpu, weight) = rqs.counted(q, e);
+        if !self.averages() || !std::mem::take(&mut self.entities[e as usize].attached) {
+            return;
+        }
+        let (time, now) = (now, self.clock(cpu, now));
+        let of = &self.entities[e as usize];
+        let (runnable, running) = (of.runnable.at(now), of.running.at(now));
+        self.rebase(e, now, time);
+        if self.loads == Loads::All {
+            self.shift(q, time, -weight * runnable, 0.0);
+        }
+        if task {
+            let of_cpu = &mut self.cpus[cpu as usize];
+            of_cpu.runnable.shift(now, -runnable * SCALE, 0.0);
+            of_cpu.util.shift(now, -running * SCALE, 0.0);
+        }
+    }
+
+    /// A task begins to run on a CPU, or stops.
+    pub(in crate::fair) fn set_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
+        if !self.averages() {
+            return;
+        }
+        let now = self.clock(cpu, now);
+        let full = if self.clocks.is_empty() { self.capacities[cpu as usize] } else { SCALE };
+        let level = if runs { full } else { 0.0 };
+        let whole = self.whole();
+        self.entities[e as usize].running.steer(now, level / SCALE * whole);
+        self.cpus[cpu as usize].util.steer(now, level);
+    }
+
+    /// The weight of an entity changes, by `by`.
+    pub(in crate::fair) fn reweight(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, by: f64, now: Nanos) {
+        let queued = rqs.entities[e as usize].on_rq;
+        let (task, cpu, _) = rqs.counted(q, e);
+        if queued && task {
+            self.count_flat(cpu, by as i64);
+        }
+        if !self.averages() || !self.entities[e as usize].attached {
+            return;
+        }
+        let runnable = self.entities[e as usize].runnable.at(self.clock(cpu, now));
+        let counts = queued || self.loads == Loads::All;
+        let value = if counts { by * runnable } else { 0.0 };
+        self.shift(q, now, value, if queued { by } else { 0.0 });
+    }
+
+    /// A CPU runs a task of that class from now on, or nothing.
+    #[inline]
+    pub(in crate::fair) fn set_class(&mut self, cpu: CpuId, class: Option<ClassId>, now: Nanos) {
+        self.mixed |= class.is_some_and(|class| class != ClassId::Fair);
+        if self.on && self.mixed {
+            self.steer_class(cpu, class, now);
+        }
+    }
+
+    /// Counts the ticks so far into the loads that they saw.
+    pub(in crate::fair) fn fold_cpu_load(&mut self, cpu: CpuId, now: Nanos) {
+        self.fold_ticks(cpu, now);
+    }
+
+    /// The weight of a queue changed: where ticks see weights, that of a root queue or of all of a CPU's tasks, they
+    /// see another one from now on.
+    #[inline]
+    pub(in crate::fair) fn note_cpu_load(&mut self, rqs: &Runqueues, q: QueueId, now: Nanos) {
+        if !self.on || self.loads != Loads::Weights {
+            return;
+        }
+        let cpu = rqs.cpu_of(q);
+        if let Some(flat) = self.flat.get(cpu as usize) {
+            let load = *flat;
+            self.see_load(cpu, load, now);
+        } else if q < rqs.cpus {
+            self.see_load(q, rqs.queues[q as usize].load.weight, now);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The next task of a CPU, and changes to a task that is off its queue meanwhile.
+
+use super::entity::{EntityId, Leave};
+use super::walk::Picked;
+use super::{Discipline, Fair};
+use crate::balance::fair;
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, Enqueue};
+
+impl<D: Discipline> Fair<D> {
+    /// The next task, while `prev` is still the running one if it is given.
+    #[inline]
+    pub(super) fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
+        let mut pulled = self.balancer.is_none() || self.numa_expects(cpu);
+        loop {
+            if self.rqs.queues[cpu as usize].nr_queued == 0 {
+                if std::mem::replace(&mut pulled, true) {
+                    break;
+                }
+                fair::newly_idle(self, cx, cpu);
+                continue;
+            }
+            if self.d.picks_with_current() && (prev.is_some() || self.d.picks_again()) {
+                match self.pick_down(cx, cpu) {
+                    Picked::Again => {
+                        self.forget_reasons();
+                        continue;
+                    }
+                    Picked::Anew => {
+                        self.forget_reasons();
+                        if self.rqs.queues[cpu as usize].nr_queued == 0 {
+                            continue;
+                        }
+                    }
+                    Picked::Task(next) => {
+                        match prev {
+                            Some(prev) if prev != next => self.switch(cx, cpu, prev, next),
+                            Some(_) => {}
+                            None => self.set_next(cx, cpu, next),
+                        }
+                        return Some(next);
+                    }
+                }
+            }
+            if let Some(prev) = prev.take() {
+                self.put_prev(cx, cpu, prev);
+                // Putting it back can throttle its group.
+                if self.rqs.queues[cpu as usize].nr_queued == 0 {
+                    break;
+                }
+            }
+            return Some(self.pick_anew(cx, cpu));
+        }
+        if let Some(prev) = prev {
+            self.put_prev(cx, cpu, prev);
+        }
+        if let (mut select, Some(domains)) = self.select_within() {
+            select.went_idle(cx, domains, cpu);
+        }
+        None
+    }
+
+    /// Takes a task off its queue and out of the CPU, changes it, and puts it back as it was.
+    pub(super) fn while_off(
+        &mut self,
+        cx: &mut Core,
+        e: EntityId,
+        how: Leave,
+        puts: bool,
+        change: impl FnOnce(&mut Self, &mut Core),
+    ) {
+        let cpu = self.rqs.cpu_of(self.rqs.entities[e as usize].queue);
+        let queued = self.rqs.entities[e as usize].on_rq;
+        let running = puts && self.rqs.running[cpu as usize] == Some(e);
+        if queued {
+            self.dequeue(cx, e, how);
+        }
+        if running {
+            self.put_prev(cx, cpu, e);
+        }
+        change(self, cx);
+        if queued {
+            self.enqueue(cx, e, Enqueue::Migrated);
+        }
+        if running {
+            self.set_next(cx, cpu, e);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The runqueues of all CPUs: entities, tasks and groups, and where each is queued and runs. What may run when, and
+//! where, is decided elsewhere.
+
+use super::entity::{Entity, EntityId, Queue, QueueId};
+use super::groups::{self, Groups};
+use super::load::{Arithmetic, Load};
+use super::shares::Spread;
+use super::tasks::TaskLists;
+use super::timeline::Arena;
+use crate::balance::fair::Occupancy;
+use schedlab_base::CpuId;
+use schedlab_sim::{Core, TaskId, program};
+
+/// All entities and queues, by their numbers (see [`super::entity`]).
+#[derive(Debug)]
+pub(super) struct Runqueues {
+    pub arena: Arena,
+    pub entities: Vec<Entity>,
+    pub queues: Vec<Queue>,
+    /// The fair task that runs on each CPU.
+    pub running: Vec<Option<EntityId>>,
+    pub groups: Groups,
+    /// How this release groups tasks.
+    pub rules: groups::Rules,
+    /// What is remembered of the groups' shares, where they are spread now and then.
+    pub spread: Spread,
+    pub tasks: TaskLists,
+    pub cpus: u32,
+    /// The entity of task 0: before it are the groups'.
+    pub first_task: u32,
+    /// How many tasks of other classes are runnable on each CPU, and how many of them are of the real-time class.
+    others: Vec<u32>,
+    real_time: Vec<u32>,
+    /// Which CPUs have tasks of any class.
+    pub occupancy: Occupancy,
+}
+
+impl Runqueues {
+    /// Empty ones for a number of CPUs; `queue` is one at boot.
+    pub fn new(cpus: u32, load: &program::Load, rules: groups::Rules, queue: &Queue) -> Self {
+        let groups = Groups::new(load, &rules);
+        let first_task = groups.all.len() as u32 * cpus;
+        Self {
+            arena: Arena::default(),
+            entities: vec![Entity::default(); first_task as usize],
+            queues: vec![queue.clone(); (first_task + cpus) as usize],
+            running: vec![None; cpus as usize],
+            groups,
+            rules,
+            spread: Spread::new(first_task),
+            tasks: TaskLists::new(cpus),
+            cpus,
+            first_task,
+            others: vec![0; cpus as usize],
+            real_time: vec![0; cpus as usize],
+            occupancy: Occupancy::new(cpus),
+        }
+    }
+
+    /// Places the groups' entities, each in the queue of the group above.
+    pub fn build_groups(&mut self, arithmetic: Arithmetic) {
+        for e in 0..self.first_task {
+            self.arena.grow(e);
+            let (g, cpu) = (e / self.cpus, e % self.cpus);
+            let (mut depth, mut above) = (0, self.groups.all[g as usize].parent);
+            while let Some(parent) = above {
+                depth += 1;
+                above = self.groups.all[parent as usize].parent;
+            }
+            let group = &self.groups.all[g as usize];
+            let queue = group.parent.map_or(cpu, |parent| self.cpus + parent * self.cpus + cpu);
+            let load = Load::with_weight(group.shares, arithmetic);
+            self.entities[e as usize] = Entity { queue, depth, load, idle: group.idle, ..Entity::default() };
+            let own = &mut self.queues[(e + self.cpus) as usize];
+            (own.idle, own.limited) = (group.idle, group.pool.is_some());
+        }
+    }
+
+    /// A task is new.
+    pub fn grow(&mut self, p: TaskId) {
+        let e = self.entity(p);
+        self.arena.grow(e);
+        self.tasks.grow(p);
+        if self.entities.len() <= e as usize {
+            self.entities.resize(e as usize + 1, Entity::default());
+        }
+        self.entities[e as usize] = Entity::default();
+    }
+
+    /// The entity of a task.
+    #[inline]
+    pub fn entity(&self, p: TaskId) -> EntityId {
+        p + self.first_task
+    }
+
+    /// The task of an entity, unless it is a group's.
+    #[inline]
+    pub fn task(&self, e: EntityId) -> Option<TaskId> {
+        e.checked_sub(self.first_task)
+    }
+
+    /// The entity of the group that `e` is in.
+    #[inline]
+    pub fn parent(&self, e: EntityId) -> Option<EntityId> {
+        self.entities[e as usize].queue.checked_sub(self.cpus)
+    }
+
+    /// The CPU of a queue.
+    #[inline]
+    pub fn cpu_of(&self, q: QueueId) -> CpuId {
+        if q < self.cpus { q } else { q % self.cpus }
+    }
+
+    /// The group of a queue that is no root queue.
+    #[inline]
+    pub fn group_of(&self, q: QueueId) -> usize {
+        (q / self.cpus - 1) as usize
+    }
+
+    /// The queue of a task on a CPU.
+    #[inline]
+    pub fn queue_of(&self, cx: &Core, p: TaskId, cpu: CpuId) -> QueueId {
+        self.groups.of(cx.task(p)).map_or(cpu, |g| (g + 1) * self.cpus + cpu)
+    }
+
+    /// The queue that a task is in, or was last.
+    #[inline]
+    pub fn queue_now(&self, p: TaskId) -> QueueId {
+        self.entities[self.entity(p) as usize].queue
+    }
+
+    /// The queue of the same group on another CPU.
+    pub fn same_on(&self, q: QueueId, cpu: CpuId) -> QueueId {
+        q - self.cpu_of(q) + cpu
+    }
+
+    /// Sets the queue of a task that is not queued.
+    pub fn set_queue(&mut self, e: EntityId, q: QueueId) {
+        let depth = q.checked_sub(self.cpus).map_or(0, |group| self.entities[group as usize].depth + 1);
+        let entity = &mut self.entities[e as usize];
+        (entity.queue, entity.depth) = (q, depth);
+    }
+
+    /// Whether `e` is the running entity of its queue.
+    #[inline]
+    pub fn is_curr(&self, q: QueueId, e: EntityId) -> bool {
+        self.queues[q as usize].curr == Some(e)
+    }
+
+    /// The running entity of a queue, if it is still queued.
+    #[inline]
+    pub fn queued_curr(&self, q: QueueId) -> Option<EntityId> {
+        self.queues[q as usize].curr.filter(|e| self.entities[*e as usize].on_rq)
+    }
+
+    /// The two levels at which two tasks compete: the entities of each in the queue that both are under.
+    #[inline]
+    pub fn matching(&self, mut a: EntityId, mut b: EntityId) -> (EntityId, EntityId) {
+        if self.first_task == 0 {
+            return (a, b);
+        }
+        let up = |e: EntityId| self.parent(e).expect("tasks of one CPU meet in its root queue");
+        let depth = |e: EntityId| self.entities[e as usize].depth;
+        while depth(a) > depth(b) {
+            a = up(a);
+        }
+        while depth(b) > depth(a) {
+            b = up(b);
+        }
+        while self.entities[a as usize].queue != self.entities[b as usize].queue {
+            (a, b) = (up(a), up(b));
+        }
+        (a, b)
+    }
+
+    /// How PELT counts an entity in a queue: whether it is a task, the CPU, its weight.
+    #[inline]
+    pub fn counted(&self, q: QueueId, e: EntityId) -> (bool, CpuId, f64) {
+        (e >= self.first_task, self.cpu_of(q), self.entities[e as usize].load.weight as f64)
+    }
+
+    /// The runnable tasks of all classes on a CPU, the running one included (`rq->nr_running`).
+    #[inline]
+    pub fn nr_running(&self, cpu: CpuId) -> u32 {
+        self.queues[cpu as usize].h_nr + self.others[cpu as usize]
+    }
+
+    /// Whether real-time tasks are runnable on a CPU.
+    pub fn has_real_time(&self, cpu: CpuId) -> bool {
+        self.real_time[cpu as usize] > 0
+    }
+
+    /// Sets how many tasks of other classes are runnable on a CPU, and how many of them are real-time; how many there
+    /// were.
+    pub fn count_others(&mut self, cpu: CpuId, runnable: u32, real_time: u32) -> u32 {
+        self.real_time[cpu as usize] = real_time;
+        std::mem::replace(&mut self.others[cpu as usize], runnable)
+    }
+
+    /// Counts tasks in below a queue: all, idle and delayed ones. How many are idle as the group above sees it.
+    #[inline]
+    pub fn tally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
+        let queue = &mut self.queues[q as usize];
+        queue.h_nr += nr;
+        queue.h_nr_idle += idle;
+        queue.h_nr_delayed += delayed;
+        let above = if queue.idle { nr } else { idle };
+        self.note_occupancy(q, nr);
+        above
+    }
+
+    /// Counts them out.
+    #[inline]
+    pub fn untally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
+        let queue = &mut self.queues[q as usize];
+        queue.h_nr -= nr;
+        queue.h_nr_idle -= idle;
+        queue.h_nr_delayed -= delayed;
+        let above = if queue.idle { nr } else { idle };
+        self.note_occupancy(q, 0);
+        above
+    }
+
+    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its
+    /// CPU has.
+    #[inline]
+    pub fn note_occupancy(&mut self, q: QueueId, joined: u32) {
+        if q < self.cpus {
+            let nr_running = self.nr_running(q);
+            if nr_running <= 1 + joined {
+                self.occupancy.set(q, nr_running);
+            }
+        }
+    }
+
+    /// What a task weighs at its CPU's root by the weights (`task_h_load`, until 3.10).
+    pub fn root_load(&self, p: TaskId) -> u64 {
+        let Entity { queue: q, load, .. } = self.entities[self.entity(p) as usize];
+        load.weight * self.root_load_of(q) / (self.queues[q as usize].load.weight + 1)
+    }
+}

@@ -1,0 +1,347 @@
+//! The fair class as a scheduler: the operations of the kernel's `fair_sched_class`, on the hierarchy.
+
+use super::entity::{Entity, EntityId, Leave};
+use super::{Discipline, Fair};
+use crate::balance::fair;
+use crate::classes::{ClassId, sync};
+use schedlab_base::{CpuId, Nanos, v};
+use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
+
+impl<D: Discipline> Fair<D> {
+    pub(super) fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
+        self.rqs.entities[e as usize].idle = a.policy == Policy::Idle;
+        D::set_attributes(self, e, a);
+    }
+}
+
+impl<D: Discipline> Scheduler for Fair<D> {
+    fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
+        if !self.started {
+            self.started = true;
+            self.rqs.start_pools(cx, self.seed);
+            if let Some(balancer) = &mut self.balancer {
+                balancer.start(cx, ClassId::Fair.timer(2 * self.rqs.groups.all.len() as u32));
+            }
+        }
+        let e = self.rqs.entity(p);
+        self.rqs.grow(p);
+        self.places.grow(p);
+        self.pelt.util_est.grow(p);
+        self.pelt.init_entity(e, cx.now());
+        let q = self.rqs.queue_of(cx, p, cx.task(p).cpu);
+        self.rqs.set_queue(e, q);
+        let attributes = cx.task(p).attributes;
+        self.set_attributes(e, &attributes);
+        let parent = parent.map(|parent| {
+            let cpu = cx.task(parent).cpu;
+            sync(self, cx, cpu);
+            let parent = self.rqs.entity(parent);
+            if self.rqs.running[cpu as usize] == Some(parent) {
+                self.update_curr(cx, self.rqs.entities[parent as usize].queue);
+            }
+            (parent, cpu)
+        });
+        D::fork(self, e, parent);
+        if let Some(numa) = &mut self.numa {
+            numa.fork(cx, p);
+        }
+    }
+
+    fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        let Some(domains) = self.domains.take() else { return prev };
+        let cpu = self.choose_cpu(cx, &domains, p, prev, why);
+        self.domains = Some(domains);
+        cpu
+    }
+
+    fn migrate_task_rq(&mut self, cx: &mut Core, p: TaskId, _from: CpuId, cpu: CpuId) {
+        let e = self.rqs.entity(p);
+        let (from, to) = (self.rqs.entities[e as usize].queue, self.rqs.queue_of(cx, p, cpu));
+        self.pelt.detach(&self.rqs, from, e, cx.now());
+        if let Some(numa) = &mut self.numa {
+            numa.moves(p, cx.task(p).cpu, cpu);
+        }
+        D::migrate(self, e, from, to);
+        self.rqs.set_queue(e, to);
+        if self.places.release >= v(3, 16) {
+            // Nothing of it is in the cache there.
+            self.rqs.entities[e as usize].exec_start = 0;
+        }
+    }
+
+    fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let e = self.rqs.entity(p);
+        if how != Enqueue::Migrated || !self.rqs.entities[e as usize].delayed {
+            self.pelt.util_est.add(cpu, p);
+        }
+        self.enqueue(cx, e, how);
+        if how == Enqueue::Wakeup {
+            self.check_overused(cx, cpu);
+        }
+        if let Some(balancer) = &mut self.balancer {
+            if how == Enqueue::Wakeup {
+                balancer.woken(cpu, cx.now());
+            }
+            if self.rqs.nr_running(cpu) > 1 {
+                balancer.note_overload();
+            }
+        }
+    }
+
+    fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
+        let e = self.rqs.entity(p);
+        if how != Dequeue::Migrated || !self.rqs.entities[e as usize].delayed {
+            self.pelt.util_est.remove(cpu, p);
+        }
+        if how == Dequeue::Sleep {
+            self.pelt.update_util_est(&self.rqs, cpu, p, cx.now());
+        }
+        let how = match how {
+            Dequeue::Sleep => Leave::SLEEP,
+            Dequeue::Dead => Leave::GONE,
+            Dequeue::Migrated => Leave::MOVE,
+        };
+        self.dequeue(cx, e, how);
+    }
+
+    fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
+        let e = self.rqs.entity(p);
+        if !self.rqs.entities[e as usize].delayed {
+            return false;
+        }
+        // ttwu_runnable() updates the queue's clock only: the running task is not accounted for.
+        D::requeue_delayed(self, e);
+        self.pelt.util_est.add(cx.task(p).cpu, p);
+        true
+    }
+
+    fn yield_task(&mut self, cx: &mut Core, cpu: CpuId) {
+        let Some(e) = self.rqs.running[cpu as usize] else { return };
+        let q = self.rqs.entities[e as usize].queue;
+        if D::others(self, q) > 0 {
+            D::yields(self, cx, q, e);
+        }
+    }
+
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        let Some(curr) = self.rqs.running[cpu as usize] else { return };
+        let e = self.rqs.entity(p);
+        let before = cx.need_resched(cpu);
+        D::wakeup_preempt(self, cx, curr, e, how);
+        if curr != e {
+            self.explain_wakeup(cx, cpu, curr, e, before);
+        }
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let prev = prev.map(|p| self.rqs.entity(p));
+        let next = self.pick_next(cx, cpu, prev);
+        self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());
+        if let Some(balancer) = &mut self.balancer {
+            if next.is_some() {
+                balancer.leave_idle(cx, cpu);
+                self.pelt.set_asleep(cpu, false, cx.now());
+            } else {
+                // The tick of another that was kept may stop, too.
+                let kept = balancer.keeps_tick();
+                balancer.enter_idle(cx, cpu);
+                for cpu in kept.into_iter().chain([cpu]) {
+                    self.pelt.set_asleep(cpu, balancer.sleeps(cpu), cx.now());
+                }
+            }
+        }
+        self.explain_pick(cx, cpu, next);
+        next.map(|e| e - self.rqs.first_task)
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        let task = self.rqs.running[cpu as usize];
+        let mut at = task;
+        while let Some(e) = at {
+            let q = self.rqs.entities[e as usize].queue;
+            self.update_curr(cx, q);
+            if self.rqs.is_stale(&self.pelt, e, cx.now()) {
+                self.update_group(cx, e);
+                self.rqs.touch_group(cx, e);
+            }
+            if self.rqs.queues[q as usize].nr_queued > 1 {
+                D::tick(self, cx, q, e);
+            }
+            at = self.rqs.parent(e);
+        }
+        self.check_overused(cx, cpu);
+        if let Some(e) = task.filter(|_| self.numa.is_some()) {
+            self.numa_tick(cx, cpu, e - self.rqs.first_task);
+        }
+    }
+
+    fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
+        let mut at = self.rqs.running[cpu as usize];
+        while let Some(e) = at {
+            let q = self.rqs.entities[e as usize].queue;
+            let before = self.rqs.entities[e as usize].sum_exec;
+            D::skip_ticks(self, q, e, ticks);
+            let queue = &mut self.rqs.queues[q as usize];
+            if queue.limited {
+                queue.runtime -= (self.rqs.entities[e as usize].sum_exec - before) as i64;
+            }
+            at = self.rqs.parent(e);
+        }
+    }
+
+    fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let mut first = Nanos::MAX;
+        let mut at = self.rqs.running[cpu as usize];
+        while let Some(e) = at {
+            let q = self.rqs.entities[e as usize].queue;
+            let queue = &self.rqs.queues[q as usize];
+            if queue.limited {
+                first = first.min(self.rqs.runs_out(cx, q, e));
+            }
+            if self.rqs.queues[q as usize].nr_queued > 1 {
+                first = first.min(D::next_decision(self, q, e));
+            }
+            if self.rqs.is_stale(&self.pelt, e, cx.now()) || self.rqs.will_be_stale(&self.pelt, e, cx.now()) {
+                return 0;
+            }
+            at = self.rqs.parent(e);
+        }
+        first = first.min(self.overused_at(cx, cpu));
+        match self.rqs.running[cpu as usize] {
+            Some(e) if self.numa.is_some() => first.min(self.numa_due(cx, e - self.rqs.first_task)),
+            _ => first,
+        }
+    }
+
+    fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, _prev: Option<TaskId>) {
+        self.numa_stop(cx, cpu);
+        fair::stopper(self, cx, cpu);
+    }
+
+    fn queued(&self, _cx: &Core, cpu: CpuId, list: &mut QueueList) {
+        for p in self.rqs.tasks.from_tail(cpu) {
+            let entity = &self.rqs.entities[self.rqs.entity(p) as usize];
+            if entity.delayed {
+                list.delayed(p);
+            } else if self.rqs.queues[entity.queue as usize].throttle_count > 0 {
+                list.throttled(p);
+            } else {
+                list.ready(p);
+            }
+        }
+    }
+
+    fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
+        let root = self.root(cpu);
+        Some((root.h_nr - root.h_nr_delayed, root.load.weight))
+    }
+
+    fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
+        if let Some(e) = self.rqs.running[cpu as usize] {
+            self.update_curr(cx, self.rqs.entities[e as usize].queue);
+        }
+    }
+
+    fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let Some(e) = self.rqs.running[cpu as usize] else { return Nanos::MAX };
+        let q = self.rqs.entities[e as usize].queue;
+        let out = if self.rqs.queues[q as usize].limited { self.rqs.runs_out(cx, q, e) } else { Nanos::MAX };
+        if self.rqs.queues[q as usize].nr_queued > 1 { out.min(D::clock_decision(self, q, e)) } else { out }
+    }
+
+    fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
+        let e = self.rqs.entity(p);
+        let new = cx.task(p).attributes;
+        let puts = self.d.change_puts();
+        self.while_off(cx, e, Leave::SAVE, puts, |me, _| me.set_attributes(e, &new));
+        if self.rqs.entities[e as usize].on_rq {
+            let running = self.rqs.running[self.rqs.cpu_of(self.rqs.entities[e as usize].queue) as usize] == Some(e);
+            D::changed(self, cx, p, old, running);
+        }
+    }
+
+    fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.rqs.entity(p);
+        let Entity { on_rq: queued, queue, .. } = self.rqs.entities[e as usize];
+        let cpu = self.rqs.cpu_of(queue);
+        if queued {
+            self.dequeue(cx, e, Leave::MOVE);
+        }
+        self.moving = queued;
+        if self.rqs.running[cpu as usize] == Some(e) {
+            self.put_prev(cx, cpu, e);
+        }
+        self.pelt.detach(&self.rqs, queue, e, cx.now());
+        D::change_group(self, cx, e, false, queued);
+    }
+
+    fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.rqs.entity(p);
+        self.pelt.detach(&self.rqs, self.rqs.entities[e as usize].queue, e, cx.now());
+        self.rqs.touch_group(cx, e);
+        if let Some(numa) = &mut self.numa {
+            numa.forget(p);
+        }
+    }
+
+    fn join_group(&mut self, cx: &mut Core, p: TaskId) {
+        let e = self.rqs.entity(p);
+        let cpu = cx.task(p).cpu;
+        self.rqs.set_queue(e, self.rqs.queue_of(cx, p, cpu));
+        let queued = std::mem::take(&mut self.moving);
+        D::change_group(self, cx, e, true, queued);
+        if queued {
+            self.enqueue(cx, e, Enqueue::Migrated);
+        }
+        if cx.curr(cpu) == Some(p) && self.rqs.entities[e as usize].on_rq {
+            self.set_next(cx, cpu, e);
+            // It may have joined a throttled group.
+            cx.resched(cpu);
+        }
+        cx.touch(cpu);
+    }
+
+    fn timer(&mut self, cx: &mut Core, id: TimerId) {
+        if id == 2 * self.rqs.groups.all.len() as u32 {
+            fair::timer(self, cx);
+        } else {
+            self.pool_timer(cx, id);
+        }
+    }
+
+    fn tunables(&self) -> Vec<(&'static str, i64)> {
+        self.follows.as_ref().map_or_else(Vec::new, |follows| follows.now().iter().collect())
+    }
+
+    fn view(&self, _cx: &Core, cpu: CpuId) -> View {
+        self.show(cpu)
+    }
+
+    fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.count_cpus(cx, cx.nr_online());
+        self.rqs.limit(cpu, true);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.rebuild(cx, cpu, true);
+            self.domains = Some(balancer.domains());
+            self.rqs.spread.rebuilt();
+        }
+    }
+
+    fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        // The kernel does so while the CPU is still online, and not again when it is gone.
+        self.count_cpus(cx, cx.nr_online() + 1);
+        self.unthrottle_all(cx, cpu);
+        let delayed: Vec<TaskId> =
+            self.rqs.tasks.from_tail(cpu).filter(|p| self.rqs.entities[self.rqs.entity(*p) as usize].delayed).collect();
+        for p in delayed {
+            let e = self.rqs.entity(p);
+            self.dequeue(cx, e, Leave::DELAYED);
+        }
+        if let Some(balancer) = &mut self.balancer {
+            balancer.rebuild(cx, cpu, false);
+            self.domains = Some(balancer.domains());
+            self.rqs.spread.rebuilt();
+        }
+    }
+}

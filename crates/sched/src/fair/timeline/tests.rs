@@ -1,0 +1,65 @@
+use super::*;
+use schedlab_base::Rng;
+
+/// Checks colours, parents, least values and order; returns the black height.
+fn check(arena: &Arena, i: u32, parent: u32) -> u32 {
+    if i == NIL {
+        return 1;
+    }
+    let node = *arena.at(i);
+    assert_eq!(node.parent, parent);
+    assert!(!(node.red && arena.is_red(parent)));
+    let mut least = node.value;
+    for child in [node.left, node.right] {
+        if child != NIL {
+            least = min(least, arena.at(child).least);
+        }
+    }
+    assert_eq!(node.least, least);
+    let (left, right) = (check(arena, node.left, i), check(arena, node.right, i));
+    assert_eq!(left, right, "both sides have as many black nodes");
+    left + u32::from(!node.red)
+}
+
+fn order(tree: &Timeline, arena: &Arena) -> Vec<TaskId> {
+    let mut all = Vec::new();
+    let mut at = tree.first();
+    while let Some(p) = at {
+        all.push(p);
+        at = tree.next(arena, p);
+    }
+    all
+}
+
+#[test]
+fn it_is_a_sorted_list_that_keeps_the_order_of_equals() {
+    let (mut arena, mut tree, mut rng) = (Arena::default(), Timeline::default(), Rng::new(1));
+    let mut model: Vec<(u64, TaskId, u64)> = Vec::new();
+    for p in 0..200 {
+        arena.grow(p);
+    }
+    for _ in 0..20_000 {
+        let p = rng.below(200) as TaskId;
+        if let Some(at) = model.iter().position(|e| e.1 == p) {
+            model.remove(at);
+            tree.remove(&mut arena, p);
+        } else {
+            let (key, value) = (u64::MAX.wrapping_add(rng.below(40)).wrapping_sub(20), rng.below(1000));
+            let at = model.partition_point(|e| !before(key, e.0));
+            model.insert(at, (key, p, value));
+            tree.insert(&mut arena, p, key, value);
+        }
+        check(&arena, tree.root, NIL);
+        assert_eq!(order(&tree, &arena), model.iter().map(|e| e.1).collect::<Vec<_>>());
+        assert_eq!(tree.last(&arena), model.last().map(|e| e.1));
+        let bound = rng.below(1000);
+        let found = tree.first_where(&arena, |v| v <= bound);
+        assert_eq!(found, model.iter().find(|e| e.2 <= bound).map(|e| e.1));
+        let last = rng.below(40).wrapping_sub(20);
+        let rival = (bound > 500).then_some((200, bound));
+        let found = tree.least_where(&arena, |key| !before(last, key), rival);
+        let value_of = |p: TaskId| model.iter().find(|e| e.1 == p).map_or(bound, |e| e.2);
+        let within = model.iter().filter(|e| !before(last, e.0)).map(|e| e.2);
+        assert_eq!(found.map(value_of), within.chain(rival.map(|r| r.1)).min());
+    }
+}
