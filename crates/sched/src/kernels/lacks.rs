@@ -43,6 +43,14 @@ impl Feature {
         }
     }
 
+    /// What it is nothing without.
+    const fn needs(self) -> Option<Self> {
+        match self {
+            Self::NestedGroups | Self::Quotas | Self::Bursts | Self::IdleGroups => Some(Self::Groups),
+            _ => None,
+        }
+    }
+
     /// Whether a load asks for it.
     fn is_used(self, load: &Load) -> bool {
         let specs = || load.tasks.iter().chain(&load.templates);
@@ -84,7 +92,9 @@ impl Kernel {
     /// Whether it lacks a feature: the feature came after its release, or it says so itself.
     #[must_use]
     pub fn lacks(&self, feature: Feature) -> bool {
-        self.release.is_some_and(|release| release < feature.since()) || self.lacks.contains(&feature)
+        self.release.is_some_and(|release| release < feature.since())
+            || self.lacks.contains(&feature)
+            || feature.needs().is_some_and(|needed| self.lacks(needed))
     }
 }
 
@@ -144,6 +154,8 @@ mod tests {
         assert_eq!(lacks("linux-1.2"), [true; 5]);
         assert_eq!(lacks("linux-2.6.24"), [false, false, false, true, true]);
         assert_eq!(lacks("linux-6.1"), [false; 5]);
-        assert_eq!(lacks("bfs"), [false, false, true, false, false]);
+        assert_eq!(lacks("bfs"), [false, false, true, true, true]);
+        assert_eq!(lacks("linux-5.10"), [false, false, false, false, true]);
+        assert_eq!(lacks("linux-5.15"), [false; 5]);
     }
 }

@@ -16,6 +16,7 @@ mod fair_inside;
 mod groups;
 mod hotplug;
 mod inside;
+mod linux_5;
 mod mlfq;
 mod numa;
 mod o1;

@@ -5,6 +5,7 @@ pub mod guest;
 pub mod ledger;
 pub mod loads;
 pub mod naive;
+pub mod registry;
 pub mod toy;
 
 use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};

@@ -175,10 +175,14 @@ fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
     assert_eq!(groups(0, 2), [vec![0, 1], vec![2]]);
     assert_eq!(groups(2, 2), [vec![0, 1, 2], vec![2, 3]]);
     assert_eq!(groups(0, 3), [vec![0, 1, 2], vec![1, 2, 3]]);
-    // 4.1 lets it reach out.
-    let old = build("linux-4.1", &line);
-    let reaching: Vec<_> = old.groups(&old.of(0)[2]).map(|group| pairs(&old, old.group(group).span)).collect();
-    assert_eq!(reaching, [vec![0, 1], vec![1, 2, 3]]);
+    // 4.1 and 5.10 let it reach out; 5.13 mended that.
+    let second = |kernel: &str| -> Vec<Vec<u32>> {
+        let old = build(kernel, &line);
+        old.groups(&old.of(0)[2]).map(|group| pairs(&old, old.group(group).span)).collect()
+    };
+    assert_eq!(second("linux-4.1"), [vec![0, 1], vec![1, 2, 3]]);
+    assert_eq!(second("linux-5.10"), [vec![0, 1], vec![1, 2, 3]]);
+    assert_eq!(second("linux-5.15"), groups(0, 2));
 }
 
 /// 3.10 leaves CPUs out of a balance mask that lie beyond the span in which the group is first built; 4.1 leaves out
@@ -249,6 +253,35 @@ fn big_and_little_cpus_are_told_apart() {
     let capacity: Vec<_> = domains.groups(pkg).map(|group| domains.group(group).capacity).collect();
     assert_eq!(capacity, [4 * 462, 4096]);
     assert_eq!(domains.lowest(5, Flags::ASYM_CPUCAPACITY_FULL), Some(1));
+}
+
+/// Two little CPUs, two of the middle that share a cache with them, and two big ones: until 5.13 a level had the flag
+/// for all CPUs once it showed each of them a bigger one, where there is any, and so did all levels above it.
+#[test]
+fn until_5_13_unequal_cpus_are_found_by_level() {
+    let capacities = [[300; 2], [600; 2], [1024; 2]].concat();
+    let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat("three", 1, 6, 1) };
+    let machine = file.build().unwrap();
+    let of = |kernel: &str, cpu: CpuId| {
+        let domains = build(kernel, &machine);
+        let of_cpu = domains.of(cpu).iter();
+        let names = of_cpu.map(|domain| domains.flag_names(domain.flags).filter(|name| name.contains("ASYM")).count());
+        (names.collect::<Vec<_>>(), domains.lowest(cpu, domains.all_capacities()))
+    };
+    // MC shows CPU 0 the middle ones, but only DIE shows CPU 2 the big ones.
+    assert_eq!(of("linux-5.10", 0), (vec![0, 1], Some(1)));
+    // From 5.14 on each domain has what its own CPUs say; DIE has all capacities.
+    assert_eq!(of("linux-5.15", 0), (vec![1, 2], Some(1)));
+    assert_eq!(of("linux-6.1", 0), of("linux-5.15", 0));
+}
+
+#[test]
+fn clusters_are_a_level_from_5_16_on_and_the_numa_imbalance_is_counted_from_5_18_on() {
+    let clusters = MachineFile { cluster_cores: Some(2), ..MachineFile::flat("clusters", 1, 8, 1) }.build().unwrap();
+    let all = ["linux-5.10", "linux-5.15", "linux-6.1"].map(|kernel| levels(&build(kernel, &clusters), 0));
+    assert_eq!(all, [vec!["MC"], vec!["MC"], vec!["CLS", "MC"]]);
+    let imbalance = |kernel: &str| build(kernel, &preset("dl580")).of(0).last().unwrap().imb_numa_nr;
+    assert_eq!(["linux-5.10", "linux-5.15", "linux-6.1"].map(imbalance), [0, 0, 3]);
 }
 
 #[test]

@@ -268,3 +268,26 @@ fn too_uneven(env: &Env, source: i64, target: i64) -> bool {
     let uneven = |source: i64, target: i64| (target * from - source * to).abs();
     uneven(source, target) > uneven(env.source.load, env.target.load)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::numa;
+    use super::*;
+
+    /// A node of 16 CPUs with so many tasks, and the task's own with so many: 6.1 is given an imbalance of 2.
+    fn bears(kernel: &str, there: i64, here: i64) -> bool {
+        let stats = |running| Stats { running, cpus: 16, ..Stats::default() };
+        let (source, target) = (stats(here), stats(there));
+        let env = Env { p: 0, from: (0, 0), to: 1, source, target, pct: 112, bearable: 2, distance: 20, best: None };
+        numa(kernel, &[]).bears_one_more(&env)
+    }
+
+    #[test]
+    fn how_uneven_two_nodes_may_become_changed_twice() {
+        let all = |there, here| ["linux-5.10", "linux-5.15", "linux-6.1"].map(|kernel| bears(kernel, there, here));
+        assert_eq!(all(1, 1), [true; 3], "2 to 0");
+        assert_eq!(all(2, 3), [false, true, false], "3 to 2: more than two tasks, less than a quarter of 16");
+        assert_eq!(all(3, 3), [false; 3], "4 to 2");
+        assert_eq!(all(3, 6), [true; 3], "4 to 5 is no imbalance");
+    }
+}

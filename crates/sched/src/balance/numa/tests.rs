@@ -58,7 +58,7 @@ impl Sight for Machine {
 }
 
 /// A machine of two nodes, and tasks of which each has so many percent of its faults on either.
-fn numa(kernel: &str, faults: &[[i64; 2]]) -> Numa {
+pub(super) fn numa(kernel: &str, faults: &[[i64; 2]]) -> Numa {
     let text = "sockets = 2\ncores = 2\nthreads = 1\ndistances = [[10, 20], [20, 10]]\n";
     let machine = schedlab_machine::MachineFile::parse(&TomlText::new("m.toml", text)).expect("a machine");
     let release = kernels::find(kernel).ok().and_then(|kernel| kernel.release).expect("a release");

@@ -1,15 +1,13 @@
 //! Balancing of CFS and EEVDF kernels: decisions worked out by hand.
 
+use crate::support::registry::{releases, with};
 use crate::support::{Accounts, MS, bare, hog, once, simulate_how};
-use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
-use schedlab_sched::kernels::{self, How};
+use schedlab_sched::kernels::{self, Feature, How};
 use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use std::collections::BTreeMap;
-
-const FAIR: [&str; 8] =
-    ["linux-2.6.24", "linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn run(kernel: &str, machine: &Machine, load: &Load, set: &[&str], ms: Nanos) -> Accounts {
     let set: Vec<_> = set.iter().map(|name| (*name, "on".to_owned())).collect();
@@ -48,7 +46,7 @@ fn busy(accounts: &Accounts, cpus: u32, from: Nanos, to: Nanos) -> Vec<Nanos> {
 /// Two CPUs are never idle with three hogs; and two hogs that start on one CPU are soon on two.
 #[test]
 fn no_cpu_is_idle_beside_a_waiting_task() {
-    for kernel in FAIR {
+    for kernel in with(Feature::Groups) {
         for hogs in [hogs(3), hogs(2)] {
             let load = Load { tasks: hogs, start: Start::Threads, ..Load::default() };
             let accounts = run(kernel, &bare("2"), &load, &[], 1000);
@@ -75,7 +73,7 @@ fn letting_go(tasks: Vec<TaskSpec>, cpus: u32) -> Load {
 /// Tasks that are all on one CPU because they are pinned, and are let go, spread over the machine.
 #[test]
 fn what_is_let_go_spreads_over_the_machine() {
-    for kernel in FAIR {
+    for kernel in with(Feature::Groups) {
         let load = letting_go((0..16).map(|i| let_go(&format!("hog-{i}"), 0..1)).collect(), 8);
         let accounts = run(kernel, &bare("2x4"), &load, &[], 3000);
         let late = busy(&accounts, 8, 1000, 3000);
@@ -112,7 +110,7 @@ fn tasks_stay_on_their_node_after_a_cpu_came_back() {
     let hotplug = vec![change(10, false), change(20, true)];
     let load = Load { tasks, hotplug, start: Start::Threads, ..Load::default() };
     let home = machine.cpus[0].place.node;
-    for kernel in FAIR {
+    for kernel in with(Feature::Groups) {
         let busy = |set: &[&str]| busy(&run(kernel, &machine, &load, set, 2000), 12, 1000, 2000);
         let all = vec![1000; 12];
         if ["linux-3.18", "linux-4.1"].contains(&kernel) {
@@ -131,7 +129,7 @@ fn misfits_go_to_big_cpus() {
     let machine = bare("big-little-4+4");
     let small: Vec<_> = machine.cpus.iter().filter(|c| c.place.capacity < 1024).map(|c| c.place.cpu).collect();
     assert_eq!(small, [0, 1, 2, 3]);
-    for kernel in ["linux-6.1", "linux-6.6", "linux-6.12"] {
+    for kernel in releases(v(5, 5)..) {
         let tasks = small.iter().map(|cpu| let_go(&format!("big-{cpu}"), *cpu..*cpu + 1)).collect();
         let accounts = run(kernel, &machine, &letting_go(tasks, 8), &[], 3000);
         assert_eq!(busy(&accounts, 8, 2000, 3000), [0, 0, 0, 0, 1000, 1000, 1000, 1000], "{kernel}");

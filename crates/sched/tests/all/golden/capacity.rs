@@ -1,12 +1,11 @@
 //! What real-time and deadline tasks leave of a CPU: worked examples.
 
+use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, run, simulate_how, sleep, threads};
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::How;
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
-
-const MODERN: [&str; 3] = ["linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn go(kernel: &str, machine: &Machine, load: &Load, ms: Nanos) -> Accounts {
     simulate_how(kernel, machine, load, &[], &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
@@ -49,7 +48,7 @@ fn a_hog_leaves_a_cpu_of_which_real_time_or_deadline_tasks_use_most() {
         (spec.initial.policy, spec.initial.dl) = (Some(Policy::Deadline), Some((7 * MS, 10 * MS, 10 * MS)));
         spec
     };
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         for above in [real_time(6, 0), deadline()] {
             let name = above.name.clone();
             let load = anywhere([hogs(1), vec![above]].concat(), 4);
@@ -87,7 +86,7 @@ fn a_cpu_that_real_time_tasks_use_is_worth_less() {
 /// Ticks that are skipped change nothing of what is left.
 #[test]
 fn skipped_ticks_leave_the_same() {
-    for kernel in ["linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"] {
+    for kernel in releases(v2_6(32)..) {
         for machine in ["4", "big-little-4+4"] {
             let load = anywhere([hogs(3), vec![real_time(3, 0), real_time(6, 1)]].concat(), 4);
             let go = |skip_ticks| {

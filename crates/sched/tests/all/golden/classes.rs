@@ -1,14 +1,13 @@
 //! The classes above fair: schedules worked out by hand, and what must hold of every load.
 
+use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_how};
 use proptest::prelude::*;
-use schedlab_base::{Nanos, Payload};
+use schedlab_base::{Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 const SECOND: Nanos = 1_000 * MS;
-const WITH_LIMIT: [&str; 6] = ["linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6"];
-const WITH_DL: [&str; 5] = ["linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn rt(mut spec: TaskSpec, policy: Policy, priority: u8) -> TaskSpec {
     (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(priority));
@@ -42,7 +41,7 @@ fn expect(accounts: &Accounts, expected: &[(Nanos, &str)]) {
 
 #[test]
 fn fifo_goes_before_rr_and_rr_before_fair() {
-    for kernel in WITH_LIMIT.iter().chain(&["linux-2.6.24", "linux-6.12"]) {
+    for kernel in releases(v2_6(25)..v(6, 12)).chain(["linux-2.6.24", "linux-6.12"]) {
         let mut fifo = forever("fifo", 0, vec![Op::Run(exactly(10 * MS)), Op::Sleep(exactly(990 * MS))]);
         fifo.start = 50 * MS;
         let mut rr = forever("rr", 0, vec![Op::Run(exactly(40 * MS)), Op::Sleep(exactly(960 * MS))]);
@@ -55,7 +54,7 @@ fn fifo_goes_before_rr_and_rr_before_fair() {
 
 #[test]
 fn tasks_of_one_priority_take_turns_of_100_ms_under_rr_and_none_under_fifo() {
-    for kernel in WITH_LIMIT {
+    for kernel in releases(v2_6(25)..v(6, 12)) {
         let rr = |name| rt(hog(name, 0), Policy::Rr, 10);
         let accounts = simulate(kernel, &bare("up"), &load(vec![rr("a"), rr("b")]), &[], 450 * MS);
         expect(&accounts, &[(0, "a"), (100, "b"), (200, "a"), (300, "b"), (400, "a")]);
@@ -93,7 +92,7 @@ fn who_yields_goes_behind_its_like_and_who_is_preempted_does_not() {
 
 #[test]
 fn real_time_tasks_have_950_ms_of_each_second() {
-    for kernel in WITH_LIMIT {
+    for kernel in releases(v2_6(25)..v(6, 12)) {
         let tasks = vec![rt(hog("fifo", 0), Policy::Fifo, 10), hog("fair", 0)];
         let accounts = simulate(kernel, &bare("up"), &load(tasks.clone()), &[], 10 * SECOND);
         let fair = accounts.named("fair").run;
@@ -138,7 +137,7 @@ fn a_fair_server_serves_who_starves_in_6_12() {
 
 #[test]
 fn a_budget_that_is_overrun_is_missing_in_the_next_period() {
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let set = [("hz", "250".to_owned())];
         let tasks = vec![dl(hog("dl", 0), 10 * MS, 50 * MS, 50 * MS), hog("fair", 0)];
         let accounts = simulate(kernel, &bare("up"), &load(tasks), &set, 300 * MS);
@@ -156,7 +155,7 @@ fn a_budget_that_is_overrun_is_missing_in_the_next_period() {
 
 #[test]
 fn the_earliest_deadline_runs() {
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let job = |name, run, start, period| {
             let mut spec = forever(name, 0, vec![Op::Run(exactly(run)), Op::Sleep(exactly(10 * SECOND))]);
             spec.start = start;
@@ -174,7 +173,7 @@ fn the_earliest_deadline_runs() {
 
 #[test]
 fn who_yields_is_back_in_the_next_period() {
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let tasks = vec![dl(forever("dl", 0, vec![Op::Run(exactly(2 * MS)), Op::Yield]), 10 * MS, 50 * MS, 50 * MS)];
         let accounts = simulate(kernel, &bare("up"), &load(tasks), &[], 120 * MS);
         expect(&accounts, &[(0, "dl"), (2, "idle"), (50, "dl"), (52, "idle"), (100, "dl")]);
@@ -201,7 +200,7 @@ fn refusal(kernel: &str, tasks: Vec<TaskSpec>) -> Option<String> {
 #[test]
 fn more_than_95_percent_is_refused() {
     let pair = |second| vec![dl(hog("a", 0), 50 * MS, 100 * MS, 100 * MS), dl(hog("b", 0), second, 100 * MS, 100 * MS)];
-    for kernel in ["linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6"] {
+    for kernel in releases(v(3, 14)..v(6, 12)) {
         assert_eq!(refusal(kernel, pair(44 * MS)), None, "{kernel}: 94%");
         let text = refusal(kernel, pair(46 * MS)).expect("96%");
         assert!(text.contains("refuses task b SCHED_DEADLINE"), "{text}");
@@ -269,7 +268,7 @@ fn on_several_cpus_real_time_tasks_are_pushed_and_pulled() {
 
 #[test]
 fn on_several_cpus_deadline_tasks_spread() {
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let tasks = (0..4).map(|i| dl(hog(&format!("dl-{i}"), 0), 40 * MS, 100 * MS, 100 * MS)).collect();
         let accounts = simulate(kernel, &bare("2"), &load(tasks), &[], 10 * SECOND);
         for task in &accounts.tasks {
@@ -305,7 +304,7 @@ proptest! {
 
     #[test]
     fn skipping_ticks_changes_no_event(load in mixed(), cpus in prop_oneof![Just("1"), Just("2"), Just("2x2")]) {
-        for kernel in WITH_DL.iter().chain(&["linux-2.6.24", "linux-2.6.32"]) {
+        for kernel in releases(v(3, 14)..).chain(["linux-2.6.24", "linux-2.6.32"]) {
             let run = |skip_ticks| {
                 let machine = schedlab_machine::load(cpus).unwrap();
                 simulate_how(kernel, &machine, &load, &[], &How { duration: Some(2 * SECOND), seed: 1, skip_ticks })
@@ -334,7 +333,7 @@ proptest! {
             tasks.push(hog("fair", 0));
         }
         let load = Load { timers: vec![("own".into(), true)], ..load(tasks) };
-        for kernel in WITH_DL {
+        for kernel in releases(v(3, 14)..) {
             let accounts = simulate(kernel, &bare("up"), &load, &[], 3 * SECOND);
             for (i, (period, _)) in periods.iter().enumerate() {
                 let jobs = (3 * SECOND).div_ceil(period * MS);
@@ -354,7 +353,7 @@ proptest! {
         }).collect();
         let rts = tasks.len();
         tasks.push(hog("fair", 0));
-        for kernel in WITH_LIMIT {
+        for kernel in releases(v2_6(25)..v(6, 12)) {
             let accounts = simulate(kernel, &bare("up"), &load(tasks.clone()), &[], periods * SECOND);
             let run: Nanos = accounts.tasks[..rts].iter().map(|t| t.run).sum();
             // What a tick saw late is missing in the next period: no more than one tick is over.

@@ -1,17 +1,16 @@
 //! SCHED_DEADLINE: job by job in time, refusals, reclaiming, hotplug; and throttling of real-time tasks period by
 //! period.
 
+use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate};
 use proptest::prelude::*;
-use schedlab_base::{Event, Nanos, Payload};
+use schedlab_base::{Event, Nanos, Payload, v, v2_6};
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Hotplug, Load, Op, Policy, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 
 const SECOND: Nanos = 1_000 * MS;
 const TICK: Nanos = 4 * MS;
-const WITH_LIMIT: [&str; 6] = ["linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6"];
-const WITH_DL: [&str; 5] = ["linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn rt(mut spec: TaskSpec, policy: Policy, priority: u8) -> TaskSpec {
     (spec.initial.policy, spec.initial.rt_priority) = (Some(policy), Some(priority));
@@ -102,7 +101,7 @@ fn refusal(kernel: &str, cpus: &str, tasks: Vec<TaskSpec>) -> Option<String> {
 #[test]
 fn a_refusal_says_why() {
     let why = |kernel, cpus, task| refusal(kernel, cpus, vec![task]).unwrap_or_default();
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let text = why(kernel, "up", dl(hog("a", 0), 20 * MS, 10 * MS, 30 * MS));
         assert!(text.contains("(EINVAL)"), "{kernel}: a runtime beyond the deadline: {text}");
         let text = why(kernel, "up", dl(hog("a", 0), 98 * MS, 100 * MS, 100 * MS));
@@ -117,7 +116,7 @@ fn a_refusal_says_why() {
 
 #[test]
 fn who_reclaims_leaves_the_others_in_time() {
-    for kernel in ["linux-6.1", "linux-6.6", "linux-6.12"] {
+    for kernel in releases(v(4, 13)..) {
         let mut greedy = dl(hog("greedy", 0), 10 * MS, 100 * MS, 100 * MS);
         greedy.initial.reclaim = Some(true);
         let tasks = vec![greedy, dl(jobs("jobs", 20 * MS, 100 * MS), 21 * MS, 100 * MS, 100 * MS), hog("fair", 0)];
@@ -151,7 +150,7 @@ fn who_is_back_before_its_0_lag_time_goes_on_with_its_budget() {
 
 #[test]
 fn deadline_and_real_time_tasks_move_when_their_cpu_goes() {
-    for kernel in WITH_DL {
+    for kernel in releases(v(3, 14)..) {
         let change = |at, online| Hotplug { at, cpu: 1, online };
         let tasks = vec![
             dl(hog("dl-0", 0), 40 * MS, 100 * MS, 100 * MS),
@@ -249,7 +248,7 @@ fn a_period_of_throttling_goes_on_while_no_real_time_task_is_there() {
         let to_fair = |e: &&Event| matches!(e.what, Payload::Switch { prev: 2, next: 3, .. });
         accounts.events.iter().find(to_fair).expect("it is throttled").time / MS
     };
-    for kernel in WITH_LIMIT {
+    for kernel in releases(v2_6(25)..v(6, 12)) {
         let at = throttled(kernel, 300 * MS);
         assert!((1_951..=1_952).contains(&at), "{kernel}: {at}, the first tick after 1950 ms");
     }
@@ -274,7 +273,7 @@ proptest! {
         }).collect();
         tasks.extend((0..greedy).map(|i| dl(hog(&format!("greedy-{i}"), 0), 5 * MS, 50 * MS, 50 * MS)));
         tasks.push(if fifo { rt(hog("other", 0), Policy::Fifo, 99) } else { hog("other", 0) });
-        for kernel in WITH_DL {
+        for kernel in releases(v(3, 14)..) {
             let accounts = simulate(kernel, &bare("up"), &load(tasks.clone()), &[], 3 * SECOND);
             for (i, (period, _)) in shapes.iter().enumerate() {
                 let late = first_late(&accounts, i, works[i] - 10_000, period * MS, greedy * TICK, 3 * SECOND);
@@ -297,7 +296,7 @@ proptest! {
         let rts = tasks.len();
         tasks.push(hog("fair", 0));
         let ends: Vec<_> = (1..=5).map(|k| k * SECOND).collect();
-        for kernel in WITH_LIMIT {
+        for kernel in releases(v2_6(25)..v(6, 12)) {
             let accounts = simulate(kernel, &bare("up"), &load(tasks.clone()), &[], 5 * SECOND);
             let fair = ran_by(&accounts.events, rts, &ends);
             let left: Vec<_> = ends.iter().zip(&fair).map(|(end, fair)| end - fair).collect();

@@ -1,14 +1,13 @@
 //! Energy-aware placement, and tasks too big for their CPU, on a machine of four small CPUs (capacity 462, 0 to 3) and
 //! four big ones (4 to 7): decisions worked out by hand.
 
+use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate_how, threads};
-use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
-
-const MODERN: [&str; 3] = ["linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn phone() -> Machine {
     bare("big-little-4+4")
@@ -75,7 +74,7 @@ fn only_on(accounts: &Accounts, name: &str, cpus: std::ops::Range<CpuId>, from: 
 /// more than 2813, at the second frequency. Where energy does not count, it stays.
 #[test]
 fn a_light_task_goes_to_a_small_cpu() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let light = anywhere(load(vec![let_go(periodic("light", 1000), 4, 10)]));
         let late = |set: &[(&str, &str)]| ran(&go(kernel, &phone(), &light, set, 1000), "light", 200, 1000);
         let small = late(&[]);
@@ -130,7 +129,7 @@ fn the_explanation_has_what_was_weighed() {
 /// it stays.
 #[test]
 fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let late = |lights: u32| {
             let mut tasks: Vec<_> =
                 (0..lights).map(|cpu| pinned(periodic(&format!("light-{cpu}"), 1000), cpu)).collect();
@@ -147,7 +146,7 @@ fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
 /// light task stays on the big CPU where it was, which is idle when it wakes.
 #[test]
 fn an_overused_cpu_ends_it() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let tasks = vec![let_go(periodic("light", 1000), 4, 10), pinned(hog("hog", 0), 3)];
         let accounts = go(kernel, &phone(), &anywhere(load(tasks)), &[], 1000);
         assert_eq!(ran(&accounts, "light", 300, 1000)[0].0, 4, "{kernel}");
@@ -158,7 +157,7 @@ fn an_overused_cpu_ends_it() {
 /// small one however heavy, and there nobody calls it too big.
 #[test]
 fn clamps_decide() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let clamped = |us, clamp| {
             let mut spec = let_go(periodic("clamped", us), 1, 10);
             spec.initial.util = clamp;
@@ -177,7 +176,7 @@ fn clamps_decide() {
 /// CPU within 100 ms, because it is too big for the small one; the light ones stay where they are cheap.
 #[test]
 fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let mut grows = let_go(hog("grows", 0), 1, 0);
         let light = [
             Op::LoopStart { times: Some(50) },
@@ -203,7 +202,7 @@ fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
 /// wakes, and goes to a big CPU all the same.
 #[test]
 fn long_sleepers_are_expected_to_need_what_they_needed() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         let body = vec![Op::Run(exactly(60 * MS)), Op::Sleep(exactly(400 * MS))];
         let accounts = go(kernel, &phone(), &anywhere(load(vec![forever("rare", 0, body)])), &[], 5000);
         assert!(only_on(&accounts, "rare", 4..8, 1000, 5000), "{kernel}: {:?}", ran(&accounts, "rare", 1000, 5000));
@@ -221,7 +220,7 @@ fn energy_counts_only_where_capacities_differ_and_cores_are_whole() {
         file.capacities.clear();
         file.build().unwrap()
     };
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         for machine in [even(1), even(2)] {
             let light = anywhere(load(vec![let_go(periodic("light", 1000), 4, 10)]));
             let set = |value| go(kernel, &machine, &light, &[("sched_energy_aware", value)], 500).events;
@@ -233,7 +232,7 @@ fn energy_counts_only_where_capacities_differ_and_cores_are_whole() {
 /// Ticks that are skipped change nothing: over-utilisation is found at the tick at which it comes.
 #[test]
 fn skipped_ticks_find_the_same() {
-    for kernel in MODERN {
+    for kernel in releases(v(5, 0)..) {
         for seed in 0..20_u64 {
             let us = |i: u64| 300 + (seed * 7919 + i * 104_729) % 5000;
             let mut tasks: Vec<_> = (0..3 + seed % 6).map(|i| periodic(&format!("t{i}"), us(i))).collect();

@@ -1,17 +1,13 @@
 //! Groups: shares, nesting, quotas and burst, idle groups, users and sessions, on one CPU and on several.
 
+use crate::support::registry::with;
 use crate::support::{Accounts, bare, exactly, forever, hog, simulate};
 use schedlab_base::{Event, Nanos, Payload};
+use schedlab_sched::kernels::Feature;
 use schedlab_sim::program::{GroupSpec, Load, Op, ROOT_GROUP, Setting, TaskSpec};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
-
-/// Every kernel whose fair class has groups that nest.
-const NESTING: [&str; 7] =
-    ["linux-2.6.32", "linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
-/// Those with quotas.
-const QUOTAS: [&str; 6] = ["linux-3.10", "linux-3.18", "linux-4.1", "linux-6.1", "linux-6.6", "linux-6.12"];
 
 fn group(path: &str, parent: Option<u32>, shares: u64) -> GroupSpec {
     GroupSpec { path: path.into(), parent, shares, ..GroupSpec::default() }
@@ -48,7 +44,7 @@ fn a_group_has_its_shares_however_many_tasks_it_has() {
     let tasks = vec![within(hog("a", 0), 0), within(hog("b0", 0), 1), within(hog("b1", 0), 1), within(hog("b2", 5), 1)];
     let load = Load { tasks, groups, ..Load::default() };
     let two = 2.0 / 3.0 / (1024.0 + 1024.0 + 335.0);
-    for kernel in NESTING.iter().chain(&["linux-2.6.24"]) {
+    for kernel in with(Feature::NestedGroups).chain(["linux-2.6.24"]) {
         let accounts = run(kernel, "up", &load, 40 * SECOND);
         assert_parts(kernel, &accounts, &[1.0 / 3.0, two * 1024.0, two * 1024.0, two * 335.0], 0.015);
     }
@@ -60,7 +56,7 @@ fn shares_nest() {
     let groups = vec![group("/a", None, 1024), group("/b", None, 3072), group("/a/x", Some(0), 2048)];
     let tasks = vec![within(hog("a", 0), 0), within(hog("b", 0), 1), within(hog("x", 0), 2), hog("root", 0)];
     let load = Load { tasks, groups, ..Load::default() };
-    for kernel in NESTING {
+    for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "up", &load, 40 * SECOND);
         assert_parts(kernel, &accounts, &[0.2 / 3.0, 0.6, 0.4 / 3.0, 0.2], 0.015);
     }
@@ -93,7 +89,7 @@ fn a_groups_shares_are_spread_over_the_cpus() {
     }
     let groups = vec![group("/a", None, 1024), group("/b", None, 3072)];
     let load = Load { tasks, groups, ..Load::default() };
-    for kernel in NESTING {
+    for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "4", &load, 10 * SECOND);
         let due: Vec<f64> = (0..8).map(|i| if i % 2 == 0 { 1.0 / 16.0 } else { 3.0 / 16.0 }).collect();
         assert_parts(kernel, &accounts, &due, 0.03);
@@ -111,7 +107,7 @@ fn where_a_group_has_more_tasks_it_weighs_more() {
     let mut tasks: Vec<_> = [0, 0, 0, 1].iter().map(|cpu| within(pinned("a", *cpu), 0)).collect();
     tasks.extend([pinned("r0", 0), pinned("r1", 1)]);
     let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
-    for kernel in NESTING {
+    for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "2", &load, 10 * SECOND);
         let (there, here) = (768.0 / 1792.0 / 6.0, 256.0 / 1280.0 / 2.0);
         let due = [there, there, there, here, 1024.0 / 1792.0 / 2.0, 1024.0 / 1280.0 / 2.0];
@@ -126,7 +122,7 @@ fn idle_groups_have_what_nobody_wants() {
     let sleeper = forever("sleeper", 0, vec![Op::Run(exactly(MS)), Op::Sleep(exactly(9 * MS))]);
     let tasks = vec![within(hog("idle", 0), 0), within(sleeper, 1)];
     let load = Load { tasks, groups: groups.clone(), ..Load::default() };
-    for kernel in ["linux-6.1", "linux-6.6", "linux-6.12"] {
+    for kernel in with(Feature::IdleGroups) {
         let accounts = run(kernel, "up", &load, 5 * SECOND);
         // Who wakes in another group preempts the idle one at once, but for the start, where nobody runs yet, and in
         // 6.6, where the idle one keeps its protection.
@@ -140,8 +136,10 @@ fn idle_groups_have_what_nobody_wants() {
         assert!((0.001..0.01).contains(&part), "{kernel}: 3 to 1024, and it had {part}");
     }
     // Before, they share by their weight.
-    let accounts = run("linux-4.1", "up", &load, 5 * SECOND);
-    assert!(accounts.named("sleeper").run > 450 * MS);
+    for kernel in ["linux-4.1", "linux-5.10"] {
+        let accounts = run(kernel, "up", &load, 5 * SECOND);
+        assert!(accounts.named("sleeper").run > 450 * MS, "{kernel}");
+    }
 }
 
 /// CPU time of some tasks in each window of `period` from `phase` on.
@@ -179,7 +177,7 @@ fn a_group_never_has_more_than_its_quota() {
     for (cpus, number) in [("up", 1), ("4", 4)] {
         let tasks = (0..6).map(|i| within(hog(&format!("a{i}"), 0), 0)).chain([hog("root", 0)]).collect();
         let load = Load { tasks, groups: vec![quota("/a", 50, 0)], ..Load::default() };
-        for kernel in QUOTAS {
+        for kernel in with(Feature::Quotas) {
             let accounts = run(kernel, cpus, &load, 10 * SECOND);
             let had: Nanos = accounts.tasks[..6].iter().map(|t| t.run).sum();
             let due = 100 * 50 * MS;
@@ -229,12 +227,12 @@ fn what_a_group_saved_it_may_burst() {
         let waits = accounts.named("a").wait;
         waits / 25
     };
-    for kernel in ["linux-6.1", "linux-6.6", "linux-6.12"] {
+    for kernel in with(Feature::Bursts) {
         assert!(longest(kernel, 0) > 20 * MS, "{kernel}: throttled every time");
         assert!(longest(kernel, 15) < 8 * MS, "{kernel}: {}", longest(kernel, 15));
     }
     // Bursts came with 5.14.
-    assert!(longest("linux-4.1", 15) > 20 * MS);
+    assert!(longest("linux-4.1", 15) > 20 * MS && longest("linux-5.10", 15) > 20 * MS);
 }
 
 #[test]
@@ -243,7 +241,7 @@ fn throttled_groups_wait_and_others_go_on() {
     groups[1].bandwidth = Some((5 * MS, 50 * MS));
     let tasks = vec![within(hog("a", 0), 0), within(hog("x", 0), 1), hog("root", 0)];
     let load = Load { tasks, groups, ..Load::default() };
-    for kernel in QUOTAS {
+    for kernel in with(Feature::Quotas) {
         let accounts = run(kernel, "up", &load, 10 * SECOND);
         let had: Vec<_> = accounts.tasks.iter().map(|t| t.run as f64 / SECOND as f64).collect();
         assert!((had[0] + had[1] - 2.0).abs() < 0.1, "{kernel}: {had:?}");
@@ -274,9 +272,15 @@ fn sessions_share_alike_with_autogroups() {
     tasks.push(within(started("service", 2), 0));
     let load = Load { tasks, groups: vec![group("/service", None, 1024)], ..Load::default() };
     let by_session = [1.0 / 9.0, 1.0 / 9.0, 1.0 / 9.0, 1.0 / 3.0, 1.0 / 3.0];
-    for (kernel, on) in
-        [("linux-3.10", true), ("linux-4.1", true), ("linux-6.1", false), ("linux-6.6", true), ("linux-6.12", false)]
-    {
+    for (kernel, on) in [
+        ("linux-3.10", true),
+        ("linux-4.1", true),
+        ("linux-5.10", false),
+        ("linux-5.15", true),
+        ("linux-6.1", false),
+        ("linux-6.6", true),
+        ("linux-6.12", false),
+    ] {
         let default = run(kernel, "up", &load, 20 * SECOND);
         let set = [("sched_autogroup_enabled", "1".to_owned())];
         let with = simulate(kernel, &bare("up"), &load, &set, 20 * SECOND);
@@ -302,7 +306,7 @@ fn a_task_takes_its_share_with_it_to_another_group() {
     let settings = [1, ROOT_GROUP].map(|group| Setting { group: Some(group), ..Setting::default() }).to_vec();
     let tasks = vec![within(mover, 0), within(hog("a", 0), 0), within(hog("b", 0), 1)];
     let load = Load { tasks, groups, settings, ..Load::default() };
-    for kernel in NESTING {
+    for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "up", &load, 60 * SECOND);
         // In a: 1/4 until 8 s; in b: 1/4 until 16 s; then in the root, one of three.
         let mover = 4.0 + 44.0 / 3.0;

@@ -1,0 +1,58 @@
+//! What 5.10 and 5.15 have of 4.1, what of 6.1, and what of neither.
+
+use crate::support::registry::releases;
+use crate::support::{MS, bare, exactly, forever, hog, simulate};
+use schedlab_base::v;
+use schedlab_machine::{Machine, MachineFile};
+use schedlab_sched::kernels::{Kernel, find};
+use schedlab_sim::program::{Load, Op, TaskSpec};
+
+fn has(kernel: &Kernel, names: &[&str]) -> Vec<bool> {
+    names.iter().map(|name| kernel.tunable(name).is_some()).collect()
+}
+
+/// "sched: Move SCHED_DEBUG sysctl to debugfs" is of 5.13, and renamed what it moved.
+#[test]
+fn the_tunables_moved_to_debugfs_between_5_10_and_5_15() {
+    let old = ["sched_latency_ns", "sched_migration_cost_ns", "numa_balancing_scan_size_mb"];
+    let new = ["latency_ns", "migration_cost_ns", "numa_balancing/scan_size_mb"];
+    for kernel in releases(v(3, 13)..v(6, 2)) {
+        let (name, kernel) = (kernel, find(kernel).unwrap());
+        let moved = kernel.release >= Some(v(5, 13));
+        assert_eq!((has(kernel, &old), has(kernel, &new)), (vec![!moved; 3], vec![moved; 3]), "{name}");
+    }
+    // What stayed a sysctl, what 5.13 brought (5.10 by its updates), and what is of 5.16.
+    let others = ["sched_child_runs_first", "ALT_PERIOD", "idle_min_granularity_ns"];
+    assert_eq!(has(find("linux-4.1").unwrap(), &others), [true, false, false]);
+    for kernel in ["linux-5.10", "linux-5.15"] {
+        assert_eq!(has(find(kernel).unwrap(), &others), [true, true, false], "{kernel}");
+    }
+    assert_eq!(has(find("linux-6.1").unwrap(), &others), [true; 3]);
+}
+
+fn sleeper(i: u64) -> TaskSpec {
+    let us = |n| exactly(n * 1_000);
+    forever(&format!("sleeper-{i}"), 0, vec![Op::Run(us(300 + 170 * i)), Op::Sleep(us(500 + 90 * i))])
+}
+
+fn numa_machine() -> Machine {
+    let distances = vec![vec![10, 20], vec![20, 10]];
+    MachineFile { sockets: 2, distances, ..MachineFile::flat("two", 0, 8, 1) }.build().unwrap()
+}
+
+/// Each places and balances by rules of its own: not two of these kernels have the same events, on one node or on two.
+#[test]
+fn no_two_releases_from_4_1_to_6_1_are_the_same() {
+    let tasks = (0..6).map(|i| hog(&format!("hog-{i}"), 0)).chain((0..9).map(sleeper)).collect();
+    let load = Load { tasks, ..Load::default() };
+    for machine in [bare("2x4"), numa_machine()] {
+        let runs: Vec<_> = releases(v(4, 1)..v(6, 2))
+            .map(|kernel| (kernel, simulate(kernel, &machine, &load, &[("hz", "250".into())], 1_000 * MS).events))
+            .collect();
+        for (i, (kernel, events)) in runs.iter().enumerate() {
+            for (other, others) in &runs[..i] {
+                assert!(events != others, "{kernel} and {other} are the same on {}", machine.name);
+            }
+        }
+    }
+}
