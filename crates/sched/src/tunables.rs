@@ -1,5 +1,9 @@
 //! Tunables: what a kernel profile lets a user set, by the names and units of its release.
 
+mod handle;
+
+pub use handle::{Handle, Kind};
+
 use schedlab_base::{Error, Result, nearest};
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
@@ -65,8 +69,17 @@ pub fn factor(scaling: i64, cpus: u32) -> i64 {
     }
 }
 
-/// The names of `sched_tunable_scaling`, by release.
-const SCALING: [&str; 2] = ["sched_tunable_scaling", "tunable_scaling"];
+/// `sched_tunable_scaling` as a sysctl, and in debugfs from 5.13 on.
+pub const SYSCTL_SCALING: Handle<i64> = scaling("sched_tunable_scaling");
+/// See [`SYSCTL_SCALING`].
+pub const DEBUGFS_SCALING: Handle<i64> = scaling("tunable_scaling");
+
+const fn scaling(name: &'static str) -> Handle<i64> {
+    let meaning = "how the scaled ones follow CPUs that come and go: 0 not, 1 by the logarithm, 2 by their number; \
+                   setting it changes none of them before that";
+    Handle::number(name, Unit::Number, LOGARITHM, (0, 2), meaning)
+}
+
 /// By the logarithm, as every kernel starts.
 const LOGARITHM: i64 = 1;
 
@@ -88,38 +101,6 @@ pub struct Tunable {
 }
 
 impl Tunable {
-    /// A time in ns that is scaled once, as the kernel starts, to `limit` at the most (0: without end).
-    #[must_use]
-    pub const fn at_boot_ns(name: &'static str, base: i64, limit: i64, meaning: &'static str) -> Self {
-        Self { name, unit: Unit::Ns, base, scaling: Scaling::AtBoot { limit }, range: LONG, meaning }
-    }
-
-    /// A time in ns that follows the CPUs online.
-    #[must_use]
-    pub const fn online_ns(name: &'static str, base: i64, meaning: &'static str) -> Self {
-        Self { name, unit: Unit::Ns, base, scaling: Scaling::Online, range: LONG, meaning }
-    }
-
-    /// `sched_tunable_scaling`, by the name of its release.
-    #[must_use]
-    pub const fn scaling(name: &'static str) -> Self {
-        let meaning = "how the scaled ones follow CPUs that come and go: 0 not, 1 by the logarithm, 2 by their number; \
-                       setting it changes none of them before that";
-        Self::number(name, Unit::Number, LOGARITHM, (0, 2), meaning)
-    }
-
-    /// A switch.
-    #[must_use]
-    pub const fn switch(name: &'static str, on: bool, meaning: &'static str) -> Self {
-        Self { name, unit: Unit::Switch, base: on as i64, scaling: Scaling::None, range: (0, 1), meaning }
-    }
-
-    /// A number with its range.
-    #[must_use]
-    pub const fn number(name: &'static str, unit: Unit, base: i64, range: (i64, i64), meaning: &'static str) -> Self {
-        Self { name, unit, base, scaling: Scaling::None, range, meaning }
-    }
-
     /// The value that this release would have on a machine of so many CPUs.
     #[must_use]
     pub fn default_for(&self, cpus: u32) -> i64 {
@@ -155,9 +136,6 @@ impl Tunable {
     }
 }
 
-/// The range of scaled times, in ns.
-const LONG: (i64, i64) = (0, 10_000_000_000);
-
 /// How many tunables are in these lists.
 #[must_use]
 pub const fn count(lists: &[&[Tunable]]) -> usize {
@@ -187,20 +165,24 @@ pub const fn joined<const N: usize>(lists: &[&[Tunable]]) -> [Tunable; N] {
     all
 }
 
+/// Timer ticks a second.
+pub const HZ: Handle<u64> = Handle::number("hz", Unit::Number, 250, (10, 100_000), "timer ticks a second (CONFIG_HZ)");
+/// The time between two ticks.
+pub const TICK_NS: Handle<u64> =
+    Handle::number("tick_ns", Unit::Ns, 0, (0, 1_000_000_000), "the time between two ticks, if not 1 s / hz (0)");
+/// When the first tick comes.
+pub const TICK_PHASE_US: Handle<u64> = Handle::number(
+    "tick_phase_us",
+    Unit::Us,
+    0,
+    (0, 1_000_000),
+    "the time of the first tick; 0: one tick after the start",
+);
+
 /// The tick, which every profile has.
 #[must_use]
 pub const fn tick(hz: i64) -> [Tunable; 3] {
-    [
-        Tunable::number("hz", Unit::Number, hz, (10, 100_000), "timer ticks a second (CONFIG_HZ)"),
-        Tunable::number("tick_ns", Unit::Ns, 0, (0, 1_000_000_000), "the time between two ticks, if not 1 s / hz (0)"),
-        Tunable::number(
-            "tick_phase_us",
-            Unit::Us,
-            0,
-            (0, 1_000_000),
-            "the time of the first tick; 0: one tick after the start",
-        ),
-    ]
+    [HZ.starting(hz), TICK_NS.tunable, TICK_PHASE_US.tunable]
 }
 
 /// The values in force, by name.
@@ -239,7 +221,7 @@ impl Values {
     /// rescales (`rq_offline_fair` of 2.6.33 on), and not again when it has gone: with n left, n + 1 are counted.
     #[must_use]
     pub fn rescaled(&self, tunables: &[Tunable], from: u32, to: u32) -> Self {
-        let mode = SCALING.iter().find_map(|name| self.0.get(name)).copied().unwrap_or(LOGARITHM);
+        let mode = self.find(&SYSCTL_SCALING).or_else(|| self.find(&DEBUGFS_SCALING)).unwrap_or(LOGARITHM);
         let online = |name: &str| tunables.iter().any(|t| t.name == name && t.scaling == Scaling::Online);
         let scale = |(name, value): (&'static str, i64)| {
             let scaled = if online(name) { value / factor(mode, from) * factor(mode, to) } else { value };
@@ -251,28 +233,16 @@ impl Values {
     /// A value.
     ///
     /// # Panics
-    /// When the profile has no such tunable: a bug in the profile.
+    /// When the profile does not list the tunable: a bug in the profile.
     #[must_use]
-    pub fn get(&self, name: &str) -> i64 {
-        *self.0.get(name).unwrap_or_else(|| panic!("the profile has no tunable {name}"))
+    pub fn get<T: Kind>(&self, handle: &Handle<T>) -> T {
+        self.find(handle).unwrap_or_else(|| panic!("the profile has no tunable {}", handle.tunable.name))
     }
 
     /// A value, if the profile has the tunable.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<i64> {
-        self.0.get(name).copied()
-    }
-
-    /// A value that is never negative.
-    #[must_use]
-    pub fn ns(&self, name: &str) -> u64 {
-        self.get(name).max(0) as u64
-    }
-
-    /// A switch.
-    #[must_use]
-    pub fn on(&self, name: &str) -> bool {
-        self.get(name) != 0
+    pub fn find<T: Kind>(&self, handle: &Handle<T>) -> Option<T> {
+        self.0.get(handle.tunable.name).map(|raw| T::of(*raw))
     }
 
     /// All, by name.
@@ -320,13 +290,15 @@ mod tests {
     const BASES: [i64; 3] = [5 * MS, MS, MS];
     const NEWER: [i64; 3] = [6 * MS, 750_000, MS];
 
+    const TIMES: [Handle<i64>; 3] =
+        [online("sched_latency_ns"), online("sched_min_granularity_ns"), online("sched_wakeup_granularity_ns")];
+
+    const fn online(name: &'static str) -> Handle<i64> {
+        Handle::number(name, Unit::Ns, 0, (0, 10_000 * MS), "").scaled(Scaling::Online)
+    }
+
     fn tunables(bases: [i64; 3]) -> [Tunable; 4] {
-        [
-            Tunable::online_ns("sched_latency_ns", bases[0], ""),
-            Tunable::online_ns("sched_min_granularity_ns", bases[1], ""),
-            Tunable::online_ns("sched_wakeup_granularity_ns", bases[2], ""),
-            Tunable::scaling("sched_tunable_scaling"),
-        ]
+        [TIMES[0].starting(bases[0]), TIMES[1].starting(bases[1]), TIMES[2].starting(bases[2]), SYSCTL_SCALING.tunable]
     }
 
     fn values(tunables: &[Tunable], cpus: u32, set: &[(&str, &str)]) -> Values {
@@ -336,7 +308,7 @@ mod tests {
     }
 
     fn three(values: &Values) -> [i64; 3] {
-        ["sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"].map(|name| values.get(name))
+        TIMES.map(|time| values.get(&time))
     }
 
     /// As the CPUs of a machine go offline one by one, until `left` are: each time one more is counted than is left.
@@ -391,8 +363,8 @@ mod tests {
 
     #[test]
     fn at_boot_there_is_no_cap_but_200_ms() {
-        let latency = Tunable::at_boot_ns("sched_latency_ns", 20 * MS, 200 * MS, "");
-        let granularity = Tunable::at_boot_ns("sched_wakeup_granularity_ns", 10 * MS, 0, "");
+        let latency = Handle::at_boot_ns("sched_latency_ns", 20 * MS, 200 * MS, "").tunable;
+        let granularity = Handle::at_boot_ns("sched_wakeup_granularity_ns", 10 * MS, 0, "").tunable;
         assert_eq!([1, 2, 16, 512, 1024].map(|n| latency.default_for(n) / MS), [20, 40, 100, 200, 200]);
         assert_eq!([1, 2, 16, 512, 1024].map(|n| granularity.default_for(n) / MS), [10, 20, 50, 100, 110]);
     }

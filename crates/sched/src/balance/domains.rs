@@ -36,7 +36,7 @@
 //!
 //! # Tunables
 //!
-//! [`FIXES`]: `fix.group_construction` and `fix.missing_domains`, the repairs of two of the four bugs of "A Decade of
+//! [`GROUP_CONSTRUCTION`] and [`MISSING_DOMAINS`], the repairs of two of the four bugs of "A Decade of
 //! Wasted Cores", in the profiles of the releases that have these bugs.
 //!
 //! # Differences from the kernel
@@ -96,7 +96,7 @@ mod tree;
 
 pub use flags::{Flags, Words};
 pub use model::{Domain, Domains, Group, GroupId, NumaKind, Params, Span, SpanId};
-pub use release::{FIXES, Fixes};
+pub use release::{Fixes, GROUP_CONSTRUCTION, MISSING_DOMAINS};
 
 use levels::Levels;
 use pool::Pool;

@@ -59,7 +59,9 @@ mod stats_types;
 pub use averages::{Averages, fits};
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
-pub use rules::{BUGS, ENERGY_AWARE, Rules, balancing, by_capacity};
+pub use rules::{
+    BUGS, ENERGY_AWARE, GROUP_IMBALANCE, MIGRATION_COST, NR_MIGRATE, OVERLOAD_ON_WAKEUP, Rules, by_capacity,
+};
 pub use state::Balancer;
 
 use one::Work;

@@ -30,7 +30,7 @@ mod turn;
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
 use super::{Discipline, Fair};
-use crate::tunables::Values;
+use crate::tunables::{Handle, Values};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
@@ -69,8 +69,8 @@ pub struct Features {
 /// Bounds of a task's own slice (`__setparam_fair`: 0.1 to 100 ms).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
-/// The tunable's name, the same in all releases.
-const BASE_SLICE: &str = "base_slice_ns";
+/// The slice that each request asks for, which is named the same in all releases.
+pub const BASE_SLICE: Handle<u64> = Handle::online_ns("base_slice_ns", 700_000, "the slice that each request asks for");
 
 /// The discipline of EEVDF.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Eevdf {
     /// EEVDF with these features and the tunables' `values`; `tick` is the time between two ticks.
     #[must_use]
     pub fn new(features: Features, values: &Values, tick: Nanos) -> Self {
-        Self { features, base_slice: values.ns(BASE_SLICE), tick, customs: false }
+        Self { features, base_slice: values.get(&BASE_SLICE), tick, customs: false }
     }
 }
 
@@ -96,7 +96,7 @@ impl Discipline for Eevdf {
     }
 
     fn retune(&mut self, values: &Values) {
-        self.base_slice = values.ns(BASE_SLICE);
+        self.base_slice = values.get(&BASE_SLICE);
     }
 
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)> {

@@ -4,7 +4,7 @@ use super::Run;
 use crate::classes::deadline::{self, Grub, Limits, Yields};
 use crate::classes::rt::{self, Rejoin};
 use crate::classes::{Class, Deadline, RealTime, Stack};
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Handle, Tunable, Unit};
 use schedlab_sim::program::Policy;
 
 /// The policies of kernels with a real-time class above the fair one.
@@ -13,63 +13,58 @@ pub(super) const WITH_RT: &[Policy] = &[Policy::Other, Policy::Batch, Policy::Id
 pub(super) const WITH_DL: &[Policy] =
     &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr, Policy::Deadline];
 
+const RT_PERIOD: Handle<u64> = Handle::number(
+    "sched_rt_period_us",
+    Unit::Us,
+    1_000_000,
+    (1, i32::MAX as i64),
+    "the period of the limit on real-time tasks",
+);
+const RT_RUNTIME: Handle<i64> = Handle::number(
+    "sched_rt_runtime_us",
+    Unit::Us,
+    950_000,
+    (-1, i32::MAX as i64),
+    "what real-time tasks may have of each such period, and deadline tasks be promised; -1: no limit",
+);
+
 /// The limit on real-time tasks (2.6.25 on).
-pub(super) const RT: [Tunable; 2] = [
-    Tunable::number(
-        "sched_rt_period_us",
-        Unit::Us,
-        1_000_000,
-        (1, i32::MAX as i64),
-        "the period of the limit on real-time tasks",
-    ),
-    Tunable::number(
-        "sched_rt_runtime_us",
-        Unit::Us,
-        950_000,
-        (-1, i32::MAX as i64),
-        "what real-time tasks may have of each such period, and deadline tasks be promised; -1: no limit",
-    ),
-];
+pub(super) const RT: [Tunable; 2] = [RT_PERIOD.tunable, RT_RUNTIME.tunable];
 
 /// The slice (3.9 on).
-pub(super) const RR: Tunable =
-    Tunable::number("sched_rr_timeslice_ms", Unit::Ms, 100, (1, 100_000), "the slice of a SCHED_RR task");
+pub(super) const RR: Handle<u64> =
+    Handle::number("sched_rr_timeslice_ms", Unit::Ms, 100, (1, 100_000), "the slice of a SCHED_RR task");
+
+const DL_LONGEST: Handle<u64> = Handle::number(
+    "sched_deadline_period_max_us",
+    Unit::Us,
+    1 << 22,
+    (100, i32::MAX as i64),
+    "the longest period of a deadline task",
+);
+const DL_SHORTEST: Handle<u64> = Handle::number(
+    "sched_deadline_period_min_us",
+    Unit::Us,
+    100,
+    (1, 1 << 22),
+    "the shortest period of a deadline task",
+);
 
 /// The periods that deadline tasks may ask for (5.4 on).
-pub(super) const DL: [Tunable; 2] = [
-    Tunable::number(
-        "sched_deadline_period_max_us",
-        Unit::Us,
-        1 << 22,
-        (100, i32::MAX as i64),
-        "the longest period of a deadline task",
-    ),
-    Tunable::number(
-        "sched_deadline_period_min_us",
-        Unit::Us,
-        100,
-        (1, 1 << 22),
-        "the shortest period of a deadline task",
-    ),
-];
+pub(super) const DL: [Tunable; 2] = [DL_LONGEST.tunable, DL_SHORTEST.tunable];
+
+const SERVER_RUNTIME: Handle<u64> = Handle::number(
+    "fair_server_runtime",
+    Unit::Ns,
+    50_000_000,
+    (0, 1_000_000_000),
+    "what fair tasks have of each of its periods where real-time tasks starve them; 0: nothing",
+);
+const SERVER_PERIOD: Handle<u64> =
+    Handle::number("fair_server_period", Unit::Ns, 1_000_000_000, (100_000, 4_194_304_000), "the fair server's period");
 
 /// The fair server (6.12 on).
-pub(super) const SERVER: [Tunable; 2] = [
-    Tunable::number(
-        "fair_server_runtime",
-        Unit::Ns,
-        50_000_000,
-        (0, 1_000_000_000),
-        "what fair tasks have of each of its periods where real-time tasks starve them; 0: nothing",
-    ),
-    Tunable::number(
-        "fair_server_period",
-        Unit::Ns,
-        1_000_000_000,
-        (100_000, 4_194_304_000),
-        "the fair server's period",
-    ),
-];
+pub(super) const SERVER: [Tunable; 2] = [SERVER_RUNTIME.tunable, SERVER_PERIOD.tunable];
 
 const RT_RULES: rt::Rules = rt::Rules {
     throttles: true,
@@ -131,19 +126,16 @@ pub(super) const LINUX_6_12: Above = Above { rt: rt::Rules { throttles: false, .
 /// The stack of a release on top of its fair class.
 pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F> {
     let v = run.values;
-    let us = |name| v.find(name).and_then(|us| u64::try_from(us).ok()).map(|us| us * 1_000);
-    let ns = |name| v.find(name).and_then(|ns| u64::try_from(ns).ok());
-    let period = us("sched_rt_period_us").unwrap_or(1_000_000_000);
-    let runtime = us("sched_rt_runtime_us");
-    let timeslice = v.find("sched_rr_timeslice_ms").unwrap_or(100) as u64 * 1_000_000;
+    let us = |handle| v.find(handle).map(|us| us * 1_000);
+    let period = us(&RT_PERIOD).unwrap_or(1_000_000_000);
+    let runtime = v.find(&RT_RUNTIME).and_then(|us| u64::try_from(us).ok()).map(|us| us * 1_000);
+    let timeslice = v.find(&RR).unwrap_or(100) * 1_000_000;
     let rt = RealTime::new(run.machine, above.rt, rt::Tunables { runtime, period, timeslice }, run.options.tick_period);
-    let limits = Limits {
-        global: runtime.map(|runtime| (runtime, period)),
-        periods: us("sched_deadline_period_min_us").zip(us("sched_deadline_period_max_us")),
-    };
+    let limits =
+        Limits { global: runtime.map(|runtime| (runtime, period)), periods: us(&DL_SHORTEST).zip(us(&DL_LONGEST)) };
     let dl = above.dl.map(|rules| {
         let dl = Deadline::new(run.machine, rules, limits);
-        match ns("fair_server_runtime").zip(ns("fair_server_period")) {
+        match v.find(&SERVER_RUNTIME).zip(v.find(&SERVER_PERIOD)) {
             Some((runtime, period)) => dl.with_servers(runtime, period),
             None => dl,
         }

@@ -4,44 +4,66 @@
 use crate::fair::cfs::{Features, Rules, Tunables};
 use crate::fair::shares::Shares;
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, Unit, Values};
+use crate::tunables::{DEBUGFS_SCALING, Handle, SYSCTL_SCALING, Tunable, Unit, Values};
+
+const SCHED_LATENCY_NS: Handle<u64> =
+    Handle::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once");
+const SCHED_MIN_GRANULARITY_NS: Handle<u64> =
+    Handle::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks");
+const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
+    Handle::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt");
+const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
+    Handle::switch("sched_child_runs_first", false, "a new child runs before its parent");
 
 /// From 2.6.33 to 5.12 as sysctls.
 pub(super) const SYSCTL: [Tunable; 5] = [
-    Tunable::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once"),
-    Tunable::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks"),
-    Tunable::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
-    Tunable::scaling("sched_tunable_scaling"),
-    Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+    SCHED_LATENCY_NS.tunable,
+    SCHED_MIN_GRANULARITY_NS.tunable,
+    SCHED_WAKEUP_GRANULARITY_NS.tunable,
+    SYSCTL_SCALING.tunable,
+    SCHED_CHILD_RUNS_FIRST.tunable,
 ];
+
+const LATENCY_NS: Handle<u64> = Handle::online_ns("latency_ns", 6_000_000, "the period in which each task runs once");
+pub(super) const MIN_GRANULARITY_NS: Handle<u64> = Handle::online_ns("min_granularity_ns", 750_000, "the least slice");
+const WAKEUP_GRANULARITY_NS: Handle<u64> =
+    Handle::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt");
 
 /// From 5.13 to 6.5 in debugfs ("sched: Move SCHED_DEBUG sysctl to debugfs"), but for the last.
 pub(super) const DEBUGFS: [Tunable; 5] = [
-    Tunable::online_ns("latency_ns", 6_000_000, "the period in which each task runs once"),
-    Tunable::online_ns("min_granularity_ns", 750_000, "the least slice"),
-    Tunable::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt"),
-    Tunable::scaling("tunable_scaling"),
-    Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
+    LATENCY_NS.tunable,
+    MIN_GRANULARITY_NS.tunable,
+    WAKEUP_GRANULARITY_NS.tunable,
+    DEBUGFS_SCALING.tunable,
+    SCHED_CHILD_RUNS_FIRST.tunable,
 ];
 
 /// "sched,fair: Alternative sched_slice()" (5.13, and in 5.10's updates).
-pub(super) const BASE_SLICE: Tunable =
-    Tunable::switch("BASE_SLICE", true, "no slice is less than the minimum granularity");
+pub(super) const BASE_SLICE: Handle<bool> =
+    Handle::switch("BASE_SLICE", true, "no slice is less than the minimum granularity");
 
 /// Of the same change.
-pub(super) const ALT_PERIOD: Tunable = Tunable::switch("ALT_PERIOD", true, "the period counts the tasks of all groups");
+pub(super) const ALT_PERIOD: Handle<bool> =
+    Handle::switch("ALT_PERIOD", true, "the period counts the tasks of all groups");
+
+const GENTLE_FAIR_SLEEPERS: Handle<bool> =
+    Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others");
+const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
+const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
+const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer to run whom was woken last");
+const LAST_BUDDY: Handle<bool> = Handle::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted");
 
 /// The features of CFS from 3.10 on.
 pub(super) const FEATURES: [Tunable; 5] = [
-    Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others"),
-    Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
-    Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-    Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
-    Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
+    GENTLE_FAIR_SLEEPERS.tunable,
+    START_DEBIT.tunable,
+    WAKEUP_PREEMPTION.tunable,
+    NEXT_BUDDY.tunable,
+    LAST_BUDDY.tunable,
 ];
 
 /// Quotas came with 3.2.
-pub(super) const BANDWIDTH_SLICE: Tunable = Tunable::number(
+pub(super) const BANDWIDTH_SLICE: Handle<u64> = Handle::number(
     "sched_cfs_bandwidth_slice_us",
     Unit::Us,
     5_000,
@@ -50,19 +72,18 @@ pub(super) const BANDWIDTH_SLICE: Tunable = Tunable::number(
 );
 
 /// Autogroups came with 2.6.38; whether they are on is how the kernel was built.
-pub(super) const fn autogroup(on: bool) -> Tunable {
-    Tunable::switch("sched_autogroup_enabled", on, "the tasks of one session share as a group")
-}
+pub(super) const AUTOGROUP: Handle<bool> =
+    Handle::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group");
 
 /// What [`FEATURES`] are set to.
 pub(super) fn features(v: &Values) -> Features {
     Features {
         fair_sleepers: true,
-        gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
-        start_debit: v.on("START_DEBIT"),
-        wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
-        next_buddy: v.on("NEXT_BUDDY"),
-        last_buddy: v.on("LAST_BUDDY"),
+        gentle_fair_sleepers: v.get(&GENTLE_FAIR_SLEEPERS),
+        start_debit: v.get(&START_DEBIT),
+        wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
+        next_buddy: v.get(&NEXT_BUDDY),
+        last_buddy: v.get(&LAST_BUDDY),
     }
 }
 
@@ -86,7 +107,7 @@ pub(super) fn rules_3_18(v: &Values) -> Rules {
 /// The groups of 3.10 to 4.1. `newest_first`: the group that was throttled last gets new quota first (3.18 on).
 pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
     let quotas = bandwidth::Rules {
-        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        slice: v.get(&BANDWIDTH_SLICE) * 1000,
         expires: true,
         burst: false,
         random_phase: false,
@@ -95,7 +116,7 @@ pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
     };
     groups::Rules {
         idle: false,
-        by_session: v.on("sched_autogroup_enabled"),
+        by_session: v.get(&AUTOGROUP),
         shares: Shares::ByWeight,
         ..groups::Rules::last(quotas)
     }
@@ -105,8 +126,8 @@ pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
 /// SCHED_IDLE entities", 5.16).
 pub(super) fn rules_5(v: &Values) -> Rules {
     Rules {
-        base_slice: v.on("BASE_SLICE"),
-        alt_period: v.on("ALT_PERIOD"),
+        base_slice: v.get(&BASE_SLICE),
+        alt_period: v.get(&ALT_PERIOD),
         idle_granularity: false,
         features: features(v),
         ..Rules::LAST
@@ -116,7 +137,7 @@ pub(super) fn rules_5(v: &Values) -> Rules {
 /// The quotas of 5.4 and later. `burst`: from 5.14 on ("sched/fair: Introduce the burstable CFS controller").
 pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
     bandwidth::Rules {
-        slice: v.ns("sched_cfs_bandwidth_slice_us") * 1000,
+        slice: v.get(&BANDWIDTH_SLICE) * 1000,
         expires: false,
         burst,
         random_phase: false,
@@ -128,23 +149,23 @@ pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
 /// What [`SYSCTL`] is set to.
 pub(super) fn tunables(v: &Values) -> Tunables {
     Tunables {
-        latency: v.ns("sched_latency_ns"),
-        min_granularity: v.ns("sched_min_granularity_ns"),
-        idle_min_granularity: v.ns("sched_min_granularity_ns"),
-        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
+        latency: v.get(&SCHED_LATENCY_NS),
+        min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        idle_min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        wakeup_granularity: v.get(&SCHED_WAKEUP_GRANULARITY_NS),
+        child_runs_first: v.get(&SCHED_CHILD_RUNS_FIRST),
         compat_yield: false,
     }
 }
 
 /// What [`DEBUGFS`] is set to; `idle`: the granularity of idle tasks, which 5.16 brought.
-pub(super) fn tunables_debugfs(v: &Values, idle: &str) -> Tunables {
+pub(super) fn tunables_debugfs(v: &Values, idle: &Handle<u64>) -> Tunables {
     Tunables {
-        latency: v.ns("latency_ns"),
-        min_granularity: v.ns("min_granularity_ns"),
-        idle_min_granularity: v.ns(idle),
-        wakeup_granularity: v.ns("wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
+        latency: v.get(&LATENCY_NS),
+        min_granularity: v.get(&MIN_GRANULARITY_NS),
+        idle_min_granularity: v.get(idle),
+        wakeup_granularity: v.get(&WAKEUP_GRANULARITY_NS),
+        child_runs_first: v.get(&SCHED_CHILD_RUNS_FIRST),
         compat_yield: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
-use crate::tunables::{Tunable, Unit, Values, tick};
+use crate::tunables::{HZ, Handle, Tunable, Unit, Values, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -10,14 +10,17 @@ use schedlab_sim::program::Policy;
 const TICK: [Tunable; 3] = tick(100);
 
 /// `DEF_PRIORITY`, of 2.0 and 2.2.
-pub(super) const DEF_PRIORITY: Tunable =
-    Tunable::number("def_priority", Unit::Ticks, 0, (0, 10_000), "the slice at nice 0; 0: 20 * hz / 100");
+pub(super) const DEF_PRIORITY: Handle<i32> =
+    Handle::number("def_priority", Unit::Ticks, 0, (0, 10_000), "the slice at nice 0; 0: 20 * hz / 100");
 
 /// `PROC_CHANGE_PENALTY` as i386 had it.
-pub(super) const fn proc_change_penalty(base: i64) -> Tunable {
-    let meaning = "what the CPU where a task last ran counts in its goodness";
-    Tunable::number("proc_change_penalty", Unit::Number, base, (0, 900), meaning)
-}
+pub(super) const PROC_CHANGE_PENALTY: Handle<i32> = Handle::number(
+    "proc_change_penalty",
+    Unit::Number,
+    15,
+    (0, 900),
+    "what the CPU where a task last ran counts in its goodness",
+);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.0",
@@ -27,20 +30,20 @@ pub(super) static KERNEL: Kernel = Kernel {
     build: Build { preemption: Preemption::None, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
-    tunables: &[TICK[0], TICK[1], TICK[2], DEF_PRIORITY, proc_change_penalty(20)],
+    tunables: &[TICK[0], TICK[1], TICK[2], DEF_PRIORITY.tunable, PROC_CHANGE_PENALTY.starting(20)],
     simulate,
 };
 
 /// The slice at nice 0, in ticks.
 pub(super) fn def_priority(v: &Values) -> i32 {
-    match v.get("def_priority") {
-        0 => (20 * v.get("hz") / 100).max(1) as i32,
-        ticks => ticks as i32,
+    match v.get(&DEF_PRIORITY) {
+        0 => i32::try_from(20 * v.get(&HZ) / 100).expect("hz has a range").max(1),
+        ticks => ticks,
     }
 }
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let rules = Rules::linux_2_0(def_priority(v), v.get("proc_change_penalty") as i32);
+    let rules = Rules::linux_2_0(def_priority(v), v.get(&PROC_CHANGE_PENALTY));
     run.with(Goodness::new(run.machine, rules), sink)
 }

@@ -1,14 +1,22 @@
 //! Linux 2.2: goodness with nice levels in it, and wake-ups that look over all CPUs.
 
-use super::linux_2_0::{DEF_PRIORITY, def_priority, proc_change_penalty};
+use super::linux_2_0::{DEF_PRIORITY, PROC_CHANGE_PENALTY, def_priority};
 use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Handle, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(100);
+
+const CACHEFLUSH_TIME: Handle<u64> = Handle::number(
+    "cacheflush_time",
+    Unit::Us,
+    100,
+    (0, 1_000_000),
+    "who runs for less on average works hand in hand with whom it wakes (several CPUs)",
+);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.2",
@@ -22,23 +30,17 @@ pub(super) static KERNEL: Kernel = Kernel {
         TICK[0],
         TICK[1],
         TICK[2],
-        DEF_PRIORITY,
-        proc_change_penalty(15),
+        DEF_PRIORITY.tunable,
+        PROC_CHANGE_PENALTY.tunable,
         // cpu_khz / 1024 * cachesize / 5 cycles: 100 us for a cache of 512 KiB.
-        Tunable::number(
-            "cacheflush_time",
-            Unit::Us,
-            100,
-            (0, 1_000_000),
-            "who runs for less on average works hand in hand with whom it wakes (several CPUs)",
-        ),
+        CACHEFLUSH_TIME.tunable,
     ],
     simulate,
 };
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let related = v.ns("cacheflush_time") * 1000;
-    let rules = Rules::linux_2_2(def_priority(v), v.get("proc_change_penalty") as i32, related);
+    let related = v.get(&CACHEFLUSH_TIME) * 1000;
+    let rules = Rules::linux_2_2(def_priority(v), v.get(&PROC_CHANGE_PENALTY), related);
     run.with(Goodness::new(run.machine, rules), sink)
 }

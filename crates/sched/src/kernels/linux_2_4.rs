@@ -1,14 +1,22 @@
 //! Linux 2.4: the last scheduler by goodness, known as O(n).
 
-use super::linux_2_0::proc_change_penalty;
+use super::linux_2_0::PROC_CHANGE_PENALTY;
 use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{HZ, Handle, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(100);
+
+const MAX_COUNTER: Handle<i32> = Handle::number(
+    "max_counter",
+    Unit::Ticks,
+    0,
+    (0, 10_000),
+    "what an ended child leaves brings its parent's counter no higher; 0: 20 * hz / 100",
+);
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.4",
@@ -18,29 +26,17 @@ pub(super) static KERNEL: Kernel = Kernel {
     build: Build { preemption: Preemption::None, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        proc_change_penalty(15),
-        Tunable::number(
-            "max_counter",
-            Unit::Ticks,
-            0,
-            (0, 10_000),
-            "what an ended child leaves brings its parent's counter no higher; 0: 20 * hz / 100",
-        ),
-    ],
+    tunables: &[TICK[0], TICK[1], TICK[2], PROC_CHANGE_PENALTY.tunable, MAX_COUNTER.tunable],
     simulate,
 };
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let hz = v.ns("hz");
-    let max_counter = match v.get("max_counter") {
-        0 => 20 * hz as i64 / 100,
+    let hz = v.get(&HZ);
+    let max_counter = match v.get(&MAX_COUNTER) {
+        0 => i32::try_from(20 * hz / 100).expect("hz has a range"),
         ticks => ticks,
     };
-    let rules = Rules::linux_2_4(hz, v.get("proc_change_penalty") as i32, max_counter as i32);
+    let rules = Rules::linux_2_4(hz, v.get(&PROC_CHANGE_PENALTY), max_counter);
     run.with(Goodness::new(run.machine, rules), sink)
 }

@@ -2,46 +2,58 @@
 //! running task's weight, a child runs before its parent, and there are no buddies.
 
 use super::{Build, Kernel, Preemption, Run, classes};
-use crate::balance::fair::balancing;
+use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Tunable, Values, count, joined, tick};
+use crate::tunables::{Handle, Tunable, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v2_6};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[0].tunable, NR_MIGRATE[0].tunable];
+
+const SCHED_LATENCY_NS: Handle<u64> =
+    Handle::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once");
+const SCHED_MIN_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
+    "sched_min_granularity_ns",
+    4_000_000,
+    200_000_000,
+    "how the period grows when there are many tasks",
+);
+const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
+    Handle::at_boot_ns("sched_wakeup_granularity_ns", 10_000_000, 0, "how far behind a woken task must be to preempt");
+const SCHED_BATCH_WAKEUP_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
+    "sched_batch_wakeup_granularity_ns",
+    10_000_000,
+    0,
+    "without effect: nothing in that kernel reads it, batch tasks never preempt",
+);
+const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
+    Handle::switch("sched_child_runs_first", true, "a new child runs before its parent");
+const SCHED_COMPAT_YIELD: Handle<bool> =
+    Handle::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS");
+const NEW_FAIR_SLEEPERS: Handle<bool> =
+    Handle::switch("NEW_FAIR_SLEEPERS", true, "a task that slept is placed a latency before the others");
+const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
+const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
+const GROUP_BY_USER: Handle<bool> =
+    Handle::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)");
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &[
-        Tunable::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once"),
-        Tunable::at_boot_ns(
-            "sched_min_granularity_ns",
-            4_000_000,
-            200_000_000,
-            "how the period grows when there are many tasks",
-        ),
-        Tunable::at_boot_ns(
-            "sched_wakeup_granularity_ns",
-            10_000_000,
-            0,
-            "how far behind a woken task must be to preempt",
-        ),
-        Tunable::at_boot_ns(
-            "sched_batch_wakeup_granularity_ns",
-            10_000_000,
-            0,
-            "without effect: nothing in that kernel reads it, batch tasks never preempt",
-        ),
-        Tunable::switch("sched_child_runs_first", true, "a new child runs before its parent"),
-        Tunable::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS"),
-        Tunable::switch("NEW_FAIR_SLEEPERS", true, "a task that slept is placed a latency before the others"),
-        Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
-        Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
-        Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
+        SCHED_LATENCY_NS.tunable,
+        SCHED_MIN_GRANULARITY_NS.tunable,
+        SCHED_WAKEUP_GRANULARITY_NS.tunable,
+        SCHED_BATCH_WAKEUP_GRANULARITY_NS.tunable,
+        SCHED_CHILD_RUNS_FIRST.tunable,
+        SCHED_COMPAT_YIELD.tunable,
+        NEW_FAIR_SLEEPERS.tunable,
+        WAKEUP_PREEMPT.tunable,
+        START_DEBIT.tunable,
+        GROUP_BY_USER.tunable,
     ],
     &BALANCE,
 ];
@@ -84,10 +96,10 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         group_goes_on: false,
         heads_list: false,
         features: Features {
-            fair_sleepers: v.on("NEW_FAIR_SLEEPERS"),
+            fair_sleepers: v.get(&NEW_FAIR_SLEEPERS),
             gentle_fair_sleepers: false,
-            start_debit: v.on("START_DEBIT"),
-            wakeup_preemption: v.on("WAKEUP_PREEMPT"),
+            start_debit: v.get(&START_DEBIT),
+            wakeup_preemption: v.get(&WAKEUP_PREEMPT),
             next_buddy: false,
             last_buddy: false,
         },
@@ -97,7 +109,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         nested: false,
         root_is_group: true,
         idle: false,
-        by_user: v.on("group_by_user"),
+        by_user: v.get(&GROUP_BY_USER),
         by_session: false,
         shares: Shares::Whole,
         bandwidth: None,
@@ -107,11 +119,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
 
 fn tunables(v: &Values) -> Tunables {
     Tunables {
-        latency: v.ns("sched_latency_ns"),
-        min_granularity: v.ns("sched_min_granularity_ns"),
-        idle_min_granularity: v.ns("sched_min_granularity_ns"),
-        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
-        compat_yield: v.on("sched_compat_yield"),
+        latency: v.get(&SCHED_LATENCY_NS),
+        min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        idle_min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        wakeup_granularity: v.get(&SCHED_WAKEUP_GRANULARITY_NS),
+        child_runs_first: v.get(&SCHED_CHILD_RUNS_FIRST),
+        compat_yield: v.get(&SCHED_COMPAT_YIELD),
     }
 }

@@ -1,52 +1,65 @@
 //! Linux 2.6.32: CFS as it came to the enterprise distributions.
 
 use super::{Build, Kernel, Preemption, Run, classes};
-use crate::balance::fair::balancing;
+use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
+use crate::tunables::{Handle, Tunable, Unit, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v2_6};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost", "sched_nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[0].tunable, NR_MIGRATE[0].tunable];
+
+const SCHED_LATENCY_NS: Handle<u64> =
+    Handle::at_boot_ns("sched_latency_ns", 5_000_000, 200_000_000, "the period in which each task runs once");
+const SCHED_MIN_GRANULARITY_NS: Handle<u64> =
+    Handle::at_boot_ns("sched_min_granularity_ns", 1_000_000, 200_000_000, "the least slice when there are many tasks");
+const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
+    Handle::at_boot_ns("sched_wakeup_granularity_ns", 1_000_000, 0, "how far behind a woken task must be to preempt");
+const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
+    Handle::switch("sched_child_runs_first", false, "a new child runs before its parent");
+const SCHED_COMPAT_YIELD: Handle<bool> =
+    Handle::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS");
+const FAIR_SLEEPERS: Handle<bool> =
+    Handle::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others");
+const GENTLE_FAIR_SLEEPERS: Handle<bool> = Handle::switch("GENTLE_FAIR_SLEEPERS", true, "... by half the latency only");
+const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
+const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
+const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer to run whom was woken last");
+const LAST_BUDDY: Handle<bool> = Handle::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted");
+const GROUP_BY_USER: Handle<bool> =
+    Handle::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)");
+const SCHED_SHARES_RATELIMIT: Handle<u64> =
+    Handle::at_boot_ns("sched_shares_ratelimit", 250_000, 0, "how often groups' shares are spread over the CPUs");
+const SCHED_SHARES_THRESH: Handle<u64> = Handle::number(
+    "sched_shares_thresh",
+    Unit::Number,
+    4,
+    (0, 1 << 18),
+    "... if the weight on a CPU changes by more than this",
+);
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
     &[
-        Tunable::at_boot_ns("sched_latency_ns", 5_000_000, 200_000_000, "the period in which each task runs once"),
-        Tunable::at_boot_ns(
-            "sched_min_granularity_ns",
-            1_000_000,
-            200_000_000,
-            "the least slice when there are many tasks",
-        ),
-        Tunable::at_boot_ns(
-            "sched_wakeup_granularity_ns",
-            1_000_000,
-            0,
-            "how far behind a woken task must be to preempt",
-        ),
-        Tunable::switch("sched_child_runs_first", false, "a new child runs before its parent"),
-        Tunable::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS"),
-        Tunable::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others"),
-        Tunable::switch("GENTLE_FAIR_SLEEPERS", true, "... by half the latency only"),
-        Tunable::switch("START_DEBIT", true, "a new task waits one slice"),
-        Tunable::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt"),
-        Tunable::switch("NEXT_BUDDY", false, "prefer to run whom was woken last"),
-        Tunable::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted"),
-        Tunable::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)"),
-        Tunable::at_boot_ns("sched_shares_ratelimit", 250_000, 0, "how often groups' shares are spread over the CPUs"),
-        Tunable::number(
-            "sched_shares_thresh",
-            Unit::Number,
-            4,
-            (0, 1 << 18),
-            "... if the weight on a CPU changes by more than this",
-        ),
+        SCHED_LATENCY_NS.tunable,
+        SCHED_MIN_GRANULARITY_NS.tunable,
+        SCHED_WAKEUP_GRANULARITY_NS.tunable,
+        SCHED_CHILD_RUNS_FIRST.tunable,
+        SCHED_COMPAT_YIELD.tunable,
+        FAIR_SLEEPERS.tunable,
+        GENTLE_FAIR_SLEEPERS.tunable,
+        START_DEBIT.tunable,
+        WAKEUP_PREEMPT.tunable,
+        NEXT_BUDDY.tunable,
+        LAST_BUDDY.tunable,
+        GROUP_BY_USER.tunable,
+        SCHED_SHARES_RATELIMIT.tunable,
+        SCHED_SHARES_THRESH.tunable,
     ],
     &BALANCE,
 ];
@@ -83,12 +96,12 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         group_goes_on: false,
         heads_list: false,
         features: Features {
-            fair_sleepers: v.on("FAIR_SLEEPERS"),
-            gentle_fair_sleepers: v.on("GENTLE_FAIR_SLEEPERS"),
-            start_debit: v.on("START_DEBIT"),
-            wakeup_preemption: v.on("WAKEUP_PREEMPT"),
-            next_buddy: v.on("NEXT_BUDDY"),
-            last_buddy: v.on("LAST_BUDDY"),
+            fair_sleepers: v.get(&FAIR_SLEEPERS),
+            gentle_fair_sleepers: v.get(&GENTLE_FAIR_SLEEPERS),
+            start_debit: v.get(&START_DEBIT),
+            wakeup_preemption: v.get(&WAKEUP_PREEMPT),
+            next_buddy: v.get(&NEXT_BUDDY),
+            last_buddy: v.get(&LAST_BUDDY),
         },
         ..Rules::LAST
     };
@@ -96,9 +109,9 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         nested: true,
         root_is_group: false,
         idle: false,
-        by_user: v.on("group_by_user"),
+        by_user: v.get(&GROUP_BY_USER),
         by_session: false,
-        shares: Shares::Sampled { every: v.ns("sched_shares_ratelimit"), threshold: v.ns("sched_shares_thresh") },
+        shares: Shares::Sampled { every: v.get(&SCHED_SHARES_RATELIMIT), threshold: v.get(&SCHED_SHARES_THRESH) },
         bandwidth: None,
     };
     run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, v, tunables), groups, sink)
@@ -106,11 +119,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
 
 fn tunables(v: &Values) -> Tunables {
     Tunables {
-        latency: v.ns("sched_latency_ns"),
-        min_granularity: v.ns("sched_min_granularity_ns"),
-        idle_min_granularity: v.ns("sched_min_granularity_ns"),
-        wakeup_granularity: v.ns("sched_wakeup_granularity_ns"),
-        child_runs_first: v.on("sched_child_runs_first"),
-        compat_yield: v.on("sched_compat_yield"),
+        latency: v.get(&SCHED_LATENCY_NS),
+        min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        idle_min_granularity: v.get(&SCHED_MIN_GRANULARITY_NS),
+        wakeup_granularity: v.get(&SCHED_WAKEUP_GRANULARITY_NS),
+        child_runs_first: v.get(&SCHED_CHILD_RUNS_FIRST),
+        compat_yield: v.get(&SCHED_COMPAT_YIELD),
     }
 }

@@ -1,7 +1,7 @@
 //! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair};
-use crate::balance::fair::{BUGS, balancing};
+use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::load::Arithmetic;
 use crate::tunables::{Tunable, count, joined, tick};
@@ -9,15 +9,15 @@ use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(1000);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[1].tunable, NR_MIGRATE[0].tunable];
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &fair::SYSCTL,
     &fair::FEATURES,
-    &[fair::BANDWIDTH_SLICE, fair::autogroup(true)],
+    &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true)],
     &BALANCE,
     &[BUGS[1]],
 ];

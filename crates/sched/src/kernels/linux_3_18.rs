@@ -1,23 +1,23 @@
 //! Linux 3.18: the running task takes part when the next is picked, and weights divide by `__calc_delta`.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{BUGS, balancing};
+use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::Cfs;
 use crate::tunables::{Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[1].tunable, NR_MIGRATE[0].tunable];
 
 /// 4.1 has the same.
 pub(super) const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &fair::SYSCTL,
     &fair::FEATURES,
-    &[fair::BANDWIDTH_SLICE, fair::autogroup(true)],
+    &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true)],
     &BALANCE,
     &BUGS,
     &numa::SYSCTL,

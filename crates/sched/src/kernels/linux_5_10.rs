@@ -12,7 +12,7 @@
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, balancing};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::groups;
 use crate::tunables::{Tunable, count, joined, tick};
@@ -20,18 +20,23 @@ use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("sched_migration_cost_ns", "sched_nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[1].tunable, NR_MIGRATE[0].tunable];
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &classes::DL,
     &fair::SYSCTL,
     &fair::FEATURES,
-    &[fair::BASE_SLICE, fair::BANDWIDTH_SLICE, fair::autogroup(false), fair::ALT_PERIOD],
+    &[
+        fair::BASE_SLICE.tunable,
+        fair::BANDWIDTH_SLICE.tunable,
+        fair::AUTOGROUP.switched(false),
+        fair::ALT_PERIOD.tunable,
+    ],
     &BALANCE,
-    &[ENERGY_AWARE],
+    &[ENERGY_AWARE.tunable],
     &numa::SYSCTL,
 ];
 
@@ -54,7 +59,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     // "sched: Cgroup SCHED_IDLE support" is of 5.15.
     let groups = groups::Rules {
         idle: false,
-        by_session: v.on("sched_autogroup_enabled"),
+        by_session: v.get(&fair::AUTOGROUP),
         ..groups::Rules::last(fair::quotas(v, false))
     };
     run.fair(&classes::LINUX_5_10, Cfs::new(rules, v, fair::tunables), groups, sink)

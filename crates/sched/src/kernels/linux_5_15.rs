@@ -11,7 +11,7 @@
 //! kernel/sched of 5.15.100 and 5.15.135.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, balancing};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Tunables};
 use crate::fair::groups;
 use crate::tunables::{Tunable, Values, count, joined, tick};
@@ -19,18 +19,23 @@ use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &classes::DL,
     &fair::DEBUGFS,
     &fair::FEATURES,
-    &[fair::BASE_SLICE, fair::BANDWIDTH_SLICE, fair::autogroup(true), fair::ALT_PERIOD],
+    &[
+        fair::BASE_SLICE.tunable,
+        fair::BANDWIDTH_SLICE.tunable,
+        fair::AUTOGROUP.switched(true),
+        fair::ALT_PERIOD.tunable,
+    ],
     &BALANCE,
-    &[ENERGY_AWARE],
+    &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
 ];
 
@@ -48,11 +53,11 @@ pub(super) static KERNEL: Kernel = Kernel {
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let by_session = v.on("sched_autogroup_enabled");
+    let by_session = v.get(&fair::AUTOGROUP);
     let groups = groups::Rules { by_session, ..groups::Rules::last(fair::quotas(v, true)) };
     run.fair(&classes::LINUX_5_10, Cfs::new(fair::rules_5(v), v, tunables), groups, sink)
 }
 
 fn tunables(v: &Values) -> Tunables {
-    fair::tunables_debugfs(v, "min_granularity_ns")
+    fair::tunables_debugfs(v, &fair::MIN_GRANULARITY_NS)
 }

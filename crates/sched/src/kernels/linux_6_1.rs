@@ -1,38 +1,40 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, balancing};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::groups;
-use crate::tunables::{Tunable, Unit, Values, count, joined, tick};
+use crate::tunables::{Handle, Tunable, Unit, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
+
+const IDLE_MIN_GRANULARITY_NS: Handle<u64> = Handle::number(
+    "idle_min_granularity_ns",
+    Unit::Ns,
+    750_000,
+    (0, 10_000_000_000),
+    "the least slice of idle tasks and groups beside others",
+);
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &classes::DL,
     &fair::DEBUGFS,
     &fair::FEATURES,
     &[
-        fair::BASE_SLICE,
-        fair::BANDWIDTH_SLICE,
-        fair::autogroup(false),
-        Tunable::number(
-            "idle_min_granularity_ns",
-            Unit::Ns,
-            750_000,
-            (0, 10_000_000_000),
-            "the least slice of idle tasks and groups beside others",
-        ),
-        fair::ALT_PERIOD,
+        fair::BASE_SLICE.tunable,
+        fair::BANDWIDTH_SLICE.tunable,
+        fair::AUTOGROUP.switched(false),
+        IDLE_MIN_GRANULARITY_NS.tunable,
+        fair::ALT_PERIOD.tunable,
     ],
     &BALANCE,
-    &[ENERGY_AWARE],
+    &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
 ];
 
@@ -51,16 +53,15 @@ pub(super) static KERNEL: Kernel = Kernel {
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let rules = Rules {
-        base_slice: v.on("BASE_SLICE"),
-        alt_period: v.on("ALT_PERIOD"),
+        base_slice: v.get(&fair::BASE_SLICE),
+        alt_period: v.get(&fair::ALT_PERIOD),
         features: fair::features(v),
         ..Rules::LAST
     };
-    let groups =
-        groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(fair::quotas(v, true)) };
+    let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(fair::quotas(v, true)) };
     run.fair(&classes::LINUX_5_10, Cfs::new(rules, v, tunables), groups, sink)
 }
 
 fn tunables(v: &Values) -> Tunables {
-    fair::tunables_debugfs(v, "idle_min_granularity_ns")
+    fair::tunables_debugfs(v, &IDLE_MIN_GRANULARITY_NS)
 }

@@ -1,43 +1,55 @@
 //! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, balancing};
-use crate::fair::eevdf::{Eevdf, Features};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, count, joined, tick};
+use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
+
+const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "who sleeps keeps its lag");
+const PLACE_DEADLINE_INITIAL: Handle<bool> =
+    Handle::switch("PLACE_DEADLINE_INITIAL", true, "a new task starts with half a slice");
+const PLACE_REL_DEADLINE: Handle<bool> =
+    Handle::switch("PLACE_REL_DEADLINE", true, "who moves keeps its deadline, relative to its virtual runtime");
+const RUN_TO_PARITY: Handle<bool> =
+    Handle::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed");
+const PREEMPT_SHORT: Handle<bool> =
+    Handle::switch("PREEMPT_SHORT", true, "a woken task with a shorter slice may preempt at once");
+const DELAY_DEQUEUE: Handle<bool> =
+    Handle::switch("DELAY_DEQUEUE", true, "a task that sleeps with negative lag stays queued until it is eligible");
+const DELAY_ZERO: Handle<bool> = Handle::switch("DELAY_ZERO", true, "... and does not gain positive lag by that");
+const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
+const PICK_BUDDY: Handle<bool> =
+    Handle::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on");
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,
     &[
-        Tunable::online_ns("base_slice_ns", 700_000, "the slice that each request asks for"),
-        Tunable::scaling("tunable_scaling"),
-        Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
-        Tunable::switch("PLACE_DEADLINE_INITIAL", true, "a new task starts with half a slice"),
-        Tunable::switch("PLACE_REL_DEADLINE", true, "who moves keeps its deadline, relative to its virtual runtime"),
-        Tunable::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed"),
-        Tunable::switch("PREEMPT_SHORT", true, "a woken task with a shorter slice may preempt at once"),
-        Tunable::switch(
-            "DELAY_DEQUEUE",
-            true,
-            "a task that sleeps with negative lag stays queued until it is eligible",
-        ),
-        Tunable::switch("DELAY_ZERO", true, "... and does not gain positive lag by that"),
-        Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-        fair::BANDWIDTH_SLICE,
-        fair::autogroup(false),
-        Tunable::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on"),
+        BASE_SLICE.tunable,
+        DEBUGFS_SCALING.tunable,
+        PLACE_LAG.tunable,
+        PLACE_DEADLINE_INITIAL.tunable,
+        PLACE_REL_DEADLINE.tunable,
+        RUN_TO_PARITY.tunable,
+        PREEMPT_SHORT.tunable,
+        DELAY_DEQUEUE.tunable,
+        DELAY_ZERO.tunable,
+        WAKEUP_PREEMPTION.tunable,
+        fair::BANDWIDTH_SLICE.tunable,
+        fair::AUTOGROUP.switched(false),
+        PICK_BUDDY.tunable,
     ],
     &BALANCE,
-    &[ENERGY_AWARE],
+    &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
 ];
 
@@ -56,23 +68,23 @@ pub(super) static KERNEL: Kernel = Kernel {
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let features = Features {
-        place_lag: v.on("PLACE_LAG"),
-        place_deadline_initial: v.on("PLACE_DEADLINE_INITIAL"),
-        place_rel_deadline: v.on("PLACE_REL_DEADLINE"),
-        run_to_parity: v.on("RUN_TO_PARITY"),
-        preempt_short: v.on("PREEMPT_SHORT"),
-        delay_dequeue: v.on("DELAY_DEQUEUE"),
-        delay_zero: v.on("DELAY_ZERO"),
-        wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
+        place_lag: v.get(&PLACE_LAG),
+        place_deadline_initial: v.get(&PLACE_DEADLINE_INITIAL),
+        place_rel_deadline: v.get(&PLACE_REL_DEADLINE),
+        run_to_parity: v.get(&RUN_TO_PARITY),
+        preempt_short: v.get(&PREEMPT_SHORT),
+        delay_dequeue: v.get(&DELAY_DEQUEUE),
+        delay_zero: v.get(&DELAY_ZERO),
+        wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
         custom_slice: true,
         yield_moves_deadline: false,
         idle_loses_protection: true,
-        pick_buddy: v.on("PICK_BUDDY"),
+        pick_buddy: v.get(&PICK_BUDDY),
         empty_keeps_weight: true,
         picks_again: true,
         tree_by_vruntime: false,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
-    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
+    let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };
     run.fair(&classes::LINUX_6_12, Eevdf::new(features, v, run.options.tick_period), groups, sink)
 }

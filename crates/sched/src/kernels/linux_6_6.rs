@@ -2,37 +2,43 @@
 //! slice.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, balancing};
-use crate::fair::eevdf::{Eevdf, Features};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{Tunable, count, joined, tick};
+use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
-const BALANCE: [Tunable; 2] = balancing("migration_cost_ns", "nr_migrate");
+const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
+
+const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "who sleeps keeps its lag");
+const PLACE_DEADLINE_INITIAL: Handle<bool> = Handle::switch(
+    "PLACE_DEADLINE_INITIAL",
+    true,
+    "without effect: a new task gets half a slice as it is created, and a whole one as it is queued",
+);
+const RUN_TO_PARITY: Handle<bool> =
+    Handle::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed");
+const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
-    &[classes::RR],
+    &[classes::RR.tunable],
     &classes::DL,
     &[
-        Tunable::online_ns("base_slice_ns", 750_000, "the slice that each request asks for"),
-        Tunable::scaling("tunable_scaling"),
-        Tunable::switch("PLACE_LAG", true, "who sleeps keeps its lag"),
-        Tunable::switch(
-            "PLACE_DEADLINE_INITIAL",
-            true,
-            "without effect: a new task gets half a slice as it is created, and a whole one as it is queued",
-        ),
-        Tunable::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed"),
-        Tunable::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt"),
-        fair::BANDWIDTH_SLICE,
-        fair::autogroup(true),
+        BASE_SLICE.starting(750_000),
+        DEBUGFS_SCALING.tunable,
+        PLACE_LAG.tunable,
+        PLACE_DEADLINE_INITIAL.tunable,
+        RUN_TO_PARITY.tunable,
+        WAKEUP_PREEMPTION.tunable,
+        fair::BANDWIDTH_SLICE.tunable,
+        fair::AUTOGROUP.switched(true),
     ],
     &BALANCE,
-    &[ENERGY_AWARE],
+    &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
 ];
 
@@ -51,16 +57,16 @@ pub(super) static KERNEL: Kernel = Kernel {
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let features = Features {
-        place_lag: v.on("PLACE_LAG"),
+        place_lag: v.get(&PLACE_LAG),
         // task_fork_fair() places with it, but enqueue_entity() places again, and wake_up_new_task() does not tell it
         // that the task is new.
         place_deadline_initial: false,
         place_rel_deadline: false,
-        run_to_parity: v.on("RUN_TO_PARITY"),
+        run_to_parity: v.get(&RUN_TO_PARITY),
         preempt_short: false,
         delay_dequeue: false,
         delay_zero: false,
-        wakeup_preemption: v.on("WAKEUP_PREEMPTION"),
+        wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
         custom_slice: false,
         yield_moves_deadline: true,
         idle_loses_protection: false,
@@ -70,6 +76,6 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         tree_by_vruntime: true,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
-    let groups = groups::Rules { by_session: v.on("sched_autogroup_enabled"), ..groups::Rules::last(quotas) };
+    let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };
     run.fair(&classes::LINUX_6_6, Eevdf::new(features, v, run.options.tick_period), groups, sink)
 }

@@ -3,12 +3,26 @@
 use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::classes::simple;
 use crate::mlfq::{MOST_LEVELS, Mlfq, Tunables};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Handle, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
+
+const LEVELS: Handle<u8> =
+    Handle::number("levels", Unit::Number, 8, (1, MOST_LEVELS as i64), "how many levels there are");
+const BASE_SLICE: Handle<u64> = Handle::number(
+    "base_slice",
+    Unit::Ms,
+    10,
+    (1, 10_000),
+    "the slice at the top; the second level has twice, the third three times it",
+);
+const START_LEVEL: Handle<u8> =
+    Handle::number("start_level", Unit::Number, 0, (0, MOST_LEVELS as i64 - 1), "where a new task begins; 0: the top");
+const BOOST: Handle<u64> =
+    Handle::number("boost", Unit::Ms, 1000, (0, 1_000_000), "how often all tasks come back to the top; 0: never");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "mlfq",
@@ -18,37 +32,17 @@ pub(super) static KERNEL: Kernel = Kernel {
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
     lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        Tunable::number("levels", Unit::Number, 8, (1, MOST_LEVELS as i64), "how many levels there are"),
-        Tunable::number(
-            "base_slice",
-            Unit::Ms,
-            10,
-            (1, 10_000),
-            "the slice at the top; the second level has twice, the third three times it",
-        ),
-        Tunable::number(
-            "start_level",
-            Unit::Number,
-            0,
-            (0, MOST_LEVELS as i64 - 1),
-            "where a new task begins; 0: the top",
-        ),
-        Tunable::number("boost", Unit::Ms, 1000, (0, 1_000_000), "how often all tasks come back to the top; 0: never"),
-    ],
+    tunables: &[TICK[0], TICK[1], TICK[2], LEVELS.tunable, BASE_SLICE.tunable, START_LEVEL.tunable, BOOST.tunable],
     simulate,
 };
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let tunables = Tunables {
-        levels: v.ns("levels") as u8,
-        base_slice: v.ns("base_slice") * 1_000_000,
-        start_level: v.ns("start_level") as u8,
-        boost: v.ns("boost") * 1_000_000,
+        levels: v.get(&LEVELS),
+        base_slice: v.get(&BASE_SLICE) * 1_000_000,
+        start_level: v.get(&START_LEVEL),
+        boost: v.get(&BOOST) * 1_000_000,
     };
     let tick = run.options.tick_period;
     run.with(simple(run.machine, Mlfq::new(run.machine, tunables, tick), tick), sink)

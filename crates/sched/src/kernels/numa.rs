@@ -2,58 +2,73 @@
 
 use super::Run;
 use crate::balance::numa::period::Settings;
-use crate::tunables::{Tunable, Unit};
+use crate::tunables::{Handle, Tunable, Unit, Values};
 
 /// The greatest value of an unsigned one.
 const MOST: i64 = u32::MAX as i64;
 
-const SWITCH: Tunable =
-    Tunable::switch("numa_balancing", true, "memory moves to who uses it, and tasks to their memory, on several nodes");
+const SWITCH: Handle<bool> =
+    Handle::switch("numa_balancing", true, "memory moves to who uses it, and tasks to their memory, on several nodes");
 
-const fn delay(name: &'static str) -> Tunable {
-    Tunable::number(name, Unit::Ms, 1000, (0, MOST), "how long a task runs before its memory is first scanned")
+/// Those of a release but for the switch.
+struct Names {
+    delay: Handle<u64>,
+    shortest: Handle<u64>,
+    longest: Handle<u64>,
+    size: Handle<u64>,
 }
 
-const fn shortest(name: &'static str) -> Tunable {
-    Tunable::number(name, Unit::Ms, 1000, (0, MOST), "the shortest time in which all of a memory is scanned")
+impl Names {
+    const fn new([delay, shortest, longest, size]: [&'static str; 4]) -> Self {
+        Self {
+            delay: of_ms(delay, 1000, "how long a task runs before its memory is first scanned"),
+            shortest: of_ms(shortest, 1000, "the shortest time in which all of a memory is scanned"),
+            longest: of_ms(longest, 60_000, "the longest time in which all of a memory is scanned"),
+            size: Handle::number(size, Unit::Number, 256, (1, 1 << 20), "how many MiB one scan covers"),
+        }
+    }
+
+    const fn listed(&self) -> [Tunable; 5] {
+        [SWITCH.tunable, self.delay.tunable, self.shortest.tunable, self.longest.tunable, self.size.tunable]
+    }
+
+    /// What they are set to, if these are the names of the release.
+    fn settings(&self, v: &Values) -> Option<Settings> {
+        Some(Settings {
+            delay_ms: v.find(&self.delay)?,
+            min_ms: v.find(&self.shortest)?,
+            max_ms: v.find(&self.longest)?,
+            size_mb: v.find(&self.size)?,
+        })
+    }
 }
 
-const fn longest(name: &'static str) -> Tunable {
-    Tunable::number(name, Unit::Ms, 60_000, (0, MOST), "the longest time in which all of a memory is scanned")
+const fn of_ms(name: &'static str, base: i64, meaning: &'static str) -> Handle<u64> {
+    Handle::number(name, Unit::Ms, base, (0, MOST), meaning)
 }
 
-const fn size(name: &'static str) -> Tunable {
-    Tunable::number(name, Unit::Number, 256, (1, 1 << 20), "how many MiB one scan covers")
-}
+const SYSCTL_NAMES: Names = Names::new([
+    "numa_balancing_scan_delay_ms",
+    "numa_balancing_scan_period_min_ms",
+    "numa_balancing_scan_period_max_ms",
+    "numa_balancing_scan_size_mb",
+]);
+const DEBUGFS_NAMES: Names = Names::new([
+    "numa_balancing/scan_delay_ms",
+    "numa_balancing/scan_period_min_ms",
+    "numa_balancing/scan_period_max_ms",
+    "numa_balancing/scan_size_mb",
+]);
 
 /// Those of 3.13 to 5.12, in `/proc/sys/kernel`.
-pub(super) const SYSCTL: [Tunable; 5] = [
-    SWITCH,
-    delay("numa_balancing_scan_delay_ms"),
-    shortest("numa_balancing_scan_period_min_ms"),
-    longest("numa_balancing_scan_period_max_ms"),
-    size("numa_balancing_scan_size_mb"),
-];
+pub(super) const SYSCTL: [Tunable; 5] = SYSCTL_NAMES.listed();
 
 /// Those of 5.13 on, in debugfs but for the switch.
-pub(super) const DEBUGFS: [Tunable; 5] = [
-    SWITCH,
-    delay("numa_balancing/scan_delay_ms"),
-    shortest("numa_balancing/scan_period_min_ms"),
-    longest("numa_balancing/scan_period_max_ms"),
-    size("numa_balancing/scan_size_mb"),
-];
+pub(super) const DEBUGFS: [Tunable; 5] = DEBUGFS_NAMES.listed();
 
 /// How it was set; `None`: it is off, or has nothing to do: on one node, and where no task tells its memory.
 pub(super) fn settings(run: &Run<'_>) -> Option<Settings> {
     let v = run.values;
-    let works = v.find("numa_balancing") == Some(1) && run.machine.nodes() > 1 && !run.load.memories.is_empty();
-    let get = |n: usize| [SYSCTL[n].name, DEBUGFS[n].name].into_iter().find_map(|name| v.find(name));
-    let get = |n: usize| get(n).and_then(|value| u64::try_from(value).ok());
-    match (works, get(1), get(2), get(3), get(4)) {
-        (true, Some(delay_ms), Some(min_ms), Some(max_ms), Some(size_mb)) => {
-            Some(Settings { delay_ms, min_ms, max_ms, size_mb })
-        }
-        _ => None,
-    }
+    let works = v.find(&SWITCH) == Some(true) && run.machine.nodes() > 1 && !run.load.memories.is_empty();
+    works.then(|| SYSCTL_NAMES.settings(v).or_else(|| DEBUGFS_NAMES.settings(v))).flatten()
 }

@@ -1,9 +1,9 @@
 //! What a kernel is here: a profile.
 
 use super::run::{How, Run};
-use super::{Build, Feature, KERNELS, lacks};
+use super::{Build, Feature, KERNELS, fair, lacks};
 use crate::balance::domains::{Builder, Fixes};
-use crate::tunables::{Tunable, Values};
+use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values};
 use schedlab_base::{Error, Release, Result, Sink, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
@@ -92,7 +92,7 @@ impl Kernel {
     /// it has no such switch.
     #[must_use]
     pub fn autogroup(&self) -> Option<bool> {
-        self.tunable("sched_autogroup_enabled").map(|switch| switch.base != 0)
+        self.tunable(fair::AUTOGROUP.tunable.name).map(|switch| switch.base != 0)
     }
 
     /// A builder of the scheduling domains that it has on a machine.
@@ -128,8 +128,8 @@ impl Kernel {
     /// # Errors
     /// When ticks are set to come faster than any kernel takes.
     pub fn tick(&self, values: &Values) -> Result<(schedlab_base::Nanos, schedlab_base::Nanos)> {
-        let tick_period = match values.ns("tick_ns") {
-            0 => 1_000_000_000 / values.ns("hz"),
+        let tick_period = match values.get(&TICK_NS) {
+            0 => 1_000_000_000 / values.get(&HZ),
             ns if ns < SHORTEST_TICK_NS => {
                 return Err(Error::input(format!("a tick each {ns} ns"))
                     .key("--set tick_ns")
@@ -137,7 +137,7 @@ impl Kernel {
             }
             ns => ns,
         };
-        let tick_first = match values.ns("tick_phase_us") {
+        let tick_first = match values.get(&TICK_PHASE_US) {
             0 => tick_period,
             us => us * 1000,
         };

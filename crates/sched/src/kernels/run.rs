@@ -1,6 +1,7 @@
 //! One run of a kernel: its input, and how a scheduler is given it.
 
 use super::{Kernel, classes, numa};
+use crate::balance::domains::Fixes;
 use crate::balance::fair as balance;
 use crate::fair::{Discipline, Fair, Setup, groups};
 use crate::tunables::{Follows, Values};
@@ -47,14 +48,13 @@ impl Run<'_> {
     ) -> Result<Outcome> {
         let follows = Follows::new(self.kernel.tunables, self.values, self.machine.cpus.len() as u32);
         let Options { seed, tick_first, tick_period, .. } = self.options;
-        let fixed = |name: &str| self.values.iter().any(|(fix, on)| fix == name && on != 0);
         let setup = Setup {
             machine: self.machine,
             load: self.load,
             seed,
             tick: (tick_first, tick_period),
             balancing: self.balancing(),
-            overload_on_wakeup_fixed: fixed("fix.overload_on_wakeup"),
+            overload_on_wakeup_fixed: self.values.find(&balance::OVERLOAD_ON_WAKEUP) == Some(true),
             follows: follows.as_ref(),
             numa: numa::settings(self),
         };
@@ -65,18 +65,14 @@ impl Run<'_> {
     fn balancing(&self) -> balance::Rules {
         let release = self.kernel.release.expect("a fair class balances as its release did");
         let mut rules = balance::Rules::of(release);
-        let set = |names: &[&str]| names.iter().find_map(|name| self.values.find(name));
-        if let Some(cost) = set(&["sched_migration_cost", "sched_migration_cost_ns", "migration_cost_ns"]) {
-            rules.migration_cost = cost;
-        }
-        if let Some(nr) = set(&["sched_nr_migrate", "nr_migrate"]) {
-            rules.nr_migrate = nr as u32;
-        }
-        let on = |name| self.values.find(name) == Some(1);
-        rules.energy_aware = on("sched_energy_aware");
-        rules.fix_group_imbalance = on("fix.group_imbalance");
-        rules.fixes.group_construction = on("fix.group_construction");
-        rules.fixes.missing_domains = on("fix.missing_domains");
+        let migration_cost = balance::MIGRATION_COST.iter().find_map(|handle| self.values.find(handle));
+        rules.migration_cost = migration_cost.unwrap_or(rules.migration_cost);
+        let nr_migrate = balance::NR_MIGRATE.iter().find_map(|handle| self.values.find(handle));
+        rules.nr_migrate = nr_migrate.unwrap_or(rules.nr_migrate);
+        let on = |handle| self.values.find(handle) == Some(true);
+        rules.energy_aware = on(&balance::ENERGY_AWARE);
+        rules.fix_group_imbalance = on(&balance::GROUP_IMBALANCE);
+        rules.fixes = Fixes::of(self.values);
         rules
     }
 

@@ -3,7 +3,7 @@
 use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::balance::balanced::Balanced;
 use crate::staircase::{Staircase, sd::Sd};
-use crate::tunables::{Scaling, Tunable, Unit, tick};
+use crate::tunables::{Handle, Scaling, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
@@ -11,10 +11,12 @@ use schedlab_sim::program::Policy;
 const TICK: [Tunable; 3] = tick(1000);
 
 /// "Double that for 2 cpus."
-const RR_INTERVAL: Tunable = Tunable {
-    scaling: Scaling::AtBoot { limit: 0 },
-    ..Tunable::number("rr_interval", Unit::Ms, 10, (1, 1000), "the quota of a slot at nice 0")
-};
+const RR_INTERVAL: Handle<u64> =
+    Handle::number("rr_interval", Unit::Ms, 10, (1, 1000), "the quota of a slot at nice 0")
+        .scaled(Scaling::AtBoot { limit: 0 });
+
+const INTERACTIVE: Handle<bool> =
+    Handle::switch("interactive", true, "who sleeps into a later rotation brings along what is left of its quota");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "sd",
@@ -24,18 +26,13 @@ pub(super) static KERNEL: Kernel = Kernel {
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
     lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        RR_INTERVAL,
-        Tunable::switch("interactive", true, "who sleeps into a later rotation brings along what is left of its quota"),
-    ],
+    tunables: &[TICK[0], TICK[1], TICK[2], RR_INTERVAL.tunable, INTERACTIVE.tunable],
     simulate,
 };
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let staircase = Staircase::new(run.machine, Sd::new(v.ns("rr_interval") * 1_000_000, v.on("interactive")));
+    let sd = Sd::new(v.get(&RR_INTERVAL) * 1_000_000, v.get(&INTERACTIVE));
+    let staircase = Staircase::new(run.machine, sd);
     run.with(Balanced::new(run.machine, staircase), sink)
 }

@@ -3,12 +3,14 @@
 use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::classes::simple;
 use crate::stride::{Stride, Tunables};
-use crate::tunables::{Tunable, Unit, tick};
+use crate::tunables::{Handle, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
+
+const QUANTUM: Handle<u64> = Handle::number("quantum", Unit::Ms, 10, (1, 10_000), "how long a turn lasts");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "stride",
@@ -18,16 +20,11 @@ pub(super) static KERNEL: Kernel = Kernel {
     build: Build { preemption: Preemption::Voluntary, no_hz: true },
     lacks: &[Feature::Clamps, Feature::Groups],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
-    tunables: &[
-        TICK[0],
-        TICK[1],
-        TICK[2],
-        Tunable::number("quantum", Unit::Ms, 10, (1, 10_000), "how long a turn lasts"),
-    ],
+    tunables: &[TICK[0], TICK[1], TICK[2], QUANTUM.tunable],
     simulate,
 };
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
-    let tunables = Tunables { quantum: run.values.ns("quantum") * 1_000_000 };
+    let tunables = Tunables { quantum: run.values.get(&QUANTUM) * 1_000_000 };
     run.with(simple(run.machine, Stride::new(run.machine, tunables), run.options.tick_period), sink)
 }

@@ -36,7 +36,9 @@ pub struct Built {
 /// Builds and prints them.
 pub fn show(machine: &Machine, args: &Built, ui: &Ui) -> Result<()> {
     let kernel = find(args.kernel.as_deref().expect("--domains requires it"))?;
-    let mut builder = kernel.domains(machine, fixes(kernel, machine, &args.set)?)?;
+    // Other tunables of the kernel are taken and change nothing here.
+    let fixes = Fixes::of(&kernel.values(machine, &args.set)?);
+    let mut builder = kernel.domains(machine, fixes)?;
     for cpu in [&args.offline, &args.online].into_iter().flatten().chain(&args.cpu) {
         if *cpu as usize >= machine.cpus.len() {
             let last = machine.cpus.len() - 1;
@@ -65,13 +67,6 @@ pub fn show(machine: &Machine, args: &Built, ui: &Ui) -> Result<()> {
         print_text(machine, kernel, &domains, &cpus, ui);
     }
     Ok(())
-}
-
-/// The repairs that are switched on. Other tunables of the kernel are taken and change nothing here.
-fn fixes(kernel: &Kernel, machine: &Machine, set: &[(String, String)]) -> Result<Fixes> {
-    let values = kernel.values(machine, set)?;
-    let on = |name: &str| values.find(name).is_some_and(|value| value != 0);
-    Ok(Fixes { group_construction: on("fix.group_construction"), missing_domains: on("fix.missing_domains") })
 }
 
 /// One line a CPU: a big machine's lists are long, and spans are written once.

@@ -2,7 +2,7 @@
 
 use super::flags::{Flags, Words};
 use super::model::Params;
-use crate::tunables::Tunable;
+use crate::tunables::{Handle, Values};
 use schedlab_base::{Release, v};
 
 const OLD: Words = Words {
@@ -45,11 +45,22 @@ pub struct Fixes {
     pub missing_domains: bool,
 }
 
-/// The repairs of [`Fixes`] as tunables, for the profiles of the releases that have the bugs.
-pub const FIXES: [Tunable; 2] = [
-    Tunable::switch("fix.group_construction", false, "each CPU has the overlapping groups as it sees them itself"),
-    Tunable::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back"),
-];
+/// The repair of the groups as a tunable.
+pub const GROUP_CONSTRUCTION: Handle<bool> =
+    Handle::switch("fix.group_construction", false, "each CPU has the overlapping groups as it sees them itself");
+
+/// The repair of the levels as a tunable.
+pub const MISSING_DOMAINS: Handle<bool> =
+    Handle::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back");
+
+impl Fixes {
+    /// What is switched on, of those that a release has.
+    #[must_use]
+    pub fn of(values: &Values) -> Self {
+        let on = |handle| values.find(handle) == Some(true);
+        Self { group_construction: on(&GROUP_CONSTRUCTION), missing_domains: on(&MISSING_DOMAINS) }
+    }
+}
 
 /// The flag by which domains are found whose CPUs are of every capacity ("sched/core: Introduce
 /// SD_ASYM_CPUCAPACITY_FULL sched_domain flag", 5.14).

@@ -255,12 +255,12 @@ fn big_and_little_cpus_are_told_apart() {
     assert_eq!(domains.lowest(5, Flags::ASYM_CPUCAPACITY_FULL), Some(1));
 }
 
-/// Two little CPUs, two of the middle that share a cache with them, and two big ones: until 5.13 a level had the flag
+/// Two little CPUs, two of the middle that share a cache with them, and four big ones: until 5.13 a level had the flag
 /// for all CPUs once it showed each of them a bigger one, where there is any, and so did all levels above it.
 #[test]
 fn until_5_13_unequal_cpus_are_found_by_level() {
-    let capacities = [[300; 2], [600; 2], [1024; 2]].concat();
-    let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat("three", 1, 6, 1) };
+    let capacities = [vec![300; 2], vec![600; 2], vec![1024; 4]].concat();
+    let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat("three", 1, 8, 1) };
     let machine = file.build().unwrap();
     let of = |kernel: &str, cpu: CpuId| {
         let domains = build(kernel, &machine);

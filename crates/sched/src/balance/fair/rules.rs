@@ -1,46 +1,49 @@
 //! What differs between the releases, and what a user can set.
 
-use crate::balance::domains::{FIXES, Fixes};
-use crate::tunables::{Tunable, Unit};
+use crate::balance::domains::{Fixes, GROUP_CONSTRUCTION, MISSING_DOMAINS};
+use crate::tunables::{Handle, Tunable, Unit};
 use schedlab_base::{Release, v, v2_6};
 
-/// What a user can set of it, by the names of the release: the cost of a migration and how many tasks are looked at.
-#[must_use]
-pub const fn balancing(cost: &'static str, tasks: &'static str) -> [Tunable; 2] {
-    [
-        Tunable::number(
-            cost,
-            Unit::Ns,
-            500_000,
-            (-1, 1_000_000_000),
-            "how long after it ran a task has a warm cache and stays; -1: always, 0: never",
-        ),
-        Tunable::number(tasks, Unit::Number, 32, (0, 1 << 20), "how many tasks one balancing looks at"),
-    ]
+const fn migration_cost(name: &'static str) -> Handle<i64> {
+    let meaning = "how long after it ran a task has a warm cache and stays; -1: always, 0: never";
+    Handle::number(name, Unit::Ns, 500_000, (-1, 1_000_000_000), meaning)
 }
 
+const fn nr_migrate(name: &'static str) -> Handle<u32> {
+    Handle::number(name, Unit::Number, 32, (0, 1 << 20), "how many tasks one balancing looks at")
+}
+
+/// The cost of a migration, by its names: until 2.6.32, from 2.6.33 and from 5.13 on.
+pub const MIGRATION_COST: [Handle<i64>; 3] = [
+    migration_cost("sched_migration_cost"),
+    migration_cost("sched_migration_cost_ns"),
+    migration_cost("migration_cost_ns"),
+];
+
+/// How many tasks one balancing looks at, by its names: until 5.12 and from 5.13 on.
+pub const NR_MIGRATE: [Handle<u32>; 2] = [nr_migrate("sched_nr_migrate"), nr_migrate("nr_migrate")];
+
 /// Placement by energy came with 5.0.
-pub const ENERGY_AWARE: Tunable = Tunable::switch(
+pub const ENERGY_AWARE: Handle<bool> = Handle::switch(
     "sched_energy_aware",
     true,
     "wake-ups choose CPUs by energy, where CPUs differ and the machine has an energy model",
 );
 
-/// The repairs of the four bugs of "A Decade of Wasted Cores", in the kernels that had them.
-pub const BUGS: [Tunable; 4] = [
-    Tunable::switch(
-        "fix.group_imbalance",
-        false,
-        "groups are compared by their least loaded CPU, not by their average",
-    ),
-    FIXES[0],
-    Tunable::switch(
-        "fix.overload_on_wakeup",
-        false,
-        "a wake-up takes the CPU that has been idle longest, wherever it is, if the last one is busy",
-    ),
-    FIXES[1],
-];
+/// The repair of the group imbalance of "A Decade of Wasted Cores".
+pub const GROUP_IMBALANCE: Handle<bool> =
+    Handle::switch("fix.group_imbalance", false, "groups are compared by their least loaded CPU, not by their average");
+
+/// The repair of the overload on wake-up.
+pub const OVERLOAD_ON_WAKEUP: Handle<bool> = Handle::switch(
+    "fix.overload_on_wakeup",
+    false,
+    "a wake-up takes the CPU that has been idle longest, wherever it is, if the last one is busy",
+);
+
+/// The repairs of all four bugs, in the kernels that had them.
+pub const BUGS: [Tunable; 4] =
+    [GROUP_IMBALANCE.tunable, GROUP_CONSTRUCTION.tunable, OVERLOAD_ON_WAKEUP.tunable, MISSING_DOMAINS.tunable];
 
 /// A load divided by the capacity of its CPUs; `scaled` is 1024 times the load. Until 2.6.31 by the capacity's inverse,
 /// which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`; "sched: Remove reciprocal for cpu_power").

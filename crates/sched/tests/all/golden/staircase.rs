@@ -130,7 +130,7 @@ fn cpus_share_the_work_and_the_interval_grows_with_them() {
     }
     let default = |kernel: &str, cpus: &str| {
         let kernel = schedlab_sched::kernels::find(kernel).unwrap();
-        kernel.values(&bare(cpus), &[]).unwrap().get("rr_interval")
+        kernel.tunable("rr_interval").unwrap().default_for(bare(cpus).cpus.len() as u32)
     };
     assert_eq!(["up", "2", "4"].map(|cpus| default("sd", cpus)), [10, 20, 30]);
     assert_eq!(["up", "4"].map(|cpus| default("rsdl", cpus)), [6, 6]);

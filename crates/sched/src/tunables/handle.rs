@@ -1,0 +1,102 @@
+//! Handles: tunables with the types of their values.
+
+use super::{Scaling, Tunable, Unit};
+use std::marker::PhantomData;
+
+/// The type of a tunable's value.
+pub trait Kind: Copy {
+    /// The least value that it has.
+    const LEAST: i64;
+    /// The greatest.
+    const MOST: i64;
+
+    /// A value in the tunable's range.
+    fn of(raw: i64) -> Self;
+}
+
+impl Kind for bool {
+    const LEAST: i64 = 0;
+    const MOST: i64 = 1;
+
+    fn of(raw: i64) -> Self {
+        raw != 0
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ident: $most:expr),*) => {$(
+        impl Kind for $number {
+            const LEAST: i64 = if $number::MIN == 0 { 0 } else { $number::MIN as i64 };
+            const MOST: i64 = $most;
+
+            fn of(raw: i64) -> Self {
+                Self::try_from(raw).expect("the range of a tunable is within its type")
+            }
+        }
+    )*};
+}
+
+numbers!(u8: u8::MAX as i64, u32: u32::MAX as i64, u64: i64::MAX, i32: i32::MAX as i64, i64: i64::MAX);
+
+/// A tunable and the type of its value. A profile lists its [`Handle::tunable`], and its value is read by
+/// [`super::Values::get`]: a name that is spelled wrong does not compile, and one that is read but not listed fails the
+/// first run of the profile.
+#[derive(Clone, Copy, Debug)]
+pub struct Handle<T> {
+    /// What a profile lists.
+    pub tunable: Tunable,
+    kind: PhantomData<T>,
+}
+
+impl<T: Kind> Handle<T> {
+    /// A number with its range.
+    #[must_use]
+    pub const fn number(name: &'static str, unit: Unit, base: i64, range: (i64, i64), meaning: &'static str) -> Self {
+        assert!(range.0 >= T::LEAST && range.1 <= T::MOST, "the type has no room for the range");
+        let tunable = Tunable { name, unit, base, scaling: Scaling::None, range, meaning };
+        Self { tunable, kind: PhantomData }
+    }
+
+    /// The same with another way to follow the CPUs.
+    #[must_use]
+    pub const fn scaled(self, scaling: Scaling) -> Self {
+        Self { tunable: Tunable { scaling, ..self.tunable }, kind: PhantomData }
+    }
+
+    /// The tunable with another default.
+    #[must_use]
+    pub const fn starting(&self, base: i64) -> Tunable {
+        Tunable { base, ..self.tunable }
+    }
+}
+
+impl Handle<bool> {
+    /// A switch.
+    #[must_use]
+    pub const fn switch(name: &'static str, on: bool, meaning: &'static str) -> Self {
+        Self::number(name, Unit::Switch, on as i64, (0, 1), meaning)
+    }
+
+    /// The tunable with another default.
+    #[must_use]
+    pub const fn switched(&self, on: bool) -> Tunable {
+        self.starting(on as i64)
+    }
+}
+
+/// The range of scaled times, in ns.
+const LONG: (i64, i64) = (0, 10_000_000_000);
+
+impl Handle<u64> {
+    /// A time in ns that is scaled once, as the kernel starts, to `limit` at the most (0: without end).
+    #[must_use]
+    pub const fn at_boot_ns(name: &'static str, base: i64, limit: i64, meaning: &'static str) -> Self {
+        Self::number(name, Unit::Ns, base, LONG, meaning).scaled(Scaling::AtBoot { limit })
+    }
+
+    /// A time in ns that follows the CPUs online.
+    #[must_use]
+    pub const fn online_ns(name: &'static str, base: i64, meaning: &'static str) -> Self {
+        Self::number(name, Unit::Ns, base, LONG, meaning).scaled(Scaling::Online)
+    }
+}
