@@ -43,7 +43,7 @@ fn numa_machine() -> Machine {
 /// Each places and balances by rules of its own: not two of these kernels have the same events, on one node or on two.
 #[test]
 fn no_two_releases_from_4_1_to_6_1_are_the_same() {
-    let tasks = (0..6).map(|i| hog(&format!("hog-{i}"), 0)).chain((0..9).map(sleeper)).collect();
+    let tasks = (0..20).map(|i| hog(&format!("hog-{i}"), 0)).chain((0..9).map(sleeper)).collect();
     let load = Load { tasks, ..Load::default() };
     for machine in [bare("2x4"), numa_machine()] {
         let runs: Vec<_> = releases(v(4, 1)..v(6, 2))
