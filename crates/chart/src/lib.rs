@@ -1,7 +1,7 @@
 //! Pictures: plain data in, SVG or PNG out.
 //!
-//! One kind of picture a file. [`bars`], [`histograms`], [`lines`], [`shares`] and [`stack`] give inline SVG for a
-//! page: colours and type come from the page's style sheet, so that they follow its light and dark side. A
+//! One kind of picture a file. [`bars()`], [`histograms()`], [`lines()`], [`shares()`] and [`stack()`] give inline SVG
+//! for a page: colours and type come from the page's style sheet, so that they follow its light and dark side. A
 //! [`heatmap::Picture`] is also a file of its own, SVG or PNG. Nothing refers to anything outside the picture. What the
 //! data mean is the caller's knowledge: no experiment and no measure is known here.
 

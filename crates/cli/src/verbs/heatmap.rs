@@ -8,6 +8,7 @@ use schedlab_experiment::report::heat;
 use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
 use schedlab_measure::{Heat, Heatmap};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +18,8 @@ use std::process::ExitCode;
   schedlab heatmap trace.arrows -o queues.png
   schedlab heatmap trace.arrows -o looks.svg --what considered --cpu 0 --from 2s --to 4s
   schedlab heatmap trace.arrows --json | jq '.cells[0]'
-  schedlab sim -k linux-6.12 -m 8x8 -w li:tasks=70 -d 10s --trace-queues -o t.arrows && schedlab heatmap t.arrows -o t.png")]
+  schedlab sim -k linux-6.12 -m 8x8 -w li:tasks=70 -d 10s --trace-queues -o t.arrows && \
+    schedlab heatmap t.arrows -o t.png")]
 pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
@@ -119,13 +121,18 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.print_json(&json!({
             "file": args.output, "start_us": us(heat.from), "end_us": us(heat.to), "column_us": heat.column() / 1e3,
             "rows": heat.rows.len(), "columns": heat.columns, "told": heat.told, "highest": heat.highest(),
-            "looks": Looking::ALL.iter().zip(heat.looks()).map(|((_, name), n)| (*name, n)).collect::<std::collections::BTreeMap<_, _>>(),
+            "looks": looks(&heat),
             "cells": cells(&heat),
         }));
     } else if let Some((path, _)) = output {
         ui.note(format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How often the scheduler looked at CPUs, by reason.
+fn looks(heat: &Heat) -> BTreeMap<&'static str, u64> {
+    Looking::ALL.iter().zip(heat.looks()).map(|((_, name), looks)| (*name, looks)).collect()
 }
 
 /// Each row's CPUs and values: means to a thousandth, `null` where nothing is known; of looks, their number.
