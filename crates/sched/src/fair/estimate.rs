@@ -150,8 +150,8 @@ impl<D: Discipline> Fair<D> {
         let release = self.places.release;
         let own = self.task_util_at(p, now) as u64;
         let mut util = self.util_avg_at(cpu, now) as u64;
-        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's own
-        // time counts, too.
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's
+        // own time counts, too.
         let own_counts = release >= v(6, 12);
         if boost && release >= v(6, 5) && !own_counts {
             util = util.max(self.runnable_avg_at(cpu, now) as u64);

@@ -34,8 +34,8 @@ impl<D: Discipline> Fair<D> {
         perfs: &[Perf],
         need: u64,
     ) -> CpuId {
-        // 5.14 keeps the previous CPU out of the contest for the most spare capacity, leaves domains without a candidate
-        // out of the sum, and gives up where a task would cost less than nothing.
+        // 5.14 keeps the previous CPU out of the contest for the most spare capacity, leaves domains without a
+        // candidate out of the sum, and gives up where a task would cost less than nothing.
         let apart = self.places.release >= v(5, 14);
         let mut deltas = Deltas { prev: None, best: u64::MAX, base: 0 };
         let (mut chosen, mut other_best) = (ask.prev, None);
