@@ -64,6 +64,7 @@ fn to_json(kernel: &Kernel, cpus: u32) -> Value {
     let build = kernel.build;
     json!({
         "name": kernel.name, "scheduler": kernel.scheduler, "summary": kernel.summary, "hz": kernel.tunables[0].base,
-        "preemption": build.preemption.name(), "no_hz": build.no_hz, "autogroup": kernel.autogroup(), "tunables": tunables,
+        "preemption": build.preemption.name(), "no_hz": build.no_hz, "autogroup": kernel.autogroup(),
+        "tunables": tunables,
     })
 }

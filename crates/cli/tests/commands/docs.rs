@@ -2,6 +2,7 @@
 //! the page shows. A line `...` stands for any omitted lines. With `SCHEDLAB_WRITE_DOCS=1` in the environment the pages
 //! are rewritten instead.
 
+use schedlab_base::v;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -162,6 +163,19 @@ fn every_key_of_every_scheduler_is_explained() {
         );
     }
     assert!(unknown.is_empty(), "docs/inside.md does not tell of {unknown:#?}");
+}
+
+/// What each kernel is held to, or that nothing is known of it, stands in docs/simulation.md.
+#[test]
+fn every_kernel_of_the_registry_is_on_the_page_of_the_simulation() {
+    let text = std::fs::read_to_string(page("simulation.md")).unwrap();
+    let (_, faithful) = text.split_once("## How faithful").expect("the heading");
+    let kernels = schedlab_sched::kernels::KERNELS.iter().map(|kernel| kernel.name);
+    let missing: Vec<_> = kernels.filter(|name| !text.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/simulation.md does not name {missing:?}");
+    let held = schedlab_sched::kernels::KERNELS.iter().filter(|kernel| kernel.release > Some(v(2, 2)));
+    let missing: Vec<_> = held.map(|k| k.name).filter(|name| !faithful.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "\"How faithful\" does not name {missing:?}");
 }
 
 #[test]

@@ -16,12 +16,12 @@
 //! |---|---|---|
 //! | 2.6.0 | none: a node's CPUs, then the node with the most running tasks; told as two flagless levels | |
 //! | 2.6.11 | SIBLING, CPU (a node), NODE (all nodes); all kept | by CPU, core, node |
-//! | 2.6.18 to 2.6.32 | SIBLING, MC, CPU, NODE (the 16 nearest nodes), ALLNODES (beyond 16 nodes) | NODE's are nodes, from one's own |
-//! | 3.10 | SIBLING, MC, CPU, and NUMA for each distance that node 0 sees | overlapping, as the lowest CPU of the span sees them |
+//! | 2.6.18 to 2.6.32 | SIBLING, MC, CPU, NODE (16 nodes), ALLNODES (beyond 16) | NODE's are nodes, from one's own |
+//! | 3.10 | SIBLING, MC, CPU, NUMA by node 0's distances | overlapping, as the lowest CPU of the span sees them |
 //! | 3.18, 4.1 | SMT, MC, DIE (if no package holds several nodes), NUMA as before | as before |
-//! | 5.10, 5.15 | SMT, MC, DIE, NODE, NUMA for each distance that any node sees | overlapping, as each CPU sees them, with balance masks |
-//! | 6.1, 6.6 | the same with CLS (an L2) after SMT | |
-//! | 6.12 | the same; DIE is PKG | |
+//! | 5.10, 5.15 | SMT, MC, DIE, NODE, NUMA by all distances | overlapping, as each CPU sees them, with masks |
+//! | 6.1 | the same with CLS (an L2) after SMT | |
+//! | 6.6, 6.12 | the same; DIE is PKG | |
 //!
 //! A domain that adds nothing to the one below it is taken out (`prune.rs`), by that release's rules. What is equal is
 //! kept once: spans, groups, rings of groups, parameters. A machine of 4096 CPUs has some 20,000 domains, and

@@ -24,8 +24,8 @@
 //!
 //! # State
 //! [`faults`]: what each task's faults were, by node, shared or private. [`groups`]: the tasks that share memory.
-//! [`memory`]: how far each memory is scanned, and who used it last. [`period`]: scan periods. [`choose`] (3.18, 4.1) and
-//! [`choose_spare`] (6.1 on): where to move. [`place`]: preferred nodes. [`locality`]: what the load balancer asks.
+//! [`memory`]: how far each memory is scanned, and who used it last. [`period`]: scan periods. [`choose`] and
+//! [`choose_spare`] (5.7 on): where to move. [`place`]: preferred nodes. [`locality`]: what the load balancer asks.
 //! [`limit`]: how much moves at a time.
 //!
 //! # Tunables

@@ -4,9 +4,9 @@
 //! between nodes, and what `balance/fair/backports.rs` lists.
 //!
 //! # Differences from the kernel
-//! Debian 11 is built without `UCLAMP_TASK`: `util_min` and `util_max` are those of a build that has it. What a scan for
-//! an idle CPU costs, by which `SIS_PROP` bounds it, is estimated. `SIS_AVG_CPU` and `NONTASK_CAPACITY` cannot be set.
-//! Energy-aware wake-ups are those of 6.0, but for the margin that a saving must exceed.
+//! Debian 11 is built without `UCLAMP_TASK`: `util_min` and `util_max` are those of a build that has it. `SIS_PROP`
+//! bounds a search for an idle CPU by what such searches cost, which is estimated. `SIS_AVG_CPU` and `NONTASK_CAPACITY`
+//! cannot be set.
 //!
 //! # Reference
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.

@@ -4,8 +4,7 @@
 //! `SIS_UTIL`, and what else `balance/fair/backports.rs` lists.
 //!
 //! # Differences from the kernel
-//! Core scheduling, which is off unless tasks ask for it, is not here. Energy-aware wake-ups are those of 6.0, but for
-//! the margin that a saving must exceed.
+//! Core scheduling, which is off unless tasks ask for it, is not here.
 //!
 //! # Reference
 //! kernel/sched of 5.15.100 and 5.15.135.

@@ -100,7 +100,8 @@ fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
     all.numa = connection(ask, &nodes, &all.distances);
 }
 
-/// "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18): a node whose last CPU is gone does not count.
+/// "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18): a node whose last CPU is gone does not
+/// count.
 const NODES_DROP_OUT: Release = v(5, 18);
 
 /// The CPUs of each node that count; none of a node whose last CPU is gone, from [`NODES_DROP_OUT`] on.

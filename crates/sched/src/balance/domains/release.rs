@@ -26,7 +26,8 @@ impl Words {
         match release {
             // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
             r if r >= v(6, 9) => &LLC,
-            // "sched/topology: Rename 'DIE' domain to 'PKG'" is of 6.7; linux-6.6 has had the new name here from the first.
+            // "sched/topology: Rename 'DIE' domain to 'PKG'" is of 6.7; linux-6.6 has had the new name here from the
+            // first.
             r if r >= v(6, 6) => &PKG,
             // "sched: Rework sched_domain topology definition", "sched: Rename capacity related flags" (3.16).
             r if r >= v(3, 16) => &DIE,

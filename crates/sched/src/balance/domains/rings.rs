@@ -148,8 +148,8 @@ impl Rings {
         *self.masks.entry((level, below, None)).or_insert_with(|| those(pool, below, gets_here))
     }
 
-    /// `build_group_mask` of 3.10 (changed by 3.18): those CPUs of a group that have the level at all, as far as the span goes in which a
-    /// group is first built from CPU `i`.
+    /// `build_group_mask` of 3.10 (changed by 3.18): those CPUs of a group that have the level at all, as far as the
+    /// span goes in which a group is first built from CPU `i`.
     fn mask_3_10(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
         let below = child(pool, tree, level, i);
         let within = pool.get(span).set.clone();

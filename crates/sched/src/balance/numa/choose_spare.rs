@@ -160,7 +160,8 @@ impl Numa {
         }
     }
 
-    /// Whether a node with room may take one task more, and the task's own node keep one less (`adjust_numa_imbalance`).
+    /// Whether a node with room may take one task more, and the task's own node keep one less
+    /// (`adjust_numa_imbalance`).
     fn bears_one_more(&self, env: &Env) -> bool {
         let running = env.target.running + 1;
         let more = (running - (env.source.running - 1)).max(0);

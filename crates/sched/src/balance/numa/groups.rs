@@ -150,8 +150,8 @@ impl Numa {
         self.moves.retain(|wanted| wanted.p != p);
     }
 
-    /// The group's shared faults, where they stretch the scan periods ("sched/numa: Scale scan period with tasks in group
-    /// and shared/private", 4.14).
+    /// The group's shared faults, where they stretch the scan periods ("sched/numa: Scale scan period with tasks in
+    /// group and shared/private", 4.14).
     pub(super) fn sharing(&self, p: TaskId) -> Option<Sharing> {
         if self.release >= v(4, 14) { self.group_of(p).map(Group::sharing) } else { None }
     }

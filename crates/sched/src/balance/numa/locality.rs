@@ -24,8 +24,8 @@ impl Numa {
         let (from, to) = (self.node_of(from), self.node_of(to));
         let Some(of) = self.tasks.get(p as usize) else { return Locality::Equal };
         let Some(faults) = of.faults.as_deref().filter(|_| from != to) else { return Locality::Equal };
-        // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). What follows is as "sched/numa: Use group_weights to
-        // identify if migration degrades locality" (4.19) left it.
+        // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). What follows is as "sched/numa: Use group_weights
+        // to identify if migration degrades locality" (4.19) left it.
         if self.release < v(4, 3) {
             // NUMA_RESIST_LOWER is off: nobody is kept.
             let better = match self.group_of(p) {

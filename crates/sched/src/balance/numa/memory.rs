@@ -159,8 +159,9 @@ impl Numa {
         period_ends
     }
 
-    /// Until "sched/numa: Fix task_tick_fair() from disabling numa_balancing" (4.4) the CPU time at which the last period ended was subtracted from the CPU time even if it was later,
-    /// which it is after the first scan: from then on the difference always seemed longer than a period.
+    /// Until "sched/numa: Fix task_tick_fair() from disabling numa_balancing" (4.4) the CPU time at which the last
+    /// period ended was subtracted from the CPU time even if it was later, which it is after the first scan: from then
+    /// on the difference always seemed longer than a period.
     fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
         self.release < v(4, 4) && of.stamp > sum
     }

@@ -76,7 +76,8 @@ impl Numa {
             self.groups[group].change(&change);
         }
         let preferred = self.most(p);
-        // "sched/numa: Update the scan period without holding the numa_group lock" (4.19): before, it was adapted first.
+        // "sched/numa: Update the scan period without holding the numa_group lock" (4.19): before, it was adapted
+        // first.
         let adapts_last = self.release >= v(4, 19);
         if !adapts_last {
             self.adapt(p, &change, at);

@@ -88,8 +88,8 @@ impl Numa {
         }
         cx.spend(p, took);
         if self.release >= v(4, 5) {
-            // "sched/numa: Cap PTE scanning overhead to 3% of run time": 32 times as long it runs without, as far as a tick came in between and its time was accounted
-            // for.
+            // "sched/numa: Cap PTE scanning overhead to 3% of run time": 32 times as long it runs without, as far as a
+            // tick came in between and its time was accounted for.
             self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
         }
     }

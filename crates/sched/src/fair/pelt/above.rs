@@ -4,7 +4,7 @@
 //! | release | what real-time and deadline tasks take |
 //! |---|---|
 //! | until 2.6.31 | is not counted |
-//! | 2.6.32 to 4.18 | their time of late: `rt_avg`, which is halved every half of `sched_time_avg` (1 s) |
+//! | 2.6.32 to 4.18 | their time of the last half to whole second: `rt_avg`, halved every half of `sched_time_avg` |
 //! | 4.19 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
 //! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its

@@ -167,6 +167,8 @@ fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
         ("linux-2.6.11", 100.0..130.0),
         ("linux-2.6.32", 10.0..13.0),
         ("linux-4.1", 12.0..17.0),
+        ("linux-5.10", 12.0..17.0),
+        ("linux-5.15", 12.0..17.0),
         ("linux-6.1", 12.0..17.0),
         ("linux-6.12", 3.0..5.0),
     ] {
