@@ -25,14 +25,14 @@
 //! level, from 40 at nice -20 to 1 at nice 19.
 //!
 //! # Differences from the kernel
-//! No release has it; the authors' prototype was a change to Linux 1.1.50. A quantum ends at the first tick after it is
-//! used up, and what was used too much is charged. A task that wakes preempts none. FIFO and RR tasks come before all
-//! others, and balancing over CPUs is the plain one of [`crate::balance`], by tickets. BATCH, IDLE and DEADLINE count
-//! as OTHER. There are no currencies, and tickets are not lent.
+//! No release has it; the authors' prototypes were changes to the Linux of their day. A quantum ends at the first tick
+//! after it is used up, and what was used too much is charged. A task that wakes preempts none. FIFO and RR tasks come
+//! before all others, and balancing over CPUs is the plain one of [`crate::balance`], by tickets. BATCH, IDLE and
+//! DEADLINE count as OTHER. There are no currencies, and tickets are not lent.
 //!
 //! # Reference
 //! C. A. Waldspurger, W. E. Weihl, "Stride scheduling: deterministic proportional-share resource management",
-//! MIT/LCS/TM-528, June 1995: sections 2 (the algorithm) and 2.3 (tasks that come, go and change).
+//! MIT/LCS/TM-528, June 1995: section 2, the algorithm and how tasks come, go and change their tickets.
 
 use crate::balance::Queues;
 use schedlab_base::{CpuId, Nanos};
@@ -41,7 +41,7 @@ use schedlab_sim::program::Start;
 use schedlab_sim::{Attributes, Choice, Core, Decision, Dequeue, Enqueue, QueueList, Scheduler, TaskId, View};
 use std::collections::BTreeSet;
 
-/// Virtual time. It does not overflow: a task with one ticket advances by 2^40 in a nanosecond.
+/// Virtual time. It does not overflow: a task with one ticket advances by less than 2^40 in a nanosecond.
 type Pass = i128;
 
 /// How far one ticket advances in a nanosecond (`stride1`). All counts of tickets up to 16, and most up to 40, divide

@@ -76,7 +76,7 @@ fn several_cpus_share_the_tasks() {
     assert!(accounts.tasks.iter().all(|task| task.run.abs_diff(500 * MS) <= 10 * MS), "{:?}", accounts.tasks);
 }
 
-/// The paper's section 2: a task is never farther from its share than a quantum for each of its competitors.
+/// The error grows with the number of tasks at most: none is farther from its share than a quantum for each of them.
 #[test]
 fn shares_are_right_at_any_time() {
     for nices in [&[0, 19][..], &[-20, 0, 1, 2], &[-20, 19, 19, 19, 19], &[7, 3, -5, -11, 13, 0], &[4; 9]] {
