@@ -87,8 +87,6 @@ pub struct Progress {
     pub events: u64,
     /// Events that the kernel lost.
     pub lost: u64,
-    /// The time since the start.
-    pub elapsed: Nanos,
 }
 
 /// The reason why a recording ended.
@@ -223,7 +221,7 @@ impl Recorder {
                 flushed = now;
             }
             let counts = self.merge.counts;
-            progress(Progress { events: counts.events, lost: counts.lost, elapsed: now - start });
+            progress(Progress { events: counts.events, lost: counts.lost });
             if let Some(ending) = self.ending(now - start, load.as_mut()) {
                 break ending;
             }

@@ -1,4 +1,4 @@
-//! The machine file: TOML that needs no more than sockets, cores and threads, and distances where there are nodes.
+//! The machine file: TOML that requires only sockets, cores and threads, and distances if there are several nodes.
 
 mod build;
 
@@ -14,64 +14,65 @@ use std::path::Path;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "schedlab machine")]
 pub struct MachineFile {
-    /// The machine's name; the file's name without `.toml` unless given.
+    /// The machine's name (default: the file's name without `.toml`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Sockets (packages).
     #[schemars(range(min = 1, max = 8192))]
     pub sockets: u32,
-    /// Cores a socket.
+    /// Cores per socket.
     #[schemars(range(min = 1, max = 8192))]
     pub cores: u32,
-    /// SMT threads a core.
+    /// SMT threads per core.
     #[schemars(range(min = 1, max = 8))]
     pub threads: u32,
-    /// Distances between NUMA nodes as the firmware tells them: a square, symmetric matrix with 10 on the diagonal.
-    /// Each node holds an equal share of the CPUs. Without it the machine has one node.
+    /// Distances between NUMA nodes as the firmware reports them: a square, symmetric matrix with 10 on the diagonal.
+    /// Each node holds an equal share of the CPUs. Without a matrix the machine has one node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distances: Vec<Vec<u32>>,
-    /// NUMA nodes in a package: as many as a socket holds. Where that is no more than one, a file that does not say so
-    /// leaves open whether its nodes are dies of one package.
+    /// NUMA nodes per package (default: as many as a socket holds). If a socket holds at most one node and the file
+    /// does not give this number, it stays open whether several nodes are dies of one package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
     pub nodes_per_package: Option<u32>,
-    /// Cores that share a last-level cache; all of a socket's (of a node's, where a socket has several) unless given.
+    /// Cores that share a last-level cache (default: all cores of a socket, or of a node if a socket has several
+    /// nodes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
     pub llc_cores: Option<u32>,
-    /// Cores that share an L2 (a cluster); 1 unless given.
+    /// Cores that share an L2 (a cluster; default 1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 8192))]
     pub cluster_cores: Option<u32>,
-    /// The capacity of each core over the whole machine, 1024 being the biggest; all 1024 unless given.
+    /// The capacity of each core of the machine, where the fastest has 1024 (default: 1024 for all).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacities: Vec<u32>,
-    /// KiB of a core's own caches, or of the L2 that a cluster shares; 256 unless given.
+    /// The size of a core's own caches, or of the L2 that a cluster shares, in KiB (default 256).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16_777_216))]
     pub l2_kib: Option<u32>,
-    /// KiB of a last-level cache; 8192 unless given.
+    /// The size of a last-level cache in KiB (default 8192).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16_777_216))]
     pub llc_kib: Option<u32>,
-    /// What things cost.
+    /// The costs of switches, wake-ups, migrations and shared resources.
     #[serde(default, skip_serializing_if = "CostsFile::is_default")]
     pub costs: CostsFile,
-    /// The energy model, by which kernels from 5.0 on place tasks where capacities differ: groups of cores that run at
-    /// one frequency. Every core is in one of them. None unless given.
+    /// The energy model: groups of cores that run at one frequency (default: none). Every core is in one group. Kernels
+    /// from 5.0 on place tasks by it if capacities differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub performance_domains: Vec<PerfDomainFile>,
 }
 
-/// Cores that run at one frequency, and what that takes.
+/// Cores that run at one frequency, and the power they take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PerfDomainFile {
-    /// Its cores, counted over the machine from 0; all of one capacity.
+    /// The numbers of its cores, counted from 0 across the machine; all have the same capacity.
     pub cores: Vec<u32>,
-    /// The frequencies, the lowest first, in MHz.
+    /// The frequencies in MHz, in ascending order.
     pub mhz: Vec<u32>,
-    /// The power of one busy core at each of them, in uW.
+    /// The power of one busy core at each frequency, in uW.
     pub power_uw: Vec<u32>,
 }
 
@@ -85,10 +86,11 @@ impl PerfDomainFile {
     }
 }
 
-/// Declares the file's half of [`Costs`]: each key optional, what is left out measured elsewhere.
+/// Declares the part of the file that sets [`Costs`]. Each key is optional and has a measured default.
 macro_rules! costs_file {
     ($($(#[$doc:meta])* $key:ident <= $most:literal),* $(,)?) => {
-        /// What things cost; what is left out has the default that `docs/machines.md` lists with its source.
+        /// The costs of switches, wake-ups, migrations and shared resources. `docs/machines.md` lists the default of
+        /// each, with its source.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct CostsFile {
@@ -101,7 +103,7 @@ macro_rules! costs_file {
         }
 
         impl CostsFile {
-            /// The costs, defaults filled in.
+            /// The costs, with defaults for the keys that are not given.
             #[must_use]
             pub fn costs(&self) -> Costs {
                 let default = Costs::measured();
@@ -113,7 +115,7 @@ macro_rules! costs_file {
                 Self { $($key: (costs.$key != default.$key).then_some(costs.$key)),* }
             }
 
-            /// The first key whose value is larger than it may be, the value, and the largest.
+            /// The first key whose value is too large, that value, and the largest value allowed.
             pub(crate) fn too_large(&self) -> Option<(&'static str, u64, u64)> {
                 let keys = [$((concat!("costs.", stringify!($key)), self.$key, $most)),*];
                 keys.into_iter().find_map(|(key, value, most)| Some((key, value.filter(|v| *v > most)?, most)))
@@ -123,31 +125,32 @@ macro_rules! costs_file {
 }
 
 costs_file! {
-    /// From a wake-up that preempts to the switch, in ns (default 3000).
+    /// The time from a wake-up that preempts to the switch, in ns (default 3000).
     wakeup_to_switch_ns <= 1_000_000_000,
-    /// From a tick that preempts to the switch, in ns (default 8000).
+    /// The time from a tick that preempts to the switch, in ns (default 8000).
     tick_to_switch_ns <= 1_000_000_000,
-    /// From a running task's change of its own nice level or policy to the switch that it causes, in ns (default
-    /// 15000).
+    /// The time from a running task's change of its own nice level or policy to the switch that it causes, in ns
+    /// (default 15000).
     change_to_switch_ns <= 1_000_000_000,
-    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold, in ns (default 0).
+    /// CPU time that a context switch takes from the next task, in addition to its bursts, in ns (default 0).
     context_switch_ns <= 1_000_000_000,
-    /// Leaving idle, from the wake-up to the task's first instruction, in ns (default 2000).
+    /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
     idle_exit_ns <= 1_000_000_000,
-    /// Bringing a KiB of a working set back into a core's own caches from the last-level cache, in ns (default 76).
+    /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default
+    /// 76).
     llc_refill_ns_per_kib <= 1_000_000,
-    /// Bringing a KiB of a working set back into the caches from the node's own memory, in ns (default 348).
+    /// The time to reload 1 KiB of a working set from the local node's memory into the caches, in ns (default 348).
     memory_refill_ns_per_kib <= 1_000_000,
-    /// Moving a KiB of a task's memory to another node, in ns (default 1600).
+    /// The time to move 1 KiB of a task's memory to another node, in ns (default 1600).
     page_move_ns_per_kib <= 1_000_000,
-    /// NUMA balancing: making a KiB of memory fault, in ns (default 8).
+    /// NUMA balancing: the time to make 1 KiB of memory fault, in ns (default 8).
     hinting_scan_ns_per_kib <= 1_000_000,
-    /// NUMA balancing: the faults on a KiB of memory, in ns (default 150).
+    /// NUMA balancing: the time that the faults on 1 KiB of memory take, in ns (default 150).
     hinting_fault_ns_per_kib <= 1_000_000,
-    /// How much of its speed each of two SMT siblings loses while both are busy, in percent (default 39).
+    /// The share of its speed that each of two SMT siblings loses while both are busy, in percent (default 39).
     smt_loss_percent <= 50,
-    /// How much of what the distances say is felt: at 100, memory at distance 20 costs twice as much as local (default
-    /// 100).
+    /// How strongly distances between nodes are felt, in percent. At 100 (the default), memory at distance 20 costs
+    /// twice as much as local memory.
     remote_percent <= 1000,
 }
 
@@ -158,7 +161,7 @@ impl CostsFile {
 }
 
 impl MachineFile {
-    /// A machine of one node with defaults for the rest.
+    /// A machine of one node, with defaults for everything else.
     #[must_use]
     pub fn flat(name: &str, sockets: u32, cores: u32, threads: u32) -> Self {
         Self {
@@ -181,7 +184,7 @@ impl MachineFile {
     /// Reads a file's text and builds its machine.
     ///
     /// # Errors
-    /// When the text is no machine file, or the machine it describes cannot be.
+    /// When the text is not a machine file, or such a machine is impossible.
     pub fn parse(document: &TomlText) -> Result<Machine> {
         let file: Self = document.read()?;
         let stem = document.file.file_stem().map_or_else(|| "machine".into(), |s| s.to_string_lossy().into_owned());
@@ -194,20 +197,20 @@ impl MachineFile {
     /// Reads a file and builds its machine.
     ///
     /// # Errors
-    /// As [`MachineFile::parse`], and when the file cannot be read.
+    /// Those of [`MachineFile::parse`], and when the file cannot be read.
     pub fn open(file: &Path) -> Result<Machine> {
         Self::parse(&TomlText::open(file)?)
     }
 
-    /// Builds the machine that this describes.
+    /// Builds the machine that this file describes.
     ///
     /// # Errors
-    /// When there can be no such machine: no CPU, too many, a matrix that is not square, ...
+    /// When such a machine is impossible: it has no CPUs or too many, the matrix is not square, ...
     pub fn build(&self) -> Result<Machine> {
         build::build(self, "machine").map_err(build::Wrong::into_error)
     }
 
-    /// The file that describes `machine`; `None` where its CPUs are not regular enough for one.
+    /// The file that describes `machine`; `None` if its CPUs are not regular enough for a file.
     #[must_use]
     pub fn of(machine: &Machine) -> Option<Self> {
         let sockets = machine.sockets() as u32;

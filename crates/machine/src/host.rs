@@ -1,33 +1,34 @@
-//! The machine that this runs on, read from /sys.
+//! The machine that this program runs on, read from /sys.
 
-use crate::{Caches, Costs, Cpu, MAX_CPUS, Machine};
+use crate::model::MAX_CPUS;
+use crate::{Caches, Costs, Cpu, Machine};
 use schedlab_base::{CpuId, CpuPlace, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The distance of a node to itself, and what firmware that tells no distances is taken to mean by "another".
+/// The distance of a node to itself, and the distance assumed to another node if the firmware does not report it.
 const LOCAL: u32 = 10;
 const REMOTE: u32 = 20;
-/// The biggest CPU's capacity.
+/// The capacity of the machine's fastest CPU.
 const CAPACITY: u32 = 1024;
-/// No cache of a CPU is numbered higher than this.
+/// The caches of a CPU have numbers below this.
 const CACHES: u32 = 16;
 
-/// This host: its CPUs that are online, as /sys shows them.
+/// This host with its online CPUs, as /sys shows them.
 ///
 /// # Errors
-/// When /sys does not tell which CPUs are online.
+/// When /sys does not list the online CPUs.
 pub fn host() -> Result<Machine> {
     host_at(Path::new("/"))
 }
 
-/// The machine whose /sys lies under `root`. What a file does not tell is taken to be plain: a core,
-/// a last-level cache and a cluster of its own for each CPU, one package, one node, full capacity.
+/// The machine whose /sys is under `root`. Missing files mean the plainest machine: one package, one node, full
+/// capacity, and for each CPU its own core, last-level cache and cluster.
 ///
 /// # Errors
-/// When the list of CPUs that are online is missing, unreadable or longer than a machine can be.
-pub fn host_at(root: &Path) -> Result<Machine> {
+/// When the list of online CPUs is missing, unreadable or longer than a machine can be.
+fn host_at(root: &Path) -> Result<Machine> {
     let sys = Sys { root: root.join("sys/devices/system") };
     let online = sys.root.join("cpu/online");
     let text =
@@ -70,7 +71,7 @@ pub fn host_at(root: &Path) -> Result<Machine> {
     })
 }
 
-/// The most nodes that one package holds.
+/// The largest number of nodes in one package.
 fn nodes_in_a_package(cpus: &[Cpu]) -> u32 {
     let mut nodes: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for cpu in cpus {
@@ -79,7 +80,7 @@ fn nodes_in_a_package(cpus: &[Cpu]) -> u32 {
     nodes.values().map(|inside| inside.len() as u32).max().unwrap_or(1)
 }
 
-/// The tree of devices.
+/// The device tree in /sys.
 struct Sys {
     root: PathBuf,
 }
@@ -93,12 +94,12 @@ impl Sys {
         self.read(cpu, file)?.trim().parse().ok()
     }
 
-    /// The CPUs in the first of these topology files that is there.
+    /// The CPUs in the first of these topology files that exists.
     fn siblings(&self, cpu: CpuId, files: &[&str]) -> Option<Vec<CpuId>> {
         files.iter().find_map(|file| cpu_list(&self.read(cpu, &format!("topology/{file}"))?))
     }
 
-    /// The sizes of a CPU's caches for data: its last one and the largest below that.
+    /// The sizes of a CPU's data caches: the last-level one, and the largest below it.
     fn caches(&self, cpu: CpuId) -> Caches {
         let of = |file: &str, index: u32| self.read(cpu, &format!("cache/index{index}/{file}"));
         let mut sizes: Vec<(u32, u32)> = (0..CACHES)
@@ -115,7 +116,7 @@ impl Sys {
         Caches { l2_kib: sizes.pop().map_or(default.l2_kib.min(llc_kib), |(_, kib)| kib), llc_kib }
     }
 
-    /// The CPUs that share this CPU's highest-level cache for data.
+    /// The CPUs that share this CPU's highest-level data cache.
     fn last_cache(&self, cpu: CpuId) -> Option<Vec<CpuId>> {
         let of = |file: &str, index: u32| self.read(cpu, &format!("cache/index{index}/{file}"));
         (0..CACHES)
@@ -128,7 +129,7 @@ impl Sys {
             .map(|(_, cpus)| cpus)
     }
 
-    /// Each CPU's node, counted from 0 over the nodes that have CPUs online, and their distances.
+    /// Each CPU's node, counted from 0 over the nodes with online CPUs, and the distances between these nodes.
     fn nodes(&self, online: &[CpuId]) -> (BTreeMap<CpuId, u32>, Vec<Vec<u32>>) {
         let dir = self.root.join("node");
         let read = |node: u32, file: &str| fs::read_to_string(dir.join(format!("node{node}/{file}"))).ok();
@@ -146,11 +147,11 @@ impl Sys {
         }
         let plain = |from: usize, to: usize| if from == to { LOCAL } else { REMOTE };
         let row = |from: usize, node: u32| -> Vec<u32> {
-            let told: Vec<Option<u32>> = read(node, "distance")
+            let reported: Vec<Option<u32>> = read(node, "distance")
                 .map(|text| text.split_whitespace().map(|d| d.parse().ok()).collect())
                 .unwrap_or_default();
             let distance = |(to, (position, _)): (usize, &(usize, u32))| {
-                told.get(*position).copied().flatten().filter(|d| *d >= LOCAL).unwrap_or(plain(from, to))
+                reported.get(*position).copied().flatten().filter(|d| *d >= LOCAL).unwrap_or(plain(from, to))
             };
             kept.iter().enumerate().map(distance).collect()
         };
@@ -162,13 +163,13 @@ impl Sys {
     }
 }
 
-/// The lowest online CPU of a group stands for it; a CPU that its own group does not name stands alone.
+/// The lowest online CPU of a group, which represents it. A CPU that is missing from its own group represents itself.
 fn leader(cpu: CpuId, group: Option<&[CpuId]>, online: &[CpuId]) -> i64 {
     let group = group.filter(|cpus| cpus.contains(&cpu)).unwrap_or_default();
     i64::from(group.iter().copied().filter(|c| online.binary_search(c).is_ok()).min().unwrap_or(cpu))
 }
 
-/// Numbers things in the order in which they are met.
+/// Numbers things in the order in which they first appear.
 #[derive(Default)]
 struct Numbering(BTreeMap<i64, u32>);
 
@@ -179,7 +180,7 @@ impl Numbering {
     }
 }
 
-/// Reads the kernel's lists: `0-3,8`. Sorted, each number once. `None` for anything else, or numbers
+/// Parses the kernel's lists such as `0-3,8` into sorted, distinct numbers. `None` for any other text, or for numbers
 /// beyond what a machine can have.
 fn cpu_list(text: &str) -> Option<Vec<CpuId>> {
     let mut cpus = Vec::new();
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A tree of files under a temporary root.
+    /// Creates a tree of files under a temporary root.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_machine_with_smt_two_packages_and_a_cpu_offline() {
-        // Intel's numbering: CPU n and n+4 are siblings; 7 is offline.
+        // Intel's numbering: CPUs n and n+4 are siblings. CPU 7 is offline.
         let mut files = vec![
             ("cpu/online".to_owned(), "0-6\n".to_owned()),
             ("node/online".to_owned(), "0-1\n".to_owned()),
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn big_and_little_have_their_capacities_and_clusters() {
+    fn big_and_little_cpus_have_their_capacities_and_clusters() {
         let dir = tree(&[
             ("cpu/online", "0-1"),
             ("cpu/cpu0/cpu_capacity", "430"),

@@ -1,8 +1,8 @@
-//! Machines: CPUs, SMT, caches, nodes, distances, capacities and costs; presets; files; this host.
+//! Machines: CPUs, SMT, caches, nodes, distances, capacities and costs. They come from presets, files, or this host.
 //!
-//! [`load()`] takes what a user writes: a preset's name, a shorthand (`4`, `2x6`, `4x15x2`), `host`, or the path of
-//! a TOML file. The CPUs are numbered the way Linux numbers them in a guest or on a machine whose firmware lists
-//! SMT siblings next to each other: threads of a core first, then the cores of a socket, then the sockets.
+//! [`load()`] takes what a user writes: a preset's name, a shorthand (`4`, `2x6`, `4x15x2`), `host`, or the path of a
+//! TOML file. CPUs are numbered as Linux numbers them in a guest, or on a machine whose firmware lists SMT siblings
+//! next to each other: first the threads of a core, then the cores of a socket, then the sockets.
 
 mod file;
 mod host;
@@ -13,7 +13,7 @@ pub mod presets;
 pub mod tomltext;
 
 pub use file::{CostsFile, MachineFile, PerfDomainFile};
-pub use host::{host, host_at};
+pub use host::host;
 pub use load::load;
-pub use model::{Caches, Costs, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
+pub use model::{Caches, Costs, Cpu, Machine, PerfDomain, PerfState};
 pub use picture::picture;

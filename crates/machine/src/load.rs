@@ -1,4 +1,4 @@
-//! From what a user writes to a machine.
+//! Finds the machine that a user names.
 
 use crate::file::MachineFile;
 use crate::model::Machine;
@@ -6,11 +6,11 @@ use crate::presets::{self, PRESETS};
 use schedlab_base::{Error, Result, nearest};
 use std::path::Path;
 
-/// The machine that `spec` names: a preset, a shorthand (`N`, `SxC`, `SxCxT`: one node, sockets x cores a socket x
-/// threads a core), `host` (this one), or the path of a TOML file.
+/// Loads the machine that `spec` names: a preset, a shorthand (`N`, `SxC` or `SxCxT` for sockets x cores x threads on
+/// one node), `host` (this machine), or the path of a TOML file.
 ///
 /// # Errors
-/// When `spec` is none of these, the file is wrong, or there can be no such machine.
+/// When `spec` is none of these, the file is wrong, or such a machine is impossible.
 pub fn load(spec: &str) -> Result<Machine> {
     let spec = spec.trim();
     if let Some(preset) = presets::find(spec) {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_machine_is_refused_with_the_mend() {
+    fn unknown_machines_are_refused_with_the_fix() {
         assert_eq!(error("z80"), "\"z80\" is no machine; did you mean \"z800\"?");
         assert!(error("0").contains("no fewer than one"));
         assert!(error("-4").contains("write CPUs"));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_needs_sockets_cores_threads_only() {
+    fn a_file_needs_only_sockets_cores_and_threads() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");
         std::fs::write(&path, "sockets = 2\ncores = 2\nthreads = 1\ndistances = [[10, 21], [21, 10]]\n").unwrap();
@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn a_files_error_names_file_line_and_key() {
         let text = "sockets = 2\ncores = 6\nthreads = 1\ndistances = [[10, 21], [22, 10]]\n";
-        let told = MachineFile::parse(&crate::tomltext::TomlText::new("m.toml", text)).unwrap_err().to_string();
-        assert!(told.starts_with("m.toml:4: distances: from node 0 to 1 it is 21"), "{told}");
+        let message = MachineFile::parse(&crate::tomltext::TomlText::new("m.toml", text)).unwrap_err().to_string();
+        assert!(message.starts_with("m.toml:4: distances: from node 0 to 1 it is 21"), "{message}");
         let text = "sockets = 2\ncorse = 6\nthreads = 1\n";
-        let told = MachineFile::parse(&crate::tomltext::TomlText::new("m.toml", text)).unwrap_err().to_string();
-        assert_eq!(told, "m.toml:2: corse: \"corse\" is no key; did you mean \"cores\"?");
+        let message = MachineFile::parse(&crate::tomltext::TomlText::new("m.toml", text)).unwrap_err().to_string();
+        assert_eq!(message, "m.toml:2: corse: \"corse\" is no key; did you mean \"cores\"?");
     }
 
     proptest! {

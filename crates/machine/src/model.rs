@@ -1,97 +1,99 @@
-//! What a machine is.
+//! The model of a machine.
 
 use schedlab_base::{CpuPlace, Nanos};
 use std::collections::BTreeSet;
 
-/// The most CPUs a machine may have (Linux's own `NR_CPUS` limit on x86-64).
-pub const MAX_CPUS: u32 = 8192;
+/// The largest number of CPUs in a machine (Linux's own `NR_CPUS` limit on x86-64).
+pub(crate) const MAX_CPUS: u32 = 8192;
 
 /// One logical CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// Where it sits, and its capacity.
+    /// Its position and capacity.
     pub place: CpuPlace,
-    /// Its cluster (CPUs that share an L2), counted over the machine.
+    /// Its cluster (CPUs that share an L2), numbered across the machine.
     pub cluster: u32,
 }
 
-/// What things cost on this machine, in ns of CPU time. All 0 is the bare algorithm (`--costs none`).
+/// The costs of operations on this machine, in ns of CPU time. With all costs 0, only the algorithm counts (`--costs
+/// none`).
 ///
-/// [`Costs::default`] is free of charge; [`Costs::measured`] is what a machine has unless its file says otherwise.
+/// [`Costs::default`] sets everything to 0. A machine whose file gives no costs has measured ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
-    /// From a wake-up that preempts to the switch.
+    /// The time from a wake-up that preempts to the switch.
     pub wakeup_to_switch_ns: Nanos,
-    /// From a tick that preempts to the switch.
+    /// The time from a tick that preempts to the switch.
     pub tick_to_switch_ns: Nanos,
-    /// From a running task's change of its own nice level or policy to the switch that it causes.
+    /// The time from a running task's change of its own nice level or policy to the switch that it causes.
     pub change_to_switch_ns: Nanos,
-    /// CPU time that a context switch takes from the task switched to, beyond what its bursts hold.
+    /// CPU time that a context switch takes from the next task, in addition to its bursts.
     pub context_switch_ns: Nanos,
-    /// Leaving idle, from the wake-up to the first instruction of the task.
+    /// The time to leave idle, from the wake-up to the task's first instruction.
     pub idle_exit_ns: Nanos,
-    /// Bringing 1 KiB of a working set back into a core's own caches from the last-level cache.
+    /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches.
     pub llc_refill_ns_per_kib: Nanos,
-    /// Bringing 1 KiB of a working set back into the caches from the memory of the CPU's own node.
+    /// The time to reload 1 KiB of a working set from the local node's memory into the caches.
     pub memory_refill_ns_per_kib: Nanos,
-    /// Moving 1 KiB of a task's memory to another node.
+    /// The time to move 1 KiB of a task's memory to another node.
     pub page_move_ns_per_kib: Nanos,
-    /// NUMA balancing: making 1 KiB of memory fault.
+    /// NUMA balancing: the time to make 1 KiB of memory fault.
     pub hinting_scan_ns_per_kib: Nanos,
-    /// NUMA balancing: the faults on 1 KiB of memory, beyond what moving it takes.
+    /// NUMA balancing: the time that the faults on 1 KiB of memory take, without the time to move it.
     pub hinting_fault_ns_per_kib: Nanos,
-    /// How much of its speed each of two SMT siblings loses while both are busy, in percent, up to 50.
+    /// The share of its speed that each of two SMT siblings loses while both are busy, in percent, up to 50.
     pub smt_loss_percent: u64,
-    /// How much of what the distances say is felt, in percent: at 100 memory at distance 20 costs twice as much as
-    /// local.
+    /// How strongly distances between nodes are felt, in percent. At 100, memory at distance 20 costs twice as much as
+    /// local memory.
     pub remote_percent: u64,
 }
 
 impl Costs {
-    /// Everything free: the bare algorithm.
+    /// No costs: only the algorithm counts.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The costs of a machine whose file gives none, with their sources:
+    /// The costs of a machine whose file gives none.
     ///
-    /// | cost | default | source |
-    /// |---|---|---|
-    /// | wake-up to switch | 3 us | Debian's 6.1 and 6.12 kernels in a guest with deterministic time |
-    /// | tick to switch | 8 us | the same |
-    /// | change to switch | 15 us | the same: from `setpriority()` to the switch |
-    /// | context switch | 0 | a recorded or calibrated burst holds it already; some 1.3 us on a Xeon X5550 (B. Sigoure, "How long does it take to make a context switch?", 2010) |
-    /// | idle exit | 2 us | the latency of state C1 that the kernel's `intel_idle` gives for Xeons from Sandy Bridge on |
-    /// | refill from the last-level cache | 76 ns a KiB | 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010), four misses under way at a time (chosen: a stream has ten, a chain of pointers one) |
-    /// | refill from memory | 348 ns a KiB | 87 ns for 64 bytes on the same, four misses at a time |
-    /// | moving pages | 1600 ns a KiB | some 600 MB/s of `move_pages()` (B. Goglin and N. Furmento, 2009) |
-    /// | making memory fault | 8 ns a KiB | a scan of 256 MiB "could take several milliseconds"; most took 1 to 4 ms, 2.1 here (Huang Ying, "autonuma: Support to scan page table asynchronously", 2020) |
-    /// | hinting faults | 150 ns a KiB | 600 ns a page of 4 KiB: the quickest of the faults on new memory on a Core i7 of the 11th generation took 575 ns, clearing the page included; half of the faults, less than 1013 ns |
-    /// | SMT | 39% | two threads do 16 to 28% more than one (D. Marr et al., Intel Technology Journal, 2002): 2 x 61% is 22% more |
-    /// | remote memory | 100% | as the firmware's distances are defined: relative latencies (ACPI, SLIT) |
-    ///
-    /// The refill of caches is no part of the context switch's cost: it depends on the working set, and tasks of which
-    /// none is told pay nothing.
+    /// Reloading caches is not part of a context switch's cost: it depends on the working set, and a task without a
+    /// known working set pays nothing.
     #[must_use]
-    pub fn measured() -> Self {
+    pub(crate) fn measured() -> Self {
         Self {
+            // The first three were measured with Debian's 6.1 and 6.12 kernels in a guest with deterministic time.
             wakeup_to_switch_ns: 3_000,
             tick_to_switch_ns: 8_000,
+            // From `setpriority()` to the switch.
             change_to_switch_ns: 15_000,
+            // A recorded or calibrated burst already contains it. On a Xeon X5550 it takes some 1.3 us (B. Sigoure,
+            // "How long does it take to make a context switch?", 2010).
             context_switch_ns: 0,
+            // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: 2_000,
+            // 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010). Four outstanding
+            // misses are assumed: a stream has ten, a chain of pointers one.
             llc_refill_ns_per_kib: 76,
+            // 87 ns for 64 bytes on the same processor, also with four outstanding misses.
             memory_refill_ns_per_kib: 348,
+            // Some 600 MB/s of `move_pages()` (B. Goglin and N. Furmento, 2009).
             page_move_ns_per_kib: 1_600,
+            // A scan of 256 MiB "could take several milliseconds". Most took 1 to 4 ms; 2.1 ms is used here (Huang
+            // Ying, "autonuma: Support to scan page table asynchronously", 2020).
             hinting_scan_ns_per_kib: 8,
+            // 600 ns for a page of 4 KiB. On a Core i7 of the 11th generation the quickest fault on new memory took
+            // 575 ns, including the clearing of the page, and half of the faults took less than 1013 ns.
             hinting_fault_ns_per_kib: 150,
+            // Two threads do 16 to 28% more work than one (D. Marr et al., Intel Technology Journal, 2002); 2 x 61% is
+            // 22% more.
             smt_loss_percent: 39,
+            // The firmware's distances are defined as relative latencies (ACPI, SLIT).
             remote_percent: 100,
         }
     }
 
-    /// Every cost by the name that it has in a machine's file.
+    /// Every cost with its name in a machine's file.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 12] {
         [
@@ -111,37 +113,37 @@ impl Costs {
     }
 }
 
-/// How much the caches hold.
+/// The sizes of the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// A core's own caches together, or those that a cluster of cores shares (the L2), in KiB.
+    /// The size of a core's own caches together, or of the L2 that a cluster of cores shares, in KiB.
     pub l2_kib: u32,
-    /// A last-level cache, in KiB.
+    /// The size of a last-level cache, in KiB.
     pub llc_kib: u32,
 }
 
 impl Default for Caches {
-    /// Those of a Core i7 of 2009 to 2017: 256 KiB of L2 a core, 8 MiB of L3.
+    /// The caches of a Core i7 of 2009 to 2017: 256 KiB of L2 per core, 8 MiB of L3.
     fn default() -> Self {
         Self { l2_kib: 256, llc_kib: 8192 }
     }
 }
 
-/// A frequency that a CPU can run at, and what it takes then.
+/// A frequency that a CPU can run at, and the power it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfState {
-    /// In MHz.
+    /// The frequency in MHz.
     pub mhz: u32,
-    /// The power of one busy CPU, in uW.
+    /// The power of one busy CPU in uW.
     pub power_uw: u32,
 }
 
-/// CPUs that run at one frequency: a performance domain of the energy model.
+/// CPUs that always run at the same frequency: a performance domain of the energy model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfDomain {
-    /// Its CPUs, which are all of one capacity.
+    /// Its CPUs, all of the same capacity.
     pub cpus: Vec<u32>,
-    /// Its frequencies, the lowest first; at the last a CPU has its capacity.
+    /// Its frequencies in ascending order. At the last one a CPU has its full capacity.
     pub states: Vec<PerfState>,
 }
 
@@ -150,18 +152,18 @@ pub struct PerfDomain {
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Its CPUs by number.
+    /// Its CPUs, indexed by number.
     pub cpus: Vec<Cpu>,
-    /// Distances between nodes as the firmware tells them (10 is local); one row a node.
+    /// Distances between nodes as the firmware reports them (10 is local), one row per node.
     pub distances: Vec<Vec<u32>>,
-    /// How many nodes a package holds, where it is known: a file whose sockets hold no more than one need not say
-    /// whether its nodes are dies of a package.
+    /// How many nodes a package holds, if known. A file whose sockets hold at most one node may leave open whether
+    /// several nodes are dies of one package.
     pub nodes_per_package: Option<u32>,
-    /// How much the caches hold.
+    /// The sizes of the caches.
     pub caches: Caches,
-    /// What things cost.
+    /// The costs of operations.
     pub costs: Costs,
-    /// The energy model: performance domains that hold every CPU once; empty where there is none.
+    /// The energy model: performance domains in which every CPU occurs once; empty if there is none.
     pub energy: Vec<PerfDomain>,
 }
 
@@ -190,7 +192,7 @@ impl Machine {
         self.distances.len()
     }
 
-    /// The most SMT threads that a core has.
+    /// The largest number of SMT threads of a core.
     #[must_use]
     pub fn threads(&self) -> usize {
         let mut per_core = std::collections::BTreeMap::new();
@@ -200,7 +202,7 @@ impl Machine {
         per_core.into_values().max().unwrap_or(0)
     }
 
-    /// One line: `2 sockets x 6 cores x 1 thread = 12 CPUs, 2 nodes`.
+    /// A summary in one line: `2 sockets x 6 cores x 1 thread = 12 CPUs, 2 nodes`.
     #[must_use]
     pub fn summary(&self) -> String {
         let noun = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });

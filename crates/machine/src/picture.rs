@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The widest line, in characters.
 const WIDTH: usize = 100;
 
-/// The machine drawn as text: nodes, sockets, caches and cores, then distances and costs.
+/// Draws the machine as text: nodes, sockets, caches and cores, then distances and costs.
 #[must_use]
 pub fn picture(machine: &Machine) -> String {
     let mut out = format!("{}: {}\n", machine.name, machine.summary());
@@ -79,7 +79,7 @@ fn draw_node(out: &mut String, node: u32, cpus: &[&Cpu]) {
     }
 }
 
-/// One word a cluster: its cores, each as its number or `[its threads]`, in brackets where they are several.
+/// One word per cluster. A core is its number or `[its threads]`; a cluster of several cores is in parentheses.
 fn cluster_words(cpus: &[&Cpu]) -> Vec<String> {
     let mut clusters: BTreeMap<u32, BTreeMap<u32, Vec<&Cpu>>> = BTreeMap::new();
     for cpu in cpus {

@@ -1,4 +1,4 @@
-//! The machines that schedlab knows by name.
+//! The built-in machines.
 
 use crate::file::{MachineFile, PerfDomainFile};
 use crate::model::Machine;
@@ -7,26 +7,26 @@ use crate::model::Machine;
 pub struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it stands for.
+    /// A one-line description.
     pub about: &'static str,
     make: fn(&'static str) -> MachineFile,
 }
 
 impl Preset {
-    /// Its machine.
+    /// Builds its machine.
     #[must_use]
     pub fn machine(&self) -> Machine {
         self.file().build().expect("a preset is a possible machine")
     }
 
-    /// Its description.
+    /// Its description as a machine file.
     #[must_use]
     pub fn file(&self) -> MachineFile {
         (self.make)(self.name)
     }
 }
 
-/// The presets, small ones first.
+/// The presets, from small to large.
 pub const PRESETS: &[Preset] = &[
     Preset { name: "up", about: "one CPU", make: |name| MachineFile::flat(name, 1, 1, 1) },
     Preset { name: "dual", about: "a dual core", make: |name| MachineFile::flat(name, 1, 2, 1) },
@@ -43,40 +43,42 @@ pub const PRESETS: &[Preset] = &[
     Preset { name: "huge-4096", about: "8 chassis of 4 sockets of 64 cores with SMT", make: huge },
 ];
 
-/// The preset of that name.
+/// The preset with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// A matrix in which all nodes are equally far from each other.
+/// A distance matrix in which all nodes are equally far from each other.
 fn equidistant(nodes: usize, remote: u32) -> Vec<Vec<u32>> {
     (0..nodes).map(|i| (0..nodes).map(|j| if i == j { 10 } else { remote }).collect()).collect()
 }
 
-/// Xeon X5650: 12 MiB of L3 a socket.
+/// Xeon X5650: 12 MiB of L3 per socket.
 fn z800(name: &'static str) -> MachineFile {
     let file = MachineFile::flat(name, 2, 6, 1);
     MachineFile { distances: equidistant(2, 21), llc_kib: Some(12 << 10), ..file }
 }
 
-/// Xeon E7-4890 v2: 37.5 MiB of L3 a socket.
+/// Xeon E7-4890 v2: 37.5 MiB of L3 per socket.
 fn dl580(name: &'static str) -> MachineFile {
     let file = MachineFile::flat(name, 4, 15, 2);
     MachineFile { distances: equidistant(4, 21), llc_kib: Some(38_400), ..file }
 }
 
-/// EPYC 7713: 512 KiB of L2 a core, 32 MiB of L3 for eight.
+/// EPYC 7713: 512 KiB of L2 per core, 32 MiB of L3 for eight cores.
 fn epyc(name: &'static str) -> MachineFile {
     let file = MachineFile { distances: equidistant(2, 32), ..MachineFile::flat(name, 2, 64, 2) };
     MachineFile { llc_cores: Some(8), l2_kib: Some(512), llc_kib: Some(32 << 10), ..file }
 }
 
-/// HiKey 960: four Cortex-A53 and four Cortex-A73, each four with an L2 that is their last cache; as on arm64, such an
-/// L2 is no cluster beside: a core's own cache is its L1 (2 MiB of L2 is the big cores'; the small have 512 KiB).
-/// Capacities and power are those that the kernel computes from the board's device tree (hi3660.dtsi): 592 of 1024 a
-/// MHz, 1844 and 2362 MHz; power is `dynamic-power-coefficient` (110 and 550) times MHz times the square of the
-/// voltage, 0.7 to 1.1 V.
+/// HiKey 960: four Cortex-A53 and four Cortex-A73. The L2 of each four is their last-level cache. As the kernel does on
+/// arm64, such an L2 does not make a cluster, so a core's own cache is its L1. The 2 MiB of L2 are those of the big
+/// cores; the small ones have 512 KiB.
+///
+/// Capacities and power are those that the kernel computes from the board's device tree (hi3660.dtsi): capacities per
+/// MHz of 592 and 1024, at most 1844 and 2362 MHz. Power is `dynamic-power-coefficient` (110 and 550) times MHz times
+/// the square of the voltage, 0.7 to 1.1 V.
 fn big_little(name: &'static str) -> MachineFile {
     let capacities = [[462; 4], [1024; 4]].concat();
     let file = MachineFile { capacities, llc_cores: Some(4), ..MachineFile::flat(name, 1, 8, 1) };
@@ -90,8 +92,8 @@ fn big_little(name: &'static str) -> MachineFile {
     MachineFile { l2_kib: Some(64), llc_kib: Some(2048), performance_domains: vec![little, big], ..file }
 }
 
-/// Four sockets a chassis, linked in a ring, and a fabric between the chassis. It is no machine that was sold; the
-/// distances are of the kind that firmware of such machines gives.
+/// Four sockets per chassis, linked in a ring, and a fabric between the chassis. No such machine was sold; the
+/// distances are typical of the firmware of such machines.
 fn huge(name: &'static str) -> MachineFile {
     const CHASSIS: [u32; 4] = [10, 16, 19, 16];
     let distance = |i: usize, j: usize| if i / 4 == j / 4 { CHASSIS[(i + 4 - j) % 4] } else { 50 };
@@ -99,9 +101,9 @@ fn huge(name: &'static str) -> MachineFile {
     MachineFile { distances, l2_kib: Some(512), llc_kib: Some(256 << 10), ..MachineFile::flat(name, 32, 64, 2) }
 }
 
-/// Each package is two dies, each die a node: it is told as eight sockets, as the paper draws it. The links between the
-/// nodes as "A Decade of Wasted Cores" draws them. Two cores make a module that shares its L2 of 2 MiB; of a die's 8
-/// MiB of L3 the directory of remote lines takes 2.
+/// Each package has two dies and each die is a node. The preset has eight sockets, and the links between nodes are
+/// those in the figure of "A Decade of Wasted Cores". Two cores form a module and share an L2 of 2 MiB. Of the 8 MiB of
+/// L3 on a die, the directory of remote lines takes 2.
 fn bulldozer(name: &'static str) -> MachineFile {
     const NEIGHBOURS: [&[usize]; 8] = [
         &[1, 2, 4, 6],
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_survives_the_way_through_toml() {
+    fn a_preset_survives_a_round_trip_through_toml() {
         for preset in PRESETS {
             let machine = preset.machine();
             let text = MachineFile::of(&machine).expect("regular").to_toml();
@@ -161,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn the_farthest_nodes_of_the_wasted_cores_machine_are_the_papers() {
+    fn the_nodes_of_the_wasted_cores_machine_are_linked_as_in_the_paper() {
         let distances = find("bulldozer-64").unwrap().machine().distances;
         let near = |node: usize| (0..8).filter(|n| distances[node][*n] < 22).collect::<Vec<_>>();
         assert_eq!((near(0), near(3)), (vec![0, 1, 2, 4, 6], vec![1, 2, 3, 4, 5, 7]));
     }
 
     #[test]
-    fn the_phones_chip_takes_what_its_device_tree_says() {
+    fn the_phone_chips_power_is_that_of_its_device_tree() {
         let energy = find("big-little-4+4").unwrap().machine().energy;
         let power = |domain: usize| energy[domain].states.iter().map(|state| state.power_uw).collect::<Vec<_>>();
         assert_eq!(power(0), [28_728, 70_329, 124_918, 187_990, 245_436]);

@@ -1,23 +1,24 @@
-//! A TOML text read strictly: every error names file, line and key, and an unknown name its nearest known one.
+//! Reads TOML text strictly. Every error names the file, line and key, and suggests the known name nearest to an
+//! unknown one.
 
 use schedlab_base::{Error, Result, nearest};
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// The largest file that is read, in bytes; a machine or an experiment is a page or two.
+/// The largest file that is read, in bytes. Machines and experiments are a page or two.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// A TOML text and the name of the file that it came from.
+/// A TOML text and the name of its file.
 #[derive(Clone, Debug)]
 pub struct TomlText {
-    /// The file, for messages.
+    /// The file's path, used in messages.
     pub file: PathBuf,
-    /// What it says.
-    pub text: String,
+    /// The content.
+    pub(crate) text: String,
 }
 
-/// One step from a table or array to what it holds.
+/// One step from a table or array to one of its entries.
 enum Step<'a> {
     Key(&'a str),
     Index(usize),
@@ -27,7 +28,7 @@ impl TomlText {
     /// Reads a file.
     ///
     /// # Errors
-    /// When the file cannot be read, is larger than 4 MiB, or is no UTF-8.
+    /// When the file cannot be read, is larger than 4 MiB, or is not UTF-8.
     pub fn open(file: &Path) -> Result<Self> {
         use std::io::Read;
         let opened = std::fs::File::open(file).map_err(|e| Error::system("cannot open", &e).file(file))?;
@@ -42,16 +43,16 @@ impl TomlText {
         Ok(Self { file: file.to_path_buf(), text })
     }
 
-    /// A text that stands for the file of that name.
+    /// A text that stands for the file with this name.
     #[must_use]
     pub fn new(file: impl AsRef<Path>, text: impl Into<String>) -> Self {
         Self { file: file.as_ref().to_path_buf(), text: text.into() }
     }
 
-    /// Reads the text as `T`, whose structs deny unknown fields.
+    /// Deserializes the text as `T`, whose structs must deny unknown fields.
     ///
     /// # Errors
-    /// When the text is no TOML, has an unknown key, lacks one, or a value has the wrong type.
+    /// When the text is not TOML, a key is unknown or missing, or a value has the wrong type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         let fail = |error: &toml::de::Error, key: Option<String>| self.explain(error, key);
         let reader = toml::Deserializer::parse(&self.text).map_err(|e| fail(&e, None))?;
@@ -72,19 +73,19 @@ impl TomlText {
         }
     }
 
-    /// Turns serde's message into the user's.
+    /// Turns serde's message into an error for the user.
     fn explain(&self, error: &toml::de::Error, key: Option<String>) -> Error {
         let (what, mend) = reword(error.message());
-        let mut told = Error::input(what).file(&self.file);
+        let mut explained = Error::input(what).file(&self.file);
         if let Some(span) = error.span() {
-            told = told.line(self.line_at(span.start));
+            explained = explained.line(self.line_at(span.start));
         }
         if let Some(key) = key {
-            told = told.key(key);
+            explained = explained.key(key);
         }
         match mend {
-            Some(mend) => told.mend(mend),
-            None => told,
+            Some(mend) => explained.mend(mend),
+            None => explained,
         }
     }
 
@@ -125,7 +126,7 @@ fn steps_of(path: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// What is wrong and the mend, out of serde's `unknown field `x`, expected one of `a`, `b``.
+/// What is wrong and how to fix it, from serde's message ``unknown field `x`, expected one of `a`, `b` ``.
 fn reword(message: &str) -> (String, Option<String>) {
     let message = message.trim().lines().collect::<Vec<_>>().join("; ");
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -181,18 +182,18 @@ mod tests {
 
     #[test]
     fn a_wrong_type_names_its_place() {
-        let told = error("name = \"a\"\n\n[[inner]]\nsize = \"big\"\n");
-        assert!(told.starts_with("m.toml:4: inner[0].size: invalid type: string \"big\""), "{told}");
+        let message = error("name = \"a\"\n\n[[inner]]\nsize = \"big\"\n");
+        assert!(message.starts_with("m.toml:4: inner[0].size: invalid type: string \"big\""), "{message}");
     }
 
     #[test]
-    fn a_missing_key_and_broken_toml_are_told() {
+    fn a_missing_key_and_broken_toml_are_reported() {
         assert!(error("inner = []").contains("missing field `name`"));
         assert!(error("name = \"a\"\nx = = 1\n").starts_with("m.toml:2:"));
     }
 
     #[test]
-    fn an_error_of_meaning_finds_its_line() {
+    fn an_error_at_a_path_has_its_line() {
         let doc = TomlText::new("m.toml", "a = 1\n[[b]]\nc = 2\n[[b]]\nc = 3\n");
         assert_eq!(doc.error("b[1].c", "too big").to_string(), "m.toml:5: b[1].c: too big");
         assert_eq!(doc.error("b[1].gone", "lacking").to_string(), "m.toml:4: b[1].gone: lacking");

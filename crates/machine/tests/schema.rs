@@ -1,11 +1,11 @@
-//! The published JSON Schema of the machine file is the one that its types have.
+//! The published JSON Schema of the machine file matches the types.
 //!
-//! After a change to the types, `BLESS=1 cargo test -p schedlab-machine --test schema` writes it anew.
+//! After a change to the types, `BLESS=1 cargo test -p schedlab-machine --test schema` writes it again.
 
 use schedlab_machine::MachineFile;
 
 #[test]
-fn the_published_schema_is_the_types() {
+fn the_published_schema_matches_the_types() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/machine.schema.json");
     let schema = schemars::schema_for!(MachineFile);
     let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";

@@ -40,7 +40,7 @@ pub struct Field {
     /// Its size in the fixed part of the record, in bytes.
     pub size: u32,
     /// Whether it is a signed number.
-    pub signed: bool,
+    pub(crate) signed: bool,
     /// How the value is stored.
     pub shape: Shape,
 }
@@ -53,7 +53,7 @@ pub struct Format {
     /// The id in the `common_type` field of its records. It differs from kernel to kernel.
     pub id: u16,
     /// Its fields, the common ones first.
-    pub fields: Vec<Field>,
+    pub(crate) fields: Vec<Field>,
     /// The text of `print fmt:`; empty if there is none.
     pub(crate) print_fmt: String,
 }
@@ -95,7 +95,7 @@ impl Format {
     ///
     /// # Errors
     /// When there is no such field.
-    pub fn need(&self, name: &str) -> Result<&Field> {
+    pub(crate) fn need(&self, name: &str) -> Result<&Field> {
         self.field(name)
             .ok_or_else(|| Error::input(format!("the event's format has no field \"{name}\"")).key(&self.name))
     }

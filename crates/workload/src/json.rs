@@ -7,9 +7,9 @@ use schedlab_base::{Error, Result};
 use std::collections::HashMap;
 
 /// The largest document that is read, in bytes.
-pub const MAX_BYTES: usize = 128 << 20;
+pub(crate) const MAX_BYTES: usize = 128 << 20;
 /// The deepest nesting of values, which is json-c's own limit.
-pub const MAX_DEPTH: usize = 32;
+pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A value and the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]

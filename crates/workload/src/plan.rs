@@ -84,7 +84,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The phase's index; `None` for the task.
-    pub phase: Option<usize>,
+    pub(crate) phase: Option<usize>,
     /// The property.
     pub key: &'static str,
     /// What is wrong.

@@ -90,7 +90,7 @@ const UNNAMED: &str = "program";
 
 /// The preset with this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Preset> {
+pub(crate) fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 

@@ -1,19 +1,19 @@
-//! From a machine's description to its CPUs, with every impossible machine refused.
+//! Builds a machine's CPUs from its description, and refuses every impossible machine.
 
 use super::{MachineFile, PerfDomainFile};
 use crate::model::{Caches, Cpu, MAX_CPUS, Machine, PerfDomain, PerfState};
 use schedlab_base::{CpuPlace, Error};
 
-/// The most power that the kernel takes for a CPU's (`EM_MAX_POWER`), in uW.
+/// The largest power of a CPU that the kernel accepts (`EM_MAX_POWER`), in uW.
 const MAX_POWER_UW: u32 = 64_000_000;
 
 /// The largest cache, 16 GiB.
 const MAX_CACHE_KIB: u32 = 16 << 20;
 
-/// What is wrong with a description, at which key, and the mend.
-pub struct Wrong {
-    pub key: &'static str,
-    pub what: String,
+/// What is wrong with a description, at which key, and how to fix it.
+pub(crate) struct Wrong {
+    pub(crate) key: &'static str,
+    pub(crate) what: String,
     pub mend: Option<String>,
 }
 
@@ -27,8 +27,8 @@ impl Wrong {
         self
     }
 
-    /// The error of a description that came from no file.
-    pub fn into_error(self) -> Error {
+    /// The error for a description that does not come from a file.
+    pub(crate) fn into_error(self) -> Error {
         let error = Error::input(self.what).key(self.key);
         match self.mend {
             Some(mend) => error.mend(mend),
@@ -37,8 +37,8 @@ impl Wrong {
     }
 }
 
-/// Builds the machine; `name` is used where the description has none.
-pub fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
+/// Builds the machine; `name` is used if the description has none.
+pub(crate) fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
     check_counts(file)?;
     check_distances(file)?;
     check_shares(file)?;
@@ -87,7 +87,8 @@ fn node_count(file: &MachineFile) -> u32 {
     file.distances.len().max(1) as u32
 }
 
-/// All of a socket's cores, or of a node's where a socket has several nodes.
+/// The cores that share a last-level cache. By default these are all cores of a socket, or all cores of a node if a
+/// socket has several nodes.
 fn llc_cores(file: &MachineFile) -> u32 {
     let per_node = file.sockets * file.cores / node_count(file);
     file.llc_cores.unwrap_or(file.cores.min(per_node))
@@ -191,7 +192,8 @@ fn check_rest(file: &MachineFile) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Every core is in one performance domain, with others of its capacity; frequencies and power rise.
+/// Checks that every core is in one performance domain, together with cores of the same capacity, and that frequencies
+/// and power rise.
 fn check_energy(file: &MachineFile) -> Result<(), Wrong> {
     let wrong = |what: String, mend: &str| Err(Wrong::new("performance_domains", what).mend(mend));
     let cores = file.sockets * file.cores;
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_are_neighbours_and_sockets_follow_each_other() {
+    fn siblings_are_numbered_first_then_cores_then_sockets() {
         let machine = MachineFile::flat("m", 2, 2, 2).build().unwrap();
         let of = |what: fn(&CpuPlace) -> u32| machine.cpus.iter().map(|c| what(&c.place)).collect::<Vec<_>>();
         assert_eq!(of(|p| p.cpu), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_a_socket_leaves_open_what_a_package_holds_unless_it_is_said() {
+    fn with_one_node_a_socket_the_nodes_per_package_are_unknown_unless_given() {
         let mut file = MachineFile::flat("m", 2, 4, 1);
         file.distances = vec![vec![10, 21], vec![21, 10]];
         assert_eq!(file.build().unwrap().nodes_per_package, None);
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn energy_models_that_cannot_be_are_refused() {
+    fn impossible_energy_models_are_refused() {
         let domain = |cores: std::ops::Range<u32>, mhz: &[u32], power_uw: &[u32]| PerfDomainFile {
             cores: cores.collect(),
             mhz: mhz.to_vec(),

@@ -23,9 +23,9 @@ pub struct Summary {
     /// The number of events written.
     pub events: u64,
     /// The number of names written.
-    pub names: u64,
+    pub(crate) names: u64,
     /// The number of batches written.
-    pub batches: u64,
+    pub(crate) batches: u64,
     /// The size of the whole file in bytes.
     pub bytes: u64,
 }

@@ -75,7 +75,7 @@ impl Decoder {
 
     /// Whether events with this name are decoded, on any kernel.
     #[must_use]
-    pub fn wants(event: &str) -> bool {
+    pub(crate) fn wants(event: &str) -> bool {
         Self::EVENTS.contains(&event)
     }
 
@@ -115,7 +115,7 @@ impl Decoder {
     }
 
     /// Decodes one record, which begins with `common_type` and which `cpu` wrote at `time`. A name that is new for its
-    /// task goes to `on_name` first. Returns `None` for a record that yields no event: see [`Counts`]. Bytes after the
+    /// task goes to `on_name` first. Returns `None` for a record that yields no event. Bytes after the
     /// last field are ignored, because recorders pad records.
     #[inline]
     pub fn decode(
