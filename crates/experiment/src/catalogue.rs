@@ -228,12 +228,14 @@ mod tests {
     fn a_name_of_another_release_says_when_and_what_took_its_place() {
         assert_eq!(
             said("linux-6.12", "sched_latency_ns"),
-            "--set sched_latency_ns: no such tunable; it exists in 2.6.23 to 5.12; latency_ns (debugfs, in 5.13 to 6.5), \
+            "--set sched_latency_ns: no such tunable; it exists in 2.6.23 to 5.12; latency_ns \
+             (debugfs, in 5.13 to 6.5), \
              then base_slice_ns (debugfs, since 6.6) took its place"
         );
         assert_eq!(
             said("linux-6.1", "sched_latency_ns"),
-            "--set sched_latency_ns: no such tunable; it exists in 2.6.23 to 5.12; latency_ns (debugfs, in 5.13 to 6.5) \
+            "--set sched_latency_ns: no such tunable; it exists in 2.6.23 to 5.12; latency_ns \
+             (debugfs, in 5.13 to 6.5) \
              took its place"
         );
         assert_eq!(

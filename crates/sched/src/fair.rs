@@ -39,7 +39,7 @@ mod explain;
 pub mod groups;
 pub mod load;
 mod numa;
-pub mod pelt;
+mod pelt;
 mod pick;
 pub mod place;
 mod rqs;

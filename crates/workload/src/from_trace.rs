@@ -172,7 +172,8 @@ impl ModelBuilder {
         }
         if track.contradictions > 0 {
             report.remarks.push(format!(
-                "{} switches contradict those before them, as if the recorder had not seen some tasks; the time goes to those it saw",
+                "{} switches contradict those before them, as if the recorder had not seen some tasks; \
+                 the time goes to those it saw",
                 track.contradictions
             ));
         }

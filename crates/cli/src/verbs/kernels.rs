@@ -10,9 +10,8 @@ use std::process::ExitCode;
 
 /// What `kernels` is asked.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  schedlab kernels\n  schedlab kernels linux-6.12 --machine z800\n  schedlab kernels --json"
-)]
+#[command(after_help = "Examples:\n  schedlab kernels\n  schedlab kernels linux-6.12 --machine z800\n  \
+                  schedlab kernels --json")]
 pub struct Args {
     /// A kernel, to see its tunables; all kernels when left out.
     kernel: Option<String>,

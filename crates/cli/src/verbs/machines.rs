@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 /// What `machines` is asked.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  schedlab machines 2x8x2 --toml > mine.toml\n  schedlab machines --host\n  schedlab machines z800 --domains --kernel linux-6.12 --offline 3"
-)]
+#[command(after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  \
+                  schedlab machines 2x8x2 --toml > mine.toml\n  \
+                  schedlab machines --host\n  schedlab machines z800 --domains --kernel linux-6.12 --offline 3")]
 pub struct Args {
     /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml); all presets when left out.
     #[arg(conflicts_with = "host")]

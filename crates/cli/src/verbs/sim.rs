@@ -15,11 +15,15 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What makes a run, which `--again` takes from a trace.
+const MADE_BY: [&str; 8] = ["kernel", "workload", "machine", "set", "duration", "seed", "costs", "every_tick"];
+
 /// What `sim` is asked.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  schedlab sim --kernel linux-6.12 --machine 4 --workload li:tasks=10 --duration 10s\n  \
-                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 -o t.arrows\n  \
+                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 \
+                  -o t.arrows\n  \
                   schedlab sim --kernel linux-6.12 --workload li:tasks=3 --duration 100ms --explain 0ms..20ms\n  \
                   schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms --sched-debug 1205ms\n\n\
                   schedlab kernels, machines and workloads list what there is."
@@ -35,7 +39,7 @@ pub struct Args {
     #[arg(long, short, required_unless_present = "again")]
     workload: Option<String>,
     /// Make the run of this simulated trace again, to look into it.
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["kernel", "workload", "machine", "set", "duration", "seed", "costs", "every_tick"])]
+    #[arg(long, value_name = "TRACE", conflicts_with_all = MADE_BY)]
     again: Option<PathBuf>,
     /// A tunable and its value after scaling, in its own unit; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]

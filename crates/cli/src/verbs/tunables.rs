@@ -14,10 +14,9 @@ use std::process::ExitCode;
 
 /// What `tunables` is asked.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  schedlab tunables\n  schedlab tunables sched_latency_ns\n  schedlab tunables --kernel linux-6.12 --machine z800\n  \
-                  schedlab tunables --kernel linux-2.6.32 sched_latency_ns --json"
-)]
+#[command(after_help = "Examples:\n  schedlab tunables\n  schedlab tunables sched_latency_ns\n  \
+                  schedlab tunables --kernel linux-6.12 --machine z800\n  \
+                  schedlab tunables --kernel linux-2.6.32 sched_latency_ns --json")]
 pub struct Args {
     /// A tunable, to read all about it; the whole catalogue when left out.
     name: Option<String>,
@@ -102,7 +101,8 @@ pub(super) fn listed(kernel: &Kernel, tunables: &[&Tunable], cpus: u32, machine:
         table.row([t.name, &value, t.unit.name(), &range, scaling(t.scaling), t.meaning].map(str::to_owned));
     }
     let head = format!(
-        "{} ({}): {}\nDefaults on {machine} ({cpus} CPUs); change one with --set NAME=VALUE, the value as the running system \
+        "{} ({}): {}\nDefaults on {machine} ({cpus} CPUs); change one with --set NAME=VALUE, the value as the \
+         running system \
          has it, in that unit.\n\n",
         kernel.name, kernel.scheduler, kernel.summary
     );

@@ -26,7 +26,7 @@ use util_est::Estimates;
 
 /// Which load tracking a release has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loads {
+pub(super) enum Loads {
     /// Weights as they are queued (until 3.10: averages are kept from 3.8 on, and balanced by from 3.11 on).
     Weights,
     /// Averages of those that are queued (3.11 to 4.2).

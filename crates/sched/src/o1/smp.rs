@@ -7,15 +7,20 @@
 //! expired ones before the active ones, and nobody who ran a moment ago.
 //!
 //! # Rule
-//! | | 2.6.0 (`lengths.rs`) | 2.6.11 (`loads.rs`) | 2.6.18 (`loads.rs`) |
-//! |---|---|---|---|
-//! | measure | tasks now, or at the last look if that is less | 128 a task, averaged over ticks | weights of nice levels, averages of three lengths |
-//! | where | the node; now and then the longest of another node | domain by domain, the busiest group | the same |
-//! | how often | idle each ms, busy each 200 ms | idle 1 to 4 ms, busy 64 times that (a CPU's domain) | the same |
-//! | 25% | of the longer queue | `imbalance_pct` | `imbalance_pct` |
-//! | how much | half the difference; all of it, if that is one task | to the average; one task if that helps | weight to the average; one task if that helps |
-//! | warm for | `cache_decay_ticks` since it ran or was queued, unless an idle CPU pulls | 2.5 ms (nodes 10 ms), unless the core is idle or balancing failed twice | `migration_cost`, unless balancing failed twice |
-//! | no success | | after four failures (2.6.18: from then on after each second) the stopper of the busy CPU pushes | |
+//! **2.6.0** (`lengths.rs`) measures tasks, now or at the last look if that is less. It looks at the node, and now and
+//! then at the longest queue of another node: an idle CPU each ms, a busy one each 200 ms. It tolerates 25% of the
+//! longer queue and takes half the difference, or all of it if that is one task. A task is warm for
+//! `cache_decay_ticks` since it ran or was queued, unless an idle CPU pulls.
+//!
+//! **2.6.11** (`loads.rs`) measures 128 a task, averaged over ticks. It looks domain by domain for the busiest group:
+//! an idle CPU each 1 to 4 ms, a busy one 64 times less often (for a CPU's domain). It tolerates `imbalance_pct` and
+//! takes as much as leads to the average, or one task if that helps. A task is warm for 2.5 ms (10 ms between nodes),
+//! unless the core is idle or balancing failed twice.
+//!
+//! **2.6.18** (`loads.rs`) does the same by the weights of nice levels, with averages of three lengths. A task is warm
+//! for `migration_cost`, unless balancing failed twice.
+//!
+//! After four failures (in 2.6.18 from then on after each second) the stopper of the busy CPU pushes.
 //!
 //! A wake-up or a fork chooses the CPU by `place.rs`.
 //!

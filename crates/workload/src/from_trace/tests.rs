@@ -321,7 +321,9 @@ proptest! {
     }
 
     #[test]
-    fn any_events_make_a_workload_that_ends(raw in prop::collection::vec((0u8..8, 0u32..4, 0i32..6, 0i32..6, 0u64..9_000), 1..400)) {
+    fn any_events_make_a_workload_that_ends(
+        raw in prop::collection::vec((0u8..8, 0u32..4, 0i32..6, 0i32..6, 0u64..9_000), 1..400),
+    ) {
         let mut now = 0;
         let mut builder = ModelBuilder::with_bound(&Meta::default(), 200);
         for (kind, cpu, a, b, gap) in raw {

@@ -326,7 +326,8 @@ proptest! {
         let mut tasks: Vec<_> = periods.iter().enumerate().map(|(i, (period, part))| {
             // 85% in all, each a little less than it asked for.
             let runtime = (period * MS * 85 / 100 * part / parts).max(20_000);
-            let body = vec![Op::Run(exactly(runtime - 10_000)), Op::Timer { timer: 0, period: exactly(period * MS), absolute: true }];
+            let timer = Op::Timer { timer: 0, period: exactly(period * MS), absolute: true };
+            let body = vec![Op::Run(exactly(runtime - 10_000)), timer];
             dl(forever(&format!("dl-{i}"), 0, body), runtime, period * MS, period * MS)
         }).collect();
         if fair {
@@ -349,7 +350,8 @@ proptest! {
     ) {
         let mut tasks: Vec<_> = tasks.into_iter().enumerate().map(|(i, (priority, run, sleep))| {
             let body = vec![Op::Run(exactly(run * MS)), Op::Sleep(exactly(sleep * MS))];
-            rt(if sleep == 0 { hog(&format!("rt-{i}"), 0) } else { forever(&format!("rt-{i}"), 0, body) }, Policy::Fifo, priority)
+            let name = format!("rt-{i}");
+            rt(if sleep == 0 { hog(&name, 0) } else { forever(&name, 0, body) }, Policy::Fifo, priority)
         }).collect();
         let rts = tasks.len();
         tasks.push(hog("fair", 0));

@@ -267,7 +267,8 @@ proptest! {
     ) {
         let parts: u64 = shapes.iter().map(|(_, part)| part).sum();
         // 65% in all for these, 10% for each that overruns.
-        let works: Vec<_> = shapes.iter().map(|(period, part)| (period * MS * 65 / 100 * part / parts).max(20_000)).collect();
+        let work = |(period, part): &(u64, u64)| (period * MS * 65 / 100 * part / parts).max(20_000);
+        let works: Vec<_> = shapes.iter().map(work).collect();
         let mut tasks: Vec<_> = shapes.iter().zip(&works).enumerate().map(|(i, ((period, _), work))| {
             dl(jobs(&format!("jobs-{i}"), work - 10_000, period * MS), *work, period * MS, period * MS)
         }).collect();

@@ -41,7 +41,10 @@ proptest! {
     }
 
     #[test]
-    fn skipping_ticks_changes_no_event(load in loads_with_changes(), cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")]) {
+    fn skipping_ticks_changes_no_event(
+        load in loads_with_changes(),
+        cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
+    ) {
         for kernel in KERNELS {
             let (skipped, taken) = (run(kernel.name, cpus, &load, true), run(kernel.name, cpus, &load, false));
             let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);

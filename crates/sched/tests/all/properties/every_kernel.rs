@@ -231,7 +231,8 @@ proptest! {
             // With several CPUs, a turn more until one of them looks at the queue.
             let bound = bfs_bound(&load, nice) + if run.cpus > 1 { bfs_turn() } else { 0 };
             let wait = run.ledger.longest_wait[p];
-            prop_assert!(wait <= bound, "{} of nice {nice} waited for {wait}, more than {bound}", run.accounts.names[p]);
+            let name = &run.accounts.names[p];
+            prop_assert!(wait <= bound, "{name} of nice {nice} waited for {wait}, more than {bound}");
         }
     }
 }

@@ -99,10 +99,15 @@ mod tests {
                 number(Some("hog"), "prio", 120),
             ],
         };
-        let expected = "    1.500250    3  turn-ends hog over a, b\n                   its slice is used up\n                     \
-                        hog    time slice 4 ticks, prio 120\n                     b      prio 121, deadline 7 us\n                     \
-                        queue  min vruntime -2.000000 ms\n";
-        assert_eq!(text.text(), expected);
+        let expected = [
+            "    1.500250    3  turn-ends hog over a, b",
+            "                   its slice is used up",
+            "                     hog    time slice 4 ticks, prio 120",
+            "                     b      prio 121, deadline 7 us",
+            "                     queue  min vruntime -2.000000 ms",
+            "",
+        ];
+        assert_eq!(text.text(), expected.join("\n"));
     }
 
     #[test]

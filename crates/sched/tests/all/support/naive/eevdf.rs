@@ -1,0 +1,211 @@
+//! EEVDF.
+
+use super::{Entity, Queue, Reference, truncated, weight};
+
+/// EEVDF as of 6.12.
+#[derive(Default)]
+pub struct Eevdf {
+    q: Queue,
+    /// The average virtual runtime when it was last worked out: that of an empty queue.
+    average: i128,
+}
+
+impl Eevdf {
+    const SLICE: i128 = 700_000;
+    const TICK: i128 = 4_000_000;
+
+    fn virtually(&self, p: usize, time: i128) -> i128 {
+        let (weight, inverse) = weight(self.q.all[p].nice);
+        if weight == 1024 { time } else { truncated(time, 1024, inverse) }
+    }
+
+    /// The sum of weight times virtual runtime, and that of the weights.
+    fn sums(&self) -> (i128, i128) {
+        let all = self.q.queued();
+        (all.iter().map(|p| self.q.weight(*p) * self.q.all[*p].vruntime).sum(), self.q.load())
+    }
+
+    fn average(&mut self) -> i128 {
+        let (sum, load) = self.sums();
+        if load > 0 {
+            self.average = sum.div_euclid(load);
+        }
+        self.average
+    }
+
+    /// It has not had more than its share.
+    fn eligible(&self, p: usize) -> bool {
+        let (sum, load) = self.sums();
+        self.q.all[p].vruntime * load <= sum
+    }
+
+    fn keeps(&self, p: usize) -> bool {
+        self.q.all[p].keeps_until == Some(self.q.all[p].deadline)
+    }
+
+    fn account(&mut self, now: i128) {
+        let Some((p, ran)) = self.q.run_since(now) else { return };
+        self.q.all[p].vruntime += self.virtually(p, ran);
+        let served = self.q.all[p].vruntime >= self.q.all[p].deadline;
+        if served {
+            self.q.all[p].deadline = self.q.all[p].vruntime + self.virtually(p, self.q.all[p].slice);
+            self.average();
+        }
+        let alone = self.q.queued().len() == 1;
+        self.q.resched |= !alone && (served || (!self.keeps(p) && !self.eligible(p)));
+    }
+
+    fn lag(&mut self, p: usize) -> i128 {
+        let most = self.virtually(p, Self::TICK.max(2 * self.q.all[p].slice));
+        (self.average() - self.q.all[p].vruntime).clamp(-most, most)
+    }
+
+    /// Where it joins: as far from the average, once it is counted in, as it was when it left.
+    fn place(&mut self, p: usize, new: bool) {
+        let (average, load) = (self.average(), self.q.load());
+        let lag = if load > 0 { self.q.all[p].lag * (load + self.q.weight(p)) / load } else { 0 };
+        let slice = self.virtually(p, self.q.all[p].slice);
+        let entity = &mut self.q.all[p];
+        entity.vruntime = average - lag;
+        entity.deadline = entity.vruntime + if new { slice / 2 } else { slice };
+    }
+
+    /// The earliest deadline of those who are eligible; who runs keeps the CPU while its slice is protected.
+    fn best(&self) -> Option<usize> {
+        let all = self.q.queued();
+        if all.len() == 1 {
+            return Some(all[0]);
+        }
+        let runs = self.q.curr.filter(|p| self.q.all[*p].queued && self.eligible(*p));
+        if let Some(p) = runs.filter(|p| self.keeps(*p)) {
+            return Some(p);
+        }
+        let waiting = self.q.waiting().into_iter().filter(|p| self.eligible(*p));
+        let best = waiting.min_by_key(|p| (self.q.all[*p].deadline, self.q.all[*p].order));
+        match (best, runs) {
+            (Some(best), Some(runs)) if self.q.all[runs].deadline < self.q.all[best].deadline => Some(runs),
+            (None, runs) => runs,
+            (best, _) => best,
+        }
+    }
+
+    /// Whether `p` has a shorter slice than `curr`, and a claim that ends the protection of that one's.
+    fn is_shorter(&self, p: usize, curr: usize) -> bool {
+        let (own, theirs) = (&self.q.all[p], &self.q.all[curr]);
+        own.slice < theirs.slice && self.eligible(p) && (own.deadline < theirs.deadline || !self.eligible(curr))
+    }
+
+    fn leave(&mut self, p: usize) {
+        self.q.all[p].lag = self.lag(p);
+        self.q.all[p].queued = false;
+    }
+
+    fn preempts(&mut self, now: i128, p: usize) {
+        if self.q.curr.is_none() {
+            self.q.resched = true;
+        } else if !self.q.resched {
+            self.account(now);
+            if let Some(curr) = self.q.curr.filter(|curr| self.is_shorter(p, *curr)) {
+                self.q.all[curr].keeps_until = None;
+            }
+            self.q.resched |= self.best() == Some(p);
+        }
+    }
+}
+
+impl Reference for Eevdf {
+    fn new_task(&mut self, now: i128, p: usize, nice: i8, slice: Option<i128>, _: Option<usize>) {
+        self.q.grow(p);
+        self.account(now);
+        self.q.all[p] = Entity { nice, slice: slice.unwrap_or(Self::SLICE), ..Entity::default() };
+        self.place(p, true);
+        self.q.all[p].queued = true;
+        self.q.line_up(p);
+        self.preempts(now, p);
+    }
+
+    fn wakes(&mut self, now: i128, p: usize) {
+        if self.q.all[p].delayed {
+            let lag = self.lag(p);
+            self.q.all[p].lag = lag;
+            if lag > 0 {
+                self.q.all[p].lag = 0;
+                self.q.all[p].queued = false;
+                self.place(p, false);
+                self.q.all[p].queued = true;
+                self.q.line_up(p);
+            }
+            self.q.all[p].delayed = false;
+        } else {
+            self.account(now);
+            self.place(p, false);
+            self.q.all[p].queued = true;
+            self.q.line_up(p);
+        }
+        self.preempts(now, p);
+    }
+
+    fn sleeps(&mut self, now: i128, ends: bool) {
+        self.account(now);
+        if let Some(p) = self.q.curr {
+            if ends || self.eligible(p) {
+                self.leave(p);
+            } else {
+                self.q.all[p].delayed = true;
+            }
+        }
+        self.q.resched = true;
+    }
+
+    fn ticks(&mut self, now: i128) {
+        self.account(now);
+    }
+
+    fn changes(&mut self, now: i128, nice: i8) {
+        self.account(now);
+        let Some(p) = self.q.curr else { return };
+        let ahead = self.q.all[p].deadline - self.q.all[p].vruntime;
+        self.leave(p);
+        let before = self.q.weight(p);
+        let old = std::mem::replace(&mut self.q.all[p].nice, nice);
+        self.q.all[p].lag = self.q.all[p].lag * before / self.q.weight(p);
+        self.place(p, false);
+        // Its deadline is as far ahead as it was.
+        self.q.all[p].deadline = self.q.all[p].vruntime + ahead;
+        self.q.all[p].queued = true;
+        self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
+        self.q.resched |= self.q.queued().len() > 1 && nice > old;
+    }
+
+    fn wants(&self) -> bool {
+        self.q.resched
+    }
+
+    fn picks(&mut self, now: i128) -> Option<usize> {
+        self.account(now);
+        self.q.resched = false;
+        let next = loop {
+            match self.best() {
+                Some(p) if self.q.all[p].delayed => {
+                    self.leave(p);
+                    let entity = &mut self.q.all[p];
+                    entity.delayed = false;
+                    entity.lag = entity.lag.min(0);
+                }
+                best => break best,
+            }
+        };
+        let prev = self.q.curr;
+        if prev != next {
+            if let Some(prev) = prev.filter(|p| self.q.all[*p].queued) {
+                self.q.line_up(prev);
+            }
+            if let Some(p) = next {
+                self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
+            }
+            self.q.since = now;
+        }
+        self.q.curr = next;
+        next
+    }
+}
