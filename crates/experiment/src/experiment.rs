@@ -7,11 +7,11 @@ use crate::names::{Names, known};
 use crate::points::{self, Point};
 use crate::report::chart::heatmap::COLUMNS;
 use crate::scalar::Scalar;
-use crate::series::MOST_FIXED;
 use crate::tables::Tables;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::tomltext::TomlText;
 use schedlab_measure::heatmap::{What, Window};
+use schedlab_measure::series::MOST_FIXED;
 use std::collections::BTreeMap;
 use std::path::Path;
 

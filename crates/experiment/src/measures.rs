@@ -1,13 +1,12 @@
 //! The measures of one run as lists that metrics' expressions are made of.
 
 use crate::expr::{Problem, Reference, Scope, Selected, Selector, Value};
-use crate::idle::Idle;
 use crate::points::{Point, value_of};
 use crate::run::Run;
-use crate::series::Track;
 use crate::tables::Tables;
 use schedlab_base::Nanos;
-use schedlab_measure::{MemoryStats, TaskStats};
+use schedlab_measure::series::Track;
+use schedlab_measure::{Idle, MemoryStats, TaskStats};
 
 /// The figures of one task in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,17 +44,17 @@ impl TaskFigures {
     #[must_use]
     pub fn new(track: &Track, stats: &TaskStats) -> Self {
         let sums = &stats.sums;
-        let l = &sums.latency_us;
+        let l = &sums.latency.latency_us;
         Self {
             name: track.name.clone(),
             start: track.start,
             end: track.end,
-            run: (sums.run_us * 1e3).round() as Nanos,
-            wait: (sums.wait_us * 1e3).round() as Nanos,
-            slices: sums.slices,
-            voluntary: sums.voluntary,
-            involuntary: sums.involuntary,
-            migrations: sums.migrations,
+            run: (sums.run.run_us * 1e3).round() as Nanos,
+            wait: (sums.wait.wait_us * 1e3).round() as Nanos,
+            slices: sums.switches.slices,
+            voluntary: sums.switches.voluntary,
+            involuntary: sums.switches.involuntary,
+            migrations: sums.moves.migrations,
             node_migrations: stats.node_migrations,
             settled: stats.settled_us.map(|us| (us * 1e3).round() as Nanos),
             memory: stats.memory.clone(),

@@ -8,10 +8,9 @@ use crate::experiment::{Experiment, HeatmapPlan};
 use crate::expr::{Problem, eval_number};
 use crate::file::CostsChoice;
 use crate::measures::{RunScope, TaskFigures};
-use crate::series::Series;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::{Costs, Machine};
-use schedlab_measure::{Heat, Report, TaskStats};
+use schedlab_measure::{Heat, Report, Series, TaskStats};
 use schedlab_workload::Workload;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -38,10 +37,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run out of its statistics and its series, which have seen the same events.
+    /// A run out of its statistics and its series, which have heard the same tracker.
     #[must_use]
-    pub fn new(label: String, report: Report, mut series: Series, end: Nanos) -> Self {
-        series.finish(end);
+    pub fn new(label: String, report: Report, series: Series) -> Self {
         let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, t)).collect();
         let none = TaskStats::default();
         let tasks = series

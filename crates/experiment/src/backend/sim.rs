@@ -2,14 +2,12 @@
 
 use super::again;
 use crate::catalogue;
-use crate::energy::Energy;
 use crate::experiment::HeatmapPlan;
 use crate::lower::{lower, unmodelled};
 use crate::run::Run;
-use crate::series::Series;
 use schedlab_base::{Error, Meta, Nanos, Result, Sink};
 use schedlab_machine::Machine;
-use schedlab_measure::{Heatmap, Stats};
+use schedlab_measure::{Energy, Heatmap, Series, Stats};
 use schedlab_sched::kernels::{self, How};
 use schedlab_sim::Inspect;
 use schedlab_workload::Workload;
@@ -122,13 +120,16 @@ pub fn measure(request: &SimRequest, window: Option<Nanos>, plans: &[(usize, &He
     series.energy = Energy::new(&request.machine);
     series = series.with_nodes(request.machine.cpus.iter().map(|cpu| cpu.place.node));
     let meta = meta(request);
-    let mut stats = Stats::new(&meta);
+    // A simulation begins at 0, whatever happens first.
+    let whole = Meta { span: meta.span.or(Some((0, 0))), ..meta.clone() };
+    let mut stats = Stats::with(&whole, series);
     // When every task has ended a run is over, whatever its duration: its pictures end there.
     let unknown = Meta { span: None, ..meta };
     let heatmap = |(_, plan): &(usize, &HeatmapPlan)| Heatmap::new(&unknown, plan.what.clone(), plan.window);
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
-    let outcome = simulate(request, &mut (&mut (&mut stats, &mut series), &mut heatmaps[..]))?;
-    let mut run = Run::new(request.kernel.clone(), stats.finish(Some(outcome.end)), series, outcome.end);
+    let outcome = simulate(request, &mut (&mut stats, &mut heatmaps[..]))?;
+    let (report, series) = stats.finish_both(Some(outcome.end));
+    let mut run = Run::new(request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
@@ -169,17 +170,5 @@ mod tests {
         let endless = request(r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#);
         let told = measure(&endless, None, &[]).unwrap_err().to_string();
         assert_eq!(told, "the workload never ends; give a duration");
-    }
-
-    #[test]
-    fn statistics_and_series_agree() {
-        let mut request = request(r#"{"tasks": {"a": {"instance": 5, "loop": -1, "run": 3000, "sleep": 1000}}}"#);
-        request.duration = Some(2_000_000_000);
-        let run = measure(&request, None, &[]).unwrap();
-        for (task, track) in run.tasks.iter().zip(&run.series.tasks) {
-            assert_eq!(task.run, track.run);
-        }
-        let latencies: u64 = run.series.latency.iter().sum();
-        assert_eq!(latencies, run.report.total.sums.latency_us.count);
     }
 }

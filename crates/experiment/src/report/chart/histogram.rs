@@ -2,7 +2,7 @@
 
 use super::COLOURS;
 use super::svg::{Anchor, Svg};
-use crate::series::Histogram;
+use schedlab_measure::series::Histogram;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 150.0;
