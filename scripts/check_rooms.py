@@ -11,12 +11,13 @@ import sys
 # room: the rooms that it may depend on
 ROOMS: dict[str, set[str]] = {
     "base": set(),
+    "track": {"base"},
     "trace": {"base"},
     "machine": {"base"},
-    "workload": {"base"},
+    "workload": {"base", "track"},
     "sim": {"base", "machine"},
     "sched": {"base", "machine", "sim"},
-    "measure": {"base"},
+    "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
     "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},

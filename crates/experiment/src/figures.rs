@@ -1,8 +1,8 @@
 //! What one run yields: its statistics, the figures of its tasks, and what went on over time.
 
-use crate::series::{Series, Track};
 use schedlab_base::Nanos;
-use schedlab_measure::{Heat, MemoryStats, Report, TaskStats};
+use schedlab_measure::series::Track;
+use schedlab_measure::{Heat, MemoryStats, Report, Series, TaskStats};
 use std::collections::{BTreeMap, HashMap};
 
 /// One run's figures and series.
@@ -25,10 +25,9 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run out of its statistics and its series, which have seen the same events.
+    /// A run out of its statistics and its series, which have heard the same tracker.
     #[must_use]
-    pub fn new(label: String, report: Report, mut series: Series, end: Nanos) -> Self {
-        series.finish(end);
+    pub fn new(label: String, report: Report, series: Series) -> Self {
         let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, t)).collect();
         let none = TaskStats::default();
         let tasks = series
@@ -76,17 +75,17 @@ impl TaskFigures {
     #[must_use]
     pub fn new(track: &Track, stats: &TaskStats) -> Self {
         let sums = &stats.sums;
-        let l = &sums.latency_us;
+        let l = &sums.latency.latency_us;
         Self {
             name: track.name.clone(),
             start: track.start,
             end: track.end,
-            run: (sums.run_us * 1e3).round() as Nanos,
-            wait: (sums.wait_us * 1e3).round() as Nanos,
-            slices: sums.slices,
-            voluntary: sums.voluntary,
-            involuntary: sums.involuntary,
-            migrations: sums.migrations,
+            run: (sums.run.run_us * 1e3).round() as Nanos,
+            wait: (sums.wait.wait_us * 1e3).round() as Nanos,
+            slices: sums.switches.slices,
+            voluntary: sums.switches.voluntary,
+            involuntary: sums.switches.involuntary,
+            migrations: sums.moves.migrations,
             node_migrations: stats.node_migrations,
             settled: stats.settled_us.map(|us| (us * 1e3).round() as Nanos),
             memory: stats.memory.clone(),

@@ -6,10 +6,9 @@ mod scope;
 pub use scope::RunScope;
 
 use crate::figures::{Run, TaskFigures};
-use crate::idle::Idle;
-use crate::series::Track;
 use schedlab_base::Nanos;
-use schedlab_measure::MemoryStats;
+use schedlab_measure::series::Track;
+use schedlab_measure::{Idle, MemoryStats};
 
 /// A measure: a list with one number a task or CPU, or one number of the whole run.
 pub struct Measure {

@@ -29,9 +29,9 @@ mod watch;
 pub use level::Level;
 
 use crate::names::Names;
-use crate::tracker::Tracker;
 use level::Shape;
-use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Sink, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, Tid};
+use schedlab_track::{Replay, observers};
 use serde::Serialize;
 use watch::{Found, Watch};
 
@@ -154,33 +154,40 @@ pub struct CheckReport {
 #[derive(Debug)]
 pub struct Check {
     bounds: Bounds,
-    tracker: Tracker,
-    watch: Watch,
-    names: Names,
+    replay: Replay<Watching>,
     shape: Shape,
 }
+
+/// Who is told.
+#[derive(Debug)]
+struct Watching {
+    watch: Watch,
+    names: Names,
+}
+
+observers!(Watching: watch, names);
 
 impl Check {
     /// A check of a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta, bounds: Bounds) -> Self {
-        let tracker = Tracker::new(meta);
-        let mut watch = Watch::new(bounds.threshold);
+        let watching = Watching { watch: Watch::new(bounds.threshold), names: Names::default() };
+        let mut replay = Replay::new(meta, watching);
+        let Replay { tracker, observer: Watching { watch, .. } } = &mut replay;
         watch.exists(0);
         tracker.present().for_each(|cpu| watch.exists(cpu));
-        Self { bounds, tracker, watch, names: Names::default(), shape: Shape::new(meta) }
+        Self { bounds, replay, shape: Shape::new(meta) }
     }
 
     /// Ends the check: at `end`, or else at the end of the metadata's span, but never before the last event.
     #[must_use]
     pub fn finish(mut self, end: Option<Nanos>) -> CheckReport {
-        self.tracker.finish(end, &mut self.watch);
-        let (start, end) = self.tracker.bounds();
-        self.watch.finish(end);
+        self.replay.finish(end);
+        let Replay { tracker, observer: Watching { watch, .. } } = &self.replay;
+        let (start, end) = tracker.bounds();
         let us = |ns: u128| ns as f64 / 1e3;
-        let watch = &self.watch;
         let known = watch.idle_time + watch.busy_time;
-        let tasks = self.tracker.tasks.iter().filter(|(slot, task)| task.tid != 0 && self.was_there(*slot));
+        let tasks = tracker.tasks().filter(|(slot, tid)| *tid != 0 && tracker.knows(*slot));
         let (tasks, unknown) =
             tasks.fold((0, 0), |(all, unknown), (slot, _)| (all + 1, unknown + u64::from(!watch.knows(slot))));
         let over = self.bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
@@ -198,30 +205,26 @@ impl Check {
             idle_us: us(watch.idle_time),
             unknown_us: us(watch.unknown_time),
             span_us: us((end - start).into()),
-            cpus: self.tracker.present().count() as u64,
+            cpus: tracker.present().count() as u64,
             tasks,
             affinity_unknown: unknown,
-            events: self.tracker.events,
-            losses: self.tracker.losses,
-            contradictions: self.tracker.contradictions,
+            events: tracker.events,
+            losses: tracker.losses,
+            contradictions: tracker.contradictions,
             threshold_us: us(self.bounds.threshold.into()),
             max_wasted_us: self.bounds.max_wasted.map(|most| us(most.into())),
             verdict,
         }
     }
 
-    /// Whether the task did anything.
-    fn was_there(&self, slot: u32) -> bool {
-        self.tracker.tasks[slot].status != crate::tasks::Status::Unknown
-    }
-
     fn violation(&self, found: &Found, start: Nanos) -> Violation {
         let us = |ns: Nanos| ns as f64 / 1e3;
         let (level, distance) = self.shape.between(found.cpu, found.busy);
-        let told = self.watch.has_looks;
+        let Replay { tracker, observer: Watching { watch, names } } = &self.replay;
+        let told = watch.has_looks;
         let task = |w: &watch::Waited| WaitingTask {
-            tid: self.tracker.tasks[w.slot].tid,
-            name: self.names.of(w.slot).comm.to_string(),
+            tid: tracker.tid(w.slot),
+            name: names.of(w.slot).comm.to_string(),
             cpu: w.cpu,
             wait_us: us(w.time),
             affinity_known: w.known,
@@ -244,65 +247,16 @@ impl Check {
     }
 }
 
-/// The CPU that a kernel thread of this name is bound to.
-fn bound_by_name(comm: &str) -> Option<CpuId> {
-    const BOUND: [&str; 8] =
-        ["kworker", "migration", "ksoftirqd", "cpuhp", "idle_inject", "irq_work", "rcuc", "watchdog"];
-    let (kind, rest) = comm.split_once('/')?;
-    let digits = rest.split(':').next()?;
-    BOUND.contains(&kind).then(|| digits.parse().ok())?
-}
-
 impl Sink for Check {
     fn events(&mut self, batch: &[Event]) {
-        for event in batch {
-            if self.tracker.events > 0 {
-                self.watch.settle(event.time);
-            }
-            self.tracker.event(event, &mut self.watch);
-            match event.what {
-                Payload::Fork { parent, child } => {
-                    let tasks = &mut self.tracker.tasks;
-                    if let (Some(parent), Some(child)) = (tasks.slot(parent), tasks.slot(child)) {
-                        self.names.inherit(parent, child);
-                        self.watch.inherit(parent, child);
-                    }
-                }
-                Payload::Considered { why, word, mask, .. } if why.balances() => {
-                    self.watch.looked(event.cpu, word, mask);
-                }
-                _ => {}
-            }
-        }
+        self.replay.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        let Some(slot) = self.tracker.tasks.to_name(record.tid) else { return };
-        self.names.set(slot, record);
-        if !self.watch.knows(slot)
-            && let Some(cpu) = bound_by_name(&record.comm)
-        {
-            self.watch.allow(slot, &[cpu].into_iter().collect(), record.time);
-        }
+        self.replay.name(record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {
-        if let Some(slot) = self.tracker.tasks.to_name(record.tid) {
-            self.watch.allow(slot, &record.cpus, record.time);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bound_by_name;
-
-    #[test]
-    fn names_tell_where_the_kernels_threads_are_bound() {
-        assert_eq!(bound_by_name("kworker/3:1H-kblockd"), Some(3));
-        assert_eq!(bound_by_name("migration/12"), Some(12));
-        for free in ["kworker/u8:2", "kworker/R-netns", "bash", "make/3", "scsi_eh_0"] {
-            assert_eq!(bound_by_name(free), None, "{free}");
-        }
+        self.replay.affinity(record);
     }
 }

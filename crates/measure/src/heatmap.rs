@@ -11,10 +11,10 @@ mod tests;
 
 pub use rows::{HeatRow, MOST_ROWS};
 
-use crate::tracker::{Observer, Tracker};
 use grid::{Cell, Grid};
 use rows::Rows;
 use schedlab_base::{CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
+use schedlab_track::{Observer, Tracker, row};
 
 /// How many reasons to look there are.
 const REASONS: usize = Looking::ALL.len();
@@ -180,7 +180,7 @@ impl Means {
             None => return,
         };
         let now = now.saturating_sub(self.start);
-        let gauge = crate::row(&mut self.gauges, cpu);
+        let gauge = schedlab_track::row(&mut self.gauges, cpu);
         let since = gauge.since;
         gauge.since = now.max(since);
         if let Some(before) = std::mem::replace(&mut gauge.value, value) {
@@ -196,7 +196,7 @@ impl Means {
         self.grid.clear();
         self.gauges.clear();
         for cpu in self.rows.rows.iter().flat_map(|row| &row.cpus) {
-            *crate::row(&mut self.gauges, *cpu) = Gauge { value, since: 0 };
+            *row(&mut self.gauges, *cpu) = Gauge { value, since: 0 };
         }
     }
 

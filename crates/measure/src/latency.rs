@@ -3,16 +3,29 @@
 //! The first start of a new task is no wake-up and counts in neither; nor does a wait after preemption.
 //! These two count in the delay, which is any wait that ended.
 
-use crate::tracker::{Delay, Observer};
-use crate::{Histogram, Latency, Slot, row};
+use crate::measure::{Measure, Part, Parts};
+use crate::{Histogram, Latency};
 use schedlab_base::CpuId;
+use schedlab_track::{Delay, Observer, Slot};
+use serde::Serialize;
+
+/// From wake-ups, and from becoming runnable, to running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencyFigures {
+    /// From wakeup to running.
+    pub latency_us: Latency,
+    /// From waking to running.
+    pub waking_latency_us: Latency,
+    /// Each wait that ended, from becoming runnable (woken, forked or preempted) to running.
+    pub delay_us: Latency,
+}
 
 /// The latencies of a task, or of the tasks that started on a CPU.
 ///
 /// A duration that counts in several is kept once: there are as many of these as there are tasks, and none of them is
 /// in a cache when it is needed.
-#[derive(Clone, Debug, Default)]
-pub struct Latencies {
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
     /// Wake-ups that put the task onto a queue the moment they began: all three latencies are one.
     at_once: Histogram,
     /// Waits that no wake-up began: delays and nothing else.
@@ -22,32 +35,14 @@ pub struct Latencies {
 }
 
 /// The three latencies, each by itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Apart {
     wakeup: Histogram,
     waking: Histogram,
     delay: Histogram,
 }
 
-impl Latencies {
-    /// From wakeup to running.
-    #[must_use]
-    pub fn wakeup(&self) -> Latency {
-        self.of(|rest| &rest.wakeup, None)
-    }
-
-    /// From waking to running.
-    #[must_use]
-    pub fn waking(&self) -> Latency {
-        self.of(|rest| &rest.waking, None)
-    }
-
-    /// From becoming runnable to running.
-    #[must_use]
-    pub fn delay(&self) -> Latency {
-        self.of(|rest| &rest.delay, Some(&self.preempted))
-    }
-
+impl Kept {
     fn of(&self, rest: impl Fn(&Apart) -> &Histogram, more: Option<&Histogram>) -> Latency {
         let parts = [Some(&self.at_once), more, self.rest.as_deref().map(rest)];
         let mut parts = parts.into_iter().flatten().filter(|part| part.count() > 0);
@@ -62,8 +57,20 @@ impl Latencies {
         }
     }
 
-    /// Adds another's.
-    pub fn merge(&mut self, other: &Self) {
+    #[inline]
+    fn record(&mut self, delay: Delay) {
+        match delay {
+            Delay { wait, wakeup: None, waking: None } => self.preempted.record(wait),
+            Delay { wait, wakeup, waking } if wakeup == Some(wait) && waking == Some(wait) => self.at_once.record(wait),
+            _ => self.rest.get_or_insert_default().record(delay),
+        }
+    }
+}
+
+impl Part for Kept {
+    type Figures = LatencyFigures;
+
+    fn add(&mut self, other: &Self) {
         self.at_once.merge(&other.at_once);
         self.preempted.merge(&other.preempted);
         if let Some(theirs) = &other.rest {
@@ -74,12 +81,11 @@ impl Latencies {
         }
     }
 
-    #[inline]
-    fn record(&mut self, delay: Delay) {
-        match delay {
-            Delay { wait, wakeup: None, waking: None } => self.preempted.record(wait),
-            Delay { wait, wakeup, waking } if wakeup == Some(wait) && waking == Some(wait) => self.at_once.record(wait),
-            _ => self.rest.get_or_insert_default().record(delay),
+    fn figures(&self) -> LatencyFigures {
+        LatencyFigures {
+            latency_us: self.of(|rest| &rest.wakeup, None),
+            waking_latency_us: self.of(|rest| &rest.waking, None),
+            delay_us: self.of(|rest| &rest.delay, Some(&self.preempted)),
         }
     }
 }
@@ -96,20 +102,23 @@ impl Apart {
     }
 }
 
-/// The measure.
-#[derive(Clone, Debug, Default)]
-pub struct LatencyTimes {
-    /// By task.
-    pub tasks: Vec<Latencies>,
-    /// By the CPU on which the task started to run.
-    pub cpus: Vec<Latencies>,
-}
+/// The measure: by task, and by the CPU on which the task started to run.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies(Parts<Kept>);
 
-impl Observer for LatencyTimes {
+impl Observer for Latencies {
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        row(&mut self.tasks, task).record(delay);
-        row(&mut self.cpus, cpu).record(delay);
+        self.0.task(task).record(delay);
+        self.0.cpu(cpu).record(delay);
+    }
+}
+
+impl Measure for Latencies {
+    type Part = Kept;
+
+    fn parts(&self) -> &Parts<Kept> {
+        &self.0
     }
 }
 
@@ -127,7 +136,7 @@ mod tests {
             delay(40, Some(40), None),
             delay(50, None, Some(50)),
         ];
-        let (mut latencies, mut other, mut apart) = (Latencies::default(), Latencies::default(), Apart::default());
+        let (mut latencies, mut other, mut apart) = (Kept::default(), Kept::default(), Apart::default());
         for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
             if n < 90 {
                 latencies.record(delay)
@@ -136,10 +145,11 @@ mod tests {
             }
             apart.record(delay);
         }
-        latencies.merge(&other);
-        let told = [latencies.wakeup(), latencies.waking(), latencies.delay()];
+        latencies.add(&other);
+        let LatencyFigures { latency_us, waking_latency_us, delay_us } = latencies.figures();
+        let told = [latency_us, waking_latency_us, delay_us];
         assert_eq!(told, [apart.wakeup.latency(), apart.waking.latency(), apart.delay.latency()]);
         assert_eq!(told.map(|latency| latency.count), [120, 120, 200]);
-        assert_eq!(Latencies::default().delay(), Latency::default());
+        assert_eq!(Kept::default().figures(), LatencyFigures::default());
     }
 }

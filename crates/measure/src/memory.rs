@@ -1,7 +1,7 @@
 //! Memory: on which nodes each process has it, how much of it moved, and when it and its tasks came to rest.
 
-use crate::{Slot, row};
-use schedlab_base::{CpuId, NOWHERE, NameRecord, Nanos, PAGE, Payload, Tid};
+use schedlab_base::{CpuId, NOWHERE, NameRecord, Nanos, PAGE, Tid};
+use schedlab_track::{Move, Observer, Slot, row};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -33,14 +33,12 @@ impl Memory {
 
 /// Where the memory of each process is, as a trace tells it event by event.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     of: HashMap<Tid, Memory>,
 }
 
 impl Places {
-    /// Takes an event; those that are not about memory change nothing.
-    pub fn event(&mut self, time: Nanos, what: &Payload) {
-        let &Payload::Pages { tgid, from, to, pages } = what else { return };
+    fn move_pages(&mut self, tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos) {
         let memory = self.of.entry(tgid).or_default();
         let mut pages = u64::from(pages);
         if from != NOWHERE {
@@ -61,17 +59,22 @@ impl Places {
         let home = most.max_by_key(rank).map(|(node, _)| u32::from(*node));
         if home != memory.home && home.is_some() {
             // Where it is touched first is no change of where it is.
-            memory.since = if from == NOWHERE { memory.since } else { Some(time) };
+            memory.since = if from == NOWHERE { memory.since } else { Some(now) };
             memory.home = home;
         }
     }
 
     /// The part of a process's memory that is on a node: pages there, and in all; none where it has none.
-    #[must_use]
-    pub fn part(&self, tgid: Tid, node: u32) -> Option<(u64, u64)> {
+    pub(crate) fn part(&self, tgid: Tid, node: u32) -> Option<(u64, u64)> {
         let memory = self.of.get(&tgid)?;
         let there = memory.on.iter().find(|(on, _)| u32::from(*on) == node).map_or(0, |(_, pages)| *pages);
         Some((there, memory.all())).filter(|(_, all)| *all > 0)
+    }
+}
+
+impl Observer for Places {
+    fn pages(&mut self, tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos) {
+        self.move_pages(tgid, from, to, pages, now);
     }
 }
 
@@ -88,16 +91,16 @@ pub struct MemoryStats {
 
 /// What a task had to do with nodes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OfTask {
+pub(crate) struct OfTask {
     /// Moves from a CPU of one node to one of another.
-    pub node_migrations: u64,
+    pub(crate) node_migrations: u64,
     last: Option<Nanos>,
     process: Option<Tid>,
 }
 
 /// The measure.
 #[derive(Debug, Default)]
-pub struct MemoryTimes {
+pub(crate) struct MemoryTimes {
     places: Places,
     /// The index of each CPU's node; empty where there is one node alone.
     node_of: Vec<u32>,
@@ -106,34 +109,12 @@ pub struct MemoryTimes {
 
 impl MemoryTimes {
     /// `node_of`: the index of each CPU's node; empty where there is one node alone.
-    #[must_use]
-    pub fn new(node_of: Vec<u32>) -> Self {
+    pub(crate) fn new(node_of: Vec<u32>) -> Self {
         Self { node_of, ..Self::default() }
     }
 
-    /// Takes the process of a task.
-    pub fn named(&mut self, task: Slot, record: &NameRecord) {
-        row(&mut self.tasks, task).process = record.tgid;
-    }
-
-    /// A task was moved between CPUs.
-    pub fn migrated(&mut self, task: Slot, (from, to): (CpuId, CpuId), now: Nanos) {
-        let node = |cpu: CpuId| self.node_of.get(cpu as usize);
-        if node(from) != node(to) {
-            let task = row(&mut self.tasks, task);
-            task.node_migrations += 1;
-            task.last = Some(now);
-        }
-    }
-
-    /// Pages were touched, moved or given back.
-    pub fn pages(&mut self, now: Nanos, what: &Payload) {
-        self.places.event(now, what);
-    }
-
     /// What a task had to do with nodes.
-    #[must_use]
-    pub fn task(&self, task: Slot) -> OfTask {
+    pub(crate) fn task(&self, task: Slot) -> OfTask {
         self.tasks.get(task as usize).copied().unwrap_or_default()
     }
 
@@ -142,18 +123,37 @@ impl MemoryTimes {
     }
 
     /// When a task was last moved between nodes, or most of its memory was; none where neither ever happened.
-    #[must_use]
-    pub fn settled(&self, task: Slot) -> Option<Nanos> {
+    pub(crate) fn settled(&self, task: Slot) -> Option<Nanos> {
         self.task(task).last.max(self.memory(task).and_then(|memory| memory.since))
     }
 
     /// The memory of a task's process on these nodes; none where nothing is told of it.
-    #[must_use]
-    pub fn stats(&self, task: Slot, nodes: &[u32]) -> Option<MemoryStats> {
+    pub(crate) fn stats(&self, task: Slot, nodes: &[u32]) -> Option<MemoryStats> {
         let memory = self.memory(task)?;
         let on = |node: &u32| memory.on.iter().find(|(on, _)| u32::from(*on) == *node).map_or(0, |(_, pages)| *pages);
         let bytes_by_node = nodes.iter().map(|node| on(node) * PAGE).collect();
         Some(MemoryStats { bytes_by_node, moved_bytes: memory.moved * PAGE, node: memory.home })
+    }
+}
+
+impl Observer for MemoryTimes {
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        row(&mut self.tasks, task).process = record.tgid;
+    }
+
+    #[inline]
+    fn migrated(&mut self, task: Slot, moved: Move) {
+        let node = |cpu: CpuId| self.node_of.get(cpu as usize);
+        // Where it is put before it is first runnable is no move.
+        if !moved.first && node(moved.from) != node(moved.to) {
+            let task = row(&mut self.tasks, task);
+            task.node_migrations += 1;
+            task.last = Some(moved.now);
+        }
+    }
+
+    fn pages(&mut self, tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos) {
+        self.places.move_pages(tgid, from, to, pages, now);
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     fn most_of_it_is_where_most_pages_are_and_a_tie_moves_nothing() {
         let mut places = Places::default();
         let mut pages = |time, from, to, pages| {
-            places.event(time, &Payload::Pages { tgid: 7, from, to, pages });
+            places.move_pages(7, from, to, pages, time);
             let memory = &places.of[&7];
             (memory.home, memory.since, memory.moved)
         };
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(pages(5, 1, 0, 1000), (Some(0), Some(4), 60), "no more than there were");
         assert_eq!(places.part(7, 0), Some((100, 100)));
         assert_eq!((places.part(7, 5), places.part(8, 0)), (Some((0, 100)), None));
-        places.event(6, &Payload::Pages { tgid: 7, from: 0, to: NOWHERE, pages: 100 });
+        places.move_pages(7, 0, NOWHERE, 100, 6);
         assert_eq!(places.part(7, 0), None, "given back");
     }
 }

@@ -1,7 +1,7 @@
 //! The names and groups of tasks.
 
-use crate::tasks::Slot;
-use schedlab_base::{NameRecord, Tid};
+use schedlab_base::{NameRecord, Nanos, Tid};
+use schedlab_track::{Observer, Slot, row};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,26 +35,6 @@ impl Names {
         &self.groups
     }
 
-    /// A task is born with its parent's name and group, where nothing else was said of it.
-    pub(crate) fn inherit(&mut self, parent: Slot, child: Slot) {
-        let parent = self.of(parent);
-        let name = crate::row(&mut self.tasks, child);
-        if name.comm.is_empty() {
-            name.comm = parent.comm;
-        }
-        name.group = name.group.or(parent.group);
-    }
-
-    pub(crate) fn set(&mut self, slot: Slot, record: &NameRecord) {
-        let group = record.cgroup.as_deref().map(|path| self.group(path));
-        let name = crate::row(&mut self.tasks, slot);
-        if *name.comm != *record.comm {
-            name.comm = record.comm.as_str().into();
-        }
-        name.tgid = record.tgid.or(name.tgid);
-        name.group = group.flatten().or(name.group);
-    }
-
     fn group(&mut self, path: &str) -> Option<u32> {
         if let Some(&group) = self.index.get(path) {
             return Some(group);
@@ -66,5 +46,27 @@ impl Names {
         self.groups.push(Arc::clone(&path));
         self.index.insert(path, group);
         Some(group)
+    }
+}
+
+impl Observer for Names {
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        let group = record.cgroup.as_deref().map(|path| self.group(path));
+        let name = row(&mut self.tasks, task);
+        if *name.comm != *record.comm {
+            name.comm = record.comm.as_str().into();
+        }
+        name.tgid = record.tgid.or(name.tgid);
+        name.group = group.flatten().or(name.group);
+    }
+
+    /// A task is born with its parent's name and group, where nothing else was said of it.
+    fn forked(&mut self, parent: Option<Slot>, child: Slot, _: bool, _: Nanos) {
+        let Some(parent) = parent.map(|parent| self.of(parent)) else { return };
+        let name = row(&mut self.tasks, child);
+        if name.comm.is_empty() {
+            name.comm = parent.comm;
+        }
+        name.group = name.group.or(parent.group);
     }
 }

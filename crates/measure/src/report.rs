@@ -1,33 +1,8 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
-use crate::{Fairness, Latency, MemoryStats, QueueLength};
+use crate::{Fairness, MemoryStats, QueueLength, Sums};
 use schedlab_base::{CpuId, Tid};
 use serde::Serialize;
-
-/// What tasks, CPUs, nodes, groups and the whole have in common.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Sums {
-    /// CPU time run.
-    pub run_us: f64,
-    /// Time runnable but not running, unfinished waits included.
-    pub wait_us: f64,
-    /// The part of `wait_us` in waits that the end of the trace cut off.
-    pub wait_unfinished_us: f64,
-    /// Times switched in.
-    pub slices: u64,
-    /// Times switched out asleep.
-    pub voluntary: u64,
-    /// Times switched out while runnable.
-    pub involuntary: u64,
-    /// Moves from one CPU to another (of a CPU or node: arrivals).
-    pub migrations: u64,
-    /// From wakeup to running.
-    pub latency_us: Latency,
-    /// From waking to running.
-    pub waking_latency_us: Latency,
-    /// Each wait that ended, from becoming runnable (woken, forked or preempted) to running.
-    pub delay_us: Latency,
-}
 
 /// A task: one life of a thread id.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -3,9 +3,8 @@
 //! For each CPU, each node and in all: the mean over the time in which it is known, the maximum, and a
 //! series of means over equal steps.
 
-use crate::row;
-use crate::tracker::Observer;
 use schedlab_base::{CpuId, Nanos};
+use schedlab_track::{Observer, row};
 use serde::Serialize;
 
 /// A series has between half of this and this many points.
@@ -47,8 +46,8 @@ pub struct QueueLength {
 }
 
 /// The measure.
-#[derive(Clone, Debug, Default)]
-pub struct RunQueues {
+#[derive(Debug, Default)]
+pub(crate) struct RunQueues {
     cpus: Vec<Gauge>,
     nodes: Vec<Level>,
     total: Level,
@@ -61,21 +60,18 @@ pub struct RunQueues {
 
 impl RunQueues {
     /// Knows each CPU's node; empty where there is but one.
-    #[must_use]
-    pub fn new(node_of: Vec<u32>) -> Self {
+    pub(crate) fn new(node_of: Vec<u32>) -> Self {
         Self { node_of, ..Self::default() }
     }
 
     /// A CPU's length.
-    #[must_use]
-    pub fn cpu(&self, cpu: CpuId) -> QueueLength {
+    pub(crate) fn cpu(&self, cpu: CpuId) -> QueueLength {
         let gauge = self.cpus.get(cpu as usize);
         self.length(gauge.map(|gauge| gauge.level).unwrap_or_default(), gauge.into_iter())
     }
 
     /// A node's length: the sum over its CPUs.
-    #[must_use]
-    pub fn node(&self, node: u32) -> QueueLength {
+    pub(crate) fn node(&self, node: u32) -> QueueLength {
         if self.node_of.is_empty() {
             return self.total();
         }
@@ -85,8 +81,7 @@ impl RunQueues {
     }
 
     /// The sum over all CPUs.
-    #[must_use]
-    pub fn total(&self) -> QueueLength {
+    pub(crate) fn total(&self) -> QueueLength {
         self.length(self.total, self.cpus.iter())
     }
 

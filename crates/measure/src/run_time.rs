@@ -1,84 +1,79 @@
-//! CPU time: who ran how long, in how many slices, and how each slice ended.
-//!
-//! A switch is voluntary when the task left in any state but runnable, as the kernel's
-//! `nvcsw` and `nivcsw` count.
+//! CPU time: who ran how long, and how long each CPU was idle.
 
-use crate::tracker::{Observer, Occupant};
-use crate::{Slot, row};
-use schedlab_base::{CpuId, Nanos, TaskState};
+use crate::measure::{Measure, Part, Parts, us};
+use schedlab_base::{CpuId, Nanos};
+use schedlab_track::{Observer, Occupant, row};
+use serde::Serialize;
 
-/// Time run and switches, of a task or of a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunTime {
-    /// Time run.
-    pub run: Nanos,
-    /// Times switched in.
-    pub slices: u64,
-    /// Times switched out in a sleeping (or final) state.
-    pub voluntary: u64,
-    /// Times switched out while runnable.
-    pub involuntary: u64,
+/// CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RunFigures {
+    /// CPU time run.
+    pub run_us: f64,
 }
 
-impl RunTime {
-    /// Adds another's.
-    pub fn add(&mut self, other: &Self) {
-        self.run = self.run.saturating_add(other.run);
-        self.slices += other.slices;
-        self.voluntary += other.voluntary;
-        self.involuntary += other.involuntary;
+/// Time run, of a task or of a CPU.
+#[derive(Debug, Default)]
+pub(crate) struct Run(Nanos);
+
+impl Part for Run {
+    type Figures = RunFigures;
+
+    #[inline]
+    fn add(&mut self, other: &Self) {
+        self.0 = self.0.saturating_add(other.0);
     }
 
-    fn stopped(&mut self, state: TaskState) {
-        let involuntary = state == TaskState::Runnable;
-        self.involuntary += u64::from(involuntary);
-        self.voluntary += u64::from(!involuntary);
+    fn figures(&self) -> RunFigures {
+        RunFigures { run_us: us(self.0) }
     }
 }
 
 /// A CPU's time beyond what it ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OffTime {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Off {
     /// The idle task had it.
-    pub idle: Nanos,
+    pub(crate) idle: Nanos,
     /// Nobody can tell who had it.
-    pub unknown: Nanos,
+    pub(crate) unknown: Nanos,
 }
 
 /// The measure.
-#[derive(Clone, Debug, Default)]
-pub struct RunTimes {
-    /// By task.
-    pub tasks: Vec<RunTime>,
-    /// By CPU.
-    pub cpus: Vec<(RunTime, OffTime)>,
+#[derive(Debug, Default)]
+pub(crate) struct RunTimes {
+    run: Parts<Run>,
+    off: Vec<Off>,
+}
+
+impl RunTimes {
+    /// What these CPUs did not run, together.
+    pub(crate) fn off(&self, cpus: &[CpuId]) -> Off {
+        cpus.iter().filter_map(|cpu| self.off.get(*cpu as usize)).fold(Off::default(), |sum, off| Off {
+            idle: sum.idle.saturating_add(off.idle),
+            unknown: sum.unknown.saturating_add(off.unknown),
+        })
+    }
 }
 
 impl Observer for RunTimes {
     #[inline]
     fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
         let time = to.saturating_sub(from);
-        let (run, off) = row(&mut self.cpus, cpu);
         match who {
-            Occupant::Unknown => off.unknown += time,
-            Occupant::Idle => off.idle += time,
+            Occupant::Unknown => row(&mut self.off, cpu).unknown += time,
+            Occupant::Idle => row(&mut self.off, cpu).idle += time,
             Occupant::Task(task) => {
-                run.run += time;
-                let task = row(&mut self.tasks, task);
-                task.run = task.run.saturating_add(time);
+                self.run.cpu(cpu).add(&Run(time));
+                self.run.task(task).add(&Run(time));
             }
         }
     }
+}
 
-    #[inline]
-    fn started(&mut self, task: Slot, cpu: CpuId) {
-        row(&mut self.tasks, task).slices += 1;
-        row(&mut self.cpus, cpu).0.slices += 1;
-    }
+impl Measure for RunTimes {
+    type Part = Run;
 
-    #[inline]
-    fn stopped(&mut self, task: Slot, cpu: CpuId, state: TaskState) {
-        row(&mut self.tasks, task).stopped(state);
-        row(&mut self.cpus, cpu).0.stopped(state);
+    fn parts(&self) -> &Parts<Run> {
+        &self.run
     }
 }

@@ -7,9 +7,8 @@
 //! Time that is still under way counts in the kernel when it ends, and here too: the CPU time of who runs at the end,
 //! and the delay of who waits then, are in no line.
 
-use crate::tracker::{MAX_CPUS, Observer, Occupant, Tracker};
-use crate::{Slot, row};
-use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Release, Sink, Tid, v, v2_6};
+use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Release, Sink, v, v2_6};
+use schedlab_track::{MAX_CPUS, Observer, Occupant, Replay, Slot, Start, Wake, row};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -140,7 +139,10 @@ struct Counts {
 }
 
 impl Counts {
-    fn woken(&mut self, waking: Waking, target: CpuId) {
+    /// A wake-up is over, with the task on `target`; where nobody saw it asked for, by the waker `by`.
+    fn arrived(&mut self, task: Slot, by: Option<CpuId>, target: CpuId) {
+        let asked = row(&mut self.waking, task).take();
+        let Some(waking) = asked.or(by.map(|waker| Waking { waker, before: target })) else { return };
         let (counts, local) = match self.format.wakeups {
             Wakeups::Before => (waking.before, waking.before == waking.waker),
             Wakeups::Target => (target, target == waking.waker),
@@ -161,12 +163,14 @@ impl Observer for Counts {
         }
     }
 
-    fn started(&mut self, task: Slot, cpu: CpuId) {
+    fn started(&mut self, task: Slot, cpu: CpuId, _: Start) {
         let line = row(&mut self.lines, cpu);
         line.pcount += 1;
         if let Some((_, delay)) = self.waited.take().filter(|(slot, _)| *slot == task) {
             line.run_delay += delay;
         }
+        // A trace without wake-ups proper: it went where it now runs.
+        self.arrived(task, None, cpu);
     }
 
     fn waited(&mut self, task: Slot, cpu: CpuId, from: Nanos, to: Nanos, _finished: bool) {
@@ -177,13 +181,22 @@ impl Observer for Counts {
             self.waited = Some((task, delay));
         }
     }
+
+    fn waking(&mut self, task: Slot, wake: Wake) {
+        *row(&mut self.waking, task) = Some(Waking { waker: wake.cpu, before: wake.target });
+    }
+
+    fn woken(&mut self, task: Slot, wake: Wake) {
+        if !wake.new {
+            self.arrived(task, Some(wake.cpu), wake.target);
+        }
+    }
 }
 
 /// The statistics in the making: feed it a trace, then [`SchedstatSink::finish`].
 #[derive(Debug)]
 pub struct SchedstatSink {
-    tracker: Tracker,
-    counts: Counts,
+    replay: Replay<Counts>,
     end: Nanos,
 }
 
@@ -191,64 +204,36 @@ impl SchedstatSink {
     /// For a trace with this metadata, in this format.
     #[must_use]
     pub fn new(meta: &Meta, format: Format) -> Self {
-        Self {
-            tracker: Tracker::new(meta),
-            counts: Counts { format, lines: Vec::new(), waking: Vec::new(), waited: None },
-            end: meta.span.map_or(0, |(_, end)| end),
-        }
+        let counts = Counts { format, lines: Vec::new(), waking: Vec::new(), waited: None };
+        Self { replay: Replay::new(meta, counts), end: meta.span.map_or(0, |(_, end)| end) }
     }
 
     /// How often events were lost: what happened then is not counted.
     #[must_use]
     pub fn losses(&self) -> u64 {
-        self.tracker.losses
+        self.replay.tracker.losses
     }
 
     /// The file at the end of the trace, on a kernel whose ticks come `hz` times a second.
     #[must_use]
-    pub fn finish(mut self, hz: u64) -> Schedstat {
-        let end = self.end.max(self.tracker.bounds().1);
-        let lines = &mut self.counts.lines;
-        let cpus = self.tracker.present().map(|cpu| CpuLine { cpu, ..*row(lines, cpu) }).collect();
+    pub fn finish(self, hz: u64) -> Schedstat {
+        let Replay { tracker, observer: mut counts } = self.replay;
+        let end = self.end.max(tracker.bounds().1);
+        let cpus = tracker.present().map(|cpu| CpuLine { cpu, ..*row(&mut counts.lines, cpu) }).collect();
         let timestamp = u128::from(end) * u128::from(hz) / 1_000_000_000;
-        Schedstat { version: self.counts.format.version, timestamp: timestamp as u64, cpus }
-    }
-
-    fn pending(&mut self, tid: Tid) -> Option<&mut Option<Waking>> {
-        let slot = self.tracker.tasks.slot(tid).filter(|_| tid != 0)?;
-        Some(row(&mut self.counts.waking, slot))
-    }
-
-    /// A wake-up is over, with the task on `target`.
-    fn woken(&mut self, tid: Tid, by: Option<CpuId>, target: CpuId) {
-        let Some(pending) = self.pending(tid) else { return };
-        let waking = pending.take().or(by.map(|waker| Waking { waker, before: target }));
-        if let Some(waking) = waking {
-            self.counts.woken(waking, target);
-        }
+        Schedstat { version: counts.format.version, timestamp: timestamp as u64, cpus }
     }
 }
 
 impl Sink for SchedstatSink {
     fn events(&mut self, batch: &[Event]) {
-        for event in batch {
-            self.tracker.event(event, &mut self.counts);
-            match event.what {
-                Payload::Waking { tid, target, .. } => {
-                    let waking = Waking { waker: event.cpu, before: target };
-                    if let Some(pending) = self.pending(tid) {
-                        *pending = Some(waking);
-                    }
-                }
-                Payload::Wakeup { tid, target, .. } => self.woken(tid, Some(event.cpu), target),
-                Payload::Switch { next, .. } if event.cpu < MAX_CPUS => {
-                    let line = row(&mut self.counts.lines, event.cpu);
-                    line.sched_count += 1;
-                    line.sched_goidle += u64::from(next == 0);
-                    // A trace without wake-ups proper: it went where it now runs.
-                    self.woken(next, None, event.cpu);
-                }
-                _ => {}
+        self.replay.events(batch);
+        // Switches are counted as they were recorded, whatever became of the tasks.
+        for event in batch.iter().filter(|event| event.cpu < MAX_CPUS) {
+            if let Payload::Switch { next, .. } = event.what {
+                let line = row(&mut self.replay.observer.lines, event.cpu);
+                line.sched_count += 1;
+                line.sched_goidle += u64::from(next == 0);
             }
         }
     }

@@ -55,22 +55,25 @@ fn close(a: f64, b: f64) -> bool {
 fn check(report: &Report) -> Result<(), TestCaseError> {
     let total = &report.total;
     let sum = |f: fn(&schedlab_measure::TaskStats) -> f64| report.tasks.iter().map(f).sum::<f64>();
-    let time = total.sums.run_us + total.idle_us + total.unknown_us;
+    let time = total.sums.run.run_us + total.idle_us + total.unknown_us;
     prop_assert!(close(time, total.span_us * total.cpus as f64), "{} {} {}", time, total.span_us, total.cpus);
     for cpu in &report.cpus {
-        prop_assert!(close(cpu.sums.run_us + cpu.idle_us + cpu.unknown_us, total.span_us), "{:?}", cpu);
+        prop_assert!(close(cpu.sums.run.run_us + cpu.idle_us + cpu.unknown_us, total.span_us), "{:?}", cpu);
     }
-    prop_assert!(close(sum(|t| t.sums.run_us), total.sums.run_us));
-    prop_assert!(close(sum(|t| t.sums.wait_us), total.sums.wait_us));
-    prop_assert!(close(report.groups.iter().map(|g| g.sums.run_us).sum(), total.sums.run_us));
-    prop_assert!(close(report.nodes.iter().map(|n| n.sums.run_us).sum(), total.sums.run_us));
-    prop_assert_eq!(report.tasks.iter().map(|t| t.sums.slices).sum::<u64>(), total.sums.slices);
-    prop_assert_eq!(report.tasks.iter().map(|t| t.sums.latency_us.count).sum::<u64>(), total.sums.latency_us.count);
+    prop_assert!(close(sum(|t| t.sums.run.run_us), total.sums.run.run_us));
+    prop_assert!(close(sum(|t| t.sums.wait.wait_us), total.sums.wait.wait_us));
+    prop_assert!(close(report.groups.iter().map(|g| g.sums.run.run_us).sum(), total.sums.run.run_us));
+    prop_assert!(close(report.nodes.iter().map(|n| n.sums.run.run_us).sum(), total.sums.run.run_us));
+    prop_assert_eq!(report.tasks.iter().map(|t| t.sums.switches.slices).sum::<u64>(), total.sums.switches.slices);
+    prop_assert_eq!(
+        report.tasks.iter().map(|t| t.sums.latency.latency_us.count).sum::<u64>(),
+        total.sums.latency.latency_us.count
+    );
     for task in &report.tasks {
         // A task cannot have waited longer than the trace is long; it may seem to run on two CPUs at once.
-        prop_assert!(task.sums.wait_us <= total.span_us + 1e-6, "{:?}", task);
-        prop_assert!(task.sums.latency_us.max <= total.span_us + 1e-6);
-        prop_assert!(task.sums.wait_unfinished_us <= task.sums.wait_us);
+        prop_assert!(task.sums.wait.wait_us <= total.span_us + 1e-6, "{:?}", task);
+        prop_assert!(task.sums.latency.latency_us.max <= total.span_us + 1e-6);
+        prop_assert!(task.sums.wait.wait_unfinished_us <= task.sums.wait.wait_us);
     }
     Ok(())
 }

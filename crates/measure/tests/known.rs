@@ -48,7 +48,7 @@ impl Script {
         stats.events(&self.0);
         let report = stats.finish(Some(end_ms * MS));
         let total = &report.total;
-        let time = total.sums.run_us + total.idle_us + total.unknown_us;
+        let time = total.sums.run.run_us + total.idle_us + total.unknown_us;
         assert!((time - total.span_us * total.cpus as f64).abs() < 1e-6, "{total:?}");
         assert_eq!(total.contradictions, 0);
         report
@@ -72,13 +72,19 @@ fn two_tasks_share_a_cpu() {
         .switch(10, 0, 1, S, 2)
         .stats(&meta(1), 20);
     let (one, two) = (&task(&report, 1).sums, &task(&report, 2).sums);
-    assert_eq!((one.run_us, one.wait_us, one.slices, one.voluntary, one.involuntary), (6e3, 4e3, 2, 1, 1));
-    assert_eq!((two.run_us, two.wait_us, two.slices, two.voluntary, two.involuntary), (14e3, 5e3, 2, 0, 1));
-    assert_eq!(one.latency_us.count + two.latency_us.count, 0, "a first start is no wake-up");
-    assert_eq!(report.total.sums.run_us, 20e3);
+    assert_eq!(
+        (one.run.run_us, one.wait.wait_us, one.switches.slices, one.switches.voluntary, one.switches.involuntary),
+        (6e3, 4e3, 2, 1, 1)
+    );
+    assert_eq!(
+        (two.run.run_us, two.wait.wait_us, two.switches.slices, two.switches.voluntary, two.switches.involuntary),
+        (14e3, 5e3, 2, 0, 1)
+    );
+    assert_eq!(one.latency.latency_us.count + two.latency.latency_us.count, 0, "a first start is no wake-up");
+    assert_eq!(report.total.sums.run.run_us, 20e3);
     assert_eq!((report.total.queue.max, report.total.queue.mean), (2, 1.45));
     assert_eq!(task(&report, 2).share, 0.7);
-    assert_eq!((two.delay_us.count, two.delay_us.max, two.delay_us.mean), (2, 3e3, 2.5e3));
+    assert_eq!((two.latency.delay_us.count, two.latency.delay_us.max, two.latency.delay_us.mean), (2, 3e3, 2.5e3));
     assert!((report.total.fairness.jain - 20.0f64.powi(2) / (2.0 * (36.0 + 196.0))).abs() < 1e-9);
 }
 
@@ -95,13 +101,19 @@ fn latency_is_from_waking_and_from_wakeup_to_running() {
         .switch(16, 0, 8, S, 7)
         .stats(&meta(2), 20);
     let eight = &task(&report, 8).sums;
-    assert_eq!((eight.latency_us.count, eight.latency_us.max, eight.latency_us.mean), (1, 3e3, 3e3));
-    assert_eq!((eight.waking_latency_us.p50, eight.wait_us, eight.run_us), (5e3, 3e3, 2e3));
-    assert_eq!((eight.migrations, report.cpus[0].sums.migrations, report.cpus[1].migrations_out), (1, 1, 1));
-    assert_eq!((report.cpus[0].sums.latency_us.count, report.cpus[1].sums.latency_us.count), (1, 0));
-    assert_eq!((report.cpus[1].sums.run_us, report.cpus[1].idle_us), (1e3, 19e3));
+    assert_eq!(
+        (eight.latency.latency_us.count, eight.latency.latency_us.max, eight.latency.latency_us.mean),
+        (1, 3e3, 3e3)
+    );
+    assert_eq!((eight.latency.waking_latency_us.p50, eight.wait.wait_us, eight.run.run_us), (5e3, 3e3, 2e3));
+    assert_eq!(
+        (eight.moves.migrations, report.cpus[0].sums.moves.migrations, report.cpus[1].migrations_out),
+        (1, 1, 1)
+    );
+    assert_eq!((report.cpus[0].sums.latency.latency_us.count, report.cpus[1].sums.latency.latency_us.count), (1, 0));
+    assert_eq!((report.cpus[1].sums.run.run_us, report.cpus[1].idle_us), (1e3, 19e3));
     let seven = &task(&report, 7).sums;
-    assert_eq!((seven.run_us, seven.wait_us, seven.latency_us.count), (19e3, 1e3, 0));
+    assert_eq!((seven.run.run_us, seven.wait.wait_us, seven.latency.latency_us.count), (19e3, 1e3, 0));
 }
 
 #[test]
@@ -117,7 +129,10 @@ fn a_wake_up_of_a_task_that_had_not_yet_slept_is_none() {
         .switch(4, 0, 8, S, 7)
         .stats(&meta(2), 5);
     let seven = &task(&report, 7).sums;
-    assert_eq!((seven.latency_us.count, seven.waking_latency_us.count, seven.wait_us), (0, 0, 2e3));
+    assert_eq!(
+        (seven.latency.latency_us.count, seven.latency.waking_latency_us.count, seven.wait.wait_us),
+        (0, 0, 2e3)
+    );
 }
 
 #[test]
@@ -130,7 +145,7 @@ fn a_waking_just_before_the_switch_out_counts() {
         .switch(6, 0, 0, R, 7)
         .stats(&meta(2), 7);
     let seven = &task(&report, 7).sums;
-    assert_eq!((seven.latency_us.max, seven.waking_latency_us.max), (2e3, 4e3));
+    assert_eq!((seven.latency.latency_us.max, seven.latency.waking_latency_us.max), (2e3, 4e3));
 }
 
 #[test]
@@ -141,9 +156,9 @@ fn a_queued_task_that_is_moved_waits_on_both_cpus() {
         .migrate(4, 8, 0, 1)
         .switch(9, 1, 0, R, 8)
         .stats(&meta(2), 10);
-    assert_eq!((report.cpus[0].sums.wait_us, report.cpus[1].sums.wait_us), (3e3, 5e3));
-    assert_eq!((task(&report, 8).sums.wait_us, task(&report, 8).sums.run_us), (8e3, 1e3));
-    assert_eq!((task(&report, 8).sums.delay_us.count, task(&report, 8).sums.delay_us.max), (1, 8e3));
+    assert_eq!((report.cpus[0].sums.wait.wait_us, report.cpus[1].sums.wait.wait_us), (3e3, 5e3));
+    assert_eq!((task(&report, 8).sums.wait.wait_us, task(&report, 8).sums.run.run_us), (8e3, 1e3));
+    assert_eq!((task(&report, 8).sums.latency.delay_us.count, task(&report, 8).sums.latency.delay_us.max), (1, 8e3));
     assert_eq!((report.cpus[0].queue.max, report.cpus[1].queue.max, report.total.queue.max), (2, 1, 2));
     assert_eq!(report.nodes.len(), 1);
     assert_eq!(report.nodes[0].queue.mean, 1.9);
@@ -153,9 +168,9 @@ fn a_queued_task_that_is_moved_waits_on_both_cpus() {
 fn waits_under_way_at_the_end_are_told_apart() {
     let report = Script::default().switch(0, 0, 0, R, 7).new_task(1, 0, 8).wakeup(3, 0, 9, 0).stats(&meta(1), 10);
     let (eight, nine) = (&task(&report, 8).sums, &task(&report, 9).sums);
-    assert_eq!((eight.wait_us, eight.wait_unfinished_us, eight.slices), (9e3, 9e3, 0));
-    assert_eq!((nine.wait_us, nine.latency_us.count), (7e3, 0));
-    assert_eq!(report.total.sums.wait_unfinished_us, 16e3);
+    assert_eq!((eight.wait.wait_us, eight.wait.wait_unfinished_us, eight.switches.slices), (9e3, 9e3, 0));
+    assert_eq!((nine.wait.wait_us, nine.latency.latency_us.count), (7e3, 0));
+    assert_eq!(report.total.sums.wait.wait_unfinished_us, 16e3);
 }
 
 #[test]
@@ -164,16 +179,16 @@ fn what_ran_before_the_first_switch_is_unknown_unless_the_trace_is_whole() {
     let mut bare = meta(2);
     bare.running.clear();
     let report = script.stats(&bare, 10);
-    assert_eq!((report.cpus[0].unknown_us, report.cpus[0].sums.run_us, report.cpus[0].idle_us), (4e3, 0.0, 6e3));
+    assert_eq!((report.cpus[0].unknown_us, report.cpus[0].sums.run.run_us, report.cpus[0].idle_us), (4e3, 0.0, 6e3));
     assert_eq!(report.cpus[1].unknown_us, 10e3);
 
     let whole = Meta { span: Some((0, 10 * MS)), ..bare.clone() };
     let report = script.stats(&whole, 10);
-    assert_eq!((report.cpus[0].unknown_us, task(&report, 7).sums.run_us), (0.0, 4e3));
+    assert_eq!((report.cpus[0].unknown_us, task(&report, 7).sums.run.run_us), (0.0, 4e3));
 
     let told = Meta { running: vec![(0, 7), (1, 5)], ..bare };
     let report = script.stats(&told, 10);
-    assert_eq!((task(&report, 7).sums.run_us, task(&report, 5).sums.run_us), (4e3, 10e3));
+    assert_eq!((task(&report, 7).sums.run.run_us, task(&report, 5).sums.run.run_us), (4e3, 10e3));
 }
 
 #[test]
@@ -187,8 +202,8 @@ fn lost_events_make_the_cpu_unknown_until_its_next_switch() {
         .stats(&meta(1), 10);
     // Known are 0 to 1 (7 ran; the last event before the loss) and 6 to 10.
     assert_eq!((report.total.unknown_us, report.total.lost_events, report.total.losses), (5e3, 3, 1));
-    assert_eq!((task(&report, 7).sums.run_us, task(&report, 8).sums.run_us), (3e3, 2e3));
-    assert_eq!(task(&report, 8).sums.wait_us, 0.0, "it may have run in the gap");
+    assert_eq!((task(&report, 7).sums.run.run_us, task(&report, 8).sums.run.run_us), (3e3, 2e3));
+    assert_eq!(task(&report, 8).sums.wait.wait_us, 0.0, "it may have run in the gap");
 }
 
 #[test]
@@ -202,9 +217,9 @@ fn each_life_of_a_thread_id_is_a_task() {
     let second = Script::default().at(4, 0, Payload::Fork { parent: 1, child: 5 }).new_task(4, 0, 5);
     stats.events(&second.switch(5, 0, 0, R, 5).0);
     let report = stats.finish(Some(9 * MS));
-    let lives: Vec<_> = report.tasks.iter().map(|t| (t.name.as_str(), t.sums.run_us, t.group.as_deref())).collect();
+    let lives: Vec<_> = report.tasks.iter().map(|t| (t.name.as_str(), t.sums.run.run_us, t.group.as_deref())).collect();
     assert_eq!(lives, [("second", 4e3, Some("/a")), ("first", 3e3, Some("/a"))]);
-    assert_eq!((report.groups.len(), report.groups[0].tasks, report.groups[0].sums.run_us), (1, 2, 7e3));
+    assert_eq!((report.groups.len(), report.groups[0].tasks, report.groups[0].sums.run.run_us), (1, 2, 7e3));
 }
 
 #[test]
@@ -227,7 +242,7 @@ fn a_thread_that_called_exec_goes_on_under_its_leaders_id() {
         .at(2, 0, Payload::Exec { tid: 10, old: 11 })
         .switch(5, 0, 10, S, 0)
         .stats(&meta(1), 6);
-    assert_eq!((report.tasks.len(), task(&report, 10).sums.run_us), (1, 5e3));
+    assert_eq!((report.tasks.len(), task(&report, 10).sums.run.run_us), (1, 5e3));
 }
 
 #[test]
@@ -238,8 +253,11 @@ fn an_unseen_switch_is_put_at_the_earliest_instant() {
     stats.events(&script.switch(10, 0, 7, S, 0).0);
     let report = stats.finish(Some(12 * MS));
     let seven = &task(&report, 7).sums;
-    assert_eq!((seven.run_us, seven.wait_us, seven.slices, seven.latency_us.count), (9e3, 1e3, 2, 0));
-    assert_eq!((task(&report, 8).sums.run_us, report.cpus[0].idle_us), (0.0, 2e3));
+    assert_eq!(
+        (seven.run.run_us, seven.wait.wait_us, seven.switches.slices, seven.latency.latency_us.count),
+        (9e3, 1e3, 2, 0)
+    );
+    assert_eq!((task(&report, 8).sums.run.run_us, report.cpus[0].idle_us), (0.0, 2e3));
     assert_eq!((report.total.contradictions, report.total.contradicted_us), (1, 8e3));
 }
 
@@ -252,7 +270,7 @@ fn clocks_that_differ_a_little_do_not_break_a_move() {
         .switch(5, 0, 7, R, 0)
         .switch(8, 1, 7, S, 0)
         .stats(&meta(2), 10);
-    assert_eq!((task(&report, 7).sums.run_us, task(&report, 7).sums.wait_us), (9e3, 0.0));
+    assert_eq!((task(&report, 7).sums.run.run_us, task(&report, 7).sums.wait.wait_us), (9e3, 0.0));
 }
 
 #[test]
@@ -260,7 +278,10 @@ fn a_trace_with_wakings_only_still_has_waits() {
     let report =
         Script::default().switch(0, 0, 7, S, 8).waking(2, 0, 7, 0).switch(5, 0, 8, S, 7).stats(&Meta::default(), 6);
     let seven = &task(&report, 7).sums;
-    assert_eq!((seven.wait_us, seven.waking_latency_us.max, seven.latency_us.count), (3e3, 3e3, 0));
+    assert_eq!(
+        (seven.wait.wait_us, seven.latency.waking_latency_us.max, seven.latency.latency_us.count),
+        (3e3, 3e3, 0)
+    );
 }
 
 #[test]

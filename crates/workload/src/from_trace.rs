@@ -35,9 +35,10 @@ use cause::Facts;
 use coarse::Coarseness;
 use names::{Keys, bound_to};
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
+use schedlab_track::{MAX_CPUS, Replay};
 use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
-use track::{Begin, MOST_CPUS, MOST_TASKS, Task, Track};
+use track::{Begin, MOST_TASKS, Task, Track};
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;
@@ -73,9 +74,8 @@ pub struct Model {
 /// Builds a workload from the events of a trace.
 #[derive(Debug)]
 pub struct ModelBuilder {
-    track: Track,
+    replay: Replay<Track>,
     names: HashMap<Tid, String>,
-    end: Option<Nanos>,
     events: u64,
     coarseness: Coarseness,
     most_tokens: usize,
@@ -96,15 +96,14 @@ impl ModelBuilder {
     #[must_use]
     pub fn with_bound(meta: &Meta, most_tokens: usize) -> Self {
         let mut capacity = Vec::new();
-        for place in meta.cpus.iter().filter(|p| p.cpu < MOST_CPUS) {
+        for place in meta.cpus.iter().filter(|p| p.cpu < MAX_CPUS) {
             let at = place.cpu as usize;
             capacity.resize(capacity.len().max(at + 1), 0);
             capacity[at] = place.capacity;
         }
         Self {
-            track: Track::new(meta.span.map(|s| s.0), capacity, meta.running.clone()),
+            replay: Replay::new(meta, Track::new(capacity)),
             names: HashMap::new(),
-            end: meta.span.map(|s| s.1),
             events: 0,
             coarseness: Coarseness::default(),
             most_tokens,
@@ -117,11 +116,11 @@ impl ModelBuilder {
     /// # Errors
     /// When no task in the trace ran, or the options leave none.
     pub fn finish(mut self, options: &Options) -> Result<Model> {
-        self.track.finish(self.end);
+        self.replay.finish(None);
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
         self.settle(&kept);
-        self.coarseness.shrink(&mut self.track, options.most_events);
+        self.coarseness.shrink(&mut self.replay.observer, options.most_events);
         let workload = self.write(&kept, options, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
@@ -129,7 +128,7 @@ impl ModelBuilder {
 
     /// Which tasks the model has.
     fn kept(&self, options: &Options) -> Result<Vec<bool>> {
-        let tasks = &self.track.tasks;
+        let tasks = &self.replay.observer.tasks;
         let enough = |t: &Task| t.run >= options.min_run.max(SHORTEST);
         let mut order: Vec<usize> = (0..tasks.len()).filter(|i| enough(&tasks[*i])).collect();
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
@@ -149,7 +148,8 @@ impl ModelBuilder {
     }
 
     fn count(&self, kept: &[bool]) -> Report {
-        let track = &self.track;
+        let Replay { tracker, observer: track } = &self.replay;
+        let (start, end) = tracker.bounds();
         let run = |want: bool| {
             let of = track.tasks.iter().zip(kept).filter(|(_, k)| **k == want);
             of.map(|(t, _)| t.run).fold(0, Nanos::saturating_add)
@@ -160,26 +160,26 @@ impl ModelBuilder {
             left_out: track.tasks.iter().zip(kept).filter(|(t, k)| !**k && t.run > 0).count(),
             modelled_ns: run(true),
             left_out_ns: run(false),
-            span_ns: track.end - track.start.unwrap_or(0),
-            lost_events: track.lost_events,
+            span_ns: end - start,
+            lost_events: tracker.lost,
             ..Report::default()
         };
-        if track.losses > 0 {
+        if tracker.losses > 0 {
             report.remarks.push(format!(
                 "events were lost in {} places: who woke a task across them is unknown, it sleeps instead",
-                track.losses
+                tracker.losses
             ));
         }
-        if track.contradictions > 0 {
+        if tracker.contradictions > 0 {
             report.remarks.push(format!(
                 "{} switches contradict those before them, as if the recorder had not seen some tasks; \
                  the time goes to those it saw",
-                track.contradictions
+                tracker.contradictions
             ));
         }
         if track.beyond > 0 {
             report.remarks.push(format!(
-                "{} sightings of tasks beyond the first {MOST_TASKS}, or of CPUs beyond {MOST_CPUS}, are not modelled",
+                "{} sightings of tasks beyond the first {MOST_TASKS}, or of CPUs beyond {MAX_CPUS}, are not modelled",
                 track.beyond
             ));
         }
@@ -188,8 +188,9 @@ impl ModelBuilder {
 
     /// Decides who woke whom, and drops what belongs to tasks that are left out.
     fn settle(&mut self, kept: &[bool]) {
-        let track = &mut self.track;
-        let span = track.end - track.start.unwrap_or(0);
+        let Replay { tracker, observer: track } = &mut self.replay;
+        let (start, end) = tracker.bounds();
+        let span = end - start;
         let mut decided: HashMap<(TaskIx, TaskIx), bool> = HashMap::new();
         for own in 0..track.tasks.len() as TaskIx {
             let old = std::mem::take(&mut track.tasks[own as usize].sequence);
@@ -219,7 +220,7 @@ impl ModelBuilder {
     fn write(&self, kept: &[bool], options: &Options, report: &mut Report) -> Workload {
         let mut unique = Keys::default();
         let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
-        let tasks = &self.track.tasks;
+        let tasks = &self.replay.observer.tasks;
         let keys: Vec<String> = std::iter::zip(tasks, kept)
             .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
             .collect();
@@ -251,10 +252,15 @@ impl ModelBuilder {
 impl Sink for ModelBuilder {
     fn events(&mut self, batch: &[Event]) {
         for event in batch {
-            self.track.event(event);
-            if self.track.tokens > self.next_check {
-                self.coarseness.shrink(&mut self.track, self.most_tokens / 2);
-                self.next_check = self.most_tokens.max(self.track.tokens * 2);
+            let Replay { tracker, observer: track } = &mut self.replay;
+            if event.cpu >= MAX_CPUS {
+                track.beyond += 1;
+                continue;
+            }
+            tracker.event(event, track);
+            if track.tokens > self.next_check {
+                self.coarseness.shrink(track, self.most_tokens / 2);
+                self.next_check = self.most_tokens.max(track.tokens * 2);
             }
         }
         self.events += batch.len() as u64;

@@ -3,8 +3,7 @@
 use super::stats::table::{Table, duration, grouped, percent, shorten};
 use crate::ui::Ui;
 use schedlab_base::{Meta, Nanos, Result, parse_duration};
-use schedlab_measure::conserve::THRESHOLD;
-use schedlab_measure::{Bounds, Check, CheckReport, Verdict, Violation};
+use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Verdict, Violation};
 use schedlab_trace::ReadReport;
 use serde::Serialize;
 use std::fmt::Write;

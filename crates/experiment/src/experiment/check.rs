@@ -4,9 +4,9 @@ use super::names::known;
 use crate::file::ExperimentFile;
 use crate::points;
 use crate::scalar::Scalar;
-use crate::series::MOST_FIXED;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_machine::tomltext::TomlText;
+use schedlab_measure::series::MOST_FIXED;
 use std::collections::BTreeMap;
 
 /// The most runs of one experiment.

@@ -5,9 +5,9 @@ use super::{Get, MIB, NS, find, memory};
 use crate::expr::{Problem, Reference, Scope, Selected, Selector, Value};
 use crate::figures::{Run, TaskFigures};
 use crate::points::{Point, value_of};
-use crate::series::Track;
 use crate::tables::Tables;
 use schedlab_base::Nanos;
+use schedlab_measure::series::Track;
 
 /// The names that a metric's expression may use: measures of a run, the point's parameters, and tables.
 pub struct RunScope<'a> {

@@ -2,8 +2,8 @@
 
 use super::page::Page;
 use crate::figures::Run;
-use crate::series::Track;
 use schedlab_chart::{Bar, Layer, Span, bars, histograms, stack};
+use schedlab_measure::series::Track;
 use std::collections::BTreeMap;
 
 /// Up to so many tasks are stacked; of more, their kinds; many of one kind are a heat map.
@@ -16,19 +16,21 @@ pub fn figures(page: &mut Page, runs: &[&Run]) {
         bars(title, unit, &rows)
     };
     let latency = |get: fn(&schedlab_measure::Latency) -> f64| {
-        move |r: &Run| (r.report.total.sums.latency_us.count > 0).then(|| get(&r.report.total.sums.latency_us))
+        move |r: &Run| {
+            (r.report.total.sums.latency.latency_us.count > 0).then(|| get(&r.report.total.sums.latency.latency_us))
+        }
     };
-    let woken = runs.iter().any(|r| r.report.total.sums.latency_us.count > 0);
+    let woken = runs.iter().any(|r| r.report.total.sums.latency.latency_us.count > 0);
     let mut drawings = Vec::new();
     if woken {
         drawings.push(chart("Wake-up latency, mean", "us", &latency(|l| l.mean)));
         drawings.push(chart("Wake-up latency, 99th percentile", "us", &latency(|l| l.p99)));
     }
     drawings.extend([
-        chart("Switches while runnable (involuntary)", "", &|r| Some(r.report.total.sums.involuntary as f64)),
-        chart("Moves between CPUs", "", &|r| Some(r.report.total.sums.migrations as f64)),
-        chart("CPU time, all tasks", "s", &|r| Some(r.report.total.sums.run_us / 1e6)),
-        chart("Time waited for a CPU, all tasks", "s", &|r| Some(r.report.total.sums.wait_us / 1e6)),
+        chart("Switches while runnable (involuntary)", "", &|r| Some(r.report.total.sums.switches.involuntary as f64)),
+        chart("Moves between CPUs", "", &|r| Some(r.report.total.sums.moves.migrations as f64)),
+        chart("CPU time, all tasks", "s", &|r| Some(r.report.total.sums.run.run_us / 1e6)),
+        chart("Time waited for a CPU, all tasks", "s", &|r| Some(r.report.total.sums.wait.wait_us / 1e6)),
     ]);
     page.grid(&drawings);
 }

@@ -1,6 +1,7 @@
 //! What separates two CPUs: the smallest scheduling domain that holds both.
 
 use schedlab_base::{CpuId, CpuPlace, Meta};
+use schedlab_track::{MAX_CPUS, row};
 use serde::Serialize;
 
 /// The domain level at which a task goes from one CPU to the other.
@@ -44,8 +45,8 @@ pub(super) struct Shape {
 impl Shape {
     pub(super) fn new(meta: &Meta) -> Self {
         let mut places = Vec::new();
-        for place in meta.cpus.iter().filter(|place| place.cpu < crate::tracker::MAX_CPUS) {
-            *crate::row(&mut places, place.cpu) = Some(place.clone());
+        for place in meta.cpus.iter().filter(|place| place.cpu < MAX_CPUS) {
+            *row(&mut places, place.cpu) = Some(place.clone());
         }
         // Where nothing is known, all CPUs bear the same numbers.
         let mut cores: Vec<u32> = meta.cpus.iter().map(|place| place.core).collect();

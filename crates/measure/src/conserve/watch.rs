@@ -1,19 +1,15 @@
 //! Watches CPUs and tasks: which CPUs are idle while tasks wait that may run there, since when, and how many.
 
-use super::classes::{ANYWHERE, Classes, Words, members};
-use crate::row;
-use crate::tasks::Slot;
-use crate::tracker::{Observer, Occupant};
-use schedlab_base::{CpuId, CpuList, Nanos};
-use std::collections::BTreeMap;
+mod facts;
+mod found;
 
-/// More violations than this are counted, not kept.
-const MOST_KEPT: usize = 10_000;
-/// So many of the tasks that waited are told of each.
-const MOST_WAITING: usize = 16;
+pub(super) use found::{Found, Waited};
+
+use super::classes::{ANYWHERE, Classes, Words};
+use schedlab_base::{CpuId, CpuList, Nanos};
+use schedlab_track::{Slot, row};
 
 const NONE: u32 = u32::MAX;
-const STILL: Nanos = Nanos::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
@@ -111,34 +107,6 @@ impl Task {
     }
 }
 
-/// A task that waited while a CPU was idle on which it was allowed.
-#[derive(Clone, Debug)]
-pub(super) struct Waited {
-    pub slot: Slot,
-    pub cpu: CpuId,
-    /// How much of the violation its last two waits take.
-    pub time: Nanos,
-    pub known: bool,
-}
-
-/// A CPU that was idle for too long beside waiting tasks.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub cpu: CpuId,
-    pub busy: CpuId,
-    pub from: Nanos,
-    pub to: Nanos,
-    /// Those who waited, the longest first.
-    pub waited: Vec<Waited>,
-    /// How many waited.
-    pub tasks: usize,
-    pub moves: u32,
-    pub moves_elsewhere: u64,
-    pub looks: u32,
-    pub saw_busy: bool,
-    pub until_end: bool,
-}
-
 /// The observer.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -205,18 +173,10 @@ impl Watch {
     }
 
     /// From `time` on the task may run on these CPUs only.
-    pub(super) fn allow(&mut self, slot: Slot, cpus: &CpuList, time: Nanos) {
+    fn allow(&mut self, slot: Slot, cpus: &CpuList, time: Nanos) {
         self.settle(time);
         let class = self.classes.of(cpus);
         self.reclass(slot, class.unwrap_or(ANYWHERE), class.is_some());
-    }
-
-    /// A task is born with its parent's affinity, where none was told.
-    pub(super) fn inherit(&mut self, parent: Slot, child: Slot) {
-        let Task { class, known, .. } = *row(&mut self.tasks, parent);
-        if known && !row(&mut self.tasks, child).known {
-            self.reclass(child, class, true);
-        }
     }
 
     /// Whether the task's affinity is known.
@@ -235,23 +195,6 @@ impl Watch {
         self.discount(slot);
         self.tasks[slot as usize].class = class;
         self.count(slot);
-    }
-
-    /// The scheduler looked at queues on behalf of `cpu`.
-    pub(super) fn looked(&mut self, cpu: CpuId, word: u16, mask: u64) {
-        self.has_looks = true;
-        let Some(cpu) = self.cpus.get_mut(cpu as usize) else { return };
-        cpu.looks = cpu.looks.saturating_add(1);
-        *row(&mut cpu.looked_at, word.into()) |= mask;
-    }
-
-    /// Everything up to `end` has been told.
-    pub(super) fn finish(&mut self, end: Nanos) {
-        self.settle(end);
-        let still: Vec<CpuId> = members(&self.open).collect();
-        for cpu in still {
-            self.close(cpu, self.now, true);
-        }
     }
 
     /// Counts a task that waits on a busy CPU and could run on another.
@@ -276,7 +219,7 @@ impl Watch {
 
     /// Lets time go on to `now`: what held after the events of the last instant held until now.
     #[inline]
-    pub(super) fn settle(&mut self, now: Nanos) {
+    fn settle(&mut self, now: Nanos) {
         if now > self.now {
             if self.changed {
                 self.refresh();
@@ -328,54 +271,6 @@ impl Watch {
         }
     }
 
-    #[cold]
-    fn report(&mut self, number: CpuId, from: Nanos, to: Nanos, until_end: bool) {
-        self.longest = self.longest.max(to - from);
-        if self.found.len() >= MOST_KEPT {
-            self.left_out += 1;
-            return;
-        }
-        let mut waited = Vec::new();
-        let mut by_cpu: BTreeMap<CpuId, Nanos> = BTreeMap::new();
-        for (slot, task) in (0..).zip(&self.tasks) {
-            let part = |wait: Wait| {
-                let fits = wait.cpu != number && self.classes.allows(wait.class, number);
-                if fits { wait.until.min(to).saturating_sub(wait.since.max(from)) } else { 0 }
-            };
-            let until = if task.waits { STILL } else { 0 };
-            let present = Wait { class: task.class, cpu: task.cpu, since: task.since, until };
-            let (now, before) = (part(present), part(task.last));
-            for (wait, time) in [(present, now), (task.last, before)].into_iter().filter(|(_, time)| *time > 0) {
-                *by_cpu.entry(wait.cpu).or_default() += time;
-            }
-            if now + before > 0 {
-                let cpu = if now >= before { present.cpu } else { task.last.cpu };
-                waited.push(Waited { slot, cpu, time: now + before, known: task.known });
-            }
-        }
-        waited.sort_by_key(|w| (std::cmp::Reverse(w.time), w.slot));
-        let Some((busy, _)) = by_cpu.into_iter().max_by_key(|(cpu, time)| (*time, std::cmp::Reverse(*cpu))) else {
-            return;
-        };
-        let tasks = waited.len();
-        waited.truncate(MOST_WAITING);
-        let cpu = &self.cpus[number as usize];
-        let saw = cpu.looked_at.get(busy as usize / 64).is_some_and(|word| word >> (busy % 64) & 1 == 1);
-        self.found.push(Found {
-            cpu: number,
-            busy,
-            from,
-            to,
-            waited,
-            tasks,
-            moves: cpu.moves,
-            moves_elsewhere: self.moves - cpu.moves_before - u64::from(cpu.moves),
-            looks: cpu.looks,
-            saw_busy: saw,
-            until_end,
-        });
-    }
-
     fn unlink(&mut self, slot: Slot) {
         let Task { cpu, next, prev, .. } = self.tasks[slot as usize];
         match prev {
@@ -396,129 +291,5 @@ impl Watch {
             at = self.tasks[at as usize].next;
         }
         slots
-    }
-}
-
-impl Observer for Watch {
-    fn span(&mut self, _: CpuId, who: Occupant, from: Nanos, to: Nanos) {
-        let time = u128::from(to.saturating_sub(from));
-        match who {
-            Occupant::Unknown => self.unknown_time += time,
-            Occupant::Idle => self.idle_time += time,
-            Occupant::Task(_) => self.busy_time += time,
-        }
-    }
-
-    fn migrated(&mut self, _: Slot, _: CpuId, to: CpuId) {
-        self.moves += 1;
-        if let Some(cpu) = self.cpus.get_mut(to as usize) {
-            cpu.moves = cpu.moves.saturating_add(1);
-        }
-    }
-
-    #[inline]
-    fn occupied(&mut self, number: CpuId, who: Occupant, now: Nanos) {
-        self.settle(now);
-        if number as usize >= self.cpus.len() {
-            self.exists(number);
-        }
-        let used = match who {
-            Occupant::Unknown => Use::Unknown,
-            Occupant::Idle => Use::Idle,
-            Occupant::Task(_) => Use::Busy,
-        };
-        let cpu = &mut self.cpus[number as usize];
-        let was = std::mem::replace(&mut cpu.used, used);
-        if was == used {
-            return;
-        }
-        let (word, bit) = (number as usize / 64, 1 << (number % 64));
-        if used == Use::Idle || was == Use::Idle {
-            self.idle[word] = if used == Use::Idle { self.idle[word] | bit } else { self.idle[word] & !bit };
-            self.changed = true;
-        }
-        (cpu.used_since, cpu.wasting) = (self.now, self.wasting);
-        if cpu.first != NONE && (used == Use::Busy || was == Use::Busy) {
-            for slot in self.waiting(number) {
-                if used == Use::Busy { self.count(slot) } else { self.discount(slot) }
-            }
-        }
-    }
-
-    #[inline]
-    fn queued(&mut self, slot: Slot, number: CpuId, now: Nanos) {
-        self.settle(now);
-        if number as usize >= self.cpus.len() {
-            self.exists(number);
-        }
-        let first = std::mem::replace(&mut self.cpus[number as usize].first, slot);
-        let wasting = self.wasting;
-        let task = row(&mut self.tasks, slot);
-        task.wasting = wasting;
-        debug_assert!(!task.waits, "a task waits on one queue");
-        (task.waits, task.cpu, task.since, task.next, task.prev) = (true, number, now.max(self.now), first, NONE);
-        if first != NONE {
-            self.tasks[first as usize].prev = slot;
-        }
-        self.count(slot);
-    }
-
-    #[inline]
-    fn unqueued(&mut self, slot: Slot, now: Nanos) {
-        if !self.tasks.get(slot as usize).is_some_and(|task| task.waits) {
-            return;
-        }
-        self.settle(now);
-        self.unlink(slot);
-        self.discount(slot);
-        self.tasks[slot as usize].remember(now);
-        self.tasks[slot as usize].waits = false;
-    }
-
-    /// What was held against the scheduler on this task's account alone does not count.
-    #[cold]
-    fn doubted(&mut self, slot: Slot, now: Nanos) {
-        self.settle(now);
-        let Some(task) = self.tasks.get_mut(slot as usize).filter(|task| task.waits) else { return };
-        let since = std::mem::replace(&mut task.since, now.max(self.now));
-        task.last = Wait::default();
-        // It can have added one CPU to the waste, and no more.
-        let before = std::mem::replace(&mut task.wasting, self.wasting);
-        self.wasted = self.wasted.saturating_sub((self.wasting - before).into());
-        let class = task.class;
-        self.found.retain_mut(|found| {
-            if found.to > since && found.waited.iter().any(|w| w.slot == slot) {
-                found.waited.retain(|w| w.slot != slot);
-                found.tasks -= 1;
-            }
-            !found.waited.is_empty()
-        });
-        let resting: Vec<CpuId> = members(&self.open).filter(|cpu| self.classes.allows(class, *cpu)).collect();
-        for cpu in resting {
-            self.start(cpu);
-        }
-    }
-
-    /// What was held against the scheduler on this CPU's account does not count.
-    #[cold]
-    fn misjudged(&mut self, number: CpuId, now: Nanos) {
-        self.settle(now);
-        let Some(cpu) = self.cpus.get_mut(number as usize) else { return };
-        let before = std::mem::replace(&mut cpu.wasting, self.wasting);
-        self.wasted = self.wasted.saturating_sub((self.wasting - before).into());
-        let since = cpu.used_since;
-        self.found.retain(|found| found.cpu != number || found.to <= since);
-        self.open[number as usize / 64] &= !(1 << (number % 64));
-        self.changed = true;
-    }
-
-    #[cold]
-    fn forgotten(&mut self, number: CpuId, now: Nanos) {
-        self.settle(now);
-        if (number as usize) < self.cpus.len() {
-            for slot in self.waiting(number) {
-                self.unqueued(slot, now);
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Which CPU is drawn in which row: by node, then by number.
 
-use crate::tracker::MAX_CPUS;
 use schedlab_base::{CpuId, Meta};
+use schedlab_track::{MAX_CPUS, row};
 
 /// A picture has about so many rows at most; more CPUs share them.
 pub const MOST_ROWS: usize = 512;
@@ -47,7 +47,7 @@ impl Rows {
         nodes.dedup();
         let mut this = Self { rows: Vec::new(), of: Vec::new() };
         for node in nodes.into_iter().take(MOST_ROWS) {
-            *crate::row(&mut this.of, node) = Some(this.rows.len() as u32);
+            *row(&mut this.of, node) = Some(this.rows.len() as u32);
             this.rows.push(HeatRow { cpus: Vec::new(), node: Some(node) });
         }
         this
@@ -76,7 +76,7 @@ impl Rows {
 
     fn add(&mut self, cpus: Vec<CpuId>, node: Option<u32>) {
         for cpu in &cpus {
-            *crate::row(&mut self.of, *cpu) = Some(self.rows.len() as u32);
+            *row(&mut self.of, *cpu) = Some(self.rows.len() as u32);
         }
         self.rows.push(HeatRow { cpus, node });
     }

@@ -1,18 +1,20 @@
-//! Turns events into spans.
+//! Turns what the tracker says into spans.
 
 use super::{Doing, Lanes, Span};
-use schedlab_base::{CpuId, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, TaskState, Tid};
+use schedlab_track::{Observer, Occupant, Replay, Slot, Stop, Wake, row};
 use std::collections::BTreeMap;
 
-/// Tasks beyond this number are not followed.
-const MOST_TASKS: usize = 1 << 20;
+/// Names beyond this number are not kept.
+const MOST_NAMES: usize = 1 << 20;
 
-/// CPUs beyond this number are not followed.
-const MOST_CPUS: CpuId = 1 << 16;
-
-#[derive(Clone, Copy, Debug)]
+/// What a task does.
+#[derive(Clone, Copy, Debug, Default)]
 struct Here {
-    /// `None`: it has ended.
+    tid: Tid,
+    /// Something was told of it.
+    seen: bool,
+    /// `None`: it has ended, or nobody knows.
     doing: Option<Doing>,
     since: Nanos,
     cpu: CpuId,
@@ -20,18 +22,24 @@ struct Here {
 
 /// Follows tasks and CPUs along a trace and hands their spans on.
 ///
-/// What was true before the first event of a task follows from that event: a task that leaves a CPU ran
-/// there from the start, one that comes onto a CPU unwoken waited from the start, one that is woken slept.
+/// What was true before the first event of a task follows from that event: a task that leaves a CPU of which nothing was
+/// seen ran there from the start, one that comes onto a CPU unwoken waited from the start, one that is woken slept. A
+/// wait is drawn from the waking on, which the statistics count as latency only.
 #[derive(Debug)]
 pub struct Follow<L> {
-    lanes: L,
-    start: Option<Nanos>,
-    end: Nanos,
-    tasks: BTreeMap<Tid, Here>,
-    current: Vec<Option<Tid>>,
-    /// The last event of each CPU.
-    last: Vec<Nanos>,
+    replay: Replay<Following<L>>,
     names: BTreeMap<Tid, String>,
+}
+
+/// The observer.
+#[derive(Debug)]
+struct Following<L> {
+    lanes: L,
+    start: Nanos,
+    now: Nanos,
+    tasks: Vec<Here>,
+    /// Since when nobody knows what a CPU runs: from the start, or from its last loss of events.
+    unknown_since: Vec<Nanos>,
 }
 
 /// What is left when the trace is over.
@@ -48,132 +56,155 @@ pub struct Followed<L> {
 impl<L: Lanes> Follow<L> {
     /// Follows a trace with this head.
     pub fn new(meta: &Meta, lanes: L) -> Self {
-        let (start, end) = meta.span.map_or((None, 0), |(start, end)| (Some(start), end.saturating_sub(start)));
-        let tasks = BTreeMap::new();
-        let mut this = Self { lanes, start, end, tasks, current: Vec::new(), last: Vec::new(), names: BTreeMap::new() };
-        for (cpu, tid) in meta.running.iter().filter(|(cpu, _)| *cpu < MOST_CPUS) {
-            this.enter(*cpu, 0, *tid);
-        }
-        this
+        let following = Following { lanes, start: 0, now: 0, tasks: Vec::new(), unknown_since: Vec::new() };
+        Self { replay: Replay::new(meta, following), names: BTreeMap::new() }
     }
 
     /// Ends what still lasts.
     pub fn finish(mut self) -> Followed<L> {
-        let end = self.end;
-        for (tid, here) in std::mem::take(&mut self.tasks) {
-            self.hand_on(tid, here, end);
-        }
-        Followed { lanes: self.lanes, length: end, names: self.names }
+        self.replay.finish(None);
+        let (start, end) = self.replay.tracker.bounds();
+        Followed { lanes: self.replay.observer.lanes, length: end - start, names: self.names }
     }
+}
 
-    fn hand_on(&mut self, tid: Tid, here: Here, to: Nanos) {
-        let Here { doing, since, cpu } = here;
+impl<L: Lanes> Following<L> {
+    fn hand_on(&mut self, here: Here, to: Nanos) {
+        let Here { tid, doing, since, cpu, .. } = here;
         if let Some(doing) = doing.filter(|_| since < to) {
             self.lanes.span(&Span { tid, doing, cpu, from: since, to });
         }
     }
 
-    /// The task does something else from `now` on; before its first event it did `before`.
-    fn turn(&mut self, tid: Tid, now: Nanos, before: Option<Doing>, doing: Option<Doing>, cpu: CpuId) {
-        if !self.tasks.contains_key(&tid) && self.tasks.len() >= MOST_TASKS {
-            return;
-        }
+    /// The task does something else from `now` on; before anything was told of it, it did `before`.
+    fn turn(&mut self, task: Slot, now: Nanos, before: Option<Doing>, doing: Option<Doing>, cpu: CpuId) {
+        let here = row(&mut self.tasks, task);
+        let old = if here.seen { *here } else { Here { doing: before, since: 0, cpu, ..*here } };
         // An earlier guess may lie before what is known of it since.
-        let now = self.tasks.get(&tid).map_or(now, |here| here.since.max(now));
-        let old = self.tasks.insert(tid, Here { doing, since: now, cpu });
-        self.hand_on(tid, old.unwrap_or(Here { doing: before, since: 0, cpu }), now);
+        let now = old.since.max(now);
+        *here = Here { seen: true, doing, since: now, cpu, ..old };
+        self.hand_on(old, now);
     }
 
-    fn doing(&self, tid: Tid) -> Option<Doing> {
-        self.tasks.get(&tid).and_then(|here| here.doing)
+    fn runs_on(&mut self, task: Slot, cpu: CpuId) -> bool {
+        let here = row(&mut self.tasks, task);
+        here.doing == Some(Doing::Running) && here.cpu == cpu
     }
 
-    fn event(&mut self, event: &Event) {
-        let start = *self.start.get_or_insert(event.time);
-        let now = event.time.saturating_sub(start);
-        self.end = self.end.max(now);
-        let cpu = event.cpu;
-        if cpu >= MOST_CPUS {
+    fn wake(&mut self, task: Slot, wake: Wake) {
+        let Here { tid, doing, .. } = *row(&mut self.tasks, task);
+        let asleep = matches!(doing, None | Some(Doing::Sleeping | Doing::Blocked));
+        if asleep || wake.new {
+            let now = wake.now - self.start;
+            // A new task begins here: nothing is known of before.
+            let before = if wake.new { None } else { Some(Doing::Sleeping) };
+            self.turn(task, now, before, Some(Doing::Waiting), wake.target);
+            self.lanes.wakeup(now, tid, wake.target);
+        }
+    }
+}
+
+impl<L: Lanes> Observer for Following<L> {
+    fn begins(&mut self, now: Nanos) {
+        self.start = now;
+    }
+
+    fn ends(&mut self, end: Nanos) {
+        let mut tasks = std::mem::take(&mut self.tasks);
+        tasks.sort_by_key(|here| here.tid);
+        for here in tasks {
+            self.hand_on(here, end - self.start);
+        }
+    }
+
+    fn clock(&mut self, now: Nanos) {
+        self.now = now - self.start;
+    }
+
+    fn appears(&mut self, task: Slot, tid: Tid, again: bool) {
+        let (now, here) = (self.now, row(&mut self.tasks, task));
+        let old = *here;
+        here.tid = tid;
+        if again {
+            // It did nothing before the other task had ended.
+            (here.seen, here.since) = (true, now);
+        } else if old.seen {
+            // Until now it had another id.
+            here.since = old.since.max(now);
+            self.hand_on(old, now);
+        }
+    }
+
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        let now = now - self.start;
+        match who {
+            Occupant::Unknown => *row(&mut self.unknown_since, cpu) = now,
+            Occupant::Idle => {}
+            Occupant::Task(task) => {
+                if !self.runs_on(task, cpu) {
+                    self.turn(task, now, Some(Doing::Waiting), Some(Doing::Running), cpu);
+                }
+            }
+        }
+    }
+
+    fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
+        if stop.late {
             return;
         }
-        match event.what {
-            Payload::Switch { prev, prev_state, next, .. } => {
-                self.leave(cpu, now, prev, prev_state);
-                self.enter(cpu, now, next);
-            }
-            Payload::Waking { tid, target, .. } | Payload::Wakeup { tid, target, .. } => {
-                self.wakeup(now, tid, target);
-            }
-            Payload::WakeupNew { tid, target, .. } if tid != 0 => {
-                // It begins here: nothing to tell of before.
-                self.turn(tid, now, None, Some(Doing::Waiting), target);
-                self.lanes.wakeup(now, tid, target);
-            }
-            Payload::Lost { .. } => self.lanes.lost(now, cpu),
-            _ => {}
+        if !self.runs_on(task, cpu) {
+            let first = !row(&mut self.tasks, task).seen;
+            let since = match stop.since {
+                Some(since) => since - self.start,
+                None if first => *row(&mut self.unknown_since, cpu),
+                None => stop.last - self.start,
+            };
+            self.turn(task, since, None, Some(Doing::Running), cpu);
         }
-        self.slot(cpu);
-        self.last[cpu as usize] = now;
-    }
-
-    /// The place of a CPU's current task.
-    fn slot(&mut self, cpu: CpuId) -> &mut Option<Tid> {
-        let at = cpu as usize;
-        if at >= self.current.len() {
-            self.current.resize(at + 1, None);
-            self.last.resize(at + 1, 0);
-        }
-        &mut self.current[at]
-    }
-
-    fn leave(&mut self, cpu: CpuId, now: Nanos, prev: Tid, state: TaskState) {
-        let known = self.slot(cpu).take();
-        let last = self.last[cpu as usize];
-        if let Some(other) = known.filter(|other| *other != prev) {
-            // Events were lost: it left the CPU at a time that nobody saw.
-            if self.doing(other) == Some(Doing::Running) {
-                self.turn(other, last, None, Some(Doing::Waiting), cpu);
-            }
-        }
-        if prev == 0 {
-            return;
-        }
-        if self.tasks.contains_key(&prev) && self.doing(prev) != Some(Doing::Running) {
-            self.turn(prev, last, None, Some(Doing::Running), cpu);
-        }
-        let doing = match state {
+        let doing = match stop.state {
             TaskState::Runnable => Some(Doing::Waiting),
             TaskState::Uninterruptible => Some(Doing::Blocked),
             TaskState::Dead | TaskState::Zombie => None,
             _ => Some(Doing::Sleeping),
         };
-        self.turn(prev, now, Some(Doing::Running), doing, cpu);
+        self.turn(task, stop.now - self.start, None, doing, cpu);
     }
 
-    fn enter(&mut self, cpu: CpuId, now: Nanos, next: Tid) {
-        *self.slot(cpu) = (next != 0).then_some(next);
-        if next != 0 {
-            self.turn(next, now, Some(Doing::Waiting), Some(Doing::Running), cpu);
-        }
+    fn waking(&mut self, task: Slot, wake: Wake) {
+        self.wake(task, wake);
     }
 
-    fn wakeup(&mut self, now: Nanos, tid: Tid, target: CpuId) {
-        let asleep = matches!(self.doing(tid), None | Some(Doing::Sleeping | Doing::Blocked));
-        if tid != 0 && asleep {
-            self.turn(tid, now, Some(Doing::Sleeping), Some(Doing::Waiting), target);
-            self.lanes.wakeup(now, tid, target);
-        }
+    fn woken(&mut self, task: Slot, wake: Wake) {
+        self.wake(task, wake);
+    }
+
+    fn vanished(&mut self, task: Slot, cpu: CpuId, since: Nanos) {
+        self.turn(task, since - self.start, None, None, cpu);
+    }
+
+    fn replaced(&mut self, task: Slot, now: Nanos) {
+        let cpu = row(&mut self.tasks, task).cpu;
+        self.turn(task, now - self.start, None, None, cpu);
+    }
+
+    fn lost(&mut self, cpu: CpuId, now: Nanos) {
+        self.lanes.lost(now - self.start, cpu);
     }
 }
 
 impl<L: Lanes> Sink for Follow<L> {
     fn events(&mut self, batch: &[Event]) {
-        batch.iter().for_each(|event| self.event(event));
+        self.replay.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        if self.names.len() < MOST_TASKS || self.names.contains_key(&record.tid) {
+        self.replay.name(record);
+        if self.names.len() < MOST_NAMES || self.names.contains_key(&record.tid) {
             self.names.insert(record.tid, record.comm.chars().take(64).collect());
         }
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.replay.affinity(record);
     }
 }

@@ -72,9 +72,57 @@ fn a_child_did_nothing_before_it_was_made() {
     assert_eq!(of, [("waiting", 20, 50), ("running", 50, 70)]);
 }
 
+fn running(events: &[Event], tid: Tid) -> Vec<(CpuId, Nanos, Nanos)> {
+    let spans = follow(events, Spans::new(WHOLE, 100, |s| s.doing == Doing::Running)).lanes.kept;
+    spans.iter().filter(|s| s.tid == tid).map(|s| (s.cpu, s.from, s.to)).collect()
+}
+
+#[test]
+fn an_unseen_switch_is_drawn_where_the_statistics_count_it() {
+    use TaskState::{Runnable, Sleeping};
+    // 8 was seen to get the CPU at 20, but 7, waiting since 10, is seen to leave it at 100.
+    let events = [
+        switch(1_000, 0, 0, Runnable, 7),
+        switch(1_010, 0, 7, Runnable, 9),
+        switch(1_020, 0, 9, Sleeping, 8),
+        switch(1_100, 0, 7, Sleeping, 0),
+    ];
+    assert_eq!(running(&events, 7), [(0, 0, 10), (0, 20, 100)]);
+    assert_eq!(running(&events, 8), []);
+    let mut stats = crate::Stats::new(&Meta::default());
+    stats.events(&events);
+    let report = stats.finish(None);
+    let seven = report.tasks.iter().find(|task| task.tid == 7).expect("it ran");
+    assert_eq!(seven.sums.run.run_us * 1e3, 90.0);
+}
+
+#[test]
+fn across_a_loss_nothing_is_drawn_until_the_cpu_was_seen_again() {
+    use TaskState::{Runnable, Sleeping};
+    let lost = Event { time: 1_050, cpu: 0, what: Payload::Lost { count: 3 } };
+    let events = [switch(1_000, 0, 0, Runnable, 7), waking(1_010, 9), lost, switch(1_080, 0, 8, Sleeping, 7)];
+    assert_eq!(running(&events, 7), [(0, 0, 10)], "its last event before the loss is of 10");
+    assert_eq!(running(&events, 8), [(0, 50, 80)], "after the loss each switch was seen");
+}
+
+#[test]
+fn one_thread_id_does_one_thing_at_a_time() {
+    use TaskState::Sleeping;
+    // The thread 11 calls exec and takes over the id of its leader, whose end nobody saw.
+    let exec = Event { time: 1_030, cpu: 0, what: Payload::Exec { tid: 10, old: 11 } };
+    let events = [switch(1_010, 0, 10, Sleeping, 11), exec, switch(1_050, 0, 10, Sleeping, 0)];
+    let spans = follow(&events, Spans::new(WHOLE, 100, |_| true)).lanes.kept;
+    let of = |tid| spans.iter().filter(|s| s.tid == tid).map(|s| (s.doing.word(), s.from, s.to)).collect::<Vec<_>>();
+    assert_eq!(of(10), [("sleeping", 0, 20), ("running", 20, 40)]);
+    assert_eq!(of(11), [("running", 0, 20)]);
+}
+
 proptest! {
     #[test]
-    fn any_events_give_spans_in_order(raw in prop::collection::vec((0u8..5, 0u32..3, 0i32..5, 0i32..5, 0u64..50), 1..300), cells in 1usize..40) {
+    fn any_events_give_spans_in_order(
+        raw in prop::collection::vec((0u8..5, 0u32..3, 0i32..5, 0i32..5, 0u64..50), 1..300),
+        cells in 1usize..40,
+    ) {
         use TaskState::{Dead, Runnable, Sleeping};
         let mut now = 0;
         let events: Vec<Event> = raw.into_iter().map(|(kind, cpu, a, b, gap)| {

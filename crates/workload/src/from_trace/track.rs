@@ -1,24 +1,21 @@
-//! Follows the events of a trace: who is on which CPU, who is blocked since when, and what each task did.
+//! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
 use super::cause::{Pairs, Wakes};
 use super::sequence::{NOBODY, TaskIx, Token, push};
-use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
-use std::collections::HashMap;
+use schedlab_base::{CpuId, Nanos, TaskState, Tid};
+use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
 
-/// Events of CPUs beyond this number are not read.
-pub(super) const MOST_CPUS: u32 = 1 << 16;
-
-/// Where a task is.
+/// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// On a CPU, its time counted up to `since`.
     Running { cpu: CpuId, since: Nanos },
-    /// Waiting for a CPU since then.
-    Ready { since: Nanos },
-    /// Blocked since then; not `sure` when events were lost and it may have been elsewhere.
+    /// Waiting for a CPU.
+    Ready,
+    /// Blocked since then; not `sure` when it vanished and may have been elsewhere.
     Blocked { since: Nanos, sure: bool },
     /// Ended.
     Dead,
@@ -55,181 +52,54 @@ pub(super) struct Task {
     asked: Option<TaskIx>,
 }
 
-/// How it is known who is on a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sight {
-    /// Not yet: no switch was seen.
-    #[default]
-    Fresh,
-    /// By the last switch, or it was said at the start.
-    Known,
-    /// Not any more: events were lost.
-    Lost,
-}
-
-/// What is known of one CPU.
+/// A task of the trace.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
-    /// Who is on it; `None` is the idle task.
-    current: Option<TaskIx>,
-    sight: Sight,
-    /// Since when.
-    since: Nanos,
-    /// Its last event.
-    last: Nanos,
+struct Seat {
+    tid: Tid,
+    /// Its place among the tasks that are modelled.
+    ix: Option<TaskIx>,
 }
 
-/// The state of a machine along its trace.
-#[derive(Debug)]
+/// What all tasks did along a trace.
+#[derive(Debug, Default)]
 pub(super) struct Track {
     pub tasks: Vec<Task>,
     pub pairs: Pairs,
     /// Tokens in all sequences.
     pub tokens: usize,
-    pub start: Option<Nanos>,
-    pub end: Nanos,
-    pub lost_events: u64,
-    pub losses: u64,
-    /// Switches away from a task that was not known to be on the CPU.
-    pub contradictions: u64,
-    /// Events of tasks or CPUs beyond the limits.
+    /// Sightings of tasks beyond the limit.
     pub beyond: u64,
-    by_tid: HashMap<Tid, TaskIx>,
-    cpus: Vec<Cpu>,
+    seats: Vec<Seat>,
     capacity: Vec<u32>,
-    running: Vec<(CpuId, Tid)>,
-    begun: bool,
+    start: Nanos,
+    lossy: bool,
     wakings: bool,
-    /// The trace has everything from its start on, so the first switch of a CPU tells who ran until then.
-    complete: bool,
 }
 
 impl Track {
-    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest; `running`: who is known to run at the start.
-    pub(super) fn new(start: Option<Nanos>, capacity: Vec<u32>, running: Vec<(CpuId, Tid)>) -> Self {
-        Self {
-            tasks: Vec::new(),
-            pairs: Pairs::default(),
-            tokens: 0,
-            start,
-            end: start.unwrap_or(0),
-            lost_events: 0,
-            losses: 0,
-            contradictions: 0,
-            beyond: 0,
-            by_tid: HashMap::new(),
-            cpus: Vec::new(),
-            capacity,
-            running,
-            begun: false,
-            wakings: false,
-            complete: start.is_some(),
+    /// `capacity`: of each CPU, 1024 (or 0, unknown) for the biggest.
+    pub(super) fn new(capacity: Vec<u32>) -> Self {
+        Self { capacity, ..Self::default() }
+    }
+
+    /// The modelled task; made, with this beginning, if there is none or it has ended.
+    fn lookup(&mut self, slot: Slot, begin: Begin, place: Place) -> Option<TaskIx> {
+        match row(&mut self.seats, slot).ix {
+            Some(ix) if self.tasks[ix as usize].place != Place::Dead => Some(ix),
+            _ => self.create(slot, begin, place),
         }
     }
 
-    /// The trace begins: puts those who are known to run on their CPUs.
-    fn begin(&mut self, now: Nanos) -> Nanos {
-        (self.start, self.begun) = (Some(now), true);
-        for (cpu, tid) in std::mem::take(&mut self.running).into_iter().filter(|(cpu, _)| *cpu < MOST_CPUS) {
-            let ix = self.lookup(tid, Begin::After(0), Place::Running { cpu, since: now });
-            let slot = self.cpu(cpu);
-            (slot.current, slot.sight, slot.since, slot.last) = (ix, Sight::Known, now, now);
-            if let Some(ix) = ix {
-                self.seen_on(ix, cpu);
-            }
-        }
-        now
-    }
-
-    /// Takes one event.
-    pub(super) fn event(&mut self, event: &Event) {
-        let start = match self.start {
-            Some(start) if self.begun => start,
-            start => self.begin(start.unwrap_or(event.time)),
-        };
-        let now = event.time.max(start);
-        self.end = self.end.max(now);
-        if event.cpu >= MOST_CPUS {
+    fn create(&mut self, slot: Slot, begin: Begin, place: Place) -> Option<TaskIx> {
+        let room = self.tasks.len() < MOST_TASKS;
+        let seat = row(&mut self.seats, slot);
+        seat.ix = room.then_some(self.tasks.len() as TaskIx);
+        if !room {
             self.beyond += 1;
-            return;
-        }
-        match event.what {
-            Payload::Switch { prev, prev_prio, prev_state, next, next_prio } => {
-                self.leave(event.cpu, now, prev, prev_prio, prev_state);
-                self.enter(event.cpu, now, next, next_prio);
-            }
-            Payload::Waking { tid, prio, waker, .. } => self.waking(event.cpu, now, tid, prio, waker),
-            Payload::Wakeup { tid, prio, .. } => self.wakeup(event.cpu, now, tid, prio),
-            Payload::WakeupNew { tid, prio, .. } => {
-                let begin = Begin::After(now - start);
-                if let Some(ix) = self.lookup(tid, begin, Place::Ready { since: now }) {
-                    self.tasks[ix as usize].prio = prio;
-                    self.wake(ix, now, NOBODY);
-                }
-            }
-            Payload::Fork { parent, child } => self.fork(event.cpu, now, parent, child),
-            Payload::Exec { tid, old } if tid != old => {
-                if let Some(ix) = self.by_tid.remove(&old) {
-                    self.by_tid.insert(tid, ix);
-                    self.tasks[ix as usize].tid = tid;
-                }
-            }
-            Payload::Exec { .. }
-            | Payload::Exit { .. }
-            | Payload::Migrate { .. }
-            | Payload::Queue { .. }
-            | Payload::Considered { .. }
-            | Payload::Pages { .. } => {}
-            Payload::Lost { count } => {
-                self.losses += 1;
-                self.lost_events = self.lost_events.saturating_add(count);
-                self.lose(event.cpu);
-            }
-        }
-        self.cpu(event.cpu).last = now;
-    }
-
-    /// Ends the trace at `end` (or at its last event, if that is later).
-    pub(super) fn finish(&mut self, end: Option<Nanos>) {
-        self.end = self.end.max(end.unwrap_or(0));
-        let end = self.end;
-        for cpu in 0..self.cpus.len() {
-            if let Some(ix) = self.cpus[cpu].current {
-                self.charge(ix, cpu as CpuId, end);
-            }
-        }
-    }
-
-    fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
-        let at = cpu as usize;
-        if at >= self.cpus.len() {
-            let fresh = Cpu { last: self.start.unwrap_or(0), ..Cpu::default() };
-            self.cpus.resize(at + 1, fresh);
-        }
-        &mut self.cpus[at]
-    }
-
-    /// The living task of this tid; made, with this beginning, if there is none.
-    fn lookup(&mut self, tid: Tid, begin: Begin, place: Place) -> Option<TaskIx> {
-        if tid == 0 {
             return None;
         }
-        match self.by_tid.get(&tid) {
-            Some(ix) if self.tasks[*ix as usize].place != Place::Dead => Some(*ix),
-            _ => self.create(tid, begin, place),
-        }
-    }
-
-    fn create(&mut self, tid: Tid, begin: Begin, place: Place) -> Option<TaskIx> {
-        if self.tasks.len() >= MOST_TASKS {
-            self.beyond += 1;
-            self.by_tid.remove(&tid);
-            return None;
-        }
-        let ix = self.tasks.len() as TaskIx;
-        self.by_tid.insert(tid, ix);
         self.tasks.push(Task {
-            tid,
+            tid: seat.tid,
             begin,
             sequence: Vec::new(),
             run: 0,
@@ -242,7 +112,12 @@ impl Track {
             moved: false,
             asked: None,
         });
-        Some(ix)
+        seat.ix
+    }
+
+    /// The modelled task, [`NOBODY`] where there is none.
+    fn index(&self, slot: Option<Slot>) -> TaskIx {
+        slot.and_then(|slot| self.seats.get(slot as usize)?.ix).unwrap_or(NOBODY)
     }
 
     fn push(&mut self, ix: TaskIx, token: Token) {
@@ -280,85 +155,6 @@ impl Track {
         task.only_cpu = (!task.moved).then_some(cpu);
     }
 
-    /// `prev` goes off the CPU.
-    fn leave(&mut self, cpu: CpuId, now: Nanos, prev: Tid, prio: i16, state: TaskState) {
-        let start = self.start.unwrap_or(0);
-        let Cpu { current, sight, since, .. } = *self.cpu(cpu);
-        // It ran since it was seen coming. If it was not: from the start, if nothing can have come before;
-        // after a loss nobody knows. And where a recorder hides some tasks, as early as can be.
-        let since = match sight {
-            Sight::Known => since,
-            Sight::Fresh if self.complete => start,
-            Sight::Fresh | Sight::Lost => now,
-        };
-        let ix = self.lookup(prev, Begin::After(since - start), Place::Running { cpu, since });
-        let since = match ix.map(|ix| self.tasks[ix as usize].place) {
-            Some(Place::Ready { since: then } | Place::Blocked { since: then, .. }) => since.max(then).min(now),
-            _ => since,
-        };
-        if sight == Sight::Known && current != ix {
-            self.contradictions += 1;
-            if let Some(other) = current {
-                self.charge(other, cpu, since);
-                self.misplace(other, cpu);
-            }
-        }
-        let Some(ix) = ix else { return };
-        self.seen_on(ix, cpu);
-        match self.tasks[ix as usize].place {
-            Place::Running { cpu: on, .. } if on != cpu => return, // clocks of two CPUs disagree
-            Place::Running { .. } => {}
-            _ => self.start_run(ix, cpu, since),
-        }
-        self.tasks[ix as usize].prio = prio;
-        self.charge(ix, cpu, now);
-        let task = &mut self.tasks[ix as usize];
-        task.place = match state {
-            TaskState::Runnable => Place::Ready { since: now },
-            TaskState::Dead | TaskState::Zombie => Place::Dead,
-            _ => Place::Blocked { since: now, sure: true },
-        };
-    }
-
-    /// Events were lost: from the CPU's last event on nobody knows who ran there.
-    fn lose(&mut self, cpu: CpuId) {
-        let slot = self.cpu(cpu);
-        let (current, last) = (slot.current.take(), slot.last);
-        slot.sight = Sight::Lost;
-        if let Some(ix) = current {
-            self.charge(ix, cpu, last);
-            self.misplace(ix, cpu);
-        }
-    }
-
-    /// What was thought to run on `cpu` does not: since it was last counted nobody knows where it is.
-    fn misplace(&mut self, ix: TaskIx, cpu: CpuId) {
-        let task = &mut self.tasks[ix as usize];
-        if let Place::Running { cpu: on, since } = task.place
-            && on == cpu
-        {
-            task.place = Place::Blocked { since, sure: false };
-        }
-    }
-
-    /// `next` comes onto the CPU.
-    fn enter(&mut self, cpu: CpuId, now: Nanos, next: Tid, prio: i16) {
-        // A task that nobody woke since the start was waiting from the start.
-        let queued_since = if self.losses == 0 { 0 } else { now - self.start.unwrap_or(0) };
-        let ix = self.lookup(next, Begin::After(queued_since), Place::Ready { since: now });
-        if let Some(ix) = ix {
-            if let Place::Running { cpu: on, .. } = self.tasks[ix as usize].place {
-                self.charge(ix, on, now);
-                self.cpu(on).current = None;
-            }
-            self.seen_on(ix, cpu);
-            self.start_run(ix, cpu, now);
-            self.tasks[ix as usize].prio = prio;
-        }
-        let slot = self.cpu(cpu);
-        (slot.current, slot.sight, slot.since) = (ix, Sight::Known, now);
-    }
-
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         self.wake(ix, now, NOBODY);
@@ -367,41 +163,30 @@ impl Track {
         task.asked = None;
     }
 
-    /// The waker as a task, if it is certain that it runs on this CPU.
-    fn waker(&mut self, cpu: CpuId, waker: Option<Tid>) -> TaskIx {
-        let Some(ix) = self.cpu(cpu).current else { return NOBODY };
-        let task = &self.tasks[ix as usize];
-        let there = matches!(task.place, Place::Running { cpu: on, .. } if on == cpu);
-        if there && waker.is_none_or(|tid| tid == task.tid) { ix } else { NOBODY }
-    }
-
-    fn waking(&mut self, cpu: CpuId, now: Nanos, tid: Tid, prio: i16, waker: Tid) {
-        self.wakings = true;
-        let asleep_until = Begin::After(now - self.start.unwrap_or(0));
-        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready { since: now }) else { return };
-        let by = self.waker(cpu, Some(waker));
+    /// A wake-up is asked for: a blocked task gets ready, another notes who asked.
+    fn asked(&mut self, ix: TaskIx, wake: Wake) {
+        let by = self.index(wake.by);
         let task = &mut self.tasks[ix as usize];
-        task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { prio };
+        task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { wake.prio };
         match task.place {
-            Place::Blocked { .. } => self.wake(ix, now, by),
+            Place::Blocked { .. } => self.wake(ix, wake.now, by),
             _ => task.asked = Some(by),
         }
     }
 
-    fn wakeup(&mut self, cpu: CpuId, now: Nanos, tid: Tid, prio: i16) {
-        let asleep_until = Begin::After(now - self.start.unwrap_or(0));
-        let Some(ix) = self.lookup(tid, asleep_until, Place::Ready { since: now }) else { return };
+    /// A wake-up is done, of a task that was there before.
+    fn wakeup(&mut self, ix: TaskIx, wake: Wake) {
         let task = &mut self.tasks[ix as usize];
         let asked = task.asked.take();
         if let Place::Blocked { .. } = task.place {
-            task.prio = prio;
+            task.prio = wake.prio;
             // Kernels without sched_waking report the wake-up where the waker is.
             let by = match asked {
                 Some(by) => self.still_running(by),
                 None if self.wakings => NOBODY,
-                None => self.waker(cpu, None),
+                None => self.index(wake.by),
             };
-            self.wake(ix, now, by);
+            self.wake(ix, wake.now, by);
         }
     }
 
@@ -427,18 +212,120 @@ impl Track {
         self.push(ix, Token::Block { length, waker });
         let task = &mut self.tasks[ix as usize];
         task.wakes.add(now, length, waker);
-        task.place = Place::Ready { since: now };
+        task.place = Place::Ready;
         task.asked = None;
     }
+}
 
-    fn fork(&mut self, cpu: CpuId, now: Nanos, parent: Tid, child: Tid) {
-        if child == 0 {
+impl Observer for Track {
+    fn begins(&mut self, now: Nanos) {
+        self.start = now;
+    }
+
+    fn ends(&mut self, end: Nanos) {
+        for ix in 0..self.tasks.len() {
+            if let Place::Running { cpu, .. } = self.tasks[ix].place {
+                self.charge(ix as TaskIx, cpu, end);
+            }
+        }
+    }
+
+    fn appears(&mut self, task: Slot, tid: Tid, _: bool) {
+        let seat = row(&mut self.seats, task);
+        seat.tid = tid;
+        if let Some(ix) = seat.ix {
+            self.tasks[ix as usize].tid = tid;
+        }
+    }
+
+    fn lost(&mut self, _: CpuId, _: Nanos) {
+        self.lossy = true;
+    }
+
+    /// Who is on a CPU when the trace begins, was there already; all others are seen to start.
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        if let Occupant::Task(task) = who
+            && self.index(Some(task)) == NOBODY
+            && self.tasks.len() < MOST_TASKS
+            && let Some(ix) = self.create(task, Begin::After(now - self.start), Place::Running { cpu, since: now })
+        {
+            self.seen_on(ix, cpu);
+        }
+    }
+
+    fn started(&mut self, task: Slot, cpu: CpuId, start: Start) {
+        // A task that nobody woke since the start was waiting from the start.
+        let waited = !self.lossy && !start.unseen;
+        let after = if waited { 0 } else { start.now - self.start };
+        let Some(ix) = self.lookup(task, Begin::After(after), Place::Ready) else { return };
+        if let Place::Running { cpu: on, .. } = self.tasks[ix as usize].place {
+            self.charge(ix, on, start.now);
+        }
+        self.seen_on(ix, cpu);
+        self.start_run(ix, cpu, start.now);
+        self.tasks[ix as usize].prio = start.prio;
+    }
+
+    fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
+        let since = stop.since.unwrap_or(stop.now);
+        let begin = Begin::After(since - self.start);
+        let Some(ix) = self.lookup(task, begin, Place::Running { cpu, since }) else { return };
+        self.seen_on(ix, cpu);
+        if stop.late {
             return;
         }
-        let by = self.waker(cpu, Some(parent));
-        let after = now - self.start.unwrap_or(0);
+        if !matches!(self.tasks[ix as usize].place, Place::Running { .. }) {
+            self.start_run(ix, cpu, since);
+        }
+        self.tasks[ix as usize].prio = stop.prio;
+        self.charge(ix, cpu, stop.now);
+        self.tasks[ix as usize].place = match stop.state {
+            TaskState::Runnable => Place::Ready,
+            TaskState::Dead | TaskState::Zombie => Place::Dead,
+            _ => Place::Blocked { since: stop.now, sure: true },
+        };
+    }
+
+    /// What was thought to run does not: since it was last counted nobody knows where it is.
+    fn vanished(&mut self, task: Slot, cpu: CpuId, since: Nanos) {
+        let ix = self.index(Some(task));
+        if ix == NOBODY {
+            return;
+        }
+        self.charge(ix, cpu, since);
+        let task = &mut self.tasks[ix as usize];
+        if let Place::Running { since, .. } = task.place {
+            task.place = Place::Blocked { since, sure: false };
+        }
+    }
+
+    fn waking(&mut self, task: Slot, wake: Wake) {
+        self.wakings = true;
+        let asleep_until = Begin::After(wake.now - self.start);
+        if let Some(ix) = self.lookup(task, asleep_until, Place::Ready) {
+            self.asked(ix, wake);
+        }
+    }
+
+    fn woken(&mut self, task: Slot, wake: Wake) {
+        let asleep_until = Begin::After(wake.now - self.start);
+        let Some(ix) = self.lookup(task, asleep_until, Place::Ready) else { return };
+        if wake.new {
+            self.tasks[ix as usize].prio = wake.prio;
+            self.wake(ix, wake.now, NOBODY);
+        } else {
+            self.wakeup(ix, wake);
+        }
+    }
+
+    fn forked(&mut self, parent: Option<Slot>, child: Slot, sure: bool, now: Nanos) {
+        let by = if sure { self.index(parent) } else { NOBODY };
+        let after = now - self.start;
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
-        if let (Some(ix), Begin::Forked { by, .. }) = (self.create(child, begin, Place::Ready { since: now }), begin) {
+        let Some(ix) = self.create(child, begin, Place::Ready) else { return };
+        if by != NOBODY
+            && let Place::Running { cpu, .. } = self.tasks[by as usize].place
+        {
             self.charge(by, cpu, now);
             self.push(by, Token::Fork(ix));
         }

@@ -55,20 +55,21 @@ const FIGURES: [&str; 10] =
 
 /// Some recorders write wakings only (`perf sched record` among them): then latency is from there.
 fn only_wakings(report: &Report) -> bool {
-    report.total.sums.latency_us.count == 0 && report.total.sums.waking_latency_us.count > 0
+    report.total.sums.latency.latency_us.count == 0 && report.total.sums.latency.waking_latency_us.count > 0
 }
 
 fn figures(sums: &Sums, share: f64) -> Vec<String> {
-    let measured = if sums.latency_us.count == 0 { &sums.waking_latency_us } else { &sums.latency_us };
+    let measured =
+        if sums.latency.latency_us.count == 0 { &sums.latency.waking_latency_us } else { &sums.latency.latency_us };
     let latency = |us: f64| if measured.count == 0 { "-".to_owned() } else { duration(us) };
     vec![
-        duration(sums.run_us),
+        duration(sums.run.run_us),
         percent(share),
-        duration(sums.wait_us),
-        grouped(sums.slices),
-        grouped(sums.voluntary),
-        grouped(sums.involuntary),
-        grouped(sums.migrations),
+        duration(sums.wait.wait_us),
+        grouped(sums.switches.slices),
+        grouped(sums.switches.voluntary),
+        grouped(sums.switches.involuntary),
+        grouped(sums.moves.migrations),
         latency(measured.p50),
         latency(measured.p99),
         latency(measured.max),
@@ -94,13 +95,13 @@ fn tasks(report: &Report, limit: usize) -> Table {
 
 /// The share of all tasks together.
 fn whole(report: &Report) -> f64 {
-    if report.total.sums.run_us > 0.0 { 1.0 } else { 0.0 }
+    if report.total.sums.run.run_us > 0.0 { 1.0 } else { 0.0 }
 }
 
 /// A CPU's or node's rows show how busy it was: its part of the time that is known.
 fn place_row(sums: &Sums, idle_us: f64, unknown_us: f64, queue: &QueueLength) -> Vec<String> {
-    let known = sums.run_us + idle_us;
-    let mut row = figures(sums, if known > 0.0 { sums.run_us / known } else { 0.0 });
+    let known = sums.run.run_us + idle_us;
+    let mut row = figures(sums, if known > 0.0 { sums.run.run_us / known } else { 0.0 });
     row.splice(2..2, [duration(idle_us), duration(unknown_us)]);
     row.extend([format!("{:.2}", queue.mean), queue.max.to_string()]);
     row
@@ -157,8 +158,8 @@ fn foot(by: By, report: &Report) -> String {
     let total = &report.total;
     let mut out = String::new();
     if matches!(by, By::Task | By::Group) {
-        let all = total.sums.run_us + total.idle_us;
-        let busy = if all > 0.0 { total.sums.run_us / all } else { 0.0 };
+        let all = total.sums.run.run_us + total.idle_us;
+        let busy = if all > 0.0 { total.sums.run.run_us / all } else { 0.0 };
         let _ = writeln!(
             out,
             "CPUs busy {}, idle {}; run queues {:.2} runnable on average, {} at most",
@@ -184,8 +185,8 @@ fn foot(by: By, report: &Report) -> String {
     if only_wakings(report) {
         out.push_str("latency is from waking to running: the trace holds no wakeups\n");
     }
-    if total.sums.wait_unfinished_us > 0.0 {
-        let _ = writeln!(out, "{} of the wait was under way at the end", duration(total.sums.wait_unfinished_us));
+    if total.sums.wait.wait_unfinished_us > 0.0 {
+        let _ = writeln!(out, "{} of the wait was under way at the end", duration(total.sums.wait.wait_unfinished_us));
     }
     out
 }

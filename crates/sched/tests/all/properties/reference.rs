@@ -16,91 +16,137 @@ type Change = Option<(i128, i8)>;
 /// Feeds the reference and compares its choices; how many there were.
 fn compare(reference: &mut dyn Reference, load: &Load, kernel: &str, tick: i128, until: Nanos) -> Result<u32, String> {
     let accounts = simulate(kernel, &bare("up"), load, &[], until);
-    let spec = |p: usize| load.tasks.get(p).unwrap_or_else(|| &load.templates[0]);
-    let mut changes: Vec<Change> = Vec::new();
-    let (mut ran, mut curr, mut since) = (Vec::<i128>::new(), None::<usize>, 0i128);
-    let (mut now, mut next_tick, mut decisions) = (0i128, tick, 0);
-    let (mut parents, mut nices) = (Vec::<Option<usize>>::new(), Vec::<i8>::new());
+    let mut feed = Feed {
+        reference,
+        load,
+        tick,
+        next_tick: tick,
+        now: 0,
+        decisions: 0,
+        curr: None,
+        since: 0,
+        ran: Vec::new(),
+        changes: Vec::new(),
+        parents: Vec::new(),
+        nices: Vec::new(),
+    };
     for event in &accounts.events {
-        let time = i128::from(event.time);
-        // Ticks and changes of nice levels up to this event; whatever they led to was no switch.
+        feed.go_to(i128::from(event.time))?;
+        feed.event(event.what)?;
+    }
+    Ok(feed.decisions)
+}
+
+/// What the reference is fed with, and how far it is.
+struct Feed<'a> {
+    reference: &'a mut dyn Reference,
+    load: &'a Load,
+    tick: i128,
+    next_tick: i128,
+    now: i128,
+    decisions: u32,
+    /// The running task, and since when it runs.
+    curr: Option<usize>,
+    since: i128,
+    /// Of each task: how long it ran, the change to come, its parent and its nice level.
+    ran: Vec<i128>,
+    changes: Vec<Change>,
+    parents: Vec<Option<usize>>,
+    nices: Vec<i8>,
+}
+
+impl Feed<'_> {
+    /// Ticks and changes of nice levels up to the next event; whatever they led to was no switch.
+    fn go_to(&mut self, time: i128) -> Result<(), String> {
         loop {
-            let change = curr.and_then(|p| changes[p].map(|(at, _)| since + at - ran[p])).filter(|at| *at <= time);
-            let due = change.unwrap_or(i128::MAX).min(next_tick);
-            if due > time.max(now) || (due > time) {
+            let at = |p: usize| self.changes[p].map(|(at, _)| self.since + at - self.ran[p]);
+            let change = self.curr.and_then(at).filter(|at| *at <= time);
+            let due = change.unwrap_or(i128::MAX).min(self.next_tick);
+            if due > time.max(self.now) || (due > time) {
                 break;
             }
-            if due > now {
-                settle(reference, now, curr, &mut decisions)?;
+            if due > self.now {
+                self.settle()?;
             }
-            now = due;
-            if due == next_tick {
-                reference.ticks(now);
-                next_tick += tick;
-            } else if let Some(p) = curr {
-                let (_, nice) = changes[p].take().expect("a change");
+            self.now = due;
+            if due == self.next_tick {
+                self.reference.ticks(self.now);
+                self.next_tick += self.tick;
+            } else if let Some(p) = self.curr {
+                let (_, nice) = self.changes[p].take().expect("a change");
                 // To set what is there already does nothing.
-                if nices[p] != nice {
-                    nices[p] = nice;
-                    reference.changes(now, nice);
+                if self.nices[p] != nice {
+                    self.nices[p] = nice;
+                    self.reference.changes(self.now, nice);
                 }
             }
         }
-        if time > now {
-            settle(reference, now, curr, &mut decisions)?;
+        if time > self.now {
+            self.settle()?;
         }
-        now = time;
-        match event.what {
+        self.now = time;
+        Ok(())
+    }
+
+    fn event(&mut self, what: Payload) -> Result<(), String> {
+        match what {
             Payload::Fork { parent, child } => {
                 let p = child as usize - 1;
-                parents.resize(parents.len().max(p + 1), None);
-                parents[p] = (parent as usize).checked_sub(1);
+                self.parents.resize(self.parents.len().max(p + 1), None);
+                self.parents[p] = (parent as usize).checked_sub(1);
             }
-            Payload::WakeupNew { tid, .. } => {
-                let p = tid as usize - 1;
-                ran.resize(ran.len().max(p + 1), 0);
-                changes.resize(changes.len().max(p + 1), None);
-                changes[p] = change_of(spec(p), load);
-                let parent = parents.get(p).copied().flatten();
-                nices.resize(nices.len().max(p + 1), 0);
-                nices[p] = spec(p).initial.nice.unwrap_or_else(|| parent.map_or(0, |q| nices[q]));
-                let slice = spec(p).initial.dl.map(|(slice, ..)| i128::from(slice));
-                reference.new_task(now, p, nices[p], slice, parent);
-            }
-            Payload::Wakeup { tid, .. } => reference.wakes(now, tid as usize - 1),
+            Payload::WakeupNew { tid, .. } => self.new_task(tid as usize - 1),
+            Payload::Wakeup { tid, .. } => self.reference.wakes(self.now, tid as usize - 1),
             Payload::Switch { prev, prev_state, next, .. } => {
-                let next = (next as usize).checked_sub(1);
-                if prev > 0 {
-                    let p = prev as usize - 1;
-                    ran[p] += now - since;
-                    if prev_state != TaskState::Runnable {
-                        reference.sleeps(now, prev_state == TaskState::Dead);
-                    }
-                }
-                if !reference.wants() {
-                    return Err(format!("at {now}: a switch to {next:?} that the reference does not ask for"));
-                }
-                let ours = reference.picks(now);
-                decisions += 1;
-                if ours != next {
-                    return Err(format!("at {now}: {next:?} was chosen, the reference has {ours:?}"));
-                }
-                (curr, since) = (next, now);
+                self.switch((prev as usize).checked_sub(1), prev_state, (next as usize).checked_sub(1))?;
             }
             _ => {}
         }
+        Ok(())
     }
-    Ok(decisions)
-}
 
-/// The instant is over without a switch: if the reference wants to choose, it must choose who runs.
-fn settle(reference: &mut dyn Reference, now: i128, curr: Option<usize>, decisions: &mut u32) -> Result<(), String> {
-    if !reference.wants() {
-        return Ok(());
+    fn new_task(&mut self, p: usize) {
+        let spec = self.load.tasks.get(p).unwrap_or_else(|| &self.load.templates[0]);
+        self.ran.resize(self.ran.len().max(p + 1), 0);
+        self.changes.resize(self.changes.len().max(p + 1), None);
+        self.changes[p] = change_of(spec, self.load);
+        let parent = self.parents.get(p).copied().flatten();
+        self.nices.resize(self.nices.len().max(p + 1), 0);
+        self.nices[p] = spec.initial.nice.unwrap_or_else(|| parent.map_or(0, |q| self.nices[q]));
+        let slice = spec.initial.dl.map(|(slice, ..)| i128::from(slice));
+        self.reference.new_task(self.now, p, self.nices[p], slice, parent);
     }
-    *decisions += 1;
-    let ours = reference.picks(now);
-    if ours == curr { Ok(()) } else { Err(format!("at {now}: {curr:?} went on, the reference has {ours:?}")) }
+
+    fn switch(&mut self, prev: Option<usize>, prev_state: TaskState, next: Option<usize>) -> Result<(), String> {
+        let now = self.now;
+        if let Some(p) = prev {
+            self.ran[p] += now - self.since;
+            if prev_state != TaskState::Runnable {
+                self.reference.sleeps(now, prev_state == TaskState::Dead);
+            }
+        }
+        if !self.reference.wants() {
+            return Err(format!("at {now}: a switch to {next:?} that the reference does not ask for"));
+        }
+        let ours = self.reference.picks(now);
+        self.decisions += 1;
+        if ours != next {
+            return Err(format!("at {now}: {next:?} was chosen, the reference has {ours:?}"));
+        }
+        (self.curr, self.since) = (next, now);
+        Ok(())
+    }
+
+    /// The instant is over without a switch: if the reference wants to choose, it must choose the running task.
+    fn settle(&mut self) -> Result<(), String> {
+        if !self.reference.wants() {
+            return Ok(());
+        }
+        self.decisions += 1;
+        let (now, curr) = (self.now, self.curr);
+        let ours = self.reference.picks(now);
+        if ours == curr { Ok(()) } else { Err(format!("at {now}: {curr:?} went on, the reference has {ours:?}")) }
+    }
 }
 
 /// What a program sets after how much work; only its first `Set` counts, before which it does not loop.

@@ -3,9 +3,9 @@
 
 use crate::energy::Energy;
 use crate::idle::Idle;
-use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
-use schedlab_measure::Places;
-use std::collections::HashMap;
+use crate::memory::Places;
+use schedlab_base::{CpuId, NameRecord, Nanos, TaskState, Tid};
+use schedlab_track::{Delay, Observer, Occupant, Slot, Start, Stop, row};
 
 /// Windows are doubled in width when there would be more of them than this, where their width is free.
 const MOST_FREE: usize = 240;
@@ -40,11 +40,9 @@ pub struct Track {
     /// See `local`.
     pub local_windows: Vec<Nanos>,
     process: Tid,
-    running_since: Option<Nanos>,
-    woken_at: Option<Nanos>,
 }
 
-/// Takes a run's events and keeps its series.
+/// Keeps the series of a run.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The windows' width.
@@ -65,8 +63,8 @@ pub struct Series {
     pub cut: bool,
     fixed: bool,
     values: usize,
-    slots: HashMap<Tid, usize>,
-    current: Vec<Option<usize>>,
+    /// The task on each CPU, and since when its time is not yet charged.
+    current: Vec<Option<(Slot, Nanos)>>,
     /// The node of each CPU, and where the memory is.
     nodes: Vec<u32>,
     places: Places,
@@ -81,13 +79,12 @@ impl Series {
             tasks: Vec::new(),
             cpus: vec![Track::default(); cpus],
             latency: Box::new([0; 48]),
-            idle: Idle::new(cpus, None),
+            idle: Idle::new(None),
             energy: None,
             end: 0,
             cut: false,
             fixed: width.is_some(),
             values: 0,
-            slots: HashMap::new(),
             current: vec![None; cpus],
             nodes: vec![0; cpus],
             places: Places::default(),
@@ -104,33 +101,12 @@ impl Series {
     /// The tick comes to idle CPUs too: when first, and how far apart.
     #[must_use]
     pub fn with_idle_ticks(mut self, tick: Option<(Nanos, Nanos)>) -> Self {
-        self.idle = Idle::new(self.cpus.len(), tick);
+        self.idle = Idle::new(tick);
         self
     }
 
-    /// Closes what is running at `end`.
-    pub fn finish(&mut self, end: Nanos) {
-        self.end = self.end.max(end);
-        for cpu in 0..self.current.len() {
-            self.stop(cpu, self.end);
-        }
-        self.idle.finish(self.end);
-        if let Some(energy) = &mut self.energy {
-            energy.finish(self.end);
-        }
-    }
-
-    fn slot(&mut self, tid: Tid) -> usize {
-        *self.slots.entry(tid).or_insert_with(|| {
-            self.tasks.push(Track { name: format!("tid {tid}"), tid, ..Track::default() });
-            self.tasks.len() - 1
-        })
-    }
-
-    /// Charges what ran on `cpu` up to `now`.
-    fn stop(&mut self, cpu: usize, now: Nanos) {
-        let Some(slot) = self.current[cpu].take() else { return };
-        let Some(since) = self.tasks[slot].running_since.take() else { return };
+    /// Charges what the task ran on the CPU.
+    fn charge(&mut self, task: Slot, cpu: CpuId, since: Nanos, now: Nanos) {
         if now <= since {
             return;
         }
@@ -140,30 +116,20 @@ impl Series {
             }
         }
         let room = MOST_VALUES.saturating_sub(self.values);
-        for track in [&mut self.tasks[slot], &mut self.cpus[cpu]] {
+        let process = row(&mut self.tasks, task).process;
+        for track in [row(&mut self.tasks, task), row(&mut self.cpus, cpu)] {
             track.run += now - since;
             let before = track.windows.len();
             self.cut |= !charge(&mut track.windows, (self.width, before + room / 2), since, now, (1, 1));
             self.values += track.windows.len() - before;
         }
-        let track = &mut self.tasks[slot];
-        if let Some(part) = self.places.part(track.process, self.nodes[cpu]) {
+        if let Some(part) = self.places.part(process, *row(&mut self.nodes, cpu)) {
+            let track = &mut self.tasks[task as usize];
             track.local += part_of(now - since, part);
             let before = track.local_windows.len();
             charge(&mut track.local_windows, (self.width, before + room / 2), since, now, part);
             self.values += track.local_windows.len() - before;
         }
-    }
-
-    /// Memory of a process moves: what its tasks ran so far they ran with the memory as it was.
-    fn pages(&mut self, event: &Event, tgid: Tid) {
-        for cpu in 0..self.current.len() {
-            let Some(slot) = self.current[cpu].filter(|slot| self.tasks[*slot].process == tgid) else { continue };
-            self.stop(cpu, event.time);
-            self.current[cpu] = Some(slot);
-            self.tasks[slot].running_since = Some(event.time);
-        }
-        self.places.event(event.time, &event.what);
     }
 
     fn widen(&mut self) {
@@ -174,65 +140,82 @@ impl Series {
             }
         }
     }
+}
 
-    fn switch(&mut self, cpu: usize, event: &Event, prev_state: TaskState, next: Tid) {
-        if let Some(slot) = self.current[cpu]
-            && prev_state == TaskState::Dead
-        {
-            self.tasks[slot].end.get_or_insert(event.time);
-        }
-        self.stop(cpu, event.time);
-        if let Some(energy) = &mut self.energy {
-            energy.run(cpu, event.time, next != 0);
-        }
-        if next == 0 {
-            self.idle.begins(event.cpu, event.time);
-            return;
-        }
-        self.idle.ends(event.cpu, event.time);
-        let slot = self.slot(next);
-        let task = &mut self.tasks[slot];
-        task.running_since = Some(event.time);
-        task.start.get_or_insert(event.time);
-        if let Some(woken) = task.woken_at.take() {
-            let waited = event.time.saturating_sub(woken);
-            self.latency[waited.max(1).ilog2().min(47) as usize] += 1;
-        }
-        self.current[cpu] = Some(slot);
+impl Observer for Series {
+    fn clock(&mut self, now: Nanos) {
+        self.end = now;
     }
 
-    fn one(&mut self, event: &Event) {
-        let cpu = event.cpu as usize;
-        if cpu >= self.current.len() {
-            return;
+    fn ends(&mut self, end: Nanos) {
+        self.end = end;
+        self.energy.ends(end);
+    }
+
+    fn appears(&mut self, task: Slot, tid: Tid, _: bool) {
+        let track = row(&mut self.tasks, task);
+        track.tid = tid;
+        if track.name.is_empty() {
+            track.name = format!("tid {tid}");
         }
-        self.end = self.end.max(event.time);
-        match event.what {
-            Payload::Switch { prev_state, next, .. } => self.switch(cpu, event, prev_state, next),
-            // As in the statistics, the first run of a new task is no wake-up.
-            Payload::WakeupNew { tid, .. } => {
-                let slot = self.slot(tid);
-                self.tasks[slot].start.get_or_insert(event.time);
-            }
-            Payload::Wakeup { tid, .. } => {
-                let slot = self.slot(tid);
-                let task = &mut self.tasks[slot];
-                task.start.get_or_insert(event.time);
-                task.woken_at = task.running_since.is_none().then_some(event.time);
-            }
-            Payload::Exit { tid, .. } => {
-                let slot = self.slot(tid);
-                self.tasks[slot].end = Some(event.time);
-            }
-            Payload::Pages { tgid, .. } => self.pages(event, tgid),
-            Payload::Waking { .. }
-            | Payload::Migrate { .. }
-            | Payload::Fork { .. }
-            | Payload::Exec { .. }
-            | Payload::Queue { .. }
-            | Payload::Considered { .. }
-            | Payload::Lost { .. } => {}
+    }
+
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        let track = row(&mut self.tasks, task);
+        track.name.clone_from(&record.comm);
+        track.process = record.tgid.unwrap_or(record.tid);
+    }
+
+    fn queued(&mut self, task: Slot, _: CpuId, now: Nanos) {
+        row(&mut self.tasks, task).start.get_or_insert(now);
+    }
+
+    fn started(&mut self, task: Slot, _: CpuId, start: Start) {
+        row(&mut self.tasks, task).start.get_or_insert(start.now);
+    }
+
+    fn served(&mut self, _: Slot, _: CpuId, delay: Delay) {
+        // As in the statistics, the first run of a new task is no wake-up.
+        if let Some(waited) = delay.wakeup {
+            self.latency[waited.max(1).ilog2().min(47) as usize] += 1;
         }
+    }
+
+    fn stopped(&mut self, task: Slot, _: CpuId, stop: Stop) {
+        if matches!(stop.state, TaskState::Dead | TaskState::Zombie) && !stop.late {
+            row(&mut self.tasks, task).end.get_or_insert(stop.now);
+        }
+    }
+
+    fn exits(&mut self, task: Slot, now: Nanos) {
+        row(&mut self.tasks, task).end = Some(now);
+    }
+
+    fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
+        self.idle.span(cpu, who, from, to);
+        if let Occupant::Task(task) = who {
+            let charged = (*row(&mut self.current, cpu)).filter(|(running, _)| *running == task);
+            self.charge(task, cpu, charged.map_or(from, |(_, since)| since.max(from)), to);
+        }
+    }
+
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        self.idle.occupied(cpu, who, now);
+        self.energy.occupied(cpu, who, now);
+        *row(&mut self.current, cpu) = if let Occupant::Task(task) = who { Some((task, now)) } else { None };
+    }
+
+    /// Memory of a process moves: what its tasks ran so far they ran with the memory as it was.
+    fn pages(&mut self, tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos) {
+        for cpu in 0..self.current.len() {
+            if let Some((task, since)) = self.current[cpu]
+                && self.tasks[task as usize].process == tgid
+            {
+                self.charge(task, cpu as CpuId, since, now);
+                self.current[cpu] = Some((task, now));
+            }
+        }
+        self.places.pages(tgid, from, to, pages, now);
     }
 }
 
@@ -260,25 +243,16 @@ fn charge(windows: &mut Vec<Nanos>, (width, most): (Nanos, usize), since: Nanos,
     true
 }
 
-impl Sink for Series {
-    fn events(&mut self, batch: &[Event]) {
-        for event in batch {
-            self.one(event);
-        }
-    }
-
-    fn name(&mut self, record: &NameRecord) {
-        if record.tid != 0 {
-            let slot = self.slot(record.tid);
-            self.tasks[slot].name.clone_from(&record.comm);
-            self.tasks[slot].process = record.tgid.unwrap_or(record.tid);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use schedlab_base::{Event, Meta, Payload, Sink};
+    use schedlab_track::Replay;
+
+    fn replay(series: Series) -> Replay<Series> {
+        Replay::new(&Meta { span: Some((0, 0)), ..Meta::default() }, series)
+    }
 
     fn switch(time: Nanos, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
         Event { time, cpu: 0, what: Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 } }
@@ -286,11 +260,12 @@ mod tests {
 
     #[test]
     fn running_time_falls_into_its_windows() {
-        let mut series = Series::new(1, Some(10));
+        let mut series = replay(Series::new(1, Some(10)));
         let wake = Payload::Wakeup { tid: 1, prio: 120, target: 0 };
         series.events(&[Event { time: 1, cpu: 0, what: wake }, switch(5, 0, TaskState::Runnable, 1)]);
         series.events(&[switch(25, 1, TaskState::Dead, 2)]);
-        series.finish(30);
+        series.finish(Some(30));
+        let series = series.observer;
         assert_eq!(series.tasks[0].windows, [5, 10, 5]);
         assert_eq!(series.tasks[1].windows, [0, 0, 5]);
         assert_eq!(series.cpus[0].windows, [5, 10, 10]);
@@ -300,26 +275,41 @@ mod tests {
 
     #[test]
     fn local_time_follows_the_memory() {
-        let mut series = Series::new(2, Some(10)).with_nodes([0, 1].into_iter());
+        let mut series = replay(Series::new(2, Some(10)).with_nodes([0, 1].into_iter()));
         series.name(&NameRecord { time: 0, tid: 1, tgid: Some(7), comm: "a".into(), cgroup: None });
         let pages = |time, from, to, pages| Event { time, cpu: 0, what: Payload::Pages { tgid: 7, from, to, pages } };
         series.events(&[switch(0, 0, TaskState::Runnable, 1), pages(0, schedlab_base::NOWHERE, 0, 3)]);
         series.events(&[pages(0, schedlab_base::NOWHERE, 1, 7), pages(15, 1, 0, 7)]);
-        series.finish(20);
+        series.finish(Some(20));
+        let series = series.observer;
         let task = &series.tasks[0];
         assert_eq!((&task.windows[..], &task.local_windows[..]), (&[10, 10][..], &[3, 1 + 5][..]), "3/10 until 15");
         assert_eq!((task.run, task.local), (20, 4 + 5));
     }
 
     #[test]
+    fn what_ran_across_a_loss_is_not_known() {
+        let mut series = replay(Series::new(1, Some(10)));
+        let lost = |time| Event { time, cpu: 0, what: Payload::Lost { count: 1 } };
+        series.events(&[switch(2, 0, TaskState::Runnable, 1), switch(5, 1, TaskState::Sleeping, 0)]);
+        series.events(&[switch(6, 0, TaskState::Runnable, 1), lost(20), switch(25, 3, TaskState::Sleeping, 0)]);
+        series.finish(Some(30));
+        let series = series.observer;
+        // Nothing was seen of task 1 after 6; nobody knows since when task 3 had the CPU.
+        assert_eq!((series.tasks[0].run, series.tasks[1].run, series.cpus[0].run), (3, 0, 3));
+        assert_eq!(series.idle.at_least(0), 2 + 1 + 5, "0 to 2, 5 to 6 and 25 to 30");
+    }
+
+    #[test]
     fn free_windows_widen_and_lose_nothing() {
-        let mut series = Series::new(1, None);
+        let mut series = replay(Series::new(1, None));
         let second = 1_000_000_000;
         for k in 0..1000 {
             let (prev, next) = if k % 2 == 0 { (2, 1) } else { (1, 2) };
             series.events(&[switch(k * second / 10, prev, TaskState::Runnable, next)]);
         }
-        series.finish(100 * second);
+        series.finish(Some(100 * second));
+        let series = series.observer;
         assert!(series.cpus[0].windows.len() <= MOST_FREE);
         assert_eq!(series.cpus[0].windows.iter().sum::<u64>(), 100 * second);
         assert_eq!(series.tasks[0].windows.iter().sum::<u64>(), series.tasks[0].run);
@@ -327,9 +317,10 @@ mod tests {
 
     #[test]
     fn far_windows_are_cut_not_allocated() {
-        let mut series = Series::new(1, Some(1));
+        let mut series = replay(Series::new(1, Some(1)));
         series.events(&[switch(0, 0, TaskState::Runnable, 1)]);
-        series.finish(u64::MAX / 2);
+        series.finish(Some(u64::MAX / 2));
+        let series = series.observer;
         assert!(series.cut);
         assert!(series.tasks[0].windows.is_empty());
     }

@@ -19,7 +19,7 @@ pub type Slot = u32;
 
 /// What a task does, as far as the trace tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     /// Not seen yet, or events about it were lost.
     Unknown,
     /// Not runnable.
@@ -34,16 +34,16 @@ pub enum Status {
 
 /// One life of a thread id.
 #[derive(Clone, Copy, Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// The thread.
-    pub tid: Tid,
+    pub(crate) tid: Tid,
     /// What it does.
-    pub status: Status,
+    pub(crate) status: Status,
     /// The CPU that it runs on or waits for.
     pub(crate) cpu: CpuId,
     /// That CPU's epoch when it began to wait.
     pub(crate) epoch: u32,
-    /// Since when it has been running, or waiting on its present CPU's queue.
+    /// Since when it has been doing that (waiting: on its present CPU's queue); if unknown, when it was last known.
     pub(crate) since: Nanos,
     /// Since when it has been waiting, on whatever queue.
     pub(crate) queued: Nanos,
@@ -58,14 +58,15 @@ impl Task {
         Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, queued: 0, wakeup: NEVER, waking: NEVER }
     }
 
-    pub(crate) fn is_running_on(&self, cpu: CpuId) -> bool {
+    /// Whether it runs on this CPU.
+    pub(crate) fn is_on(&self, cpu: CpuId) -> bool {
         self.status == Status::Running && self.cpu == cpu
     }
 }
 
 /// All tasks, found by thread id without hashing.
 #[derive(Debug)]
-pub struct TaskTable {
+pub(crate) struct TaskTable {
     slots: Vec<u32>,
     tasks: Vec<Task>,
 }
@@ -75,17 +76,15 @@ impl TaskTable {
         Self { slots: Vec::new(), tasks: Vec::new() }
     }
 
-    /// The slot of the thread's present life; a new one at first sight. `None` when the id cannot be.
+    /// The slot of the thread's present life, if it was seen.
     #[inline]
-    pub fn slot(&mut self, tid: Tid) -> Option<Slot> {
-        match self.slots.get(tid as usize) {
-            Some(&slot) if slot != NONE => Some(slot),
-            _ => self.first_sight(tid),
-        }
+    pub(crate) fn seen(&self, tid: Tid) -> Option<Slot> {
+        self.slots.get(tid as usize).copied().filter(|slot| *slot != NONE)
     }
 
+    /// A slot for a thread that was not seen before. `None` when the id cannot be.
     #[cold]
-    fn first_sight(&mut self, tid: Tid) -> Option<Slot> {
+    pub(crate) fn add(&mut self, tid: Tid) -> Option<Slot> {
         if !(0..=MAX_TID).contains(&tid) {
             return None;
         }
@@ -98,12 +97,6 @@ impl TaskTable {
         self.slots[at] = self.tasks.len() as Slot;
         self.tasks.push(Task::new(tid));
         Some(self.slots[at])
-    }
-
-    /// A thread id is forked: its next life begins, unless the present one has only been named so far.
-    pub(crate) fn born(&mut self, tid: Tid) -> Option<Slot> {
-        let slot = self.slot(tid).filter(|_| tid != 0)?;
-        Some(if self[slot].status == Status::Unknown { slot } else { self.reborn(slot) })
     }
 
     /// The next life of a slot's thread id.
@@ -119,38 +112,26 @@ impl TaskTable {
         new
     }
 
-    /// The slot that a name for this thread belongs to: a dead thread's name is its next life's.
-    pub fn to_name(&mut self, tid: Tid) -> Option<Slot> {
-        let slot = self.slot(tid).filter(|_| tid != 0)?;
-        Some(if self[slot].status == Status::Dead { self.reborn(slot) } else { slot })
-    }
-
-    /// A thread that called exec took over its leader's id.
-    pub(crate) fn rename(&mut self, old: Tid, new: Tid) {
-        if old == new || old == 0 || new == 0 || self.tasks.len() >= MAX_LIVES {
-            return;
+    /// The task in this slot, whose id is `old`, took over the id `new`, which was seen before; whether there was room.
+    pub(crate) fn rename(&mut self, slot: Slot, old: Tid, new: Tid) -> bool {
+        let room = self.tasks.len() < MAX_LIVES;
+        if room {
+            self.slots[new as usize] = slot;
+            self.slots[old as usize] = NONE;
+            self[slot].tid = new;
         }
-        let (Some(slot), Some(_)) = (self.slot(old), self.slot(new)) else { return };
-        self.slots[new as usize] = slot;
-        self.slots[old as usize] = NONE;
-        self[slot].tid = new;
+        room
     }
 
     /// Every slot with its task.
-    pub fn iter(&self) -> impl Iterator<Item = (Slot, &Task)> {
-        self.tasks.iter().enumerate().map(|(slot, task)| (slot as Slot, task))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Task)> {
+        (0..).zip(&self.tasks)
     }
 
-    /// How many slots there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.tasks.len()
-    }
-
-    /// Whether no task was seen.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
+    /// The task in this slot, if there is one.
+    #[inline]
+    pub(crate) fn get(&self, slot: Slot) -> Option<&Task> {
+        self.tasks.get(slot as usize)
     }
 }
 

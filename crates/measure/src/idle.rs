@@ -1,6 +1,7 @@
 //! How long CPUs are left idle at a time, and what wakes them: tasks, and under kernels without `NO_HZ` the tick.
 
 use schedlab_base::{CpuId, Nanos};
+use schedlab_track::{Observer, Occupant, row};
 
 /// Each octave has so many buckets of equal width: periods of idleness are told apart to within 1.6%.
 const SUB: u32 = 64;
@@ -10,7 +11,8 @@ const SUB: u32 = 64;
 pub struct Idle {
     /// The first tick and the time between two, where the tick comes to idle CPUs too.
     tick: Option<(Nanos, Nanos)>,
-    since: Vec<Option<Nanos>>,
+    /// Whether each CPU is idle.
+    idle: Vec<bool>,
     /// Periods and the time spent in them, by the bucket of their length.
     periods: Vec<(u64, Nanos)>,
     /// Times that an idle CPU was given a task.
@@ -19,35 +21,23 @@ pub struct Idle {
     pub by_tick: u64,
 }
 
+impl Observer for Idle {
+    fn span(&mut self, _: CpuId, who: Occupant, from: Nanos, to: Nanos) {
+        if who == Occupant::Idle {
+            self.period(from, to);
+        }
+    }
+
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, _: Nanos) {
+        let was_idle = std::mem::replace(row(&mut self.idle, cpu), who == Occupant::Idle);
+        self.by_task += u64::from(was_idle && matches!(who, Occupant::Task(_)));
+    }
+}
+
 impl Idle {
-    /// Of `cpus` CPUs, all of them idle at 0. `tick`: the first and the time between two, if they come to idle CPUs.
-    #[must_use]
-    pub fn new(cpus: usize, tick: Option<(Nanos, Nanos)>) -> Self {
-        Self { tick, since: vec![Some(0); cpus], ..Self::default() }
-    }
-
-    /// The CPU has nothing to run from `now` on.
-    pub fn begins(&mut self, cpu: CpuId, now: Nanos) {
-        if let Some(since) = self.since.get_mut(cpu as usize) {
-            since.get_or_insert(now);
-        }
-    }
-
-    /// The CPU is given a task.
-    pub fn ends(&mut self, cpu: CpuId, now: Nanos) {
-        if let Some(from) = self.since.get_mut(cpu as usize).and_then(Option::take) {
-            self.by_task += 1;
-            self.period(from, now);
-        }
-    }
-
-    /// The end of the run.
-    pub fn finish(&mut self, end: Nanos) {
-        for cpu in 0..self.since.len() {
-            if let Some(from) = self.since[cpu].take() {
-                self.period(from, end);
-            }
-        }
+    /// `tick`: the first and the time between two, if they come to idle CPUs.
+    pub(crate) fn new(tick: Option<(Nanos, Nanos)>) -> Self {
+        Self { tick, ..Self::default() }
     }
 
     /// Time that CPUs were idle in periods of at least `length`, all CPUs together.
@@ -99,12 +89,20 @@ fn bucket(length: Nanos) -> usize {
 mod tests {
     use super::*;
 
+    /// A CPU that is idle from the first instant to the second, then runs a task.
+    fn rest(idle: &mut Idle, cpu: CpuId, from: Nanos, to: Nanos) {
+        idle.occupied(cpu, Occupant::Idle, from);
+        idle.span(cpu, Occupant::Idle, from, to);
+        idle.occupied(cpu, Occupant::Task(0), to);
+    }
+
     #[test]
     fn without_ticks_a_period_lasts_until_a_task_comes() {
-        let mut idle = Idle::new(2, None);
-        idle.ends(0, 900_000);
-        idle.begins(0, 1_000_000);
-        idle.finish(5_000_000);
+        let mut idle = Idle::new(None);
+        rest(&mut idle, 0, 0, 900_000);
+        // These last until the end, or until events are lost.
+        idle.span(0, Occupant::Idle, 1_000_000, 5_000_000);
+        idle.span(1, Occupant::Idle, 0, 5_000_000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 0));
         assert_eq!(idle.at_least(0), 900_000 + 4_000_000 + 5_000_000);
         assert_eq!(idle.at_least(1_000_000), 9_000_000);
@@ -113,11 +111,10 @@ mod tests {
 
     #[test]
     fn ticks_cut_idleness_up() {
-        let mut idle = Idle::new(1, Some((1_000_000, 1_000_000)));
+        let mut idle = Idle::new(Some((1_000_000, 1_000_000)));
         // Ticks at 1, 2, 3 and 4 ms come to the idle CPU; at 5 ms the task is there.
-        idle.ends(0, 4_500_000);
-        idle.begins(0, 5_200_000);
-        idle.finish(5_800_000);
+        rest(&mut idle, 0, 0, 4_500_000);
+        idle.span(0, Occupant::Idle, 5_200_000, 5_800_000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 4));
         assert_eq!(idle.at_least(990_000), 4_000_000);
         assert_eq!(idle.at_least(550_000), 4_600_000);
@@ -127,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_tick_and_a_task_at_one_time_wake_once() {
-        let mut idle = Idle::new(1, Some((1000, 1000)));
-        idle.ends(0, 3000);
+        let mut idle = Idle::new(Some((1000, 1000)));
+        rest(&mut idle, 0, 0, 3000);
         assert_eq!((idle.by_task, idle.by_tick), (1, 2));
         assert_eq!(idle.at_least(0), 3000);
     }

@@ -7,8 +7,9 @@
 //! The simulation runs CPUs at their highest frequency. At a lower one the same work takes longer at less power, and
 //! that is what is counted; that it would end later, and that schedutil is told of a task when it wakes, is not.
 
-use schedlab_base::Nanos;
+use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::{Machine, PerfDomain};
+use schedlab_track::{Observer, Occupant};
 
 /// How long a frequency stays.
 const STEP: Nanos = 4_000_000;
@@ -50,25 +51,19 @@ impl Energy {
         })
     }
 
+    /// What it took so far, in J.
+    #[must_use]
+    pub fn joules(&self) -> f64 {
+        self.joules
+    }
+
     /// A CPU runs something from `now` on, or is idle.
-    pub fn run(&mut self, cpu: usize, now: Nanos, runs: bool) {
+    fn run(&mut self, cpu: usize, now: Nanos, runs: bool) {
         self.advance(now);
         if let Some(since) = self.since[cpu].take() {
             self.busy[cpu] += now - since;
         }
         self.since[cpu] = runs.then_some(now);
-    }
-
-    /// The end of the run: the energy in J.
-    pub fn finish(&mut self, end: Nanos) {
-        self.advance(end);
-        self.close(end);
-    }
-
-    /// What it took so far, in J.
-    #[must_use]
-    pub fn joules(&self) -> f64 {
-        self.joules
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -96,6 +91,20 @@ impl Energy {
     }
 }
 
+impl Observer for Energy {
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        // The model holds the machine's CPUs only.
+        if (cpu as usize) < self.since.len() {
+            self.run(cpu as usize, now, matches!(who, Occupant::Task(_)));
+        }
+    }
+
+    fn ends(&mut self, end: Nanos) {
+        self.advance(end);
+        self.close(end);
+    }
+}
+
 /// The power of a CPU's work at the frequency for a CPU that is so busy, of 1, spread over the time that it takes at
 /// the highest frequency.
 fn power(domain: &PerfDomain, busy: f64) -> f64 {
@@ -115,7 +124,7 @@ mod tests {
             energy.run(cpu, round * of * 1_000_000, true);
             energy.run(cpu, (round * of + ms) * 1_000_000, false);
         }
-        energy.finish(200 * of * 1_000_000);
+        energy.ends(200 * of * 1_000_000);
         energy.joules()
     }
 

@@ -1,0 +1,43 @@
+//! A tracker and an observer put together: a sink.
+
+use crate::{Observer, Tracker};
+use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
+
+/// Replays a trace to an observer: feed it the trace, then [`Replay::finish`].
+#[derive(Debug)]
+pub struct Replay<O> {
+    /// The state of the CPUs and tasks.
+    pub tracker: Tracker,
+    /// Who is told.
+    pub observer: O,
+}
+
+impl<O: Observer> Replay<O> {
+    /// A replay of a trace with this metadata.
+    #[must_use]
+    pub fn new(meta: &Meta, observer: O) -> Self {
+        Self { tracker: Tracker::new(meta), observer }
+    }
+
+    /// Ends the trace: at `end`, or else at the end of the metadata's span, but never before the last event.
+    pub fn finish(&mut self, end: Option<Nanos>) {
+        self.tracker.finish(end, &mut self.observer);
+    }
+}
+
+impl<O: Observer> Sink for Replay<O> {
+    #[inline]
+    fn events(&mut self, batch: &[Event]) {
+        for event in batch {
+            self.tracker.event(event, &mut self.observer);
+        }
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        self.tracker.name(record, &mut self.observer);
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.tracker.affinity(record, &mut self.observer);
+    }
+}

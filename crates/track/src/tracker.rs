@@ -1,0 +1,297 @@
+//! What each CPU runs and what each task does, event by event.
+//!
+//! A CPU's occupant is unknown until its first switch (unless the trace's metadata names it) and again
+//! after lost events until its next switch: such spans count as neither run nor idle. A task's wait
+//! begins when it becomes runnable (woken, newly forked, or switched out while runnable) and ends when
+//! it is switched in.
+
+mod losses;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod wake;
+
+use crate::tasks::{Slot, Status, TaskTable};
+use crate::{Observer, Occupant};
+use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
+
+/// CPUs beyond this number are not believed.
+pub const MAX_CPUS: CpuId = 1 << 16;
+
+#[derive(Clone, Debug)]
+struct Cpu {
+    occupant: Occupant,
+    since: Nanos,
+    last_event: Nanos,
+    /// Tasks waiting, as far as known.
+    waiting: u32,
+    /// Raised when events are lost: what was queued before may have run unseen.
+    epoch: u32,
+    /// Nothing was seen of it yet, and nothing was missed.
+    fresh: bool,
+    /// The metadata lists it, or an event names it: not just a gap in the numbering.
+    present: bool,
+}
+
+/// The state of all CPUs and tasks.
+#[derive(Debug)]
+pub struct Tracker {
+    cpus: Vec<Cpu>,
+    tasks: TaskTable,
+    started: bool,
+    start: Nanos,
+    now: Nanos,
+    /// The trace holds everything from its start on, so the first switch says who ran until then.
+    complete: bool,
+    span: Option<(Nanos, Nanos)>,
+    running: Vec<(CpuId, Tid)>,
+    idle_at_start: bool,
+    /// Events taken.
+    pub events: u64,
+    /// Events that the recorder lost, where it said how many.
+    pub lost: u64,
+    /// How often it lost some.
+    pub losses: u64,
+    /// Events that contradict those before, or name what cannot be.
+    pub contradictions: u64,
+    /// Time that rests on a guess because of that.
+    pub contradicted: Nanos,
+}
+
+impl Tracker {
+    /// A tracker for a trace.
+    #[must_use]
+    pub fn new(meta: &Meta) -> Self {
+        let mut tracker = Self {
+            cpus: Vec::new(),
+            tasks: TaskTable::new(),
+            started: false,
+            start: 0,
+            now: 0,
+            complete: meta.span.is_some(),
+            span: meta.span,
+            running: meta.running.clone(),
+            // A simulated machine boots idle.
+            idle_at_start: meta.source == "sim",
+            events: 0,
+            lost: 0,
+            losses: 0,
+            contradictions: 0,
+            contradicted: 0,
+        };
+        for place in meta.cpus.iter().filter(|place| place.cpu < MAX_CPUS) {
+            tracker.grow(place.cpu);
+        }
+        tracker
+    }
+
+    /// The first and the last instant.
+    #[must_use]
+    pub fn bounds(&self) -> (Nanos, Nanos) {
+        (self.start, self.now)
+    }
+
+    /// The CPUs that the metadata lists or an event names.
+    pub fn present(&self) -> impl Iterator<Item = CpuId> {
+        (0..).zip(&self.cpus).filter(|(_, cpu)| cpu.present).map(|(number, _)| number)
+    }
+
+    /// Every task that was named or seen, with its thread id.
+    pub fn tasks(&self) -> impl Iterator<Item = (Slot, Tid)> {
+        self.tasks.iter().map(|(slot, task)| (slot, task.tid))
+    }
+
+    /// The thread id of a task; the last one, if it had several.
+    #[must_use]
+    pub fn tid(&self, task: Slot) -> Tid {
+        self.tasks[task].tid
+    }
+
+    /// Whether anything is known of what the task does.
+    #[must_use]
+    pub fn knows(&self, task: Slot) -> bool {
+        self.tasks[task].status != Status::Unknown
+    }
+
+    /// Takes an event.
+    #[inline]
+    pub fn event(&mut self, event: &Event, observer: &mut impl Observer) {
+        if !self.started {
+            self.begin(event.time, observer);
+        }
+        self.now = self.now.max(event.time);
+        self.events += 1;
+        if !self.has(event.cpu) && !self.admit(event.cpu) {
+            return;
+        }
+        let (now, cpu) = (self.now, event.cpu);
+        observer.clock(now);
+        match event.what {
+            Payload::Switch { prev, prev_prio, prev_state, next, next_prio } => {
+                self.switch(cpu, (prev, prev_prio, prev_state), (next, next_prio), observer);
+            }
+            Payload::Waking { tid, prio, target, waker } => self.waking(cpu, (tid, prio), target, waker, observer),
+            Payload::Wakeup { tid, prio, target } => self.woken(cpu, (tid, prio), target, false, observer),
+            Payload::WakeupNew { tid, prio, target } => self.woken(cpu, (tid, prio), target, true, observer),
+            Payload::Migrate { tid, from, to, .. } => self.migrate(tid, from, to, observer),
+            Payload::Fork { parent, child } => self.fork(cpu, parent, child, observer),
+            Payload::Exec { tid, old } => self.exec(tid, old, observer),
+            Payload::Exit { tid, .. } => {
+                if let Some(slot) = self.task(tid, observer) {
+                    observer.exits(slot, now);
+                }
+            }
+            Payload::Lost { count } => self.lose(cpu, count, observer),
+            Payload::Pages { tgid, from, to, pages } => observer.pages(tgid, from, to, pages, now),
+            Payload::Considered { why, word, mask, .. } => observer.looked(cpu, why, word, mask),
+            Payload::Queue { .. } => {}
+        }
+        self.cpus[cpu as usize].last_event = now;
+    }
+
+    /// Takes a name. A dead thread's name is its next life's.
+    pub fn name(&mut self, record: &NameRecord, observer: &mut impl Observer) {
+        if let Some(slot) = self.living(record.tid, observer) {
+            observer.named(slot, record);
+        }
+    }
+
+    /// Takes a task's affinity.
+    pub fn affinity(&mut self, record: &AffinityRecord, observer: &mut impl Observer) {
+        if let Some(slot) = self.living(record.tid, observer) {
+            observer.allowed(slot, record);
+        }
+    }
+
+    /// Ends the trace: at `end`, or else at the end of the metadata's span, but never before the last event.
+    pub fn finish(&mut self, end: Option<Nanos>, observer: &mut impl Observer) {
+        if !self.started {
+            self.begin(self.span.map_or(0, |(start, _)| start), observer);
+        }
+        let end = end.or(self.span.map(|(_, end)| end)).unwrap_or(0).max(self.now);
+        self.now = end;
+        for (number, cpu) in (0..).zip(&mut self.cpus).filter(|(_, cpu)| cpu.present) {
+            observer.span(number, cpu.occupant, cpu.since, end);
+            observer.queue(number, end, None);
+            cpu.since = end;
+        }
+        for (slot, task) in self.tasks.iter() {
+            if task.status == Status::Waiting && self.cpus[task.cpu as usize].epoch == task.epoch {
+                observer.waited(slot, task.cpu, task.since, end, false);
+            }
+        }
+        observer.ends(end);
+    }
+
+    fn begin(&mut self, first: Nanos, observer: &mut impl Observer) {
+        self.started = true;
+        self.start = self.span.map_or(first, |(start, _)| start.min(first));
+        self.now = self.start;
+        observer.begins(self.start);
+        for (cpu, _) in self.running.clone() {
+            if cpu < MAX_CPUS {
+                self.grow(cpu);
+            }
+        }
+        for cpu in &mut self.cpus {
+            (cpu.since, cpu.last_event) = (self.start, self.start);
+            if self.idle_at_start {
+                cpu.occupant = Occupant::Idle;
+            }
+        }
+        for (number, tid) in std::mem::take(&mut self.running) {
+            let Some(occupant) = self.occupant(tid, observer).filter(|_| number < MAX_CPUS) else { continue };
+            self.cpus[number as usize].occupant = occupant;
+            if let Occupant::Task(slot) = occupant {
+                let task = &mut self.tasks[slot];
+                (task.status, task.cpu, task.since) = (Status::Running, number, self.start);
+            }
+        }
+        for number in self.present().collect::<Vec<_>>() {
+            self.tell_queue(number, observer);
+            observer.occupied(number, self.cpus[number as usize].occupant, self.now);
+        }
+    }
+
+    #[inline]
+    fn has(&self, cpu: CpuId) -> bool {
+        self.cpus.get(cpu as usize).is_some_and(|cpu| cpu.present)
+    }
+
+    /// Makes room for a CPU that the metadata lacks; `false` when its number cannot be.
+    #[cold]
+    fn admit(&mut self, cpu: CpuId) -> bool {
+        if cpu >= MAX_CPUS {
+            self.contradictions += 1;
+            return false;
+        }
+        self.grow(cpu);
+        true
+    }
+
+    fn grow(&mut self, number: CpuId) {
+        let gap = Cpu {
+            occupant: if self.started && self.idle_at_start { Occupant::Idle } else { Occupant::Unknown },
+            since: self.start,
+            last_event: self.start,
+            waiting: 0,
+            epoch: 0,
+            fresh: true,
+            present: false,
+        };
+        let at = number as usize;
+        self.cpus.resize(self.cpus.len().max(at + 1), gap);
+        self.cpus[at].present = true;
+    }
+
+    /// The slot of the thread's present life, that of the idle tasks too. `None` when the id cannot be.
+    #[inline]
+    fn slot(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
+        match self.tasks.seen(tid) {
+            Some(slot) => Some(slot),
+            None => {
+                let slot = self.tasks.add(tid)?;
+                observer.appears(slot, tid, false);
+                Some(slot)
+            }
+        }
+    }
+
+    /// The slot of a thread that is no idle task.
+    #[inline]
+    fn task(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
+        if tid == 0 { None } else { self.slot(tid, observer) }
+    }
+
+    /// The slot of a thread that is no idle task, of its next life if the present one has ended.
+    #[inline]
+    fn living(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
+        let slot = self.task(tid, observer)?;
+        Some(if self.tasks[slot].status == Status::Dead { self.reborn(slot, observer) } else { slot })
+    }
+
+    /// The next life of a task's thread id.
+    #[cold]
+    fn reborn(&mut self, slot: Slot, observer: &mut impl Observer) -> Slot {
+        let tid = self.tasks[slot].tid;
+        let next = self.tasks.reborn(slot);
+        observer.appears(next, tid, true);
+        next
+    }
+
+    #[inline]
+    fn occupant(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Occupant> {
+        if tid == 0 { Some(Occupant::Idle) } else { self.slot(tid, observer).map(Occupant::Task) }
+    }
+
+    #[inline]
+    fn tell_queue(&self, number: CpuId, observer: &mut impl Observer) {
+        let cpu = &self.cpus[number as usize];
+        let length = match cpu.occupant {
+            Occupant::Unknown => None,
+            Occupant::Idle => Some(cpu.waiting),
+            Occupant::Task(_) => Some(cpu.waiting + 1),
+        };
+        observer.queue(number, self.now, length);
+    }
+}

@@ -1,0 +1,199 @@
+//! A CPU goes from one task to another.
+
+use super::Tracker;
+use crate::tasks::{NEVER, Slot, Status, Task};
+use crate::{Delay, Observer, Occupant, Start, Stop};
+use schedlab_base::{CpuId, Nanos, TaskState, Tid};
+
+impl Tracker {
+    /// A CPU goes from `prev`, in this state, to `next`.
+    #[inline]
+    pub(super) fn switch(
+        &mut self,
+        number: CpuId,
+        (prev, prev_prio, state): (Tid, i16, TaskState),
+        (next, next_prio): (Tid, i16),
+        observer: &mut impl Observer,
+    ) {
+        let (Some(left), Some(entered)) = (self.occupant(prev, observer), self.occupant(next, observer)) else {
+            self.contradictions += 1;
+            return;
+        };
+        let since = self.close(number, left, prev_prio, observer);
+        if let Occupant::Task(slot) = left {
+            let last = self.cpus[number as usize].last_event;
+            let stop = Stop { now: self.now, state, prio: prev_prio, since, last, late: false };
+            self.leave(slot, number, stop, observer);
+        }
+        let entered = match entered {
+            Occupant::Task(slot) => {
+                let start = Start { now: self.now, prio: next_prio, unseen: false };
+                Occupant::Task(self.enter(slot, number, start, observer))
+            }
+            other => other,
+        };
+        let cpu = &mut self.cpus[number as usize];
+        cpu.occupant = entered;
+        cpu.since = self.now;
+        cpu.fresh = false;
+        observer.occupied(number, entered, self.now);
+        self.tell_queue(number, observer);
+    }
+
+    /// Ends the span that a switch away from `left` ends: since when `left` had the CPU, where anybody can tell.
+    #[inline]
+    fn close(&mut self, number: CpuId, left: Occupant, prio: i16, observer: &mut impl Observer) -> Option<Nanos> {
+        let cpu = &self.cpus[number as usize];
+        let (since, now) = (cpu.since, self.now);
+        match cpu.occupant {
+            known if known == left => {
+                observer.span(number, known, since, now);
+                Some(since)
+            }
+            Occupant::Unknown if cpu.fresh && self.complete => {
+                let at = self.earliest(number, left);
+                if at > since {
+                    observer.span(number, Occupant::Unknown, since, at);
+                }
+                observer.span(number, left, at, now);
+                Some(at)
+            }
+            Occupant::Unknown => {
+                observer.span(number, Occupant::Unknown, since, now);
+                None
+            }
+            believed => Some(self.close_unseen(number, believed, (left, prio), observer)),
+        }
+    }
+
+    /// The earliest instant at which `left` can have come onto the CPU, which it was not seen to do: not before the
+    /// switch that was seen last, nor while it waited, slept, or ran elsewhere.
+    fn earliest(&self, number: CpuId, left: Occupant) -> Nanos {
+        let since = self.cpus[number as usize].since;
+        match left {
+            Occupant::Task(slot) => match self.tasks[slot] {
+                Task { status: Status::Waiting | Status::Sleeping | Status::Unknown, since: then, .. } => {
+                    since.max(then).min(self.now)
+                }
+                _ => since,
+            },
+            _ => since,
+        }
+    }
+
+    /// A switch from `believed` to `left` was not seen: some tasks are hidden from some recorders.
+    #[cold]
+    fn close_unseen(
+        &mut self,
+        number: CpuId,
+        believed: Occupant,
+        (left, prio): (Occupant, i16),
+        observer: &mut impl Observer,
+    ) -> Nanos {
+        let (since, now) = (self.cpus[number as usize].since, self.now);
+        let at = self.earliest(number, left);
+        if let Occupant::Task(slot) = believed {
+            self.vanish(slot, number, at, observer);
+        }
+        if believed == Occupant::Idle {
+            observer.misjudged(number, now);
+        }
+        if let Occupant::Task(slot) = left {
+            let task = &mut self.tasks[slot];
+            (task.wakeup, task.waking) = (NEVER, NEVER);
+            if task.status == Status::Waiting {
+                observer.doubted(slot, now);
+            }
+            self.now = at;
+            if self.tasks[slot].status != Status::Dead {
+                self.enter(slot, number, Start { now: at, prio, unseen: true }, observer);
+            }
+            self.now = now;
+        }
+        observer.span(number, believed, since, at);
+        observer.span(number, left, at, now);
+        self.contradictions += 1;
+        self.contradicted = self.contradicted.saturating_add(now - at);
+        at
+    }
+
+    #[inline]
+    fn leave(&mut self, slot: Slot, number: CpuId, stop: Stop, observer: &mut impl Observer) {
+        let task = &self.tasks[slot];
+        if task.status == Status::Running && task.cpu != number {
+            // The CPUs' clocks differ a little: it was seen starting there before it was seen leaving here.
+            observer.stopped(slot, number, Stop { late: true, ..stop });
+            return;
+        }
+        observer.stopped(slot, number, stop);
+        if self.tasks[slot].status == Status::Waiting {
+            self.dequeue(slot, number, observer);
+        }
+        match stop.state {
+            TaskState::Runnable => self.enqueue(slot, number, observer),
+            TaskState::Dead | TaskState::Zombie => self.tasks[slot].status = Status::Dead,
+            _ => {
+                let task = &mut self.tasks[slot];
+                (task.status, task.since) = (Status::Sleeping, stop.now);
+            }
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, mut slot: Slot, number: CpuId, start: Start, observer: &mut impl Observer) -> Slot {
+        let now = start.now;
+        let task = self.tasks[slot];
+        let since = |then: Nanos| (then != NEVER).then(|| now.saturating_sub(then));
+        match task.status {
+            Status::Waiting => {
+                let known = self.cpus[task.cpu as usize].epoch == task.epoch;
+                self.dequeue(slot, number, observer);
+                if known {
+                    observer.waited(slot, task.cpu, task.since, now, true);
+                    let wait = now.saturating_sub(task.queued);
+                    let delay = Delay { wait, wakeup: since(task.wakeup), waking: since(task.waking) };
+                    observer.served(slot, number, delay);
+                }
+            }
+            // A trace without wake-ups proper: the wait is known from the waking on.
+            Status::Sleeping | Status::Unknown if task.waking != NEVER => {
+                observer.waited(slot, number, task.waking, now, true);
+                let wait = now.saturating_sub(task.waking);
+                observer.served(slot, number, Delay { wait, wakeup: None, waking: Some(wait) });
+            }
+            Status::Dead => slot = self.reborn(slot, observer),
+            _ => {}
+        }
+        let task = &mut self.tasks[slot];
+        (task.status, task.cpu, task.since) = (Status::Running, number, now);
+        (task.wakeup, task.waking) = (NEVER, NEVER);
+        observer.started(slot, number, start);
+        slot
+    }
+
+    /// The task waits on this CPU from now on. The caller tells the queue's length.
+    #[inline]
+    pub(super) fn enqueue(&mut self, slot: Slot, number: CpuId, observer: &mut impl Observer) {
+        let cpu = &mut self.cpus[number as usize];
+        cpu.waiting += 1;
+        let task = &mut self.tasks[slot];
+        (task.status, task.cpu, task.epoch) = (Status::Waiting, number, cpu.epoch);
+        (task.since, task.queued) = (self.now, self.now);
+        (task.wakeup, task.waking) = (NEVER, NEVER);
+        observer.queued(slot, number, self.now);
+    }
+
+    /// Takes a waiting task off its queue. The caller tells the length of the queue of CPU `told`.
+    #[inline]
+    pub(super) fn dequeue(&mut self, slot: Slot, told: CpuId, observer: &mut impl Observer) {
+        let Task { cpu: number, epoch, .. } = self.tasks[slot];
+        let cpu = &mut self.cpus[number as usize];
+        if cpu.epoch == epoch {
+            cpu.waiting -= 1;
+            observer.unqueued(slot, self.now);
+            if number != told {
+                self.tell_queue(number, observer);
+            }
+        }
+    }
+}

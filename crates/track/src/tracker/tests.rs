@@ -1,0 +1,168 @@
+//! What is told of traces that say too little, or contradict themselves.
+
+use crate::{Move, Observer, Occupant, Replay, Slot, Start, Stop, Wake};
+use schedlab_base::{CpuId, Event, Meta, Nanos, Payload, Sink, TaskState, Tid};
+use std::fmt::Write;
+
+/// Writes the facts down; tasks by their thread ids.
+#[derive(Default)]
+struct Told {
+    tids: Vec<Tid>,
+    text: String,
+}
+
+impl Told {
+    fn who(&self, who: Occupant) -> String {
+        match who {
+            Occupant::Unknown => "?".to_owned(),
+            Occupant::Idle => "idle".to_owned(),
+            Occupant::Task(task) => self.tids[task as usize].to_string(),
+        }
+    }
+
+    fn tell(&mut self, fact: &str, task: Slot, rest: &str) {
+        let tid = self.tids[task as usize];
+        let _ = write!(self.text, "{fact} {tid} {rest}; ");
+    }
+}
+
+impl Observer for Told {
+    fn appears(&mut self, task: Slot, tid: Tid, _: bool) {
+        *crate::row(&mut self.tids, task) = tid;
+    }
+
+    fn forked(&mut self, parent: Option<Slot>, child: Slot, sure: bool, _: Nanos) {
+        let parent = parent.map(|task| self.tids[task as usize]);
+        self.tell("forked", child, &format!("by {parent:?} {sure}"));
+    }
+
+    fn woken(&mut self, task: Slot, wake: Wake) {
+        let by = wake.by.map(|task| self.tids[task as usize]);
+        self.tell("woken", task, &format!("by {by:?}"));
+    }
+
+    fn queued(&mut self, task: Slot, cpu: CpuId, now: Nanos) {
+        self.tell("queued", task, &format!("on {cpu} at {now}"));
+    }
+
+    fn waited(&mut self, task: Slot, cpu: CpuId, from: Nanos, to: Nanos, finished: bool) {
+        self.tell("waited", task, &format!("on {cpu} {from}-{to}{}", if finished { "" } else { " and on" }));
+    }
+
+    fn started(&mut self, task: Slot, cpu: CpuId, start: Start) {
+        let unseen = if start.unseen { " unseen" } else { "" };
+        self.tell("started", task, &format!("on {cpu} at {}{unseen}", start.now));
+    }
+
+    fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
+        let late = if stop.late { " late" } else { "" };
+        self.tell("stopped", task, &format!("on {cpu} at {} since {:?}{late}", stop.now, stop.since));
+    }
+
+    fn migrated(&mut self, task: Slot, moved: Move) {
+        self.tell("moved", task, &format!("{} to {} first {}", moved.from, moved.to, moved.first));
+    }
+
+    fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
+        let who = self.who(who);
+        let _ = write!(self.text, "cpu{cpu} {who} {from}-{to}; ");
+    }
+
+    fn forgotten(&mut self, cpu: CpuId, _: Nanos) {
+        let _ = write!(self.text, "cpu{cpu} forgotten; ");
+    }
+
+    fn vanished(&mut self, task: Slot, cpu: CpuId, since: Nanos) {
+        self.tell("vanished", task, &format!("from {cpu} at {since}"));
+    }
+
+    fn doubted(&mut self, task: Slot, _: Nanos) {
+        self.tell("doubted", task, "");
+    }
+
+    fn misjudged(&mut self, cpu: CpuId, _: Nanos) {
+        let _ = write!(self.text, "cpu{cpu} misjudged; ");
+    }
+}
+
+fn switch(time: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
+    Event { time, cpu, what: Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 } }
+}
+
+fn woken(time: Nanos, cpu: CpuId, tid: Tid, target: CpuId) -> Event {
+    Event { time, cpu, what: Payload::Wakeup { tid, prio: 120, target } }
+}
+
+fn told(meta: &Meta, events: &[Event], end: Nanos) -> String {
+    let mut replay = Replay::new(meta, Told::default());
+    replay.events(events);
+    replay.finish(Some(end));
+    replay.observer.text.trim_end_matches("; ").to_owned()
+}
+
+/// A trace from 0 on, of a CPU that runs task 1.
+fn whole() -> Meta {
+    Meta { span: Some((0, 0)), running: vec![(0, 1)], ..Meta::default() }
+}
+
+use TaskState::{Runnable, Sleeping};
+
+#[test]
+fn a_switch_ends_a_span_and_begins_another() {
+    let events = [woken(2, 0, 2, 0), switch(5, 0, 1, Sleeping, 2)];
+    let expected = "woken 2 by Some(1); queued 2 on 0 at 2; cpu0 1 0-5; stopped 1 on 0 at 5 since Some(0); \
+                    waited 2 on 0 2-5; started 2 on 0 at 5; cpu0 2 5-9";
+    assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+#[test]
+fn across_a_loss_nobody_knows() {
+    let lost = Event { time: 6, cpu: 0, what: Payload::Lost { count: 3 } };
+    let events = [woken(2, 0, 2, 0), lost, switch(8, 0, 3, Sleeping, 2)];
+    let expected = "woken 2 by Some(1); queued 2 on 0 at 2; cpu0 1 0-2; cpu0 forgotten; vanished 1 from 0 at 2; \
+                    cpu0 ? 2-8; stopped 3 on 0 at 8 since None; started 2 on 0 at 8; cpu0 2 8-9";
+    assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+#[test]
+fn an_unseen_switch_is_no_earlier_than_what_the_task_did_before() {
+    // 2 runs on CPU 1 until 4, where it goes to sleep; at 7 it is seen leaving CPU 0, which 1 had since 0.
+    let meta = Meta { running: vec![(0, 1), (1, 2)], ..whole() };
+    let events = [switch(4, 1, 2, Sleeping, 0), switch(7, 0, 2, Sleeping, 0)];
+    let expected = "cpu1 2 0-4; stopped 2 on 1 at 4 since Some(0); vanished 1 from 0 at 4; started 2 on 0 at 4 unseen; \
+                    cpu0 1 0-4; cpu0 2 4-7; stopped 2 on 0 at 7 since Some(4); cpu0 idle 7-9; cpu1 idle 4-9";
+    assert_eq!(told(&meta, &events, 9), expected);
+}
+
+#[test]
+fn the_first_switch_says_who_ran_until_then_but_not_while_it_waited() {
+    let meta = Meta { running: Vec::new(), ..whole() };
+    let events = [woken(3, 0, 2, 0), switch(7, 0, 2, Sleeping, 0)];
+    let expected = "woken 2 by None; queued 2 on 0 at 3; cpu0 ? 0-3; cpu0 2 3-7; stopped 2 on 0 at 7 since Some(3); \
+                    cpu0 idle 7-9";
+    assert_eq!(told(&meta, &events, 9), expected);
+}
+
+#[test]
+fn a_late_switch_says_nothing_of_the_task() {
+    let meta = Meta { running: vec![(0, 1), (1, 0)], ..whole() };
+    let events = [switch(4, 1, 0, Runnable, 1), switch(5, 0, 1, Runnable, 0), switch(8, 1, 1, Sleeping, 0)];
+    let expected = "cpu1 idle 0-4; started 1 on 1 at 4; cpu0 1 0-5; stopped 1 on 0 at 5 since Some(0) late; \
+                    cpu1 1 4-8; stopped 1 on 1 at 8 since Some(4); cpu0 idle 5-9; cpu1 idle 8-9";
+    assert_eq!(told(&meta, &events, 9), expected);
+}
+
+#[test]
+fn a_parent_is_sure_where_it_was_seen_to_run() {
+    let fork = |time, cpu| Event { time, cpu, what: Payload::Fork { parent: 1, child: 5 } };
+    assert_eq!(told(&whole(), &[fork(1, 0)], 1), "forked 5 by Some(1) true; cpu0 1 0-1");
+    assert_eq!(told(&whole(), &[fork(1, 1)], 1), "forked 5 by Some(1) false; cpu0 1 0-1; cpu1 ? 0-1");
+}
+
+#[test]
+fn a_wake_up_of_a_task_that_waits_leaves_it_in_doubt() {
+    let events = [woken(2, 0, 2, 0), woken(3, 0, 2, 0)];
+    let expected = "woken 2 by Some(1); queued 2 on 0 at 2; woken 2 by Some(1); doubted 2 ; cpu0 1 0-9; \
+                    waited 2 on 0 2-9 and on";
+    assert_eq!(told(&whole(), &events, 9), expected);
+}

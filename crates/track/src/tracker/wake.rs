@@ -1,0 +1,140 @@
+//! Tasks become runnable, are moved, are created and take over others' thread ids.
+
+use super::Tracker;
+use crate::tasks::{NEVER, Slot, Status, Task};
+use crate::{Move, Observer, Occupant, Wake};
+use schedlab_base::{CpuId, Tid};
+
+impl Tracker {
+    /// A wake-up of the task was asked for by `waker`, on the CPU `cpu`.
+    #[inline]
+    pub(super) fn waking(
+        &mut self,
+        cpu: CpuId,
+        (tid, prio): (Tid, i16),
+        target: CpuId,
+        waker: Tid,
+        observer: &mut impl Observer,
+    ) {
+        let Some(slot) = self.living(tid, observer) else { return };
+        let by = self.certainly_on(cpu).filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
+        observer.waking(slot, Wake { now: self.now, cpu, target, by, prio, new: false });
+        let task = &mut self.tasks[slot];
+        // A task on its way to sleep may be woken before it is switched out: its waking counts from here.
+        if matches!(task.status, Status::Sleeping | Status::Unknown | Status::Running) {
+            task.waking = self.now;
+        }
+    }
+
+    /// The task was woken on the CPU `cpu`, for the first time if it is `new`.
+    #[inline]
+    pub(super) fn woken(
+        &mut self,
+        cpu: CpuId,
+        (tid, prio): (Tid, i16),
+        target: CpuId,
+        new: bool,
+        observer: &mut impl Observer,
+    ) {
+        let Some(mut slot) = self.task(tid, observer) else { return };
+        if !self.has(target) && !self.admit(target) {
+            return;
+        }
+        let Task { status, waking, .. } = self.tasks[slot];
+        if status == Status::Dead {
+            slot = self.reborn(slot, observer);
+        }
+        observer.woken(slot, Wake { now: self.now, cpu, target, by: self.certainly_on(cpu), prio, new });
+        match status {
+            Status::Waiting => {
+                // It ran and slept, and nobody saw it.
+                observer.doubted(slot, self.now);
+                return;
+            }
+            Status::Running => {
+                // It had not got round to sleeping.
+                self.tasks[slot].waking = NEVER;
+                return;
+            }
+            Status::Dead | Status::Sleeping | Status::Unknown => {}
+        }
+        self.enqueue(slot, target, observer);
+        if !new {
+            let task = &mut self.tasks[slot];
+            (task.wakeup, task.waking) = (self.now, waking);
+        }
+        self.tell_queue(target, observer);
+    }
+
+    /// The task that certainly runs on this CPU.
+    #[inline]
+    fn certainly_on(&self, cpu: CpuId) -> Option<Slot> {
+        match self.cpus.get(cpu as usize)?.occupant {
+            Occupant::Task(slot) => self.tasks.get(slot)?.is_on(cpu).then_some(slot),
+            Occupant::Unknown | Occupant::Idle => None,
+        }
+    }
+
+    /// The task was moved from one CPU's queue to another's.
+    #[inline]
+    pub(super) fn migrate(&mut self, tid: Tid, from: CpuId, to: CpuId, observer: &mut impl Observer) {
+        let Some(slot) = self.task(tid, observer) else { return };
+        if (!self.has(from) && !self.admit(from)) || (!self.has(to) && !self.admit(to)) {
+            return;
+        }
+        let task = self.tasks[slot];
+        observer.migrated(slot, Move { now: self.now, from, to, first: task.status == Status::Unknown });
+        if task.status != Status::Waiting || task.cpu == to {
+            return;
+        }
+        if self.cpus[task.cpu as usize].epoch == task.epoch {
+            observer.waited(slot, task.cpu, task.since, self.now, true);
+        }
+        self.dequeue(slot, to, observer);
+        self.enqueue(slot, to, observer);
+        let moved = &mut self.tasks[slot];
+        (moved.queued, moved.wakeup, moved.waking) = (task.queued, task.wakeup, task.waking);
+        self.tell_queue(to, observer);
+    }
+
+    /// A task was created: its thread id's next life begins, unless the present one has only been named so far.
+    pub(super) fn fork(&mut self, cpu: CpuId, parent: Tid, child: Tid, observer: &mut impl Observer) {
+        self.abandon(child, observer);
+        let Some(mut slot) = self.task(child, observer) else { return };
+        if self.tasks[slot].status != Status::Unknown {
+            observer.replaced(slot, self.now);
+            slot = self.reborn(slot, observer);
+        }
+        let parent = self.task(parent, observer);
+        let sure = parent.is_some() && parent == self.certainly_on(cpu);
+        observer.forked(parent, slot, sure, self.now);
+    }
+
+    /// A thread that called exec took over its leader's id.
+    pub(super) fn exec(&mut self, tid: Tid, old: Tid, observer: &mut impl Observer) {
+        if tid == old {
+            return;
+        }
+        self.abandon(tid, observer);
+        if tid == 0 {
+            return;
+        }
+        let (Some(slot), Some(leader)) = (self.task(old, observer), self.task(tid, observer)) else { return };
+        if self.tasks.rename(slot, old, tid) {
+            observer.replaced(leader, self.now);
+            observer.appears(slot, tid, false);
+        }
+    }
+
+    /// The present life of a thread id has ended unseen: if it waits, it does so no more.
+    fn abandon(&mut self, tid: Tid, observer: &mut impl Observer) {
+        let Some(slot) = self.task(tid, observer) else { return };
+        if self.tasks[slot].status == Status::Waiting {
+            observer.doubted(slot, self.now);
+            let told = self.tasks[slot].cpu;
+            self.dequeue(slot, told, observer);
+            self.tell_queue(told, observer);
+            self.tasks[slot].status = Status::Dead;
+        }
+    }
+}
