@@ -11,11 +11,12 @@
 //! - *At the start.* The occupant of a CPU is unknown until its first switch, unless the metadata names it. In a trace
 //!   that is whole from its start on (its metadata has a span), the first switch tells who ran until then.
 //! - *Lost events.* From the CPU's last event before the loss until its next switch, nobody knows what the CPU runs.
-//!   The task that ran there has vanished; the tasks that waited there may have run unseen, and their waits do not count.
-//! - *An unseen switch.* When a CPU is left by another task than the one that it was seen switching to, a switch between
-//!   the two was not recorded (some systems hide some tasks from tracing). It counts as a contradiction, and is put at
-//!   the earliest instant possible, since hidden tasks are mostly short: not before the task that left began to wait,
-//!   went to sleep or vanished. The task that was thought to run has vanished at that instant.
+//!   The task that ran there has vanished; the tasks that waited there may have run unseen, and their waits do not
+//!   count.
+//! - *An unseen switch.* When a CPU is left by another task than the one that it was seen switching to, a switch
+//!   between the two was not recorded (some systems hide some tasks from tracing). It counts as a contradiction, and is
+//!   put at the earliest instant possible, since hidden tasks are mostly short: not before the task that left began to
+//!   wait, went to sleep or vanished. The task that was thought to run has vanished at that instant.
 //! - *A wake-up of a task that waits already*: it ran and slept, and nobody saw it. Its wait goes on, in doubt.
 //! - *A wake-up of a running task*: it had not got round to sleeping. Nothing follows from it.
 //! - *A task starts on one CPU before it was seen leaving another*: the clocks of the CPUs differ a little. Each CPU's

@@ -22,9 +22,9 @@ struct Here {
 
 /// Follows tasks and CPUs along a trace and hands their spans on.
 ///
-/// What was true before the first event of a task follows from that event: a task that leaves a CPU of which nothing was
-/// seen ran there from the start, one that comes onto a CPU unwoken waited from the start, one that is woken slept. A
-/// wait is drawn from the waking on, which the statistics count as latency only.
+/// What was true before the first event of a task follows from that event: a task that leaves a CPU of which nothing
+/// was seen ran there from the start, one that comes onto a CPU unwoken waited from the start, one that is woken slept.
+/// A wait is drawn from the waking on, which the statistics count as latency only.
 #[derive(Debug)]
 pub struct Follow<L> {
     replay: Replay<Following<L>>,
