@@ -2,8 +2,8 @@
 //!
 //! # Idea
 //! Each entity has averages of the time in which it was runnable and in which it ran; a queue has the sum of its
-//! entities' loads, a CPU the sums over its tasks. Placement and balancing compare those sums. [`update`]: what changes
-//! them. [`read`]: what is asked of them. [`average`]: the arithmetic.
+//! entities' loads, a CPU the sums over its tasks. Placement and balancing compare those sums. `update`: what changes
+//! them. `read`: what is asked of them. `average`: the arithmetic.
 //!
 //! # Rule
 //! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of
