@@ -14,7 +14,7 @@ MOST_LINES = 500
 
 
 def problems(path: Path) -> list[str]:
-    """What is too long in a file, a line each."""
+    """Return what is too long in a file, a line each."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found = [
         f"{path}:{number}: {len(line)} columns; {MOST_COLUMNS} is the most"
