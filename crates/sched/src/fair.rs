@@ -12,13 +12,13 @@
 //! # State
 //! `Runqueues` has the [entities and queues](entity), [which tasks are in which group](groups), [what groups
 //! weigh](shares), their [quotas](bandwidth), and [each CPU's tasks](tasks) in the order in which balancing looks at
-//! them. `Pelt` has the load averages ([`pelt`]), `Places` what is remembered for [placing tasks](place).
+//! them. `Pelt` has the load averages (`pelt.rs`), `Places` what is remembered for [placing tasks](place).
 //!
 //! # Tunables
 //! `sched_cfs_bandwidth_slice_us`, `sched_autogroup_enabled`, `group_by_user` by release; the disciplines have theirs.
 //!
 //! # Differences from the kernel
-//! Load averages are exact where the kernel's are sums of rounded periods ([`pelt`]); a group's entity counts with its
+//! Load averages are exact where the kernel's are sums of rounded periods (`pelt.rs`); a group's entity counts with its
 //! own weight and runnable time, not with what is propagated from below. A group's weight has no fraction (the kernel
 //! has 10 more bits from 4.7 on, and drops them when it computes). Groups stand as they are from the start. Balancing:
 //! [`crate::balance::fair`].
