@@ -83,7 +83,7 @@ pub struct Remark {
 /// Reads a document. Like json-c it ignores what follows the end of the document, but adds a remark.
 ///
 /// # Errors
-/// When json-c would refuse the document, or it is larger than the limit of this reader. The error names the line and key.
+/// When json-c would refuse the document, or it is larger than 128 MiB. The error names the line and key.
 pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
     if text.len() > MAX_BYTES {
         return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
