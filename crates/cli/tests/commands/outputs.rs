@@ -19,26 +19,6 @@ const VERBS: [&[&str]; 6] = [
     &["workloads", "li:tasks=2", "-o"],
 ];
 
-const EXPERIMENT: &str = r#"id = "hogs"
-title = "two hogs"
-machine = "up"
-duration = "1s"
-[workload]
-inline = '{"tasks": {"hog": {"instance": 2, "loop": -1, "run": 1000}}}'
-[[kernels]]
-name = "cfs"
-kernel = "linux-6.1"
-[metrics.spread]
-value = "spread(run_s)"
-[[expectations]]
-figure = "T1"
-kind = "number"
-metric = "spread"
-relation = "<="
-bound = 0.01
-published = "equal"
-"#;
-
 /// Like [`schedlab`], but no byte can be written to a file, as if the disk were full.
 fn on_a_full_disk(folder: &Path, args: &[&str]) -> Output {
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
@@ -50,7 +30,7 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/pipes.perf.data");
     std::os::unix::fs::symlink(recording, folder.path().join("perf.data")).unwrap();
-    std::fs::write(folder.path().join("hogs.toml"), EXPERIMENT).unwrap();
+    std::fs::write(folder.path().join("hogs.toml"), crate::run::FILE).unwrap();
     let made = schedlab(folder.path(), &[VERBS[0], &["t.arrows"]].concat());
     assert!(made.status.success(), "{}", text(&made.stderr));
     folder

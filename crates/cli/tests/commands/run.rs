@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const FILE: &str = r#"id = "hogs"
+/// An experiment that passes: two hogs share a CPU.
+pub const FILE: &str = r#"id = "hogs"
 title = "two hogs"
 machine = "up"
 duration = "2s"

@@ -130,7 +130,7 @@ impl Numa {
     fn look_6(&self, sight: &impl Sight, env: &mut Env, gains: (i64, i64)) {
         let mut may_move = false;
         if env.target.kind == Kind::HasSpare {
-            may_move = self.bears_one_more(env);
+            may_move = self.has_room_for_one_more(env);
             if may_move && let Some(cpu) = env.target.idle {
                 self.assign(sight, env, cpu, None, 0);
                 return;
@@ -162,17 +162,17 @@ impl Numa {
 
     /// Whether a node with room may take one task more, and the task's own node keep one less
     /// (`adjust_numa_imbalance`).
-    fn bears_one_more(&self, env: &Env) -> bool {
+    fn has_room_for_one_more(&self, env: &Env) -> bool {
         let running = env.target.running + 1;
         let more = (running - (env.source.running - 1)).max(0);
-        let bears = match self.release {
+        let has_room = match self.release {
             // "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans multiple LLCs" (5.18).
             r if r >= v(5, 18) => running <= env.bearable && more <= BEARABLE,
             // "sched/numa: Allow a floating imbalance between NUMA nodes" (5.11).
             r if r >= v(5, 11) => running < env.target.cpus >> 2 && more <= BEARABLE,
             _ => running <= BEARABLE,
         };
-        more == 0 || bears
+        more == 0 || has_room
     }
 
     fn idle_of(&self, sight: &impl Sight, env: &Env, cpu: CpuId) -> CpuId {
@@ -276,16 +276,16 @@ mod tests {
     use super::*;
 
     /// A node of 16 CPUs with so many tasks, and the task's own with so many: 6.1 is given an imbalance of 2.
-    fn bears(kernel: &str, there: i64, here: i64) -> bool {
+    fn has_room(kernel: &str, there: i64, here: i64) -> bool {
         let stats = |running| Stats { running, cpus: 16, ..Stats::default() };
         let (source, target) = (stats(here), stats(there));
         let env = Env { p: 0, from: (0, 0), to: 1, source, target, pct: 112, bearable: 2, distance: 20, best: None };
-        numa(kernel, &[]).bears_one_more(&env)
+        numa(kernel, &[]).has_room_for_one_more(&env)
     }
 
     #[test]
     fn how_uneven_two_nodes_may_become_changed_twice() {
-        let all = |there, here| ["linux-5.10", "linux-5.15", "linux-6.1"].map(|kernel| bears(kernel, there, here));
+        let all = |there, here| ["linux-5.10", "linux-5.15", "linux-6.1"].map(|kernel| has_room(kernel, there, here));
         assert_eq!(all(1, 1), [true; 3], "2 to 0");
         assert_eq!(all(2, 3), [false, true, false], "3 to 2: more than two tasks, less than a quarter of 16");
         assert_eq!(all(3, 3), [false; 3], "4 to 2");
