@@ -2,10 +2,9 @@
 //!
 //! This is one plain balancer for the schedulers that have none of their own: levels are the last-level cache, the
 //! package and the whole machine, loads are sums of weights, and an imbalance of 25% is tolerated. A scheduler gets it
-//! by being wrapped in [`Balanced`](balanced::Balanced). How the releases of Linux balance is in [`fair`] and
+//! by being wrapped in `classes::Balanced`. How the releases of Linux balance is in [`fair`] and
 //! `o1/smp/`; their domains are in [`domains`].
 
-pub mod balanced;
 pub mod domains;
 pub mod fair;
 pub mod numa;

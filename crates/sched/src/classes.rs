@@ -17,17 +17,19 @@
 //! # Reference
 //! kernel/sched/core.c (`__pick_next_task`, `wakeup_preempt`, `__sched_setscheduler`).
 
+mod balanced;
 pub mod deadline;
 pub mod rt;
 mod spread;
 mod stack;
 
+pub use balanced::Balanced;
 pub use deadline::Deadline;
 pub use rt::RealTime;
 pub use stack::Stack;
 
 use crate::balance::Queues;
-use crate::balance::balanced::Balanced;
+
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId, TimerId};

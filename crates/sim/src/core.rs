@@ -1,5 +1,8 @@
 //! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
 
+mod memory;
+mod speed;
+
 use crate::cpuset::CpuSet;
 use crate::effects::Effects;
 use crate::inspect::Decision;

@@ -4,7 +4,6 @@
 //! them with one test a context switch.
 
 use crate::caches::{Caches, Missing, Place};
-use crate::core::Core;
 use crate::memory::{Memories, cost};
 use crate::program::{Load, Op, Setting};
 use crate::task::TaskId;
@@ -136,6 +135,11 @@ impl Effects {
         self.siblings.get(cpu as usize).map_or(&[], |siblings| siblings)
     }
 
+    /// The speed of a thread with `busy` busy siblings, 1024 being that of one alone.
+    pub fn smt_speed(&self, busy: usize) -> u32 {
+        self.smt_speed[busy.min(MOST_THREADS - 1)]
+    }
+
     /// What moving memory has taken of the time of the task on a CPU; the caller charges it.
     pub fn take_owed(&mut self, cpu: CpuId) -> Nanos {
         let owed = std::mem::take(&mut self.owed[cpu as usize]);
@@ -143,44 +147,6 @@ impl Effects {
             self.refills[cpu as usize] = Refill::default();
         }
         owed
-    }
-}
-
-/// How fast tasks run.
-impl Core {
-    /// The speed of a task on a CPU as things stand, 1024 being that of the biggest CPU with its core to itself and
-    /// local memory.
-    pub(crate) fn speed(&self, cpu: CpuId, p: TaskId) -> u32 {
-        let place = &self.machine.cpus[cpu as usize].place;
-        let Some(effects) = self.effects.as_deref() else { return place.capacity };
-        let mut speed = u64::from(place.capacity);
-        let busy = effects.siblings(cpu).iter().filter(|other| self.curr(**other).is_some()).count();
-        if busy > 0 {
-            speed = speed * u64::from(effects.smt_speed[busy.min(MOST_THREADS - 1)]) / 1024;
-        }
-        let bound = u64::from(effects.memories.bound_percent(p));
-        if bound > 0 {
-            speed = speed * 1_000_000 / (1_000_000 + self.farther(p, cpu) * bound * 10);
-        }
-        speed.max(1) as u32
-    }
-
-    /// How long a stream of memory of a task on a CPU takes that would take so long were it local, in time of a `Run`
-    /// of this task.
-    #[inline(never)]
-    pub(crate) fn stream(&self, cpu: CpuId, p: TaskId, local: Nanos) -> Nanos {
-        let Some(effects) = self.effects.as_deref() else { return local };
-        let (far, bound) = (self.farther(p, cpu), u64::from(effects.memories.bound_percent(p)));
-        // As if it did nothing but wait for memory; what a run is slowed by anyhow is taken off.
-        let slowed = u128::from(1000 + far) * 100_000 / u128::from(100_000 + far * bound);
-        (u128::from(local) * slowed / 1000) as Nanos
-    }
-
-    /// How much farther than local a task's memory feels from a CPU, in thousandths.
-    fn farther(&self, p: TaskId, cpu: CpuId) -> u64 {
-        let node = self.machine.cpus[cpu as usize].place.node;
-        let Some(effects) = self.effects.as_deref() else { return 0 };
-        effects.memories.farther(&self.machine, p, node) * self.machine.costs.remote_percent / 100
     }
 }
 

@@ -1,6 +1,5 @@
 //! Workloads: rt-app's JSON with the x- keys, presets, and models made from traces.
 
-mod check;
 mod describe;
 pub mod from_trace;
 pub mod json;
@@ -10,7 +9,6 @@ mod parse;
 mod place;
 pub mod plan;
 pub mod presets;
-mod suspend;
 mod write;
 
 pub use describe::time;

@@ -1,16 +1,18 @@
 //! Parses a document into a [`Workload`]: the top level and `global`. Tasks, their properties and events have modules
 //! of their own. Checks that need the whole workload come last.
 
+mod check;
 mod event;
 mod global;
 mod groups;
 mod keys;
 mod props;
+mod suspend;
 mod task;
 
 use crate::json::{self, Remark};
 use crate::place::{At, Fields};
-use crate::{Phase, Step, TaskDef, Workload, check, suspend};
+use crate::{Phase, Step, TaskDef, Workload};
 use schedlab_base::{Error, Result};
 use std::path::Path;
 

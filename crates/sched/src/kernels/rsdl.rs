@@ -1,7 +1,7 @@
 //! RSDL, the Rotating Staircase Deadline scheduler, as a patch to 2.6.20.
 
 use super::{Build, Feature, Kernel, Preemption, Run};
-use crate::balance::balanced::Balanced;
+use crate::classes::Balanced;
 use crate::staircase::{Staircase, rsdl::Rsdl};
 use crate::tunables::{Handle, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};

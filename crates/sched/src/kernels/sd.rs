@@ -1,7 +1,7 @@
 //! SD, the Staircase Deadline scheduler 1.00, as a patch to 2.6.21.
 
 use super::{Build, Feature, Kernel, Preemption, Run};
-use crate::balance::balanced::Balanced;
+use crate::classes::Balanced;
 use crate::staircase::{Staircase, sd::Sd};
 use crate::tunables::{Handle, Scaling, Tunable, Unit, tick};
 use schedlab_base::{Result, Sink};

@@ -89,7 +89,7 @@ fn spin_barrier(field: &Field) -> Result<Action> {
     Ok(Action::HybridBarrier { name: name(&fields.need("ref")?)?, spin: fields.need("for")?.micros()? })
 }
 
-/// rt-app ignores the value of a `suspend`, so any value is accepted. A name may matter: see `crate::suspend`.
+/// rt-app ignores the value of a `suspend`, so any value is accepted. A name may matter: see `suspend.rs`.
 fn suspend(field: &Field) -> Result<Action> {
     Ok(Action::Suspend(field.text().unwrap_or_default().to_owned()))
 }

@@ -1,6 +1,6 @@
 //! Checks that need the whole workload: references that must exist, and uses of a name that must agree.
 
-use crate::parse::{Remarks, path_of};
+use super::{Remarks, path_of};
 use crate::{Action, MemAccess, Phase, Step, TaskDef, Workload};
 use schedlab_base::{Error, Result, nearest};
 use std::collections::{HashMap, HashSet};

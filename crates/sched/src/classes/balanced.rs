@@ -1,14 +1,14 @@
 //! What a plain scheduler needs to run a machine: balancing over its CPUs, and other classes above it.
 
-use super::{Balancer, Queues};
-use crate::classes::Class;
+use super::Class;
+use crate::balance::{Balancer, Queues};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
 
 /// A scheduler with a queue for each CPU, and the plain [`Balancer`] around it. It is a whole kernel's scheduler; or,
-/// as a [`Class`], the lowest of a [`Stack`](crate::classes::Stack) ([`classes::simple`](crate::classes::simple)).
+/// as a [`Class`], the lowest of a [`Stack`](super::Stack) ([`classes::simple`](super::simple)).
 #[derive(Debug)]
 pub struct Balanced<S> {
     inner: S,

@@ -5,7 +5,7 @@
 //! unless no event resumes it and some event resumes the given name. A file for the later rt-app means the same here. A
 //! file for the earlier one, which would sleep for ever with the later, works too.
 
-use crate::parse::Remarks;
+use super::Remarks;
 use crate::{Action, Workload};
 use std::collections::HashSet;
 
