@@ -119,7 +119,7 @@ fn with_call_chains_and_another_clock() {
 fn with_counters_read_and_other_events_between() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("perf.data");
-    let group = "record -a -R -c 1 -e cpu-clock -e {sched:sched_switch,context-switches}:S";
+    let group = "record -a -R -c 1 -e cpu-clock/period=1000000/ -e {sched:sched_switch,context-switches}:S";
     let Some(()) = record(&file, group) else { return };
     let (_, source) = agrees(&file);
     assert_eq!(source.findings().malformed, 0);
@@ -130,7 +130,8 @@ fn of_one_command_among_events_with_other_layouts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("perf.data");
     // Without -a only the tracepoints record their CPU, so the records between the samples differ as well.
-    let events = "record -R -c 1 -e sched:sched_switch -e sched:sched_waking -e cpu-clock -e task-clock";
+    let events = "record -R -c 1 -e sched:sched_switch -e sched:sched_waking -e cpu-clock/period=1000000/ \
+                  -e task-clock/period=1000000/";
     let Some(()) = record(&file, events) else { return };
     let (trace, _) = agrees(&file);
     let ends = trace.events.first().unwrap().time..=trace.events.last().unwrap().time + 1_000_000_000;
