@@ -12,7 +12,7 @@ use ui::Ui;
 #[derive(Parser)]
 #[command(name = "schedlab", version, about, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
-    /// One JSON document on standard output instead of text.
+    /// Print one JSON document on standard output instead of text.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -33,33 +33,33 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// What this machine allows, and how to mend what it does not.
+    /// Check what this machine supports and how to fix what is missing.
     Doctor => doctor,
-    /// Run experiments, print our figures beside the published ones, and judge.
+    /// Run experiments, print their figures beside the published ones, and judge them.
     Run => run,
     /// Simulate a workload on a machine under a kernel, and print its statistics.
     Sim => sim,
-    /// Record the scheduling events of this kernel: around a command, for a time, or of some processes.
+    /// Record the scheduling events of this kernel: while a command runs, for a time, or of some processes.
     Record => record,
     /// Read a recording that another tool made (perf.data).
     Import => import,
-    /// A workload out of a trace, for what-if.
+    /// Turn a trace into a workload that can be simulated.
     Model => model,
-    /// Find CPUs that were idle while tasks waited that were allowed to run there; exit 1 when there are any.
+    /// Find CPUs that were idle while tasks that could have run there waited; exit 1 if there are any.
     Check => check,
-    /// Draw who ran where and when, in the terminal.
+    /// Draw a timeline of what ran on each CPU, in the terminal.
     Gantt => gantt,
-    /// Draw CPUs by time as a picture: run queues, loads, or the CPUs that the scheduler looked at.
+    /// Draw a picture of all CPUs over time: run queues, loads, or the CPUs that the scheduler looked at.
     Heatmap => heatmap,
-    /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
+    /// Summarise a trace: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
-    /// What kernels there are, and what one lets you set.
+    /// List the kernels, or the tunables of one.
     Kernels => kernels,
-    /// What machines there are, and what one looks like.
+    /// List the machines, or draw one.
     Machines => machines,
-    /// What each release lets one set, where it lives, and what it risks.
+    /// List the tunables of every release: what they do, where they are set, and what they risk.
     Tunables => tunables,
-    /// What workloads there are by name, and what one does.
+    /// List the workloads, or describe one.
     Workloads => workloads,
 }
 

@@ -17,18 +17,18 @@ use std::process::ExitCode;
   schedlab check trace.arrows --threshold 20ms --max-wasted 500ms
   schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
 
-Exit status: 0 none was found, 1 some were (with --max-wasted: more CPU time was wasted than that), 2 bad input
-or output that cannot be written, 3 too little is known of what the CPUs did.")]
+Exit status: 0 no violation, 1 violations (with --max-wasted: more CPU time was wasted), 2 bad input or output
+that cannot be written, 3 undecided: the trace does not say enough about what the CPUs did.")]
 pub struct Args {
-    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
-    /// A CPU that is idle beside waiting tasks for longer than this is a violation [default: 100ms].
+    /// Report a CPU that is idle for longer than this while tasks wait [default: 100ms].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     threshold: Option<Nanos>,
-    /// Bear so much wasted CPU time in all, and judge by that alone.
+    /// Judge by the total of wasted CPU time alone, and accept up to this much.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     max_wasted: Option<Nanos>,
-    /// Every violation, not just the 20 longest.
+    /// Print every violation, not just the 20 longest.
     #[arg(long)]
     all: bool,
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// What `doctor` is asked: nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab doctor\n  schedlab doctor --json\n\n\
-    It changes nothing, and its exit status is always 0.")]
+    The exit status is always 0.")]
 pub struct Args {}
 
 /// Runs all checks and prints their outcomes.

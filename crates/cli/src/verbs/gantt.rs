@@ -24,22 +24,22 @@ const MOST_SPANS: usize = 200_000;
 pub struct Args {
     /// The trace.
     trace: PathBuf,
-    /// Begin so long after the trace's start.
+    /// Start at this time after the beginning of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     from: Option<Nanos>,
-    /// End so long after the trace's start.
+    /// End at this time after the beginning of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     to: Option<Nanos>,
-    /// One lane for each CPU, or for each task.
+    /// Draw one lane for each CPU, or one for each task.
     #[arg(long, value_enum, default_value = "cpu")]
     by: By,
-    /// Columns of the picture; those of the terminal when left out, or 80.
+    /// The width of the picture in columns (default: the terminal's width, or 80).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..=2000))]
     width: Option<u16>,
-    /// The most lanes: the first CPUs, or the busiest tasks.
+    /// The largest number of lanes: the first CPUs, or the busiest tasks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "24")]
     lanes: u16,
-    /// Colours: where standard output is a terminal and NO_COLOR is not set, always, or never.
+    /// When to use colours; `auto` means on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, default_value = "auto")]
     color: Color,
 }

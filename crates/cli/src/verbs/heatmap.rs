@@ -21,24 +21,24 @@ use std::process::ExitCode;
   schedlab sim -k linux-6.12 -m 8x8 -w li:tasks=70 -d 10s --trace-queues -o t.arrows && \
     schedlab heatmap t.arrows -o t.png")]
 pub struct Args {
-    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
-    /// The picture: a file that ends in .png or .svg; with --json it may be left out, which gives the numbers alone.
+    /// The picture to write, a .png or .svg file; optional with --json, which prints the numbers.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is drawn.
+    /// What to draw.
     #[arg(long, value_enum, default_value_t = WhatArg::Queue)]
     what: WhatArg,
-    /// Of `considered`: what was looked at on behalf of this CPU only.
+    /// With `--what considered`: only what was looked at on behalf of this CPU.
     #[arg(long, value_name = "CPU")]
     cpu: Option<CpuId>,
-    /// Of `considered`: for these reasons only (wake, fork, exec, newidle, periodic, nohz, active, numa).
+    /// With `--what considered`: only for these reasons (wake, fork, exec, newidle, periodic, nohz, active, numa).
     #[arg(long, value_name = "REASON,...", value_delimiter = ',', value_parser = reason)]
     why: Vec<Looking>,
-    /// Begin so long after the trace's start.
+    /// Start at this time after the beginning of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     from: Option<Nanos>,
-    /// End so long after the trace's start.
+    /// End at this time after the beginning of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     to: Option<Nanos>,
     /// Overwrite an existing file.
@@ -48,13 +48,13 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum WhatArg {
-    /// Runnable tasks of each CPU, the running one included.
+    /// The number of runnable tasks of each CPU, including the running one.
     Queue,
-    /// Their load (`sim --trace-queues`).
+    /// The load of each CPU (needs `sim --trace-queues`).
     Load,
-    /// Memory on each node, in MiB (of a simulation whose workload tells it).
+    /// The memory on each node, in MiB (needs a simulation whose workload states memory).
     Memory,
-    /// The CPUs that the scheduler looked at, by reason (`sim --trace-queues`).
+    /// The CPUs that the scheduler looked at, by reason (needs `sim --trace-queues`).
     Considered,
 }
 

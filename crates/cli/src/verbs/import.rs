@@ -19,8 +19,8 @@ pub struct Args {
     /// The trace to write.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Where the formats of the recording's events are, if it was cut off and lost its own: a copy of
-    /// /sys/kernel/tracing/events of the kernel that it comes from.
+    /// A folder with the formats of the recording's events, for a recording that was cut off and lost its own: a copy
+    /// of /sys/kernel/tracing/events from the kernel that was recorded.
     #[arg(long, value_name = "DIR")]
     formats: Option<PathBuf>,
     /// Overwrite the trace if it exists.

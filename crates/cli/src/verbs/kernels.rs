@@ -13,9 +13,9 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  schedlab kernels\n  schedlab kernels linux-6.12 --machine z800\n  \
                   schedlab kernels --json")]
 pub struct Args {
-    /// A kernel, to see its tunables; all kernels when left out.
+    /// A kernel, to list its tunables (default: list all kernels).
     kernel: Option<String>,
-    /// The machine for which defaults are shown: some scale with its CPUs.
+    /// The machine to show defaults for, since some scale with the number of CPUs.
     #[arg(long, short, default_value = "up")]
     machine: String,
 }

@@ -15,13 +15,13 @@ use std::process::ExitCode;
                   schedlab machines 2x8x2 --toml > mine.toml\n  \
                   schedlab machines --host\n  schedlab machines z800 --domains --kernel linux-6.12 --offline 3")]
 pub struct Args {
-    /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml); all presets when left out.
+    /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml) (default: list all presets).
     #[arg(conflicts_with = "host")]
     machine: Option<String>,
     /// This machine, as the kernel describes it.
     #[arg(long)]
     host: bool,
-    /// Print the machine as a file that can be edited and given back.
+    /// Print the machine as a machine file that you can edit and use.
     #[arg(long, conflicts_with_all = ["json", "domains"])]
     toml: bool,
     /// Show the scheduling domains that a kernel builds on it.

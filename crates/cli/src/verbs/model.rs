@@ -18,19 +18,19 @@ use std::process::ExitCode;
 pub struct Args {
     /// The trace.
     trace: PathBuf,
-    /// The workload's file; standard output when left out.
+    /// The workload file to write (default: standard output).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Keep only so many tasks, the busiest.
+    /// Keep only the N busiest tasks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tasks: Option<u32>,
-    /// Leave out tasks that ran less than this in all (1ms, 500us).
+    /// Leave out tasks that ran for less than this in total (1ms, 500us).
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     min_run: Option<Nanos>,
-    /// Fold repeated cycles, ever more loosely, until the workload has at most so many events.
+    /// Fold repeated cycles, more and more loosely, until the workload has at most N events.
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
     most_events: u32,
-    /// Do not bind kernel threads of one CPU to it (a smaller machine may lack that CPU).
+    /// Do not bind per-CPU kernel threads to their CPU (a smaller machine may lack it).
     #[arg(long)]
     no_pin: bool,
     /// Overwrite the file if it exists.

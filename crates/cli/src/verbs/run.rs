@@ -15,19 +15,19 @@ use std::process::ExitCode;
     3 nothing failed but something is undecided."
 )]
 pub struct Args {
-    /// Experiment files, or folders of them.
+    /// Experiment files, or folders that contain them.
     #[arg(required = true, value_name = "FILE|DIR")]
     experiments: Vec<PathBuf>,
     /// Where to run: sim, live or vm:KERNEL.
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
-    /// Write the report, one HTML page that needs nothing else.
+    /// Write a report: one self-contained HTML page.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite the report if it exists.
     #[arg(long)]
     force: bool,
-    /// Simulations at a time; as many as there are cores when left out. The output does not depend on it.
+    /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }

@@ -26,10 +26,10 @@ const MADE_BY: [&str; 8] = ["kernel", "workload", "machine", "set", "duration", 
                   -o t.arrows\n  \
                   schedlab sim --kernel linux-6.12 --workload li:tasks=3 --duration 100ms --explain 0ms..20ms\n  \
                   schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms --sched-debug 1205ms\n\n\
-                  schedlab kernels, machines and workloads list what there is."
+                  `schedlab kernels`, `machines` and `workloads` list the names."
 )]
 pub struct Args {
-    /// The kernel whose scheduler runs the load.
+    /// The kernel to simulate.
     #[arg(long, short, required_unless_present = "again")]
     kernel: Option<String>,
     /// The machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml).
@@ -38,25 +38,25 @@ pub struct Args {
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
     #[arg(long, short, required_unless_present = "again")]
     workload: Option<String>,
-    /// Make the run of this simulated trace again, to look into it.
+    /// Re-run the simulation behind this trace, to look into it.
     #[arg(long, value_name = "TRACE", conflicts_with_all = MADE_BY)]
     again: Option<PathBuf>,
-    /// A tunable and its value after scaling, in its own unit; may be repeated.
+    /// Set a tunable, in its own unit, to the value that it has after scaling; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// How long, with its unit; else the workload's own duration, else until every task has ended.
+    /// How long to simulate (10s, 250ms) (default: the workload's own duration, or until every task has ended).
     #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
     duration: Option<Nanos>,
-    /// Seed of every random draw: equal seeds give equal bytes.
+    /// The seed of all random draws; the same seed gives the same bytes.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// `none` switches every cost of the machine off: the bare algorithm.
+    /// Which costs of the machine to apply; `none` simulates the bare algorithm.
     #[arg(long, value_enum, default_value_t = CostsArg::Machine)]
     costs: CostsArg,
-    /// Take every tick, also those that can change nothing (slower; the trace is the same).
+    /// Simulate every tick, even where it can change nothing (slower; the trace is the same).
     #[arg(long)]
     every_tick: bool,
-    /// Trace run-queue lengths, loads and the CPUs that the scheduler looks at, too.
+    /// Also trace run-queue lengths, loads and the CPUs that the scheduler looks at.
     #[arg(long, requires = "output")]
     trace_queues: bool,
     /// Write the trace to this file.
@@ -65,10 +65,10 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
-    /// What a row of the table stands for; the JSON holds all of them.
+    /// What each row of the table stands for; the JSON always contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
-    /// Every row, not just the 30 that ran longest.
+    /// Print every row, not just the 30 that ran longest.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -78,9 +78,9 @@ pub struct Args {
 /// Which costs count.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CostsArg {
-    /// Those of the machine's file, or the defaults.
+    /// The costs in the machine's file, or the default costs.
     Machine,
-    /// None.
+    /// No costs.
     None,
 }
 

@@ -18,17 +18,17 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by cpu\n  \
                         schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n  \
                         schedlab stats trace.arrows --schedstat\n\n\
-                        latency is from wakeup to running; waking latency, from waking to running, is in the JSON.")]
+                        latency is the time from wake-up to running; the JSON also has waking_latency.")]
 pub struct Args {
-    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
-    /// What a row of the table stands for; the JSON holds all of them.
+    /// What each row of the table stands for; the JSON always contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
-    /// Every row, not just the 30 that ran longest.
+    /// Print every row, not just the 30 that ran longest.
     #[arg(long)]
     all: bool,
-    /// What /proc/schedstat would have said of the trace's time, in the format of its kernel, or of this VERSION.
+    /// Print what /proc/schedstat would have shown for the trace, in the format of its kernel or of VERSION.
     #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all"])]
     schedstat: Option<Option<u32>>,
 }
@@ -36,7 +36,7 @@ pub struct Args {
 /// What a row stands for.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
-    /// A thread.
+    /// Each thread.
     Task,
     /// A CPU.
     Cpu,

@@ -18,12 +18,12 @@ use std::process::ExitCode;
                   schedlab tunables --kernel linux-6.12 --machine z800\n  \
                   schedlab tunables --kernel linux-2.6.32 sched_latency_ns --json")]
 pub struct Args {
-    /// A tunable, to read all about it; the whole catalogue when left out.
+    /// A tunable to describe (default: list the whole catalogue).
     name: Option<String>,
-    /// A kernel: what one can set there, with its values.
+    /// List only what this kernel has, with its values there.
     #[arg(long, short)]
     kernel: Option<String>,
-    /// The machine for which a kernel's values are shown: some scale with its CPUs.
+    /// The machine to show a kernel's values for, since some scale with the number of CPUs.
     #[arg(long, short, default_value = "up", requires = "kernel")]
     machine: String,
 }

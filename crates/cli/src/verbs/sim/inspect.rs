@@ -16,14 +16,14 @@ use std::rc::Rc;
 /// What is asked for.
 #[derive(clap::Args)]
 pub struct InspectArgs {
-    /// Why: print each decision, over whom it fell and by which rule and numbers; of the whole run or of FROM..TO
-    /// (10ms..20ms; either may be left out).
+    /// Print each decision, the tasks that were not chosen, and the rule and numbers that decided; for the whole run
+    /// or for FROM..TO (10ms..20ms; either may be left out).
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, default_missing_value = "..", value_parser = window)]
     explain: Option<Window>,
-    /// The state of every CPU's queues at this time, as JSON; may be repeated.
+    /// Print the state of every CPU's queues at this time, as JSON; may be repeated.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     queues_at: Vec<Nanos>,
-    /// What /proc/sched_debug would have said at this time, under a kernel with CFS or EEVDF.
+    /// Print what /proc/sched_debug would have shown at this time (kernels with CFS or EEVDF).
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     sched_debug: Option<Nanos>,
 }
