@@ -36,8 +36,11 @@ fn record(file: &Path, arguments: &[&str]) -> Output {
     Command::new(SCHEDLAB).args(["record", "--json", "-o"]).arg(file).args(arguments).output().unwrap()
 }
 
+/// Starts a recording in which no signal is ignored. Tests that run in the background would otherwise hand ignored
+/// signals on to the recorder and its command.
 fn start(file: &Path, arguments: &[&str]) -> Child {
-    let mut command = Command::new(SCHEDLAB);
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(SCHEDLAB);
     command.args(["record", "--json", "-o"]).arg(file).args(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
