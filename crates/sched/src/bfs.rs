@@ -1,57 +1,60 @@
-//! BFS, the Brain Fuck Scheduler, as its version 0.440 for Linux 3.10 and 3.11 had it.
+//! BFS, the Brain Fuck Scheduler, version 0.440 as patched onto Linux 3.10 and 3.11.
 //!
 //! # Idea
-//! One queue for all CPUs, and no guess at all of who is interactive. A task gets a slice and a *virtual deadline*:
-//! the time at which it should have had it. Nice levels set how far off the deadline is, not how long the slice is.
-//! Who sleeps keeps both, so that it comes back with a deadline that is early by now: that alone makes it prompt.
+//! All CPUs share one queue, and the scheduler does not try to guess which tasks are interactive. A task gets a slice
+//! and a *virtual deadline*: the time by which it should have received that slice. The nice level sets how far ahead
+//! the deadline lies, not how long the slice is. A sleeping task keeps both, so when it wakes its deadline is already
+//! near or past; that alone makes it respond quickly.
 //!
 //! # Rule
-//! The waiting task with the earliest deadline runs. Slice and deadline are renewed together, only when the slice is
-//! used up: `rr_interval` of CPU time, due by `now + rr_interval * 1.1^(nice + 20)`. A task that wakes takes the best
-//! idle CPU, else that CPU of all whose task has the latest deadline, if its own is earlier. Above all deadlines stand
-//! FIFO and RR tasks by their priorities, then ISO tasks while they keep to their quota; below all stand IDLEPRIO
-//! tasks (`SCHED_IDLE`), which preempt nobody. A BATCH task's slice and deadline are renewed whenever it leaves a CPU.
+//! The waiting task with the earliest deadline runs. Slice and deadline are renewed together, and only when the slice
+//! is used up: the task gets `rr_interval` of CPU time, due by `now + rr_interval * 1.1^(nice + 20)`. A waking task
+//! takes the best idle CPU; without one, it preempts the running task with the latest deadline of all CPUs if its own
+//! deadline is earlier. FIFO and RR tasks, by priority, come before all deadlines; ISO tasks follow while they stay
+//! within their quota; IDLEPRIO tasks (`SCHED_IDLE`) come last and preempt no task. A BATCH task's slice and deadline
+//! are renewed whenever it leaves a CPU.
 //!
-//! The task that a CPU last put back on the queue *sticks* to it: on other CPUs its deadline counts as shifted left
-//! by the distance (1 for threads of its core, 2 within the cache, 3 within the node, 4 beyond), which, a deadline
-//! being time since the boot, is minutes later. It is loosened when the CPU has put back another one.
+//! The task that a CPU last put back on the queue *sticks* to that CPU. Other CPUs shift its deadline left by their
+//! distance (1 for threads of one core, 2 within a cache, 3 within a node, 4 beyond). A deadline counts from boot, so
+//! the shift makes it minutes later. The task stops being sticky when its CPU puts back another task.
 //!
-//! A turn that would end within the second half of the tick to come ends at this one, if it began in the first half of
-//! a tick (*dither*); turns of hogs are 6 ms, not 6.3.
+//! If a turn began in the first half of a tick and would end within the second half of the coming tick, it ends at the
+//! current tick instead (*dither*): a hog's turn lasts 6 ms, not 6.3 ms.
 //!
 //! ## The latency bound
-//! Let a task of nice level `k` wait from `t` on, with the deadline `d <= t + D(k)`, among ordinary tasks only. At its
-//! CPU nobody goes before it but with a deadline before `d` (a stuck task's only counts for more elsewhere). Deadlines
-//! are renewed to `now + D(j)` at the least, so after `d - D(least)` no renewed one is before `d`, where `D(least)` is
-//! that of the least nice task there is. The other `n - 1` tasks then have at most one slice each to use before `d`,
-//! and children share their parents'. So it waits for at most
+//! Let a task of nice level `k` wait from `t` on, with the deadline `d <= t + D(k)`, among ordinary tasks only. On its
+//! own CPU only tasks with a deadline before `d` run first (a sticky task's deadline is later only on other CPUs).
+//! Deadlines are renewed to at least `now + D(j)`, so after `d - D(least)` no renewed deadline is before `d`, where
+//! `D(least)` is the `D` of the lowest nice level present. After that, each of the other `n - 1` tasks can use at most
+//! one slice before `d`; children share their parents' slices. So the task waits for at most
 //!
 //! `D(k) - D(least) + (n - 1) * turn`,
 //!
-//! with a turn of a slice and what the tick finds out late and the rounding of accounts leaves out: a tick each.
-//! For `n` tasks of one nice level that is `(n - 1)` turns, as of a plain round robin.
-//! With several CPUs it holds from the task's CPU being busy on: two tasks that wake before an idle CPU has come in
-//! are both sent there, and the second waits until any CPU next reschedules, which is a turn at most.
+//! where a turn is a slice plus at most two ticks: one because a slice's end is noticed at a tick, and one that
+//! rounding in the accounts leaves out. For `n` tasks of one nice level this is `(n - 1)` turns, as in plain round
+//! robin. With several CPUs the bound holds from when the task's CPU is busy: two tasks that wake before an idle CPU
+//! has responded are both sent there, and the second waits until some CPU next reschedules, which takes at most a turn.
 //!
 //! # State
-//! The queue; which CPUs are idle; how much ISO tasks ran. For each CPU: the last task put back, whether its turn began
-//! in the first half of a tick. For each task: priority, what is left of its slice, deadline, whether it sticks.
+//! The queue, the set of idle CPUs, and how much ISO tasks have run. For each CPU: the last task it put back, and
+//! whether the current turn began in the first half of a tick. For each task: priority, the rest of its slice,
+//! deadline, and whether it sticks.
 //!
 //! # Tunables
-//! `rr_interval` and `iso_cpu`, the sysctls; whether FIFO and RR are granted (who has no right to them becomes ISO);
-//! how long the machine has been up, for the deadlines' shifts. Version 0.440 does not scale `rr_interval` by the
-//! CPUs, though its comment still says so.
+//! The sysctls `rr_interval` and `iso_cpu`; whether FIFO and RR are granted (a task without the privilege becomes ISO);
+//! and the machine's uptime at the start, which the deadline shifts depend on. Version 0.440 does not scale
+//! `rr_interval` by the number of CPUs, although its comment still says so.
 //!
 //! # Differences from the kernel
-//! It is the build with SMP, on one CPU too: without, an IDLEPRIO task that wakes does not end the idle task's turn.
-//! The distances are what the code calls them. On 3.10 a domain's level is a number from 0, not that of its name, and
-//! each distance comes out one too small: CPUs that share a cache pass for threads of a core.
-//! Forks take no time here, so a new task passes over an idle CPU that has been called already and is still to come in.
-//! A task that is forked by none starts with a full slice. Wake-ups are never synchronous, no CPU counts as slowed
-//! down by its governor, `yield_to()` and priority inheritance are not there.
-//! Deadlines have 64 bits throughout: in the kernel, intervals of more than 51 ms overflow at nice 19.
-//! A task that goes to sleep and leaves its CPU idle marks itself for rescheduling; the second pick that this
-//! causes when it next runs is left out. The policy DEADLINE counts as OTHER.
+//! This is the SMP build, even on one CPU; in the uniprocessor build a waking IDLEPRIO task does not end the idle
+//! task's turn. The distances are those that the code's comments state. On 3.10 a domain's level is a number counted
+//! from 0 rather than the one its name suggests, so each distance comes out one too small: CPUs that share a cache
+//! count as threads of a core. A fork takes no time here, so a new task skips an idle CPU that has been signalled but
+//! has not yet responded. A task that no task forked starts with a full slice. Wake-ups are never synchronous, no CPU
+//! counts as slowed down by its governor, and `yield_to()` and priority inheritance are missing. Deadlines have 64 bits
+//! throughout; in the kernel, intervals of more than 51 ms overflow at nice 19. A task that goes to sleep and leaves
+//! its CPU idle marks itself for rescheduling; the second pick that this causes when it next runs is left out. The
+//! policy DEADLINE counts as OTHER.
 //!
 //! # Reference
 //! kernel/sched/bfs.c of the patch 0.440, C. Kolivas, 2013; its design in Documentation/scheduler/sched-BFS.txt.
@@ -77,7 +80,7 @@ use schedlab_sim::{
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It sleeps, or is on its way.
+    /// Asleep, or on its way to the queue.
     Off,
     Waiting,
     Running,
@@ -87,15 +90,15 @@ enum Place {
 struct Task {
     class: Class,
     nice: i8,
-    /// The list that it is or will be on.
+    /// The priority list that it is on, or will be put on.
     prio: u8,
     place: Place,
-    /// What is left, in microseconds of 1024 ns; less than nothing when the tick came late.
+    /// The rest of its slice, in microseconds of 1024 ns; negative if the tick came late.
     time_slice: i64,
-    /// In time since the boot.
+    /// As time since boot (niffies).
     deadline: Nanos,
     sticky: bool,
-    /// It sleeps, and waits for a device.
+    /// Whether it sleeps waiting for a device.
     for_device: bool,
     parent: Option<TaskId>,
 }
@@ -103,16 +106,16 @@ struct Task {
 /// What each CPU keeps for itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rq {
-    /// The last task that it put back and that stuck to it.
+    /// The last sticky task that this CPU put back on the queue.
     sticky: Option<TaskId>,
-    /// The turn began in the first half of a tick.
+    /// Whether the current turn began in the first half of a tick.
     dither: bool,
     last_tick: Nanos,
-    /// Until when the running task's slice is charged (`timekeep_clock`).
+    /// The time up to which the running task's slice has been charged (`timekeep_clock`).
     charged: Nanos,
 }
 
-/// The scheduler.
+/// The BFS scheduler.
 #[derive(Debug)]
 pub struct Bfs {
     rules: Rules,
@@ -124,7 +127,7 @@ pub struct Bfs {
 }
 
 impl Bfs {
-    /// A scheduler for `machine` whose ticks are `tick` apart.
+    /// Creates the scheduler for `machine`, with a tick every `tick` ns.
     #[must_use]
     pub fn new(machine: &Machine, tunables: Tunables, tick: Nanos) -> Self {
         Self {
@@ -145,7 +148,7 @@ impl Bfs {
         &mut self.tasks[p as usize]
     }
 
-    /// A new slice and the deadline that comes with it (`time_slice_expired`).
+    /// Gives a task a new slice and a new deadline (`time_slice_expired`).
     fn renew(&mut self, p: TaskId, now: Nanos) {
         let slice = self.rules.slice_us();
         let deadline = self.rules.niffies(now) + self.rules.deadline_diff(self.task(p).nice);
@@ -153,7 +156,7 @@ impl Bfs {
         (t.time_slice, t.deadline) = (slice, deadline);
     }
 
-    /// Charges the running task of `cpu` until `now`, in whole microseconds of 1024 ns: what is over is lost.
+    /// Charges the running task of `cpu` up to `now`, in whole microseconds of 1024 ns; the remainder is dropped.
     fn charge(&mut self, cpu: CpuId, p: TaskId, now: Nanos) {
         let rq = &mut self.rqs[cpu as usize];
         let ran = now - std::mem::replace(&mut rq.charged, now);
@@ -163,8 +166,8 @@ impl Bfs {
         }
     }
 
-    /// Puts a task on the queue (`enqueue_task`): whose rank is not suitable now counts as normal, an IDLEPRIO task
-    /// that wakes from a device's sleep as much as an ISO task beyond the quota.
+    /// Puts a task on the queue (`enqueue_task`). An ISO task beyond the quota, and an IDLEPRIO task that wakes after
+    /// waiting for a device, are queued with normal priority.
     fn put(&mut self, cx: &Core, p: TaskId, from_device: bool) {
         let t = &mut self.tasks[p as usize];
         let suitable = match t.class {
@@ -177,8 +180,8 @@ impl Bfs {
         self.queue.push(p, t.prio, t.deadline);
     }
 
-    /// A task that runs on `cpu` and may go on leaves it: its slice is renewed if need be, and it goes back on the
-    /// queue. `false`: nobody else waits, and it stays where it is.
+    /// Takes the running, still runnable task off `cpu` and puts it back on the queue, renewing its slice if necessary.
+    /// Returns `false` if no other task waits: the task then stays on the CPU.
     fn put_back(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) -> bool {
         if !cx.task(p).allowed.contains(cpu) {
             self.call_idle(cx, p, cpu, |_, _| true);
@@ -207,19 +210,20 @@ impl Bfs {
         next
     }
 
-    /// A slice after the next tick, and what the slice must not be more than for that tick to end the turn.
+    /// Returns what the slice will be after the next tick, and the greatest value at which that tick ends the turn.
     fn at_next_tick(&self, cx: &Core, cpu: CpuId, p: TaskId) -> (i64, i64) {
         let rq = &self.rqs[cpu as usize];
         let left = self.task(p).time_slice - (cx.next_tick(cpu).saturating_sub(rq.charged) >> 10) as i64;
         (left, self.turn_ends_at(cpu))
     }
 
-    /// A slice of no more than this ends the turn at a tick.
+    /// Returns the greatest remaining slice at which a tick ends the turn.
     fn turn_ends_at(&self, cpu: CpuId) -> i64 {
         if self.rqs[cpu as usize].dither { self.rules.half_jiffy_us } else { RESCHED_US - 1 }
     }
 
-    /// The quota of ISO tasks at a tick: an ISO task that runs as such beyond it is to leave its CPU.
+    /// Accounts a tick to the ISO quota. An ISO task that still runs at ISO priority beyond the quota must leave its
+    /// CPU.
     fn iso_tick(&mut self, p: TaskId) {
         let t = &mut self.tasks[p as usize];
         if self.iso.tick(t.class == Class::Iso) && t.class == Class::Iso && t.prio != NORMAL_PRIO {
@@ -246,8 +250,8 @@ impl Bfs {
         }
     }
 
-    /// `set_user_nice()`: the deadline of a waiting or sleeping task moves; that of a running one is its CPU's, and
-    /// stays until it is renewed.
+    /// Changes the nice level (`set_user_nice()`). The deadline of a waiting or sleeping task moves; a running task's
+    /// deadline is held by its CPU and stays until it is renewed.
     fn set_nice(&mut self, cx: &mut Core, p: TaskId, new: &Attributes) {
         let t = *self.task(p);
         self.task_mut(p).nice = new.nice;
@@ -256,7 +260,7 @@ impl Bfs {
         }
         if t.place != Place::Running {
             let later = t.deadline + self.rules.deadline_diff(new.nice);
-            // Before the boot only within a quarter of a second after it; the kernel's wraps round then.
+            // This goes below zero only within a quarter of a second after boot, where the kernel's value wraps round.
             let moved = later.saturating_sub(self.rules.deadline_diff(t.nice));
             self.task_mut(p).deadline = moved;
         }
@@ -301,7 +305,7 @@ impl Scheduler for Bfs {
         self.renew(p, cx.now());
     }
 
-    /// A task stays where it was until a CPU takes it off the queue.
+    /// A task stays on its previous CPU until a CPU takes it off the queue.
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, _why: Placement) -> CpuId {
         let allowed = &cx.task(p).allowed;
         if allowed.contains(prev) {
@@ -330,7 +334,7 @@ impl Scheduler for Bfs {
         t.for_device = how == Dequeue::Sleep && cx.task(p).state == State::Sleeping { uninterruptible: true };
     }
 
-    /// `schedule()` alone decides: who still has the earliest deadline goes on.
+    /// Does nothing: `schedule()` decides alone, and the caller goes on if its deadline is still the earliest.
     fn yield_task(&mut self, _cx: &mut Core, _cpu: CpuId) {}
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
@@ -376,7 +380,7 @@ impl Scheduler for Bfs {
         let ends_at = self.turn_ends_at(cpu);
         let t = self.task_mut(p);
         if t.class != Class::Fifo && t.time_slice <= ends_at {
-            // Not waited for even where half a tick is left of it.
+            // The turn ends even if half a tick of the slice is left.
             let left = t.time_slice;
             t.time_slice = left.min(0);
             cx.resched(cpu);
@@ -403,7 +407,7 @@ impl Scheduler for Bfs {
         let Some(p) = cx.curr(cpu) else { return Nanos::MAX };
         let next_tick = cx.next_tick(cpu);
         if !self.rules.privileged() {
-            // The quota goes by every tick of every busy CPU.
+            // The ISO quota counts every tick of every busy CPU.
             return next_tick;
         }
         if self.task(p).class == Class::Fifo {
@@ -418,7 +422,7 @@ impl Scheduler for Bfs {
         false
     }
 
-    /// The slice is charged at ticks and switches only.
+    /// Does nothing: slices are charged only at ticks and switches.
     fn update_curr(&mut self, _cx: &mut Core, _cpu: CpuId) {}
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {

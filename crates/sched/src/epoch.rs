@@ -1,6 +1,6 @@
-//! The schedulers before O(1), which share out the CPU in epochs: every task has a counter of ticks, and when all who
-//! can run have used theirs up, everybody gets a new one. [`counting`] is that of 1.2, [`goodness`] those of 2.0 to
-//! 2.4, which add real-time policies, goodness and several CPUs.
+//! The schedulers before O(1), which hand out CPU time in epochs. Every task has a counter of ticks; once all runnable
+//! tasks have used theirs up, every task gets a new one. [`counting`] is the scheduler of 1.2; [`goodness`] covers 2.0
+//! to 2.4, which add real-time policies, goodness and SMP.
 
 pub mod counters;
 pub mod counting;

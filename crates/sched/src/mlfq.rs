@@ -1,42 +1,42 @@
 //! A multi-level feedback queue.
 //!
 //! # Idea
-//! A task that uses its slice up wants much CPU and can wait; one that gives it back early is waiting for another, and
-//! should be served at once. So a task's own behaviour puts it onto one of several levels: short slices and precedence
+//! A task that uses up its slice needs much CPU time and can wait; one that blocks early is waiting for something and
+//! should be served at once. So a task's own behaviour places it on one of several levels: short slices and precedence
 //! at the top, long slices and patience at the bottom.
 //!
 //! # Rule
-//! As the comparison of O(1) with a multi-level feedback queue describes it (experiment cfs-19): several round-robin
-//! queues, each with a priority and a slice that is the longer the lower the priority is; the first task of the best
-//! queue runs, and one that arrives with a better priority than the running one's preempts it. A task that uses a whole
-//! slice moves one queue down, and runs longer next time. One that blocks before its slice is used up moves one up, and
-//! runs shorter next time.
+//! The rule follows the comparison of O(1) with a multi-level feedback queue (experiment cfs-19). There are several
+//! round-robin queues, each with a priority and a slice; the lower the priority, the longer the slice. The first task
+//! of the best queue runs, and a task that arrives with a better priority than the running task preempts it. A task
+//! that uses a whole slice moves one queue down and runs longer next time. A task that blocks before its slice is used
+//! up moves one queue up and runs for a shorter time.
 //!
-//! Chosen here, where that leaves it open:
-//! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, 10 to 80 ms: in inverse proportion to
-//!   the priority `1 / i`, by the letter.
+//! The description leaves some points open. They are decided here as follows:
+//! - There are 8 queues (`levels`). The slice of the `i`th is `i * base_slice`, so 10 to 80 ms: inversely
+//!   proportional to the priority `1 / i`, taken literally.
 //! - A new task begins at the top (`start_level`) with a slice of its own.
-//! - A task that is preempted, or yields, keeps what is left of its slice; the one stays at the head of its queue, the
-//!   other goes to its end. To yield is not to block: the level stays.
-//! - Every second (`boost`) all tasks come back to the top with new slices, so that those at the bottom do not starve
-//!   under many that block early. 0 is never, and then they can.
-//! - Nice levels do not count: behaviour is the only priority there is.
-//! - FIFO and RR tasks go before all queues: they are a class of their own ([`crate::classes::rt`]).
+//! - A preempted task and a task that yields keep the rest of their slice; the first stays at the head of its queue,
+//!   the second moves to the end. Yielding does not count as blocking, so the level stays.
+//! - Every second (`boost`) all tasks return to the top with new slices, so that many tasks that block early cannot
+//!   starve those at the bottom. With a boost of 0 there is none, and they can.
+//! - Nice levels are ignored: a task's behaviour alone sets its priority.
+//! - FIFO and RR tasks come before all queues: they are a class of their own ([`crate::classes::rt`]).
 //!
-//! With the boost no task waits for ever: among `n` tasks of a CPU a task that waits is back at the top, behind at most
-//! `n - 1` others, within `boost`, and each of those leaves the top, or blocks and comes back behind it, within
-//! `base_slice`: `boost + (n - 1) * base_slice` and a tick for each turn.
+//! With the boost no task waits for ever. Among the `n` tasks of a CPU, a waiting task is back at the top, behind at
+//! most `n - 1` others, within `boost`. Each of those leaves the top, or blocks and returns behind it, within
+//! `base_slice`. The wait is at most `boost + (n - 1) * base_slice`, plus a tick for each turn.
 //!
 //! # State
-//! For each CPU: a list for each level, and which boost was its last. For each task: its level, what is left of its
-//! slice in ticks, its last boost.
+//! For each CPU: a list for each level, and the number of its last boost. For each task: its level, the rest of its
+//! slice in ticks, and the number of its last boost.
 //!
 //! # Tunables
 //! `levels`, `base_slice`, `start_level`, `boost`.
 //!
 //! # Differences from the kernel
-//! There is no such kernel. Each CPU has its queues, with the plain balancer of [`crate::balance`]; each task counts as
-//! the same load, and a move keeps its level. The policies BATCH, IDLE and DEADLINE count as OTHER.
+//! No Linux release has this scheduler. Each CPU has its own queues, with the plain balancer of [`crate::balance`]; all
+//! tasks count as the same load, and a migration keeps the level. The policies BATCH, IDLE and DEADLINE count as OTHER.
 //!
 //! # Reference
 //! The description of "A comparison of interactivity in the Linux 2.6 scheduler and an MLFQ scheduler" in the related
@@ -51,31 +51,31 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, QueueList, Scheduler, TaskId, Ticks, View};
 
-/// The most levels that there can be.
+/// The greatest number of levels that can be set.
 pub const MOST_LEVELS: u8 = 40;
 
-/// What can be set; times in ns.
+/// The tunables; times are in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunables {
-    /// How many levels there are, at most [`MOST_LEVELS`].
+    /// The number of levels, at most [`MOST_LEVELS`].
     pub levels: u8,
-    /// The slice at the top.
+    /// The slice of the top level.
     pub base_slice: Nanos,
-    /// Where new tasks begin, 0 at the top.
+    /// The level of new tasks; 0 is the top.
     pub start_level: u8,
-    /// How often all tasks come back to the top; 0: never.
+    /// The interval at which all tasks return to the top; 0 means never.
     pub boost: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Task {
-    /// 0 at the top.
+    /// The level; 0 is the top.
     level: u8,
-    /// The list that it is on, if it is on one.
+    /// The list that it is on, if any.
     list: Option<u8>,
-    /// What is left, in ticks.
+    /// The rest of its slice, in ticks.
     time_slice: u32,
-    /// How many boosts there had been when it was last on a queue.
+    /// The number of boosts up to when it was last on a queue.
     boosts: u64,
 }
 
@@ -85,7 +85,7 @@ struct Rq {
     boosts: u64,
 }
 
-/// The scheduler.
+/// The multi-level feedback queue scheduler.
 #[derive(Debug)]
 pub struct Mlfq {
     tunables: Tunables,
@@ -96,7 +96,7 @@ pub struct Mlfq {
 }
 
 impl Mlfq {
-    /// A scheduler for `machine` whose ticks are `tick` apart.
+    /// Creates the scheduler for `machine`, with a tick every `tick` ns.
     #[must_use]
     pub fn new(machine: &Machine, tunables: Tunables, tick: Nanos) -> Self {
         let levels = tunables.levels.clamp(1, MOST_LEVELS);
@@ -114,17 +114,17 @@ impl Mlfq {
         u32::try_from(time / self.tick).unwrap_or(u32::MAX).max(1)
     }
 
-    /// A whole slice at this level.
+    /// Returns a whole slice of this level, in ticks.
     fn slice(&self, level: u8) -> u32 {
         self.ticks(self.tunables.base_slice.saturating_mul(u64::from(level) + 1))
     }
 
-    /// How many boosts there have been at `time`.
+    /// Returns how many boosts there have been by `time`.
     fn boosts(&self, time: Nanos) -> u64 {
         time.checked_div(self.tunables.boost).unwrap_or(0)
     }
 
-    /// Sets a task's level, and gives it a whole slice of it.
+    /// Sets a task's level and gives it a whole slice of that level.
     fn set_level(&mut self, p: TaskId, level: u8) {
         let level = level.min(self.tunables.levels - 1);
         let time_slice = self.slice(level);
@@ -132,14 +132,14 @@ impl Mlfq {
         (t.level, t.time_slice) = (level, time_slice);
     }
 
-    /// Puts a task at the end of the list of its level.
+    /// Adds a task at the end of its level's list.
     fn push(&mut self, cpu: CpuId, p: TaskId) {
         let t = &mut self.tasks[p as usize];
         t.list = Some(t.level);
         self.rqs[cpu as usize].array.push(&mut self.links, p, t.level);
     }
 
-    /// Takes a task off its list; `false` if it was on none.
+    /// Removes a task from its list. Returns `false` if it was on none.
     fn take(&mut self, cpu: CpuId, p: TaskId) -> bool {
         let list = self.tasks[p as usize].list.take();
         if let Some(list) = list {
@@ -155,7 +155,7 @@ impl Mlfq {
         cx.resched(cpu);
     }
 
-    /// A task joins its CPU's lists; boosts that it missed asleep are made up for.
+    /// Adds a task to its CPU's lists, and makes up for boosts that it missed while asleep.
     fn arrive(&mut self, cx: &Core, cpu: CpuId, p: TaskId) {
         let boosts = self.boosts(cx.now());
         if std::mem::replace(&mut self.tasks[p as usize].boosts, boosts) != boosts {
@@ -164,7 +164,7 @@ impl Mlfq {
         self.push(cpu, p);
     }
 
-    /// A boost: all tasks of this CPU come back to the top, in the order of their precedence so far.
+    /// Boosts all tasks of this CPU: they return to the top, in the order in which they would have run.
     fn boost(&mut self, cx: &mut Core, cpu: CpuId, boosts: u64) {
         self.rqs[cpu as usize].boosts = boosts;
         for list in 0..self.tunables.levels {
@@ -203,7 +203,7 @@ impl Mlfq {
         });
     }
 
-    /// The tick of the running task.
+    /// Handles a tick of the running task.
     fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let t = &mut self.tasks[p as usize];
         if t.list.is_none() {
@@ -236,7 +236,7 @@ impl Scheduler for Mlfq {
 
     fn dequeue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         self.take(cpu, p);
-        // A slice that is used up has been renewed: a task that sleeps has some of it left.
+        // A slice that was used up has been renewed already, so a task that sleeps always has some of it left.
         if how == Dequeue::Sleep {
             self.set_level(p, self.tasks[p as usize].level.saturating_sub(1));
         }

@@ -1,7 +1,7 @@
-//! The staircases of 2007: what [`rsdl`] and [`sd`] have in common. Each of them tells its own rules.
+//! The staircase schedulers of 2007: the parts that [`rsdl`] and [`sd`] share. Each of them documents its own rules.
 //!
-//! A task is given a quota of CPU time at one level after another, each once in a rotation of its CPU; the design says
-//! at which levels ([`Design::slots`]) and how much. Real-time tasks go before all levels.
+//! A task is given a quota of CPU time at several levels, one after another, each once in a rotation of its CPU. The
+//! design decides at which levels ([`Design::slots`]) and how much. Real-time tasks come before all levels.
 
 mod lists;
 mod moves;
@@ -18,38 +18,38 @@ use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, QueueList, Scheduler, TaskId, View};
 use state::{LEVELS, PRIOS, REAL_TIME, Rq, Side, Task, policy, user};
 
-/// What one staircase does otherwise than another. Nice levels are counted from 0, the best, to 39.
+/// The differences between the staircases. Nice levels are counted from 0, the best, to 39.
 pub trait Design {
-    /// Whether a level has a quota of its own, and pushes down whoever is left when that is used up. If not, nobody is
-    /// given a level above those that ran in this rotation.
+    /// Whether each level has a quota of its own and, when that is used up, pushes the tasks left there down. Without
+    /// pushing, no task is given a level above those that have run in this rotation.
     const PUSHES: bool;
 
     /// The interval, in ns.
     fn rr_interval(&self) -> Nanos;
 
-    /// What a task of a nice level may run at each of its levels, in ns.
+    /// The quota of a task with this nice level at each of its levels, in ns.
     fn quota(&self, user: u8) -> Nanos;
 
-    /// The levels at which a task of a nice level has a quota, a bit each; the lowest, 39, is among them.
+    /// The levels at which a task with this nice level has a quota, one bit each. They include the lowest, 39.
     fn slots(&self, user: u8) -> u64;
 
-    /// Whether what is left of a quota is brought along into a later rotation.
+    /// Whether the rest of a quota is carried over into a later rotation.
     fn carries(&self) -> bool;
 }
 
-/// The scheduler.
+/// The staircase scheduler, with the rules of one design.
 #[derive(Debug)]
 pub struct Staircase<D> {
     design: D,
     lists: Lists,
     tasks: Vec<Task>,
     queues: Vec<Rq>,
-    /// What a task of each nice level adds to its CPU's load.
+    /// The load that a task of each nice level adds to its CPU.
     weights: [u64; LEVELS as usize],
 }
 
 impl<D: Design> Staircase<D> {
-    /// A scheduler for `machine`.
+    /// Creates the scheduler for `machine`.
     #[must_use]
     pub fn new(machine: &Machine, design: D) -> Self {
         let cpus = machine.cpus.len();
@@ -70,7 +70,7 @@ impl<D: Design> Staircase<D> {
         (cpu * 2 + side as u32) * u32::from(PRIOS) + u32::from(prio)
     }
 
-    /// Puts a task at the end of its list on one of the arrays of `cpu`.
+    /// Adds a task at the end of its list on one of the arrays of `cpu`.
     fn push(&mut self, cpu: CpuId, p: TaskId, side: Side) {
         self.tasks[p as usize].side = Some(side);
         let prio = self.task(p).prio;
@@ -82,7 +82,7 @@ impl<D: Design> Staircase<D> {
         rq.arrays[side].bitmap[prio as usize / 64] |= 1 << (prio % 64);
     }
 
-    /// Takes a task off the array that it is on, and says which one that was.
+    /// Removes a task from its array, and returns which array that was.
     fn take(&mut self, cpu: CpuId, p: TaskId) -> Option<Side> {
         let side = self.tasks[p as usize].side.take()?;
         self.lists.remove(p);
@@ -93,7 +93,7 @@ impl<D: Design> Staircase<D> {
         Some(side)
     }
 
-    /// The best list of the active array that holds a task, and its first task.
+    /// Returns the best list of the active array that holds a task, and its first task.
     fn best(&mut self, cpu: CpuId) -> Option<(u8, TaskId)> {
         let side = self.queues[cpu as usize].active;
         loop {
@@ -108,13 +108,13 @@ impl<D: Design> Staircase<D> {
         }
     }
 
-    /// Takes what the running task ran since it was last charged off its quota and its level's.
+    /// Subtracts what the running task has run since its last charge from its own quota and from its level's.
     fn charge(&mut self, cx: &Core, cpu: CpuId) {
         let Some(p) = cx.curr(cpu) else { return };
         let rq = &mut self.queues[cpu as usize];
         let ran = (cx.now() - std::mem::replace(&mut rq.since, cx.now())) as i64;
         let t = &mut self.tasks[p as usize];
-        // Who has expired, and is still to be switched from, has nothing more to lose in this rotation.
+        // A task that has expired but has not been switched out has nothing left to lose in this rotation.
         if t.policy != Policy::Fifo && t.side == Some(rq.active) {
             t.left -= ran;
             if !t.is_real_time() {
@@ -123,8 +123,8 @@ impl<D: Design> Staircase<D> {
         }
     }
 
-    /// A task becomes runnable: it goes on where it was, if it was given a quota in this rotation and some of it is
-    /// left.
+    /// Enqueues a task that became runnable. It continues where it was if it was given a quota in this rotation and
+    /// some of it is left.
     fn join(&mut self, cpu: CpuId, p: TaskId) {
         let (rq, t) = (&self.queues[cpu as usize], self.task(p));
         let goes_on = t.cpu == cpu && t.left > 0;
@@ -139,8 +139,8 @@ impl<D: Design> Staircase<D> {
         self.push(cpu, p, side);
     }
 
-    /// Gives a task the quota of its next level, in the next rotation if there is none left in this one. Says on which
-    /// array it belongs.
+    /// Gives a task the quota of its next level, in the next rotation if it has none left in this one. Returns the
+    /// array that it belongs on.
     fn next_slot(&mut self, cpu: CpuId, p: TaskId) -> Side {
         let rq = &mut self.queues[cpu as usize];
         let t = &mut self.tasks[p as usize];
@@ -171,7 +171,8 @@ impl<D: Design> Staircase<D> {
         side
     }
 
-    /// The running task's quota is used up: it goes to its next level, a round-robin task behind its equals.
+    /// Ends the running task's turn, as its quota is used up: it moves to its next level, or an RR task behind its
+    /// equals.
     fn slot_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let from = self.task(p).level();
         self.take(cpu, p);
@@ -185,7 +186,7 @@ impl<D: Design> Staircase<D> {
         self.explain_slot(cx, cpu, p, from);
     }
 
-    /// A minor rotation: whoever is left on the running task's level, itself included, joins the next.
+    /// Does a minor rotation: all tasks on the running task's level, including itself, join the next level.
     fn push_down(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         self.explain_push(cx, cpu, p);
         let side = self.queues[cpu as usize].active;
@@ -196,14 +197,14 @@ impl<D: Design> Staircase<D> {
         bitmap[(prio as usize + 1) / 64] |= 1 << ((prio + 1) % 64);
     }
 
-    /// When the running task's level is used up, if it pushes: what is left of its quota.
+    /// Returns what is left of the quota of the running task's level, if that level pushes tasks down.
     fn level_left(&self, cpu: CpuId, t: &Task) -> Option<i64> {
         let rq = &self.queues[cpu as usize];
         let pushes = D::PUSHES && !t.is_real_time() && t.level() + 1 < LEVELS;
         pushes.then(|| rq.arrays[rq.active].quota.0[t.level() as usize])
     }
 
-    /// Asks for rescheduling if `p` is better than who runs.
+    /// Asks for rescheduling if `p` is better than the running task.
     fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let running = cx.curr(cpu).map_or(PRIOS, |q| self.task(q).prio);
         let better = self.task(p).prio < running;
@@ -218,12 +219,12 @@ impl<D: Design> Staircase<D> {
         self.explain_preemption(cx, cpu, p, better, rule);
     }
 
-    /// The tick of the running task.
+    /// Handles a tick of the running task.
     fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         self.charge(cx, cpu);
         let t = *self.task(p);
         if t.side != Some(self.queues[cpu as usize].active) {
-            // It has expired, and is still to be switched from.
+            // It has expired but has not been switched out yet.
         } else if t.policy != Policy::Fifo && t.left <= 0 {
             self.slot_ends(cx, cpu, p);
         } else if self.level_left(cpu, &t).is_some_and(|left| left <= 0) {
@@ -234,7 +235,7 @@ impl<D: Design> Staircase<D> {
         cx.resched(cpu);
     }
 
-    /// The first tick that finds the running task's quota or its level's used up.
+    /// Returns the time of the first tick at which the running task's quota, or its level's, is used up.
     fn quota_ends(&self, cx: &Core, cpu: CpuId, p: TaskId) -> Nanos {
         let (rq, t) = (&self.queues[cpu as usize], self.task(p));
         let tick = cx.next_tick(cpu);
@@ -250,7 +251,7 @@ impl<D: Design> Staircase<D> {
         tick.saturating_add(ticks.saturating_mul(cx.tick_period()))
     }
 
-    /// A new policy or priority: an ordinary task begins anew in this rotation.
+    /// Applies a new policy or real-time priority. An ordinary task starts afresh in this rotation.
     fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let on_rq = self.take(cpu, p).is_some();
         let t = &mut self.tasks[p as usize];
@@ -265,7 +266,8 @@ impl<D: Design> Staircase<D> {
         }
     }
 
-    /// A new nice level: what is left stays, but no more than a new quota; the levels ahead are the new ones.
+    /// Applies a new nice level. The task keeps the rest of its quota, up to a new quota; the levels ahead are the new
+    /// ones.
     fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let side = self.take(cpu, p);
         let t = &mut self.tasks[p as usize];
@@ -283,7 +285,7 @@ impl<D: Design> Staircase<D> {
         let active = t.cpu == cpu && t.rotation == rq.rotation;
         let first = REAL_TIME + self.design.slots(t.user).trailing_zeros() as u8;
         if expired || (active && D::PUSHES && t.prio < first) {
-            // It stands at its first level, which is another now.
+            // It is at its first level, which has changed.
             t.prio = first;
             t.used |= 1 << t.level();
             let array = if expired { rq.expired() } else { rq.active };
@@ -295,7 +297,7 @@ impl<D: Design> Staircase<D> {
         }
     }
 
-    /// A task on the queue has another priority: whoever should run now runs.
+    /// Reschedules if a changed priority of a queued task means that another task should run.
     fn changed(&self, cx: &mut Core, cpu: CpuId, p: TaskId, old_prio: u8) {
         if cx.curr(cpu) != Some(p) {
             self.preempt_if_better(cx, cpu, p);
@@ -333,7 +335,7 @@ impl<D: Design> Scheduler for Staircase<D> {
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
-        // What is left of the levels' quotas counts.
+        // The decision depends on what is left of the levels' quotas.
         self.charge(cx, cpu);
         self.join(cpu, p);
     }

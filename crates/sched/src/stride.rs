@@ -1,24 +1,24 @@
 //! Stride scheduling: exact shares of the CPU, one quantum after another.
 //!
 //! # Idea
-//! Each task holds *tickets* and is to get CPU time in proportion to them. Lottery scheduling draws a winning ticket
-//! for each quantum, so its shares are right on average and in the long run. Stride scheduling computes how long a task
-//! has to wait from one quantum to the next, and is right within a quantum at any time.
+//! Each task holds *tickets* and should get CPU time in proportion to them. Lottery scheduling draws a winning ticket
+//! for each quantum, so its shares are right only on average and in the long run. Stride scheduling computes how long a
+//! task has to wait from one quantum to the next, and its shares are right to within a quantum at any time.
 //!
 //! # Rule
 //! A task's *stride* is inversely proportional to its tickets. Its *pass* is a virtual time. The task with the least
-//! pass runs, and while it runs its pass advances by a stride for each quantum, or by the part of a stride that fits
-//! the part of a quantum that it uses. Of equal passes the older task's is first.
+//! pass runs, and while it runs its pass advances by one stride for each quantum, or by a fraction of a stride for a
+//! fraction of a quantum. Among equal passes the older task comes first.
 //!
-//! The *global pass* advances at the pace of all tickets together: it is where a task would be that had exactly its
-//! share. When a task sleeps or moves to another CPU, the distance from the global pass to its own *remains* with it,
-//! and it comes back at that distance. So sleep earns no time, and saves none that was used in advance. A new task
-//! begins one stride ahead. When its tickets change, what remains is scaled by the ratio of the old tickets to the new.
+//! The *global pass* advances at the rate of all tickets together: a task that had received exactly its share would be
+//! there. When a task sleeps or migrates, its distance from the global pass *remains* with it, and it returns at that
+//! distance. So sleeping earns no time, and does not erase time used in advance. A new task begins one stride ahead.
+//! When a task's tickets change, the remainder is scaled by the ratio of the old tickets to the new.
 //!
 //! # State
-//! For each CPU: its tasks by pass, the running one included, the sum of their tickets, the global pass, since when the
-//! running task's turn lasts, until when its time is charged. For each task: tickets, pass, and what remains while it
-//! is on no queue.
+//! For each CPU: its tasks by pass, including the running one, the sum of their tickets, the global pass, the start of
+//! the running task's turn, and the time up to which it has been charged. For each task: tickets, pass, and the
+//! remainder while it is on no queue.
 //!
 //! # Tunables
 //! `quantum`, the length of a turn. Tickets follow from the nice level: 20 at nice 0, and one more or less for each
@@ -26,9 +26,9 @@
 //!
 //! # Differences from the kernel
 //! No release has it; the authors' prototypes were changes to the Linux of their day. A quantum ends at the first tick
-//! after it is used up, and what was used too much is charged. A task that wakes preempts none. FIFO and RR tasks come
-//! before all others, and balancing over CPUs is the plain one of [`crate::balance`], by tickets. BATCH, IDLE and
-//! DEADLINE count as OTHER. There are no currencies, and tickets are not lent.
+//! after it is used up, and the excess is charged. A waking task does not preempt. FIFO and RR tasks come before all
+//! others, and load is balanced by the plain balancer of [`crate::balance`], by tickets. BATCH, IDLE and DEADLINE count
+//! as OTHER. There are no currencies, and tickets cannot be lent.
 //!
 //! # Reference
 //! C. A. Waldspurger, W. E. Weihl, "Stride scheduling: deterministic proportional-share resource management",
@@ -44,14 +44,14 @@ use std::collections::BTreeSet;
 /// Virtual time. It does not overflow: a task with one ticket advances by less than 2^40 in a nanosecond.
 type Pass = i128;
 
-/// How far one ticket advances in a nanosecond (`stride1`). All counts of tickets up to 16, and most up to 40, divide
-/// it.
+/// How far a task with one ticket advances in a nanosecond (`stride1`). All numbers of tickets up to 16, and most up to
+/// 40, divide it.
 const STRIDE1: Pass = 720_720 << 20;
 
-/// What can be set.
+/// The tunables.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunables {
-    /// How long a turn lasts.
+    /// The length of a turn, in ns.
     pub quantum: Nanos,
 }
 
@@ -59,7 +59,7 @@ pub struct Tunables {
 struct Task {
     tickets: u64,
     pass: Pass,
-    /// Its pass less the global pass, while it is on no queue.
+    /// Its pass minus the global pass, while it is on no queue.
     remain: Pass,
 }
 
@@ -72,7 +72,7 @@ struct Rq {
     charged_until: Nanos,
 }
 
-/// The scheduler.
+/// The stride scheduler.
 #[derive(Debug)]
 pub struct Stride {
     tunables: Tunables,
@@ -80,30 +80,30 @@ pub struct Stride {
     rqs: Vec<Rq>,
 }
 
-/// The tickets of a nice level.
+/// Returns the tickets of a nice level.
 fn tickets(nice: i8) -> u64 {
     20u64.saturating_add_signed(-i64::from(nice)).max(1)
 }
 
-/// How far a pass advances in a nanosecond for each of so many tickets.
+/// Returns how far the pass of a task with this many tickets advances in a nanosecond.
 fn stride(tickets: u64) -> Pass {
     STRIDE1 / Pass::from(tickets.max(1))
 }
 
 impl Stride {
-    /// A scheduler for `machine`.
+    /// Creates the scheduler for `machine`.
     #[must_use]
     pub fn new(machine: &Machine, tunables: Tunables) -> Self {
         Self { tunables, tasks: Vec::new(), rqs: vec![Rq::default(); machine.cpus.len()] }
     }
 
-    /// Advances the passes by what the running task has run since this was last called.
+    /// Charges the running task for the time since the last call, and advances the global pass.
     fn charge(&mut self, cx: &Core, cpu: CpuId) {
         let rq = &mut self.rqs[cpu as usize];
         let ran = Pass::from(cx.now() - std::mem::replace(&mut rq.charged_until, cx.now()));
         let Some(p) = cx.curr(cpu) else { return };
         let t = &mut self.tasks[p as usize];
-        // It is on the queue unless it has just left it, or is a real-time task.
+        // The running task is on the queue unless it has just left it or is a real-time task.
         if rq.by_pass.remove(&(t.pass, p)) {
             t.pass += ran * stride(t.tickets);
             rq.global_pass += ran * stride(rq.tickets);
@@ -111,7 +111,7 @@ impl Stride {
         }
     }
 
-    /// A task takes part at the distance from the global pass that remained (`client_join`).
+    /// Adds a task at its remaining distance from the global pass (`client_join`).
     fn join(&mut self, cpu: CpuId, p: TaskId) {
         let (rq, t) = (&mut self.rqs[cpu as usize], &mut self.tasks[p as usize]);
         t.pass = rq.global_pass + t.remain;
@@ -119,7 +119,7 @@ impl Stride {
         rq.by_pass.insert((t.pass, p));
     }
 
-    /// A task no longer takes part (`client_leave`).
+    /// Removes a task, and keeps its distance from the global pass (`client_leave`).
     fn leave(&mut self, cpu: CpuId, p: TaskId) {
         let (rq, t) = (&mut self.rqs[cpu as usize], &mut self.tasks[p as usize]);
         t.remain = t.pass - rq.global_pass;
@@ -127,7 +127,7 @@ impl Stride {
         rq.by_pass.remove(&(t.pass, p));
     }
 
-    /// A pass in microseconds of one ticket.
+    /// Converts a pass to the microseconds that a task with one ticket takes to advance by it.
     fn pass_us(pass: Pass) -> i64 {
         (pass / STRIDE1 / 1000) as i64
     }
@@ -232,7 +232,7 @@ impl Queues for Stride {
         self.rqs[cpu as usize].tickets
     }
 
-    /// The one that would wait longest.
+    /// Returns the task that would wait longest.
     fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
         let fits = |p: &TaskId| {
             let light = self.tasks[*p as usize].tickets <= max_load;

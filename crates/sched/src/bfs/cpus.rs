@@ -1,9 +1,9 @@
-//! Which CPUs are idle, how near they are to each other, and the best idle one for a task.
+//! Which CPUs are idle, how close they are to each other, and which idle CPU suits a task best.
 
 use schedlab_base::{CpuId, CpuPlace};
 use schedlab_machine::Machine;
 
-/// What speaks against an idle CPU, the least first (`CPUIDLE_*`).
+/// Penalties of an idle CPU, in increasing order (`CPUIDLE_*`).
 const DIFF_THREAD: u32 = 1;
 const DIFF_CORE: u32 = 2;
 const CACHE_BUSY: u32 = 4;
@@ -11,20 +11,20 @@ const DIFF_CPU: u32 = 8;
 const THREAD_BUSY: u32 = 16;
 const DIFF_NODE: u32 = 32;
 
-/// The CPUs.
+/// The state of all CPUs.
 #[derive(Debug)]
 pub struct Cpus {
     places: Vec<CpuPlace>,
-    /// A bit for each idle CPU (`cpu_idle_map`).
+    /// One bit for each idle CPU (`cpu_idle_map`).
     idle: Vec<u64>,
     online: Vec<bool>,
-    /// How many CPUs of each core, and of each last-level cache, run a task.
+    /// The number of busy CPUs in each core, and in each last-level cache.
     busy_in_core: Vec<u32>,
     busy_in_cache: Vec<u32>,
 }
 
 impl Cpus {
-    /// All CPUs of a machine, idle.
+    /// Creates the state for a machine whose CPUs are all idle.
     pub fn new(machine: &Machine) -> Self {
         let places: Vec<CpuPlace> = machine.cpus.iter().map(|c| c.place.clone()).collect();
         let count = |of: fn(&CpuPlace) -> u32| vec![0; places.iter().map(of).max().map_or(0, |m| m as usize + 1)];
@@ -36,8 +36,8 @@ impl Cpus {
         Self { online: vec![true; places.len()], places, idle, busy_in_core, busy_in_cache }
     }
 
-    /// How far two CPUs are from each other: 0 the same, 1 threads of a core, 2 one cache, 3 one node, 4 further
-    /// (`cpu_locality`).
+    /// Returns the distance between two CPUs: 0 for the same CPU, 1 for threads of one core, 2 for one cache, 3 for one
+    /// node, 4 beyond that (`cpu_locality`).
     pub fn distance(&self, a: CpuId, b: CpuId) -> u32 {
         let (x, y) = (&self.places[a as usize], &self.places[b as usize]);
         match () {
@@ -49,12 +49,12 @@ impl Cpus {
         }
     }
 
-    /// Whether a CPU is idle.
+    /// Returns whether a CPU is idle.
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle[cpu as usize / 64] >> (cpu % 64) & 1 == 1
     }
 
-    /// A CPU goes idle, or leaves it. One that is offline never counts as idle.
+    /// Marks a CPU as idle or busy. An offline CPU never counts as idle.
     pub fn set_idle(&mut self, cpu: CpuId, idle: bool) {
         if self.is_idle(cpu) == idle || !self.online[cpu as usize] {
             return;
@@ -70,7 +70,7 @@ impl Cpus {
         self.idle[cpu as usize / 64] ^= 1 << (cpu % 64);
     }
 
-    /// A CPU comes, idle, or goes.
+    /// Marks a CPU as online (and idle) or offline.
     pub fn set_online(&mut self, cpu: CpuId, online: bool) {
         if self.online[cpu as usize] != online {
             self.set_idle(cpu, true);
@@ -79,7 +79,7 @@ impl Cpus {
         }
     }
 
-    /// What speaks against the idle `cpu` for a task that was on `from`.
+    /// Returns the penalty of the idle CPU `cpu` for a task that last ran on `from`.
     fn ranking(&self, from: CpuId, cpu: CpuId) -> u32 {
         let CpuPlace { core, llc, .. } = self.places[cpu as usize];
         let far = match self.distance(from, cpu) {
@@ -94,8 +94,8 @@ impl Cpus {
         far | thread | cache
     }
 
-    /// The best idle CPU among those that `suit` a task that was on `from`: that one itself, else the one against
-    /// which the least speaks, the first of equals (`resched_best_mask`).
+    /// Returns the best idle CPU, among those for which `suit` holds, for a task that last ran on `from`: `from` itself
+    /// if possible, else the CPU with the smallest penalty and, among equals, the lowest number (`resched_best_mask`).
     pub fn best_idle(&self, from: CpuId, suit: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         if self.is_idle(from) && suit(from) {
             return Some(from);

@@ -1,4 +1,4 @@
-//! Which CPU a task is to come to: an idle one, or that of the task with the worst claim; and who sticks where.
+//! Choosing a CPU for a queued task (an idle CPU, or the one whose task has the worst claim), and stickiness.
 
 use super::rules::{Class, PRIO_LIMIT, RESCHED_US};
 use super::{Bfs, Place};
@@ -8,7 +8,7 @@ use schedlab_sim::program::Start;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
 impl Bfs {
-    /// Calls the best idle CPU near `from` that `p` may use and that suits; `false`: there is none.
+    /// Signals the best idle CPU near `from` that `p` is allowed on and that `suits`. Returns `false` if there is none.
     pub(super) fn call_idle(
         &self,
         cx: &mut Core,
@@ -24,8 +24,9 @@ impl Bfs {
         idle.is_some()
     }
 
-    /// Finds a CPU for a task that was just put on the queue: an idle one, else the one whose task has the worst
-    /// priority and of those the latest deadline, if `p` is better. IDLEPRIO tasks preempt nobody (`try_preempt`).
+    /// Finds a CPU for a task that was just put on the queue: an idle one; otherwise the one whose task has the worst
+    /// priority and, among equals, the latest deadline, if `p` beats it. IDLEPRIO tasks preempt no task
+    /// (`try_preempt`).
     pub(super) fn try_preempt(&mut self, cx: &mut Core, p: TaskId) {
         self.task_mut(p).sticky = false;
         let from = cx.task(p).cpu;
@@ -68,8 +69,8 @@ impl Bfs {
         });
     }
 
-    /// A new task goes on the queue, with its parent's deadline and half of what is left of its slice, and runs before
-    /// its parent, unless it is a thread, or a CPU is idle (`wake_up_new_task`).
+    /// Puts a new task on the queue with its parent's deadline and half of the parent's remaining slice. A process runs
+    /// before its parent unless a CPU is idle; a thread competes for a CPU like a waking task (`wake_up_new_task`).
     pub(super) fn wake_up_new(&mut self, cx: &mut Core, p: TaskId) {
         let now = cx.now();
         let parent = self.task(p).parent.filter(|q| self.task(*q).place == Place::Running);
@@ -86,7 +87,7 @@ impl Bfs {
         let fifo = self.task(p).class == Class::Fifo;
         let theirs = *self.task(q);
         if !fifo && theirs.time_slice < RESCHED_US * 2 {
-            // Nothing to share: a slice and a deadline of its own, and the parent's next come later.
+            // There is nothing to share: the child gets its own slice and deadline, and the parent's are renewed later.
             self.renew(p, now);
             self.put(cx, p, false);
             if process {
@@ -108,8 +109,8 @@ impl Bfs {
         }
     }
 
-    /// As [`Bfs::try_preempt`], but for CPUs that have been called and are still to come in: in the time of a real
-    /// fork they would have.
+    /// Does the same as [`Bfs::try_preempt`], but skips idle CPUs that were signalled and have not responded yet: a
+    /// real fork takes long enough for them to have responded.
     fn find_cpu_for_new(&self, cx: &mut Core, p: TaskId) {
         let from = cx.task(p).cpu;
         if !self.call_idle(cx, p, from, |cx, c| !cx.need_resched(c)) {
@@ -117,8 +118,8 @@ impl Bfs {
         }
     }
 
-    /// A task that goes back on the queue sticks to its CPU, and the last one that did is loosened and may go to an
-    /// idle CPU; real-time tasks stick nowhere (`swap_sticky`).
+    /// Makes a task that goes back on the queue stick to its CPU. The CPU's previous sticky task stops being sticky and
+    /// may go to another idle CPU. Real-time tasks do not become sticky (`swap_sticky`).
     pub(super) fn stick(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let elsewhere = |_: &Core, c: CpuId| c != cpu;
         if let Some(last) = self.rqs[cpu as usize].sticky.filter(|last| *last != p)
@@ -136,7 +137,7 @@ impl Bfs {
         }
     }
 
-    /// `prev` has left `cpu` to `next`: another CPU that is idle may take it; and nobody sticks to a CPU that a
+    /// `prev` has left `cpu` and `next` runs there: offers `prev` to an idle CPU. No task stays sticky to a CPU that a
     /// real-time task takes.
     pub(super) fn left(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         if let Some(p) = prev {

@@ -1,10 +1,10 @@
-//! The one queue: who waits, best priority first, and within a priority in the order of coming.
+//! The one queue: waiting tasks, best priority first, and in order of arrival within a priority.
 
 use super::rules::{ISO_PRIO, MAX_RT_PRIO, PRIO_LIMIT};
 use schedlab_base::Nanos;
 use schedlab_sim::TaskId;
 
-/// The priorities whose tasks go by their deadlines: ISO, normal, IDLEPRIO.
+/// The number of priorities whose tasks are ordered by deadline: ISO, normal, IDLEPRIO.
 const DEADLINE_LEVELS: usize = (PRIO_LIMIT - ISO_PRIO) as usize;
 
 #[derive(Clone, Copy, Debug)]
@@ -13,22 +13,22 @@ struct Waiting {
     task: TaskId,
 }
 
-/// All tasks that can run and do not.
+/// All runnable tasks that are not running.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// Real-time tasks with their priorities, in the order in which they go.
+    /// Real-time tasks and their priorities, in the order in which they will run.
     real_time: Vec<(u8, TaskId)>,
-    /// The others, unordered but for the time of their coming: the kernel has lists, and scans them.
+    /// The other tasks of each priority, in order of arrival. The kernel keeps lists here and scans them, too.
     levels: [Vec<Waiting>; DEADLINE_LEVELS],
 }
 
 impl Queue {
-    /// Whether nobody waits.
+    /// Returns whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.real_time.is_empty() && self.levels.iter().all(Vec::is_empty)
     }
 
-    /// Puts `p` at the end of its priority's list.
+    /// Adds `p` at the end of the list of its priority.
     pub fn push(&mut self, p: TaskId, prio: u8, deadline: Nanos) {
         if prio < MAX_RT_PRIO {
             let at = self.real_time.partition_point(|(other, _)| *other <= prio);
@@ -38,7 +38,7 @@ impl Queue {
         }
     }
 
-    /// Takes `p` off its priority's list.
+    /// Removes `p` from the list of its priority.
     pub fn remove(&mut self, p: TaskId, prio: u8) {
         if prio < MAX_RT_PRIO {
             self.real_time.retain(|(_, q)| *q != p);
@@ -50,14 +50,15 @@ impl Queue {
         }
     }
 
-    /// Who waits, best priority first, each priority in the order of coming.
+    /// Iterates over the waiting tasks, best priority first, each priority in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.real_time.iter().map(|(_, p)| *p).chain(self.levels.iter().flatten().map(|w| w.task))
     }
 
-    /// Takes who goes next where only tasks that are `allowed` can run, and those that are stuck elsewhere have their
-    /// deadlines shifted left by `bias`: the first real-time task, else the earliest deadline of the best list,
-    /// the first of equals (`earliest_deadline_task`). Every waiting task is looked at.
+    /// Removes and returns the task that runs next: the first real-time task, otherwise the task with the earliest
+    /// deadline on the best list, the first of equals (`earliest_deadline_task`). It considers only tasks that are
+    /// `allowed`, and shifts the deadlines of tasks that are sticky to another CPU left by `bias`. It scans every
+    /// waiting task.
     pub fn take_next(&mut self, allowed: impl Fn(TaskId) -> bool, bias: impl Fn(TaskId) -> u32) -> Option<TaskId> {
         if let Some(at) = self.real_time.iter().position(|(_, p)| allowed(*p)) {
             return Some(self.real_time.remove(at).1);
@@ -66,7 +67,7 @@ impl Queue {
             let mut best = None;
             let mut earliest = Nanos::MAX;
             for (i, w) in level.iter().enumerate() {
-                // A bias only makes it later.
+                // A bias can only make the deadline later.
                 if w.deadline < earliest && allowed(w.task) {
                     let deadline = w.deadline << bias(w.task);
                     if deadline < earliest {

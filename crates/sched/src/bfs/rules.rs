@@ -1,37 +1,37 @@
-//! The constants and formulas: who is of which priority, how long a slice is, how far off a deadline.
+//! Constants and formulas: each task's priority, the length of a slice, the distance of a deadline.
 
 use schedlab_base::Nanos;
 use schedlab_sim::Attributes;
 use schedlab_sim::program::Policy;
 
-/// Priorities 0 to 99 are real time; smaller is better.
+/// Priorities below this one (0 to 99) are real-time; a smaller number is better.
 pub const MAX_RT_PRIO: u8 = 100;
-/// `SCHED_ISO` within its quota.
+/// The priority of `SCHED_ISO` tasks within their quota.
 pub const ISO_PRIO: u8 = 100;
-/// Ordinary tasks, whatever their nice level.
+/// The priority of ordinary tasks, whatever their nice level.
 pub const NORMAL_PRIO: u8 = 101;
-/// `SCHED_IDLEPRIO`.
+/// The priority of `SCHED_IDLEPRIO` tasks.
 pub const IDLE_PRIO: u8 = 102;
-/// A CPU that runs nothing.
+/// The priority of an idle CPU, worse than that of any task.
 pub const PRIO_LIMIT: u8 = 103;
 
-/// A slice shorter than this is as good as used up, in microseconds of 1024 ns (`RESCHED_US`).
+/// A remaining slice shorter than this counts as used up, in microseconds of 1024 ns (`RESCHED_US`).
 pub const RESCHED_US: i64 = 100;
 
-/// What can be set.
+/// The tunables.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunables {
-    /// A slice, and the deadline of nice -20, in ms of 2^20 ns.
+    /// The length of a slice, and the distance of a nice -20 task's deadline, in ms of 2^20 ns.
     pub rr_interval: u64,
-    /// The part of all CPUs' time that ISO tasks may take as if they were real time, in percent.
+    /// The share of all CPUs' time that ISO tasks may use at ISO priority, in percent.
     pub iso_cpu: u64,
-    /// Whether FIFO and RR are granted; else they become ISO.
+    /// Whether FIFO and RR are granted; otherwise such tasks become ISO.
     pub privileged: bool,
     /// How long the machine has been up when the simulation begins.
     pub uptime: Nanos,
 }
 
-/// A task's policy, in this scheduler's terms.
+/// A task's policy, in BFS's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Class {
@@ -44,7 +44,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whether it is above all deadlines.
+    /// Returns whether tasks of this class come before all deadlines.
     pub fn is_real_time(self) -> bool {
         matches!(self, Self::Fifo | Self::Rr)
     }
@@ -54,16 +54,16 @@ impl Class {
 #[derive(Debug)]
 pub struct Rules {
     tunables: Tunables,
-    /// The length of the deadline at each nice level, against 128 at nice -20 (`prio_ratios`).
+    /// The deadline's distance at each nice level, relative to 128 at nice -20 (`prio_ratios`).
     ratios: [u64; 40],
-    /// Half a tick, in microseconds of 1000 ns, though it is compared with slices.
+    /// Half a tick, in microseconds of 1000 ns. As in the kernel, it is compared with slices in units of 1024 ns.
     pub half_jiffy_us: i64,
     /// Half a tick.
     pub half_jiffy: Nanos,
 }
 
 impl Rules {
-    /// The formulas for ticks that are `tick` apart.
+    /// Creates the formulas for a tick every `tick` ns.
     pub fn new(tunables: Tunables, tick: Nanos) -> Self {
         let mut ratios = [128; 40];
         for i in 1..ratios.len() {
@@ -72,28 +72,28 @@ impl Rules {
         Self { tunables, ratios, half_jiffy_us: (tick / 2000) as i64, half_jiffy: tick / 2 }
     }
 
-    /// Time since the boot (`niffies`).
+    /// Returns the time since boot (`niffies`).
     pub fn niffies(&self, now: Nanos) -> Nanos {
         self.tunables.uptime + now
     }
 
-    /// Whether FIFO and RR are granted.
+    /// Returns whether FIFO and RR are granted.
     pub fn privileged(&self) -> bool {
         self.tunables.privileged
     }
 
-    /// A full slice, in microseconds of 1024 ns (`timeslice()`).
+    /// Returns a full slice, in microseconds of 1024 ns (`timeslice()`).
     pub fn slice_us(&self) -> i64 {
         (self.tunables.rr_interval << 10) as i64
     }
 
-    /// How far ahead the deadline of this nice level is set (`prio_deadline_diff`).
+    /// Returns how far ahead a deadline is set at this nice level (`prio_deadline_diff`).
     pub fn deadline_diff(&self, nice: i8) -> Nanos {
         let ratio = self.ratios[(i16::from(nice) + 20).clamp(0, 39) as usize];
         ratio * self.tunables.rr_interval * ((1 << 20) / 128)
     }
 
-    /// The policy that a task gets.
+    /// Returns the class that a task with these attributes gets.
     pub fn class(&self, a: &Attributes) -> Class {
         match a.policy {
             Policy::Fifo | Policy::Rr if !self.tunables.privileged => Class::Iso,
@@ -105,7 +105,7 @@ impl Rules {
         }
     }
 
-    /// The priority of a policy (`normal_prio()`).
+    /// Returns the priority of a task of this class (`normal_prio()`).
     pub fn normal_prio(class: Class, a: &Attributes) -> u8 {
         match class {
             Class::Fifo | Class::Rr => a.real_time_level().unwrap_or(MAX_RT_PRIO - 1),
@@ -116,18 +116,18 @@ impl Rules {
     }
 }
 
-/// How much ISO tasks ran of late, over all CPUs.
+/// How much ISO tasks have recently run, over all CPUs.
 #[derive(Debug)]
 pub struct IsoQuota {
     ticks: i64,
     period: i64,
     percent: i64,
-    /// Their quota is used up: they count as ordinary until it has recovered to 90%.
+    /// Whether the quota is used up. ISO tasks then count as ordinary until the usage has fallen to 90% of the quota.
     pub refractory: bool,
 }
 
 impl IsoQuota {
-    /// The quota of this many CPUs: some percent of five seconds each.
+    /// Creates the quota for `cpus` CPUs: `iso_cpu` percent of five seconds for each CPU.
     pub fn new(tunables: &Tunables, tick: Nanos, cpus: u32) -> Self {
         let percent = tunables.iso_cpu as i64;
         let mut quota = Self { ticks: 0, period: 1, percent, refractory: false };
@@ -135,7 +135,7 @@ impl IsoQuota {
         quota
     }
 
-    /// So many CPUs are online now.
+    /// Updates the quota to `cpus` online CPUs.
     pub fn set_cpus(&mut self, cpus: u32, tick: Nanos) {
         self.period = 5 * (1_000_000_000 / tick) as i64 * i64::from(cpus) + 1;
     }
@@ -144,7 +144,8 @@ impl IsoQuota {
         self.ticks < self.period * (self.percent * 115 / 128)
     }
 
-    /// The tick of a CPU that runs an ISO task, or another; tells whether an ISO task may no longer count as real time.
+    /// Accounts a tick of a CPU; `iso` says whether it runs an ISO task. Returns whether ISO tasks have lost their
+    /// priority.
     pub fn tick(&mut self, iso: bool) -> bool {
         if iso && !self.refractory {
             if self.ticks <= self.period * 128 - 128 {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn deadlines_grow_by_a_tenth_a_nice_level() {
         let r = Rules::new(RELEASED, 1_000_000);
-        // The ratios 128, 836 and 5089 of the integer recurrence, times 6 * 2^13 ns.
+        // 128, 836 and 5089 are the ratios of the integer recurrence; each is multiplied by 6 * 2^13 ns.
         assert_eq!([-20, 0, 19].map(|nice| r.deadline_diff(nice)), [6_291_456, 41_091_072, 250_134_528]);
         assert_eq!((r.slice_us(), r.half_jiffy_us), (6_144, 500));
     }
@@ -178,9 +179,9 @@ mod tests {
     #[test]
     fn iso_tasks_lose_their_rank_after_70_percent_of_5_seconds() {
         let mut quota = IsoQuota::new(&RELEASED, 1_000_000, 1);
-        // 100 a tick against 70 * 5001.
+        // Each tick adds 100; the limit is 70 * 5001.
         assert_eq!((1..).find(|_| quota.tick(true)), Some(3_501));
-        // Down to 62 * 5001 again, 71 or fewer a tick.
+        // The count then falls to 62 * 5001, by at most 71 a tick.
         let rest = (1..).find(|_| !quota.tick(true)).unwrap();
         assert_eq!(rest, (1..10_000).find(|n| decayed(350_100, *n) < 62 * 5_001).unwrap());
     }

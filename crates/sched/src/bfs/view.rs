@@ -1,11 +1,11 @@
-//! The queue as it can be inspected, and the reasons of its picks.
+//! Inspection of the queue, and the explanations of its picks.
 
 use super::Bfs;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
 
 impl Bfs {
-    /// How long until a deadline, in us; less than nothing when it has passed.
+    /// Returns the time left until a deadline, in us; negative if the deadline has passed.
     pub(super) fn until_us(&self, now: Nanos, deadline: Nanos) -> i64 {
         (deadline as i64 - self.rules.niffies(now) as i64) / 1000
     }
@@ -21,7 +21,7 @@ impl Bfs {
         ])
     }
 
-    /// What a CPU runs, and the queue of all.
+    /// Shows what a CPU runs, and the queue that all CPUs share.
     pub(super) fn view_queue(&self, cx: &Core, cpu: CpuId) -> View {
         let (now, rq) = (cx.now(), &self.rqs[cpu as usize]);
         View::Map(vec![

@@ -1,23 +1,23 @@
-//! The counters of all tasks, side by side: recalculating them is one pass over an array, and its cost grows with the
-//! number of tasks, sleepers included, as it did in the kernel.
+//! The counters of all tasks, stored side by side. Recalculating them is one pass over an array. As in the kernel, its
+//! cost grows with the number of tasks, sleepers included.
 
 use schedlab_sim::TaskId;
 
-/// Not in the list.
+/// Marks a task that is not in the list.
 const NONE: u32 = u32::MAX;
 
-/// The counter of each living task, and what it gains in each epoch, in the order of the kernel's list of all tasks.
+/// The counter of each living task and what it gains in each epoch, in the order of the kernel's list of all tasks.
 #[derive(Debug, Default)]
 pub struct Counters {
     left: Vec<i32>,
     refill: Vec<i32>,
     owner: Vec<TaskId>,
-    /// Where in the arrays a task is.
+    /// Each task's position in the arrays.
     slot: Vec<u32>,
 }
 
 impl Counters {
-    /// A task comes to be, with `left` ticks; it gains `refill` in each epoch (`SET_LINKS`).
+    /// Adds a new task with `left` ticks; it gains `refill` ticks in each epoch (`SET_LINKS`).
     pub fn insert(&mut self, p: TaskId, left: i32, refill: i32) {
         if self.slot.len() <= p as usize {
             self.slot.resize(p as usize + 1, NONE);
@@ -28,7 +28,7 @@ impl Counters {
         self.refill.push(refill);
     }
 
-    /// A task is gone (`REMOVE_LINKS`).
+    /// Removes a dead task (`REMOVE_LINKS`).
     pub fn remove(&mut self, p: TaskId) {
         let at = std::mem::replace(&mut self.slot[p as usize], NONE) as usize;
         self.owner.remove(at);
@@ -39,45 +39,45 @@ impl Counters {
         }
     }
 
-    /// Whether a task has come to be.
+    /// Returns whether a task is in the list.
     #[must_use]
     pub fn has(&self, p: TaskId) -> bool {
         self.slot.get(p as usize).is_some_and(|slot| *slot != NONE)
     }
 
-    /// How many ticks a task has left.
+    /// Returns how many ticks a task has left.
     #[inline]
     #[must_use]
     pub fn left(&self, p: TaskId) -> i32 {
         self.left[self.slot[p as usize] as usize]
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to a task's remaining ticks.
     #[inline]
     pub fn left_mut(&mut self, p: TaskId) -> &mut i32 {
         &mut self.left[self.slot[p as usize] as usize]
     }
 
-    /// What a task gains in each epoch, in ticks.
+    /// Returns how many ticks a task gains in each epoch.
     #[inline]
     #[must_use]
     pub fn refill(&self, p: TaskId) -> i32 {
         self.refill[self.slot[p as usize] as usize]
     }
 
-    /// The nice level of a task changed.
+    /// Changes what a task gains in each epoch, after its nice level changed.
     pub fn set_refill(&mut self, p: TaskId, refill: i32) {
         self.refill[self.slot[p as usize] as usize] = refill;
     }
 
-    /// A new epoch: everybody keeps half of what is left, and gains a slice.
+    /// Begins a new epoch: every task keeps half of its remaining ticks and gains a slice.
     pub fn recalculate(&mut self) {
         for (left, refill) in self.left.iter_mut().zip(&self.refill) {
             *left = (*left >> 1) + refill;
         }
     }
 
-    /// Every task and its counter, the oldest first.
+    /// Iterates over every task and its counter, oldest task first.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, i32)> + '_ {
         self.owner.iter().copied().zip(self.left.iter().copied())
     }

@@ -1,30 +1,29 @@
 //! The scheduler of Linux 1.2: round robin by counters.
 //!
 //! # Idea
-//! Every task has a counter of ticks. The one with most ticks runs, until they are used up; when all who can run have
-//! used theirs up, everybody gets new ones. As who sleeps keeps half of what it had left, it comes to have more than
-//! the others, and goes before them when it wakes.
+//! Every task has a counter of ticks. The task with the most ticks runs until they are used up; once all runnable tasks
+//! have used theirs up, every task gets new ones. A sleeping task keeps half of what it had left, so it accumulates
+//! more than the others and runs before them when it wakes.
 //!
 //! # Rule
-//! Choosing goes through the list of all tasks, those asleep too, and takes the runnable one with the greatest counter,
-//! the oldest where equal. If that counter is 0, every task gets `counter / 2 + priority`, and who was chosen runs.
-//! The tick takes one from the counter of who runs; the tick that finds 0 makes the CPU choose anew, so that a counter
-//! of 15 is worth 16 ticks. Priority is 15 less nice, 1 at least. A task that is woken takes the CPU from one that has
-//! 3 ticks less; who slept for a time, though, is only seen when the CPU next chooses. A child gets half of its
-//! parent's counter, and the parent keeps all of its own. There are no real-time policies.
+//! A pick scans the list of all tasks, sleepers included, and takes the runnable task with the greatest counter, the
+//! oldest among equals. If that counter is 0, every task gets `counter / 2 + priority` and the chosen task runs. A tick
+//! subtracts one from the running task's counter; the tick that finds 0 triggers a new pick, so a counter of 15 is
+//! worth 16 ticks. The priority is 15 minus nice, at least 1. A woken task preempts the running task if its counter is
+//! greater by more than 3; but a task whose timed sleep has ended is noticed only at the next pick. A child gets half
+//! of its parent's counter, and the parent keeps all of its own. There are no real-time policies.
 //!
 //! # State
-//! For each task: its counter, whether it can run, what it sleeps for.
+//! For each task: its counter, whether it is runnable, and what it sleeps for.
 //!
 //! # Tunables
-//! None but the tick.
+//! None, apart from the tick.
 //!
 //! # Differences from the kernel
-//! The trace shows a task that slept for a time as woken when that was over; the kernel wakes it when it next chooses.
-//! It makes no difference to who runs when. (`select()` worked like that; the timers of `setitimer()`, which make the
-//! CPU choose at once, and `nanosleep()`, which came later, are not told apart from it.)
-//! There was no `sched_yield()`: it does nothing.
-//! The kernel has one CPU. On a machine with more it runs on CPU 0 alone.
+//! The trace shows the wake-up of a task that slept for a time when that time is over; the kernel wakes it at its next
+//! pick. Which task runs when is the same. (`select()` worked like that. The timers of `setitimer()`, which trigger a
+//! pick at once, and `nanosleep()`, which came later, are not distinguished from it.) `sched_yield()` did not exist;
+//! here it does nothing. The kernel supports one CPU. On a larger machine it uses CPU 0 only.
 //!
 //! # Reference
 //! kernel/sched.c and fork.c of 1.2.13; `sys_setpriority` in kernel/sys.c, `do_select` in fs/select.c.
@@ -37,27 +36,27 @@ use schedlab_sim::{
     Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks, View,
 };
 
-/// The CPU that the kernel uses.
+/// The only CPU that this kernel uses.
 const CPU: CpuId = 0;
-/// The priority at nice 0, and the counter of the task that boots, in ticks (`PZERO`, `INIT_TASK`).
+/// The priority at nice 0 and the boot task's counter, in ticks (`PZERO`, `INIT_TASK`).
 const PRIORITY: i32 = 15;
 
-/// What is known of a task, beside its counter.
+/// The state of a task, apart from its counter.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
     runnable: bool,
-    /// It sleeps, interruptibly.
+    /// Whether it sleeps interruptibly.
     naps: bool,
-    /// It slept for a time that is over.
+    /// Whether its timed sleep has ended.
     timed_out: bool,
 }
 
-/// The scheduler.
+/// The scheduler of Linux 1.2.
 #[derive(Debug, Default)]
 pub struct Counting {
     counters: Counters,
     tasks: Vec<Task>,
-    /// Who runs called a `sched_yield()` that there is not.
+    /// Whether the running task called `sched_yield()`, which this kernel does not have, and simply goes on.
     goes_on: bool,
 }
 
@@ -70,7 +69,7 @@ impl Counting {
         &mut self.tasks[p as usize]
     }
 
-    /// The greatest counter of those who can run, and whose it is.
+    /// Returns the greatest counter among runnable tasks, and the task that has it.
     fn best(&self) -> Option<(i32, TaskId)> {
         let mut best = None;
         for (p, left) in self.counters.iter() {
@@ -118,7 +117,7 @@ impl Scheduler for Counting {
 
     fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
         if how == Enqueue::New && cx.start() == Start::Threads && !self.counters.has(p) {
-            // Only now it comes to be.
+            // A thread is created only now.
             let slice = priority(cx.task(p).attributes.nice);
             self.counters.insert(p, slice, slice);
         }

@@ -1,43 +1,42 @@
-//! The schedulers by goodness: Linux 2.0, 2.2 and 2.4, the last of them known as O(n).
+//! The goodness schedulers: Linux 2.0, 2.2 and 2.4. The last of them is known as the O(n) scheduler.
 //!
 //! # Idea
-//! One queue holds all tasks that can run. Whenever a CPU looks for work it goes through the whole queue, gives each
-//! task a number, its *goodness*, and takes the best. Goodness is mainly what a task has left of its slice, its
-//! *counter*; and as a counter also gains half of what was left when the next slice is given out, who sleeps a lot
-//! has more of it than who uses his up. Being on the same CPU and in the same address space is worth a little.
+//! One queue holds all runnable tasks. To pick a task, a CPU scans the whole queue, computes a number for each task,
+//! its *goodness*, and takes the greatest. Goodness is mainly what a task has left of its slice, its *counter*. When
+//! new slices are handed out, half of what was left is kept, so a task that sleeps much has a greater counter than one
+//! that uses its slices up. Having last run on the same CPU, and sharing the address space, add a little.
 //!
 //! # Rule
-//! The tick takes one from the counter of who runs; when none is left, the CPU chooses anew. A task without ticks has
-//! a goodness of 0. When that is the best there is, an *epoch* ends: every task, awake or asleep, gets
-//! `counter / 2 + slice`. Goodness is the counter, plus what the nice level counts (2.2 on), plus
-//! `PROC_CHANGE_PENALTY` on the CPU where the task last ran, plus 1 in the address space of who ran; a real-time task
-//! has 1000 and its priority. Equals go by their place in the queue: those who wake join at its end (2.0, 2.4) or at
-//! its head (2.2), and in 2.2 who runs goes before its equals (even a RR task whose slice is over). A RR task without
-//! ticks gets a new slice and goes to the end. A child gets half of its parent's counter; in 2.4, what it leaves unused
-//! goes back. A task that wakes takes the CPU from one that has 3 ticks less (2.0) or is less good (2.2, 2.4). With
-//! several CPUs it prefers the idle one where it last ran, then another idle one (2.4: the one that has been idle for
-//! longest), then the one where it is better by most. 2.2 leaves it waiting if it and the task that wakes it seem to
-//! work hand in hand. Who is preempted looks for a CPU likewise (2.2, 2.4). That is all the balancing there is.
+//! A tick subtracts one from the running task's counter; when nothing is left, the CPU picks again. A task without
+//! ticks has a goodness of 0. When that is the greatest there is, an *epoch* ends: every task, runnable or asleep, gets
+//! `counter / 2 + slice`. Goodness is the counter, plus a bonus for the nice level (from 2.2 on), plus
+//! `PROC_CHANGE_PENALTY` on the CPU where the task last ran, plus 1 if it shares the address space of the previous
+//! task; a real-time task has 1000 plus its priority. Equal tasks run in queue order: a waking task joins at the tail
+//! (2.0, 2.4) or at the head (2.2), and in 2.2 the previous task comes before its equals, even an RR task whose slice
+//! has expired. An RR task without ticks gets a new slice and moves to the tail. A child gets half of its parent's
+//! counter; in 2.4 the ticks that it leaves unused return to the parent. A waking task preempts a task that has more
+//! than 3 ticks less (2.0) or a smaller goodness (2.2, 2.4). With several CPUs it prefers its last CPU if that is idle,
+//! then another idle CPU (in 2.4 the one that has been idle longest), then the CPU where its advantage is greatest. 2.2
+//! lets it wait if it and its waker appear to be cooperating. A preempted task looks for a CPU in the same way (2.2,
+//! 2.4). There is no other balancing.
 //!
 //! # State
-//! The queue. For each task: counter, slice, where it last ran. For each CPU: who runs, since when, and whose address
-//! space it has.
+//! The queue. For each task: its counter, its slice, and where it last ran. For each CPU: the running task, the time of
+//! the last switch, and whose address space is loaded.
 //!
 //! # Tunables
-//! [`Rules`] has a release's constants and habits; the registry of kernels names those that can be set.
+//! [`Rules`] holds the constants and behaviours of a release; the kernels' registry names those that can be set.
 //!
 //! # Differences from the kernel
-//! Every task has an address space of its own, threads too; there are no kernel threads that borrow one.
-//! Wake-ups are never synchronous (2.4's `__wake_up_sync` for pipes, which preempts nobody).
-//! A child's ticks go back when it ends, not when its parent waits for it.
-//! Affinity came with 2.4; here 2.0 and 2.2 honour it as 2.4 does.
-//! 2.0: in a task that wakes another, the big kernel lock counts only where it decides which CPU acts: interrupts come
-//! to CPU 0, a system call acts where it is made. `need_resched` was one flag for all CPUs; here it is that of the CPU
-//! which acts. The number of processes that idle CPUs look for at each tick is taken to be right.
-//! 2.2: a task that wakes another one, and the one that it wakes, are taken to be in the kernel (`lock_depth`).
-//! 2.2: a CPU that is preempted by the task that it has just put back chooses again, without the switch back and forth.
-//! What happens at one instant happens one after the other: an idle CPU that was asked for at the same instant is idle
-//! no more.
+//! Every task has its own address space, even a thread, and no kernel thread borrows one. Wake-ups are never
+//! synchronous (2.4's `__wake_up_sync`, used by pipes, does not preempt). A child's ticks return to the parent when the
+//! child exits, not when the parent waits for it. Affinity came with 2.4; here 2.0 and 2.2 honour it in the same way.
+//! 2.0: the big kernel lock matters only in which CPU handles a wake-up: interrupts go to CPU 0, and a system call is
+//! handled where it was made. `need_resched` was one flag for all CPUs; here it belongs to the CPU that handles the
+//! wake-up. The number of processes, which idle CPUs check at each tick, is assumed to be right. 2.2: a waking task and
+//! its waker are assumed to be in the kernel (`lock_depth`). 2.2: a CPU that is preempted by the task it has just put
+//! back picks again, without switching away and back. Events at one instant are handled one after the other: an idle
+//! CPU that was already asked at this instant no longer counts as idle.
 //!
 //! # Reference
 //! kernel/sched.c, fork.c and exit.c of 2.0.40, 2.2.26 and 2.4.22; include/asm-i386/smp.h, arch/i386/kernel/smp.c and
@@ -64,23 +63,23 @@ pub use wake::MARGIN;
 /// The CPU that takes all interrupts in 2.0.
 const BOOT_CPU: CpuId = 0;
 
-/// The scheduler.
+/// The goodness scheduler, with the rules of one release.
 #[derive(Debug)]
 pub struct Goodness {
     rules: Rules,
     counters: Counters,
     tasks: Vec<Task>,
-    /// Everybody who can run, running or not.
+    /// All runnable tasks, including the running ones.
     queue: VecDeque<TaskId>,
     cpus: Vec<Cpu>,
-    /// What is left of the counter of the task that forks the first tasks.
+    /// What is left of the counter of the boot task, which forks the first tasks.
     boot_counter: i32,
-    /// The CPU whose task or interrupt wakes somebody, and whether it is a task.
+    /// The CPU that handles the current wake-up, and whether a task (not an interrupt) caused it.
     waker: (CpuId, bool),
 }
 
 impl Goodness {
-    /// A scheduler for `machine`.
+    /// Creates the scheduler for `machine`.
     #[must_use]
     pub fn new(machine: &Machine, rules: Rules) -> Self {
         Self {
@@ -94,7 +93,7 @@ impl Goodness {
         }
     }
 
-    /// Whether this is the kernel for several CPUs.
+    /// Returns whether this is the SMP build of the kernel.
     fn smp(&self) -> bool {
         self.cpus.len() > 1
     }
@@ -111,7 +110,7 @@ impl Goodness {
         0..self.cpus.len() as CpuId
     }
 
-    /// Brings the counters of all who run up to date.
+    /// Brings the counters of all running tasks up to date.
     fn sync_all(&mut self, cx: &mut Core) {
         for cpu in self.all_cpus() {
             sync(self, cx, cpu);
@@ -140,12 +139,12 @@ impl Goodness {
         }
     }
 
-    /// Whether somebody waits who may run on `cpu`.
+    /// Returns whether a task that may run on `cpu` is waiting.
     fn somebody_waits(&self, cx: &Core, cpu: CpuId) -> bool {
         self.queue.iter().any(|p| self.task(*p).on_cpu.is_none() && cx.task(*p).allowed.contains(cpu))
     }
 
-    /// In 2.0 an idle CPU looks at each tick whether somebody waits: what it next does may have changed.
+    /// In 2.0 an idle CPU checks at each tick whether a task waits, so what it will do next may have changed.
     fn touch_idle(&self, cx: &mut Core) {
         if self.looks_when_idle() {
             self.all_cpus().filter(|c| self.cpus[*c as usize].curr.is_none()).for_each(|c| cx.touch(c));
@@ -156,13 +155,13 @@ impl Goodness {
         self.smp() && self.rules.waking == rules::Waking::Margin
     }
 
-    /// The slice of who runs is over when this many more ticks have come; `None`: the ticks do nothing to it.
+    /// Returns after how many more ticks the running task's slice ends; `None` if ticks do not end it.
     fn ticks_to_end(&self, p: TaskId) -> Option<u64> {
         let left = i64::from(self.counters.left(p) - self.rules.ends_at);
         (self.task(p).policy != Policy::Fifo || self.rules.fifo_expires).then(|| left.max(1) as u64)
     }
 
-    /// A task has come to be: what nice and policy mean for it.
+    /// Sets what a new task's nice level and policy mean for it.
     fn adopt(&mut self, cx: &Core, p: TaskId) {
         let a = &cx.task(p).attributes;
         let bonus = self.rules.bonus_of(a.nice);
@@ -207,18 +206,18 @@ impl Scheduler for Goodness {
             Placement::Wake { from } => (from, true),
             Placement::Fork { from } => (from, false),
         };
-        // One queue for all: on which CPU it will run is not known yet.
+        // The queue is shared by all CPUs: which of them will run the task is not known yet.
         let allowed = &cx.task(p).allowed;
         if allowed.contains(prev) { prev } else { self.all_cpus().find(|c| allowed.contains(*c)).unwrap_or(prev) }
     }
 
     fn enqueue_task(&mut self, cx: &mut Core, _cpu: CpuId, p: TaskId, how: Enqueue) {
         if how == Enqueue::New && cx.start() == Start::Threads && !self.counters.has(p) {
-            // Only now it comes to be.
+            // A thread is created only now.
             let slice = self.rules.slices.ticks(cx.task(p).attributes.nice);
             self.counters.insert(p, slice, slice);
         }
-        // Who moves to another CPU has kept its place.
+        // A task that moves to another CPU keeps its place.
         if !self.task(p).queued {
             self.join(p, self.rules.joins);
         }
@@ -322,7 +321,7 @@ impl Scheduler for Goodness {
         cx.touch(cpu);
     }
 
-    /// A CPU that comes begins with `schedule()`.
+    /// A CPU that comes online starts with `schedule()`.
     fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
         cx.resched(cpu);
     }
@@ -351,7 +350,7 @@ impl Scheduler for Goodness {
         ])
     }
 
-    /// In 2.4 what a child has left goes back to its parent (`release_task`).
+    /// In 2.4 the ticks that a child has left return to its parent (`release_task`).
     fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
         let parent = self.task(p).parent.filter(|q| cx.task(*q).state != State::Dead);
         if let (Some(most), Some(q)) = (self.rules.gives_back, parent) {

@@ -1,22 +1,22 @@
-//! The queues as the balancer sees them and as they can be inspected.
+//! The queues as the balancer sees them, their inspection, and explanations.
 
 use super::Mlfq;
 use crate::balance::Queues;
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
 
-/// The load of one task in the balancer's eyes.
+/// The load of one task, for the balancer.
 const LOAD_SCALE: u64 = 128;
 
 impl Mlfq {
-    /// The tasks of a CPU, best level first, each level from its head.
+    /// Iterates over the tasks of a CPU, best level first, each level from its head.
     pub(super) fn in_order(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.rqs[cpu as usize].array;
         let lists = std::iter::successors(array.level_from(0), |list| array.level_from(list + 1));
         lists.flat_map(|list| std::iter::successors(array.head(list), |p| self.links.after(*p)))
     }
 
-    /// A CPU's levels. What runs, and how many can, every view has.
+    /// Shows a CPU's levels. The running task and the number of runnable tasks are part of every view.
     pub(super) fn view_queues(&self, cpu: CpuId) -> View {
         let task = |p: TaskId| {
             let t = &self.tasks[p as usize];
@@ -43,12 +43,12 @@ impl Mlfq {
 }
 
 impl Mlfq {
-    /// The level of a task, as a reason.
+    /// Returns the level of a task, as a number for an explanation.
     pub(super) fn place(&self, p: TaskId) -> (Option<TaskId>, &'static str, i64) {
         (Some(p), "level", i64::from(self.tasks[p as usize].level))
     }
 
-    /// The slice of `p` is used up, and it stands where it goes.
+    /// Explains that the slice of `p` is used up, after `p` has moved to its new place.
     pub(super) fn explain_turn(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         cx.explain(|_| {
             let left = i64::from(self.tasks[p as usize].time_slice);
@@ -67,7 +67,7 @@ impl Queues for Mlfq {
         u64::from(self.nr_running(cpu)) * LOAD_SCALE
     }
 
-    /// The last of the best level.
+    /// Returns the last task of the best level that may move.
     fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
         if max_load < LOAD_SCALE {
             return None;

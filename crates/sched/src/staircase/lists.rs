@@ -1,18 +1,18 @@
-//! The lists of all levels of all CPUs: a task joins one at its end, leaves it from anywhere, and a whole list is put
-//! at the end of another, each in constant time.
+//! The lists of all levels of all CPUs. A task joins a list at its end and leaves it from anywhere, and a whole list
+//! can be appended to another, each in constant time.
 
 use schedlab_sim::TaskId;
 
-/// Circular lists: each list has a node of its own, which stands before its first task and after its last.
+/// Circular doubly linked lists. Each list has its own node, before its first task and after its last.
 #[derive(Debug)]
 pub struct Lists {
-    /// The nodes of the lists, then those of the tasks: who is before and who is after.
+    /// The nodes of the lists, followed by those of the tasks: the previous and the next node.
     nodes: Vec<(u32, u32)>,
     lists: u32,
 }
 
 impl Lists {
-    /// So many empty lists.
+    /// Creates this many empty lists.
     #[must_use]
     pub fn new(lists: u32) -> Self {
         Self { nodes: (0..lists).map(|list| (list, list)).collect(), lists }
@@ -30,14 +30,14 @@ impl Lists {
         self.nodes[right as usize].0 = left;
     }
 
-    /// Puts `p`, which is on no list, at the end of `list`.
+    /// Adds `p`, which must be on no list, at the end of `list`.
     pub fn push(&mut self, list: u32, p: TaskId) {
         let (node, last) = (self.lists + p, self.nodes[list as usize].0);
         self.join(last, node);
         self.join(node, list);
     }
 
-    /// Takes `p` off whichever list it is on.
+    /// Removes `p` from the list that it is on.
     pub fn remove(&mut self, p: TaskId) {
         let node = self.lists + p;
         let (left, right) = self.nodes[node as usize];
@@ -45,7 +45,7 @@ impl Lists {
         self.nodes[node as usize] = (node, node);
     }
 
-    /// Puts all of `from` at the end of `to`.
+    /// Moves all tasks of `from` to the end of `to`.
     pub fn append(&mut self, from: u32, to: u32) {
         let (last, first) = self.nodes[from as usize];
         if first != from {
@@ -56,18 +56,18 @@ impl Lists {
         }
     }
 
-    /// The first of a list.
+    /// Returns the first task of a list.
     #[must_use]
     pub fn first(&self, list: u32) -> Option<TaskId> {
         self.nodes[list as usize].1.checked_sub(self.lists)
     }
 
-    /// A list from its first task to its last.
+    /// Iterates over a list from its first task to its last.
     pub fn iter(&self, list: u32) -> impl Iterator<Item = TaskId> + '_ {
         std::iter::successors(self.first(list), |p| self.nodes[(self.lists + p) as usize].1.checked_sub(self.lists))
     }
 
-    /// A list from its last task to its first.
+    /// Iterates over a list from its last task to its first.
     pub fn backwards(&self, list: u32) -> impl Iterator<Item = TaskId> + '_ {
         let before = |node: u32| self.nodes[node as usize].0.checked_sub(self.lists);
         std::iter::successors(before(list), move |p| before(self.lists + p))

@@ -7,17 +7,17 @@ use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, TaskId};
 
-/// The load of a task of nice 0.
+/// The load of a task at nice 0.
 const LOAD_SCALE: u64 = 128;
 
-/// What a task of a nice level adds to its CPU's load: what it may run in a rotation, against nice 0.
+/// Returns the load of a task with this nice level: what it may run in a rotation, relative to nice 0.
 pub(super) fn weight(design: &impl Design, user: u8) -> u64 {
     let turn = |user: u8| u64::from(design.slots(user).count_ones()) * design.quota(user);
     (turn(user) * LOAD_SCALE / turn(LEVELS / 2)).max(1)
 }
 
 impl<D: Design> Staircase<D> {
-    /// What a task adds to its CPU's load; a real-time one as much as the best of the others.
+    /// Returns the load of a task. A real-time task counts as much as an ordinary task of the best nice level.
     pub(super) fn weight(&self, p: TaskId) -> u64 {
         let t = self.task(p);
         self.weights[if t.policy == Policy::Other { t.user as usize } else { 0 }]
@@ -33,7 +33,7 @@ impl<D: Design> Queues for Staircase<D> {
         self.queues[cpu as usize].load
     }
 
-    /// The expired first, best level first, each list from its end.
+    /// Looks through the expired tasks first, best level first, each list from its end.
     fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
         let rq = &self.queues[from as usize];
         [rq.expired(), rq.active].into_iter().filter(|side| rq.arrays[*side].nr > 0).find_map(|side| {
@@ -45,7 +45,7 @@ impl<D: Design> Queues for Staircase<D> {
         })
     }
 
-    /// It keeps its place and what it has left, as if it had been given that here.
+    /// The task keeps its place and the rest of its quota, as if both had been given to it on the new CPU.
     fn migrate(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
         let expired = self.take(from, p) == Some(self.queues[from as usize].expired());
         cx.set_task_cpu(p, to);

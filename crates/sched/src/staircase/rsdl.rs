@@ -1,46 +1,47 @@
 //! RSDL, the Rotating Staircase Deadline scheduler (Con Kolivas, March 2007).
 //!
 //! # Idea
-//! Fairness by plain accounting: nothing is guessed from how a task sleeps. A task goes down a staircase, from the
-//! level of its nice value to the lowest, with the same quota of CPU time on each step; at the bottom it waits until
-//! all others are there. Who used little stands high and runs at once; who used all of it waits for a time that
-//! can be told beforehand.
+//! Fairness comes from plain accounting; nothing is guessed from how a task sleeps. A task descends a staircase, from
+//! the level of its nice value to the lowest, with the same quota of CPU time on each step. At the bottom it waits
+//! until all others have arrived. A task that has used little is high up and runs at once; one that has used all of its
+//! quotas waits for a bounded time.
 //!
 //! # Rule
-//! There are 40 levels, one for each nice value, and the first task of the best level runs. A task has a quota at its
-//! own level and at every one below, once in a rotation; a level's quota is the sum of those of the tasks that were
-//! given one there. A task that used up its quota goes down a level, to the end of that list. When a level's quota is
-//! used up, all who are still there are put at the end of the next level: a *minor rotation*. A task without
-//! quota below goes to the expired array, at its own level with a fresh quota. When no task is active, the arrays
-//! change places: a *major rotation*. A task that wakes in the rotation in which it fell asleep goes on with what was
-//! left of its quota; in a later one it begins anew at its own level.
+//! There are 40 levels, one for each nice value, and the first task of the best level runs. Once in a rotation, a task
+//! has a quota at its own level and at every level below; a level's quota is the sum of the quotas that tasks were
+//! given there. A task that has used up its quota moves down a level, to the end of that list. When a level's quota is
+//! used up, all tasks still there are moved to the end of the next level: a *minor rotation*. A task without a quota
+//! further down goes to the expired array, at its own level and with a fresh quota. When the active array is empty, the
+//! arrays are swapped: a *major rotation*. A task that wakes in the rotation in which it fell asleep continues with the
+//! rest of its quota; in a later one it starts afresh at its own level.
 //!
 //! # State
-//! For each CPU: two arrays of lists with a quota for each level, the number of the rotation. For each task: its
-//! level, what is left of its quota, the levels at which it was given one, and in which rotation.
-//! A pick looks into a bitmap, a minor rotation joins two lists: both cost the same for any number of tasks.
+//! For each CPU: two arrays of lists with a quota for each level, and the number of the rotation. For each task: its
+//! level, the rest of its quota, the levels at which it was given one, and in which rotation. A pick searches a bitmap,
+//! and a minor rotation joins two lists: both take the same time for any number of tasks.
 //!
 //! # Tunables
 //! `rr_interval`, the quota of the nice levels 0 to 19.
 //!
 //! # Latency
-//! Let Q be a task's quota and T the tick, by which it may run over (its end is noticed at a tick). In one
-//! rotation task q runs at most E = levels * (Q + T), where a nice value of n has 20 - n levels: at each of its levels
-//! it is given a quota once, and none brings one to the next rotation. A waiting task is active, and runs before the
-//! rotation ends, or expired, and runs before the next one ends. So with others q it waits at most
-//! *the sum of 2 E over all q*. With all n tasks at nice 0 and the defaults that is 2 * 20 * (6 + 1) = 280 ms for each
-//! other task. `tests/staircase.rs` holds random loads to it, as it does a schedule that waits 19 * 6 = 114 ms.
-//! New tasks add their own E; real-time tasks and new nice values are not in the sum.
+//! Let Q be a task's quota and T the tick, by which it may overrun (the end of a quota is noticed at a tick). In one
+//! rotation task q runs for at most E = levels * (Q + T), where a nice value of n has 20 - n levels: it is given a
+//! quota once at each of its levels, and carries none into the next rotation. A waiting task is either active, and runs
+//! before the rotation ends, or expired, and runs before the next one ends. So beside other tasks q it waits for at
+//! most *the sum of 2 E over all q*. With all n tasks at nice 0 and the defaults this is 2 * 20 * (6 + 1) = 280 ms for
+//! each other task. `tests/all/golden/staircase.rs` checks this bound with random loads, and a schedule with a wait of
+//! 19 * 6 = 114 ms. New tasks add their own E; real-time tasks and changes of nice values are not in the sum.
 //!
 //! # Differences from the kernel
-//! The patch itself was not to be had: this follows the announcement's words. What they leave open is chosen here:
-//! time is charged to the nanosecond and looked at at ticks (by whole ticks alone, who sleeps before each of them
-//! would run for nothing); quotas of nice levels below -6 are nice * nice / 40 of the interval (-7: 1.2, -20: 10), and
-//! the interval is 6 ms, both as in the author's later kernels; who is pushed down keeps what is left of its quota and
-//! has the new level's besides; the lowest level pushes nobody; a new task takes half of what its parent has left,
-//! and joins behind it; who yields goes behind its equals; a new nice value keeps what is left, no more than a new
-//! quota; who moves to another CPU by balancing keeps its place, else it begins anew there; balancing is the plain one
-//! of [`crate::balance`], with weights by levels and quota; round-robin tasks take turns after one interval.
+//! The patch itself was not available, so this follows the text of the announcement. What it leaves open is decided as
+//! follows. Time is charged to the nanosecond and checked at ticks (if whole ticks were charged, a task that sleeps
+//! just before each tick would run for free). Quotas of nice levels below -6 are nice * nice / 40 of the interval (-7:
+//! 1.2, -20: 10), and the interval is 6 ms, both as in the author's later kernels. A task that is pushed down keeps the
+//! rest of its quota and gets the new level's in addition; the lowest level pushes no task. A new task takes half of
+//! what its parent has left, and joins behind it. A task that yields goes behind its equals. With a new nice value a
+//! task keeps the rest of its quota, up to a new quota. A task moved by load balancing keeps its place; one that comes
+//! to another CPU in any other way starts afresh there. Balancing is the plain balancer of [`crate::balance`], with
+//! weights that follow from levels and quota. Round-robin tasks take turns after one interval.
 //!
 //! # Reference
 //! "RSDL completely fair starvation free interactive cpu scheduler" and "sched: document rsdl cpu scheduler",
@@ -53,11 +54,11 @@ use schedlab_base::Nanos;
 /// The rules of RSDL.
 #[derive(Clone, Copy, Debug)]
 pub struct Rsdl {
-    /// The quota of nice levels 0 to 19.
+    /// The quota of nice levels 0 to 19, in ns.
     pub rr_interval: Nanos,
 }
 
-/// The interval, and from nice -7 on the more the better the level is.
+/// Returns the interval, lengthened below nice -6: the better the level, the longer.
 pub(super) fn lengthened(rr_interval: Nanos, user: u8) -> Nanos {
     let nice = i64::from(user) - 20;
     if nice < -6 { rr_interval * (nice * nice) as u64 / 40 } else { rr_interval }

@@ -1,44 +1,47 @@
 //! SD, the Staircase Deadline scheduler 1.00 (Con Kolivas, 2007).
 //!
 //! # Idea
-//! RSDL's successor. In RSDL nicer tasks begin lower and so always wait for the better ones first; here every
-//! nice level has its slots spread over the whole staircase, so that all have about the same latency and only differ
-//! in how often they have a slot. Nothing is pushed down; a mark that only falls keeps late comers from above it.
+//! SD succeeds RSDL. In RSDL, nicer tasks begin further down and so always wait for the better ones first. In SD each
+//! nice level's slots are spread over the whole staircase, so all levels have about the same latency and differ only in
+//! how often they have a slot. No task is pushed down; instead a mark, which only moves down, keeps late arrivals from
+//! slots above it.
 //!
 //! # Rule
-//! A rotation has 40 slots. A nice value of n may use 20 - n of them, evenly spread, the last one always:
-//! nice -20 all, nice 0 every second, nice 10 every fourth, nice 19 one. At each slot it has one quota. The first task
-//! of the first slot that is taken runs; that slot is the mark. A task that used up its quota, and one that wakes in
-//! another rotation than it fell asleep in, takes its first slot that is at the mark or behind it; if there is none, it
-//! is expired, with its first slot of the next rotation. A task that wakes in the same rotation with some of its quota
-//! left takes its slot again. When no task is active, the arrays change places and a new rotation begins.
+//! A rotation has 40 slots. A nice value of n may use 20 - n of them, evenly spread and always including the last: nice
+//! -20 all, nice 0 every second, nice 10 every fourth, nice 19 one. A task has one quota at each of its slots. The
+//! first task of the first slot that is taken runs; that slot is the mark. A task that has used up its quota, or that
+//! wakes in another rotation than the one in which it fell asleep, takes its first slot at or behind the mark; if there
+//! is none, it expires, with its first slot of the next rotation. A task that wakes in the same rotation with some of
+//! its quota left takes its slot again. When the active array is empty, the arrays are swapped and a new rotation
+//! begins.
 //!
 //! # State
-//! For each CPU: two arrays of lists, the number of the rotation, the mark. For each task: its slot, what is left of
-//! its quota, the slots that it had, and in which rotation. A pick and a new slot are a look into a bitmap.
+//! For each CPU: two arrays of lists, the number of the rotation, and the mark. For each task: its slot, the rest of
+//! its quota, the slots that it has had, and in which rotation. A pick and a new slot each search a bitmap.
 //!
 //! # Tunables
-//! `rr_interval`: the quota at nice 0, 10 ms, and with each doubling of the CPUs 10 ms more. `interactive`: a small
-//! memory for each task; off, only what is ahead counts.
+//! `rr_interval`: the quota at nice 0, 10 ms, plus 10 ms for each doubling of the number of CPUs. `interactive`:
+//! whether a task carries the rest of its quota into a later rotation; if off, only what is ahead counts.
 //!
 //! # Latency
-//! Let Q be a task's quota, which it brings over from an earlier rotation at most once when `interactive` is on, and T
-//! the tick, by which it may run over its quota (the end of that is noticed at a tick). A task p of nice 0 that begins
-//! to wait stands at one of the three slots from the mark on, since it has every second slot; or it is expired, which
-//! it is only after the last slot, when the mark is there too, and then its slot is the second of the next rotation,
-//! again one of three in a row. Meanwhile another task q runs at the slots that it has among these three, at most k of
-//! them, and before that at one earlier slot, if it slept with some of that quota left. So p waits at most *the sum of
-//! (k + 1) * (Q + T) + Q over all other tasks q* (without `interactive` less the last Q). Any three slots in a row have
-//! at most two of nice 0: with all n tasks there and the defaults that is 3 * 11 + 10 = 43 ms for each other task,
-//! where RSDL needs 280. `tests/staircase.rs` holds random loads to it. New tasks add their own part; real-time tasks
-//! and new nice values are not in the sum.
+//! Let Q be a task's quota, which it carries over from an earlier rotation at most once and only if `interactive` is
+//! on, and T the tick, by which it may overrun its quota (the end of a quota is noticed at a tick). A task p of nice 0
+//! that begins to wait is at one of the three slots from the mark on, since it has every second slot. Or it has
+//! expired, which happens only after the last slot, when the mark is there too; its slot is then the second of the next
+//! rotation, again one of three in a row. Meanwhile another task q runs at the slots that it has among these three, at
+//! most k of them, and before that at one earlier slot, if it slept with some of that quota left. So p waits for at
+//! most *the sum of (k + 1) * (Q + T) + Q over all other tasks q* (without `interactive`, less the last Q). Any three
+//! slots in a row include at most two of nice 0: with all n tasks there and the defaults this is 3 * 11 + 10 = 43 ms
+//! for each other task, where RSDL needs 280 ms. `tests/all/golden/staircase.rs` checks this bound with random loads.
+//! New tasks add their own part; real-time tasks and changes of nice values are not in the sum.
 //!
 //! # Differences from the kernel
-//! The patch itself was not to be had: this follows the announcements' words. What they leave open is chosen here:
-//! slot k of 40 is a nice level's when its count of slots in the first k + 1 is a whole number more, rounded down, than
-//! in the first k; quotas below nice -6 are nice * nice / 40 of the interval, and half an interval above nice 0; with
-//! `interactive` on, a task that slept into a later rotation brings along what it had left, at most one quota; for all
-//! else see [`super::rsdl`]: time to the nanosecond, halves at a fork, yields, nice values, balancing.
+//! The patch itself was not available, so this follows the text of the announcements. What they leave open is decided
+//! as follows. Slot k of 40 belongs to a nice level if the level's number of slots in the first k + 1, rounded down, is
+//! greater than that in the first k. Quotas below nice -6 are nice * nice / 40 of the interval, and half an interval
+//! above nice 0. If `interactive` is on, a task that slept into a later rotation brings the rest of its quota with it,
+//! at most one quota. For everything else see [`super::rsdl`]: time in nanoseconds, halving at a fork, yields, nice
+//! values, balancing.
 //!
 //! # Reference
 //! The announcements of Staircase Deadline on linux-kernel, March to May 2007, and "sched: document sd cpu scheduler",
@@ -54,12 +57,12 @@ use schedlab_base::Nanos;
 pub struct Sd {
     rr_interval: Nanos,
     interactive: bool,
-    /// Each nice level's slots, a bit each.
+    /// The slots of each nice level, one bit each.
     matrix: [u64; LEVELS as usize],
 }
 
 impl Sd {
-    /// The rules with this quota at nice 0.
+    /// Creates the rules with this quota at nice 0, in ns.
     #[must_use]
     pub fn new(rr_interval: Nanos, interactive: bool) -> Self {
         let levels = u64::from(LEVELS);

@@ -1,4 +1,4 @@
-//! The queues of a CPU as they can be inspected, and the reasons of what is decided.
+//! Inspection of a CPU's queues, and explanations of decisions.
 
 use super::state::{REAL_TIME, Side};
 use super::{Design, PRIOS, Staircase};
@@ -20,13 +20,13 @@ impl<D: Design> Staircase<D> {
         ])
     }
 
-    /// The lists of an array that hold tasks, best first.
+    /// Iterates over the lists of an array that hold tasks, best first.
     pub(super) fn taken(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = (u8, u32)> + '_ {
         let lists = (0..PRIOS).map(move |prio| (prio, self.list(cpu, side, prio)));
         lists.filter(|(_, list)| self.lists.first(*list).is_some())
     }
 
-    /// The lists of an array that are not empty.
+    /// Shows the lists of an array that are not empty.
     fn view_array(&self, cpu: CpuId, side: Side) -> View {
         let array = &self.queues[cpu as usize].arrays[side];
         let list = |(prio, list): (u8, u32)| {
@@ -49,7 +49,7 @@ impl<D: Design> Staircase<D> {
         ])
     }
 
-    /// Where a task stands on the list `prio` of an array.
+    /// Describes a task's place on the list `prio` of an array.
     fn place(&self, cpu: CpuId, side: Side, prio: u8) -> (&'static str, i64) {
         let active = side == self.queues[cpu as usize].active;
         match prio.checked_sub(REAL_TIME) {
@@ -68,7 +68,7 @@ impl<D: Design> Staircase<D> {
         (Some(p), "left_ns", self.task(p).left)
     }
 
-    /// `rotates`: the arrays have just changed places.
+    /// Explains a pick; `rotates` says that the arrays have just been swapped.
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>, rotates: bool) {
         cx.explain(|_| {
             let rq = &self.queues[cpu as usize];
@@ -78,7 +78,7 @@ impl<D: Design> Staircase<D> {
             }
             let mut over = Vec::new();
             for side in [rq.active, rq.expired()] {
-                // A waiting task does not know that it was pushed down: its list does.
+                // A waiting task's own level is out of date if it was pushed down; its list is right.
                 for (prio, list) in self.taken(cpu, side) {
                     for p in self.lists.iter(list).filter(|p| Some(*p) != next) {
                         let (what, n) = self.place(cpu, side, prio);
@@ -106,7 +106,7 @@ impl<D: Design> Staircase<D> {
         });
     }
 
-    /// The quota of `p` at the level `from` is used up, and it stands where it goes.
+    /// Explains that the quota of `p` at the level `from` is used up, after `p` has moved to its new place.
     pub(super) fn explain_slot(&self, cx: &mut Core, cpu: CpuId, p: TaskId, from: u8) {
         cx.explain(|_| {
             let t = self.task(p);
@@ -123,7 +123,7 @@ impl<D: Design> Staircase<D> {
         });
     }
 
-    /// The level of the running task `p` is used up, and everybody on it is about to go down.
+    /// Explains that the level of the running task `p` is used up, before all tasks on it move down.
     pub(super) fn explain_push(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         cx.explain(|_| {
             let rq = &self.queues[cpu as usize];

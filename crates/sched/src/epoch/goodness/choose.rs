@@ -6,11 +6,11 @@ use schedlab_base::CpuId;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
-/// Less good than anybody.
+/// Smaller than any task's goodness.
 const NOBODY: i32 = -1000;
 
 impl Goodness {
-    /// How good it is to run `p` on `cpu`, where the address space of `mm` is in use.
+    /// Returns the goodness of running `p` on `cpu` while the address space of `mm` is loaded.
     pub(super) fn goodness(&self, p: TaskId, cpu: CpuId, mm: Option<TaskId>) -> i32 {
         let t = self.task(p);
         if t.yielded && self.rules.yielding == Yielding::StandsBack {
@@ -27,20 +27,20 @@ impl Goodness {
         left + here + i32::from(mm == Some(p)) + t.bonus
     }
 
-    /// Whether `cpu` may take `p`: nobody else runs it, and it is allowed there.
+    /// Returns whether `cpu` may pick `p`: no other CPU runs it, and its affinity allows `cpu`.
     fn can_schedule(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
         if !self.smp() {
             return true;
         }
         let free = match self.task(p).on_cpu {
             None => true,
-            // In 2.2 who runs has been considered before the others.
+            // In 2.2 the previous task has been considered before all others.
             Some(c) => c == cpu && !self.rules.prev_first,
         };
         free && cx.task(p).allowed.contains(cpu)
     }
 
-    /// A RR task without ticks gets a new slice, and waits behind the others.
+    /// Gives an RR task without ticks a new slice and moves it to the tail.
     pub(super) fn renew_round_robin(&mut self, prev: Option<TaskId>) {
         if let Some(p) = prev.filter(|p| self.task(*p).policy == Policy::Rr && self.counters.left(*p) == 0) {
             *self.counters.left_mut(p) = self.counters.refill(p);
@@ -48,7 +48,7 @@ impl Goodness {
         }
     }
 
-    /// The best task for `cpu`, where `prev` has run; `None` is idle.
+    /// Picks the best task for `cpu`, where `prev` was running. `None` means the idle task.
     pub(super) fn choose(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let mm = if self.rules.lazy_mm { self.cpus[cpu as usize].address_space } else { prev };
         let mut new_epoch = false;
@@ -66,7 +66,7 @@ impl Goodness {
         }
     }
 
-    /// One pass over the queue.
+    /// Scans the queue once and returns the greatest goodness and its task.
     fn best(&mut self, cx: &Core, cpu: CpuId, prev: Option<TaskId>, mm: Option<TaskId>) -> (i32, Option<TaskId>) {
         let (mut best, mut next) = (NOBODY, None);
         if let Some(p) = prev.filter(|p| self.rules.prev_first && self.runs_on(cx, *p, cpu)) {
@@ -85,12 +85,12 @@ impl Goodness {
         (best, next)
     }
 
-    /// Whether who has run on `cpu` can go on there.
+    /// Returns whether the task that was running on `cpu` may go on there.
     fn runs_on(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
         self.task(p).queued && cx.task(p).allowed.contains(cpu)
     }
 
-    /// Everybody gets a new slice.
+    /// Gives every task a new slice.
     fn new_epoch(&mut self, cx: &mut Core) {
         self.sync_all(cx);
         self.counters.recalculate();
@@ -101,7 +101,8 @@ impl Goodness {
         }
     }
 
-    /// `cpu` goes over to `next`, and who ran there looks for another CPU. Whether `cpu` must choose again at once.
+    /// Switches `cpu` to `next`; the previous task then looks for another CPU. Returns whether `cpu` must pick again at
+    /// once, because the previous task preempts there.
     pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>) -> bool {
         let now = cx.now();
         let me = &mut self.cpus[cpu as usize];

@@ -1,18 +1,18 @@
-//! What differs between 2.0, 2.2 and 2.4, as data.
+//! The differences between 2.0, 2.2 and 2.4, as data.
 
 use schedlab_base::Nanos;
 
-/// How many ticks a nice level is worth in each epoch.
+/// How many ticks a task of a nice level gains in each epoch.
 #[derive(Clone, Copy, Debug)]
 pub enum Slices {
-    /// So many at nice 0, twice as many at -20, one at 19 (`sys_setpriority`).
+    /// The given number of ticks at nice 0, twice as many at -20, and one at 19 (`sys_setpriority`).
     Proportional(i32),
-    /// `NICE_TO_TICKS` at this HZ: some 60 ms at nice 0 whatever HZ is, 110 ms at -20, a tick at 19.
+    /// `NICE_TO_TICKS` at the given HZ: about 60 ms at nice 0 whatever HZ is, 110 ms at -20, one tick at 19.
     Scaled(u64),
 }
 
 impl Slices {
-    /// The ticks of a nice level.
+    /// Returns the ticks of a nice level.
     #[must_use]
     pub fn ticks(self, nice: i8) -> i32 {
         let nice = i32::from(nice);
@@ -42,7 +42,7 @@ pub enum Bonus {
     None,
     /// Its slice in ticks.
     Slice,
-    /// 20 less nice.
+    /// 20 minus the nice level.
     Nice,
 }
 
@@ -54,38 +54,38 @@ pub enum End {
     Tail,
 }
 
-/// What `sched_yield()` does beside moving the caller to the end of the queue.
+/// What `sched_yield()` does, besides moving the caller to the tail of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yielding {
-    /// What is left of its counter is lost.
+    /// The rest of its counter is lost.
     Forfeits,
-    /// In the choice that follows, who ran begins with a goodness of 0 instead of its own.
+    /// At the next pick the previous task starts with a goodness of 0 instead of its own.
     Discounts,
-    /// Its goodness is -1 in the choice that follows; nothing at all happens where nobody else waits.
+    /// Its goodness is -1 at the next pick. If no other task waits, the call has no effect.
     StandsBack,
 }
 
-/// Whom a task that becomes runnable preempts.
+/// Which task a task that becomes runnable preempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waking {
-    /// Who runs on this very CPU, if it has 3 ticks less; the first idle CPU is told too.
+    /// The running task of this CPU, if its counter is smaller by more than 3; the first idle CPU is signalled, too.
     Margin,
-    /// Who runs on the CPU where it is better by most; nobody if it works hand in hand with the task that wakes it,
-    /// which means one that runs for less than this on average.
+    /// The running task of the CPU where the advantage is greatest. No task is preempted if the waking task and its
+    /// waker cooperate; they are assumed to if the waker's average run is shorter than `related`.
     Best {
         /// `cacheflush_time`.
         related: Nanos,
     },
-    /// The CPU that has been idle for longest, or else as `Best`.
+    /// A task of the CPU that has been idle longest; without an idle CPU, as in `Best`.
     OldestIdle,
 }
 
-/// What a child gets of its parent's counter.
+/// How a parent's counter is divided at a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Half each, rounded down: an odd tick is lost.
+    /// Each gets half, rounded down; an odd tick is lost.
     RoundsDown,
-    /// Half each; the odd tick is the child's, and a parent that has none left gives way at once.
+    /// Each gets half, the odd tick goes to the child, and a parent with nothing left reschedules at once.
     Exact,
 }
 
@@ -94,35 +94,36 @@ pub enum Sharing {
 pub struct Rules {
     /// A task's ticks in each epoch.
     pub slices: Slices,
-    /// What nice levels count in goodness.
+    /// What the nice level adds to goodness.
     pub bonus: Bonus,
-    /// What it adds to goodness to be on the CPU where one last ran (`PROC_CHANGE_PENALTY`); machines of several CPUs.
+    /// What a task's goodness gains on the CPU where it last ran (`PROC_CHANGE_PENALTY`), on machines with several
+    /// CPUs.
     pub penalty: i32,
-    /// Where a task joins the queue.
+    /// Where a waking task joins the queue.
     pub joins: End,
-    /// Where a change of policy moves it.
+    /// Where a change of policy moves a task; `None` if it stays.
     pub policy_moves: Option<End>,
-    /// Who runs is considered first, and so wins against its equals.
+    /// Whether the previous task is considered first, and so wins against its equals.
     pub prev_first: bool,
-    /// After a recalculation the choice is made anew; else who was chosen for want of a better runs.
+    /// Whether the CPU picks again after a recalculation; otherwise the task chosen before it runs.
     pub chooses_again: bool,
-    /// While a CPU is idle it keeps the address space of who ran last.
+    /// Whether an idle CPU keeps the address space of the task that ran last.
     pub lazy_mm: bool,
-    /// A slice ends when the tick brings the counter to this: 0, or below it.
+    /// The value of the counter at which a tick ends the slice.
     pub ends_at: i32,
-    /// The end of its slice makes a FIFO task reschedule like the others.
+    /// Whether the end of its slice makes a FIFO task reschedule, like other tasks.
     pub fifo_expires: bool,
     /// What yielding does.
     pub yielding: Yielding,
-    /// Whom a task that becomes runnable preempts.
+    /// Which task a waking task preempts.
     pub waking: Waking,
-    /// Who is preempted looks for another CPU at once.
+    /// Whether a preempted task looks for another CPU at once.
     pub pushes: bool,
-    /// What a child gets.
+    /// How a child shares its parent's counter.
     pub sharing: Sharing,
-    /// What a child has left when it ends goes back to its parent, up to this many ticks.
+    /// Up to how many ticks a parent's counter may grow from what its children leave; `None` if nothing returns.
     pub gives_back: Option<i32>,
-    /// The counter of the task that boots.
+    /// The counter of the boot task.
     pub boot_counter: i32,
 }
 
@@ -150,7 +151,8 @@ impl Rules {
         }
     }
 
-    /// 2.2.26: slices of `def_priority` ticks; tasks that run for less than `related` on average are taken for a gang.
+    /// 2.2.26: slices of `def_priority` ticks. A task whose average run is shorter than `related` is assumed to
+    /// cooperate with the task that it wakes.
     #[must_use]
     pub fn linux_2_2(def_priority: i32, penalty: i32, related: Nanos) -> Self {
         Self {
@@ -166,7 +168,7 @@ impl Rules {
         }
     }
 
-    /// 2.4.22 at this HZ; no child's gift brings its parent's counter over `max_counter`.
+    /// 2.4.22 at this HZ. What children leave raises their parent's counter to at most `max_counter`.
     #[must_use]
     pub fn linux_2_4(hz: u64, penalty: i32, max_counter: i32) -> Self {
         Self {
@@ -189,7 +191,7 @@ impl Rules {
         }
     }
 
-    /// What nice adds to the goodness of a task that has ticks left.
+    /// Returns what the nice level adds to the goodness of a task that has ticks left.
     #[must_use]
     pub fn bonus_of(&self, nice: i8) -> i32 {
         match self.bonus {
@@ -199,7 +201,7 @@ impl Rules {
         }
     }
 
-    /// The counters of a child and of its parent after the fork.
+    /// Returns the counters of the child and of the parent after a fork.
     #[must_use]
     pub fn share(&self, parent: i32) -> (i32, i32) {
         match self.sharing {

@@ -1,56 +1,56 @@
-//! What is known of a task and of a CPU.
+//! The state of a task and of a CPU.
 
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, TaskId};
 
-/// The policy of a task, of those that there were.
+/// Returns a task's policy, as one of those that these kernels have.
 pub fn policy(attributes: &Attributes) -> Policy {
     attributes.policy.among(&[Policy::Fifo, Policy::Rr])
 }
 
-/// A task, beside its counter.
+/// The state of a task, apart from its counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     /// Its policy.
     pub policy: Policy,
-    /// It called `sched_yield()`, and its CPU has not chosen since.
+    /// Whether it has called `sched_yield()` since its CPU last picked a task.
     pub yielded: bool,
-    /// It is on the queue.
+    /// Whether it is on the queue.
     pub queued: bool,
-    /// 1 to 99; 0 for OTHER.
+    /// The real-time priority, 1 to 99; 0 for OTHER.
     pub rt_priority: i32,
-    /// What its nice level adds to its goodness.
+    /// What the nice level adds to its goodness.
     pub bonus: i32,
-    /// Where it last ran, or runs.
+    /// The CPU where it runs or last ran.
     pub processor: CpuId,
-    /// Where it runs.
+    /// The CPU where it is running now.
     pub on_cpu: Option<CpuId>,
-    /// Who forked it.
+    /// The task that forked it.
     pub parent: Option<TaskId>,
-    /// For how long it runs on average, the last times counting most.
+    /// The average length of its runs; recent runs count most.
     pub avg_slice: Nanos,
 }
 
-/// A CPU.
+/// The state of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// Who runs there.
+    /// The running task.
     pub curr: Option<TaskId>,
-    /// Whose address space is in use there.
+    /// The task whose address space is loaded.
     pub address_space: Option<TaskId>,
-    /// When it last switched.
+    /// The time of the last switch.
     pub last_schedule: Nanos,
-    /// When it was last asked for while it was idle.
+    /// When it was last asked to reschedule while idle.
     pub asked: Option<Nanos>,
-    /// Who runs there yielded to nobody.
+    /// Whether its running task called `sched_yield()` while no other task waited, so that it simply goes on.
     pub goes_on: bool,
-    /// The other thread of its core, where every core has two.
+    /// The other thread of its core, if the core has exactly two.
     pub sibling: Option<CpuId>,
 }
 
-/// The CPUs of a machine, all idle.
+/// Creates the state of a machine's CPUs, all idle.
 pub fn cpus(machine: &Machine) -> Vec<Cpu> {
     let cpus = &machine.cpus;
     let sibling = |me: &schedlab_machine::Cpu| {

@@ -1,4 +1,4 @@
-//! `reschedule_idle()`: which CPU is to look at the queue because a task became runnable.
+//! `reschedule_idle()`: chooses the CPU that must reschedule because a task became runnable.
 
 use super::rules::Waking;
 use super::{BOOT_CPU, Goodness};
@@ -7,13 +7,13 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
-/// A task that wakes must have so many ticks more than who runs (1.2, 2.0).
+/// By more than this many ticks a waking task must exceed the running task to preempt it (1.2, 2.0).
 pub const MARGIN: i32 = 3;
-/// The counter of an idle task.
+/// The counter of the idle task.
 const IDLE_COUNTER: i32 = -100;
 
 impl Goodness {
-    /// Asks the CPU that `p`, which waits, should have; which that was. `cpu` is one where it may run.
+    /// Asks the best CPU for the waiting task `p` to reschedule, and returns it. `cpu` is a CPU where `p` may run.
     pub(super) fn reschedule_idle(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) -> Option<CpuId> {
         if self.task(p).on_cpu.is_some() {
             return None;
@@ -36,13 +36,13 @@ impl Goodness {
         cx.resched(cpu);
     }
 
-    /// Whether a CPU is idle, and nobody asked for it at this instant.
+    /// Returns whether a CPU is idle and was not already asked at this instant.
     fn is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
         let me = &self.cpus[cpu as usize];
         me.curr.is_none() && !(me.asked == Some(cx.now()) && cx.need_resched(cpu))
     }
 
-    /// By how much `p` is better than who runs on `cpu` (`preemption_goodness`), if by more than `least`.
+    /// Returns how much better `p` is than the running task of `cpu` (`preemption_goodness`), if by more than `least`.
     fn beats(&self, p: TaskId, cpu: CpuId, least: i32) -> Option<i32> {
         let curr = self.cpus[cpu as usize].curr;
         let theirs = match curr {
@@ -52,7 +52,7 @@ impl Goodness {
         Some(self.goodness(p, cpu, curr) - theirs).filter(|more| *more > least)
     }
 
-    /// 2.0: this CPU, if who runs there has fewer ticks; an idle CPU is told as well.
+    /// 2.0: the waker's CPU, if its running task has fewer ticks; the first idle CPU is asked, too.
     fn by_margin(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) -> Option<CpuId> {
         let here = if cx.task(p).allowed.contains(self.waker.0) { self.waker.0 } else { cpu };
         sync(self, cx, here);
@@ -69,7 +69,7 @@ impl Goodness {
         preempts.then_some(here)
     }
 
-    /// 2.2: the CPU where it last ran if that is idle, else where it is better by most.
+    /// 2.2: the CPU where `p` last ran if that is idle, otherwise the CPU where its advantage is greatest.
     fn best_cpu(&mut self, cx: &mut Core, p: TaskId, related: Nanos) -> Option<CpuId> {
         self.sync_all(cx);
         let (waker, by_task) = self.waker;
@@ -96,8 +96,8 @@ impl Goodness {
         target
     }
 
-    /// 2.4: the CPU where it last ran if that is idle, else a core of which both threads are, else the CPU that has
-    /// been idle for longest, else where it is better by most.
+    /// 2.4: the CPU where `p` last ran if that is idle, otherwise an idle core (both threads idle), otherwise the CPU
+    /// that has been idle longest, otherwise the CPU where its advantage is greatest.
     fn oldest_idle(&mut self, cx: &mut Core, p: TaskId) -> Option<CpuId> {
         self.sync_all(cx);
         let allowed = &cx.task(p).allowed;
@@ -126,7 +126,7 @@ impl Goodness {
         idle.map(|(_, cpu)| cpu).or(target)
     }
 
-    /// `asked`: the CPU that is to choose anew, if one is.
+    /// Explains a wake-up; `asked` is the CPU that must reschedule, if any.
     pub(super) fn explain_wake(&self, cx: &mut Core, cpu: CpuId, p: TaskId, asked: Option<CpuId>) {
         cx.explain(|cx| {
             let at = asked.unwrap_or(cpu);
