@@ -1,46 +1,44 @@
-//! The O(1) scheduler, as Linux 2.6.0, 2.6.11 and 2.6.18 had it.
+//! The O(1) scheduler of Linux 2.6.0, 2.6.11 and 2.6.18.
 //!
 //! # Idea
-//! A CPU keeps two arrays of lists, one list for each priority. Tasks run from the *active* array, best priority
-//! first, in turns; whose slice is used up goes to the *expired* array, and when the active one is empty, the two
-//! change places. With a bitmap of the lists, each step costs the same however many tasks there are.
-//! Which tasks are interactive is guessed from how much they sleep: sleep raises a task's priority by up to
-//! five levels, and keeps it in the active array when its slice is used up.
+//! Each CPU has two arrays of lists, with one list for each priority. Tasks run from the *active* array, best priority
+//! first, in turns. A task whose slice is used up moves to the *expired* array; when the active array is empty, the two
+//! are swapped. Thanks to a bitmap of the lists, each step takes the same time however many tasks there are. Which
+//! tasks are interactive is guessed from how much they sleep: sleep improves a task's priority by up to five levels and
+//! keeps it in the active array when its slice is used up.
 //!
 //! # Rule
-//! The first task of the best list of the active array runs. A task that wakes joins the active array and
-//! preempts who has a worse priority. The tick counts the slice down; an interactive task goes behind its equals
-//! now and then, and stays active at the end of its slice unless the expired tasks have waited too long.
-//! Priority is nice level less bonus; the bonus follows the sleep average, which grows asleep (the faster the
-//! lower it is) and shrinks running (the slower the higher it is).
+//! The first task of the best list of the active array runs. A waking task joins the active array and preempts a
+//! running task of a worse priority. A tick counts the slice down. An interactive task goes behind its equals from time
+//! to time; at the end of its slice it stays in the active array unless the expired tasks have waited too long. The
+//! priority is the nice level minus the bonus. The bonus follows the sleep average, which grows during sleep (faster
+//! when it is low) and shrinks while the task runs (more slowly when it is high).
 //!
-//! What changed from release to release is data, [`Release`]. In 2.6.0 slices fall in a line from 200 ms to 10 ms, and
-//! a task must earn a lasting bonus by an *interactive credit*, which it gets for long sleeps and loses when its
-//! sleep average is used up. By 2.6.11 the credit is gone, slices of negative nice levels are four times as
-//! long, and an expired task of a better nice level ends the privilege of interactive ones. By 2.6.18 sleep counts
-//! only as long as it was, one long sleep makes just interactive and no more, there is `SCHED_BATCH`, and a task's
-//! weight in balancing follows its nice level (smpnice). What CPUs do to each other stands in `smp/`.
+//! The differences between the releases are data, in [`Release`]. In 2.6.0 slices decrease linearly from 200 ms to 10
+//! ms, and a task must earn a lasting bonus by an *interactive credit*, which it gains with long sleeps and loses when
+//! its sleep average is used up. By 2.6.11 the credit is gone, the slices of negative nice levels are four times as
+//! long, and an expired task of a better nice level ends the privilege of interactive tasks. By 2.6.18 sleep counts
+//! only for its real length, a single long sleep makes a task just interactive and no more, `SCHED_BATCH` exists, and a
+//! task's weight in load balancing follows its nice level (smpnice). Load balancing is in `smp/`.
 //!
 //! # State
-//! For each CPU: the two arrays, when the first task expired, the best nice level that did, the sum of weights.
-//! For each task: priority, sleep average, interactive credit (2.6.0), what is left of its slice, since when it runs,
-//! waits or sleeps, how it was woken.
+//! For each CPU: the two arrays, when the first task expired, the best nice level that expired, and the sum of weights.
+//! For each task: priority, sleep average, interactive credit (2.6.0), the rest of its slice, since when it has been
+//! running, waiting or sleeping, and how it was woken.
 //!
 //! # Tunables
-//! The constants at the head of kernel/sched.c, in [`Tunables`]; names and defaults in the registry of kernels.
+//! The constants at the head of kernel/sched.c, in [`Tunables`]; the kernels' registry has their names and defaults.
 //!
 //! # Differences from the kernel
-//! The CPUs' domains were attached and their intervals begin as the run begins, and all at once: the shift of
-//! `CPU_OFFSET` is made up for within the first second after a boot, and is nil where there may be more CPUs than HZ.
-//! What 2.6.0 and 2.6.18 measure when they boot (how long a cache keeps warm, what moving costs) is a tunable. No task
-//! calls exec, so that exec does not balance. Power saving (`sched_mc_power_savings`) is off.
-//! The stopper (`migration/N`) takes no time, and is not counted while it waits for its CPU.
-//! Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
-//! No wake-up is synchronous, and no sleep is marked non-interactive (2.6.18 does so for a pipe's reader and writer):
-//! waits for other tasks count as sleep.
-//! Policies that came later than a release (BATCH before 2.6.18, IDLE, DEADLINE) count as OTHER.
-//! A bonus of more than 30 levels does not overflow `TIMESLICE_GRANULARITY`, nor does `MAX_SLEEP_AVG` below
-//! `DEF_TIMESLICE` turn negative: both are held at their bounds.
+//! The CPUs' domains are attached, and their intervals begin, when the run begins, all at once. The offset of
+//! `CPU_OFFSET` disappears within the first second after boot, and is zero if there may be more CPUs than HZ. What
+//! 2.6.0 and 2.6.18 measure at boot (how long a cache stays warm, what a migration costs) is a tunable. No task calls
+//! exec, so exec does not balance. Power saving (`sched_mc_power_savings`) is off. The stopper (`migration/N`) takes no
+//! time, and does not count as runnable while it waits for its CPU. Siblings of a core do not wait for each other's
+//! priorities (`dependent_sleeper`). No wake-up is synchronous, and no sleep is marked as non-interactive (2.6.18 does
+//! this for a pipe's reader and writer): waiting for other tasks counts as sleep. Policies that a release does not have
+//! yet (BATCH before 2.6.18, IDLE, DEADLINE) count as OTHER. A bonus of more than 30 levels does not overflow
+//! `TIMESLICE_GRANULARITY`, and a `MAX_SLEEP_AVG` below `DEF_TIMESLICE` does not become negative: both are clamped.
 //!
 //! # Reference
 //! kernel/sched.c of 2.6.0, 2.6.11 and 2.6.18; kernel/fork.c of 2.6.0.
@@ -67,21 +65,21 @@ use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Sch
 use smp::Smp;
 use state::{Activated, Rq, Side, Task, policy};
 
-/// The scheduler.
+/// The O(1) scheduler, with the rules of one release.
 #[derive(Debug)]
 pub struct O1<'m> {
     rules: Rules,
     links: Links,
     tasks: Vec<Task>,
     queues: Vec<Rq>,
-    /// What is left of the slice of the task that forks the first tasks, in ticks.
+    /// The rest of the slice of the boot task, which forks the first tasks, in ticks.
     boot_slice: u32,
-    /// What several CPUs need to balance.
+    /// The state of load balancing; `None` on a machine with one CPU.
     smp: Option<Smp<'m>>,
 }
 
 impl<'m> O1<'m> {
-    /// A release's scheduler for `machine` whose ticks are `tick` apart.
+    /// Creates a release's scheduler for `machine`, with a tick every `tick` ns.
     #[must_use]
     pub fn new(machine: &'m Machine, release: Release, tunables: Tunables, tick: Nanos) -> Self {
         let cpus = machine.cpus.len();
@@ -104,7 +102,7 @@ impl<'m> O1<'m> {
         &mut self.tasks[p as usize]
     }
 
-    /// Puts a task at the end of its list on one of the arrays of `cpu`.
+    /// Adds a task at the end of its list on one of the arrays of `cpu`.
     fn push(&mut self, cpu: CpuId, p: TaskId, side: Side) {
         let t = &mut self.tasks[p as usize];
         t.side = Some(side);
@@ -113,7 +111,7 @@ impl<'m> O1<'m> {
         rq.load += self.rules.weight(t);
     }
 
-    /// Takes a task off the array that it is on, and says which one that was.
+    /// Removes a task from its array, and returns which array that was.
     fn take(&mut self, cpu: CpuId, p: TaskId) -> Option<Side> {
         let t = &mut self.tasks[p as usize];
         let side = t.side.take()?;
@@ -127,13 +125,13 @@ impl<'m> O1<'m> {
         self.queues[cpu as usize].active
     }
 
-    /// The array that a task joins when it becomes runnable (`__activate_task`).
+    /// Returns the array that a task joins when it becomes runnable (`__activate_task`).
     fn home(&self, cpu: CpuId, p: TaskId) -> Side {
         let rq = &self.queues[cpu as usize];
         if self.task(p).policy == Policy::Batch { rq.expired() } else { rq.active }
     }
 
-    /// Sets the priority of an ordinary task by its bonus; it is on no list.
+    /// Sets the priority of an ordinary task from its bonus. The task must be on no list.
     fn update_prio(&mut self, p: TaskId) {
         let t = &mut self.tasks[p as usize];
         if !t.is_real_time() {
@@ -141,7 +139,7 @@ impl<'m> O1<'m> {
         }
     }
 
-    /// Counts `slept` as sleep, and says which priority follows (`recalc_task_prio`).
+    /// Counts `slept` as sleep, and returns the priority that results (`recalc_task_prio`).
     fn credit_sleep(&mut self, p: TaskId, slept: Nanos) -> u8 {
         let t = &mut self.tasks[p as usize];
         let slept = if t.policy == Policy::Batch { 0 } else { slept };
@@ -153,7 +151,7 @@ impl<'m> O1<'m> {
         if t.is_real_time() { t.prio } else { self.rules.effective_prio(t.static_prio, t.sleep_avg) }
     }
 
-    /// A task that slept becomes runnable, or one comes from another CPU (`activate_task`).
+    /// Enqueues a task that wakes or arrives from another CPU (`activate_task`).
     fn activate(&mut self, cx: &Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let now = cx.now();
         let t = self.task_mut(p);
@@ -161,13 +159,13 @@ impl<'m> O1<'m> {
         if std::mem::take(&mut t.for_device) {
             t.activated = Activated::Uninterruptible;
         }
-        // From 2.6.18 on a real-time task keeps its sleep average.
+        // From 2.6.18 on, a real-time task keeps its sleep average.
         if !(self.task(p).is_real_time() && self.rules.release().change_keeps_bonus) {
             self.task_mut(p).prio = self.credit_sleep(p, slept);
         }
         let t = self.task_mut(p);
         if t.activated == Activated::No {
-            // A running task is moved by a thread of the kernel.
+            // A running task is migrated by a kernel thread.
             let by_interrupt = how == Enqueue::Wakeup && cx.in_interrupt();
             t.activated = if by_interrupt { Activated::ByInterrupt } else { Activated::ByTask };
         }
@@ -175,7 +173,7 @@ impl<'m> O1<'m> {
         self.push(cpu, p, self.home(cpu, p));
     }
 
-    /// A task becomes runnable for the first time (`wake_up_new_task`).
+    /// Enqueues a new task for the first time (`wake_up_new_task`).
     fn activate_new(&mut self, cx: &Core, cpu: CpuId, p: TaskId) {
         self.task_mut(p).timestamp = cx.now();
         let parent = self.task(p).parent;
@@ -198,7 +196,8 @@ impl<'m> O1<'m> {
         }
     }
 
-    /// A child process runs before its parent, at its parent's priority, if nothing else was set for it.
+    /// Returns whether a new task runs before its parent, at the parent's priority: if it is a child process and has no
+    /// attributes of its own.
     fn runs_before_parent(&self, cx: &Core, cpu: CpuId, p: TaskId, parent: TaskId) -> bool {
         self.children_run_first(cx)
             && cx.curr(cpu) == Some(parent)
@@ -209,7 +208,7 @@ impl<'m> O1<'m> {
         self.rules.release().threads_first || cx.start() != Start::Threads
     }
 
-    /// `TASK_PREEMPTS_CURR`: asks for rescheduling if `p` is better than who runs.
+    /// Asks for rescheduling if `p` is better than the running task (`TASK_PREEMPTS_CURR`).
     fn preempt_if_better(&self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let running = cx.curr(cpu).map_or(MAX_PRIO, |q| self.task(q).prio);
         let better = self.task(p).prio < running;
@@ -225,7 +224,7 @@ impl<'m> O1<'m> {
     }
 }
 
-/// The slices of a child and of its parent after the fork (`sched_fork`), in ticks.
+/// Returns the slices of a child and of its parent after a fork (`sched_fork`), in ticks.
 fn share_slice(parent: u32) -> (u32, u32) {
     (parent.div_ceil(2), parent / 2)
 }
@@ -243,7 +242,7 @@ impl Scheduler for O1<'_> {
             (t.sleep_avg, t.last_ran) = (theirs.sleep_avg, theirs.last_ran);
             (t.time_slice, theirs.time_slice) = share_slice(theirs.time_slice);
             if theirs.time_slice == 0 {
-                // The parent gave the last tick of its slice away.
+                // The parent has given the last tick of its slice away.
                 theirs.time_slice = 1;
                 self.task_tick(cx, cpu);
             }
@@ -391,7 +390,8 @@ impl Scheduler for O1<'_> {
         cx.touch(cpu);
     }
 
-    /// `sched_exit()`: a slice that the child did not use up goes back, and the parent takes its share of its ways.
+    /// Returns the unused part of a child's first slice to its parent, and lowers the parent's sleep average towards
+    /// the child's (`sched_exit()`).
     fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
         let child = *self.task(p);
         let Some(parent) = child.parent.filter(|q| cx.task(*q).state != State::Dead) else { return };

@@ -1,13 +1,13 @@
-//! A priority array: one list of tasks for each of 140 priorities, and a bitmap of those that are not empty.
+//! A priority array: one list of tasks for each of 140 priorities, and a bitmap of the lists that are not empty.
 
 use schedlab_sim::TaskId;
 
-/// Priorities: 0 to 99 real time, 100 to 139 ordinary. Smaller is better.
+/// The number of priorities: 0 to 99 real-time, 100 to 139 ordinary. A smaller number is better.
 pub const MAX_PRIO: u8 = 140;
 const LEVELS: usize = MAX_PRIO as usize;
 const NONE: TaskId = TaskId::MAX;
 
-/// Every task's neighbours in the list that it is on; a task is on one list at a time.
+/// Each task's neighbours in the list that it is on. A task is on at most one list at a time.
 #[derive(Debug, Default)]
 pub struct Links(Vec<(TaskId, TaskId)>);
 
@@ -19,13 +19,13 @@ impl Links {
         }
     }
 
-    /// The task before `p` in its list.
+    /// Returns the task before `p` in its list.
     #[must_use]
     pub fn before(&self, p: TaskId) -> Option<TaskId> {
         some(self.0[p as usize].0)
     }
 
-    /// The task after `p` in its list.
+    /// Returns the task after `p` in its list.
     #[must_use]
     pub fn after(&self, p: TaskId) -> Option<TaskId> {
         some(self.0[p as usize].1)
@@ -50,7 +50,7 @@ fn some(p: TaskId) -> Option<TaskId> {
 pub struct PrioArray {
     bitmap: [u64; LEVELS.div_ceil(64)],
     nr_active: u32,
-    /// First and last of each list.
+    /// The first and the last task of each list.
     ends: [(TaskId, TaskId); LEVELS],
 }
 
@@ -61,14 +61,14 @@ impl Default for PrioArray {
 }
 
 impl PrioArray {
-    /// How many tasks are on its lists.
+    /// Returns how many tasks are on the lists.
     #[inline]
     #[must_use]
     pub fn nr_active(&self) -> u32 {
         self.nr_active
     }
 
-    /// Puts `p` at the end of the list of `prio`.
+    /// Adds `p` at the end of the list of `prio`.
     pub fn push(&mut self, links: &mut Links, p: TaskId, prio: u8) {
         let last = std::mem::replace(&mut self.ends[prio as usize].1, p);
         links.join(last, p);
@@ -81,7 +81,7 @@ impl PrioArray {
         self.nr_active += 1;
     }
 
-    /// Puts `p` just before `at`, which is on the list of `prio`.
+    /// Inserts `p` just before `at`, which must be on the list of `prio`.
     pub fn insert_before(&mut self, links: &mut Links, p: TaskId, at: TaskId, prio: u8) {
         let left = links.0[at as usize].0;
         links.0[p as usize].0 = left;
@@ -93,7 +93,7 @@ impl PrioArray {
         self.nr_active += 1;
     }
 
-    /// Takes `p` off the list of `prio`.
+    /// Removes `p` from the list of `prio`.
     pub fn remove(&mut self, links: &mut Links, p: TaskId, prio: u8) {
         let (left, right) = links.0[p as usize];
         links.join(left, right);
@@ -110,25 +110,25 @@ impl PrioArray {
         self.nr_active -= 1;
     }
 
-    /// The first task of the best priority.
+    /// Returns the first task of the best priority.
     #[must_use]
     pub fn first(&self) -> Option<TaskId> {
         self.level_from(0).map(|prio| self.ends[prio as usize].0)
     }
 
-    /// The first task of the list of `prio`.
+    /// Returns the first task of the list of `prio`.
     #[must_use]
     pub fn head(&self, prio: u8) -> Option<TaskId> {
         some(self.ends[prio as usize].0)
     }
 
-    /// The last task of the list of `prio`.
+    /// Returns the last task of the list of `prio`.
     #[must_use]
     pub fn last(&self, prio: u8) -> Option<TaskId> {
         some(self.ends[prio as usize].1)
     }
 
-    /// The best priority of `from` or worse whose list is not empty.
+    /// Returns the best priority, `from` or worse, whose list is not empty.
     #[must_use]
     pub fn level_from(&self, from: u8) -> Option<u8> {
         let start = from as usize / 64;

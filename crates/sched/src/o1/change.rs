@@ -1,4 +1,4 @@
-//! A task's policy or nice level changes.
+//! Changes of a task's policy or nice level.
 
 use super::O1;
 use super::state::{policy, static_prio};
@@ -7,7 +7,7 @@ use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, TaskId};
 
 impl O1<'_> {
-    /// `sched_setscheduler()`: onto the active array at the new priority.
+    /// Puts the task onto the active array at its new priority (`sched_setscheduler()`).
     pub(super) fn set_policy(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         let on_rq = self.take(cpu, p).is_some();
         let policy = policy(new, self.rules.release());
@@ -16,7 +16,7 @@ impl O1<'_> {
         let old_prio = std::mem::replace(&mut t.prio, prio);
         t.policy = policy;
         if policy == Policy::Batch {
-            // The priority that its sleep earned it stays until the end of its slice.
+            // The task keeps the priority that its sleep has earned until the end of its slice.
             t.sleep_avg = 0;
         }
         let worse = t.prio > old_prio;
@@ -31,14 +31,14 @@ impl O1<'_> {
         }
     }
 
-    /// The priority of an ordinary task whose policy or nice level changed.
+    /// Returns the priority of an ordinary task whose policy or nice level has changed.
     pub(super) fn prio_after_change(&self, p: TaskId) -> u8 {
         let t = self.task(p);
         let keeps = self.rules.release().change_keeps_bonus;
         if keeps { self.rules.effective_prio(t.static_prio, t.sleep_avg) } else { t.static_prio }
     }
 
-    /// `set_user_nice()`.
+    /// Requeues the task at its new priority (`set_user_nice()`).
     pub(super) fn set_nice(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, new: &Attributes) {
         if self.task(p).is_real_time() {
             self.task_mut(p).static_prio = static_prio(new);

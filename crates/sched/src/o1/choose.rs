@@ -1,4 +1,4 @@
-//! `schedule()`: the next task, and what the one that leaves is charged.
+//! `schedule()`: picks the next task, and charges the previous one.
 
 use super::O1;
 use super::array::MAX_PRIO;
@@ -8,7 +8,8 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
 impl O1<'_> {
-    /// The first task of the best list, after the arrays changed places if need be. Some task must be runnable.
+    /// Returns the first task of the best list, after swapping the arrays if the active one is empty. At least one task
+    /// must be runnable.
     pub(super) fn choose(&mut self, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
         let now = cx.now();
         let rq = &mut self.queues[cpu as usize];
@@ -20,7 +21,7 @@ impl O1<'_> {
         }
         let next = rq.arrays[rq.active].first()?;
         let t = *self.task(next);
-        // A task from another CPU can seem to have been queued in the future: in 2.6.11 that is an endless wait.
+        // A task from another CPU can appear to have been queued in the future. 2.6.11 takes that for a very long wait.
         let future = t.timestamp > now && self.rules.release().balancing == Balancing::ByWeight;
         let waited = if future { 0 } else { now.wrapping_sub(t.timestamp) };
         let credit = match t.activated {
@@ -42,7 +43,7 @@ impl O1<'_> {
         Some(next)
     }
 
-    /// What the running task is charged if it leaves the CPU now.
+    /// Returns what the running task is charged if it leaves the CPU now.
     pub(super) fn charge(&self, cx: &Core, p: Option<TaskId>) -> Nanos {
         p.map_or(0, |p| {
             let t = self.task(p);
@@ -50,7 +51,7 @@ impl O1<'_> {
         })
     }
 
-    /// The running task leaves the CPU, if only to come back at once.
+    /// Accounts for the running task leaving the CPU, even if it is picked again at once.
     pub(super) fn leave(&mut self, cx: &Core, p: Option<TaskId>, charge: Nanos) {
         let Some(p) = p else { return };
         let t = &mut self.tasks[p as usize];

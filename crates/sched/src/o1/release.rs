@@ -1,62 +1,66 @@
-//! What differs from release to release: data, so that one implementation serves them all.
+//! The differences between the releases, as data, so that one implementation serves them all.
 
 use schedlab_base::v2_6;
 
 /// How sleep counts towards the sleep average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
-    /// The more the lower the average is; who is often interactive earns a credit that makes its bonus lasting, who
-    /// never is owes one that keeps its bonus small (`interactive_credit`).
+    /// Sleep counts for more if the average is lower. A task that is often interactive earns a credit that makes its
+    /// bonus lasting; one that never is gets a debt that keeps its bonus small (`interactive_credit`).
     Credited,
-    /// The more the lower the average is.
+    /// Sleep counts for more if the average is lower.
     Multiplied,
-    /// As long as it was; one sleep alone lifts nobody past just interactive.
+    /// Sleep counts for its real length, and a single sleep makes a task just interactive at most.
     Plain,
 }
 
-/// By what CPUs are evened out.
+/// What load balancing equalises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balancing {
-    /// The lengths of queues, on a node and between nodes.
+    /// The lengths of runqueues, within a node and between nodes.
     ByLength,
-    /// Averages of the lengths of queues, in scheduling domains.
+    /// Averages of the lengths of runqueues, in sched domains.
     ByLoad,
-    /// Averages of the weights of tasks (smpnice), in scheduling domains.
+    /// Averages of the weights of tasks (smpnice), in sched domains.
     ByWeight,
 }
 
-/// A release of the O(1) scheduler.
+/// The rules of one release of the O(1) scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Which release of Linux it is, by which its scheduling domains are built.
+    /// The release of Linux, from which its sched domains follow.
     pub linux: schedlab_base::Release,
-    /// Slices fall in a line from the longest at nice -20 to the shortest at 19; else there is one line for the
-    /// negative levels and one, a quarter as high, for the others.
+    /// Whether slices decrease linearly from the longest at nice -20 to the shortest at 19. Otherwise there is one line
+    /// for the negative levels and another, a quarter as high, for the rest.
     pub linear_slices: bool,
-    /// How sleep counts.
+    /// How sleep counts towards the sleep average.
     pub sleep: Sleep,
-    /// The bonus from which a nice level is interactive is rounded down; else towards that of nice 0.
+    /// Whether the bonus from which a nice level is interactive is rounded down; otherwise it is rounded towards nice
+    /// 0's.
     pub delta_rounds_down: bool,
-    /// A turn within the slice sets the priority by the bonus; else only the end of the slice does.
+    /// Whether a turn within the slice sets the priority from the bonus; otherwise only the end of the slice does.
     pub turn_sets_prio: bool,
-    /// Whoever is nicer than an expired task expires too, however interactive (`best_expired_prio`).
+    /// Whether a task that is nicer than an expired task expires too, however interactive (`best_expired_prio`).
     pub best_expired_counts: bool,
-    /// A new thread runs before its parent, as a new process does; else after everybody.
+    /// Whether a new thread runs before its parent, as a new process does; otherwise it runs after all other tasks.
     pub threads_first: bool,
-    /// What a child leaves of its first slice goes back to a parent on another CPU too.
+    /// Whether the unused part of a child's first slice returns to a parent on another CPU, too.
     pub slice_returns_from_afar: bool,
-    /// A task that the balancer moves stays expired if it was.
+    /// Whether an expired task that the load balancer moves stays expired.
     pub moved_stay_expired: bool,
-    /// A real-time task's wait counts as sleep too, and its first pick after a wake-up puts it behind its equals.
+    /// Whether a real-time task's wait counts as sleep too, and its first pick after a wake-up puts it behind its
+    /// equals.
     pub real_time_waits: bool,
-    /// A task whose wait changed nothing keeps its place when it is first picked; else it goes behind its equals.
+    /// Whether a task whose wait changed nothing keeps its place at its first pick; otherwise it goes behind its
+    /// equals.
     pub keeps_place: bool,
-    /// A change of nice level or policy keeps the bonus; else the bare nice level counts until it next changes.
+    /// Whether a change of nice level or policy keeps the bonus; otherwise the plain nice level counts until the
+    /// priority is next recalculated.
     pub change_keeps_bonus: bool,
-    /// There is `SCHED_BATCH`: no bonus, and into the expired array whenever it wakes.
+    /// Whether `SCHED_BATCH` exists: such tasks get no bonus, and join the expired array whenever they wake.
     pub batch: bool,
-    /// By what CPUs are evened out. By weight, a task's load is its slice against that of nice 0; else all weigh the
-    /// same.
+    /// What load balancing equalises. By weight, a task's load is its slice relative to that of nice 0; otherwise all
+    /// tasks have the same load.
     pub balancing: Balancing,
 }
 

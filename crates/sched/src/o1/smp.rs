@@ -1,32 +1,33 @@
-//! The O(1) scheduler on several CPUs: balancing at the tick, by a CPU that runs out of tasks, and by the stopper.
+//! The O(1) scheduler on several CPUs: load balancing at ticks, by a CPU that runs out of tasks, and by the stopper.
 //!
 //! # Idea
-//! Each CPU has its own arrays, so somebody must even them out. A CPU never gives tasks away: who has little looks for
-//! who has much, and takes. It looks at its ticks, often when it is idle and seldom when it is busy, and at the last
-//! moment before it becomes idle. What it takes are tasks that will not run soon and have little in the cache: the
-//! expired ones before the active ones, and nobody who ran a moment ago.
+//! Each CPU has its own arrays, so load has to be balanced between CPUs. A CPU does not give tasks away: a CPU with
+//! little load looks for one with much, and pulls tasks from it. It does so at its ticks, often when it is idle and
+//! rarely when it is busy, and just before it becomes idle. It pulls tasks that will not run soon and have little in
+//! the cache: expired tasks before active ones, and no task that ran a moment ago.
 //!
 //! # Rule
-//! **2.6.0** (`lengths.rs`) measures tasks, now or at the last look if that is less. It looks at the node, and now and
-//! then at the longest queue of another node: an idle CPU each ms, a busy one each 200 ms. It tolerates 25% of the
-//! longer queue and takes half the difference, or all of it if that is one task. A task is warm for
-//! `cache_decay_ticks` since it ran or was queued, unless an idle CPU pulls.
+//! **2.6.0** (`lengths.rs`) counts tasks: the number now or at the last look, whichever is less. It looks within the
+//! node, and from time to time at the longest queue of another node: an idle CPU every ms, a busy one every 200 ms. It
+//! tolerates a difference of 25% of the longer queue, and pulls half of the difference, or everything it can if that
+//! difference is one task. A task stays warm for `cache_decay_ticks` after it ran or was queued, except for an idle
+//! CPU.
 //!
-//! **2.6.11** (`loads.rs`) measures 128 a task, averaged over ticks. It looks domain by domain for the busiest group:
-//! an idle CPU each 1 to 4 ms, a busy one 64 times less often (for a CPU's domain). It tolerates `imbalance_pct` and
-//! takes as much as leads to the average, or one task if that helps. A task is warm for 2.5 ms (10 ms between nodes),
-//! unless the core is idle or balancing failed twice.
+//! **2.6.11** (`loads.rs`) counts 128 for each task, averaged over ticks. It looks for the busiest group in one domain
+//! after another: an idle CPU every 1 to 4 ms, a busy one 64 times less often (for domain `CPU`). It tolerates
+//! `imbalance_pct`, and pulls what leads to the average, or one task if that helps. A task stays warm for 2.5 ms (10 ms
+//! between nodes), unless the core is idle or balancing has failed twice.
 //!
-//! **2.6.18** (`loads.rs`) does the same by the weights of nice levels, with averages of three lengths. A task is warm
-//! for `migration_cost`, unless balancing failed twice.
+//! **2.6.18** (`loads.rs`) does the same with weights by nice level, and with averages of three lengths. A task stays
+//! warm for `migration_cost`, unless balancing has failed twice.
 //!
-//! After four failures (in 2.6.18 from then on after each second) the stopper of the busy CPU pushes.
+//! After four failures (in 2.6.18, again every second from then on) the stopper of the busy CPU pushes a task.
 //!
-//! A wake-up or a fork chooses the CPU by `place.rs`.
+//! `place.rs` chooses the CPU for a wake-up or a fork.
 //!
 //! # State
-//! For each domain of each CPU when it was last balanced, its interval, its failures in a row; for each CPU the
-//! averages of its load (in its queue), and what 2.6.0 saw of the others when it last looked.
+//! For each domain of each CPU: when it was last balanced, its interval, and its failures in a row. For each CPU: the
+//! averages of its load (in its runqueue) and, in 2.6.0, what it saw of the other CPUs when it last looked.
 //!
 //! # Reference
 //! `rebalance_tick`, `load_balance`, `load_balance_newidle`, `find_busiest_group`, `active_load_balance` in
@@ -49,22 +50,22 @@ use schedlab_base::{CpuId, Looking, Nanos, Release};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, View};
 
-/// What is kept where there are several CPUs.
+/// The state of load balancing on a machine with several CPUs.
 #[derive(Debug)]
 pub(super) struct Smp<'m> {
     builder: Builder<'m>,
     rounds: Rounds,
     tick: Nanos,
-    /// By CPU: for which CPU its stopper is to push a task away (`active_balance`, `push_cpu`).
+    /// For each CPU, the CPU to which its stopper must push a task (`active_balance`, `push_cpu`).
     push_to: Vec<Option<CpuId>>,
-    /// The kernel was built for siblings (`CONFIG_SCHED_SMT`): 2.6.11 where there are any, 2.6.18 always.
+    /// Whether the kernel was built for SMT (`CONFIG_SCHED_SMT`): 2.6.11 if the machine has siblings, 2.6.18 always.
     smt: bool,
-    /// What 2.6.0 remembers.
+    /// What 2.6.0 remembers of queue lengths.
     lengths: Lengths,
 }
 
 impl<'m> Smp<'m> {
-    /// For a machine of several CPUs, whose ticks are `tick` apart.
+    /// Creates the state for a machine with several CPUs and a tick every `tick` ns.
     pub fn new(machine: &'m Machine, release: Release, balancing: Balancing, tick: Nanos) -> Self {
         let builder = Builder::new(release, machine, Fixes::default());
         let cpus = machine.cpus.len();
@@ -83,7 +84,7 @@ impl<'m> Smp<'m> {
     }
 }
 
-/// A CPU looks at one of its domains.
+/// A CPU's look at one of its domains.
 #[derive(Clone, Copy)]
 struct Look<'d> {
     cpu: CpuId,
@@ -94,7 +95,7 @@ struct Look<'d> {
 }
 
 impl Look<'_> {
-    /// Whether siblings of a core are balanced.
+    /// Returns whether the domain consists of siblings of a core.
     fn among_siblings(&self) -> bool {
         self.domain.flags.has(Flags::SHARE_CPUCAPACITY)
     }
@@ -105,24 +106,24 @@ impl O1<'_> {
         self.smp.as_ref().expect("only several CPUs balance")
     }
 
-    /// How many tasks can run on a CPU, the running one included.
+    /// Returns how many tasks are runnable on a CPU, including the running one.
     pub(super) fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].nr_running()
     }
 
-    /// Whether loads are averaged over ticks; 2.6.0 has no averages.
+    /// Returns whether loads are averaged over ticks; 2.6.0 has no averages.
     fn averages(&self) -> bool {
         self.smp.is_some() && self.rules.release().balancing != Balancing::ByLength
     }
 
-    /// So many ticks in a row have seen a CPU's load.
+    /// Updates the load averages of a CPU for this many ticks in a row.
     pub(super) fn average_load(&mut self, cpu: CpuId, ticks: u64) {
         if self.averages() && !self.queues[cpu as usize].is_steady() {
             self.queues[cpu as usize].average_load(ticks);
         }
     }
 
-    /// Balancing at a CPU's tick (`rebalance_tick`).
+    /// Balances load at a CPU's tick (`rebalance_tick`).
     pub(super) fn rebalance_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         let Some(smp) = &self.smp else { return };
         let idle = self.idleness(smp, cx, cpu);
@@ -134,7 +135,8 @@ impl O1<'_> {
         }
     }
 
-    /// Where siblings were reckoned with, an idle CPU that has a task by now counts as busy (`wake_priority_sleeper`).
+    /// Returns whether a CPU balances as busy or idle. With SMT support, an idle CPU to which a task has just come
+    /// counts as busy (`wake_priority_sleeper`).
     fn idleness(&self, smp: &Smp<'_>, cx: &Core, cpu: CpuId) -> Idleness {
         if cx.curr(cpu).is_some() || smp.smt && self.nr_running(cpu) > 0 { Idleness::Busy } else { Idleness::Idle }
     }
@@ -159,7 +161,7 @@ impl O1<'_> {
         }
     }
 
-    /// A CPU is about to become idle (`idle_balance`).
+    /// Balances load for a CPU that is about to become idle (`idle_balance`).
     pub(super) fn balance_newly_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         let Some(smp) = &self.smp else { return };
         let domains = smp.rounds.domains();
@@ -177,10 +179,10 @@ impl O1<'_> {
         }
     }
 
-    /// Brings the queues of these CPUs up to date before `cpu` looks at them, and tells that it does.
+    /// Brings the queues of these CPUs up to date before `cpu` looks at them, and traces that it does.
     fn look_at(&mut self, cx: &mut Core, cpu: CpuId, why: Looking, cpus: &[CpuId]) {
         for &other in cpus {
-            // What else ticks change is looked at when something is moved.
+            // Anything else that ticks change is brought up to date when a task is moved.
             if self.averages() && !self.queues[other as usize].is_steady() {
                 sync(self, cx, other);
             }
@@ -188,7 +190,7 @@ impl O1<'_> {
         cx.trace_considered(cpu, why, None, cpus.iter().copied().filter(|other| *other != cpu));
     }
 
-    /// The next tick at which a CPU balances; `Nanos::MAX`: none.
+    /// Returns the time of the next tick at which a CPU balances; `Nanos::MAX` if there is none.
     pub(super) fn next_balance(&self, cx: &Core, cpu: CpuId) -> Nanos {
         let Some(smp) = &self.smp else { return Nanos::MAX };
         let idle = self.idleness(smp, cx, cpu);
@@ -201,7 +203,7 @@ impl O1<'_> {
         due.map_or(Nanos::MAX, |tick| cx.tick_time(tick))
     }
 
-    /// A CPU goes or comes: the domains are built anew, and their intervals begin.
+    /// Rebuilds the domains after a CPU went offline or came online; their intervals start again.
     pub(super) fn rebuild_domains(&mut self, cx: &mut Core, build: impl FnOnce(&mut Builder<'_>) -> Domains) {
         for cpu in (0..cx.nr_cpus()).filter(|cpu| cx.online(*cpu)).collect::<Vec<_>>() {
             sync(self, cx, cpu);
@@ -213,7 +215,7 @@ impl O1<'_> {
         }
     }
 
-    /// What balancing remembers of a CPU: the averages of its load, and its domains from the smallest up.
+    /// Shows what balancing keeps about a CPU: its load averages, and its domains from the smallest up.
     pub(super) fn view_balancing(&self, cpu: CpuId) -> Vec<(&'static str, View)> {
         let Some(smp) = &self.smp else { return Vec::new() };
         let averages = &self.queues[cpu as usize].cpu_load;
@@ -238,13 +240,12 @@ impl O1<'_> {
         ]
     }
 
-    /// When the tick last came on a CPU whose queue is up to date (`timestamp_last_tick`).
+    /// Returns the time of the last tick on a CPU whose queue is up to date (`timestamp_last_tick`).
     fn last_tick(cx: &Core, cpu: CpuId) -> Nanos {
         cx.next_tick(cpu).saturating_sub(cx.tick_period())
     }
 
-    /// Whether nobody runs on a CPU nor, where siblings are reckoned with, on its siblings
-    /// (`cpu_and_siblings_are_idle`).
+    /// Returns whether a CPU and, with SMT support, all its siblings are idle (`cpu_and_siblings_are_idle`).
     fn core_is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
         let idle = |cpu: CpuId| cx.curr(cpu).is_none();
         let smp = self.smp();
@@ -253,12 +254,13 @@ impl O1<'_> {
         siblings.map_or_else(|| idle(cpu), |d| domains.span(d.span).cpus.iter().all(|sibling| idle(*sibling)))
     }
 
-    /// The stopper has the CPU from which some CPU could take nothing: it pushes a task (`active_load_balance`).
+    /// Pushes a task away from `from`, whose stopper is running because another CPU could not pull any task
+    /// (`active_load_balance`).
     pub(super) fn push_by_stopper(&mut self, cx: &mut Core, from: CpuId) {
         let Some(to) = self.smp.as_mut().and_then(|smp| smp.push_to[from as usize].take()) else { return };
         let domains = self.smp().rounds.domains();
         if self.rules.release().balancing == Balancing::ByWeight {
-            // To who asked, if a domain has both.
+            // Push to the CPU that asked, if a domain contains both.
             let both = |d: &Domain| d.flags.has(Flags::LOAD_BALANCE) && domains.span(d.span).contains(from);
             if let Some(level) = domains.of(to).iter().position(both) {
                 let domain = &domains.of(to)[level];
@@ -268,7 +270,7 @@ impl O1<'_> {
             }
             return;
         }
-        // To every idle core, the nearest first, as long as there are tasks.
+        // Push to every idle core, the nearest first, as long as there are tasks.
         let mut seen: Option<&Domain> = None;
         for domain in domains.of(from) {
             if !domain.flags.has(Flags::LOAD_BALANCE) {
@@ -287,7 +289,7 @@ impl O1<'_> {
         }
     }
 
-    /// Moves one task, which may have run until now.
+    /// Moves one task; it may have been running until now.
     fn push_task(&mut self, cx: &mut Core, from: CpuId, to: CpuId, heat: Heat) {
         self.move_tasks(cx, &Haul { from, to, most: 1, weight: i64::MAX, heat, running: None });
     }

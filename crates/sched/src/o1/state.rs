@@ -1,4 +1,4 @@
-//! What the scheduler knows of a task and of a CPU.
+//! The state of a task and of a CPU.
 
 use super::array::{MAX_PRIO, PrioArray};
 use super::release::Release;
@@ -13,61 +13,61 @@ pub enum Activated {
     /// It has run since.
     #[default]
     No,
-    /// From a sleep for a device, or in 2.6.18 from a single long one: its wait is no sleep.
+    /// It waited for a device or, in 2.6.18, had a single long sleep: its wait does not count as sleep.
     Uninterruptible,
-    /// By a task: a part of its wait counts as sleep.
+    /// A task woke it: a part of its wait counts as sleep.
     ByTask,
-    /// By an interrupt: its wait counts as sleep.
+    /// An interrupt woke it: its wait counts as sleep.
     ByInterrupt,
 }
 
-/// What is known of a task's sleeping and running.
+/// How much a task sleeps and runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habit {
-    /// How much it slept of late, less what it ran.
+    /// How much it has recently slept, minus what it ran.
     pub sleep_avg: Nanos,
-    /// How often it proved interactive, less how often it did not (`interactive_credit` of 2.6.0).
+    /// How often it proved interactive, minus how often it did not (`interactive_credit` of 2.6.0).
     pub credit: i32,
-    /// Its sleep was not for a user's sake: it rises no further than to just interactive by it.
+    /// Whether its sleep says nothing about interactivity, so that it becomes just interactive at most.
     pub aloof: bool,
 }
 
-/// One of a CPU's two arrays.
+/// The index of one of a CPU's two arrays.
 pub type Side = usize;
 
-/// A task, as its `task_struct` had it.
+/// The state of a task, as in `task_struct`.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
-    /// The list that it is on or will be put on.
+    /// The list that it is on, or will be put on.
     pub prio: u8,
-    /// By its nice level.
+    /// The priority of its nice level.
     pub static_prio: u8,
-    /// OTHER, FIFO or RR, and BATCH where there is one.
+    /// OTHER, FIFO or RR, and BATCH if the release has it.
     pub policy: Policy,
     /// How it was woken.
     pub activated: Activated,
-    /// The array that it is on.
+    /// The array that it is on, if any.
     pub side: Option<Side>,
-    /// It sleeps, and waits for a device.
+    /// Whether it sleeps waiting for a device.
     pub for_device: bool,
-    /// What is left of its first slice was its parent's.
+    /// Whether the rest of its slice comes from its parent.
     pub first_time_slice: bool,
-    /// In ticks.
+    /// The rest of its slice, in ticks.
     pub time_slice: u32,
-    /// How much it slept of late, less what it ran.
+    /// How much it has recently slept, minus what it ran.
     pub sleep_avg: Nanos,
     /// `interactive_credit` of 2.6.0.
     pub credit: i32,
-    /// Since when it runs, waits or sleeps.
+    /// Since when it has been running, waiting or sleeping.
     pub timestamp: Nanos,
-    /// When it last was switched from, or chosen again; a child has its parent's (`last_ran`). `None`: long ago.
+    /// When it was last switched out, or picked again; a child starts with its parent's value. `None` means long ago.
     pub last_ran: Option<Nanos>,
-    /// Who forked it.
+    /// The task that forked it.
     pub parent: Option<TaskId>,
 }
 
 impl Task {
-    /// A task that has not run, without a slice.
+    /// Creates a task that has not run and has no slice.
     pub fn new(attributes: &Attributes, release: &Release) -> Self {
         let static_prio = static_prio(attributes);
         Self {
@@ -87,44 +87,44 @@ impl Task {
         }
     }
 
-    /// Its habit.
+    /// Returns its habit.
     pub fn habit(&self) -> Habit {
         Habit { sleep_avg: self.sleep_avg, credit: self.credit, aloof: self.activated == Activated::Uninterruptible }
     }
 
-    /// Whether its priority is fixed.
+    /// Returns whether its priority is fixed.
     pub fn is_real_time(&self) -> bool {
         self.prio < MAX_RT_PRIO
     }
 }
 
-/// The priority of a nice level.
+/// Returns the priority of a nice level.
 pub fn static_prio(attributes: &Attributes) -> u8 {
     (120 + i16::from(attributes.nice)).clamp(i16::from(MAX_RT_PRIO), i16::from(MAX_PRIO) - 1) as u8
 }
 
-/// The policy, of those that there were.
+/// Returns the policy, as one of those that the release has.
 pub fn policy(attributes: &Attributes, release: &Release) -> Policy {
     let known =
         if release.batch { &[Policy::Fifo, Policy::Rr, Policy::Batch][..] } else { &[Policy::Fifo, Policy::Rr] };
     attributes.policy.among(known)
 }
 
-/// A CPU's queue.
+/// The runqueue of a CPU.
 #[derive(Clone, Debug)]
 pub struct Rq {
-    /// The active and the expired one, in turns.
+    /// The active and the expired array; they swap roles.
     pub arrays: [PrioArray; 2],
-    /// Which of them is the active one.
+    /// The index of the active array.
     pub active: Side,
-    /// When the first task expired since the arrays changed places, in jiffies; 0: none has.
+    /// When the first task expired since the arrays were swapped, in jiffies; 0 if none has.
     pub expired_timestamp: u64,
-    /// The best static priority among the expired.
+    /// The best static priority of an expired task.
     pub best_expired_prio: u8,
     /// The sum of the weights of the tasks on both arrays (`raw_weighted_load`).
     pub load: u64,
-    /// What the load was at the last tick, and its averages over ticks, each of half the past and half the present, and
-    /// of three quarters and one. 2.6.11 has the second only.
+    /// The load at the last tick, and two averages over ticks: one gives the past a weight of 1/2, the other 3/4.
+    /// 2.6.11 has only the first average.
     pub cpu_load: [u64; 3],
 }
 
@@ -142,13 +142,13 @@ impl Default for Rq {
 }
 
 impl Rq {
-    /// Which array is the expired one.
+    /// Returns the index of the expired array.
     pub fn expired(&self) -> Side {
         1 - self.active
     }
 
-    /// Averages the load at `ticks` ticks in a row, between which it did not change (`rebalance_tick`). A load that
-    /// rises is rounded up, so that the averages reach it.
+    /// Updates the averages at `ticks` ticks in a row, during which the load did not change (`rebalance_tick`). A
+    /// rising load is rounded up, so that the averages reach it.
     pub fn average_load(&mut self, ticks: u64) {
         let now = self.load;
         for (i, average) in self.cpu_load.iter_mut().enumerate() {
@@ -164,13 +164,13 @@ impl Rq {
         }
     }
 
-    /// Whether the averages have reached the load: a tick changes nothing about them.
+    /// Returns whether the averages have reached the load, so that a tick does not change them.
     #[inline]
     pub fn is_steady(&self) -> bool {
         self.cpu_load == [self.load; 3]
     }
 
-    /// How many tasks can run, the running one included.
+    /// Returns how many tasks are runnable, including the running one.
     pub fn nr_running(&self) -> u32 {
         self.arrays.iter().map(PrioArray::nr_active).sum()
     }

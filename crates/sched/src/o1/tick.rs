@@ -1,4 +1,4 @@
-//! The tick of the running task: its slice counted down, its turn among its equals, and when that next matters.
+//! The tick of the running task: counts its slice down, gives its equals a turn, and predicts the next relevant tick.
 
 use super::O1;
 use super::state::Task;
@@ -8,11 +8,11 @@ use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, TaskId};
 
 impl O1<'_> {
-    /// The tick of the running task.
+    /// Handles a tick of the running task.
     pub(super) fn tick_running(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let active = self.active(cpu);
         if self.task(p).side != Some(active) {
-            // It has expired, or yielded, and is still to be switched from.
+            // It has expired or yielded, but has not been switched out yet.
             cx.resched(cpu);
             return;
         }
@@ -48,7 +48,7 @@ impl O1<'_> {
         cx.resched(cpu);
     }
 
-    /// An interactive task goes behind its equals.
+    /// Puts an interactive task behind its equals.
     fn turn(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let Task { time_slice, sleep_avg, .. } = *self.task(p);
         let every = self.rules.granularity(sleep_avg);
@@ -65,7 +65,7 @@ impl O1<'_> {
         self.explain_turn(cx, cpu, p, "being interactive, it goes behind its equals within its slice", &own);
     }
 
-    /// A new slice and a new priority; only an interactive task stays active, and only while nobody starves.
+    /// Gives the task a new slice and a new priority. An interactive task stays active unless expired tasks starve.
     fn slice_ends(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         self.take(cpu, p);
         cx.resched(cpu);
@@ -100,8 +100,8 @@ impl O1<'_> {
         self.explain_slice(cx, cpu, p, end, best_expired);
     }
 
-    /// After how many more ticks, `from` at least, an interactive task goes behind its equals within its slice;
-    /// `None`: not in this slice.
+    /// Returns after how many more ticks, at least `from`, an interactive task goes behind its equals within its slice,
+    /// or `None` if it does not in this slice.
     fn ticks_to_turn(&self, p: TaskId, from: u32) -> Option<u64> {
         let t = self.task(p);
         if !self.rules.interactive(t.static_prio, t.prio) {
@@ -109,13 +109,14 @@ impl O1<'_> {
         }
         let every = u64::from(self.rules.granularity(t.sleep_avg));
         let left = t.time_slice - from;
-        // Unsigned as in the kernel: a slice can be longer than a whole one (a child gave it back, or nice changed).
+        // Unsigned, as in the kernel: the rest of a slice can exceed a whole slice (a child returned some, or nice
+        // changed).
         let used = u64::from(self.rules.timeslice(t.static_prio).wrapping_sub(left));
         let wait = (used.next_multiple_of(every) - used).min((1 << 32) - used);
         (u64::from(left) >= every + wait).then_some(u64::from(from) + wait)
     }
 
-    /// How many ticks from now on the next one is that does more than count the running task's slice down.
+    /// Returns after how many ticks the next one comes that does more than count the running task's slice down.
     pub(super) fn ticks_to_decision(&self, cpu: CpuId, p: TaskId) -> Option<u64> {
         let t = self.task(p);
         if t.side != Some(self.active(cpu)) {

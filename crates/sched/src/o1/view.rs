@@ -1,20 +1,20 @@
-//! The arrays as they can be inspected, and the reasons of what is decided.
+//! Inspection of the arrays, and explanations of decisions.
 
 use super::O1;
 use super::state::Side;
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId, View};
 
-/// Why the slice of an ordinary task did not leave it in the active array, or did.
+/// Why an ordinary task stayed in the active array at the end of its slice, or left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SliceEnd {
     /// It is not interactive.
     Expires,
-    /// It is interactive, and nobody starves.
+    /// It is interactive, and no expired task starves.
     Stays,
-    /// It is interactive, but the first of the expired has waited too long.
+    /// It is interactive, but the first expired task has waited too long.
     Starving,
-    /// It is interactive, but somebody of a better nice level has expired.
+    /// It is interactive, but a task of a better nice level has expired.
     BetterExpired,
 }
 
@@ -32,7 +32,7 @@ impl SliceEnd {
 }
 
 impl O1<'_> {
-    /// The tasks of an array, best priority first, each list from its head.
+    /// Iterates over the tasks of an array, best priority first, each list from its head.
     pub(super) fn on_array(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.queues[cpu as usize].arrays[side];
         let levels = std::iter::successors(array.level_from(0), |prio| array.level_from(prio + 1));
@@ -44,7 +44,7 @@ impl O1<'_> {
         std::iter::successors(head, |p| self.links.after(*p))
     }
 
-    /// How many levels better than its nice level its sleep average makes a task; `None` for a real-time task.
+    /// Returns by how many levels the sleep average makes a task better than its nice level; `None` if it is real-time.
     fn bonus(&self, p: TaskId) -> Option<i64> {
         let t = self.task(p);
         (!t.is_real_time()).then(|| self.rules.levels_won(t.sleep_avg))
@@ -76,7 +76,7 @@ impl O1<'_> {
         ])
     }
 
-    /// Both arrays of a CPU, and what is known of those who expired.
+    /// Shows both arrays of a CPU, and what it keeps about expired tasks.
     pub(super) fn view_arrays(&self, cx: &Core, cpu: CpuId) -> View {
         let rq = &self.queues[cpu as usize];
         let somebody = rq.arrays[rq.expired()].nr_active() > 0;
@@ -99,7 +99,7 @@ impl O1<'_> {
         std::iter::once((Some(p), "prio", i64::from(self.task(p).prio))).chain(bonus)
     }
 
-    /// `swapped`: the arrays have just changed places. `was`: the list on which the next task waited.
+    /// Explains a pick. `swapped` says that the arrays have just been swapped; `was` is the list where `next` waited.
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, next: Option<TaskId>, swapped: bool, was: u8) {
         cx.explain(|_| {
             let rq = &self.queues[cpu as usize];
@@ -134,7 +134,7 @@ impl O1<'_> {
         });
     }
 
-    /// A turn ends for a reason that needs no more than these numbers of the task.
+    /// Explains the end of a turn, for reasons that need no other numbers than the task's own.
     pub(super) fn explain_turn(
         &self,
         cx: &mut Core,
@@ -150,7 +150,7 @@ impl O1<'_> {
         });
     }
 
-    /// The slice of `p` is used up, and it stands on its array already; `best_expired` is from before.
+    /// Explains the end of the slice of `p`, which is on its new array already; `best_expired` is from before that.
     pub(super) fn explain_slice(&self, cx: &mut Core, cpu: CpuId, p: TaskId, end: SliceEnd, best_expired: u8) {
         cx.explain(|cx| {
             let (rq, t) = (&self.queues[cpu as usize], self.task(p));

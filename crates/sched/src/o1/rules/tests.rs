@@ -42,8 +42,8 @@ fn slices_run_from_800_ms_to_5_ms() {
     assert_eq!([-20, 0, 19].map(|nice| slow_tick.timeslice(prio(nice))), [80, 10, 1]);
 }
 
-/// The table in the comment above `TASK_INTERACTIVE`, but for nice -10: there the comment says -1, and the
-/// division rounds towards 0.
+/// The table in the comment above `TASK_INTERACTIVE`, except nice -10: the comment says -1, but the division rounds
+/// towards 0.
 #[test]
 fn the_nicer_the_more_sleep_it_takes_to_be_interactive() {
     let least =
@@ -56,15 +56,15 @@ fn sleep_lifts_and_running_lowers_the_priority() {
     let r = rules();
     assert_eq!([0, 500 * MS, 1000 * MS].map(|sleep| r.effective_prio(120, sleep)), [125, 120, 115]);
     assert_eq!((r.effective_prio(100, 1000 * MS), r.effective_prio(139, 0)), (100, 139));
-    // 9 ms of sleep count tenfold without a bonus, and at the best bonus 1 ms of CPU costs 0.1 ms.
+    // 9 ms of sleep count tenfold without a bonus; at the best bonus 1 ms of CPU time costs 0.1 ms.
     assert_eq!(after_sleep(&r, 120, 0, 9 * MS, false), 90 * MS);
     assert_eq!(r.run_charge(Habit { sleep_avg: 1000 * MS, ..Habit::default() }, MS), MS / 10);
-    // 800 ms are a long sleep at nice 0: interactive, but not at the best.
+    // 800 ms is a long sleep at nice 0: the task becomes interactive, but not with the best bonus.
     assert_eq!(after_sleep(&r, 120, 0, 800 * MS, false), 900 * MS);
     assert_eq!(after_sleep(&r, 120, 0, 799 * MS, false), 1000 * MS);
     let short = Rules::new(Release::V2_6_11, Tunables { max_timeslice: 50, ..RELEASED }, MS, 1);
     assert_eq!(after_sleep(&short, 120, 0, 800 * MS, false), 950 * MS);
-    // For a device it is no merit to be slow.
+    // Sleep while waiting for a device does not make a task more than just interactive.
     assert_eq!(after_sleep(&r, 120, 0, 800 * MS, true), 799 * MS);
     assert_eq!(after_sleep(&r, 120, 850 * MS, 800 * MS, true), 850 * MS);
 }
@@ -122,19 +122,19 @@ fn slices_of_2_6_0_fall_in_a_line_from_200_ms_to_10_ms() {
 fn credit_is_earned_by_long_sleeps_and_lost_without_a_bonus() {
     let r = Rules::new(Release::V2_6_0, RELEASED_2_6_0, MS, 1);
     let habit = |sleep_avg, credit, aloof| Habit { sleep_avg: sleep_avg * MS, credit, aloof };
-    // 1020 * (5 + 2 + 1) / 10 - 1 = 815 ms asleep: idle, and set to 1020 - 102 ms.
+    // 1020 * (5 + 2 + 1) / 10 - 1 = 815 ms: a longer sleep counts as idle, and sets the average to 1020 - 102 ms.
     assert_eq!(r.after_sleep(120, habit(0, 0, false), 816 * MS), habit(918, 1, false));
     assert_eq!(r.after_sleep(120, habit(0, 101, false), 816 * MS), habit(918, 101, false));
-    // Past the most there is: at 1000 ms the bonus is 9, and one level is missing.
+    // Past the maximum: at 1000 ms the bonus is 9, one level short of the best.
     assert_eq!(r.after_sleep(120, habit(1000, 0, false), 30 * MS), habit(1020, 1, false));
     assert_eq!(r.after_sleep(120, habit(1000, 0, false), 20 * MS), habit(1020, 0, false));
-    // Who owes gains no more than a slice by any sleep, which else counts tenfold.
+    // A task with a debt gains at most a slice by any sleep; for others the sleep counts tenfold.
     assert_eq!(r.after_sleep(120, habit(0, -101, false), 50 * MS), habit(102, -101, false));
     assert_eq!(r.after_sleep(120, habit(0, -100, false), 50 * MS), habit(500, -100, false));
-    // For a device: no further than to just interactive, but for who has the credit.
+    // Waiting for a device makes a task just interactive at most, unless it has the credit.
     assert_eq!(r.after_sleep(120, habit(700, 0, true), 500 * MS), habit(815, 0, true));
     assert_eq!(r.after_sleep(120, habit(700, 101, true), 50 * MS), habit(900, 101, true));
-    // Only with that credit a bonus is lasting.
+    // Only that credit makes a bonus lasting.
     assert_eq!([100, 101].map(|credit| r.run_charge(habit(1020, credit, false), 10 * MS)), [10 * MS, MS]);
     assert_eq!(r.after_run(habit(5, 0, false), 5 * MS), habit(0, -1, false));
     assert_eq!(r.after_run(habit(5, 101, false), 5 * MS), habit(0, 101, false));
@@ -146,7 +146,8 @@ fn sleep_counts_once_in_2_6_18() {
     let r = Rules::new(Release::V2_6_18, RELEASED, MS, 1);
     let habit = |sleep_avg, aloof| Habit { sleep_avg: sleep_avg * MS, credit: 0, aloof };
     assert_eq!(r.after_sleep(120, habit(0, false), 9 * MS), habit(9, false));
-    // A long sleep lifts to just interactive, and its wait is no sleep; who is there already rises by it.
+    // A long sleep makes a task just interactive, and its wait does not count as sleep. A task that is interactive
+    // already gains the whole sleep.
     assert_eq!(r.after_sleep(120, habit(500, false), 800 * MS), habit(799, true));
     assert_eq!(r.after_sleep(120, habit(799, false), 800 * MS), habit(1000, false));
     assert_eq!(r.after_sleep(120, habit(500, true), 400 * MS), habit(799, true));
@@ -155,7 +156,8 @@ fn sleep_counts_once_in_2_6_18() {
 
 #[test]
 fn deltas_are_rounded_down_in_2_6_18() {
-    // (nice + 20) * 10 / 40 - 5 + 2 against nice * 10 / 40 + 2: they differ where a negative level leaves a rest.
+    // (nice + 20) * 10 / 40 - 5 + 2 against nice * 10 / 40 + 2: they differ if dividing a negative level leaves a
+    // remainder.
     let delta = |release, nice| Rules::new(release, RELEASED, MS, 1).level(prio(nice)).delta;
     let levels = [-20, -10, -1, 0, 10, 19];
     assert_eq!(levels.map(|nice| delta(Release::V2_6_11, nice)), [-3, 0, 2, 2, 4, 6]);
@@ -173,6 +175,6 @@ fn weights_follow_slices_in_2_6_18() {
         [r.weight(&task(-20)), r.weight(&task(0)), r.weight(&task(19)), r.weight(&real_time)]
     };
     assert_eq!(weights(Release::V2_6_11), [128; 4]);
-    // 800, 100 and 5 ms against 100 ms; priority 50 counts for 64 beyond nice -20.
+    // 800, 100 and 5 ms against 100 ms; priority 50 adds 64 to the weight of nice -20.
     assert_eq!(weights(Release::V2_6_18), [1024, 128, 6, 1088]);
 }

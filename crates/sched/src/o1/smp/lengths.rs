@@ -1,4 +1,4 @@
-//! Balancing of 2.6.0, by the lengths of queues: the node's longest, and now and then the longest of the busiest node.
+//! Load balancing of 2.6.0, by queue lengths: the longest queue of the node, and now and then of the busiest node.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -8,24 +8,24 @@ use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Choice, Core, Decision};
 
-/// A node's load counts as that of another only from this part on, in percent (`NODE_THRESHOLD`).
+/// The load, in percent of its own, from which a CPU pulls from another node (`NODE_THRESHOLD`).
 const NODE_THRESHOLD: u64 = 125;
 
 /// What each CPU saw when it last looked.
 #[derive(Debug)]
 pub struct Lengths {
     cpus: usize,
-    /// How many tasks could run on each CPU (`prev_cpu_load`), by who looked.
+    /// The number of runnable tasks on each CPU (`prev_cpu_load`), for each CPU that looked.
     seen: Vec<u32>,
-    /// The load of each node (`prev_node_load`), by who looked.
+    /// The load of each node (`prev_node_load`), for each CPU that looked.
     nodes_seen: Vec<Vec<u64>>,
-    /// In ticks: between two looks of an idle and of a busy CPU.
+    /// The number of ticks between two looks, of an idle CPU and (`busy_every`) of a busy one.
     idle_every: u64,
     busy_every: u64,
 }
 
 impl Lengths {
-    /// For a machine whose ticks are `tick` apart; nothing where there are domains.
+    /// Creates the state for a machine with a tick every `tick` ns; it is empty for releases with sched domains.
     pub fn new(balancing: Balancing, machine: &Machine, tick: Nanos) -> Self {
         let hz = 1_000_000_000 / tick;
         let cpus = if balancing == Balancing::ByLength { machine.cpus.len() } else { 0 };
@@ -38,7 +38,7 @@ impl Lengths {
         }
     }
 
-    /// The time between two looks, in ticks.
+    /// Returns the number of ticks between two looks.
     pub fn interval(&self, idle: Idleness) -> u64 {
         if idle == Idleness::Busy { self.busy_every } else { self.idle_every }
     }
@@ -49,7 +49,8 @@ impl Lengths {
 }
 
 impl O1<'_> {
-    /// `rebalance_tick`: other nodes first, each fifth time of an idle CPU and each second of a busy one.
+    /// Balances at a tick (`rebalance_tick`): other nodes first, at every fifth look of an idle CPU and every second
+    /// look of a busy one.
     pub(super) fn rebalance_by_length(&mut self, cx: &mut Core, cpu: CpuId, idle: Idleness) {
         let every = self.smp().lengths.interval(idle);
         let nodes_every = every * if idle == Idleness::Busy { 2 } else { 5 };
@@ -71,8 +72,8 @@ impl O1<'_> {
         }
     }
 
-    /// The node with the most tasks for each CPU, if it has a quarter more than this one (`find_busiest_node`): what
-    /// was seen before counts half as much each time. The own node is the first of `nodes`.
+    /// Returns the node with the most tasks for each CPU, if it has a quarter more than this one (`find_busiest_node`).
+    /// Earlier loads count half as much each time. The CPU's own node is the first of `nodes`.
     fn busiest_node<'d>(
         &mut self,
         cx: &Core,
@@ -91,7 +92,7 @@ impl O1<'_> {
                 own = Some(load);
                 continue;
             };
-            // Of equals the first by number.
+            // Among equal nodes the first by number wins.
             let best = busiest.is_none_or(|(most, other)| (load, other[0]) > (most, cpus[0]));
             if load > own && 100 * load > NODE_THRESHOLD * own && best {
                 busiest = Some((load, cpus));
@@ -100,8 +101,9 @@ impl O1<'_> {
         busiest.map(|(_, cpus)| cpus)
     }
 
-    /// Takes from the longest of these queues (`load_balance`): one task if this CPU is idle, else half the difference.
-    /// Half of a difference of one is none, and the kernel counts down past it: then everything that can be moved is.
+    /// Pulls from the longest of these queues (`load_balance`): one task if this CPU is idle, otherwise half of the
+    /// difference. Half of a difference of one is zero, and the kernel counts down past zero, so it pulls everything
+    /// that can be moved.
     pub(super) fn balance_by_length(&mut self, cx: &mut Core, cpu: CpuId, idle: Idleness, cpus: &[CpuId]) {
         let why = if idle == Idleness::Newly { Looking::NewIdle } else { Looking::Periodic };
         self.look_at(cx, cpu, why, cpus);
@@ -129,8 +131,9 @@ impl O1<'_> {
         self.move_tasks(cx, &haul);
     }
 
-    /// The longest queue and what the lengths there and here are taken for (`find_busiest_queue`). A busy CPU takes the
-    /// less of then and now for others, the more for itself, so that only what lasts is moved.
+    /// Returns the longest queue and the lengths assumed there and here (`find_busiest_queue`). A busy CPU assumes the
+    /// smaller of the lengths now and at its last look for others, and the greater for itself, so that only a lasting
+    /// imbalance is corrected.
     fn longest(&mut self, cpu: CpuId, idle: Idleness, cpus: &[CpuId]) -> Option<(CpuId, u32, u32)> {
         let busy = idle == Idleness::Busy;
         let now = self.nr_running(cpu);
@@ -146,10 +149,10 @@ impl O1<'_> {
                 (longest, most) = (Some(other), length);
             }
         }
-        // A look at another node takes this CPU's own queue with it.
+        // A look at another node includes this CPU's own queue.
         *smp.lengths.seen(cpu, cpu) = now;
         let from = longest?;
-        // It takes an imbalance of a quarter.
+        // A busy CPU requires a difference of a quarter.
         let bears = busy && (i64::from(most) - i64::from(here)) * 4 < i64::from(most);
         (!bears && self.nr_running(from) > here).then_some((from, most, here))
     }

@@ -1,4 +1,5 @@
-//! Balancing of 2.6.11 and 2.6.18 by loads: the busiest group of a domain, the busiest CPU in it, and what comes of it.
+//! Load balancing of 2.6.11 and 2.6.18: finds the busiest group of a domain and its busiest CPU, and pulls tasks from
+//! it.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -10,23 +11,23 @@ use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Looking};
 use schedlab_sim::{Choice, Core, Decision};
 
-/// The longest interval that tasks which may not be moved can lead to, in ms (`MAX_PINNED_INTERVAL`).
+/// The longest interval that pinned tasks can cause, in ms (`MAX_PINNED_INTERVAL`).
 const MAX_PINNED_INTERVAL: u32 = 512;
 
-/// What a search found.
+/// The result of a search.
 struct Found {
     from: CpuId,
-    /// The loads of the groups there and here, and the average.
+    /// The loads of the busiest group and of this one, and the average.
     loads: [u64; 3],
-    /// How many tasks or how much weight to move.
+    /// The number of tasks, or the weight, to move.
     amount: u64,
 }
 
-/// What came of balancing a domain.
+/// The outcome of balancing a domain.
 enum Outcome {
-    /// There was nothing to do; or all tasks were pinned elsewhere.
+    /// The domain was balanced, or (`pinned`) all tasks there were pinned to other CPUs.
     Balanced { pinned: bool },
-    /// There was, but no task could be moved from that CPU.
+    /// There was an imbalance, but no task could be moved from that CPU.
     Failed(CpuId),
     /// Tasks were moved.
     Moved,
@@ -37,26 +38,26 @@ impl O1<'_> {
         self.rules.release().balancing == Balancing::ByWeight
     }
 
-    /// The load of a CPU as of `index`: 0 is now, the others are averages of ticks. 2.6.11 has one, of the second
-    /// length.
+    /// Returns the load of a CPU now and as of `index`: 0 is now, the others are averages over ticks. 2.6.11 has only
+    /// one average, at index 2.
     fn load(&self, cpu: CpuId, index: u8) -> (u64, u64) {
         let rq = &self.queues[cpu as usize];
         (rq.load, if index == 0 { rq.load } else { rq.cpu_load[index as usize - 1] })
     }
 
-    /// A low guess, for where tasks come from.
+    /// Returns a low estimate of the load, for the CPU that tasks leave.
     pub(super) fn source_load(&self, cpu: CpuId, index: u8) -> u64 {
         let (now, average) = self.load(cpu, index);
         now.min(average)
     }
 
-    /// A high guess, for where tasks go.
+    /// Returns a high estimate of the load, for the CPU that tasks join.
     pub(super) fn target_load(&self, cpu: CpuId, index: u8) -> u64 {
         let (now, average) = self.load(cpu, index);
         now.max(average)
     }
 
-    /// Which average counts.
+    /// Returns the index of the load average to use.
     fn index(&self, look: &Look<'_>) -> u8 {
         let params = look.domains.params(look.domain);
         match look.idle {
@@ -67,7 +68,7 @@ impl O1<'_> {
         }
     }
 
-    /// `find_busiest_group` and `find_busiest_queue`.
+    /// Finds the busiest CPU of the busiest group (`find_busiest_group` and `find_busiest_queue`).
     fn find_busiest(&mut self, cx: &mut Core, look: &Look<'_>) -> Option<Found> {
         let Look { cpu, domains, domain, .. } = *look;
         let why = if look.idle == Idleness::Newly { Looking::NewIdle } else { Looking::Periodic };
@@ -93,7 +94,7 @@ impl O1<'_> {
         let amount = if self.by_weight() {
             weight(&most, &here, average, pct)?
         } else {
-            // An idle CPU takes a task where there is more than one.
+            // An idle CPU pulls a task from a group that has more than one.
             let takes = look.idle == Idleness::Newly || look.idle == Idleness::Idle && most.load > SCALE;
             tasks(&most, &here, average, pct).or(takes.then_some(1))?
         };
@@ -101,13 +102,13 @@ impl O1<'_> {
         Some(Found { from, loads: [most.load, here.load, average], amount })
     }
 
-    /// The load of a group, as it is and by what its CPUs are worth.
+    /// Returns the plain load of a group, and its sums divided by the power of its CPUs.
     fn sum(&self, domains: &Domains, group: GroupId, index: u8, local: bool) -> (u64, Sum) {
         let group = domains.group(group);
         let power = u64::from(group.capacity);
         let (mut load, mut running, mut weight) = (0, 0, 0);
         for &cpu in &domains.span(group.span).cpus {
-            // Tasks rather stay.
+            // The estimates favour leaving tasks where they are.
             load += if local { self.target_load(cpu, index) } else { self.source_load(cpu, index) };
             if self.by_weight() {
                 running += u64::from(self.nr_running(cpu));
@@ -121,7 +122,7 @@ impl O1<'_> {
         let (mut busiest, mut most) = (None, 0);
         for &cpu in &domains.span(domains.group(group).span).cpus {
             let load = if self.by_weight() { self.queues[cpu as usize].load } else { self.source_load(cpu, 2) };
-            // What a CPU runs alone cannot be moved.
+            // A task that runs alone on its CPU cannot be pulled.
             let alone = self.by_weight() && self.nr_running(cpu) == 1 && load > amount;
             if load > most && !alone {
                 (busiest, most) = (Some(cpu), load);
@@ -130,7 +131,8 @@ impl O1<'_> {
         busiest
     }
 
-    /// Moves what was found to be moved, if there is more than one task: how many were, and whether all were pinned.
+    /// Moves what was found, if there is more than one task there. Returns how many tasks moved, and whether all were
+    /// pinned to other CPUs.
     fn take_found(&mut self, cx: &mut Core, look: &Look<'_>, found: &Found) -> (u64, bool) {
         let from = found.from;
         let running = u64::from(self.nr_running(from));
@@ -153,7 +155,7 @@ impl O1<'_> {
         self.move_tasks(cx, &haul)
     }
 
-    /// Whether tasks with a warm cache stay. In 2.6.11 an idle core takes them, too.
+    /// Returns which tasks stay because of a warm cache. In 2.6.11 an idle core pulls them, too.
     pub(super) fn heat(&self, cx: &Core, look: &Look<'_>) -> Heat {
         let Look { cpu, level, domains, domain, .. } = *look;
         let failed = self.smp().rounds.of(cpu, level).failed;
@@ -165,7 +167,7 @@ impl O1<'_> {
         }
     }
 
-    /// Balances a domain (`load_balance`); whether the CPU is busy by now, or, from 2.6.18 on, a sibling is.
+    /// Balances a domain (`load_balance`). Returns whether the CPU is busy now or, from 2.6.18 on, has a busy sibling.
     pub(super) fn load_balance(&mut self, cx: &mut Core, look: &Look<'_>) -> bool {
         let sibling_busy = self.sibling_is_busy(cx, look);
         let outcome = match self.find_busiest(cx, look) {
@@ -184,7 +186,8 @@ impl O1<'_> {
         matches!(outcome, Outcome::Moved) || sibling_busy
     }
 
-    /// In 2.6.18 an idle CPU with a busy sibling balances its wider domains as seldom as a busy one.
+    /// Returns whether an idle CPU has a busy sibling. In 2.6.18 it then balances wider domains as rarely as a busy
+    /// CPU.
     fn sibling_is_busy(&self, cx: &Core, look: &Look<'_>) -> bool {
         self.by_weight()
             && look.among_siblings()
@@ -192,8 +195,9 @@ impl O1<'_> {
                 || look.domains.span(look.domain.span).cpus.iter().any(|cpu| cx.curr(*cpu).is_some()))
     }
 
-    /// The same for a CPU that is about to become idle (`load_balance_newidle`): nothing is learnt but in 2.6.18 that
-    /// it went well. There a domain of siblings is the last one, as the CPU's own task still counts as running.
+    /// Balances a domain for a CPU that is about to become idle (`load_balance_newidle`). Failures are not recorded;
+    /// 2.6.18 records success. In 2.6.18 a domain of siblings is the last one tried, as the CPU's own task still counts
+    /// as running.
     pub(super) fn load_balance_newly_idle(&mut self, cx: &mut Core, look: &Look<'_>) -> bool {
         let sibling_busy = self.sibling_is_busy(cx, look);
         let found = self.find_busiest(cx, look);
@@ -208,7 +212,8 @@ impl O1<'_> {
         moved || sibling_busy
     }
 
-    /// Whoever succeeds looks again soon, whoever finds balance later; who fails too often wakes the stopper (2.6.11).
+    /// Updates a domain's interval and failures: after a success the CPU looks again soon, in balance later; after too
+    /// many failures it wakes the stopper (2.6.11).
     fn learn_by_load(&mut self, cx: &mut Core, look: &Look<'_>, outcome: &Outcome) {
         let params = look.domains.params(look.domain);
         let Some(smp) = &mut self.smp else { return };
@@ -228,7 +233,7 @@ impl O1<'_> {
         }
     }
 
-    /// The same in 2.6.18: failures are forgotten when there is balance, and pinned tasks make the interval long.
+    /// Does the same in 2.6.18: failures are reset in balance, and pinned tasks lengthen the interval.
     fn learn_by_weight(&mut self, cx: &mut Core, look: &Look<'_>, outcome: &Outcome) {
         let Look { cpu, level, .. } = *look;
         let params = look.domains.params(look.domain);
@@ -259,7 +264,7 @@ impl O1<'_> {
         }
     }
 
-    /// Wakes the stopper of `from` to push a task to `to`; `false`: it was already asked.
+    /// Wakes the stopper of `from` to push a task to `to`. Returns `false` if it was woken for this already.
     fn ask_for_push(&mut self, cx: &mut Core, from: CpuId, to: CpuId) -> bool {
         let Some(smp) = &mut self.smp else { return false };
         let slot = &mut smp.push_to[from as usize];

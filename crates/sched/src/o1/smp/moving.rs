@@ -1,4 +1,4 @@
-//! Moving tasks from one CPU to another (`move_tasks`): in which order, and who stays.
+//! Moving tasks from one CPU to another (`move_tasks`): in which order, and which tasks stay.
 
 use super::super::O1;
 use super::super::array::MAX_PRIO;
@@ -8,34 +8,34 @@ use crate::balance::sync;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
-/// Until when a task's cache is held to be warm, so that it stays.
+/// For how long a task's cache counts as warm, so that the task stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heat {
-    /// Nobody's is.
+    /// No task's cache is warm.
     Cold,
-    /// So long after it was queued or left the CPU (2.6.0).
+    /// A cache is warm for this long after the task was queued or left the CPU (2.6.0).
     SinceQueued(Nanos),
-    /// So long before the last tick it left the CPU, or it did after that tick.
+    /// A cache is warm if the task left the CPU less than this long before the last tick, or after it.
     SinceRan(Nanos),
 }
 
-/// What is to be moved.
+/// What to move, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Haul {
     pub from: CpuId,
     pub to: CpuId,
-    /// How many tasks at most.
+    /// The greatest number of tasks.
     pub most: u64,
-    /// How much weight, at most and at least.
+    /// The weight to move: heavier tasks stay, and moving ends when it is reached.
     pub weight: i64,
     pub heat: Heat,
-    /// Who runs on `from`, and stays.
+    /// The running task of `from`, which stays.
     pub running: Option<TaskId>,
 }
 
 impl O1<'_> {
-    /// Moves tasks: how many were, and whether all that were looked at were pinned elsewhere. The expired go first,
-    /// then the best priority, the last of its list.
+    /// Moves tasks, expired ones first, each array from its best priority, each list from its end. Returns how many
+    /// tasks moved, and whether all that were considered were pinned to other CPUs.
     pub(super) fn move_tasks(&mut self, cx: &mut Core, haul: &Haul) -> (u64, bool) {
         let Haul { from, to, most, weight, .. } = *haul;
         if most == 0 || weight == 0 {
@@ -77,7 +77,7 @@ impl O1<'_> {
         (moved, pinned)
     }
 
-    /// The priority of who runs where tasks come from; the stopper's is the best there is.
+    /// Returns the priority of the task that runs on the source CPU; the stopper's is the best possible.
     fn running_prio(&self, haul: &Haul) -> u8 {
         match haul.running {
             Some(p) => self.task(p).prio,
@@ -85,12 +85,12 @@ impl O1<'_> {
         }
     }
 
-    /// `rq_best_prio`.
+    /// Returns the best priority of a CPU, given that of its running task (`rq_best_prio`).
     fn best_prio(&self, cpu: CpuId, running: u8) -> u8 {
         running.min(self.queues[cpu as usize].best_expired_prio)
     }
 
-    /// `can_migrate_task`.
+    /// Returns whether a task may be moved (`can_migrate_task`).
     fn can_move(&self, cx: &Core, haul: &Haul, p: TaskId, pinned: &mut bool) -> bool {
         if !cx.task(p).allowed.contains(haul.to) {
             return false;
@@ -108,14 +108,14 @@ impl O1<'_> {
         }
     }
 
-    /// Whether who left `cpu` at `last_ran` is within `time` of the last tick there (`task_hot`).
+    /// Returns whether a task that left `cpu` at `last_ran` did so within `time` of the last tick there (`task_hot`).
     pub(super) fn is_warm(cx: &Core, cpu: CpuId, last_ran: Option<Nanos>, time: Nanos) -> bool {
         last_ran.is_some_and(|ran| (Self::last_tick(cx, cpu) as i64) - (ran as i64) < time as i64)
     }
 
-    /// How long a cache keeps warm in a domain's eyes (`cache_hot_time`). 2.6.18 measures when it boots what moving
-    /// costs: that is next to nothing within one cache, and taken to be four times as much between nodes as between
-    /// caches, as 2.6.11 has it.
+    /// Returns how long a cache stays warm in a domain (`cache_hot_time`). 2.6.18 measures the cost of a migration at
+    /// boot. It is close to zero within one cache, and is assumed to be four times as much between nodes as between
+    /// caches, which is the ratio in 2.6.11.
     pub(super) fn cache_hot_time(&self, domains: &Domains, domain: &Domain) -> Nanos {
         if self.rules.release().balancing == Balancing::ByLoad {
             return domains.params(domain).cache_hot_time_ns;
@@ -127,7 +127,7 @@ impl O1<'_> {
         }
     }
 
-    /// `pull_task`.
+    /// Moves one task (`pull_task`).
     fn pull(&mut self, cx: &mut Core, haul: &Haul, p: TaskId, side: usize) {
         let Haul { from, to, .. } = *haul;
         let expired = side == self.queues[from as usize].expired() && self.rules.release().moved_stay_expired;
@@ -137,7 +137,8 @@ impl O1<'_> {
         let side = if expired { rq.expired() } else { rq.active };
         self.push(to, p, side);
         if self.rules.release().balancing != Balancing::ByLength {
-            // As if clocks differed by what the last ticks do; but the ticks of one instant come one after the other.
+            // Adjusts for clocks that differ by the times of their last ticks. Here the ticks of one instant come in
+            // sequence.
             let t = self.task_mut(p);
             t.timestamp = (t.timestamp + Self::last_tick(cx, to)).wrapping_sub(Self::last_tick(cx, from));
         }
@@ -159,12 +160,12 @@ impl O1<'_> {
     }
 }
 
-/// The best priorities here and there. A task that would be the best here is moved however heavy it is, unless it is
-/// the only one of the best there.
+/// The best priorities of the two CPUs. A task that would be the best on the target CPU is moved however heavy it is,
+/// unless it is the only task of the best priority on the source CPU.
 struct Best {
     here: u8,
     there: u8,
-    /// One of the best there was seen to stay.
+    /// Whether a task of the source CPU's best priority has been seen to stay.
     seen: bool,
 }
 

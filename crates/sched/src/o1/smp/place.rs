@@ -1,10 +1,10 @@
-//! Where a task that wakes or is new is put: `try_to_wake_up`, `wake_idle`, `sched_balance_self`.
+//! Chooses the CPU of a waking or new task: `try_to_wake_up`, `wake_idle`, `sched_balance_self`.
 //!
-//! 2.6.0 leaves a task where it last ran, and a new one where its parent is; what wakes for another task's sake and at
-//! once gives way (`sync`) comes to its waker, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU
-//! takes the task if its cache there is cold, or if loads are far enough apart; in 2.6.18 if it has little load. Where
-//! CPUs have siblings, an idle CPU of the core is looked for then. 2.6.18 puts a new task on the idlest CPU of the
-//! idlest node: its domains within a node do not balance forks.
+//! 2.6.0 leaves a task where it last ran, and a new task on its parent's CPU. A task whose waker is about to sleep
+//! (`sync`) would come to the waker's CPU, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU takes
+//! the task if the task's cache is cold or if the loads are far enough apart; in 2.6.18 if the waker's CPU has little
+//! load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18 puts a new task on the idlest
+//! CPU of the idlest node; its domains within a node do not balance on fork.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -18,7 +18,7 @@ use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 struct Choosing {
     cpu: CpuId,
     rule: &'static str,
-    /// The loads that were compared: where the task was, and where the waker is.
+    /// The loads that were compared: of the task's previous CPU, and of the waker's.
     loads: Option<[u64; 2]>,
 }
 
@@ -29,7 +29,7 @@ impl Choosing {
 }
 
 impl O1<'_> {
-    /// The CPU of a task that wakes or is new.
+    /// Chooses the CPU of a waking or new task.
     pub(in super::super) fn place(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         if self.smp.is_none() {
             return prev;
@@ -59,8 +59,8 @@ impl O1<'_> {
         cpu
     }
 
-    /// For who may no longer run where it was: on the same node if the CPU went (`move_task_off_dead_cpu`), else the
-    /// lowest.
+    /// Chooses a CPU for a task that may no longer run on its previous one: on the same node if that CPU went offline
+    /// (`move_task_off_dead_cpu`), otherwise the lowest CPU it is allowed on.
     fn fallback(&self, cx: &Core, p: TaskId, prev: CpuId) -> CpuId {
         let places = &cx.machine().cpus;
         let near = |cpu: &CpuId| places[*cpu as usize].place.node == places[prev as usize].place.node;
@@ -93,8 +93,8 @@ impl O1<'_> {
         choice
     }
 
-    /// 2.6.11: to the waker unless that would bring it from an idle CPU to a busy one; if it is cold in a domain of
-    /// both, or half of the imbalance that a domain bears is reached.
+    /// 2.6.11: chooses the waker's CPU, unless that would move the task from an idle CPU to a busy one, if the task's
+    /// cache is cold in a domain of both CPUs, or if the loads differ by half of a domain's tolerated imbalance.
     fn woken_by_load(&self, cx: &Core, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
         let (load, here) = (self.source_load(prev, 2), self.target_load(from, 2));
         let choose = |cpu, rule| Choosing { cpu, rule, loads: Some([load, here]) };
@@ -117,7 +117,8 @@ impl O1<'_> {
         choose(prev, "where it last ran: its cache is warm, and loads are even")
     }
 
-    /// 2.6.18: to the waker if the load there is no more than a task's, or small against that where the task was.
+    /// 2.6.18: chooses the waker's CPU if the load there is at most one task's, or small compared with the previous
+    /// CPU's.
     fn woken_by_weight(&self, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
         let domains = self.smp().rounds.domains();
         let both = domains.of(from).iter().find(|domain| domains.span(domain.span).contains(prev));
@@ -140,7 +141,8 @@ impl O1<'_> {
         choose(prev, "where it last ran: the waker's CPU has load of its own")
     }
 
-    /// `wake_idle`: an idle CPU in the domains from the smallest up that are for that; of no effect without siblings.
+    /// Looks for an idle CPU in the domains with `WAKE_IDLE`, from the smallest up (`wake_idle`). It has no effect
+    /// without siblings.
     fn wake_idle(&self, cx: &Core, p: TaskId, cpu: CpuId, looked: &mut Vec<CpuId>) -> CpuId {
         let smp = self.smp();
         if !smp.smt || cx.curr(cpu).is_none() {
@@ -160,7 +162,8 @@ impl O1<'_> {
         cpu
     }
 
-    /// Where a new task begins (`sched_balance_self`): from the widest domain that balances forks down to the smallest.
+    /// Chooses the CPU of a new task, from the widest domain that balances on fork down to the smallest
+    /// (`sched_balance_self`).
     fn place_new(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
         let domains = &self.smp().rounds.domains();
         let forks = |cpu: CpuId, below: u32| {
@@ -189,7 +192,7 @@ impl O1<'_> {
         Choosing::new(cpu, rule)
     }
 
-    /// The group with the least load, if that is less than the own one's by half the imbalance that is borne.
+    /// Returns the group with the least load, if that is below the local group's by half of the tolerated imbalance.
     fn idlest_group(&self, cx: &Core, domains: &Domains, domain: &Domain, p: TaskId) -> Option<GroupId> {
         let params = domains.params(domain);
         let local = domains.local(domain);
@@ -215,7 +218,7 @@ impl O1<'_> {
         idlest.filter(|(least, _)| 100 * here >= imbalance * least).map(|(_, group)| group)
     }
 
-    /// The CPU of a group with the least load now, `from` where equal.
+    /// Returns the CPU of a group with the least load now; among equals `from`, then the lowest.
     fn idlest_cpu(&self, cx: &Core, domains: &Domains, group: GroupId, p: TaskId, from: CpuId) -> Option<CpuId> {
         let cpus = domains.span(domains.group(group).span).cpus.iter().copied();
         let allowed = cpus.filter(|cpu| cx.task(p).allowed.contains(*cpu));
