@@ -75,8 +75,8 @@ pub const SYSCTL_SCALING: Handle<i64> = scaling("sched_tunable_scaling");
 pub const DEBUGFS_SCALING: Handle<i64> = scaling("tunable_scaling");
 
 const fn scaling(name: &'static str) -> Handle<i64> {
-    let meaning = "how the scaled ones follow CPUs that come and go: 0 not, 1 by the logarithm, 2 by their number; \
-                   setting it changes none of them before that";
+    let meaning = "how scaled tunables follow the number of CPUs online: 0 not at all, 1 by its logarithm, 2 by the \
+                   number; setting it changes them only at the next change of that number";
     Handle::number(name, Unit::Number, LOGARITHM, (0, 2), meaning)
 }
 

@@ -21,16 +21,16 @@ const ISO_CPU: Handle<u64> = Handle::number(
     Unit::Number,
     70,
     (0, 100),
-    "the part of all CPUs' time that ISO tasks may take before all others, in percent",
+    "the share of all CPUs' time that ISO tasks may take before all others, in percent",
 );
 const CAP_SYS_NICE: Handle<bool> =
-    Handle::switch("cap_sys_nice", true, "FIFO and RR are granted; off: who asks for them gets SCHED_ISO");
+    Handle::switch("cap_sys_nice", true, "FIFO and RR are granted; off: tasks that ask for them get SCHED_ISO");
 const UPTIME: Handle<u64> = Handle::number(
     "uptime",
     Unit::Ms,
     300_000,
     (0, 10_000_000_000),
-    "how long the machine has been up at the start: another CPU's last task counts as that much later",
+    "how long the machine has been up at the start; scales how much later another CPU's last task counts",
 );
 
 pub(super) static KERNEL: Kernel = Kernel {

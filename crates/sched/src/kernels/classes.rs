@@ -25,7 +25,7 @@ const RT_RUNTIME: Handle<i64> = Handle::number(
     Unit::Us,
     950_000,
     (-1, i32::MAX as i64),
-    "what real-time tasks may have of each such period, and deadline tasks be promised; -1: no limit",
+    "how much of each such period real-time tasks may use, and deadline tasks may reserve; -1: no limit",
 );
 
 /// The limit on real-time tasks (2.6.25 on).
@@ -58,7 +58,7 @@ const SERVER_RUNTIME: Handle<u64> = Handle::number(
     Unit::Ns,
     50_000_000,
     (0, 1_000_000_000),
-    "what fair tasks have of each of its periods where real-time tasks starve them; 0: nothing",
+    "how much of each of its periods fair tasks get if real-time tasks starve them; 0: nothing",
 );
 const SERVER_PERIOD: Handle<u64> =
     Handle::number("fair_server_period", Unit::Ns, 1_000_000_000, (100_000, 4_194_304_000), "the fair server's period");

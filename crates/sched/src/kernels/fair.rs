@@ -50,8 +50,9 @@ const GENTLE_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
-const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer to run whom was woken last");
-const LAST_BUDDY: Handle<bool> = Handle::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted");
+const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
+const LAST_BUDDY: Handle<bool> =
+    Handle::switch("LAST_BUDDY", true, "prefer to return to the task that a wake-up preempted");
 
 /// The features of CFS from 3.10 on.
 pub(super) const FEATURES: [Tunable; 5] = [

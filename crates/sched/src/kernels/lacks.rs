@@ -76,7 +76,7 @@ impl Feature {
             Self::Clamps => {
                 return format!("{kernel} has no util_min and util_max, which came with 5.3: they change nothing");
             }
-            Self::Yield => ("sched_yield()", "who yields goes on"),
+            Self::Yield => ("sched_yield()", "a task that yields goes on"),
             Self::Affinity => ("affinity", "the CPUs that tasks ask for are kept to all the same"),
             Self::Groups => ("groups", "every task counts for itself"),
             Self::NestedGroups => ("nested groups", "all stand side by side"),

@@ -15,7 +15,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-1.2",
     release: Some(v(1, 2)),
     scheduler: "counters",
-    summary: "round robin of 1995: who has most ticks left runs; one CPU",
+    summary: "round robin of 1995: the task with the most ticks left runs; one CPU",
     build: Build { preemption: Preemption::None, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other],

@@ -19,7 +19,7 @@ pub(super) const PROC_CHANGE_PENALTY: Handle<i32> = Handle::number(
     Unit::Number,
     15,
     (0, 900),
-    "what the CPU where a task last ran counts in its goodness",
+    "what a task's goodness gains on the CPU where it last ran",
 );
 
 pub(super) static KERNEL: Kernel = Kernel {

@@ -15,7 +15,7 @@ const CACHEFLUSH_TIME: Handle<u64> = Handle::number(
     Unit::Us,
     100,
     (0, 1_000_000),
-    "who runs for less on average works hand in hand with whom it wakes (several CPUs)",
+    "tasks that run for less than this on average count as cooperating with those they wake (several CPUs)",
 );
 
 pub(super) static KERNEL: Kernel = Kernel {

@@ -15,7 +15,7 @@ const MAX_COUNTER: Handle<i32> = Handle::number(
     Unit::Ticks,
     0,
     (0, 10_000),
-    "what an ended child leaves brings its parent's counter no higher; 0: 20 * hz / 100",
+    "the ticks that an exiting child leaves raise its parent's counter to this at most; 0: 20 * hz / 100",
 );
 
 pub(super) static KERNEL: Kernel = Kernel {

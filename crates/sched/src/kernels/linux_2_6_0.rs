@@ -13,7 +13,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.0",
     release: Some(v2_6(0)),
     scheduler: "O(1)",
-    summary: "the O(1) scheduler of 2003: slices of 10 to 200 ms, a credit for who proves interactive",
+    summary: "the O(1) scheduler of 2003: slices of 10 to 200 ms, a credit for tasks that prove interactive",
     build: Build { preemption: Preemption::None, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],

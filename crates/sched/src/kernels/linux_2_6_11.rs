@@ -13,7 +13,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.11",
     release: Some(v2_6(11)),
     scheduler: "O(1)",
-    summary: "the O(1) scheduler of 2005: two arrays of priorities, a bonus for who sleeps",
+    summary: "the O(1) scheduler of 2005: two arrays of priorities, a bonus for tasks that sleep",
     build: Build { preemption: Preemption::None, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],

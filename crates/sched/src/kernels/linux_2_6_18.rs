@@ -13,7 +13,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     name: "linux-2.6.18",
     release: Some(v2_6(18)),
     scheduler: "O(1)",
-    summary: "the O(1) scheduler of 2006: SCHED_BATCH, weights by nice level, no leap by one sleep",
+    summary: "the O(1) scheduler of 2006: SCHED_BATCH, weights by nice level, no jump after a single sleep",
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
     lacks: &[],
     policies: &[Policy::Other, Policy::Batch, Policy::Fifo, Policy::Rr],

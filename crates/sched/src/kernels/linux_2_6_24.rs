@@ -20,7 +20,7 @@ const SCHED_MIN_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
     "sched_min_granularity_ns",
     4_000_000,
     200_000_000,
-    "how the period grows when there are many tasks",
+    "the least slice: with many tasks the period grows to keep it",
 );
 const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
     Handle::at_boot_ns("sched_wakeup_granularity_ns", 10_000_000, 0, "how far behind a woken task must be to preempt");
@@ -28,18 +28,18 @@ const SCHED_BATCH_WAKEUP_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
     "sched_batch_wakeup_granularity_ns",
     10_000_000,
     0,
-    "without effect: nothing in that kernel reads it, batch tasks never preempt",
+    "no effect: nothing in that kernel reads it, as batch tasks never preempt",
 );
 const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
     Handle::switch("sched_child_runs_first", true, "a new child runs before its parent");
 const SCHED_COMPAT_YIELD: Handle<bool> =
-    Handle::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS");
+    Handle::switch("sched_compat_yield", false, "a task that yields goes behind the last one, as before CFS");
 const NEW_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("NEW_FAIR_SLEEPERS", true, "a task that slept is placed a latency before the others");
 const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const GROUP_BY_USER: Handle<bool> =
-    Handle::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)");
+    Handle::switch("group_by_user", false, "each user's tasks form a group (CONFIG_USER_SCHED)");
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,

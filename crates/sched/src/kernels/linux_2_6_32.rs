@@ -22,16 +22,18 @@ const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
 const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
     Handle::switch("sched_child_runs_first", false, "a new child runs before its parent");
 const SCHED_COMPAT_YIELD: Handle<bool> =
-    Handle::switch("sched_compat_yield", false, "who yields goes behind the last, as before CFS");
+    Handle::switch("sched_compat_yield", false, "a task that yields goes behind the last one, as before CFS");
 const FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("FAIR_SLEEPERS", true, "a task that slept is placed a little before the others");
-const GENTLE_FAIR_SLEEPERS: Handle<bool> = Handle::switch("GENTLE_FAIR_SLEEPERS", true, "... by half the latency only");
+const GENTLE_FAIR_SLEEPERS: Handle<bool> =
+    Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed only half a latency before the others");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
-const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer to run whom was woken last");
-const LAST_BUDDY: Handle<bool> = Handle::switch("LAST_BUDDY", true, "prefer to go back to whom a wake-up preempted");
+const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
+const LAST_BUDDY: Handle<bool> =
+    Handle::switch("LAST_BUDDY", true, "prefer to return to the task that a wake-up preempted");
 const GROUP_BY_USER: Handle<bool> =
-    Handle::switch("group_by_user", false, "each user's tasks share as a group (CONFIG_USER_SCHED)");
+    Handle::switch("group_by_user", false, "each user's tasks form a group (CONFIG_USER_SCHED)");
 const SCHED_SHARES_RATELIMIT: Handle<u64> =
     Handle::at_boot_ns("sched_shares_ratelimit", 250_000, 0, "how often groups' shares are spread over the CPUs");
 const SCHED_SHARES_THRESH: Handle<u64> = Handle::number(
@@ -39,7 +41,7 @@ const SCHED_SHARES_THRESH: Handle<u64> = Handle::number(
     Unit::Number,
     4,
     (0, 1 << 18),
-    "... if the weight on a CPU changes by more than this",
+    "groups' shares are written if the weight on a CPU changed by more than this",
 );
 
 const TUNABLES: &[&[Tunable]] = &[

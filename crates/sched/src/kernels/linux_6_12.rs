@@ -11,18 +11,19 @@ use schedlab_sim::Outcome;
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
 
-const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "who sleeps keeps its lag");
+const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "a task that sleeps keeps its lag");
 const PLACE_DEADLINE_INITIAL: Handle<bool> =
     Handle::switch("PLACE_DEADLINE_INITIAL", true, "a new task starts with half a slice");
 const PLACE_REL_DEADLINE: Handle<bool> =
-    Handle::switch("PLACE_REL_DEADLINE", true, "who moves keeps its deadline, relative to its virtual runtime");
+    Handle::switch("PLACE_REL_DEADLINE", true, "a task that moves keeps its deadline, relative to its virtual runtime");
 const RUN_TO_PARITY: Handle<bool> =
     Handle::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed");
 const PREEMPT_SHORT: Handle<bool> =
     Handle::switch("PREEMPT_SHORT", true, "a woken task with a shorter slice may preempt at once");
 const DELAY_DEQUEUE: Handle<bool> =
     Handle::switch("DELAY_DEQUEUE", true, "a task that sleeps with negative lag stays queued until it is eligible");
-const DELAY_ZERO: Handle<bool> = Handle::switch("DELAY_ZERO", true, "... and does not gain positive lag by that");
+const DELAY_ZERO: Handle<bool> =
+    Handle::switch("DELAY_ZERO", true, "a task that stayed queued (DELAY_DEQUEUE) gains no positive lag from it");
 const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
 const PICK_BUDDY: Handle<bool> =
     Handle::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on");

@@ -12,7 +12,7 @@ use schedlab_sim::Outcome;
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
 
-const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "who sleeps keeps its lag");
+const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "a task that sleeps keeps its lag");
 const PLACE_DEADLINE_INITIAL: Handle<bool> = Handle::switch(
     "PLACE_DEADLINE_INITIAL",
     true,

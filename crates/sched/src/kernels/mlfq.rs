@@ -10,19 +10,23 @@ use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
-const LEVELS: Handle<u8> =
-    Handle::number("levels", Unit::Number, 8, (1, MOST_LEVELS as i64), "how many levels there are");
+const LEVELS: Handle<u8> = Handle::number("levels", Unit::Number, 8, (1, MOST_LEVELS as i64), "the number of levels");
 const BASE_SLICE: Handle<u64> = Handle::number(
     "base_slice",
     Unit::Ms,
     10,
     (1, 10_000),
-    "the slice at the top; the second level has twice, the third three times it",
+    "the slice at the top; the second level has twice as much, the third three times",
 );
-const START_LEVEL: Handle<u8> =
-    Handle::number("start_level", Unit::Number, 0, (0, MOST_LEVELS as i64 - 1), "where a new task begins; 0: the top");
+const START_LEVEL: Handle<u8> = Handle::number(
+    "start_level",
+    Unit::Number,
+    0,
+    (0, MOST_LEVELS as i64 - 1),
+    "the level where a new task begins; 0: the top",
+);
 const BOOST: Handle<u64> =
-    Handle::number("boost", Unit::Ms, 1000, (0, 1_000_000), "how often all tasks come back to the top; 0: never");
+    Handle::number("boost", Unit::Ms, 1000, (0, 1_000_000), "how often all tasks return to the top; 0: never");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "mlfq",

@@ -7,8 +7,11 @@ use crate::tunables::{Handle, Tunable, Unit, Values};
 /// The greatest value of an unsigned one.
 const MOST: i64 = u32::MAX as i64;
 
-const SWITCH: Handle<bool> =
-    Handle::switch("numa_balancing", true, "memory moves to who uses it, and tasks to their memory, on several nodes");
+const SWITCH: Handle<bool> = Handle::switch(
+    "numa_balancing",
+    true,
+    "on machines with several nodes, move memory to the tasks that use it and tasks to their memory",
+);
 
 /// Those of a release but for the switch.
 struct Names {

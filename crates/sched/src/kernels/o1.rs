@@ -24,19 +24,24 @@ pub(super) const fn min_timeslice(base: i64, meaning: &'static str) -> Tunable {
 pub(super) const DEF_TIMESLICE: Handle<u64> = ms("def_timeslice", 100, 1, "the slice at nice 0");
 
 /// From 2.6.11 on nothing bounded slices from above.
-pub(super) const MAX_TIMESLICE: Handle<u64> = ms("max_timeslice", 0, 0, "the longest slice; 0: no such bound");
+pub(super) const MAX_TIMESLICE: Handle<u64> = ms("max_timeslice", 0, 0, "the longest slice; 0: no limit");
 
 pub(super) const fn max_timeslice(base: i64) -> Tunable {
-    ms("max_timeslice", base, 1, "the slice at nice -20; in a line from it to the least").tunable
+    ms("max_timeslice", base, 1, "the slice at nice -20; slices fall linearly from it to the shortest").tunable
 }
 
 pub(super) const PRIO_BONUS_RATIO: Handle<u64> =
-    percent("prio_bonus_ratio", 25, "the part of the nice levels' range that sleepers can win, in percent");
+    percent("prio_bonus_ratio", 25, "how much of the range of nice levels sleepers can gain, in percent");
 
-pub(super) const MAX_SLEEP_AVG: Handle<u64> = ms("max_sleep_avg", 1000, 1, "the most sleep that counts");
+pub(super) const MAX_SLEEP_AVG: Handle<u64> =
+    ms("max_sleep_avg", 1000, 1, "the greatest sleep average that a task can have");
 
-pub(super) const STARVATION_LIMIT: Handle<u64> =
-    ms("starvation_limit", 1000, 0, "how long expired tasks bear interactive ones, for each task; 0: for ever");
+pub(super) const STARVATION_LIMIT: Handle<u64> = ms(
+    "starvation_limit",
+    1000,
+    0,
+    "how long expired tasks wait for interactive ones, for each runnable task; 0: no limit",
+);
 
 pub(super) const GRANULARITY: Handle<u64> =
     ms("timeslice_granularity", 10, 1, "how often the most interactive tasks of one priority take turns");
@@ -45,13 +50,18 @@ pub(super) const INTERACTIVE_DELTA: Handle<u64> =
     Handle::number("interactive_delta", Unit::Number, 2, (0, 40), "the bonus from which nice 0 is interactive");
 
 pub(super) const CHILD_PENALTY: Handle<u64> =
-    percent("child_penalty", 95, "what a child inherits of its parent's bonus, in percent");
+    percent("child_penalty", 95, "how much of its parent's bonus a child inherits, in percent");
 
 pub(super) const PARENT_PENALTY: Handle<u64> =
-    percent("parent_penalty", 100, "what the parent keeps of its bonus, in percent");
+    percent("parent_penalty", 100, "how much of its bonus the parent keeps, in percent");
 
-pub(super) const EXIT_WEIGHT: Handle<u64> =
-    Handle::number("exit_weight", Unit::Number, 3, (0, 1000), "the parent's sleep against its ended child's 1");
+pub(super) const EXIT_WEIGHT: Handle<u64> = Handle::number(
+    "exit_weight",
+    Unit::Number,
+    3,
+    (0, 1000),
+    "the weight of the parent's sleep average when a child exits; the child's has weight 1",
+);
 
 pub(super) const ON_RUNQUEUE_WEIGHT: Handle<u64> =
     percent("on_runqueue_weight", 30, "how much of its wait counts as sleep for a task woken by a task, in percent");
@@ -61,7 +71,7 @@ pub(super) const CREDIT_LIMIT: Handle<u64> = Handle::number(
     Unit::Number,
     100,
     (0, 1_000_000),
-    "the interactive credit beyond which a bonus is lasting, and the debt beyond which it stays small",
+    "the interactive credit above which a bonus lasts, and the debt beyond which it stays small",
 );
 
 pub(super) const CACHE_DECAY_TICKS: Handle<u64> = Handle::number(
@@ -69,7 +79,7 @@ pub(super) const CACHE_DECAY_TICKS: Handle<u64> = Handle::number(
     Unit::Ticks,
     2,
     (0, 1000),
-    "who ran or was queued no longer ago than that is moved to idle CPUs only",
+    "a task that ran or was queued within this time is moved only to idle CPUs",
 );
 
 pub(super) const MIGRATION_COST: Handle<u64> = Handle::number(
@@ -77,7 +87,7 @@ pub(super) const MIGRATION_COST: Handle<u64> = Handle::number(
     Unit::Us,
     2500,
     (0, 1_000_000),
-    "who left its CPU no longer ago than that is not moved between caches; four times that between nodes",
+    "a task that left its CPU within this time is not moved to another cache; four times as long between nodes",
 );
 
 /// Runs a release. Before 2.6.11 the slice of nice 0 and the length of turns follow from the other constants.

@@ -16,7 +16,7 @@ const RR_INTERVAL: Handle<u64> =
         .scaled(Scaling::AtBoot { limit: 0 });
 
 const INTERACTIVE: Handle<bool> =
-    Handle::switch("interactive", true, "who sleeps into a later rotation brings along what is left of its quota");
+    Handle::switch("interactive", true, "a task that sleeps into a later rotation keeps the rest of its quota");
 
 pub(super) static KERNEL: Kernel = Kernel {
     name: "sd",
