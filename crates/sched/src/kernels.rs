@@ -1,4 +1,4 @@
-//! The registry of kernels: a named profile is a scheduler, its tick, its features and its tunables, with the
+//! The registry of kernels. A named profile consists of a scheduler, its tick, its features and its tunables, with the
 //! names, units and defaults of that release. A new kernel is one file and one line in [`KERNELS`].
 
 mod bfs;
@@ -40,7 +40,7 @@ pub use run::How;
 use run::Run;
 use schedlab_base::{Error, Result, nearest};
 
-/// Every kernel: Linux from the oldest to the newest, then those that never were in it.
+/// All kernels: Linux releases from the oldest to the newest, then schedulers that were never merged into Linux.
 pub static KERNELS: &[&Kernel] = &[
     &linux_1_2::KERNEL,
     &linux_2_0::KERNEL,
@@ -66,10 +66,10 @@ pub static KERNELS: &[&Kernel] = &[
     &stride::KERNEL,
 ];
 
-/// The kernel of that name.
+/// Returns the kernel of that name.
 ///
 /// # Errors
-/// When there is none: the error names the nearest.
+/// If there is none; the error suggests the nearest name.
 pub fn find(name: &str) -> Result<&'static Kernel> {
     KERNELS.iter().find(|k| k.name == name).copied().ok_or_else(|| {
         let names = KERNELS.iter().map(|k| k.name);

@@ -1,4 +1,4 @@
-//! Tunables: what a kernel profile lets a user set, by the names and units of its release.
+//! Tunables: what a kernel profile lets a user set, with the names and units of its release.
 
 mod handle;
 
@@ -8,7 +8,7 @@ use schedlab_base::{Error, Result, nearest};
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 
-/// How a tunable's value is written.
+/// The unit and form of a tunable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds.
@@ -26,7 +26,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Its name in tables.
+    /// Returns the unit's name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,22 +43,22 @@ impl Unit {
 /// How a default follows the number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// Not at all.
+    /// It does not depend on the number of CPUs.
     None,
-    /// `base * (1 + log2(CPUs))` as the kernel starts, and never again: 2.6.24 to 2.6.32.
+    /// `base * (1 + log2(CPUs))`, computed once when the kernel boots: 2.6.24 to 2.6.32.
     AtBoot {
-        /// The most that it grows to; 0: without end.
+        /// The greatest value it can take; 0 means no limit.
         limit: i64,
     },
-    /// By [`factor`], and again whenever a CPU comes or goes: 2.6.33 on.
+    /// Scaled by [`factor`], again whenever a CPU goes offline or comes online: from 2.6.33 on.
     Online,
 }
 
-/// From how many CPUs on the factor grows no more (2.6.33 on).
+/// The number of CPUs above which the factor grows no further (from 2.6.33 on).
 const MOST_CPUS: u32 = 8;
 
-/// What scaled values are multiplied with on so many CPUs online, by `sched_tunable_scaling`: 0 nothing, 1 by the
-/// logarithm of the CPUs, 2 by the CPUs (`get_update_sysctl_factor`).
+/// Returns the factor by which values are scaled with this many CPUs online (`get_update_sysctl_factor`). `scaling` is
+/// `sched_tunable_scaling`: 0 for none, 1 for the logarithm of the CPUs, 2 for their number.
 #[must_use]
 pub fn factor(scaling: i64, cpus: u32) -> i64 {
     let counted = cpus.clamp(1, MOST_CPUS);
@@ -80,28 +80,28 @@ const fn scaling(name: &'static str) -> Handle<i64> {
     Handle::number(name, Unit::Number, LOGARITHM, (0, 2), meaning)
 }
 
-/// By the logarithm, as every kernel starts.
+/// Logarithmic scaling, the setting with which every kernel boots.
 const LOGARITHM: i64 = 1;
 
 /// One tunable of a kernel profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunable {
-    /// Its name in that release.
+    /// The name in that release.
     pub name: &'static str,
-    /// Its unit.
+    /// The unit of its value.
     pub unit: Unit,
     /// The value before scaling by the number of CPUs.
     pub base: i64,
     /// How the default follows the number of CPUs.
     pub scaling: Scaling,
-    /// The least and greatest value that is taken.
+    /// The smallest and the greatest value that is accepted.
     pub range: (i64, i64),
-    /// What it does.
+    /// What it does, in a line.
     pub meaning: &'static str,
 }
 
 impl Tunable {
-    /// The value that this release would have on a machine of so many CPUs.
+    /// Returns the value that this release would have on a machine with this many CPUs.
     #[must_use]
     pub fn default_for(&self, cpus: u32) -> i64 {
         match self.scaling {
@@ -136,7 +136,7 @@ impl Tunable {
     }
 }
 
-/// How many tunables are in these lists.
+/// Returns how many tunables are in these lists.
 #[must_use]
 pub const fn count(lists: &[&[Tunable]]) -> usize {
     let (mut sum, mut list) = (0, 0);
@@ -147,7 +147,7 @@ pub const fn count(lists: &[&[Tunable]]) -> usize {
     sum
 }
 
-/// These lists as one, in their order; `N` is their [`count`].
+/// Concatenates these lists; `N` must be their [`count`].
 #[must_use]
 pub const fn joined<const N: usize>(lists: &[&[Tunable]]) -> [Tunable; N] {
     assert!(N == count(lists));
@@ -165,12 +165,12 @@ pub const fn joined<const N: usize>(lists: &[&[Tunable]]) -> [Tunable; N] {
     all
 }
 
-/// Timer ticks a second.
+/// The number of timer ticks in a second.
 pub const HZ: Handle<u64> = Handle::number("hz", Unit::Number, 250, (10, 100_000), "timer ticks a second (CONFIG_HZ)");
 /// The time between two ticks.
 pub const TICK_NS: Handle<u64> =
     Handle::number("tick_ns", Unit::Ns, 0, (0, 1_000_000_000), "the time between two ticks, if not 1 s / hz (0)");
-/// When the first tick comes.
+/// The time of the first tick.
 pub const TICK_PHASE_US: Handle<u64> = Handle::number(
     "tick_phase_us",
     Unit::Us,
@@ -179,7 +179,7 @@ pub const TICK_PHASE_US: Handle<u64> = Handle::number(
     "the time of the first tick; 0: one tick after the start",
 );
 
-/// The tick, which every profile has.
+/// The tunables of the tick, which every profile has.
 #[must_use]
 pub const fn tick(hz: i64) -> [Tunable; 3] {
     [HZ.starting(hz), TICK_NS.tunable, TICK_PHASE_US.tunable]
@@ -190,11 +190,11 @@ pub const fn tick(hz: i64) -> [Tunable; 3] {
 pub struct Values(BTreeMap<&'static str, i64>);
 
 impl Values {
-    /// The defaults for this machine, changed by `set` (names and values as the user wrote them). `elsewhere` says
-    /// of a name that is not among the tunables who has it.
+    /// Takes the defaults for this machine and changes them by `set` (names and values as the user wrote them). For a
+    /// name that is not among the tunables, `elsewhere` says which kernels have it.
     ///
     /// # Errors
-    /// When a name is not among the tunables, or a value is none or out of range.
+    /// If a name is not among the tunables, or a value cannot be read or is out of range.
     pub fn new(
         tunables: &[Tunable],
         machine: &Machine,
@@ -216,9 +216,10 @@ impl Values {
         Ok(Self(values))
     }
 
-    /// The values after CPUs have come or gone: so many were online when they were set, so many are counted now. What
-    /// was set by hand is scaled too, as the kernel does. A CPU that goes offline is still counted as its kernel
-    /// rescales (`rq_offline_fair` of 2.6.33 on), and not again when it has gone: with n left, n + 1 are counted.
+    /// Returns the values after CPUs went offline or came online: they were set with `from` CPUs online, and `to` are
+    /// counted now. Like the kernel, it also scales values that a user has set. A kernel that takes a CPU offline
+    /// rescales while that CPU still counts as online (`rq_offline_fair`, from 2.6.33 on), and not again afterwards:
+    /// with n CPUs left, it counts n + 1.
     #[must_use]
     pub fn rescaled(&self, tunables: &[Tunable], from: u32, to: u32) -> Self {
         let mode = self.find(&SYSCTL_SCALING).or_else(|| self.find(&DEBUGFS_SCALING)).unwrap_or(LOGARITHM);
@@ -230,28 +231,28 @@ impl Values {
         Self(self.iter().map(scale).collect())
     }
 
-    /// A value.
+    /// Returns the value of a tunable.
     ///
     /// # Panics
-    /// When the profile does not list the tunable: a bug in the profile.
+    /// If the profile does not list the tunable, which is a bug in the profile.
     #[must_use]
     pub fn get<T: Kind>(&self, handle: &Handle<T>) -> T {
         self.find(handle).unwrap_or_else(|| panic!("the profile has no tunable {}", handle.tunable.name))
     }
 
-    /// A value, if the profile has the tunable.
+    /// Returns the value of a tunable, if the profile has it.
     #[must_use]
     pub fn find<T: Kind>(&self, handle: &Handle<T>) -> Option<T> {
         self.0.get(handle.tunable.name).map(|raw| T::of(*raw))
     }
 
-    /// All, by name.
+    /// Iterates over all values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
 }
 
-/// The values of a running kernel of which some follow the CPUs online.
+/// The values of a running kernel, some of which follow the number of CPUs online.
 #[derive(Clone, Debug)]
 pub struct Follows {
     tunables: &'static [Tunable],
@@ -261,20 +262,20 @@ pub struct Follows {
 }
 
 impl Follows {
-    /// From `boot`, set when so many CPUs were online; none where no tunable follows them.
+    /// Starts from `boot`, set with `cpus` CPUs online. Returns `None` if no tunable follows the number of CPUs.
     #[must_use]
     pub fn new(tunables: &'static [Tunable], boot: &Values, cpus: u32) -> Option<Self> {
         let some = tunables.iter().any(|t| t.scaling == Scaling::Online);
         some.then(|| Self { tunables, boot: boot.clone(), booted: cpus, now: boot.clone() })
     }
 
-    /// So many CPUs are counted from now on.
+    /// Rescales for this many CPUs, and returns the values now in force.
     pub fn count(&mut self, cpus: u32) -> &Values {
         self.now = self.boot.rescaled(self.tunables, self.booted, cpus);
         &self.now
     }
 
-    /// The values in force.
+    /// Returns the values in force.
     #[must_use]
     pub fn now(&self) -> &Values {
         &self.now
@@ -311,7 +312,7 @@ mod tests {
         TIMES.map(|time| values.get(&time))
     }
 
-    /// As the CPUs of a machine go offline one by one, until `left` are: each time one more is counted than is left.
+    /// Takes the CPUs of a machine offline one by one until `left` remain. Each step counts one more CPU than remains.
     fn shrunk(bases: [i64; 3], cpus: u32, left: u32) -> [i64; 3] {
         let tunables = tunables(bases);
         let (mut values, mut counted) = (values(&tunables, cpus, &[]), cpus);
@@ -337,7 +338,7 @@ mod tests {
 
     #[test]
     fn sixteen_cores_of_a_newer_kernel() {
-        // Published for 3 to 5 CPUs; by the rule 6 left count as 7 and have 18 ms too.
+        // Published for 3 to 5 CPUs. By the rule 6 CPUs left count as 7, and also have 18 ms.
         for (left, latency) in [(1, 12), (2, 12), (3, 18), (5, 18), (7, 24), (16, 24)] {
             assert_eq!(shrunk(NEWER, 16, left)[0], latency * MS, "{left} left");
         }

@@ -1,16 +1,16 @@
-//! How a kernel was built: what of its configuration a user would ask about.
+//! How a kernel was built, as far as its configuration concerns a user.
 
-/// Where the kernel itself can be preempted. The simulation has no kernel mode to preempt: this decides nothing here.
+/// Where kernel code can be preempted. The simulation has no kernel mode to preempt, so this has no effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preemption {
-    /// As it returns to user mode.
+    /// Only on return to user mode.
     None,
-    /// At explicit points, too.
+    /// At explicit preemption points, too.
     Voluntary,
 }
 
 impl Preemption {
-    /// Its name in tables.
+    /// Returns its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -23,7 +23,7 @@ impl Preemption {
 /// How a kernel was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Where the kernel itself can be preempted.
+    /// Where kernel code can be preempted.
     pub preemption: Preemption,
     /// Whether idle CPUs stop their tick (`NO_HZ_IDLE`, from 2.6.21 on).
     pub no_hz: bool,

@@ -1,4 +1,4 @@
-//! What the classes above fair were in each release.
+//! The scheduling classes above the fair class, by release.
 
 use super::Run;
 use crate::classes::deadline::{self, Grub, Limits, Yields};
@@ -28,10 +28,10 @@ const RT_RUNTIME: Handle<i64> = Handle::number(
     "how much of each such period real-time tasks may use, and deadline tasks may reserve; -1: no limit",
 );
 
-/// The limit on real-time tasks (2.6.25 on).
+/// The tunables of real-time throttling (from 2.6.25 on).
 pub(super) const RT: [Tunable; 2] = [RT_PERIOD.tunable, RT_RUNTIME.tunable];
 
-/// The slice (3.9 on).
+/// The slice of SCHED_RR tasks (from 3.9 on).
 pub(super) const RR: Handle<u64> =
     Handle::number("sched_rr_timeslice_ms", Unit::Ms, 100, (1, 100_000), "the slice of a SCHED_RR task");
 
@@ -50,7 +50,7 @@ const DL_SHORTEST: Handle<u64> = Handle::number(
     "the shortest period of a deadline task",
 );
 
-/// The periods that deadline tasks may ask for (5.4 on).
+/// The limits of a deadline task's period (from 5.4 on).
 pub(super) const DL: [Tunable; 2] = [DL_LONGEST.tunable, DL_SHORTEST.tunable];
 
 const SERVER_RUNTIME: Handle<u64> = Handle::number(
@@ -63,7 +63,7 @@ const SERVER_RUNTIME: Handle<u64> = Handle::number(
 const SERVER_PERIOD: Handle<u64> =
     Handle::number("fair_server_period", Unit::Ns, 1_000_000_000, (100_000, 4_194_304_000), "the fair server's period");
 
-/// The fair server (6.12 on).
+/// The tunables of the fair server (from 6.12 on).
 pub(super) const SERVER: [Tunable; 2] = [SERVER_RUNTIME.tunable, SERVER_PERIOD.tunable];
 
 const RT_RULES: rt::Rules = rt::Rules {
@@ -89,7 +89,7 @@ pub(crate) struct Above {
     dl: Option<deadline::Rules>,
 }
 
-/// 2.6.24: neither a limit nor push and pull yet.
+/// 2.6.24 has neither throttling nor push and pull.
 pub(super) const LINUX_2_6_24: Above = Above {
     rt: rt::Rules { throttles: false, rejoin: Rejoin::End, push_pull: false, beside_deadline: false, ..RT_RULES },
     dl: None,
@@ -120,10 +120,10 @@ pub(super) const LINUX_5_10: Above =
 /// 6.6.
 pub(super) const LINUX_6_6: Above = Above { rt: RT_RULES, dl: Some(DL_RULES) };
 
-/// 6.12: the fair server in the place of the limit.
+/// 6.12 replaces throttling by the fair server.
 pub(super) const LINUX_6_12: Above = Above { rt: rt::Rules { throttles: false, ..RT_RULES }, dl: Some(DL_RULES) };
 
-/// The stack of a release on top of its fair class.
+/// Stacks the classes of a release on top of its fair class.
 pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F> {
     let v = run.values;
     let us = |handle| v.find(handle).map(|us| us * 1_000);

@@ -1,5 +1,5 @@
-//! What the profiles with a fair class share: tunables and features that several releases have under one name, and what
-//! 3.10, 3.18 and 4.1 have in common.
+//! What the profiles with a fair class share: tunables and features that have the same name in several releases, and
+//! what 3.10, 3.18 and 4.1 have in common.
 
 use crate::fair::cfs::{Features, Rules, Tunables};
 use crate::fair::shares::Shares;
@@ -15,7 +15,7 @@ const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
 const SCHED_CHILD_RUNS_FIRST: Handle<bool> =
     Handle::switch("sched_child_runs_first", false, "a new child runs before its parent");
 
-/// From 2.6.33 to 5.12 as sysctls.
+/// The tunables of 2.6.33 to 5.12, which are sysctls.
 pub(super) const SYSCTL: [Tunable; 5] = [
     SCHED_LATENCY_NS.tunable,
     SCHED_MIN_GRANULARITY_NS.tunable,
@@ -29,7 +29,7 @@ pub(super) const MIN_GRANULARITY_NS: Handle<u64> = Handle::online_ns("min_granul
 const WAKEUP_GRANULARITY_NS: Handle<u64> =
     Handle::online_ns("wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt");
 
-/// From 5.13 to 6.5 in debugfs ("sched: Move SCHED_DEBUG sysctl to debugfs"), but for the last.
+/// The tunables of 5.13 to 6.5, in debugfs ("sched: Move SCHED_DEBUG sysctl to debugfs") except for the last.
 pub(super) const DEBUGFS: [Tunable; 5] = [
     LATENCY_NS.tunable,
     MIN_GRANULARITY_NS.tunable,
@@ -38,11 +38,11 @@ pub(super) const DEBUGFS: [Tunable; 5] = [
     SCHED_CHILD_RUNS_FIRST.tunable,
 ];
 
-/// "sched,fair: Alternative sched_slice()" (5.13, and in 5.10's updates).
+/// Added by "sched,fair: Alternative sched_slice()" (5.13, and in 5.10's stable updates).
 pub(super) const BASE_SLICE: Handle<bool> =
     Handle::switch("BASE_SLICE", true, "no slice is less than the minimum granularity");
 
-/// Of the same change.
+/// Added by the same change.
 pub(super) const ALT_PERIOD: Handle<bool> =
     Handle::switch("ALT_PERIOD", true, "the period counts the tasks of all groups");
 
@@ -63,7 +63,7 @@ pub(super) const FEATURES: [Tunable; 5] = [
     LAST_BUDDY.tunable,
 ];
 
-/// Quotas came with 3.2.
+/// Group quotas are available from 3.2 on.
 pub(super) const BANDWIDTH_SLICE: Handle<u64> = Handle::number(
     "sched_cfs_bandwidth_slice_us",
     Unit::Us,
@@ -72,11 +72,11 @@ pub(super) const BANDWIDTH_SLICE: Handle<u64> = Handle::number(
     "how much of its quota a group takes to a CPU at once",
 );
 
-/// Autogroups came with 2.6.38; whether they are on is how the kernel was built.
+/// Autogroups are available from 2.6.38 on; the build decides whether they are on.
 pub(super) const AUTOGROUP: Handle<bool> =
     Handle::switch("sched_autogroup_enabled", true, "the tasks of one session share as a group");
 
-/// What [`FEATURES`] are set to.
+/// Returns the values of [`FEATURES`].
 pub(super) fn features(v: &Values) -> Features {
     Features {
         fair_sleepers: true,
@@ -88,7 +88,7 @@ pub(super) fn features(v: &Values) -> Features {
     }
 }
 
-/// The rules of 3.18 and 4.1; 3.10 differs in arithmetic and in how it picks.
+/// The rules of 3.18 and 4.1; 3.10 differs in its arithmetic and in how it picks.
 pub(super) fn rules_3_18(v: &Values) -> Rules {
     Rules {
         pick_clears_buddies: true,
@@ -105,7 +105,8 @@ pub(super) fn rules_3_18(v: &Values) -> Rules {
     }
 }
 
-/// The groups of 3.10 to 4.1. `newest_first`: the group that was throttled last gets new quota first (3.18 on).
+/// The group rules of 3.10 to 4.1. With `newest_first`, the group that was throttled last gets new quota first (from
+/// 3.18 on).
 pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
     let quotas = bandwidth::Rules {
         slice: v.get(&BANDWIDTH_SLICE) * 1000,
@@ -135,7 +136,8 @@ pub(super) fn rules_5(v: &Values) -> Rules {
     }
 }
 
-/// The quotas of 5.4 and later. `burst`: from 5.14 on ("sched/fair: Introduce the burstable CFS controller").
+/// The quota rules from 5.4 on. `burst` is available from 5.14 on ("sched/fair: Introduce the burstable CFS
+/// controller").
 pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
     bandwidth::Rules {
         slice: v.get(&BANDWIDTH_SLICE) * 1000,
@@ -147,7 +149,7 @@ pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
     }
 }
 
-/// What [`SYSCTL`] is set to.
+/// Returns the values of [`SYSCTL`].
 pub(super) fn tunables(v: &Values) -> Tunables {
     Tunables {
         latency: v.get(&SCHED_LATENCY_NS),
@@ -159,7 +161,7 @@ pub(super) fn tunables(v: &Values) -> Tunables {
     }
 }
 
-/// What [`DEBUGFS`] is set to; `idle`: the granularity of idle tasks, which 5.16 brought.
+/// Returns the values of [`DEBUGFS`]; `idle` is the granularity of idle tasks (from 5.16 on).
 pub(super) fn tunables_debugfs(v: &Values, idle: &Handle<u64>) -> Tunables {
     Tunables {
         latency: v.get(&LATENCY_NS),

@@ -1,35 +1,35 @@
-//! What a kernel lacks, and what becomes of a load that asks for it.
+//! Features that a kernel lacks, and what happens to a workload that uses them.
 
 use super::Kernel;
 use schedlab_base::{Release, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{GroupSpec, Load, Op, Setting};
 
-/// What a load can ask for and some kernels lack.
+/// A feature that a workload can use and some kernels lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// More than one CPU.
     Smp,
     /// `sched_yield()`.
     Yield,
-    /// Sets of CPUs that a task is allowed on.
+    /// Restricting a task to a set of CPUs.
     Affinity,
-    /// Groups of tasks that share.
+    /// Groups of tasks that share CPU time.
     Groups,
     /// Groups within groups.
     NestedGroups,
-    /// Limits of what a group may use.
+    /// Limits on the CPU time of a group.
     Quotas,
     /// `util_min` and `util_max`.
     Clamps,
-    /// Quota that is saved for later.
+    /// Saving a part of a group's quota for later.
     Bursts,
-    /// Groups that run when no other does.
+    /// Groups that run only when no other group does.
     IdleGroups,
 }
 
 impl Feature {
-    /// The first release that has it.
+    /// Returns the first release with this feature.
     const fn since(self) -> Release {
         match self {
             Self::Smp | Self::Yield => v(2, 0),
@@ -43,7 +43,7 @@ impl Feature {
         }
     }
 
-    /// What it is nothing without.
+    /// Returns the feature that this one depends on.
     const fn needs(self) -> Option<Self> {
         match self {
             Self::NestedGroups | Self::Quotas | Self::Bursts | Self::IdleGroups => Some(Self::Groups),
@@ -51,7 +51,7 @@ impl Feature {
         }
     }
 
-    /// Whether a load asks for it.
+    /// Returns whether a load uses it.
     fn is_used(self, load: &Load) -> bool {
         let specs = || load.tasks.iter().chain(&load.templates);
         let set = |asks: fn(&Setting) -> bool| specs().map(|spec| &spec.initial).chain(&load.settings).any(asks);
@@ -69,7 +69,7 @@ impl Feature {
         }
     }
 
-    /// What becomes of a load that asks for it.
+    /// Says what happens to a load that uses it.
     fn remark(self, kernel: &str) -> String {
         let lack = match self {
             Self::Smp => return format!("{kernel} knows one CPU: every task runs on CPU 0, and the others idle"),
@@ -89,7 +89,8 @@ impl Feature {
 }
 
 impl Kernel {
-    /// Whether it lacks a feature: the feature came after its release, or it says so itself.
+    /// Returns whether the kernel lacks a feature: because the feature is newer than its release, because the profile
+    /// says so, or because a feature that it depends on is missing.
     #[must_use]
     pub fn lacks(&self, feature: Feature) -> bool {
         self.release.is_some_and(|release| release < feature.since())
@@ -98,7 +99,7 @@ impl Kernel {
     }
 }
 
-/// A remark for each thing that the load asks for and this kernel lacks.
+/// Returns a remark for each feature that the load uses and this kernel lacks.
 pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<String> {
     let several = machine.cpus.len() > 1;
     let one_cpu = several && kernel.lacks(Feature::Smp);

@@ -8,7 +8,7 @@ use schedlab_sim::Outcome;
 use schedlab_sim::program::{Load, Policy};
 
 const TICK: [Tunable; 3] = tick(100);
-/// The CPU that boots, and the only one that is used.
+/// The boot CPU, the only one that this kernel uses.
 const BOOT: CpuId = 0;
 
 pub(super) static KERNEL: Kernel = Kernel {
@@ -30,7 +30,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     run.with_load(&on_the_boot_cpu(run.load)?, Counting::default(), sink)
 }
 
-/// The same load where there is only the CPU that boots.
+/// Restricts a load to the boot CPU.
 fn on_the_boot_cpu(load: &Load) -> Result<Load> {
     let elsewhere = |who: &str| {
         Error::input(format!("{who} may not use CPU {BOOT}, and linux-1.2 uses no other"))

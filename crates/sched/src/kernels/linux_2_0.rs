@@ -1,4 +1,4 @@
-//! Linux 2.0: the first scheduler by goodness, with real-time policies and several CPUs.
+//! Linux 2.0: the first goodness scheduler, with real-time policies and SMP.
 
 use super::{Build, Kernel, Preemption, Run};
 use crate::epoch::goodness::{Goodness, rules::Rules};
@@ -9,11 +9,11 @@ use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(100);
 
-/// `DEF_PRIORITY`, of 2.0 and 2.2.
+/// `DEF_PRIORITY` of 2.0 and 2.2.
 pub(super) const DEF_PRIORITY: Handle<i32> =
     Handle::number("def_priority", Unit::Ticks, 0, (0, 10_000), "the slice at nice 0; 0: 20 * hz / 100");
 
-/// `PROC_CHANGE_PENALTY` as i386 had it.
+/// `PROC_CHANGE_PENALTY` on i386.
 pub(super) const PROC_CHANGE_PENALTY: Handle<i32> = Handle::number(
     "proc_change_penalty",
     Unit::Number,
@@ -34,7 +34,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     simulate,
 };
 
-/// The slice at nice 0, in ticks.
+/// Returns the slice at nice 0, in ticks.
 pub(super) fn def_priority(v: &Values) -> i32 {
     match v.get(&DEF_PRIORITY) {
         0 => i32::try_from(20 * v.get(&HZ) / 100).expect("hz has a range").max(1),

@@ -1,4 +1,4 @@
-//! Linux 2.2: goodness with nice levels in it, and wake-ups that look over all CPUs.
+//! Linux 2.2: goodness includes the nice level, and wake-ups consider all CPUs.
 
 use super::linux_2_0::{DEF_PRIORITY, PROC_CHANGE_PENALTY, def_priority};
 use super::{Build, Kernel, Preemption, Run};

@@ -1,4 +1,4 @@
-//! Linux 2.4: the last scheduler by goodness, known as O(n).
+//! Linux 2.4: the last goodness scheduler, known as O(n).
 
 use super::linux_2_0::PROC_CHANGE_PENALTY;
 use super::{Build, Kernel, Preemption, Run};

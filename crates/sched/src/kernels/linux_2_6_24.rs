@@ -1,5 +1,5 @@
-//! Linux 2.6.24: CFS in its first year. Sleepers are credited a whole latency, wake-ups preempt past 10 ms of the
-//! running task's weight, a child runs before its parent, and there are no buddies.
+//! Linux 2.6.24: CFS in its first year. Sleepers are credited a whole latency, a woken task preempts if it is more than
+//! 10 ms (scaled by the running task's weight) behind, a child runs before its parent, and there are no buddies.
 
 use super::{Build, Kernel, Preemption, Run, classes};
 use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE};

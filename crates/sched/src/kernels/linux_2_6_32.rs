@@ -1,4 +1,4 @@
-//! Linux 2.6.32: CFS as it came to the enterprise distributions.
+//! Linux 2.6.32: CFS as shipped in the enterprise distributions of its time.
 
 use super::{Build, Kernel, Preemption, Run, classes};
 use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE};

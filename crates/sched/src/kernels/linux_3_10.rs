@@ -1,4 +1,4 @@
-//! Linux 3.10: the kernel of RHEL 7; buddies on preemption, the yielder passed over, weights by truncated inverses.
+//! Linux 3.10, the kernel of RHEL 7: buddies on preemption, a yielding task is skipped, weights use truncated inverses.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair};
 use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};

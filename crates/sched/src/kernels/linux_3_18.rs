@@ -1,4 +1,4 @@
-//! Linux 3.18: the running task takes part when the next is picked, and weights divide by `__calc_delta`.
+//! Linux 3.18: the running task is a candidate when the next one is picked, and weights divide by `__calc_delta`.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{BUGS, MIGRATION_COST, NR_MIGRATE};
@@ -10,7 +10,7 @@ use schedlab_sim::Outcome;
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = [MIGRATION_COST[1].tunable, NR_MIGRATE[0].tunable];
 
-/// 4.1 has the same.
+/// The tunables, which 4.1 shares.
 pub(super) const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,

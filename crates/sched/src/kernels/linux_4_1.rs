@@ -1,4 +1,4 @@
-//! Linux 4.1: the host of the four bugs of "A Decade of Wasted Cores"; its picks are those of 3.18.
+//! Linux 4.1, the kernel with the four bugs of "A Decade of Wasted Cores". It picks like 3.18.
 
 use super::linux_3_18::TUNABLES;
 use super::{Build, Kernel, Preemption, Run, classes, fair};

@@ -1,12 +1,12 @@
-//! Linux 5.10 as Debian 11 has it: CFS with load balancing reworked (5.5), its tunables sysctls for the last time.
+//! Linux 5.10 as in Debian 11: CFS with reworked load balancing (5.5); the last of these kernels with sysctls.
 //!
-//! What its stable updates took over from later releases is here, too: `ALT_PERIOD` and `BASE_SLICE`, all distances
-//! between nodes, and what `balance/fair/backports.rs` lists.
+//! It includes what its stable updates backported from later releases: `ALT_PERIOD` and `BASE_SLICE`, all distances
+//! between nodes, and the changes listed in `balance/fair/backports.rs`.
 //!
 //! # Differences from the kernel
-//! Debian 11 is built without `UCLAMP_TASK`: `util_min` and `util_max` are those of a build that has it. `SIS_PROP`
-//! bounds a search for an idle CPU by what such searches cost, which is estimated. `SIS_AVG_CPU` and `NONTASK_CAPACITY`
-//! cannot be set.
+//! Debian 11 is built without `UCLAMP_TASK`; here `util_min` and `util_max` work as in a build with it. `SIS_PROP`
+//! bounds the search for an idle CPU by the cost of such searches, which is estimated here. `SIS_AVG_CPU` and
+//! `NONTASK_CAPACITY` cannot be set.
 //!
 //! # Reference
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.
@@ -54,9 +54,9 @@ pub(super) static KERNEL: Kernel = Kernel {
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    // `clear_buddies` is called by `pick_next_entity`; from 5.14 on by `set_next_entity`.
+    // `pick_next_entity` calls `clear_buddies`; from 5.14 on `set_next_entity` does.
     let rules = Rules { pick_clears_buddies: true, ..fair::rules_5(v) };
-    // "sched: Cgroup SCHED_IDLE support" is of 5.15.
+    // "sched: Cgroup SCHED_IDLE support" came with 5.15.
     let groups = groups::Rules {
         idle: false,
         by_session: v.get(&fair::AUTOGROUP),

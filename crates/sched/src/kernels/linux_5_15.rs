@@ -1,10 +1,10 @@
-//! Linux 5.15, a long-term kernel: the tunables of CFS in debugfs, quotas that burst, idle groups.
+//! Linux 5.15, a long-term kernel: CFS with its tunables in debugfs, burstable quotas and idle groups.
 //!
-//! What its stable updates took over from later releases is here, too: searches for an idle CPU are bounded by
-//! `SIS_UTIL`, and what else `balance/fair/backports.rs` lists.
+//! It includes what its stable updates backported from later releases: `SIS_UTIL` bounds the search for an idle CPU,
+//! and the changes listed in `balance/fair/backports.rs`.
 //!
 //! # Differences from the kernel
-//! Core scheduling, which is off unless tasks ask for it, is not here.
+//! Core scheduling, which is off unless tasks ask for it, is missing.
 //!
 //! # Reference
 //! kernel/sched of 5.15.100 and 5.15.135.

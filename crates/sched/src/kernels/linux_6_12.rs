@@ -1,4 +1,4 @@
-//! Linux 6.12: EEVDF with lag kept over sleep, custom slices and delayed dequeue.
+//! Linux 6.12: EEVDF with lag preserved across sleep, custom slices and delayed dequeue.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};

@@ -1,5 +1,5 @@
-//! Linux 6.6: the first kernel with EEVDF. Who sleeps leaves at once and keeps its lag; every request is for the same
-//! slice.
+//! Linux 6.6: the first kernel with EEVDF. A task that sleeps is dequeued at once and keeps its lag, and every request
+//! is for the same slice.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
@@ -58,8 +58,8 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     let features = Features {
         place_lag: v.get(&PLACE_LAG),
-        // task_fork_fair() places with it, but enqueue_entity() places again, and wake_up_new_task() does not tell it
-        // that the task is new.
+        // task_fork_fair() places the new task with it, but enqueue_entity() places the task again, and
+        // wake_up_new_task() does not pass on that the task is new.
         place_deadline_initial: false,
         place_rel_deadline: false,
         run_to_parity: v.get(&RUN_TO_PARITY),

@@ -1,4 +1,4 @@
-//! A multi-level feedback queue, as the experiment cfs-19 compares one with O(1).
+//! A multi-level feedback queue, as compared with O(1) in the experiment cfs-19.
 
 use super::{Build, Feature, Kernel, Preemption, Run};
 use crate::classes::simple;

@@ -4,7 +4,7 @@ use super::Run;
 use crate::balance::numa::period::Settings;
 use crate::tunables::{Handle, Tunable, Unit, Values};
 
-/// The greatest value of an unsigned one.
+/// The greatest value of an unsigned tunable.
 const MOST: i64 = u32::MAX as i64;
 
 const SWITCH: Handle<bool> = Handle::switch(
@@ -13,7 +13,7 @@ const SWITCH: Handle<bool> = Handle::switch(
     "on machines with several nodes, move memory to the tasks that use it and tasks to their memory",
 );
 
-/// Those of a release but for the switch.
+/// The tunables of a range of releases, apart from the switch.
 struct Names {
     delay: Handle<u64>,
     shortest: Handle<u64>,
@@ -35,7 +35,7 @@ impl Names {
         [SWITCH.tunable, self.delay.tunable, self.shortest.tunable, self.longest.tunable, self.size.tunable]
     }
 
-    /// What they are set to, if these are the names of the release.
+    /// Returns the settings, if the release has tunables of these names.
     fn settings(&self, v: &Values) -> Option<Settings> {
         Some(Settings {
             delay_ms: v.find(&self.delay)?,
@@ -63,13 +63,14 @@ const DEBUGFS_NAMES: Names = Names::new([
     "numa_balancing/scan_size_mb",
 ]);
 
-/// Those of 3.13 to 5.12, in `/proc/sys/kernel`.
+/// The tunables of 3.13 to 5.12, in `/proc/sys/kernel`.
 pub(super) const SYSCTL: [Tunable; 5] = SYSCTL_NAMES.listed();
 
-/// Those of 5.13 on, in debugfs but for the switch.
+/// The tunables from 5.13 on, in debugfs except for the switch.
 pub(super) const DEBUGFS: [Tunable; 5] = DEBUGFS_NAMES.listed();
 
-/// How it was set; `None`: it is off, or has nothing to do: on one node, and where no task tells its memory.
+/// Returns the settings, or `None` if NUMA balancing is off or has nothing to do: on one node, or if no task states its
+/// memory.
 pub(super) fn settings(run: &Run<'_>) -> Option<Settings> {
     let v = run.values;
     let works = v.find(&SWITCH) == Some(true) && run.machine.nodes() > 1 && !run.load.memories.is_empty();

@@ -6,7 +6,7 @@ use crate::tunables::{Handle, Tunable, Unit};
 use schedlab_base::{Result, Sink};
 use schedlab_sim::Outcome;
 
-/// A constant in milliseconds, taken in ticks.
+/// A constant in milliseconds, converted to ticks.
 const fn ms(name: &'static str, base: i64, least: i64, meaning: &'static str) -> Handle<u64> {
     Handle::number(name, Unit::Ms, base, (least, 100_000), meaning)
 }
@@ -23,7 +23,7 @@ pub(super) const fn min_timeslice(base: i64, meaning: &'static str) -> Tunable {
 
 pub(super) const DEF_TIMESLICE: Handle<u64> = ms("def_timeslice", 100, 1, "the slice at nice 0");
 
-/// From 2.6.11 on nothing bounded slices from above.
+/// From 2.6.11 on slices have no upper limit.
 pub(super) const MAX_TIMESLICE: Handle<u64> = ms("max_timeslice", 0, 0, "the longest slice; 0: no limit");
 
 pub(super) const fn max_timeslice(base: i64) -> Tunable {
@@ -90,7 +90,7 @@ pub(super) const MIGRATION_COST: Handle<u64> = Handle::number(
     "a task that left its CPU within this time is not moved to another cache; four times as long between nodes",
 );
 
-/// Runs a release. Before 2.6.11 the slice of nice 0 and the length of turns follow from the other constants.
+/// Runs a release. Before 2.6.11 the slice at nice 0 and the length of turns follow from the other constants.
 pub(super) fn simulate(run: &Run<'_>, sink: &mut dyn Sink, release: Release) -> Result<Outcome> {
     let v = run.values;
     let early = release.linear_slices;

@@ -1,4 +1,4 @@
-//! What a kernel is here: a profile.
+//! A kernel profile: what a kernel consists of here.
 
 use super::run::{How, Run};
 use super::{Build, Feature, KERNELS, fair, lacks};
@@ -13,33 +13,33 @@ use std::cell::RefCell;
 /// A kernel profile.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Its name: `linux-2.6.32`.
+    /// The name, such as `linux-2.6.32`.
     pub name: &'static str,
-    /// The release that it stands for; none for a scheduler that was in none.
+    /// The release that it models; `None` for a scheduler that was never in a release.
     pub release: Option<Release>,
-    /// Its scheduler: `CFS`.
+    /// The name of its scheduler, such as `CFS`.
     pub scheduler: &'static str,
-    /// What it stands for, in a line.
+    /// A summary in one line.
     pub summary: &'static str,
-    /// How it was built.
+    /// How the kernel was built.
     pub build: Build,
-    /// What it lacks, but for what came after its release.
+    /// The features that it lacks, apart from those newer than its release.
     pub(super) lacks: &'static [Feature],
-    /// The policies that it models; a task of another one is scheduled as `Other`.
+    /// The policies that it models. A task of any other policy is scheduled as `Other`.
     pub policies: &'static [Policy],
-    /// What can be set, the tick first.
+    /// The tunables, those of the tick first.
     pub tunables: &'static [Tunable],
     pub(super) simulate: fn(&Run<'_>, &mut dyn Sink) -> Result<Outcome>,
 }
 
-/// The first release whose way to balance is told as domains.
+/// The first release whose load balancing is described by sched domains.
 const FIRST_DOMAINS: Release = v2_6(0);
 
-/// As at the most ticks a second that `hz` takes.
+/// The shortest tick, that of the greatest `hz`.
 const SHORTEST_TICK_NS: u64 = 10_000;
 
 impl Kernel {
-    /// What of a load this kernel does not model, one remark each.
+    /// Returns a remark for each part of a load that this kernel does not model.
     #[must_use]
     pub fn unmodelled(&self, machine: &Machine, load: &Load) -> Vec<String> {
         let specs = || load.tasks.iter().chain(&load.templates);
@@ -61,21 +61,21 @@ impl Kernel {
         remarks
     }
 
-    /// The most CPUs that it uses; `None`: all that there are.
+    /// Returns the greatest number of CPUs that it uses; `None` means all CPUs of the machine.
     #[must_use]
     pub fn most_cpus(&self) -> Option<u32> {
         self.lacks(Feature::Smp).then_some(1)
     }
 
-    /// The tunables' values on `machine`, changed by `set`.
+    /// Returns the values of its tunables on `machine`, changed by `set`.
     ///
     /// # Errors
-    /// When a name is unknown or a value is none.
+    /// If a name is unknown or a value is invalid.
     pub fn values(&self, machine: &Machine, set: &[(String, String)]) -> Result<Values> {
         self.values_or(machine, set, |_| None)
     }
 
-    /// The same; `history` says of a name that this kernel does not have which releases do, where that is known.
+    /// Does the same as [`Self::values`]. For a name that this kernel does not have, `history` says which releases do.
     ///
     /// # Errors
     /// As [`Self::values`].
@@ -88,17 +88,17 @@ impl Kernel {
         Values::new(self.tunables, machine, set, |name| history(name).or_else(|| self.where_else(name)))
     }
 
-    /// Whether the tasks of one session share as a group (`SCHED_AUTOGROUP`) unless that is set otherwise: `None` where
-    /// it has no such switch.
+    /// Returns whether the tasks of one session form a group by default (`SCHED_AUTOGROUP`), or `None` if the kernel
+    /// has no such switch.
     #[must_use]
     pub fn autogroup(&self) -> Option<bool> {
         self.tunable(fair::AUTOGROUP.tunable.name).map(|switch| switch.base != 0)
     }
 
-    /// A builder of the scheduling domains that it has on a machine.
+    /// Returns a builder of the sched domains that this kernel has on a machine.
     ///
     /// # Errors
-    /// When it is not of a release that builds domains.
+    /// If it does not model a release that builds sched domains.
     pub fn domains<'m>(&self, machine: &'m Machine, fixes: Fixes) -> Result<Builder<'m>> {
         let of = |kernel: &Self| kernel.release.filter(|release| *release >= FIRST_DOMAINS);
         let release = of(self).ok_or_else(|| {
@@ -110,23 +110,23 @@ impl Kernel {
         Ok(Builder::new(release, machine, fixes))
     }
 
-    /// The tunable of that name, in any case.
+    /// Returns the tunable of that name; case does not matter.
     #[must_use]
     pub fn tunable(&self, name: &str) -> Option<&'static Tunable> {
         self.tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name))
     }
 
-    /// Which other kernels have a tunable that this one lacks.
+    /// Says which other kernels have a tunable that this one lacks.
     fn where_else(&self, name: &str) -> Option<String> {
         let has = |k: &&&Kernel| k.tunable(name).is_some();
         let others: Vec<_> = KERNELS.iter().filter(has).map(|k| k.name).collect();
         (!others.is_empty()).then(|| format!("{} does not have it, {} has", self.name, others.join(", ")))
     }
 
-    /// When the first tick comes, and the time from one to the next.
+    /// Returns the time of the first tick and the tick period.
     ///
     /// # Errors
-    /// When ticks are set to come faster than any kernel takes.
+    /// If the tick period is set below the shortest that is accepted.
     pub fn tick(&self, values: &Values) -> Result<(schedlab_base::Nanos, schedlab_base::Nanos)> {
         let tick_period = match values.get(&TICK_NS) {
             0 => 1_000_000_000 / values.get(&HZ),
@@ -144,10 +144,10 @@ impl Kernel {
         Ok((tick_first, tick_period))
     }
 
-    /// Simulates a load on a machine; its events go to `sink`.
+    /// Simulates a load on a machine and sends the events to `sink`.
     ///
     /// # Errors
-    /// When the load deadlocks or never lets time pass.
+    /// If the load deadlocks or never lets time pass.
     pub fn simulate(
         &self,
         machine: &Machine,
@@ -159,7 +159,7 @@ impl Kernel {
         self.simulate_and_look(machine, load, values, how, sink, None)
     }
 
-    /// As [`Kernel::simulate`]; what `inspect` asks for is shown to it on the way.
+    /// Simulates as [`Kernel::simulate`] does, and shows `inspect` what it asks for.
     ///
     /// # Errors
     /// As [`Kernel::simulate`].
@@ -196,7 +196,7 @@ mod tests {
         assert!(KERNELS.iter().filter_map(|kernel| kernel.release).is_sorted());
     }
 
-    /// A run compares the two: here every kernel has one.
+    /// Running a kernel asserts that scheduler and build agree; this runs every kernel.
     #[test]
     fn idle_cpus_tick_as_the_kernel_was_built() {
         let how = How { duration: Some(1_000_000), seed: 1, skip_ticks: true };

@@ -1,4 +1,4 @@
-//! One run of a kernel: its input, and how a scheduler is given it.
+//! One run of a kernel: its input, and how it is passed to a scheduler.
 
 use super::{Kernel, classes, numa};
 use crate::balance::domains::Fixes;
@@ -11,18 +11,18 @@ use schedlab_sim::program::Load;
 use schedlab_sim::{Inspect, Options, Outcome, Scheduler};
 use std::cell::RefCell;
 
-/// How to simulate.
+/// The options of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct How {
-    /// How long; `None`: until every task has ended.
+    /// How long to simulate; `None` means until every task has ended.
     pub duration: Option<schedlab_base::Nanos>,
-    /// For every random draw.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// Skip ticks that can change nothing. The events are the same.
+    /// Whether to skip ticks that can change nothing. The events are the same either way.
     pub skip_ticks: bool,
 }
 
-/// One run's input, ready for a scheduler to be made for it.
+/// The input of one run, from which a profile creates its scheduler.
 pub(crate) struct Run<'a> {
     pub kernel: &'a Kernel,
     pub machine: &'a Machine,
@@ -38,7 +38,7 @@ impl Run<'_> {
         self.with_load(self.load, scheduler, sink)
     }
 
-    /// Runs the load under the classes with this fair scheduler.
+    /// Runs the load under the stack of classes with this fair class.
     pub fn fair(
         &self,
         above: &classes::Above,
@@ -61,7 +61,7 @@ impl Run<'_> {
         self.with(classes::stack(self, above, Fair::new(&setup, discipline, groups)), sink)
     }
 
-    /// How the kernel balances, with what was set.
+    /// Returns how the kernel balances load, with the tunables that were set.
     fn balancing(&self) -> balance::Rules {
         let release = self.kernel.release.expect("a fair class balances as its release did");
         let mut rules = balance::Rules::of(release);
@@ -76,7 +76,7 @@ impl Run<'_> {
         rules
     }
 
-    /// Runs another load than the one given: what the kernel makes of it.
+    /// Runs a load that the kernel has derived from the given one.
     pub fn with_load(&self, load: &Load, scheduler: impl Scheduler, sink: &mut dyn Sink) -> Result<Outcome> {
         let Kernel { name, build, .. } = self.kernel;
         assert_eq!(scheduler.ticks_when_idle(), !build.no_hz, "{name} was not built as its scheduler ticks");

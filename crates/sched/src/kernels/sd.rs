@@ -10,7 +10,7 @@ use schedlab_sim::program::Policy;
 
 const TICK: [Tunable; 3] = tick(1000);
 
-/// "Double that for 2 cpus."
+/// The announcement says: "Double that for 2 cpus."
 const RR_INTERVAL: Handle<u64> =
     Handle::number("rr_interval", Unit::Ms, 10, (1, 1000), "the quota of a slot at nice 0")
         .scaled(Scaling::AtBoot { limit: 0 });

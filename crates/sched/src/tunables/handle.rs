@@ -1,16 +1,16 @@
-//! Handles: tunables with the types of their values.
+//! Handles: tunables together with the types of their values.
 
 use super::{Scaling, Tunable, Unit};
 use std::marker::PhantomData;
 
 /// The type of a tunable's value.
 pub trait Kind: Copy {
-    /// The least value that it has.
+    /// The smallest value of this type.
     const LEAST: i64;
-    /// The greatest.
+    /// The greatest value of this type.
     const MOST: i64;
 
-    /// A value in the tunable's range.
+    /// Converts a value that is within the tunable's range.
     fn of(raw: i64) -> Self;
 }
 
@@ -38,18 +38,17 @@ macro_rules! numbers {
 
 numbers!(u8: u8::MAX as i64, u32: u32::MAX as i64, u64: i64::MAX, i32: i32::MAX as i64, i64: i64::MAX);
 
-/// A tunable and the type of its value. A profile lists its [`Handle::tunable`], and its value is read by
-/// [`super::Values::get`]: a name that is spelled wrong does not compile, and one that is read but not listed fails the
-/// first run of the profile.
+/// A tunable and the type of its value. A profile lists the [`Handle::tunable`], and [`super::Values::get`] reads the
+/// value. So a misspelt name does not compile, and a tunable that is read but not listed fails the profile's first run.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle<T> {
-    /// What a profile lists.
+    /// The tunable that a profile lists.
     pub tunable: Tunable,
     kind: PhantomData<T>,
 }
 
 impl<T: Kind> Handle<T> {
-    /// A number with its range.
+    /// Creates the handle of a number with a range.
     #[must_use]
     pub const fn number(name: &'static str, unit: Unit, base: i64, range: (i64, i64), meaning: &'static str) -> Self {
         assert!(range.0 >= T::LEAST && range.1 <= T::MOST, "the type has no room for the range");
@@ -57,13 +56,13 @@ impl<T: Kind> Handle<T> {
         Self { tunable, kind: PhantomData }
     }
 
-    /// The same with another way to follow the CPUs.
+    /// Changes how the value follows the number of CPUs.
     #[must_use]
     pub const fn scaled(self, scaling: Scaling) -> Self {
         Self { tunable: Tunable { scaling, ..self.tunable }, kind: PhantomData }
     }
 
-    /// The tunable with another default.
+    /// Returns the tunable with another default.
     #[must_use]
     pub const fn starting(&self, base: i64) -> Tunable {
         Tunable { base, ..self.tunable }
@@ -71,13 +70,13 @@ impl<T: Kind> Handle<T> {
 }
 
 impl Handle<bool> {
-    /// A switch.
+    /// Creates the handle of a switch.
     #[must_use]
     pub const fn switch(name: &'static str, on: bool, meaning: &'static str) -> Self {
         Self::number(name, Unit::Switch, on as i64, (0, 1), meaning)
     }
 
-    /// The tunable with another default.
+    /// Returns the tunable with another default.
     #[must_use]
     pub const fn switched(&self, on: bool) -> Tunable {
         self.starting(on as i64)
@@ -88,13 +87,13 @@ impl Handle<bool> {
 const LONG: (i64, i64) = (0, 10_000_000_000);
 
 impl Handle<u64> {
-    /// A time in ns that is scaled once, as the kernel starts, to `limit` at the most (0: without end).
+    /// Creates the handle of a time in ns that is scaled once, when the kernel boots, up to `limit` (0: no limit).
     #[must_use]
     pub const fn at_boot_ns(name: &'static str, base: i64, limit: i64, meaning: &'static str) -> Self {
         Self::number(name, Unit::Ns, base, LONG, meaning).scaled(Scaling::AtBoot { limit })
     }
 
-    /// A time in ns that follows the CPUs online.
+    /// Creates the handle of a time in ns that follows the number of CPUs online.
     #[must_use]
     pub const fn online_ns(name: &'static str, base: i64, meaning: &'static str) -> Self {
         Self::number(name, Unit::Ns, base, LONG, meaning).scaled(Scaling::Online)
