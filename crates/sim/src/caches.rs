@@ -1,12 +1,12 @@
-//! What of the tasks' working sets is in which cache.
+//! Models which tasks' working sets are in which cache.
 //!
-//! A cache keeps what was used last. It knows tasks, not lines: a task that runs uses its whole working set, so
-//! what is thrown out for it is what has not been used for longest.
+//! A cache keeps what was used most recently. The model works with whole tasks, not with cache lines: a running task
+//! uses its entire working set, so the least recently used working sets are evicted to make room for it.
 
 use crate::task::TaskId;
 use schedlab_machine::Machine;
 
-/// A cache remembers the working sets of so many tasks at most, those that ran last.
+/// The greatest number of working sets that a cache remembers, those of the tasks that ran most recently.
 const MOST: usize = 64;
 
 /// One cache.
@@ -14,7 +14,7 @@ const MOST: usize = 64;
 struct Cache {
     size: u64,
     used: u64,
-    /// Whose bytes, and how many; the least recently used first.
+    /// The tasks and how many of their bytes are cached, least recently used first.
     sets: Vec<(TaskId, u64)>,
 }
 
@@ -23,7 +23,7 @@ impl Cache {
         Self { size, used: 0, sets: Vec::with_capacity(MOST) }
     }
 
-    /// The task uses so many bytes: brings in what is missing, and says how much that was.
+    /// Uses `bytes` of the task: loads what is missing and returns how much that was.
     fn touch(&mut self, p: TaskId, bytes: u64) -> u64 {
         let bytes = bytes.min(self.size);
         let had = self.remove(p);
@@ -47,7 +47,7 @@ impl Cache {
         bytes.saturating_sub(had)
     }
 
-    /// The task left before these bytes had come in.
+    /// Removes bytes that had not arrived when the task left.
     fn forget(&mut self, p: TaskId, bytes: u64) {
         if let Some(set) = self.sets.iter_mut().rev().find(|set| set.0 == p) {
             let out = bytes.min(set.1);
@@ -64,22 +64,22 @@ impl Cache {
     }
 }
 
-/// Which caches a CPU has: its cluster and its last-level cache.
+/// The caches of a CPU: the index of its cluster and that of its last-level cache.
 pub(crate) type Place = (u32, u32);
 
-/// What a task has to bring in, in bytes.
+/// What a task has to load, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
-    /// From the last-level cache to the core's own.
+    /// Loaded from the last-level cache into the core's own cache.
     pub near: u64,
-    /// From memory.
+    /// Loaded from memory.
     pub far: u64,
 }
 
 /// All caches of a machine.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    /// By cluster.
+    /// The core's own caches, by cluster.
     own: Vec<Cache>,
     last: Vec<Cache>,
 }
@@ -95,8 +95,8 @@ impl Caches {
         }
     }
 
-    /// A task of this working set runs where these two caches are its, after it ran `from` there. It writes, too: what
-    /// it left in the caches of another place is of no use any more.
+    /// Uses a task's working set on a CPU with these two caches, after the task last ran at `from`. The task also
+    /// writes, so what it left in caches of another place becomes useless.
     pub fn touch(&mut self, from: Option<Place>, (cluster, llc): Place, p: TaskId, bytes: u64) -> Missing {
         if let Some(from) = from {
             if from.0 != cluster {
@@ -108,11 +108,11 @@ impl Caches {
         }
         let near = self.own[cluster as usize].touch(p, bytes);
         let far = self.last[llc as usize].touch(p, bytes);
-        // What comes from memory passes through both at once.
+        // Data from memory enters both caches at once.
         Missing { near: near.saturating_sub(far), far }
     }
 
-    /// Of what was missing, this part had not come in when the task left.
+    /// Removes the part of what was missing that had not arrived when the task left.
     pub fn forget(&mut self, (cluster, llc): Place, p: TaskId, missing: Missing) {
         self.own[cluster as usize].forget(p, missing.near + missing.far);
         self.last[llc as usize].forget(p, missing.far);

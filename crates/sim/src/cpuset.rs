@@ -2,11 +2,11 @@
 
 use schedlab_base::CpuId;
 
-/// A set of CPUs, of any size: those that a task may use, or that a scheduling domain spans. Most tasks may use all,
-/// and that costs no memory; another set takes a bit for each CPU up to its last.
+/// A set of CPUs of any size: those that a task may use, or those that a sched domain spans. Most tasks may use all
+/// CPUs, and that set needs no memory; any other set takes one bit for each CPU up to its last.
 ///
-/// Two sets are equal when they hold the same CPUs: no set ends in zeroes. What is counted or listed must be a set of
-/// some CPUs: [`CpuSet::ALL`] has no end, and is taken for the neutral element where sets are joined or cut.
+/// Two sets are equal if they hold the same CPUs, because no set ends in zero words. Counting and iterating need a set
+/// of some CPUs: [`CpuSet::ALL`] has no end. It is the neutral element of the intersection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuSet(Option<Box<[u64]>>);
 
@@ -14,7 +14,7 @@ impl CpuSet {
     /// Every CPU.
     pub const ALL: Self = Self(None);
 
-    /// Just these.
+    /// Creates the set of these CPUs.
     #[must_use]
     pub fn of(cpus: &[CpuId]) -> Self {
         let words = cpus.iter().max().map_or(0, |m| *m as usize / 64 + 1);
@@ -25,7 +25,7 @@ impl CpuSet {
         Self(Some(bits))
     }
 
-    /// Whether `cpu` is in it.
+    /// Returns whether `cpu` is in the set.
     #[inline]
     #[must_use]
     pub fn contains(&self, cpu: CpuId) -> bool {
@@ -35,67 +35,67 @@ impl CpuSet {
         }
     }
 
-    /// Those of `0..cpus` that are in it and of which `keep` holds.
+    /// Returns the CPUs of `0..cpus` that are in the set and for which `keep` holds.
     #[must_use]
     pub fn filter(&self, cpus: u32, keep: impl Fn(CpuId) -> bool) -> Self {
         Self::of(&(0..cpus).filter(|cpu| self.contains(*cpu) && keep(*cpu)).collect::<Vec<_>>())
     }
 
-    /// Whether it is no CPU at all.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.as_ref().is_some_and(|bits| bits.iter().all(|word| *word == 0))
     }
 
-    /// Whether it is every CPU.
+    /// Returns whether the set is [`CpuSet::ALL`].
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// The algebra of sets.
+/// Set operations.
 impl CpuSet {
-    /// No CPU.
+    /// Creates the empty set.
     #[must_use]
     pub fn none() -> Self {
         Self(Some(Box::default()))
     }
 
-    /// The set of these 64-bit words, the lowest CPUs first.
+    /// Creates a set from these 64-bit words, lowest CPUs first.
     fn of_words(mut words: Vec<u64>) -> Self {
         words.truncate(words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1));
         Self(Some(words.into_boxed_slice()))
     }
 
-    /// Its bits, 64 CPUs a word, the lowest first.
+    /// Returns the bits of the set, 64 CPUs in each word, lowest CPUs first.
     ///
     /// # Panics
-    /// When it is every CPU, which has no end.
+    /// If the set is [`CpuSet::ALL`], which has no end.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.0.as_ref().expect("every CPU is no list of CPUs")
     }
 
-    /// How many CPUs it has.
+    /// Returns how many CPUs are in the set.
     ///
     /// # Panics
-    /// When it is every CPU.
+    /// If the set is [`CpuSet::ALL`].
     #[must_use]
     pub fn count(&self) -> u32 {
         self.words().iter().map(|word| word.count_ones()).sum()
     }
 
-    /// The lowest CPU in it.
+    /// Returns the lowest CPU in the set.
     #[must_use]
     pub fn first(&self) -> Option<CpuId> {
         if self.is_all() { Some(0) } else { self.iter().next() }
     }
 
-    /// Its CPUs, the lowest first.
+    /// Iterates over the CPUs, lowest first.
     ///
     /// # Panics
-    /// When it is every CPU.
+    /// If the set is [`CpuSet::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
         self.words().iter().enumerate().flat_map(|(at, word)| {
             let mut rest = *word;
@@ -107,7 +107,7 @@ impl CpuSet {
         })
     }
 
-    /// The CPUs in both.
+    /// Returns the intersection of two sets.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {
@@ -117,7 +117,7 @@ impl CpuSet {
         }
     }
 
-    /// The CPUs in either.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let (Some(a), Some(b)) = (&self.0, &other.0) else { return Self::ALL };
@@ -127,7 +127,7 @@ impl CpuSet {
         Self::of_words(words)
     }
 
-    /// Whether all its CPUs are in the other.
+    /// Returns whether all CPUs of this set are in the other.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -137,7 +137,7 @@ impl CpuSet {
         }
     }
 
-    /// Whether the two have a CPU in common.
+    /// Returns whether the two sets have a CPU in common.
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -147,16 +147,16 @@ impl CpuSet {
         }
     }
 
-    /// It with `cpu`.
+    /// Returns the set with `cpu` added.
     #[must_use]
     pub fn with(&self, cpu: CpuId) -> Self {
         self.or(&Self::of(&[cpu]))
     }
 
-    /// It without `cpu`.
+    /// Returns the set with `cpu` removed.
     ///
     /// # Panics
-    /// When it is every CPU.
+    /// If the set is [`CpuSet::ALL`].
     #[must_use]
     pub fn without(&self, cpu: CpuId) -> Self {
         let mut words = self.words().to_vec();

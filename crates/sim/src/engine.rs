@@ -1,4 +1,4 @@
-//! The main loop: takes the next instant and lets the scheduler decide.
+//! The main loop: advances to the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
 use crate::core::{Cause, Core};
@@ -27,16 +27,16 @@ mod speed;
 mod switch;
 mod wakeup;
 
-/// How to run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long; `None`: until every task has ended.
+    /// How long to simulate; `None` means until every task has ended.
     pub duration: Option<Nanos>,
-    /// For every random draw.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// Skip ticks of which the scheduler says that they change nothing. The events are the same.
+    /// Whether to skip ticks that change nothing according to the scheduler. The events are the same either way.
     pub skip_ticks: bool,
-    /// The time between two ticks.
+    /// The tick period.
     pub tick_period: Nanos,
     /// The time of the first tick.
     pub tick_first: Nanos,
@@ -45,26 +45,25 @@ pub struct Options {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The simulated time.
+    /// The simulated time at the end.
     pub end: Nanos,
-    /// Tasks that were there.
+    /// The number of tasks that existed.
     pub tasks: u32,
-    /// Why nothing happened any more before the end, if so: tasks that wait for others that have ended.
+    /// Why nothing more happened before the end, if so: the remaining tasks wait for tasks that have ended.
     pub idle_note: Option<String>,
-    /// The tunables at the end, where the kernel itself changes some.
+    /// The final values of tunables that the kernel itself changes.
     pub tunables: Vec<(&'static str, i64)>,
 }
 
-/// More tasks than this in one run, and the load forks without end.
+/// With more tasks than this in one run, the load is assumed to fork without end.
 pub(crate) const MOST_TASKS: u32 = 1 << 20;
-/// More instants than this at one time, and the load goes nowhere.
+/// With more instants than this at one time, the load is assumed never to let time pass.
 const STUCK: u32 = 20_000_000;
 
-/// Runs a load on a machine under a scheduler; its events go to `sink`, what was asked to see to `inspect`.
+/// Runs a load on a machine under a scheduler. Events go to `sink`; the requested views and decisions go to `inspect`.
 ///
-/// # Errors
-/// When the load deadlocks, never lets time pass or asks for what the kernel refuses: the error names the task and the
-/// reason.
+/// # Errors If the load deadlocks, never lets time pass, or asks for something that the kernel refuses. The error names
+/// the task and the reason.
 pub fn run<'a, S: Scheduler>(
     scheduler: S,
     machine: &Machine,
@@ -87,17 +86,17 @@ pub(crate) struct Engine<'a, S> {
     options: Options,
     rng: Rng,
     sink: &'a mut dyn Sink,
-    /// Runnable tasks that do not merely spin.
+    /// The number of runnable tasks that do not merely spin.
     active: u32,
-    /// Tasks that ended.
+    /// The number of tasks that have ended.
     ended: u32,
-    /// How often each template was forked, for names.
+    /// How often each template was forked, for task names.
     forked: Vec<u32>,
     homes: Homes,
     inspect: Option<Inspect<'a>>,
-    /// Before the first instant that is later than this, something is to be inspected.
+    /// Something must be inspected before the first instant later than this.
     next_inspection: Nanos,
-    /// When the next CPU goes or comes, and how many have.
+    /// When the next CPU goes offline or comes online; `hotplugged` counts those that have.
     next_hotplug: Key,
     hotplugged: usize,
     checks: Checks,
@@ -214,7 +213,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 self.cx.touch(who);
             }
             Phase::Resched => {
-                // Whatever was last done elsewhere is no cause of what this CPU does to others.
+                // What was last done elsewhere does not cause what this CPU does to others.
                 (self.cx.cause, self.cx.acting) = (Cause::Task, who);
                 self.schedule(who);
             }
@@ -232,7 +231,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.touch(cpu);
     }
 
-    /// A timer expired: a task starts, or a sleeper wakes.
+    /// Handles an expired timer: starts a task, or wakes a sleeper.
     fn timer(&mut self, p: TaskId) {
         self.cx.cause = Cause::Wakeup;
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
@@ -257,7 +256,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
     }
 
-    /// Nothing can run and no timer is set. That is the end of the load, or a deadlock.
+    /// Handles that no task is runnable and no timer is set: the load has ended, or it is deadlocked.
     fn stalled(&self) -> Result<Option<String>> {
         let alive = (0..self.cx.nr_tasks()).filter(|p| self.cx.task(*p).state != State::Dead);
         let waiting: Vec<TaskId> = alive.collect();
@@ -269,8 +268,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             let wait = self.processes[*p as usize].wait;
             wait.spins() || matches!(wait, Wait::Mutex(_) | Wait::Barrier(_))
         });
-        // Servers may wait for requests when all their clients have ended, and with a duration given rt-app idles
-        // to its end when a wake-up was lost; without one, no task would ever go on.
+        // Servers may wait for requests after all their clients have ended. With a duration given, rt-app idles to its
+        // end when a wake-up was lost; without one, no task would ever go on.
         if certain || (self.ended == 0 && self.options.duration.is_none()) {
             Err(stall::deadlock(self.cx.now, &text))
         } else if self.ended == 0 {

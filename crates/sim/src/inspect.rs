@@ -1,21 +1,21 @@
-//! Looking inside: the state of a scheduler's queues at an instant ([`View`]), and why it decided as it did
-//! ([`Decision`]). Both cost nothing unless they were asked for.
+//! Inspection: the state of a scheduler's queues at an instant ([`View`]), and the reasons for its decisions
+//! ([`Decision`]). Both cost nothing unless requested.
 
 use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 
-/// A piece of a scheduler's state, ready to be shown: a value that turns into JSON as it stands.
+/// A part of a scheduler's state, ready to be shown: a value that converts directly to JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub enum View {
-    /// Nothing there.
+    /// No value.
     Nothing,
     /// A whole number.
     Int(i128),
-    /// Yes or no.
+    /// True or false.
     Flag(bool),
     /// A name.
     Text(String),
-    /// Several, in order.
+    /// A list, in order.
     List(Vec<View>),
     /// Named parts, in order.
     Map(Vec<(&'static str, View)>),
@@ -65,60 +65,60 @@ impl<T: Into<View>> FromIterator<T> for View {
     }
 }
 
-/// What was decided.
+/// The kind of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Which task runs next on a CPU.
     Pick,
-    /// A task that became runnable is to take the CPU from the running one.
+    /// A task that became runnable preempts the running one.
     Preempt,
-    /// A task that became runnable is to wait.
+    /// A task that became runnable waits.
     Wait,
-    /// The tick, or the task's own account, ends its turn.
+    /// The running task's turn ends, by the tick or by its own account.
     TurnEnds,
-    /// On which CPU a task is queued.
+    /// The CPU on which a task is queued.
     Place,
     /// A task is moved to another CPU.
     Move,
-    /// A task or a group may not run until its budget comes back, or may run again.
+    /// A task or a group is throttled until its budget is renewed, or is unthrottled.
     Throttle,
 }
 
 /// One decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// When.
+    /// The time of the decision.
     pub time: Nanos,
-    /// For which CPU.
+    /// The CPU that it is for.
     pub cpu: CpuId,
-    /// What was decided.
+    /// The kind of decision.
     pub choice: Choice,
-    /// In whose favour; `None` is idle.
+    /// The task in whose favour it was made; `None` is the idle task.
     pub who: Option<TaskId>,
-    /// The tasks that were considered and not taken.
+    /// The tasks that were considered and rejected.
     pub over: Vec<TaskId>,
     /// The rule, in the words of its module's documentation.
     pub rule: &'static str,
-    /// The numbers that it compared: whose (`None`: the queue's), what, how much.
+    /// The numbers that were compared: the task (`None` for the queue), the quantity and the value.
     pub numbers: Vec<(Option<TaskId>, &'static str, i64)>,
 }
 
 impl Decision {
-    /// A decision for `cpu` in favour of `who` (`None` is idle) by `rule`. [`Core::explain`](crate::Core::explain) adds
-    /// the time.
+    /// Creates a decision for `cpu` in favour of `who` (`None` is the idle task) by `rule`.
+    /// [`Core::explain`](crate::Core::explain) adds the time.
     #[must_use]
     pub fn new(cpu: CpuId, choice: Choice, who: Option<TaskId>, rule: &'static str) -> Self {
         Self { time: 0, cpu, choice, who, over: Vec::new(), rule, numbers: Vec::new() }
     }
 
-    /// The same with the tasks that were considered and not taken.
+    /// Adds the tasks that were considered and rejected.
     #[must_use]
     pub fn over(mut self, tasks: impl IntoIterator<Item = TaskId>) -> Self {
         self.over.extend(tasks);
         self
     }
 
-    /// The same with the numbers that the rule compared.
+    /// Adds the numbers that the rule compared.
     #[must_use]
     pub fn numbers(mut self, numbers: impl IntoIterator<Item = (Option<TaskId>, &'static str, i64)>) -> Self {
         self.numbers.extend(numbers);
@@ -126,11 +126,11 @@ impl Decision {
     }
 }
 
-/// Takes what was asked for: views at given times, and decisions as they are made.
+/// Receives what was requested: views at given times, and decisions as they are made.
 pub trait Inspector {
-    /// The state of a CPU's queues at `time`, before anything that happens then.
+    /// Receives the state of a CPU's queues at `time`, before anything happens then.
     fn view(&mut self, time: Nanos, cpu: CpuId, view: View);
-    /// A decision.
+    /// Receives a decision.
     fn decision(&mut self, decision: &Decision);
 }
 
@@ -146,10 +146,10 @@ impl<I: Inspector + ?Sized> Inspector for &mut I {
 
 /// What to inspect during a run.
 pub struct Inspect<'a> {
-    /// The times at which every CPU's state is wanted, ascending.
+    /// The times at which every CPU's state is wanted, in ascending order.
     pub at: &'a [Nanos],
-    /// From when to when decisions are wanted.
+    /// The time range in which decisions are wanted.
     pub explain: std::ops::Range<Nanos>,
-    /// What takes it.
+    /// The receiver.
     pub to: Box<dyn Inspector + 'a>,
 }

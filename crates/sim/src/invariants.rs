@@ -1,15 +1,15 @@
-//! The rules that every scheduler keeps ([`Scheduler`](crate::Scheduler) states them), checked after each event in
-//! debug builds.
+//! Checks, after each event in debug builds, of the rules that every scheduler must keep
+//! ([`Scheduler`](crate::Scheduler) states them).
 //!
-//! The engine keeps its own account of which tasks a scheduler has ([`Task::on_rq`](crate::Task::on_rq)) and compares
-//! it with what the scheduler says is on its queues. Only CPUs on which something changed are looked at, so that an
-//! event costs a walk over one queue.
+//! The engine keeps its own account of the tasks that a scheduler has ([`Task::on_rq`](crate::Task::on_rq)) and
+//! compares it with the tasks that the scheduler lists on its queues. Only CPUs on which something changed are checked,
+//! so an event costs a walk over one queue.
 
 use crate::core::Core;
 use crate::task::{State, TaskId};
 use schedlab_base::CpuId;
 
-/// How a task stands on a queue.
+/// The state of a task on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Ready,
@@ -18,8 +18,8 @@ enum Standing {
     Delayed,
 }
 
-/// The tasks on the queue of a CPU, as [`Scheduler::queued`](crate::Scheduler::queued) lists them. The running task is
-/// listed if it stands on the queue.
+/// The tasks on the queue of a CPU, as listed by [`Scheduler::queued`](crate::Scheduler::queued). The running task is
+/// included if it is on the queue.
 #[derive(Debug, Default)]
 pub struct QueueList {
     tasks: Vec<(TaskId, Standing)>,
@@ -32,7 +32,7 @@ impl QueueList {
         self.tasks.push((p, Standing::Ready));
     }
 
-    /// Adds a task on a queue that all CPUs share: it may wait while this CPU is idle, for another to take it.
+    /// Adds a task on a queue that all CPUs share. It may wait for another CPU while this one is idle.
     pub fn shared(&mut self, p: TaskId) {
         self.tasks.push((p, Standing::Shared));
     }
@@ -42,43 +42,43 @@ impl QueueList {
         self.tasks.push((p, Standing::Throttled));
     }
 
-    /// Adds a task that stands on the queue though it sleeps.
+    /// Adds a sleeping task that is still on the queue (delayed dequeue).
     pub fn delayed(&mut self, p: TaskId) {
         self.tasks.push((p, Standing::Delayed));
     }
 
-    /// The scheduler does not say what is on its queues.
+    /// Marks the list as unknown: the scheduler does not list its queues.
     pub fn unknown(&mut self) {
         self.unknown = true;
     }
 }
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Debug)]
 pub(crate) struct Violation {
-    /// The task that it is about.
+    /// The task that it concerns.
     pub task: TaskId,
-    /// What is wrong with it.
+    /// What is wrong.
     pub what: &'static str,
 }
 
-/// What the checks remember from one event to the next, so that they allocate nothing.
+/// What the checks keep from one event to the next, so that they allocate nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub list: QueueList,
-    /// The check in which each task was last found on a queue.
+    /// For each task, the number of the check in which it was last found on a queue.
     found: Vec<u32>,
     check: u32,
 }
 
 impl Checks {
-    /// Forgets the last list.
+    /// Clears the list of the previous check.
     pub fn clear(&mut self) {
         self.list.tasks.clear();
         self.list.unknown = false;
     }
 
-    /// The first rule that is broken on `cpu`, by the list that its scheduler gave.
+    /// Returns the first rule that is broken on `cpu`, by the scheduler's list.
     pub fn violation(&mut self, cx: &Core, cpu: CpuId) -> Option<Violation> {
         let curr = cx.curr(cpu);
         if let Some(p) = curr
@@ -110,7 +110,7 @@ impl Checks {
         self.left_waiting(cx, cpu)
     }
 
-    /// A task that waits while its CPU is idle and nothing asked the CPU to look.
+    /// Finds a task that waits while its CPU is idle and was not asked to reschedule.
     fn left_waiting(&self, cx: &Core, cpu: CpuId) -> Option<Violation> {
         if cx.curr(cpu).is_some() || cx.need_resched(cpu) || !cx.online(cpu) {
             return None;

@@ -1,8 +1,8 @@
-//! The simulation engine: time, the event queue, CPUs, tasks and their programs, and the contract
-//! with a scheduler ([`Scheduler`], [`Core`]).
+//! The simulation engine: time, the event queue, CPUs, tasks and their programs, and the contract with a scheduler
+//! ([`Scheduler`], [`Core`]).
 //!
-//! Deterministic by construction: no clock, no hashing, no I/O. The same load, machine, scheduler and
-//! seed give the same events, whether ticks that can change nothing are skipped or taken.
+//! The engine is deterministic by construction: it uses no clock, no hashing and no I/O. The same load, machine,
+//! scheduler and seed give the same events, whether ticks that can change nothing are skipped or taken.
 
 mod caches;
 mod core;

@@ -1,14 +1,14 @@
-//! A task's program under way: where it stands, what of its burst is left, what it waits for.
+//! The execution state of a task's program: its position, the rest of its burst, and what it waits for.
 
 use crate::cpuset::CpuSet;
 use crate::program::{Amount, Load, Op, TaskSpec};
 use schedlab_base::{Nanos, Rng};
 
-/// What a task that cannot go on waits for.
+/// What a blocked task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Nothing,
-    /// A timer or a device; it will come.
+    /// A timer or a device, which is certain to come.
     Time,
     Mutex(u32),
     Cond(u32),
@@ -20,12 +20,12 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// Whether the waiter burns CPU meanwhile.
+    /// Returns whether the waiting task burns CPU time.
     pub fn spins(self) -> bool {
         matches!(self, Self::SpinLock(_) | Self::SpinBarrier(_))
     }
 
-    /// What it is called in the load.
+    /// Returns its name in the load.
     pub fn describe(self, load: &Load) -> String {
         let name = |kind: &str, name: &str| format!("{kind} \"{name}\"");
         match self {
@@ -40,16 +40,16 @@ impl Wait {
     }
 }
 
-/// The burst in hand.
+/// The current burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// Work left, in ns at speed 1024: that of the biggest CPU when nothing slows it.
+    /// The remaining work, in ns at speed 1024: the speed of the biggest CPU without any slowdown.
     Work(Nanos),
-    /// CPU time left, in ns, on whatever CPU.
+    /// The remaining CPU time, in ns, on any CPU.
     Time(Nanos),
-    /// Burns CPU until what it waits for comes.
+    /// Burns CPU time until what it waits for happens.
     Spin,
-    /// As `Spin`, but for no more CPU time than this.
+    /// As `Spin`, but for at most this much CPU time.
     SpinFor(Nanos),
 }
 
@@ -58,16 +58,15 @@ pub(crate) struct Process<'a> {
     program: &'a [Op],
     pub name: String,
     pub pc: usize,
-    /// How often the innermost loop is still to be gone through, and those around it; none lies in the heap for one
-    /// loop.
+    /// The remaining rounds of the innermost loop, and of the loops around it. A single loop needs no heap allocation.
     rounds: u64,
     around: Vec<u64>,
     looping: bool,
     pub burst: Burst,
     pub wait: Wait,
-    /// Inside `Wait`: the condition has come, the mutex is still to be taken again.
+    /// Inside `Wait`: the condition has been signalled, and the mutex must still be taken again.
     pub relock: bool,
-    /// Deadlines of its own timers, by timer number.
+    /// The deadlines of its own timers, by timer number.
     pub own_timers: Vec<(u32, Nanos)>,
     pub started: Nanos,
     pub clock_poll: Nanos,
@@ -76,8 +75,8 @@ pub(crate) struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
-    /// A task that is to do what `spec` says; `kin` is one like it, perhaps. Tasks with equal programs go by the same
-    /// copy, which then stays in the cache however many they are.
+    /// Creates the process of `spec`; `kin` is an existing process that may be alike. Tasks with equal programs share
+    /// one copy of it, which then stays in the cache however many tasks there are.
     pub fn new(spec: &'a TaskSpec, kin: Option<&Self>, name: String, started: Nanos) -> Self {
         let program = kin.map(|kin| kin.program).filter(|program| *program == spec.program);
         Self {
@@ -97,7 +96,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Does the program's jumps up to the next operation that is none; `None` at its end.
+    /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
     #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
         let program = self.program;
@@ -127,7 +126,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// How long the burst in hand takes at this speed.
+    /// Returns how long the current burst takes at this speed.
     #[inline]
     pub fn time_left(&self, speed: u32) -> Nanos {
         match self.burst {
@@ -138,7 +137,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Takes the time that it ran at this speed off its burst.
+    /// Subtracts what was done in `ran` at this speed from the burst.
     #[inline]
     pub fn progress(&mut self, ran: Nanos, speed: u32) {
         match &mut self.burst {
@@ -152,7 +151,7 @@ impl<'a> Process<'a> {
     }
 }
 
-/// An amount, drawn where it varies.
+/// Returns an amount, drawn at random if it varies.
 #[inline]
 pub(crate) fn draw(amount: Amount, rng: &mut Rng) -> Nanos {
     if amount.sd == 0 { amount.mean } else { rng.about(amount.mean, amount.sd) }

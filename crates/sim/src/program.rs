@@ -1,16 +1,16 @@
-//! What a simulated task does: a flat program of operations over numbered resources.
+//! What a simulated task does: a flat program of operations on numbered resources.
 //!
-//! Programs are made where workloads are read; the engine only runs them. All references are
-//! indices, checked when a [`Load`] is built, so that the engine looks nothing up.
+//! Programs are created where workloads are read; the engine only executes them. All references are indices, which are
+//! checked when a [`Load`] is built, so that the engine does not have to look anything up.
 
 use schedlab_base::{CpuId, Nanos};
 
-/// An amount of time, drawn anew at each execution when `sd` is not 0.
+/// An amount of time, drawn at random at each execution if `sd` is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// The mean.
     pub mean: Nanos,
-    /// The standard deviation; 0 is exact.
+    /// The standard deviation; 0 means that the amount is exact.
     pub sd: Nanos,
 }
 
@@ -18,55 +18,55 @@ pub struct Amount {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Op {
-    /// Work of this length on a CPU of capacity 1024; slower CPUs take longer.
+    /// Does work that takes this long on a CPU of capacity 1024; slower CPUs take longer.
     Run(Amount),
-    /// Busy until this much CPU time has passed.
+    /// Is busy until this much CPU time has passed.
     Runtime(Amount),
-    /// Sleep; 0 does not block.
+    /// Sleeps; 0 does not block.
     Sleep(Amount),
-    /// Wait for the next expiry of timer `timer` ([`Load::timers`] of them).
+    /// Waits for the next expiry of timer `timer` (an index into [`Load::timers`]).
     Timer { timer: u32, period: Amount, absolute: bool },
-    /// Take a mutex; blocks while another holds it.
+    /// Takes a mutex; blocks while another task holds it.
     Lock(u32),
-    /// Release a mutex.
+    /// Releases a mutex.
     Unlock(u32),
-    /// Release the mutex, sleep until the condition is signalled, take the mutex again.
+    /// Releases the mutex, sleeps until the condition is signalled, and takes the mutex again.
     Wait { cond: u32, mutex: u32 },
-    /// Wake one waiter of a condition; lost when there is none.
+    /// Wakes one waiter of a condition; has no effect if there is none.
     Signal(u32),
-    /// Wake all waiters of a condition.
+    /// Wakes all waiters of a condition.
     Broadcast(u32),
-    /// Wait at a barrier until all its participants ([`Load::barriers`]) have come.
+    /// Waits at a barrier until all its participants ([`Load::barriers`]) have arrived.
     Barrier(u32),
-    /// Sleep until a task resumes `suspension`.
+    /// Sleeps until a task resumes this suspension point.
     Suspend(u32),
-    /// Wake all tasks that are suspended there; lost when none is.
+    /// Wakes all tasks that are suspended there; has no effect if there are none.
     Resume(u32),
-    /// Increment a semaphore.
+    /// Increments a semaphore.
     SemPost(u32),
-    /// Decrement a semaphore, sleep while it is 0.
+    /// Decrements a semaphore; sleeps while it is 0.
     SemWait(u32),
-    /// As `Barrier`, but the waiter burns CPU.
+    /// As `Barrier`, but the waiting task burns CPU time.
     SpinBarrier(u32),
-    /// As `SpinBarrier`, but a task that has burnt `spin` of CPU time in vain goes to sleep.
+    /// As `SpinBarrier`, but a task sleeps after it has burnt `spin` of CPU time in vain.
     HybridBarrier { barrier: u32, spin: Nanos },
-    /// As `Lock`, but the waiter burns CPU.
+    /// As `Lock`, but the waiting task burns CPU time.
     SpinLock(u32),
     /// Releases a spinning lock.
     SpinUnlock(u32),
-    /// Memory traffic of this many bytes: `Run` by the machine's cost of memory.
+    /// Causes memory traffic of this many bytes: a `Run` that lasts as long as the machine's memory takes for it.
     Mem { bytes: u64, random: bool },
-    /// Sleep uninterruptibly for the device's time of writing this many bytes.
+    /// Sleeps uninterruptibly for the time that the device takes to write this many bytes.
     Io(u64),
-    /// `sched_yield()`.
+    /// Calls `sched_yield()`.
     Yield,
-    /// Create a task from [`Load::templates`]`[i]`.
+    /// Creates a task from [`Load::templates`]`[i]`.
     Fork(u32),
-    /// Apply [`Load::settings`]`[i]` to this task.
+    /// Applies [`Load::settings`]`[i]` to this task.
     Set(u32),
-    /// Push a loop counter: the body up to the matching `LoopEnd` runs `times` times (`None`: for ever).
+    /// Begins a loop: the body up to the matching `LoopEnd` runs `times` times (`None`: for ever).
     LoopStart { times: Option<u64> },
-    /// Jump back to the operation after the matching `LoopStart` at `start`, or fall through.
+    /// Jumps back to the operation after the matching `LoopStart` at `start`, or falls through.
     LoopEnd { start: u32 },
 }
 
@@ -84,147 +84,148 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// What a kernel that knows these policies and OTHER makes of it.
+    /// Returns the policy itself if a kernel knows it, otherwise OTHER. `known` lists those besides OTHER.
     #[must_use]
     pub fn among(self, known: &[Self]) -> Self {
         if known.contains(&self) { self } else { Self::Other }
     }
 }
 
-/// What a task may change about itself; `None` leaves what was.
+/// What a task can change about itself; `None` keeps the present value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// Policy.
+    /// The scheduling policy.
     pub policy: Option<Policy>,
-    /// Nice (-20..=19), for OTHER, BATCH and IDLE.
+    /// The nice level (-20..=19), for OTHER, BATCH and IDLE.
     pub nice: Option<i8>,
-    /// Real-time priority (1..=99), for FIFO and RR.
+    /// The real-time priority (1..=99), for FIFO and RR.
     pub rt_priority: Option<u8>,
-    /// `sched_attr`'s runtime, deadline and period; runtime alone on a fair task is a custom slice.
+    /// Runtime, deadline and period of `sched_attr`. For a fair task the runtime alone is a custom slice.
     pub dl: Option<(Nanos, Nanos, Nanos)>,
     /// `SCHED_FLAG_RECLAIM`: a deadline task reclaims bandwidth that others leave unused.
     pub reclaim: Option<bool>,
-    /// Utilisation clamps (0..=1024).
+    /// The utilisation clamps, minimum and maximum (0..=1024).
     pub util: (Option<u32>, Option<u32>),
-    /// Allowed CPUs.
+    /// The CPUs that the task may use.
     pub cpus: Option<Vec<CpuId>>,
     /// The group (index into [`Load::groups`]), or [`ROOT_GROUP`].
     pub group: Option<u32>,
-    /// Bytes that the task touches all the time while it runs; 0: few enough not to matter.
+    /// The bytes that the task touches all the time while it runs; 0 means too few to matter.
     pub working_set: Option<u64>,
-    /// Its memory (index into [`Load::memories`]). Setting what it has already changes nothing.
+    /// Its memory (an index into [`Load::memories`]). Setting the memory that it already has changes nothing.
     pub memory: Option<u32>,
     /// The nodes that its memory must come from.
     pub membind: Option<Vec<u32>>,
-    /// Time between two readings of its own CPU clock while it runs (each makes the kernel account it); 0: none.
+    /// The time between two readings of its own CPU clock while it runs, each of which makes the kernel account it; 0
+    /// means that it does not read the clock.
     pub clock_poll: Option<Nanos>,
 }
 
-/// A task to be.
+/// The description of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// Its name in traces.
+    /// The task's name in traces.
     pub name: String,
-    /// When it starts.
+    /// The time when it starts.
     pub start: Nanos,
-    /// What holds for it before its first operation (its parent set it, at no cost).
+    /// The settings before its first operation; its parent applied them, at no cost.
     pub initial: Setting,
-    /// Its program; the task ends after the last operation.
+    /// The program; the task ends after the last operation.
     pub program: Vec<Op>,
-    /// User and session, for automatic grouping.
+    /// The user, for grouping by user.
     pub user: u32,
-    /// Session.
+    /// The session, for autogroups.
     pub session: u32,
 }
 
-/// How the first tasks come to be.
+/// How the first tasks are created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// All exist, asleep, and wake at their start time, in the order listed.
+    /// All tasks exist and are asleep; they wake at their start time, in the order listed.
     #[default]
     Wake,
-    /// The boot task of CPU 0 forks them at their start time, in the order listed.
+    /// The boot task on CPU 0 forks them at their start time, in the order listed.
     Fork,
-    /// As `Fork`, as threads, each with a full timeslice, and the parent gives nothing of its own.
+    /// As `Fork`, but as threads: each has a full timeslice, and the parent gives up none of its own.
     Threads,
 }
 
-/// As [`Setting::group`]: back to the root group.
+/// The value of [`Setting::group`] that moves a task back to the root group.
 pub const ROOT_GROUP: u32 = u32::MAX;
 
 /// A group of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupSpec {
-    /// Its path.
+    /// The path of the group.
     pub path: String,
-    /// The group above; `None` is the root.
+    /// The parent group; `None` is the root group.
     pub parent: Option<u32>,
-    /// Its shares; 1024 is one nice-0 task's weight.
+    /// The shares; 1024 is the weight of one nice-0 task.
     pub shares: u64,
-    /// Quota and period; `None` is no limit.
+    /// Quota and period; `None` means no limit.
     pub bandwidth: Option<(Nanos, Nanos)>,
-    /// What of its quota it may save.
+    /// How much unused quota the group may save.
     pub burst: Nanos,
-    /// A SCHED_IDLE group.
+    /// Whether it is a SCHED_IDLE group.
     pub idle: bool,
 }
 
-/// Memory that tasks have.
+/// Memory that tasks use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemorySpec {
-    /// How much.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The nodes that it is on at first, each with its part in proportion to these numbers; empty: the first that each
-    /// part's user runs on (first touch).
+    /// The nodes that it is on at first, with a share in proportion to the second number. If empty, each part is on the
+    /// node where its task first runs (first touch).
     pub nodes: Vec<(u32, u32)>,
-    /// It cannot be moved, as memory that a device reads and writes by itself; NUMA balancing tries.
+    /// Whether it cannot be moved, like memory that a device accesses directly; NUMA balancing still tries.
     pub pinned: bool,
-    /// All tasks that name it share it; otherwise each has its own.
+    /// Whether all tasks that name it share it; otherwise each has its own.
     pub shared: bool,
-    /// How many tasks touch an equal part of it first, when they first run; at least 1, and 1 where it is not shared.
+    /// How many tasks each touch an equal part of it when they first run; at least 1, and 1 unless it is shared.
     pub parts: u32,
-    /// The share of a `Run`'s time that waits for memory when all of it is local, in percent.
+    /// The percentage of a `Run`'s time that is spent waiting for memory when all of it is local.
     pub bound_percent: u32,
 }
 
-/// A CPU that is taken offline or brought back.
+/// A CPU that is taken offline or brought online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hotplug {
-    /// When.
+    /// The time of the change.
     pub at: Nanos,
-    /// Which.
+    /// The CPU.
     pub cpu: CpuId,
-    /// Whether it is online from then on.
+    /// Whether the CPU is online from then on.
     pub online: bool,
 }
 
-/// A whole load, ready to run.
+/// A complete load, ready to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// The tasks that exist from the start.
     pub tasks: Vec<TaskSpec>,
-    /// What `Fork` creates.
+    /// The tasks that `Fork` creates.
     pub templates: Vec<TaskSpec>,
-    /// What `Set` applies.
+    /// The settings that `Set` applies.
     pub settings: Vec<Setting>,
-    /// Groups.
+    /// The groups of tasks.
     pub groups: Vec<GroupSpec>,
-    /// Names of the mutexes (spinning ones too).
+    /// The names of the mutexes, spinning locks included.
     pub mutexes: Vec<String>,
-    /// Names of the conditions.
+    /// The names of the conditions.
     pub conds: Vec<String>,
-    /// Names and participants of the barriers (spinning ones too).
+    /// The names and participants of the barriers, spinning ones included.
     pub barriers: Vec<(String, u32)>,
-    /// Names of the semaphores.
+    /// The names of the semaphores.
     pub sems: Vec<String>,
-    /// Names of the points of suspension.
+    /// The names of the suspension points.
     pub suspensions: Vec<String>,
-    /// Names of the timers; `true`: each task has its own.
+    /// The names of the timers; `true` if each task has its own.
     pub timers: Vec<(String, bool)>,
     /// How the tasks of `tasks` start.
     pub start: Start,
-    /// Memory that settings name.
+    /// The memory that settings refer to.
     pub memories: Vec<MemorySpec>,
-    /// CPUs that go and come, ordered by time. At least one CPU stays online.
+    /// CPUs that go offline and come online, ordered by time. At least one CPU stays online.
     pub hotplug: Vec<Hotplug>,
 }

@@ -1,20 +1,20 @@
-//! What comes next: a winner tree over the CPUs and a heap of timers.
+//! Finds what happens next: a winner tree over the CPUs and a heap of timers.
 //!
-//! Instants are ordered by time, then by [`Phase`], then by CPU or task number. That order is part
-//! of the engine's contract (and of the oracles'): at one instant ticks come first, then the
-//! scheduler's timers, then wake-ups in the order of tasks, then rescheduling, then whatever the running tasks do next.
+//! Instants are ordered by time, then by [`Phase`], then by CPU or task number. This order is part of the engine's
+//! contract (and of the oracles'): at one instant ticks come first, then the scheduler's own timers, then wake-ups in
+//! the order of tasks, then rescheduling, then what the running tasks do next.
 
 use schedlab_base::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens first at one instant.
+/// The order of what happens at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Phase {
     /// The timer interrupt.
     Tick,
-    /// A timer of the scheduler's own expires, or a CPU goes offline or comes back.
+    /// A timer of the scheduler expires, or a CPU goes offline or comes online.
     Timer,
     /// A timer of a task expires, or a task starts.
     Wake,
@@ -22,11 +22,11 @@ pub enum Phase {
     Poll,
     /// A CPU reschedules because it was asked to.
     Resched,
-    /// The running task has done its burst and goes on with its program.
+    /// The running task has finished its burst and continues with its program.
     Run,
 }
 
-/// An instant: time, phase and whose, in one comparable word.
+/// An instant: time, phase, and CPU or task, in one comparable word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
@@ -34,19 +34,19 @@ impl Key {
     /// Later than anything.
     pub const NEVER: Self = Self(u128::MAX);
 
-    /// The instant `time`, `phase` of the CPU or task `who`.
+    /// Creates the instant `time`, `phase` of the CPU or task `who`.
     #[inline]
     pub fn new(time: Nanos, phase: Phase, who: u32) -> Self {
         Self((u128::from(time) << 64) | (u128::from(phase as u8) << 32) | u128::from(who))
     }
 
-    /// When.
+    /// Returns the time.
     #[inline]
     pub fn time(self) -> Nanos {
         (self.0 >> 64) as Nanos
     }
 
-    /// In which phase.
+    /// Returns the phase.
     #[inline]
     pub fn phase(self) -> Phase {
         match (self.0 >> 32) as u8 {
@@ -59,14 +59,14 @@ impl Key {
         }
     }
 
-    /// Whose: the CPU's or task's number.
+    /// Returns the number of the CPU or task.
     #[inline]
     pub fn who(self) -> u32 {
         self.0 as u32
     }
 }
 
-/// The earliest instant of each CPU, and of all: an update costs log2(CPUs) comparisons, a look none.
+/// The earliest instant of each CPU and of all CPUs. An update costs log2(CPUs) comparisons, a look-up none.
 #[derive(Debug)]
 pub struct CpuQueue {
     leaves: usize,
@@ -74,7 +74,7 @@ pub struct CpuQueue {
 }
 
 impl CpuQueue {
-    /// A queue for `cpus` CPUs, none of which has anything to do.
+    /// Creates a queue for `cpus` CPUs, none of which has anything to do.
     pub fn new(cpus: usize) -> Self {
         let leaves = cpus.next_power_of_two();
         Self { leaves, tree: vec![Key::NEVER; 2 * leaves] }
@@ -96,47 +96,47 @@ impl CpuQueue {
         }
     }
 
-    /// The earliest instant of all.
+    /// Returns the earliest instant of all CPUs.
     #[inline]
     pub fn first(&self) -> Key {
         self.tree[1]
     }
 }
 
-/// Timers of sleeping tasks and tasks yet to start.
+/// Timers of sleeping tasks and of tasks that have not started yet.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<Key>>);
 
 impl Timers {
-    /// Wakes `task` at `time`.
+    /// Sets a timer that wakes `task` at `time`.
     pub fn add(&mut self, time: Nanos, task: u32) {
         self.0.push(Reverse(Key::new(time, Phase::Wake, task)));
     }
 
-    /// The earliest.
+    /// Returns the earliest expiry.
     #[inline]
     pub fn first(&self) -> Key {
         self.0.peek().map_or(Key::NEVER, |k| k.0)
     }
 
-    /// Takes the earliest away.
+    /// Removes the earliest timer.
     #[inline]
     pub fn pop(&mut self) {
         self.0.pop();
     }
 }
 
-/// The scheduler's own timers, by number: one expiry each.
+/// The scheduler's own timers, by number; each has one expiry.
 #[derive(Debug, Default)]
 pub struct OwnTimers {
-    /// When each expires; `Nanos::MAX`: it is not running.
+    /// The expiry of each timer; `Nanos::MAX` if it is not running.
     due: Vec<Nanos>,
-    /// May hold expiries that were moved or cancelled since.
+    /// May contain expiries of timers that have since been moved or cancelled.
     heap: BinaryHeap<Reverse<Key>>,
 }
 
 impl OwnTimers {
-    /// Starts a timer, or moves it.
+    /// Starts a timer, or moves its expiry.
     pub fn start(&mut self, id: u32, at: Nanos) {
         if self.due.len() <= id as usize {
             self.due.resize(id as usize + 1, Nanos::MAX);
@@ -154,12 +154,12 @@ impl OwnTimers {
         }
     }
 
-    /// When a timer expires; `Nanos::MAX`: it is not running.
+    /// Returns the expiry of a timer; `Nanos::MAX` if it is not running.
     pub fn due(&self, id: u32) -> Nanos {
         self.due.get(id as usize).copied().unwrap_or(Nanos::MAX)
     }
 
-    /// The earliest that has not been cancelled.
+    /// Returns the earliest expiry that has not been cancelled.
     #[inline]
     pub fn first(&mut self) -> Key {
         while let Some(Reverse(key)) = self.heap.peek() {
@@ -171,7 +171,7 @@ impl OwnTimers {
         Key::NEVER
     }
 
-    /// Takes the earliest away: it is no longer running.
+    /// Removes the earliest timer, which is then no longer running.
     pub fn pop(&mut self) {
         if let Some(Reverse(key)) = self.heap.pop() {
             self.cancel(key.who());

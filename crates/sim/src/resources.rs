@@ -1,8 +1,8 @@
-//! What tasks wait for each other by: mutexes, conditions, barriers, semaphores, suspensions, timers.
+//! The resources by which tasks wait for each other: mutexes, conditions, barriers, semaphores, suspension points,
+//! timers.
 //!
-//! Only the bookkeeping is here; waking and blocking are the engine's. Waiters are woken first come,
-//! first served. A mutex is not handed over: a task that is woken tries again and may find it taken, as
-//! futexes do.
+//! This module only does the bookkeeping; the engine wakes and blocks tasks. Waiters are woken in the order in which
+//! they came. A mutex is not handed over: as with futexes, a woken task tries again and may find the mutex taken.
 
 use crate::program::Load;
 use crate::task::TaskId;
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 pub(crate) struct Mutex {
     pub owner: Option<TaskId>,
     pub waiters: VecDeque<TaskId>,
-    /// Tasks that burn CPU until it is free.
+    /// Tasks that burn CPU time until it is free.
     pub spinners: VecDeque<TaskId>,
 }
 

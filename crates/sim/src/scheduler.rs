@@ -7,7 +7,7 @@ use crate::program::Start;
 use crate::task::{Attributes, TaskId};
 use schedlab_base::{CpuId, Nanos};
 
-/// How a task comes onto a queue.
+/// How a task is put on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueue {
     /// It slept and was woken (`ENQUEUE_WAKEUP`).
@@ -18,7 +18,7 @@ pub enum Enqueue {
     Migrated,
 }
 
-/// How a task leaves a queue.
+/// How a task is taken off a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeue {
     /// It goes to sleep (`DEQUEUE_SLEEP`).
@@ -29,33 +29,33 @@ pub enum Dequeue {
     Migrated,
 }
 
-/// Why a CPU is looked for.
+/// Why a CPU is chosen for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Placement {
-    /// A wake-up, asked for on the CPU `from` (`SD_BALANCE_WAKE`).
+    /// A wake-up on the CPU `from` (`SD_BALANCE_WAKE`).
     Wake { from: CpuId },
     /// A new task (`SD_BALANCE_FORK`).
     Fork { from: CpuId },
 }
 
-/// Why the kernel refuses a task the attributes that it asks for.
+/// Why the kernel refuses the attributes that a task asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The parameters are not ones that any task may have (`EINVAL`).
+    /// No task may have these parameters (`EINVAL`).
     Parameters,
-    /// The task may not run on every CPU, as deadline tasks must be allowed to (`EPERM`).
+    /// The task may not use every CPU, as a deadline task must be able to (`EPERM`).
     Affinity,
-    /// More would be promised than there is (`EBUSY`).
+    /// The bandwidth already granted leaves too little (`EBUSY`).
     Bandwidth,
 }
 
-/// A scheduler: it owns its queues and decides. The engine owns time, the machine and the tasks' programs.
+/// A scheduler. It owns its queues and makes the decisions; the engine owns time, the machine and the tasks' programs.
 ///
 /// One value serves the whole machine: a scheduler with a queue for each CPU keeps a `Vec` of them. Only
 /// [`enqueue_task`](Self::enqueue_task), [`dequeue_task`](Self::dequeue_task) and
-/// [`pick_next_task`](Self::pick_next_task) must be written. With these three it is first come, first served, on the
-/// CPU where each task last was, and without preemption.
+/// [`pick_next_task`](Self::pick_next_task) must be implemented. With only these three, tasks are served first come,
+/// first served, without preemption, each on the CPU where it last was.
 ///
 /// # The life of a task
 ///
@@ -68,49 +68,49 @@ pub enum Refusal {
 ///
 /// # What a scheduler may ask of the engine
 ///
-/// Every method gets [`Core`]: the time, what runs on each CPU, what each task is. A scheduler asks a CPU to choose
-/// again by [`Core::resched`]; the engine then calls `pick_next_task` there, at the latest after the machine's costs
-/// for it have passed. To move a waiting task to another CPU it takes the task off its own queue, calls
-/// [`Core::set_task_cpu`], puts it on the other queue, and calls [`Core::touch`] for both CPUs. It must not move a
-/// task that runs.
+/// Every method gets [`Core`]: the time, what runs on each CPU, and the state of each task. A scheduler asks a CPU to
+/// reschedule with [`Core::resched`]; the engine then calls `pick_next_task` there, at the latest after the time that
+/// the machine's costs set for this. To move a waiting task to another CPU, the scheduler takes the task off its own
+/// queue, calls [`Core::set_task_cpu`], puts the task on the other queue, and calls [`Core::touch`] for both CPUs. It
+/// must not move a running task.
 ///
 /// # Ticks that are skipped
 ///
-/// The engine passes over ticks that can change nothing ([`next_decision`](Self::next_decision)). Before it calls a
-/// method that takes a `cpu`, it has called [`catch_up`](Self::catch_up) for the ticks that were passed over there.
-/// Other CPUs may be behind, and so may every CPU in `task_fork`, `select_task_rq`, `timer` and `task_dead`: a
-/// scheduler that reads another CPU's account there takes the ticks itself ([`Core::take_ticks`]).
+/// The engine skips ticks that can change nothing ([`next_decision`](Self::next_decision)). Before it calls a method
+/// that takes a `cpu`, it calls [`catch_up`](Self::catch_up) for the ticks that were skipped there. Other CPUs may be
+/// behind, and so may every CPU in `task_fork`, `select_task_rq`, `timer` and `task_dead`: a scheduler that reads
+/// another CPU's account in them must take the ticks itself ([`Core::take_ticks`]).
 ///
 /// # Rules
 ///
-/// Debug builds check the following after each event, for every scheduler that implements [`queued`](Self::queued). A
-/// panic names the rule, the task, the CPU and the time.
+/// Debug builds check the following rules after each event, for every scheduler that implements
+/// [`queued`](Self::queued). A panic names the rule, the task, the CPU and the time.
 /// - A task is on a queue exactly once while it is runnable and does not run. The running task may stay on the queue,
 ///   or be taken off it. A task that is not runnable is on no queue, except by delayed dequeue.
 /// - No CPU is idle while a task waits on its queue, unless it was asked to reschedule.
 /// - The task that is picked is runnable, is one of this CPU, and runs nowhere else.
 pub trait Scheduler {
-    /// A task is created (`sched_fork`) by `parent`, or at boot. It sleeps and is on no queue. Called once for each
-    /// task, before any other method gets its number: the place to make room for it. Tasks of the workload are all
-    /// created at time 0, except that with [`Start::Fork`] each is created when it starts, with its parent's
-    /// attributes; `attributes_changed` then follows once it is queued.
+    /// A task is created (`sched_fork`) by `parent`, or at boot. It sleeps and is on no queue. This is called once for
+    /// each task, before any other method gets the task's number, so this is the place to allocate its state. The
+    /// workload's tasks are all created at time 0, except with [`Start::Fork`]: then each is created when it starts,
+    /// with its parent's attributes, and `attributes_changed` follows once it is queued.
     ///
     /// Default: nothing.
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, how: Start) {
         let _ = (cx, p, parent, how);
     }
 
-    /// Chooses the CPU of a task that wakes, is new, or must leave a CPU where it may no longer run. `prev` is where it
-    /// last was. The answer must be in `cx.task(p).allowed`, which holds online CPUs only.
+    /// Chooses the CPU of a task that wakes, is new, or must leave a CPU that it may no longer use. `prev` is its last
+    /// CPU. The answer must be in `cx.task(p).allowed`, which contains only online CPUs.
     ///
-    /// Default: `prev` if that is allowed, else the first CPU that is.
+    /// Default: `prev` if it is allowed, else the first CPU that is.
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         let _ = why;
         let allowed = &cx.task(p).allowed;
         if allowed.contains(prev) { prev } else { allowed.first().unwrap_or(prev) }
     }
 
-    /// The CPU that [`Self::select_task_rq`] chose, `to`, is another than before, `from` (`migrate_task_rq`).
+    /// Handles that [`Self::select_task_rq`] chose another CPU, `to`, than the last one, `from` (`migrate_task_rq`).
     /// `cx.task(p).cpu` is still `from`, and the task is on no queue.
     ///
     /// Default: nothing.
@@ -118,20 +118,20 @@ pub trait Scheduler {
         let _ = (cx, p, from, to);
     }
 
-    /// Puts a runnable task on the queue of `cpu`, which is `cx.task(p).cpu`. It is on no queue before.
+    /// Puts a runnable task, which is on no queue, on the queue of `cpu`; that is `cx.task(p).cpu`.
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue);
 
-    /// Takes a task off the queue of `cpu`. It waits there, or it is `cx.curr(cpu)`: then it goes to sleep, ends, or
-    /// must run elsewhere, and [`Self::pick_next_task`] follows at once.
+    /// Takes a task off the queue of `cpu`. Either the task waits there, or it is `cx.curr(cpu)`: then it goes to
+    /// sleep, exits, or must run elsewhere, and [`Self::pick_next_task`] follows at once.
     ///
-    /// A task that goes to sleep may stay on the queue (EEVDF's delayed dequeue). It then leaves when it is picked, or
-    /// becomes runnable where it is by [`Self::wake_delayed`].
+    /// A task that goes to sleep may stay on the queue (EEVDF's delayed dequeue). It leaves the queue when it is
+    /// picked, or becomes runnable again through [`Self::wake_delayed`].
     fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue);
 
-    /// A sleeping task is woken: if it still stands on its queue, makes it runnable there and says `true`
-    /// (`ttwu_runnable`). No CPU is chosen then, and the task is not enqueued; [`Self::wakeup_preempt`] follows.
+    /// Wakes a task whose dequeue was delayed: if the task is still on its queue, makes it runnable there and returns
+    /// `true` (`ttwu_runnable`). Then no CPU is chosen and the task is not enqueued; [`Self::wakeup_preempt`] follows.
     ///
-    /// Default: `false`, for schedulers that take every sleeping task off.
+    /// Default: `false`, for schedulers that dequeue every sleeping task.
     fn wake_delayed(&mut self, cx: &mut Core, p: TaskId) -> bool {
         let _ = (cx, p);
         false
@@ -145,10 +145,10 @@ pub trait Scheduler {
         let _ = (cx, cpu);
     }
 
-    /// A task was put on the queue of `cpu` by the engine: calls [`Core::resched`] if it should run at once
+    /// The engine has put a task on the queue of `cpu`. Calls [`Core::resched`] if the task should run at once
     /// (`check_preempt_curr`). An idle CPU looks at its queue only when it is asked to.
     ///
-    /// Default: asks if the CPU is idle.
+    /// Default: asks the CPU to reschedule if it is idle.
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let _ = (p, how);
         if cx.curr(cpu).is_none() {
@@ -156,70 +156,71 @@ pub trait Scheduler {
         }
     }
 
-    /// Chooses what runs next on `cpu`; `None` leaves it idle. The task must be one of this CPU: a scheduler that
-    /// takes it from elsewhere has moved it by [`Core::set_task_cpu`].
+    /// Picks the task that runs next on `cpu`; `None` leaves the CPU idle. The task must belong to this CPU: a
+    /// scheduler that takes it from another CPU must have moved it with [`Core::set_task_cpu`].
     ///
-    /// `prev` has run until now and is still `cx.curr(cpu)`. Ask `cx.task(prev).on_rq` whether it may go on. If so, it
-    /// is a candidate like those that wait, and a scheduler that took it off the queue when it was picked puts it back
-    /// now. If not, it was dequeued just before: it sleeps, has ended, or is about to be enqueued on another CPU. In
-    /// the last case its state is still `Runnable`, so do not go by the state: such a task would be queued twice.
-    /// `prev` is `None` on an idle CPU, and after [`Self::run_stopper`].
+    /// `prev` has been running until now and is still `cx.curr(cpu)`. `cx.task(prev).on_rq` says whether it may go on.
+    /// If so, it is a candidate like the waiting tasks, and a scheduler that took it off the queue when it was picked
+    /// must put it back now. If not, it was dequeued just before: it sleeps, has exited, or is about to be enqueued on
+    /// another CPU. In the last case its state is still `Runnable`, so do not rely on the state: such a task would be
+    /// queued twice. `prev` is `None` on an idle CPU, and after [`Self::run_stopper`].
     ///
-    /// Called when the CPU was asked to reschedule, and when its task sleeps, ends, yields or must leave.
+    /// This is called when the CPU was asked to reschedule, and when its task sleeps, exits, yields or must leave.
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
 
-    /// The stopper of `cpu` runs, as [`Core::wake_stopper`] asked for, and takes no time. `prev` has made way for it
-    /// and no longer runs, though `cx.curr(cpu)` is still `prev`. If `cx.task(prev).on_rq`, put it back; it may be
-    /// moved like those that wait. [`Self::pick_next_task`] without a `prev` follows. The stopper does not appear in
-    /// the trace.
+    /// Runs the stopper of `cpu`, as requested by [`Core::wake_stopper`]; it takes no time. `prev` has made way for it
+    /// and no longer runs, though `cx.curr(cpu)` is still `prev`. If `cx.task(prev).on_rq`, put `prev` back on the
+    /// queue; it may be moved like the waiting tasks. [`Self::pick_next_task`] without a `prev` follows. The stopper
+    /// does not appear in the trace.
     ///
-    /// Default: nothing, for schedulers that never wake it.
+    /// Default: nothing, for schedulers that never wake the stopper.
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
         let _ = (cx, cpu, prev);
     }
 
-    /// The timer interrupt on `cpu` (`scheduler_tick`): on a busy CPU, and on an idle one where
-    /// [`Self::ticks_when_idle`]. Ends the running task's turn by [`Core::resched`].
+    /// Handles the timer interrupt on `cpu` (`scheduler_tick`): on a busy CPU, and with [`Self::ticks_when_idle`] also
+    /// on an idle one. It ends the running task's turn by [`Core::resched`].
     ///
     /// Default: nothing. A task then runs until it sleeps or yields.
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
 
-    /// Accounts for ticks on `cpu` that were passed over: leaves the state as if [`Self::task_tick`] had been called
-    /// at each of them. `cx.curr(cpu)` is what ran at all of them; `cx.now()` may be later than the last.
+    /// Accounts for skipped ticks on `cpu`: leaves the state as if [`Self::task_tick`] had been called at each of them.
+    /// `cx.curr(cpu)` was running at all of them; `cx.now()` may be later than the last.
     ///
-    /// Default: nothing. That is right where time is charged by the clock, and where every tick of a busy CPU is taken
-    /// (see [`Self::next_decision`]) and an idle tick does nothing.
+    /// Default: nothing. This is right if time is charged by the clock, and also if every tick of a busy CPU is taken
+    /// (see [`Self::next_decision`]) and a tick of an idle CPU does nothing.
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
         let _ = (cx, cpu, ticks);
     }
 
-    /// The earliest time at which a tick on `cpu` could do more than [`Self::catch_up`] does, as things stand.
-    /// `Nanos::MAX`: never. Too early an answer costs time, too late a one is a fault: traces must be the same with
-    /// ticks skipped and taken. Asked again whenever something on that CPU changed ([`Core::touch`]).
+    /// Returns the earliest time at which a tick on `cpu` could do more than [`Self::catch_up`] does, in the present
+    /// state; `Nanos::MAX` means never. An answer that is too early costs time, and one that is too late is a bug:
+    /// traces must be the same with ticks skipped and taken. It is asked again whenever something on that CPU has
+    /// changed ([`Core::touch`]).
     ///
     /// Default: the next tick, so that every tick is taken.
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         cx.next_tick(cpu)
     }
 
-    /// Whether the timer ticks on an idle CPU too (no `NO_HZ`).
+    /// Returns whether an idle CPU has timer ticks too (no `NO_HZ`).
     ///
     /// Default: it does not.
     fn ticks_when_idle(&self) -> bool {
         false
     }
 
-    /// The running task reads its CPU clock: its account is brought up to date (`update_curr`). Only called at
-    /// readings at or after [`Self::clock_decision`].
+    /// Brings the running task's account up to date because the task reads its CPU clock (`update_curr`). This is only
+    /// called for readings at or after [`Self::clock_decision`].
     ///
     /// Default: nothing.
     fn update_curr(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
 
-    /// The earliest time at which [`Self::update_curr`] could ask for rescheduling.
+    /// Returns the earliest time at which [`Self::update_curr`] could ask for rescheduling.
     ///
     /// Default: `Nanos::MAX`, never.
     fn clock_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
@@ -227,66 +228,68 @@ pub trait Scheduler {
         Nanos::MAX
     }
 
-    /// Nice, policy, priority or slice of a task changed (`prio_changed`, `switched_to`); `cx.task(p)` has the new
-    /// ones. The task runs, or was just queued (see [`Self::task_fork`]).
+    /// Handles a change of a task's nice level, policy, priority or slice (`prio_changed`, `switched_to`). `cx.task(p)`
+    /// has the new values. The task is running, or was just queued (see [`Self::task_fork`]).
     ///
-    /// Default: nothing. The new values count when the scheduler next looks at them.
+    /// Default: nothing. The new values take effect when the scheduler next reads them.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let _ = (cx, p, old);
     }
 
-    /// Whether the kernel lets a task have these attributes. Asked for deadline tasks only, when they are created and
-    /// when they change.
+    /// Decides whether the kernel lets a task have these attributes. This is asked only for deadline tasks, when they
+    /// are created and when they change.
     ///
     /// Default: it does.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why it does not.
     fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         let _ = (cx, p, new);
         Ok(())
     }
 
-    /// The running task moves to another group (`sched_move_task`): called before `cx.task(p).group` changes. Takes it
-    /// off its queue; [`Self::join_group`] follows.
+    /// The running task moves to another group (`sched_move_task`). This is called before `cx.task(p).group` changes
+    /// and takes the task off its queue; [`Self::join_group`] follows.
     ///
     /// Default: nothing, for schedulers without groups.
     fn leave_group(&mut self, cx: &mut Core, p: TaskId) {
         let _ = (cx, p);
     }
 
-    /// Called after `cx.task(p).group` has changed: puts the task back on its queue.
+    /// Puts the task back on its queue, after `cx.task(p).group` has changed.
     ///
     /// Default: nothing.
     fn join_group(&mut self, cx: &mut Core, p: TaskId) {
         let _ = (cx, p);
     }
 
-    /// One of the timers that the scheduler started ([`Core::start_timer`]) expires. It no longer runs.
+    /// Handles the expiry of one of the timers that the scheduler started with [`Core::start_timer`]. The timer is no
+    /// longer running.
     ///
     /// Default: nothing.
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
         let _ = (cx, id);
     }
 
-    /// A CPU came online. Nothing runs or waits on it yet.
+    /// Handles that a CPU has come online. No task runs or waits there yet.
     ///
     /// Default: nothing.
     fn rq_online(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
 
-    /// A CPU goes offline. `cx.online(cpu)` is false already and no task is allowed there any more. The engine moves
-    /// its tasks afterwards: each is dequeued and enqueued elsewhere as [`Enqueue::Migrated`], the running one last. A
-    /// task that stands on a queue there though it sleeps (delayed dequeue) must leave now, and one that is throttled
-    /// must become movable.
+    /// Handles that a CPU goes offline. `cx.online(cpu)` is already false, and no task is allowed there any more. The
+    /// engine moves the CPU's tasks afterwards: each is dequeued and enqueued elsewhere as [`Enqueue::Migrated`], the
+    /// running one last. A sleeping task that is still on a queue there (delayed dequeue) must leave now, and a
+    /// throttled task must become movable.
     ///
     /// Default: nothing.
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
 
-    /// A task ended. It was dequeued and its CPU has switched to another (`task_dead`, `sched_exit`).
+    /// Handles that a task has exited. It was dequeued, and its CPU has switched to another task (`task_dead`,
+    /// `sched_exit`).
     ///
     /// Default: nothing.
     fn task_dead(&mut self, cx: &mut Core, p: TaskId) {
@@ -294,7 +297,7 @@ pub trait Scheduler {
     }
 
     /// Lists the tasks on the queue of `cpu`, so that debug builds can check the rules above. With one queue for all
-    /// CPUs: those of its tasks whose `cx.task(p).cpu` this is.
+    /// CPUs, these are the tasks on it with this `cx.task(p).cpu`.
     ///
     /// Default: unknown, and nothing is checked.
     fn queued(&self, cx: &Core, cpu: CpuId, list: &mut QueueList) {
@@ -302,8 +305,8 @@ pub trait Scheduler {
         list.unknown();
     }
 
-    /// How many tasks are runnable on `cpu`, the running one included, and their load in the scheduler's own unit;
-    /// `None` when it has no queue for a CPU. Asked only where the trace records the lengths of queues.
+    /// Returns how many tasks are runnable on `cpu`, including the running one, and their load in the scheduler's own
+    /// unit; `None` if the scheduler has no queue for each CPU. This is asked only if the trace records queue lengths.
     ///
     /// Default: `None`.
     fn queue_load(&self, cpu: CpuId) -> Option<(u32, u64)> {
@@ -311,16 +314,16 @@ pub trait Scheduler {
         None
     }
 
-    /// The tunables of which the kernel itself changes some as it runs, as they are at the end of the run.
+    /// Returns the final values of the tunables that the kernel itself changes during the run.
     ///
     /// Default: none.
     fn tunables(&self) -> Vec<(&'static str, i64)> {
         Vec::new()
     }
 
-    /// The state of a CPU's queues for `schedlab sim --queues-at`, before anything happens at `cx.now()`.
+    /// Returns the state of a CPU's queues for `schedlab sim --queues-at`, before anything happens at `cx.now()`.
     ///
-    /// Default: nothing to see.
+    /// Default: [`View::Nothing`].
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
         let _ = (cx, cpu);
         View::Nothing

@@ -1,4 +1,4 @@
-//! When nothing can go on: which task waits for what.
+//! Explains why no task can go on: which task waits for what.
 
 use crate::process::{Process, Wait};
 use crate::program::Load;
@@ -7,14 +7,14 @@ use crate::task::TaskId;
 use schedlab_base::Error;
 use std::fmt::Write as _;
 
-/// The circle of owners that closes when `p` waits for what it waits for, if there is one.
+/// Returns the cycle of lock owners that closes when `p` waits for its lock, if there is one.
 #[inline]
 pub(crate) fn cycle(p: TaskId, processes: &[Process<'_>], resources: &Resources) -> Option<Vec<TaskId>> {
     let owner = |waiter: TaskId| match processes[waiter as usize].wait {
         Wait::Mutex(m) | Wait::SpinLock(m) => resources.mutexes[m as usize].owner,
         _ => None,
     };
-    // Most wait for no lock: nothing is kept for them.
+    // Most tasks wait for no lock, and this allocates nothing for them.
     let mut at = owner(p)?;
     let mut chain = vec![p];
     while at != p {
@@ -27,7 +27,7 @@ pub(crate) fn cycle(p: TaskId, processes: &[Process<'_>], resources: &Resources)
     Some(chain)
 }
 
-/// Says which task waits for what, and which holds it.
+/// Describes which task waits for what, and which task holds it.
 pub(crate) fn describe(waiting: &[TaskId], processes: &[Process<'_>], resources: &Resources, load: &Load) -> String {
     const SHOWN: usize = 8;
     let mut text = String::new();

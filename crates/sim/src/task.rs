@@ -7,27 +7,27 @@ use schedlab_base::{CpuId, Nanos, TaskState, Tid};
 /// A task's number, dense from 0.
 pub type TaskId = u32;
 
-/// What a scheduler goes by.
+/// The attributes by which a task is scheduled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
-    /// Policy.
+    /// The scheduling policy.
     pub policy: Policy,
-    /// Nice, -20..=19.
+    /// The nice level, -20..=19.
     pub nice: i8,
-    /// Real-time priority, 1..=99; 0 for others.
+    /// The real-time priority, 1..=99; 0 for other policies.
     pub rt_priority: u8,
-    /// A custom slice or a deadline task's runtime; 0: none.
+    /// A custom slice, or a deadline task's runtime, in ns; 0 means none.
     pub runtime: Nanos,
-    /// Relative deadline.
+    /// The relative deadline, in ns.
     pub deadline: Nanos,
-    /// Period.
+    /// The period, in ns.
     pub period: Nanos,
-    /// A deadline task reclaims bandwidth that others leave unused (`SCHED_FLAG_RECLAIM`).
+    /// Whether a deadline task reclaims bandwidth that others leave unused (`SCHED_FLAG_RECLAIM`).
     pub reclaim: bool,
 }
 
 impl Attributes {
-    /// Where a task with a real-time policy stands among all: 0 is the best, of real-time priority 99. `None` for other
+    /// Returns the rank of a task with a real-time policy: 0, for real-time priority 99, is the best. `None` for other
     /// policies.
     #[inline]
     #[must_use]
@@ -35,7 +35,8 @@ impl Attributes {
         matches!(self.policy, Policy::Fifo | Policy::Rr).then(|| 99u8.saturating_sub(self.rt_priority))
     }
 
-    /// The kernel's priority as traces carry it: 0..=99 for real time, 100..=139 for the rest.
+    /// Returns the kernel's priority as traces contain it: 0..=99 for real-time, 100..=139 for fair policies, -1 for
+    /// deadline.
     #[inline]
     #[must_use]
     pub fn prio(&self) -> i16 {
@@ -47,14 +48,14 @@ impl Attributes {
     }
 }
 
-/// Whether a task can run.
+/// Whether a task is runnable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Running or on a queue.
+    /// Running, or waiting on a queue.
     Runnable,
-    /// Asleep; uninterruptible when it waits for a device.
+    /// Asleep; uninterruptibly if it waits for a device.
     Sleeping {
-        /// `D` rather than `S`.
+        /// Whether its state is `D` rather than `S`.
         uninterruptible: bool,
     },
     /// Ended.
@@ -64,31 +65,31 @@ pub enum State {
 /// A task as a scheduler sees it.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// What the scheduler goes by.
+    /// The attributes by which it is scheduled.
     pub attributes: Attributes,
     /// The CPU whose queue it is on, or where it last was.
     pub cpu: CpuId,
-    /// Whether it can run.
+    /// Whether it is runnable.
     pub state: State,
-    /// The scheduler has it, running or waiting: true from just before
+    /// Whether the scheduler has it, running or waiting: from just before
     /// [`enqueue_task`](crate::Scheduler::enqueue_task) until just before
     /// [`dequeue_task`](crate::Scheduler::dequeue_task).
     pub on_rq: bool,
-    /// Where it may run: the online ones of the CPUs that it asked for, or every online CPU where none of those is.
+    /// The CPUs that it may use: those it asked for that are online, or all online CPUs if none of them is.
     pub allowed: CpuSet,
-    /// Its group, as an index into the load's groups.
+    /// Its group, an index into the load's groups.
     pub group: Option<u32>,
     /// Its user, for grouping by user.
     pub user: u32,
     /// Its session, for autogroups.
     pub session: u32,
-    /// Utilisation clamps (0..=1024): the least and the most that it counts for.
+    /// The utilisation clamps, minimum and maximum (0..=1024).
     pub clamp: (u32, u32),
     /// When it last left a CPU.
     pub last_ran: Nanos,
 }
 
-/// The thread id under which a task is traced; 0 is idle.
+/// Returns the thread id of a task in a trace; 0 is the idle task.
 #[inline]
 #[must_use]
 pub fn tid(p: TaskId) -> Tid {

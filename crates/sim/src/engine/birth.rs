@@ -1,4 +1,4 @@
-//! Creates tasks: their names, their attributes, and whether the kernel admits those.
+//! Creates tasks: their names, their attributes, and whether the kernel admits those attributes.
 
 use super::Engine;
 use crate::cpuset::CpuSet;
@@ -9,9 +9,9 @@ use crate::task::{Attributes, State, Task, TaskId, tid};
 use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result};
 
 impl<'a, S: Scheduler> Engine<'a, S> {
-    /// `x-start: fork`: the boot task forks the first task, which runs at once where the CPU is idle; being the
-    /// current task, it is the parent of those that start at the same time. Each is born with its parent's
-    /// attributes and then set to its own, as a launcher does it.
+    /// Starts a task with `x-start: fork`. The boot task forks the first task, which runs at once if the CPU is idle;
+    /// as the current task it is then the parent of the tasks that start at the same time. Each task is created with
+    /// its parent's attributes and then gets its own, as a launcher would do it.
     pub(super) fn start_by_fork(&mut self, p: TaskId) {
         let own = self.cx.task(p).attributes;
         let cpu = self.cx.task(p).cpu;
@@ -30,8 +30,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.touch(cpu);
     }
 
-    /// Creates a task, asleep: on its parent's CPU; where tasks are to wake, on a CPU of its own as long as there is
-    /// one; else on the boot CPU. Or on the first that it may use.
+    /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, on a CPU of its own as long as there are
+    /// any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first one that it may use.
     pub(super) fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
@@ -64,7 +64,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             comm: name.clone(),
             cgroup: spec.initial.group.map(|g| self.load.groups[g as usize].path.clone()),
         };
-        // Names come before the first event that they are needed for.
+        // A name must be recorded before the first event that refers to it.
         self.flush();
         self.sink.name(&record);
         self.trace_affinity(p);
@@ -106,7 +106,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         .mend(mend))
     }
 
-    /// Records where a task may run.
+    /// Records the CPUs that a task may use.
     pub(super) fn trace_affinity(&mut self, p: TaskId) {
         let allowed = &self.cx.task(p).allowed;
         let nr_cpus = self.cx.nr_cpus();
@@ -120,12 +120,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     }
 }
 
-/// The utilisation clamps after a setting.
+/// Returns the utilisation clamps after a setting has been applied.
 pub(super) fn clamp((least, most): (u32, u32), setting: &Setting) -> (u32, u32) {
     (setting.util.0.unwrap_or(least), setting.util.1.unwrap_or(most))
 }
 
-/// The attributes after a setting.
+/// Returns the attributes after a setting has been applied.
 pub(super) fn apply(mut a: Attributes, setting: &Setting) -> Attributes {
     if let Some(policy) = setting.policy {
         a.policy = policy;

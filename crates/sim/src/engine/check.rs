@@ -1,4 +1,4 @@
-//! Debug builds check the scheduler's rules after each event.
+//! Checks of the scheduler's rules after each event, in debug builds.
 
 use super::Engine;
 use crate::scheduler::Scheduler;

@@ -1,4 +1,4 @@
-//! A running task goes on with its program: works, sleeps, wakes others, waits.
+//! Executes the program of a running task: it works, sleeps, wakes others, waits.
 
 use super::{Engine, MOST_TASKS};
 use crate::core::Cause;
@@ -9,34 +9,34 @@ use crate::stall;
 use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Error, Nanos, Payload, Result};
 
-/// Bytes a ns that `Mem` moves where the machine's file says nothing else: some 10 GB/s of one core.
+/// The bytes that `Mem` moves in a ns unless the machine's file says otherwise: about 10 GB/s for one core.
 const MEMORY_BYTES_PER_NS: u64 = 10;
-/// The time of a device's write: 100 us and 1 ns a byte (a SATA SSD's order of magnitude).
+/// The base time of a device's write: 100 us, plus 1 ns a byte (the order of magnitude of a SATA SSD).
 const IO_LATENCY_NS: Nanos = 100_000;
 
-/// What became of an operation.
+/// The result of executing an operation.
 pub(super) enum Did {
-    /// Nothing that takes time: on to the next.
+    /// The operation took no time; the next one follows.
     Next,
-    /// A burst is to be run.
+    /// The task has a burst to run.
     Burst,
-    /// The task sleeps until it is woken; the operation is done.
+    /// The task sleeps until it is woken, and the operation is done.
     Sleep { uninterruptible: bool },
-    /// The task sleeps, and tries the same operation again when it wakes.
+    /// The task sleeps, and repeats the operation when it wakes.
     Retry,
-    /// The task gave its CPU up, but stays runnable.
+    /// The task yielded its CPU but stays runnable.
     Yield,
     /// The task moved to another CPU.
     Moved,
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// The burst of the task on `cpu` is done: goes on with its program until it takes time again.
+    /// Ends the burst of the task on `cpu`, and executes its program until an operation takes time again.
     pub(super) fn proceed(&mut self, cpu: CpuId) -> Result<()> {
         let p = self.cx.curr(cpu).expect("only a running task has a burst");
         (self.cx.cause, self.cx.acting) = (Cause::Task, cpu);
         let slot = &mut self.cx.cpus[cpu as usize];
-        // What is left of a context switch's cost is not progress; the burst's time is.
+        // The rest of a context switch's cost does not count as progress, but the burst's time does.
         slot.run_from = slot.run_from.max(self.cx.now);
         let done = std::mem::replace(&mut self.processes[p as usize].burst, Burst::Work(0));
         if matches!(done, Burst::SpinFor(_)) {
@@ -54,7 +54,7 @@ impl<S: Scheduler> Engine<'_, S> {
             match did {
                 Did::Next => {
                     if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
-                        // Preempted on the way out of the kernel, before its next operation.
+                        // Preempted on return from the kernel, before its next operation.
                         self.start_burst(cpu, p);
                         return Ok(());
                     }
@@ -139,7 +139,7 @@ impl<S: Scheduler> Engine<'_, S> {
         })
     }
 
-    /// The running task `p` wakes these.
+    /// Wakes these tasks on behalf of the running task `p`.
     fn wake_all(&mut self, all: impl IntoIterator<Item = TaskId>, p: TaskId) -> Did {
         for q in all {
             self.wake(q, Some(p));
@@ -181,8 +181,8 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Sleep { uninterruptible }
     }
 
-    /// rt-app's timer: sleeps until the next expiry; one that was missed is made up for (absolute) or
-    /// forgotten (relative). The first period begins with the task.
+    /// Waits on one of rt-app's timers: sleeps until the next expiry. A missed expiry is made up for (absolute) or
+    /// dropped (relative). The first period begins with the task.
     fn timer_wait(&mut self, p: TaskId, timer: u32, period: Amount, absolute: bool) -> Did {
         let period = draw(period, &mut self.rng);
         let now = self.cx.now;
@@ -226,7 +226,7 @@ impl<S: Scheduler> Engine<'_, S> {
     fn unlock(&mut self, p: TaskId, m: u32) {
         let mutex = &mut self.resources.mutexes[m as usize];
         mutex.owner = None;
-        // The spinner that has waited longest among those on a CPU sees it first; the others try when they run.
+        // The longest-waiting spinner that is on a CPU sees it first; the others try again when they run.
         let running = mutex.spinners.iter().position(|q| self.cx.curr(self.cx.task(*q).cpu) == Some(*q));
         let spinner = running.or((!mutex.spinners.is_empty()).then_some(0));
         if let Some(at) = spinner {
@@ -237,7 +237,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A spinning task comes onto a CPU: the lock may have become free while it was away.
+    /// Retries the lock for a spinning task that gets a CPU: it may have become free in the meantime.
     pub(super) fn try_lock_again(&mut self, p: TaskId) {
         let Wait::SpinLock(m) = self.processes[p as usize].wait else { return };
         let mutex = &mut self.resources.mutexes[m as usize];
@@ -247,7 +247,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// What a spinning task waited for has come.
+    /// Ends a task's spinning, as the event that it waited for has happened.
     fn stop_spinning(&mut self, q: TaskId) {
         let process = &mut self.processes[q as usize];
         process.burst = Burst::Work(0);
@@ -274,7 +274,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.wait_for(p, Wait::Cond(cond))
     }
 
-    /// A task that comes to a barrier sleeps, or burns CPU, until all have come.
+    /// Blocks or spins at a barrier until all participants have arrived.
     fn barrier(&mut self, p: TaskId, b: u32, spin: Option<Burst>) -> Did {
         let barrier = &mut self.resources.barriers[b as usize];
         let here = (barrier.waiters.len() + barrier.spinners.len()) as u32;
@@ -299,7 +299,7 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Burst
     }
 
-    /// A task that has spun long enough at a barrier goes to sleep there.
+    /// Puts a task to sleep that has spun at a barrier for long enough.
     #[cold]
     fn stop_waiting_awake(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
         let Wait::SpinBarrier(b) = self.processes[p as usize].wait else {

@@ -1,4 +1,4 @@
-//! Where tasks that are to wake have slept before: spread over the machine as fork balancing spreads them.
+//! Chooses the CPUs where tasks that will wake have slept: spread over the machine as fork balancing spreads tasks.
 
 use crate::cpuset::CpuSet;
 use schedlab_base::CpuId;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Homes {
     order: Vec<CpuId>,
-    /// The place of each CPU in that order.
+    /// The position of each CPU in that order.
     turn: Vec<usize>,
     at: usize,
 }
@@ -40,7 +40,7 @@ impl Homes {
         Self { order, turn, at: 0 }
     }
 
-    /// The next CPU in turn that is allowed; the first of all where none is.
+    /// Returns the next allowed CPU in turn, or the first of all if none is allowed.
     pub fn next(&mut self, allowed: &CpuSet) -> CpuId {
         let count = self.order.len();
         let ahead = |at: usize| (at + count - self.at) % count;
@@ -66,7 +66,7 @@ mod tests {
         let order: Vec<CpuId> = (0..8).map(|_| homes.next(&CpuSet::ALL)).collect();
         assert_eq!(order, [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(homes.next(&CpuSet::of(&[3])), 3);
-        // After CPU 3 it is 7's turn.
+        // After CPU 3 it is the turn of CPU 7.
         assert_eq!([homes.next(&CpuSet::of(&[1, 3, 5])), homes.next(&CpuSet::ALL)], [1, 5]);
         assert_eq!(homes.next(&CpuSet::of(&[99])), 0);
         let distances = vec![vec![10, 12], vec![12, 10]];

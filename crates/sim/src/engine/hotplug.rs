@@ -1,4 +1,4 @@
-//! CPUs that go offline and come back.
+//! CPUs that go offline and come back online.
 
 use super::Engine;
 use crate::core::Cause;
@@ -9,7 +9,7 @@ use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
 use crate::task::{State, TaskId};
 use schedlab_base::CpuId;
 
-/// The first instant at which a CPU goes or comes.
+/// Returns the first instant at which a CPU goes offline or comes online.
 pub(super) fn first(load: &Load) -> Key {
     instant(load, 0)
 }
@@ -19,15 +19,15 @@ fn instant(load: &Load, n: usize) -> Key {
 }
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Where a task that asked for `requested` may run: if none of those CPUs is online, on any that is
-    /// (`select_fallback_rq`).
+    /// Returns the CPUs where a task that asked for `requested` may run. If none of them is online, this is any online
+    /// CPU (`select_fallback_rq`).
     pub(super) fn effective(&self, requested: &CpuSet) -> CpuSet {
         let online = &self.cx.online;
         let some = requested.and(online);
         if some.is_empty() { online.clone() } else { some }
     }
 
-    /// The next CPU goes offline or comes online.
+    /// Takes the next CPU offline, or brings it online.
     pub(super) fn hotplug(&mut self) {
         let change = self.load.hotplug[self.hotplugged];
         self.hotplugged += 1;
@@ -56,7 +56,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.touch(cpu);
     }
 
-    /// While it was offline no tick came.
+    /// Skips the ticks that did not happen while the CPU was offline.
     fn skip_ticks_that_were_not(&mut self, cpu: CpuId) {
         let (now, period) = (self.cx.now, self.cx.tick_period);
         let next = &mut self.cx.cpus[cpu as usize].next_tick;
@@ -65,7 +65,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Moves every task off a CPU: those that wait, then the one that runs.
+    /// Moves every task off a CPU: first the waiting tasks, then the running one.
     fn empty(&mut self, cpu: CpuId) {
         let curr = self.cx.curr(cpu);
         for p in 0..self.cx.nr_tasks() {
@@ -81,7 +81,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Puts a runnable task that is on no queue onto that of a CPU where it may run.
+    /// Queues a runnable task that is on no queue, on a CPU where it may run.
     pub(super) fn requeue(&mut self, from: CpuId, p: TaskId) {
         let to = self.place(p, Placement::Wake { from });
         self.catch_up(to);

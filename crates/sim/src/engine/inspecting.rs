@@ -1,4 +1,4 @@
-//! What was asked to be seen of the run: views of the queues and reasons of decisions.
+//! Inspection of a run: views of the queues, and decisions with their reasons.
 
 use super::Engine;
 use crate::queue::Phase;
@@ -6,14 +6,14 @@ use crate::scheduler::Scheduler;
 use schedlab_base::Nanos;
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// Shows what was asked for up to `until`, before anything happens then, and says when to come back.
+    /// Shows the views requested up to `until`, before anything happens at that time, and sets when to do so next.
     pub(super) fn inspect_until(&mut self, until: Nanos) {
         self.hand_over_decisions();
         let Some(mut inspect) = self.inspect.take() else { return };
         while let Some((at, rest)) = inspect.at.split_first()
             && *at <= until
         {
-            // Ticks that are due just then have not been.
+            // Ticks that are due at this time have not happened yet.
             (self.cx.now, self.cx.phase, self.cx.tick_cpu) = (self.cx.now.max(*at), Phase::Tick, 0);
             for cpu in 0..self.cx.nr_cpus() {
                 self.catch_up(cpu);
@@ -28,7 +28,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.inspect = Some(inspect);
     }
 
-    /// Hands over the decisions that were noted.
+    /// Passes on the decisions that were recorded.
     pub(super) fn hand_over_decisions(&mut self) {
         if let Some(inspect) = &mut self.inspect {
             for decision in self.cx.decisions.drain(..) {

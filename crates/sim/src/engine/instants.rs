@@ -1,4 +1,4 @@
-//! When something next happens on a CPU: a tick, rescheduling, the end of a burst, a reading of its clock.
+//! Computes when something next happens on a CPU: a tick, rescheduling, the end of a burst, a reading of its clock.
 
 use super::Engine;
 use crate::queue::{Key, Phase};
@@ -12,7 +12,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         while let Some(cpu) = self.cx.touched.pop() {
             self.cx.cpus[cpu as usize].touched = false;
-            // An idle CPU may have passed over ticks since it last had anything to say.
+            // An idle CPU may have skipped ticks since it was last looked at.
             self.catch_up(cpu);
             if self.cx.traces_queues()
                 && let Some((nr_running, load)) = self.sched.queue_load(cpu)
@@ -62,7 +62,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The first reading of the clock by the task on `cpu` at which the scheduler could act.
+    /// Returns the first reading of the clock by the task on `cpu` at which the scheduler could act.
     pub(super) fn next_poll(&mut self, cpu: CpuId, every: Nanos) -> Key {
         let at = self.sched.clock_decision(&self.cx, cpu);
         if at == Nanos::MAX {

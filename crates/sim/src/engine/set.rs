@@ -1,4 +1,4 @@
-//! A running task changes something about itself: its attributes, its group, where it may run.
+//! A running task changes its own attributes, its group, or the CPUs that it may use.
 
 use super::Engine;
 use super::birth::{apply, clamp};
@@ -62,7 +62,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.processes[p as usize].pc += 1;
         self.push_away(cpu, p);
-        // The operation is done; the task goes on where it now is.
+        // The operation is done; the task continues on its new CPU.
         self.processes[p as usize].pc -= 1;
         Did::Moved
     }

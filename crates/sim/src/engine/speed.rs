@@ -1,4 +1,4 @@
-//! How fast the running tasks run changes: a sibling goes busy or idle, memory moves, a task says that it touches more.
+//! Changes of the running tasks' speed: a sibling becomes busy or idle, memory moves, a task's working set changes.
 
 use super::Engine;
 use crate::program::Setting;
@@ -7,7 +7,7 @@ use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// `prev` made way for `next`; of what `prev` waited for before it could go on, `left` had not passed.
+    /// Handles a switch from `prev` to `next`; `left` is the rest of the time that `prev` had to wait for its data.
     #[cold]
     pub(super) fn effects_of_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, left: Nanos) {
         let cx = &mut self.cx;
@@ -26,7 +26,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// The CPU went busy or idle: what runs beside it on its core runs slower or faster from now on.
+    /// Adjusts the speed of the core's other running tasks after the CPU became busy or idle.
     fn siblings_change(&mut self, cpu: CpuId) {
         let of = |engine: &Self, n: usize| engine.cx.effects.as_deref()?.siblings(cpu).get(n).copied();
         let mut n = 0;
@@ -36,7 +36,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// Memory has moved: tasks that use it may be faster or slower, and the CPU that moved it is charged.
+    /// Adjusts speeds after memory has moved, and charges the CPU that moved it.
     #[cold]
     pub(super) fn memory_moved(&mut self) {
         if let Some(effects) = self.cx.effects.as_deref_mut() {
@@ -47,7 +47,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
-    /// A running task changes something about itself that may change its speed.
+    /// Applies a running task's setting that may change its speed.
     #[inline(never)]
     pub(super) fn set_effects(&mut self, cpu: CpuId, p: TaskId, setting: &Setting) {
         let cx = &mut self.cx;
@@ -63,12 +63,12 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(effects) = self.cx.effects.as_deref_mut()
             && setting.working_set.is_some()
         {
-            // What it has not touched before it brings in as a part of its work.
+            // Loading what the task has never touched is a part of its work.
             effects.touch(&self.cx.machine, cpu, p);
         }
     }
 
-    /// Computes anew when the burst on a CPU ends.
+    /// Recomputes when the burst on a CPU ends.
     fn retime(&mut self, cpu: CpuId) {
         let Some(p) = self.cx.curr(cpu) else { return };
         let now = self.cx.now;

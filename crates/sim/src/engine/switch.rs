@@ -1,4 +1,4 @@
-//! A CPU reschedules: the scheduler picks a task, and the CPU switches to it.
+//! Rescheduling a CPU: the scheduler picks a task, and the CPU switches to it.
 
 use super::Engine;
 use crate::process::Burst;
@@ -7,7 +7,7 @@ use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Nanos, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {
-    /// The CPU's schedule(): takes `prev` off its queue if it sleeps, picks the next task and switches to it.
+    /// Runs `schedule()` on a CPU: dequeues `prev` if it sleeps, picks the next task and switches to it.
     pub(super) fn schedule(&mut self, cpu: CpuId) {
         self.catch_up(cpu);
         let prev = self.cx.curr(cpu);
@@ -18,11 +18,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         let by_stopper = self.cx.events.len() - before;
         let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
-        // Asked for before or meanwhile: done either way.
+        // This clears every request to reschedule, including those made in the meantime.
         self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
         if prev != next {
             self.switch(cpu, prev, next);
-            // Tasks that the stopper moved left the CPU before the switch.
+            // Tasks moved by the stopper left the CPU before the switch.
             if by_stopper > 0 {
                 self.cx.events[before..].rotate_left(by_stopper);
             }
@@ -61,7 +61,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.emit(cpu, what);
     }
 
-    /// Sets when the burst of the task that runs on `cpu` ends.
+    /// Sets when the burst of the task on `cpu` ends.
     pub(super) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
         if self.processes[p as usize].burst == Burst::Spin {
             self.try_lock_again(p);
@@ -72,7 +72,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.touch(cpu);
     }
 
-    /// Moves the task that runs on `cpu`, where it no longer may, to a CPU where it may.
+    /// Moves the running task off `cpu`, which it may no longer use, to a CPU that it may use.
     pub(super) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
         self.catch_up(cpu);
         self.cx.set_on_rq(p, false);

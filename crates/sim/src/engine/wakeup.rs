@@ -23,7 +23,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.touch(cpu);
     }
 
-    /// Wakes a sleeping task (`try_to_wake_up`), from the CPU of `waker` or by an interrupt where it last ran.
+    /// Wakes a sleeping task (`try_to_wake_up`), from the CPU of `waker` or by an interrupt on its last CPU.
     pub(super) fn wake(&mut self, p: TaskId, waker: Option<TaskId>) {
         let Task { attributes, cpu: prev, .. } = *self.cx.task(p);
         let prio = attributes.prio();
