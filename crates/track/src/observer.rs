@@ -1,12 +1,12 @@
-//! What follows from the events of a trace, as facts that observers are told.
+//! The facts that follow from the events of a trace, as observers receive them.
 
 use crate::Slot;
 use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos, TaskState, Tid};
 
-/// Who had a CPU.
+/// What a CPU was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupant {
-    /// Nobody can tell.
+    /// It is unknown.
     Unknown,
     /// The idle task.
     Idle,
@@ -17,79 +17,81 @@ pub enum Occupant {
 /// How long it took a task to get a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// Since it became runnable, whatever made it so.
+    /// The time since it became runnable, for whatever reason.
     pub wait: Nanos,
-    /// Since its wakeup, if that made it so.
+    /// The time since its wakeup, if that made it runnable.
     pub wakeup: Option<Nanos>,
-    /// Since its waking, if that led to it.
+    /// The time since its waking, if that led to it.
     pub waking: Option<Nanos>,
 }
 
 /// How a task got a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// When.
+    /// The time.
     pub now: Nanos,
-    /// Its priority then.
+    /// The task's priority at that time.
     pub prio: i16,
-    /// Nobody saw it: this is the earliest instant possible.
+    /// Whether the switch was not recorded; the time is then the earliest possible instant.
     pub unseen: bool,
 }
 
 /// How a task left a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// When.
+    /// The time.
     pub now: Nanos,
-    /// In which state.
+    /// The state in which it left.
     pub state: TaskState,
-    /// Its priority then.
+    /// The task's priority at that time.
     pub prio: i16,
-    /// Since when it had had the CPU; none where nobody can tell.
+    /// Since when it had the CPU; `None` if that is unknown.
     pub since: Option<Nanos>,
-    /// The CPU's event before this one: from then on, at the latest, the task had the CPU.
+    /// The time of the CPU's previous event: from then on, at the latest, the task had the CPU.
     pub last: Nanos,
-    /// It was already seen running on another CPU, whose clock is ahead: this switch says nothing of what it does now.
+    /// Whether it was already seen running on another CPU, whose clock is ahead. The switch then does not show what the
+    /// task does now.
     pub late: bool,
 }
 
-/// A wake-up, asked for or done.
+/// A requested or completed wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// When.
+    /// The time.
     pub now: Nanos,
     /// The CPU on which the event was recorded.
     pub cpu: CpuId,
-    /// The CPU that the task is to wait for.
+    /// The CPU on whose queue the task will wait.
     pub target: CpuId,
-    /// The task that certainly ran on `cpu` then, and that the event names as the waker if it names one.
+    /// The task that certainly ran on `cpu` at that time, and is the waker if the event names one.
     pub by: Option<Slot>,
     /// The task's priority.
     pub prio: i16,
-    /// The task is runnable for the first time.
+    /// Whether the task is runnable for the first time.
     pub new: bool,
 }
 
-/// A task was moved from one CPU's queue to another's.
+/// The migration of a task from one CPU's queue to another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// When.
+    /// The time.
     pub now: Nanos,
-    /// From this CPU.
+    /// The CPU that it left.
     pub from: CpuId,
-    /// To this one.
+    /// The CPU that it joined.
     pub to: CpuId,
-    /// Nothing is known of what the task does. If it is new, it was put where it will first run.
+    /// Whether it is still unknown what the task does. A new task was placed where it will first run.
     pub first: bool,
 }
 
-/// Declares the facts once: as the methods of [`Observer`], as what a pair of observers hands on to both (and an
-/// observer that may be missing, to it), and as what the macro `observers!` lets a struct hand on to its fields. `$d`
-/// is a dollar sign, for that inner macro.
+/// Declares the facts once: as the methods of [`Observer`], as what a pair of observers (or an optional observer)
+/// passes on, and as what the macro `observers!` makes a struct pass on to its fields. `$d` is a dollar sign, for that
+/// inner macro.
 macro_rules! facts {
     ($d:tt $($(#[$doc:meta])* fn $fact:ident($($arg:ident: $of:ty),*);)*) => {
-        /// Is told what follows from the events, and keeps what it needs. Each fact that it does not care for costs
-        /// nothing. Facts are told in the order of their events; those of one event in the order in which they follow.
+        /// Receives what follows from the events, and keeps what it needs. A fact that it does not implement costs
+        /// nothing. Facts arrive in the order of their events; those of one event in the order in which they follow
+        /// from it.
         #[allow(unused_variables)]
         pub trait Observer {
             $($(#[$doc])* #[inline] fn $fact(&mut self, $($arg: $of),*) {})*
@@ -110,7 +112,7 @@ macro_rules! facts {
             })*
         }
 
-        /// `observers!(Struct: field, field)`: the struct hands each fact on to these fields, which are observers.
+        /// `observers!(Struct: field, field)` makes the struct pass each fact on to these fields, which are observers.
         #[macro_export]
         macro_rules! observers {
             ($d name:ty: $d($d field:ident),+) => {
@@ -130,67 +132,67 @@ macro_rules! facts {
 facts! {$
     /// The trace begins.
     fn begins(now: Nanos);
-    /// It is `now`: told before the facts of each event.
+    /// It is `now`. This precedes the facts of each event.
     fn clock(now: Nanos);
-    /// The trace ends; what still lasted was told just before.
+    /// The trace ends. What was still going on has been reported just before.
     fn ends(now: Nanos);
 
-    /// From now on this thread id is that of the task: it is seen for the first time, or it called exec as a thread.
-    /// `again`: the id was that of another task, which has ended.
+    /// From now on this thread id belongs to the task: it is seen for the first time, or it called exec as a thread.
+    /// `again`: the id belonged to another task, which has ended.
     fn appears(task: Slot, tid: Tid, again: bool);
-    /// The task has a name, or another one than before.
+    /// The task has got a name, or a new one.
     fn named(task: Slot, record: &NameRecord);
-    /// The task may run on these CPUs and no others.
+    /// The task may run on these CPUs only.
     fn allowed(task: Slot, record: &AffinityRecord);
-    /// The task `child` was created. `sure`: its parent certainly ran then, on the CPU that recorded it.
+    /// The task `child` was created. `sure`: its parent certainly ran at that time, on the CPU that recorded it.
     fn forked(parent: Option<Slot>, child: Slot, sure: bool, now: Nanos);
-    /// Another task has the thread id from now on: if nobody saw the task end, it has ended all the same.
+    /// The thread id belongs to another task from now on. The task has ended, even if that was not seen.
     fn replaced(task: Slot, now: Nanos);
-    /// The task called exit, or was killed; it still runs.
+    /// The task called exit or was killed; it is still running.
     fn exits(task: Slot, now: Nanos);
 
-    /// A wake-up of the task was asked for, whatever it does at present.
+    /// A wake-up of the task was requested, whatever the task does at present.
     fn waking(task: Slot, wake: Wake);
-    /// A wake-up of the task is done, whatever it did before.
+    /// A wake-up of the task is complete, whatever the task did before.
     fn woken(task: Slot, wake: Wake);
     /// From now on the task waits on this CPU's queue.
     fn queued(task: Slot, cpu: CpuId, now: Nanos);
-    /// From now on it waits there no more.
+    /// From now on the task no longer waits there.
     fn unqueued(task: Slot, now: Nanos);
-    /// The task waited on this CPU's queue; `finished` unless the trace ended before the wait did.
+    /// The task waited on this CPU's queue. `finished`: the wait ended before the trace did.
     fn waited(task: Slot, cpu: CpuId, from: Nanos, to: Nanos, finished: bool);
-    /// A task that had waited got the CPU.
+    /// A task that had been waiting got the CPU.
     fn served(task: Slot, cpu: CpuId, delay: Delay);
     /// The task got the CPU.
     fn started(task: Slot, cpu: CpuId, start: Start);
     /// The task left the CPU.
     fn stopped(task: Slot, cpu: CpuId, stop: Stop);
-    /// The task was moved.
+    /// The task was migrated.
     fn migrated(task: Slot, moved: Move);
 
-    /// The CPU was the occupant's for this span.
+    /// During this span the CPU ran `who`.
     fn span(cpu: CpuId, who: Occupant, from: Nanos, to: Nanos);
-    /// From now on the CPU is the occupant's.
+    /// From now on the CPU runs `who`.
     fn occupied(cpu: CpuId, who: Occupant, now: Nanos);
-    /// From now on the CPU has so many runnable tasks, the running one included; `None`: it is unknown.
+    /// From now on the CPU has `length` runnable tasks, including the running one; `None` if that is unknown.
     fn queue(cpu: CpuId, now: Nanos, length: Option<u32>);
 
     /// Events of this CPU were lost before now.
     fn lost(cpu: CpuId, now: Nanos);
-    /// Who waits on this CPU's queue is not known any more.
+    /// It is no longer known which tasks wait on this CPU's queue.
     fn forgotten(cpu: CpuId, now: Nanos);
-    /// The task ran on this CPU, and nobody knows what it has done since then.
+    /// The task ran on this CPU; what it has done since then is unknown.
     fn vanished(task: Slot, cpu: CpuId, since: Nanos);
-    /// The task, which was thought to wait, has had a CPU meanwhile, and nobody saw since when.
+    /// The task, which was assumed to wait, has had a CPU in the meantime, since an unknown time.
     fn doubted(task: Slot, now: Nanos);
-    /// The CPU, which was thought to be idle, has run somebody meanwhile, and nobody saw since when.
+    /// The CPU, which was assumed to be idle, has run a task in the meantime, since an unknown time.
     fn misjudged(cpu: CpuId, now: Nanos);
 
-    /// So many pages of the process's memory went from one node to another, as the event has it.
+    /// According to the event, this many pages of the process's memory moved from one node to another.
     fn pages(tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos);
     /// The scheduler looked at other CPUs' queues on behalf of this one.
     fn looked(cpu: CpuId, why: Looking, word: u16, mask: u64);
 }
 
-/// Nobody.
+/// An observer that ignores all facts.
 impl Observer for () {}

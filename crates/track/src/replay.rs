@@ -1,25 +1,25 @@
-//! A tracker and an observer put together: a sink.
+//! A sink that combines a tracker and an observer.
 
 use crate::{Observer, Tracker};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
 
-/// Replays a trace to an observer: feed it the trace, then [`Replay::finish`].
+/// Replays a trace to an observer. Feed it the trace, then call [`Replay::finish`].
 #[derive(Debug)]
 pub struct Replay<O> {
     /// The state of the CPUs and tasks.
     pub tracker: Tracker,
-    /// Who is told.
+    /// The observer that receives the facts.
     pub observer: O,
 }
 
 impl<O: Observer> Replay<O> {
-    /// A replay of a trace with this metadata.
+    /// Creates a replay of a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta, observer: O) -> Self {
         Self { tracker: Tracker::new(meta), observer }
     }
 
-    /// Ends the trace: at `end`, or else at the end of the metadata's span, but never before the last event.
+    /// Ends the trace: at `end`, otherwise at the end of the metadata's span, but never before the last event.
     pub fn finish(&mut self, end: Option<Nanos>) {
         self.tracker.finish(end, &mut self.observer);
     }

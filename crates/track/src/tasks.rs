@@ -3,21 +3,21 @@
 use schedlab_base::{CpuId, Nanos, Tid};
 use std::ops::{Index, IndexMut};
 
-/// The highest thread id that is believed: the kernel's `PID_MAX_LIMIT`.
+/// The highest thread id that is accepted: the kernel's `PID_MAX_LIMIT`.
 const MAX_TID: Tid = 1 << 22;
 
-/// With more lives than this, a reused thread id goes on in its old slot: memory stays bounded.
+/// With more lives than this, a reused thread id keeps its old slot, so that memory stays bounded.
 const MAX_LIVES: usize = 1 << 20;
 
 const NONE: u32 = u32::MAX;
 
-/// "At no time".
+/// Stands for "never".
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
-/// A task's index, dense, in the order of first sight.
+/// A task's index, numbered without gaps in the order of first sight.
 pub type Slot = u32;
 
-/// What a task does, as far as the trace tells.
+/// What a task does, as far as the trace shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Not seen yet, or events about it were lost.
@@ -28,26 +28,26 @@ pub(crate) enum Status {
     Waiting,
     /// On a CPU.
     Running,
-    /// It left its CPU for good.
+    /// It has left its CPU for good.
     Dead,
 }
 
 /// One life of a thread id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// The thread.
+    /// The thread id.
     pub(crate) tid: Tid,
-    /// What it does.
+    /// What the task does.
     pub(crate) status: Status,
     /// The CPU that it runs on or waits for.
     pub(crate) cpu: CpuId,
-    /// That CPU's epoch when it began to wait.
+    /// The epoch of that CPU when the task began to wait.
     pub(crate) epoch: u32,
-    /// Since when it has been doing that (waiting: on its present CPU's queue); if unknown, when it was last known.
+    /// Since when it has been doing that (if it waits: on its present CPU's queue); if unknown, when it was last known.
     pub(crate) since: Nanos,
-    /// Since when it has been waiting, on whatever queue.
+    /// Since when it has been waiting, on any queue.
     pub(crate) queued: Nanos,
-    /// When it was woken, if it waits because of that.
+    /// When it was woken, if it waits for that reason.
     pub(crate) wakeup: Nanos,
     /// When its waking began.
     pub(crate) waking: Nanos,
@@ -58,7 +58,7 @@ impl Task {
         Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, queued: 0, wakeup: NEVER, waking: NEVER }
     }
 
-    /// Whether it runs on this CPU.
+    /// Returns whether it runs on this CPU.
     pub(crate) fn is_on(&self, cpu: CpuId) -> bool {
         self.status == Status::Running && self.cpu == cpu
     }
@@ -76,13 +76,13 @@ impl TaskTable {
         Self { slots: Vec::new(), tasks: Vec::new() }
     }
 
-    /// The slot of the thread's present life, if it was seen.
+    /// Returns the slot of the thread's present life, if it has been seen.
     #[inline]
     pub(crate) fn seen(&self, tid: Tid) -> Option<Slot> {
         self.slots.get(tid as usize).copied().filter(|slot| *slot != NONE)
     }
 
-    /// A slot for a thread that was not seen before. `None` when the id cannot be.
+    /// Adds a slot for a thread that has not been seen. Returns `None` if the id is impossible.
     #[cold]
     pub(crate) fn add(&mut self, tid: Tid) -> Option<Slot> {
         if !(0..=MAX_TID).contains(&tid) {
@@ -90,7 +90,7 @@ impl TaskTable {
         }
         let at = tid as usize;
         if at >= self.slots.len() {
-            // Doubling keeps a climb of thread ids from copying the table each time.
+            // Doubling the size avoids copying the table each time when thread ids keep rising.
             let size = (at + 1).next_power_of_two().clamp(1024, MAX_TID as usize + 1);
             self.slots.resize(size.max(at + 1), NONE);
         }
@@ -99,7 +99,7 @@ impl TaskTable {
         Some(self.slots[at])
     }
 
-    /// The next life of a slot's thread id.
+    /// Begins the next life of a slot's thread id, and returns its slot.
     pub(crate) fn reborn(&mut self, slot: Slot) -> Slot {
         let tid = self[slot].tid;
         if self.tasks.len() >= MAX_LIVES {
@@ -112,7 +112,8 @@ impl TaskTable {
         new
     }
 
-    /// The task in this slot, whose id is `old`, took over the id `new`, which was seen before; whether there was room.
+    /// Gives the task in this slot, whose id is `old`, the id `new`, which was seen before. Returns `false` if there is
+    /// no room for that.
     pub(crate) fn rename(&mut self, slot: Slot, old: Tid, new: Tid) -> bool {
         let room = self.tasks.len() < MAX_LIVES;
         if room {
@@ -123,12 +124,12 @@ impl TaskTable {
         room
     }
 
-    /// Every slot with its task.
+    /// Iterates over every slot and its task.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Task)> {
         (0..).zip(&self.tasks)
     }
 
-    /// The task in this slot, if there is one.
+    /// Returns the task in this slot, if there is one.
     #[inline]
     pub(crate) fn get(&self, slot: Slot) -> Option<&Task> {
         self.tasks.get(slot as usize)

@@ -1,9 +1,8 @@
-//! What each CPU runs and what each task does, event by event.
+//! Keeps what each CPU runs and what each task does, event by event.
 //!
-//! A CPU's occupant is unknown until its first switch (unless the trace's metadata names it) and again
-//! after lost events until its next switch: such spans count as neither run nor idle. A task's wait
-//! begins when it becomes runnable (woken, newly forked, or switched out while runnable) and ends when
-//! it is switched in.
+//! A CPU's occupant is unknown until its first switch (unless the trace's metadata names it), and again after lost
+//! events until its next switch; such spans count as neither run nor idle. A task's wait begins when it becomes
+//! runnable (woken, newly forked, or switched out while runnable) and ends when it is switched in.
 
 mod losses;
 mod switch;
@@ -15,7 +14,7 @@ use crate::tasks::{Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
 
-/// CPUs beyond this number are not believed.
+/// CPU numbers from this one on are rejected.
 pub const MAX_CPUS: CpuId = 1 << 16;
 
 #[derive(Clone, Debug)]
@@ -23,13 +22,13 @@ struct Cpu {
     occupant: Occupant,
     since: Nanos,
     last_event: Nanos,
-    /// Tasks waiting, as far as known.
+    /// The number of waiting tasks, as far as known.
     waiting: u32,
-    /// Raised when events are lost: what was queued before may have run unseen.
+    /// Incremented when events are lost: tasks that were queued before may have run unseen.
     epoch: u32,
-    /// Nothing was seen of it yet, and nothing was missed.
+    /// Whether nothing has been seen of this CPU yet, and nothing was lost.
     fresh: bool,
-    /// The metadata lists it, or an event names it: not just a gap in the numbering.
+    /// Whether the metadata lists the CPU or an event names it; otherwise it is only a gap in the numbering.
     present: bool,
 }
 
@@ -41,25 +40,25 @@ pub struct Tracker {
     started: bool,
     start: Nanos,
     now: Nanos,
-    /// The trace holds everything from its start on, so the first switch says who ran until then.
+    /// Whether the trace contains everything from its start on, so that the first switch shows what ran until then.
     complete: bool,
     span: Option<(Nanos, Nanos)>,
     running: Vec<(CpuId, Tid)>,
     idle_at_start: bool,
-    /// Events taken.
+    /// The number of events processed.
     pub events: u64,
-    /// Events that the recorder lost, where it said how many.
+    /// The number of events that the recorder reported as lost, where it knew the number.
     pub lost: u64,
-    /// How often it lost some.
+    /// How often events were lost.
     pub losses: u64,
-    /// Events that contradict those before, or name what cannot be.
+    /// The number of events that contradict earlier ones or name something impossible.
     pub contradictions: u64,
-    /// Time that rests on a guess because of that.
+    /// The time that rests on a guess because of such events.
     pub contradicted: Nanos,
 }
 
 impl Tracker {
-    /// A tracker for a trace.
+    /// Creates a tracker for a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta) -> Self {
         let mut tracker = Self {
@@ -85,35 +84,35 @@ impl Tracker {
         tracker
     }
 
-    /// The first and the last instant.
+    /// Returns the first and the last instant.
     #[must_use]
     pub fn bounds(&self) -> (Nanos, Nanos) {
         (self.start, self.now)
     }
 
-    /// The CPUs that the metadata lists or an event names.
+    /// Iterates over the CPUs that the metadata lists or an event names.
     pub fn present(&self) -> impl Iterator<Item = CpuId> {
         (0..).zip(&self.cpus).filter(|(_, cpu)| cpu.present).map(|(number, _)| number)
     }
 
-    /// Every task that was named or seen, with its thread id.
+    /// Iterates over every task that was named or seen, with its thread id.
     pub fn tasks(&self) -> impl Iterator<Item = (Slot, Tid)> {
         self.tasks.iter().map(|(slot, task)| (slot, task.tid))
     }
 
-    /// The thread id of a task; the last one, if it had several.
+    /// Returns the thread id of a task; if it had several, the last one.
     #[must_use]
     pub fn tid(&self, task: Slot) -> Tid {
         self.tasks[task].tid
     }
 
-    /// Whether anything is known of what the task does.
+    /// Returns whether it is known what the task does.
     #[must_use]
     pub fn knows(&self, task: Slot) -> bool {
         self.tasks[task].status != Status::Unknown
     }
 
-    /// Takes an event.
+    /// Processes an event.
     #[inline]
     pub fn event(&mut self, event: &Event, observer: &mut impl Observer) {
         if !self.started {
@@ -149,21 +148,21 @@ impl Tracker {
         self.cpus[cpu as usize].last_event = now;
     }
 
-    /// Takes a name. A dead thread's name is its next life's.
+    /// Processes a name. A name for a dead thread's id belongs to the id's next life.
     pub fn name(&mut self, record: &NameRecord, observer: &mut impl Observer) {
         if let Some(slot) = self.living(record.tid, observer) {
             observer.named(slot, record);
         }
     }
 
-    /// Takes a task's affinity.
+    /// Processes a task's affinity.
     pub fn affinity(&mut self, record: &AffinityRecord, observer: &mut impl Observer) {
         if let Some(slot) = self.living(record.tid, observer) {
             observer.allowed(slot, record);
         }
     }
 
-    /// Ends the trace: at `end`, or else at the end of the metadata's span, but never before the last event.
+    /// Ends the trace: at `end`, otherwise at the end of the metadata's span, but never before the last event.
     pub fn finish(&mut self, end: Option<Nanos>, observer: &mut impl Observer) {
         if !self.started {
             self.begin(self.span.map_or(0, |(start, _)| start), observer);
@@ -218,7 +217,7 @@ impl Tracker {
         self.cpus.get(cpu as usize).is_some_and(|cpu| cpu.present)
     }
 
-    /// Makes room for a CPU that the metadata lacks; `false` when its number cannot be.
+    /// Makes room for a CPU that the metadata does not list. Returns `false` if its number is impossible.
     #[cold]
     fn admit(&mut self, cpu: CpuId) -> bool {
         if cpu >= MAX_CPUS {
@@ -244,7 +243,7 @@ impl Tracker {
         self.cpus[at].present = true;
     }
 
-    /// The slot of the thread's present life, that of the idle tasks too. `None` when the id cannot be.
+    /// Returns the slot of the thread's present life, also for idle tasks. `None` if the id is impossible.
     #[inline]
     fn slot(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
         match self.tasks.seen(tid) {
@@ -257,20 +256,20 @@ impl Tracker {
         }
     }
 
-    /// The slot of a thread that is no idle task.
+    /// Returns the slot of a thread, unless it is an idle task.
     #[inline]
     fn task(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
         if tid == 0 { None } else { self.slot(tid, observer) }
     }
 
-    /// The slot of a thread that is no idle task, of its next life if the present one has ended.
+    /// Returns the slot of a thread, unless it is an idle task; that of its next life if the present one has ended.
     #[inline]
     fn living(&mut self, tid: Tid, observer: &mut impl Observer) -> Option<Slot> {
         let slot = self.task(tid, observer)?;
         Some(if self.tasks[slot].status == Status::Dead { self.reborn(slot, observer) } else { slot })
     }
 
-    /// The next life of a task's thread id.
+    /// Begins the next life of a task's thread id.
     #[cold]
     fn reborn(&mut self, slot: Slot, observer: &mut impl Observer) -> Slot {
         let tid = self.tasks[slot].tid;

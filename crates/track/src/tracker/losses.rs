@@ -1,4 +1,4 @@
-//! What is not known any more.
+//! Forgets what is no longer known.
 
 use super::Tracker;
 use crate::tasks::{Slot, Status};
@@ -6,7 +6,7 @@ use crate::{Observer, Occupant};
 use schedlab_base::{CpuId, Nanos};
 
 impl Tracker {
-    /// Events were lost between the CPU's last event and now.
+    /// Handles that events were lost between the CPU's last event and now.
     #[cold]
     pub(super) fn lose(&mut self, number: CpuId, count: u64, observer: &mut impl Observer) {
         self.losses += 1;
@@ -30,7 +30,7 @@ impl Tracker {
         cpu.fresh = false;
     }
 
-    /// Of the task that ran on this CPU nothing is known since then.
+    /// Marks the task that ran on this CPU as unknown since then.
     pub(super) fn vanish(&mut self, slot: Slot, number: CpuId, since: Nanos, observer: &mut impl Observer) {
         let task = &mut self.tasks[slot];
         if task.is_on(number) {

@@ -6,7 +6,7 @@ use crate::{Delay, Observer, Occupant, Start, Stop};
 use schedlab_base::{CpuId, Nanos, TaskState, Tid};
 
 impl Tracker {
-    /// A CPU goes from `prev`, in this state, to `next`.
+    /// Handles a switch of a CPU from `prev`, in this state, to `next`.
     #[inline]
     pub(super) fn switch(
         &mut self,
@@ -40,7 +40,7 @@ impl Tracker {
         self.tell_queue(number, observer);
     }
 
-    /// Ends the span that a switch away from `left` ends: since when `left` had the CPU, where anybody can tell.
+    /// Ends the span that a switch away from `left` ends. Returns since when `left` had the CPU, if that is known.
     #[inline]
     fn close(&mut self, number: CpuId, left: Occupant, prio: i16, observer: &mut impl Observer) -> Option<Nanos> {
         let cpu = &self.cpus[number as usize];
@@ -66,8 +66,8 @@ impl Tracker {
         }
     }
 
-    /// The earliest instant at which `left` can have come onto the CPU, which it was not seen to do: not before the
-    /// switch that was seen last, nor while it waited, slept, or ran elsewhere.
+    /// Returns the earliest instant at which `left` can have got the CPU, which was not seen: not before the last
+    /// switch that was seen, nor while the task waited, slept, or ran elsewhere.
     fn earliest(&self, number: CpuId, left: Occupant) -> Nanos {
         let since = self.cpus[number as usize].since;
         match left {
@@ -81,7 +81,7 @@ impl Tracker {
         }
     }
 
-    /// A switch from `believed` to `left` was not seen: some tasks are hidden from some recorders.
+    /// Ends a span with an unseen switch from `believed` to `left`: some recorders do not see some tasks.
     #[cold]
     fn close_unseen(
         &mut self,
@@ -155,7 +155,7 @@ impl Tracker {
                     observer.served(slot, number, delay);
                 }
             }
-            // A trace without wake-ups proper: the wait is known from the waking on.
+            // The trace has no wakeup events: the wait is counted from the waking.
             Status::Sleeping | Status::Unknown if task.waking != NEVER => {
                 observer.waited(slot, number, task.waking, now, true);
                 let wait = now.saturating_sub(task.waking);
@@ -171,7 +171,7 @@ impl Tracker {
         slot
     }
 
-    /// The task waits on this CPU from now on. The caller tells the queue's length.
+    /// Puts the task on this CPU's queue. The caller reports the queue's length.
     #[inline]
     pub(super) fn enqueue(&mut self, slot: Slot, number: CpuId, observer: &mut impl Observer) {
         let cpu = &mut self.cpus[number as usize];
@@ -183,7 +183,7 @@ impl Tracker {
         observer.queued(slot, number, self.now);
     }
 
-    /// Takes a waiting task off its queue. The caller tells the length of the queue of CPU `told`.
+    /// Takes a waiting task off its queue. The caller reports the length of the queue of CPU `told`.
     #[inline]
     pub(super) fn dequeue(&mut self, slot: Slot, told: CpuId, observer: &mut impl Observer) {
         let Task { cpu: number, epoch, .. } = self.tasks[slot];

@@ -1,10 +1,10 @@
-//! What is told of traces that say too little, or contradict themselves.
+//! What is reported for traces that are incomplete or contradict themselves.
 
 use crate::{Move, Observer, Occupant, Replay, Slot, Start, Stop, Wake};
 use schedlab_base::{CpuId, Event, Meta, Nanos, Payload, Sink, TaskState, Tid};
 use std::fmt::Write;
 
-/// Writes the facts down; tasks by their thread ids.
+/// Writes the facts down, with tasks by their thread ids.
 #[derive(Default)]
 struct Told {
     tids: Vec<Tid>,
@@ -100,7 +100,7 @@ fn told(meta: &Meta, events: &[Event], end: Nanos) -> String {
     replay.observer.text.trim_end_matches("; ").to_owned()
 }
 
-/// A trace from 0 on, of a CPU that runs task 1.
+/// The metadata of a complete trace from 0 on, of a CPU that runs task 1.
 fn whole() -> Meta {
     Meta { span: Some((0, 0)), running: vec![(0, 1)], ..Meta::default() }
 }
@@ -126,7 +126,7 @@ fn across_a_loss_nobody_knows() {
 
 #[test]
 fn an_unseen_switch_is_no_earlier_than_what_the_task_did_before() {
-    // 2 runs on CPU 1 until 4, where it goes to sleep; at 7 it is seen leaving CPU 0, which 1 had since 0.
+    // 2 runs on CPU 1 until 4, where it goes to sleep; at 7 it is seen leaving CPU 0, which 1 has had since 0.
     let meta = Meta { running: vec![(0, 1), (1, 2)], ..whole() };
     let events = [switch(4, 1, 2, Sleeping, 0), switch(7, 0, 2, Sleeping, 0)];
     let expected = "cpu1 2 0-4; stopped 2 on 1 at 4 since Some(0); vanished 1 from 0 at 4; started 2 on 0 at 4 unseen; \

@@ -1,4 +1,4 @@
-//! Tasks become runnable, are moved, are created and take over others' thread ids.
+//! Tasks become runnable, are migrated, are created, and take over other threads' ids.
 
 use super::Tracker;
 use crate::tasks::{NEVER, Slot, Status, Task};
@@ -6,7 +6,7 @@ use crate::{Move, Observer, Occupant, Wake};
 use schedlab_base::{CpuId, Tid};
 
 impl Tracker {
-    /// A wake-up of the task was asked for by `waker`, on the CPU `cpu`.
+    /// Handles a wake-up of the task requested by `waker` on the CPU `cpu`.
     #[inline]
     pub(super) fn waking(
         &mut self,
@@ -20,13 +20,13 @@ impl Tracker {
         let by = self.certainly_on(cpu).filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
         observer.waking(slot, Wake { now: self.now, cpu, target, by, prio, new: false });
         let task = &mut self.tasks[slot];
-        // A task on its way to sleep may be woken before it is switched out: its waking counts from here.
+        // A task that is about to sleep may be woken before it is switched out; its waking counts from here.
         if matches!(task.status, Status::Sleeping | Status::Unknown | Status::Running) {
             task.waking = self.now;
         }
     }
 
-    /// The task was woken on the CPU `cpu`, for the first time if it is `new`.
+    /// Handles that the task was woken on the CPU `cpu`, for the first time if it is `new`.
     #[inline]
     pub(super) fn woken(
         &mut self,
@@ -47,12 +47,12 @@ impl Tracker {
         observer.woken(slot, Wake { now: self.now, cpu, target, by: self.certainly_on(cpu), prio, new });
         match status {
             Status::Waiting => {
-                // It ran and slept, and nobody saw it.
+                // It has run and slept unseen.
                 observer.doubted(slot, self.now);
                 return;
             }
             Status::Running => {
-                // It had not got round to sleeping.
+                // It had not gone to sleep yet.
                 self.tasks[slot].waking = NEVER;
                 return;
             }
@@ -66,7 +66,7 @@ impl Tracker {
         self.tell_queue(target, observer);
     }
 
-    /// The task that certainly runs on this CPU.
+    /// Returns the task that certainly runs on this CPU.
     #[inline]
     fn certainly_on(&self, cpu: CpuId) -> Option<Slot> {
         match self.cpus.get(cpu as usize)?.occupant {
@@ -75,7 +75,7 @@ impl Tracker {
         }
     }
 
-    /// The task was moved from one CPU's queue to another's.
+    /// Handles that the task was migrated from one CPU's queue to another's.
     #[inline]
     pub(super) fn migrate(&mut self, tid: Tid, from: CpuId, to: CpuId, observer: &mut impl Observer) {
         let Some(slot) = self.task(tid, observer) else { return };
@@ -97,7 +97,7 @@ impl Tracker {
         self.tell_queue(to, observer);
     }
 
-    /// A task was created: its thread id's next life begins, unless the present one has only been named so far.
+    /// Handles that a task was created: the next life of its thread id begins, unless the present one was only named.
     pub(super) fn fork(&mut self, cpu: CpuId, parent: Tid, child: Tid, observer: &mut impl Observer) {
         self.abandon(child, observer);
         let Some(mut slot) = self.task(child, observer) else { return };
@@ -110,7 +110,7 @@ impl Tracker {
         observer.forked(parent, slot, sure, self.now);
     }
 
-    /// A thread that called exec took over its leader's id.
+    /// Handles that a thread that called exec took over its leader's id.
     pub(super) fn exec(&mut self, tid: Tid, old: Tid, observer: &mut impl Observer) {
         if tid == old {
             return;
@@ -126,7 +126,7 @@ impl Tracker {
         }
     }
 
-    /// The present life of a thread id has ended unseen: if it waits, it does so no more.
+    /// Ends the present life of a thread id, whose end was not seen: if the task was waiting, it no longer is.
     fn abandon(&mut self, tid: Tid, observer: &mut impl Observer) {
         let Some(slot) = self.task(tid, observer) else { return };
         if self.tasks[slot].status == Status::Waiting {
