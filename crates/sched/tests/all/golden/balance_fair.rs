@@ -1,4 +1,4 @@
-//! Balancing of CFS and EEVDF kernels: decisions worked out by hand.
+//! Load balancing of CFS and EEVDF kernels: decisions worked out by hand.
 
 use crate::support::registry::{releases, with};
 use crate::support::{Accounts, MS, bare, hog, once, simulate_how};
@@ -23,7 +23,7 @@ fn on(mut spec: TaskSpec, cpus: impl Iterator<Item = CpuId>) -> TaskSpec {
     spec
 }
 
-/// The CPUs that ran something in a span of time, and for how long, in ms.
+/// Returns for how long, in ms, each CPU was busy in a span of time.
 fn busy(accounts: &Accounts, cpus: u32, from: Nanos, to: Nanos) -> Vec<Nanos> {
     let mut since = vec![None; cpus as usize];
     let mut sum = vec![0; cpus as usize];
@@ -43,7 +43,7 @@ fn busy(accounts: &Accounts, cpus: u32, from: Nanos, to: Nanos) -> Vec<Nanos> {
     sum.into_iter().map(|ns| ns / MS).collect()
 }
 
-/// Two CPUs are never idle with three hogs; and two hogs that start on one CPU are soon on two.
+/// With three hogs, neither of two CPUs is ever idle; and two hogs that start on one CPU soon run on both.
 #[test]
 fn no_cpu_is_idle_beside_a_waiting_task() {
     for kernel in with(Feature::Groups) {
@@ -55,7 +55,7 @@ fn no_cpu_is_idle_beside_a_waiting_task() {
     }
 }
 
-/// A hog that starts on some CPUs and after 5 ms may run on all; setting 0 of the load says so.
+/// A hog that starts on some CPUs and after 5 ms may run on all, by setting 0 of the load.
 fn let_go(name: &str, first: impl Iterator<Item = CpuId>) -> TaskSpec {
     let mut spec = on(hog(name, 0), first);
     spec.program.splice(0..0, [Op::Run(crate::support::exactly(5 * MS)), Op::Set(0)]);
@@ -70,7 +70,7 @@ fn letting_go(tasks: Vec<TaskSpec>, cpus: u32) -> Load {
     Load { tasks, settings: vec![all], start: Start::Threads, ..Load::default() }
 }
 
-/// Tasks that are all on one CPU because they are pinned, and are let go, spread over the machine.
+/// Tasks that were pinned to one CPU spread over the machine once they may run anywhere.
 #[test]
 fn what_is_let_go_spreads_over_the_machine() {
     for kernel in with(Feature::Groups) {
@@ -81,8 +81,8 @@ fn what_is_let_go_spreads_over_the_machine() {
     }
 }
 
-/// wc-02: 16 hogs start on node 1 and may run on nodes 1 and 2, which are two hops apart. To every CPU both nodes are
-/// in each group of the widest level, so that no imbalance is seen.
+/// wc-02: 16 hogs start on node 1 and may run on nodes 1 and 2, which are two hops apart. As every CPU sees it, each
+/// group of the widest level contains both nodes, so no imbalance is found.
 #[test]
 fn hogs_stay_on_their_node_where_groups_are_built_as_one_cpu_sees_them() {
     let machine = bare("bulldozer-64");
@@ -99,8 +99,8 @@ fn hogs_stay_on_their_node_where_groups_are_built_as_one_cpu_sees_them() {
     assert_eq!(far("linux-6.1", &[]), 2000, "repaired in 4.x");
 }
 
-/// wc-04: after a CPU went and came back, the levels across nodes are gone: tasks that start later are put onto the
-/// node of their parent, and nobody takes them from there.
+/// wc-04: after a CPU went offline and came back, the levels across nodes are missing. Tasks that start later are
+/// placed on their parent's node, and no CPU pulls them from there.
 #[test]
 fn tasks_stay_on_their_node_after_a_cpu_came_back() {
     let machine = bare("z800");
@@ -123,7 +123,7 @@ fn tasks_stay_on_their_node_after_a_cpu_came_back() {
     }
 }
 
-/// Tasks that are too big for small CPUs are brought to big ones, which are idle (6.x): each is pushed as it runs.
+/// Tasks that are too big for small CPUs are moved to idle big ones (6.x), while they are running.
 #[test]
 fn misfits_go_to_big_cpus() {
     let machine = bare("big-little-4+4");
@@ -136,8 +136,9 @@ fn misfits_go_to_big_cpus() {
     }
 }
 
-/// wc-01: a hog alone in its session weighs 1024, each of twelve in another a twelfth of that. With the one on node 0
-/// and the twelve on node 1 both nodes have the same average, and three CPUs of node 0 stay idle.
+/// wc-01: a hog alone in its session has a weight of 1024; each of twelve in another session has a twelfth of that.
+/// With the one on node 0 and the twelve on node 1 both nodes have the same average, and three CPUs of node 0 stay
+/// idle.
 #[test]
 fn a_heavy_task_hides_idle_cpus_from_the_average() {
     let machine = bare("2x4");
@@ -154,7 +155,7 @@ fn a_heavy_task_hides_idle_cpus_from_the_average() {
     assert_eq!(near(&["fix.group_imbalance"]), [2000; 8]);
 }
 
-/// The moves that were explained.
+/// Collects the explained moves.
 #[derive(Default)]
 struct Moves(Vec<Decision>);
 
@@ -168,14 +169,14 @@ impl Inspector for Moves {
     }
 }
 
-/// Five hogs on two nodes of two CPUs, under 6.12. The kernel's averages stay just below the whole: a hog's load reads
-/// 1023.
+/// Five hogs on two nodes of two CPUs, under 6.12. The kernel's averages stay just below the full value: a hog's load
+/// reads 1023.
 ///
-/// Across nodes, where one has 1024 + 1024 and the other 1024 + 2047 (2047.87 rounded down, for the second hog there is
-/// but new), the averages by CPU are 1024 and 1535, that of all is 5119 / 4 = 1279; what brings both sides there is 2 x
-/// (1279 - 1024) = 510. After n failures a task is moved if 1023 >> n is no more than that: 511 after one is too much,
-/// 255 after two is not. Within a node, with 1024 and 2047, that of all is 1535, and it is 1535 - 1024 = 511: one
-/// failure is enough.
+/// Across nodes, one node has a load of 1024 + 1024 and the other of 1024 + 2047 (2047.87 rounded down, as the second
+/// hog there is new). The averages per CPU are 1024 and 1535, that of all CPUs is 5119 / 4 = 1279, and the imbalance is
+/// 2 x (1279 - 1024) = 510. After n failures a task is moved if 1023 >> n does not exceed it: 511 after one failure is
+/// too much, 255 after two is not. Within a node, with 1024 and 2047, the average is 1535 and the imbalance 1535 - 1024
+/// = 511: one failure is enough.
 #[test]
 fn a_hog_weighs_1023() {
     let machine = MachineFile { distances: vec![vec![10, 21], vec![21, 10]], ..MachineFile::flat("2x2", 2, 2, 1) };
@@ -196,8 +197,8 @@ fn a_hog_weighs_1023() {
     assert_eq!((most(0), most(1)), (&(0, 511, 1), &(1, 510, 2)), "{seen:?}");
 }
 
-/// A machine has been up for a while, so that its CPUs balance at different times, which the seed draws: 14 hogs on two
-/// nodes of six CPUs, with two tasks too many, are not passed on from CPU to CPU at one tick.
+/// The machine has been up for a while, so its CPUs balance at different times, which the seed draws. With 14 hogs on
+/// two nodes of six CPUs, the two surplus tasks are not passed on from CPU to CPU at a single tick.
 #[test]
 fn cpus_do_not_balance_in_step() {
     let load = Load { tasks: hogs(14), ..Load::default() };
@@ -216,10 +217,10 @@ fn cpus_do_not_balance_in_step() {
     assert_ne!(first, moves(2));
 }
 
-/// With the repair, too, a group with more tasks than it can take comes before any other: on one node, where every CPU
-/// is a group, the hog that is alone in its session has the highest load of all, 1024, and no task to give; the three
-/// CPUs that share the eight of the other session weigh 1024 together. CPU 0 could give nothing; each of CPUs 1 to 3
-/// ends up with two or three, and none is idle.
+/// With the fix, too, an overloaded group comes before any other. On one node, where every CPU is a group, the hog that
+/// is alone in its session has the highest load, 1024, but no task to give; the three CPUs that share the eight tasks
+/// of the other session have 1024 together. CPU 0 has nothing to give; each of CPUs 1 to 3 ends up with two or three
+/// tasks, and none is idle.
 #[test]
 fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
     let mut tasks = vec![on(hog("alone", 0), 0..1)];
@@ -235,9 +236,9 @@ fn a_heavy_task_alone_does_not_hide_a_cpu_with_several_light_ones() {
     }
 }
 
-/// With the repair of wake-ups a task that is made, too, goes to the CPU that has been idle longest: the patch comes
-/// before `select_task_rq_fair` asks whether it wakes, forks or calls exec. CPU 0 is busy, CPUs 1 and 2 were until 2
-/// ms, CPU 3 never was; without the repair it is one that became idle last.
+/// With the wake-up fix, a new task also goes to the CPU that has been idle longest: the patch comes before
+/// `select_task_rq_fair` distinguishes wake-ups, forks and exec. CPU 0 is busy, CPUs 1 and 2 were busy until 2 ms, CPU
+/// 3 never was. Without the fix the task goes to one of those that became idle last.
 #[test]
 fn a_new_task_goes_to_the_cpu_that_is_idle_longest() {
     let mut tasks = vec![on(hog("hog", 0), 0..1)];

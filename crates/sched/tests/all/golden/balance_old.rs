@@ -1,5 +1,5 @@
-//! Placement and balancing of 2.6.24 to 4.1: decisions worked out by hand, each with the line of the source that it is
-//! by. Files are of kernel/, and of kernel/sched/ from 3.10 on; the tick is 1 ms and nothing has a cost.
+//! Placement and load balancing of 2.6.24 to 4.1: decisions worked out by hand, each with the source line that it
+//! follows from. Files are in kernel/, and from 3.10 on in kernel/sched/. The tick is 1 ms and nothing has a cost.
 
 use crate::support::{MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, threads};
 use schedlab_base::Nanos;
@@ -13,7 +13,7 @@ fn lanes(release: &str, machine: &Machine, load: &Load, ms: Nanos) -> Vec<String
     (0..machine.cpus.len() as u32).map(|cpu| lane(&accounts, cpu)).collect()
 }
 
-/// W runs on CPU 0 and wakes T at 200 ms, which sleeps on CPU 1 among others that stay there.
+/// W runs on CPU 0 and at 200 ms wakes T, which sleeps on CPU 1 among others that stay there.
 fn wake_up(others: Vec<TaskSpec>) -> Load {
     let t = pinned(once("T", vec![Op::Set(0), Op::SemWait(0), run(1)]), 1);
     let w = pinned(once("W", vec![run(200), Op::SemPost(0), run(1000)]), 0);
@@ -25,7 +25,7 @@ fn wake_up(others: Vec<TaskSpec>) -> Load {
     }
 }
 
-/// Whether T comes to its waker's CPU.
+/// Returns whether T comes to its waker's CPU.
 fn comes(release: &str, load: &Load) -> bool {
     lanes(release, &bare("2x1x1"), load, 210)[0].contains('T')
 }
@@ -33,8 +33,8 @@ fn comes(release: &str, load: &Load) -> bool {
 #[test]
 fn half_of_25_percent_is_12() {
     // sched.c of 2.6.24, try_to_wake_up(): imbalance = 100 + (125 - 100) / 2 is 112, and 100*(tl + p->se.load.weight)
-    // is 100 * (1024 + 1024) = 204,800. Where T was there are 1024 + 526 + 272 = 1822: 112 * 1822 = 204,064 is less
-    // (112.5 times would be 204,975). With nice 2 instead of 3 there are 1951: 218,512.
+    // is 100 * (1024 + 1024) = 204,800. T's previous CPU has 1024 + 526 + 272 = 1822: 112 * 1822 = 204,064 is less
+    // (112.5 times would be 204,975). With nice 2 instead of 3 it has 1951: 218,512.
     let others = |nice| vec![hog("X", 0), hog("Y", nice), hog("Z", 6)];
     assert!(!comes("2.6.24", &wake_up(others(3))));
     assert!(comes("2.6.24", &wake_up(others(2))));
@@ -42,9 +42,9 @@ fn half_of_25_percent_is_12() {
 
 #[test]
 fn in_2_6_24_a_real_time_task_weighs_as_two_of_nice_minus_20() {
-    // sched.c of 2.6.24, set_load_weight() and inc_load(): 2 * 88761 = 177,522 join rq->load. Beside it T's CPU has
-    // 1024: 112 * 178,546 is more than 204,800. From 2.6.25 on (inc_cpu_load() in sched_fair.c) only fair tasks count:
-    // 112 * 1024 is less.
+    // sched.c of 2.6.24, set_load_weight() and inc_load(): 2 * 88761 = 177,522 are added to rq->load. T's CPU has
+    // another 1024: 112 * 178,546 is more than 204,800. From 2.6.25 on (inc_cpu_load() in sched_fair.c) only fair tasks
+    // count: 112 * 1024 is less.
     let mut r = TaskSpec { start: 150 * MS, ..hog("R", 0) };
     (r.initial.policy, r.initial.rt_priority) = (Some(Policy::Fifo), Some(1));
     let load = wake_up(vec![hog("X", 0), r]);
@@ -53,8 +53,8 @@ fn in_2_6_24_a_real_time_task_weighs_as_two_of_nice_minus_20() {
 
 #[test]
 fn in_2_6_24_a_cpu_weighs_what_its_tasks_do_whatever_their_groups() {
-    // sched.c of 2.6.24, inc_nr_running(): the load of a CPU is the sum of p->se.load.weight. X and Y are 2048, though
-    // their group is 1024: 112 * 2048 is more than 204,800. In 2.6.32 account_entity_enqueue() adds what is queued at
+    // sched.c of 2.6.24, inc_nr_running(): the load of a CPU is the sum of p->se.load.weight. X and Y have 2048, though
+    // their group has 1024: 112 * 2048 is more than 204,800. In 2.6.32 account_entity_enqueue() adds what is queued at
     // the root: the group.
     let member = |name| {
         let mut spec = hog(name, 0);
@@ -68,8 +68,8 @@ fn in_2_6_24_a_cpu_weighs_what_its_tasks_do_whatever_their_groups() {
 
 #[test]
 fn who_is_sent_to_balance_for_idle_cpus_serves_itself_first_until_3_18() {
-    // fair.c of 3.10 and 3.18, run_rebalance_domains(): rebalance_domains() and then nohz_idle_balance(), which
-    // need_resched() ends; 4.1 the other way round. Three hogs are let go on CPU 3 at 5 ms.
+    // fair.c of 3.10 and 3.18, run_rebalance_domains(): rebalance_domains() comes first and then nohz_idle_balance(),
+    // which need_resched() ends; in 4.1 the order is reversed. Three hogs may leave CPU 3 from 5 ms on.
     let go = |name: &str| pinned(once(name, vec![run(5), Op::Set(0), run(1000)]), 3);
     let all = vec![Setting { cpus: Some(vec![0, 1, 2, 3]), ..Setting::default() }];
     let load = Load { settings: all, ..threads(vec![go("A"), go("B"), go("C")]) };
@@ -80,10 +80,10 @@ fn who_is_sent_to_balance_for_idle_cpus_serves_itself_first_until_3_18() {
 #[test]
 fn in_2_6_32_a_cpu_that_becomes_idle_gives_up_where_nothing_could_be_moved() {
     // sched.c of 2.6.32, load_balance_newidle(): without success it returns -1 (sched_mc_power_savings is less than
-    // POWERSAVINGS_BALANCE_WAKEUP), and idle_balance() stops at anything but 0. At 8.1 ms CPU 0 becomes idle. Beside
-    // it, in MC, A runs since 8, and B, which may come, ran until then and is warm. In the other package E waits since
-    // 5 (3.10: 6) and may come: 2.6.32 does not look there. From 2.6.38 on it is an ordinary load_balance() that moved
-    // nothing: 3.10 goes on, and E comes.
+    // POWERSAVINGS_BALANCE_WAKEUP), and idle_balance() stops at anything but 0. At 8.1 ms CPU 0 becomes idle. Within
+    // its MC domain, A has been running since 8; B may come, but it ran until then and is warm. In the other package E
+    // has been waiting since 5 (3.10: 6) and may come, but 2.6.32 does not look there. From 2.6.38 on it is an ordinary
+    // load_balance() that moved nothing: 3.10 continues, and E comes.
     let p = once("P", vec![Op::Run(exactly(8_100_000))]);
     let go = |name: &str, cpu, setting| pinned(once(name, vec![run(1), Op::Set(setting), run(1000)]), cpu);
     let setting = |cpus| Setting { cpus: Some(cpus), ..Setting::default() };
@@ -97,8 +97,8 @@ fn in_2_6_32_a_cpu_that_becomes_idle_gives_up_where_nothing_could_be_moved() {
 #[test]
 fn in_2_6_24_who_is_woken_does_not_yet_keep_others_from_an_idle_cpu() {
     // sched.c of 2.6.24, idle_cpu(): cpu_curr(cpu) == cpu_rq(cpu)->idle, whatever is queued. W, alone on CPU 0, wakes T
-    // and then U at one instant, which slept there: wake_idle() finds CPU 1 for both. From 3.2 on idle_cpu() sees T
-    // queued: 3.10 finds CPU 2.
+    // and then U at one instant; both slept there. wake_idle() finds CPU 1 for both. From 3.2 on idle_cpu() sees that T
+    // is queued: 3.10 finds CPU 2 for U.
     let sleeper = |name: &str, sem| once(name, vec![Op::SemWait(sem), Op::Run(exactly(400_000))]);
     let all = vec![Setting { cpus: Some(vec![0, 1, 2, 3]), ..Setting::default() }];
     let go = |spec: TaskSpec| {
@@ -116,10 +116,11 @@ fn in_2_6_24_who_is_woken_does_not_yet_keep_others_from_an_idle_cpu() {
 
 #[test]
 fn who_wakes_many_is_not_followed_even_if_it_woke_them_where_they_were() {
-    // fair.c of 4.1: task_waking_fair() calls record_wakee() for every wake-up, that of a task on the waker's own CPU
-    // too. X, on CPU 1, wakes T and V in turn four times: wakee_flips 4, more than the 2 CPUs of the cache. W, on CPU
-    // 0, wakes them nine times, and then X: 10 is more than 2 * 4, so wake_wide() keeps X where it was. After one time
-    // it is 2: then loads decide, and 100 * (1024 + 1024) is less than 108 * 2048. 3.10 has no wake_wide().
+    // fair.c of 4.1: task_waking_fair() calls record_wakee() for every wake-up, including that of a task on the waker's
+    // own CPU. X, on CPU 1, wakes T and V in turn four times: its wakee_flips is 4, more than the 2 CPUs of the cache.
+    // W, on CPU 0, wakes them nine times, and then X: 10 is more than 2 * 4, so wake_wide() keeps X where it was. After
+    // one time W's count is 2: then loads decide, and 100 * (1024 + 1024) is less than 108 * 2048. 3.10 has no
+    // wake_wide().
     let turns = |n: usize| (0..n).flat_map(|i| [Op::SemPost(i as u32 % 2), run(1)]);
     let woken = |name: &str, sem| pinned(forever(name, 0, vec![Op::SemWait(sem), Op::Run(exactly(MS / 20))]), 0);
     let x = turns(4).chain([Op::Set(0), Op::SemWait(2), run(1)]);

@@ -1,4 +1,4 @@
-//! What real-time and deadline tasks leave of a CPU: worked examples.
+//! The capacity that real-time and deadline tasks leave of a CPU: worked examples.
 
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, run, simulate_how, sleep, threads};
@@ -11,14 +11,14 @@ fn go(kernel: &str, machine: &Machine, load: &Load, ms: Nanos) -> Accounts {
     simulate_how(kernel, machine, load, &[], &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
 }
 
-/// A real-time task that has so many of each 10 ms of a CPU.
+/// A real-time task that runs for `ms` of each 10 ms on a CPU.
 fn real_time(ms: Nanos, cpu: u32) -> TaskSpec {
     let mut spec = pinned(forever("rt", 0, vec![run(ms), sleep(10 - ms)]), cpu);
     (spec.initial.policy, spec.initial.rt_priority) = (Some(Policy::Fifo), Some(10));
     spec
 }
 
-/// A hog that starts on CPU 0 and after 5 ms may run anywhere: setting 0.
+/// A hog that starts on CPU 0 and after 5 ms may run anywhere, by setting 0.
 fn let_go(name: &str) -> TaskSpec {
     let mut spec = pinned(hog(name, 0), 0);
     spec.program.splice(0..0, [Op::Run(exactly(5 * MS)), Op::Set(0)]);
@@ -37,10 +37,10 @@ fn hogs(n: usize) -> Vec<TaskSpec> {
     ["a", "b", "c"][..n].iter().map(|name| let_go(name)).collect()
 }
 
-/// A real-time task leaves 40% of CPU 0, to a hog; the other CPUs are idle. While the hog runs alone its CPU is one
-/// whose capacity is reduced by more than 17%, so that an idle CPU has it pushed over (`check_cpu_capacity`); while it
-/// waits, its CPU has more than it can do: 1024 runnable of a capacity of 410. Without what real-time tasks take, 1024
-/// of 1024 with one fair task would be a CPU that is busy and no more: in 6.1 the hog would stay, with 40%.
+/// A real-time task leaves 40% of CPU 0 to a hog; the other CPUs are idle. While the hog runs alone, its CPU's capacity
+/// is reduced by more than 17%, so an idle CPU has it pushed over (`check_cpu_capacity`). While the hog waits, its CPU
+/// is overloaded: 1024 runnable with a capacity of 410. If real-time tasks were not subtracted, 1024 of 1024 with one
+/// fair task would make the CPU fully busy and no more: in 6.1 the hog would stay, with 40%.
 #[test]
 fn a_hog_leaves_a_cpu_of_which_real_time_or_deadline_tasks_use_most() {
     let deadline = || {
@@ -59,8 +59,8 @@ fn a_hog_leaves_a_cpu_of_which_real_time_or_deadline_tasks_use_most() {
     }
 }
 
-/// Real time takes 30% of CPU 0, and three hogs are there. 4.1 calls a group overloaded when its usage, with 17% more,
-/// is above its capacity: 700 of 1024 would not be, and the other CPU would stay idle for good; 700 of 717 is.
+/// Real-time tasks take 30% of CPU 0, where three hogs run. 4.1 calls a group overloaded if its usage plus 17% exceeds
+/// its capacity: 700 of 1024 would not, and the other CPU would stay idle for ever; 700 of 717 does.
 #[test]
 fn what_real_time_tasks_leave_is_soon_full() {
     let accounts = go("linux-4.1", &bare("2"), &anywhere([hogs(3), vec![real_time(3, 0)]].concat(), 2), 4000);
@@ -68,9 +68,9 @@ fn what_real_time_tasks_leave_is_soon_full() {
     assert!(all >= 6000, "{all} of 6800 ms");
 }
 
-/// The same under 2.6.32: one hog on CPU 0, of power 717, and two on CPU 1 is even. By power the loads are 1463 and
-/// 2048, the average 1807; 240 are too many on CPU 1, and less than half of a hog. Were both CPUs worth 1024, the loads
-/// of 1024 and 2048 would have a hog moved to and fro for ever.
+/// The same under 2.6.32: one hog on CPU 0, with a power of 717, and two on CPU 1 count as even. By power the loads are
+/// 1463 and 2048, the average 1807. CPU 1 has 240 too many, less than half of a hog. If both CPUs had 1024, with loads
+/// of 1024 and 2048, a hog would move back and forth for ever.
 #[test]
 fn a_cpu_that_real_time_tasks_use_is_worth_less() {
     let late = |ms| {
@@ -83,7 +83,7 @@ fn a_cpu_that_real_time_tasks_use_is_worth_less() {
     assert!(late(0) > 10);
 }
 
-/// Ticks that are skipped change nothing of what is left.
+/// Skipping ticks does not change the remaining capacity.
 #[test]
 fn skipped_ticks_leave_the_same() {
     for kernel in releases(v2_6(32)..) {

@@ -1,4 +1,4 @@
-//! The classes above fair: schedules worked out by hand, and what must hold of every load.
+//! The classes above fair: schedules worked out by hand, and properties that hold for every load.
 
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate, simulate_how};
@@ -23,7 +23,7 @@ fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, ..Load::default() }
 }
 
-/// Who was switched to on CPU 0, and when in ms.
+/// Returns the tasks that CPU 0 switched to, and when, in ms.
 fn turns(accounts: &Accounts) -> Vec<(Nanos, String)> {
     let name = |tid: i32| if tid == 0 { "idle".into() } else { accounts.names[tid as usize - 1].clone() };
     let to = |e: &schedlab_base::Event| match e.what {
@@ -73,7 +73,7 @@ fn the_slice_of_rr_can_be_set_from_3_9_on_and_is_kept_over_preemption() {
     high.start = 12 * MS;
     let tasks = vec![rr("a"), rr("b"), rt(high, Policy::Fifo, 50)];
     let accounts = simulate("linux-6.1", &bare("up"), &load(tasks), &set, 80 * MS);
-    // a has had 3 of its 5 ticks (4, 8; the one at 12 too) when it is preempted, and the rest from 20 on.
+    // a has had 3 of its 5 ticks (4, 8 and the one at 12) when it is preempted, and has the rest from 20 on.
     expect(&accounts, &[(0, "a"), (12, "high"), (20, "a"), (28, "b"), (48, "a")]);
     assert!(
         find("linux-2.6.32").unwrap().values(&bare("up"), &[("sched_rr_timeslice_ms".into(), "20".into())]).is_err()
@@ -129,7 +129,7 @@ fn a_fair_server_serves_who_starves_in_6_12() {
     let tasks = vec![rt(hog("fifo", 0), Policy::Fifo, 10), hog("fair", 0)];
     let machine = schedlab_machine::load("up").unwrap();
     let accounts = simulate("linux-6.12", &machine, &load(tasks.clone()), &[], 10 * SECOND);
-    // 950 ms of real time, then a budget of 50 ms, which is seen to be used up at the next tick.
+    // Real-time tasks have 950 ms, then the fair server a budget of 50 ms, whose end is noticed at the next tick.
     expect(&accounts, &[(0, "fifo"), (950, "fair"), (1004, "fifo"), (1954, "fair"), (2008, "fifo"), (2958, "fair")]);
     let set = [("fair_server_runtime", "0".to_owned())];
     assert_eq!(simulate("linux-6.12", &machine, &load(tasks), &set, 10 * SECOND).named("fair").run, 0);
@@ -141,8 +141,8 @@ fn a_budget_that_is_overrun_is_missing_in_the_next_period() {
         let set = [("hz", "250".to_owned())];
         let tasks = vec![dl(hog("dl", 0), 10 * MS, 50 * MS, 50 * MS), hog("fair", 0)];
         let accounts = simulate(kernel, &bare("up"), &load(tasks), &set, 300 * MS);
-        // Ticks of 4 ms see the 10 ms used up at 12; 8 are left in the next period, used up at 58, seen at 60 (2 over);
-        // from then on the same again: 8 ms at 100, seen at 108 exactly, so that 10 follow.
+        // Ticks of 4 ms notice at 12 that the 10 ms are used up. That leaves 8 in the next period, used up at 58 and
+        // noticed at 60 (2 over). The same repeats: 8 ms at 100, noticed at exactly 108, so 10 follow.
         expect(
             &accounts,
             &[(0, "dl"), (12, "fair"), (50, "dl"), (60, "fair"), (100, "dl"), (108, "fair"), (150, "dl")],
@@ -182,7 +182,7 @@ fn who_yields_is_back_in_the_next_period() {
 
 #[test]
 fn who_wakes_between_deadline_and_period_waits_for_the_period() {
-    // 5 ms by 20 ms of each 100 ms: it is done at 5, sleeps until 40, and may go on at 100; until 4.12 at once.
+    // 5 ms by 20 ms of each 100 ms: the task is done at 5, sleeps until 40, and may go on at 100; until 4.12 at once.
     let task =
         || dl(forever("dl", 0, vec![Op::Run(exactly(4 * MS)), Op::Sleep(exactly(36 * MS))]), 5 * MS, 20 * MS, 100 * MS);
     let at = |kernel| simulate(kernel, &bare("up"), &load(vec![task()]), &[], 120 * MS);
@@ -205,7 +205,7 @@ fn more_than_95_percent_is_refused() {
         let text = refusal(kernel, pair(46 * MS)).expect("96%");
         assert!(text.contains("refuses task b SCHED_DEADLINE"), "{text}");
     }
-    // In 6.12 the fair server has 5% of it.
+    // In 6.12 the fair server reserves 5% of it.
     assert_eq!(refusal("linux-6.12", pair(39 * MS)), None);
     assert!(refusal("linux-6.12", pair(41 * MS)).is_some());
 }
@@ -218,7 +218,7 @@ fn who_reclaims_gets_what_nobody_was_promised() {
         task.initial.reclaim = Some(true);
         let reclaims = simulate(kernel, &bare("up"), &load(vec![task, hog("fair", 0)]), &[], 10 * SECOND);
         assert!(plain.named("dl").run.abs_diff(SECOND) <= 4 * MS);
-        // 15% of its time is charged in 6.1 (66 ms of 100), 10.5% in 6.6 (95 ms of 100).
+        // 6.1 charges 15% of its time (66 ms of 100), 6.6 charges 10.5% (95 ms of 100).
         let run = reclaims.named("dl").run / 10 / MS;
         assert!(run > least && run < 960, "{kernel}: {run} ms a second");
     }
@@ -277,7 +277,7 @@ fn on_several_cpus_deadline_tasks_spread() {
     }
 }
 
-/// Loads of every policy.
+/// Random loads with tasks of every policy.
 fn mixed() -> impl Strategy<Value = Load> {
     let shape = (1u64..30, 0u64..60);
     let task = (0u8..6, 1u8..99, shape).prop_map(|(kind, priority, (run, sleep))| {
@@ -316,15 +316,15 @@ proptest! {
         }
     }
 
-    /// Jobs of admitted tasks are done by their deadline, or a tick later for each of the others whose overrun is seen
-    /// at a tick only; there is no overrun here, so that none is late at all.
+    /// Jobs of admitted tasks are done by their deadline, or a tick later for each of the other tasks whose overrun is
+    /// noticed only at a tick. There is no overrun here, so no job is late at all.
     #[test]
     fn admitted_jobs_are_never_late_on_one_cpu(
         periods in proptest::collection::vec((10u64..200, 1u64..100), 1..6), fair in any::<bool>()
     ) {
         let parts: u64 = periods.iter().map(|(_, part)| part).sum();
         let mut tasks: Vec<_> = periods.iter().enumerate().map(|(i, (period, part))| {
-            // 85% in all, each a little less than it asked for.
+            // Together 85%, each a little less than it asked for.
             let runtime = (period * MS * 85 / 100 * part / parts).max(20_000);
             let timer = Op::Timer { timer: 0, period: exactly(period * MS), absolute: true };
             let body = vec![Op::Run(exactly(runtime - 10_000)), timer];
@@ -358,7 +358,7 @@ proptest! {
         for kernel in releases(v2_6(25)..v(6, 12)) {
             let accounts = simulate(kernel, &bare("up"), &load(tasks.clone()), &[], periods * SECOND);
             let run: Nanos = accounts.tasks[..rts].iter().map(|t| t.run).sum();
-            // What a tick saw late is missing in the next period: no more than one tick is over.
+            // What a tick noticed late is missing in the next period: the excess is at most one tick.
             prop_assert!(run <= periods * 950 * MS + 4 * MS, "{}: {}", kernel, run);
         }
     }

@@ -1,4 +1,4 @@
-//! What things cost beside the scheduler's own doings: caches, SMT siblings, far memory. Times worked out by hand.
+//! Costs that do not come from the scheduler: caches, SMT siblings, remote memory. Times are worked out by hand.
 
 use crate::support::{MS, bare, exactly, lane, once, pinned, run, simulate, sleep};
 use schedlab_base::{CpuId, Nanos, Payload};
@@ -8,14 +8,14 @@ use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
 
 const KIB: u64 = 1024;
 
-/// 256 KiB a core and 1 MiB for all; 10 ns a KiB from there, 100 from memory.
+/// 256 KiB for each core and 1 MiB for all; reloading a KiB takes 10 ns from there, and 100 ns from memory.
 fn cached(mut machine: Machine) -> Machine {
     machine.caches = Caches { l2_kib: 256, llc_kib: 1024 };
     (machine.costs.llc_refill_ns_per_kib, machine.costs.memory_refill_ns_per_kib) = (10, 100);
     machine
 }
 
-/// Two nodes of two cores each, 20 apart.
+/// Two nodes of two cores each, at distance 20.
 fn two_nodes() -> Machine {
     let file = MachineFile { distances: vec![vec![10, 20], vec![20, 10]], ..MachineFile::flat("m", 2, 2, 1) };
     let mut machine = file.build().expect("a machine");
@@ -28,7 +28,7 @@ fn touching(mut spec: TaskSpec, kib: u64) -> TaskSpec {
     spec
 }
 
-/// Two tasks that run 10 ms in turn, three times each; what the first needed beyond its 30 ms.
+/// Two tasks run 10 ms in turn, three times each. Returns what the first one needed beyond its 30 ms.
 fn refill_of_three_turns(machine: &Machine, kib: u64, other_kib: u64) -> Nanos {
     let turns = || vec![run(10), sleep(20), run(10), sleep(20), run(10)];
     let mut other = touching(once("other", turns()), other_kib);
@@ -42,9 +42,9 @@ fn what_others_threw_out_is_brought_back() {
     let machine = cached(bare("1"));
     assert_eq!(refill_of_three_turns(&machine, 256, 0), 0, "nobody else touches anything");
     assert_eq!(refill_of_three_turns(&machine, 100, 156), 0, "both fit");
-    // Twice 256 KiB out of the last-level cache.
+    // Twice 256 KiB from the last-level cache.
     assert_eq!(refill_of_three_turns(&machine, 256, 256), 2 * 256 * 10);
-    // 700 and 700 of 1024: 376 KiB are thrown out, and come from memory with what the core's cache holds.
+    // 700 and 700 of 1024: 376 KiB are evicted, and come from memory together with what the core's cache holds.
     assert_eq!(refill_of_three_turns(&machine, 700, 700), 2 * 376 * 100);
     assert_eq!(refill_of_three_turns(&bare("1"), 700, 700), 0, "--costs none");
 }
@@ -59,7 +59,7 @@ fn a_move_costs_the_more_the_farther_it_goes() {
     let load = Load { tasks: vec![task], settings: vec![to(1), to(2), to(0)], ..Load::default() };
     let accounts = simulate("linux-6.12", &machine, &load, &[], 100 * MS);
     // To the next core: 256 KiB from the last-level cache. To the other node: all 512 KiB, from memory at twice the
-    // distance, for that is where it began. And back: from memory at hand.
+    // distance, because the task began on the first node. And back: from local memory.
     let cost = 256 * 10 + 512 * 100 * 2 + 512 * 100;
     assert_eq!(accounts.named("mover").run, 4 * MS + cost);
 }
@@ -68,8 +68,8 @@ fn a_move_costs_the_more_the_farther_it_goes() {
 fn a_refill_that_was_cut_short_is_not_paid_twice() {
     let mut machine = cached(bare("1"));
     machine.costs.memory_refill_ns_per_kib = 10_000;
-    // After its sleep the first has to bring 1024 KiB back, 10.24 ms, and is interrupted by a real-time task after
-    // 5.12.
+    // After its sleep the first task has to reload 1024 KiB, which takes 10.24 ms, and is interrupted by a real-time
+    // task after 5.12.
     let mut first = touching(once("first", vec![run(1), sleep(9), run(1)]), 1024);
     first.initial.nice = Some(0);
     let mut second = touching(once("second", vec![run(1)]), 1024);
@@ -89,7 +89,7 @@ fn siblings_slow_each_other_while_both_run() {
     let mut late = pinned(once("late", vec![run(10)]), 1);
     late.start = 4 * MS;
     let load = Load { tasks: vec![pinned(once("early", vec![run(10)]), 0), late], ..Load::default() };
-    // 4 ms alone; 6 ms at 624/1024 of full speed take 9.846154 ms. The late one has then done 6 ms and is alone.
+    // 4 ms alone; 6 ms at 624/1024 of full speed take 9.846154 ms. The late task has then done 6 ms and is alone.
     for kernel in KERNELS.iter().filter(|kernel| kernel.name != "linux-1.2") {
         let accounts = simulate(kernel.name, &machine, &load, &[], 100 * MS);
         assert_eq!(lane(&accounts, 0), "0 early, 13.846154 -", "{}", kernel.name);
@@ -124,8 +124,8 @@ fn far_memory_costs_what_the_task_is_bound_by_it() {
     };
     let lane = |spec| lane(&simulate("linux-6.12", &two_nodes(), &of(spec), &[], 100 * MS), 0);
     assert_eq!(lane(0), "0 task, 10 -, 11 task, 12 -");
-    // Half of the 10 ms takes twice as long: 15 ms, at a speed of 682 in 1024. The stream of 1 ms takes 2 (and a
-    // little for the rounding of the two factors).
+    // Half of the 10 ms takes twice as long: 15 ms, at a speed of 682 in 1024. The stream of 1 ms takes 2 ms (and
+    // slightly more, as both factors are rounded).
     assert_eq!(lane(1), "0 task, 15.014663 -, 16.014663 task, 18.016118 -");
 }
 
@@ -143,9 +143,9 @@ fn a_hybrid_barrier_spins_and_then_sleeps() {
     assert_eq!(lane_of(9), "0 quick, 3 -, 9 quick, 10 -", "2 ms of spinning, and asleep until 9");
 }
 
-/// 16 threads that compute 1 ms and meet, 100 times: how much longer they take on 8 CPUs, two on each, than on 16. They
-/// are pinned, for where a kernel puts those that wake is another matter: linux-6.12 now and then puts three onto one
-/// CPU.
+/// 16 threads compute for 1 ms and meet, 100 times. Returns how much longer this takes on 8 CPUs, two threads on each,
+/// than on 16. The threads are pinned, because placement at a wake-up is not the subject: linux-6.12 sometimes puts
+/// three onto one CPU.
 fn slowdown(kernel: &str, meet: Op) -> f64 {
     let time = |cpus: CpuId| {
         let program = vec![Op::LoopStart { times: Some(100) }, run(1), meet.clone(), Op::LoopEnd { start: 0 }];
@@ -157,10 +157,10 @@ fn slowdown(kernel: &str, meet: Op) -> f64 {
     time(8) / time(16)
 }
 
-/// Two threads share a CPU. The one that has done its part spins until its slice is over, for the other, whom it waits
-/// for, is behind it in the queue: a round takes a slice, where it takes 1 ms with a CPU each. O(1)'s slice is 100 ms
-/// (and where the first ones were not in step, some rounds take two); CFS's is 24 ms of latency by two, and what the
-/// tick and the first to run add; EEVDF's 2.8 ms, seen at the 4 ms tick.
+/// Two threads share a CPU. The one that has finished its part spins until its slice is over, because the other, which
+/// it waits for, is behind it in the queue: a round takes a slice, but with a CPU each it takes 1 ms. O(1)'s slice is
+/// 100 ms (and some rounds take two, if the first ones were not in step). CFS's is half of 24 ms of latency, plus what
+/// the tick and running first add. EEVDF's is 2.8 ms, whose end is noticed at the 4 ms tick.
 #[test]
 fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
     for (kernel, factors) in [
@@ -176,7 +176,7 @@ fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
         assert!(factors.contains(&factor), "{kernel}: {factor}");
         let factor = slowdown(kernel, Op::Barrier(0));
         assert!((1.999..2.001).contains(&factor), "{kernel}, asleep: {factor}");
-        // 1 ms each, and 3 ms in which the first spins in vain; a shorter slice ends that sooner.
+        // 1 ms each, and 3 ms in which the first task spins in vain; a shorter slice ends that sooner.
         let factor = slowdown(kernel, Op::HybridBarrier { barrier: 0, spin: 3 * MS });
         assert!((4.0..5.1).contains(&factor), "{kernel}, at first awake: {factor}");
     }
