@@ -1,5 +1,5 @@
-//! SCHED_DEADLINE: job by job in time, refusals, reclaiming, hotplug; and throttling of real-time tasks period by
-//! period.
+//! SCHED_DEADLINE: each job's completion time, refusals, reclaiming, hotplug; and throttling of real-time tasks, period
+//! by period.
 
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate};
@@ -26,12 +26,12 @@ fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, timers: vec![("own".into(), true)], ..Load::default() }
 }
 
-/// A job of `work` at the beginning of each period.
+/// A task with a job of `work` at the beginning of each period.
 fn jobs(name: &str, work: Nanos, period: Nanos) -> TaskSpec {
     forever(name, 0, vec![Op::Run(exactly(work)), Op::Timer { timer: 0, period: exactly(period), absolute: true }])
 }
 
-/// What task `i` has run by each of the times `at`, which are in order.
+/// Returns what task `i` has run by each of the times `at`, which must be in ascending order.
 fn ran_by(events: &[Event], i: usize, at: &[Nanos]) -> Vec<Nanos> {
     let tid = i as i32 + 1;
     let (mut ran, mut since) = (0, None);
@@ -52,7 +52,7 @@ fn ran_by(events: &[Event], i: usize, at: &[Nanos]) -> Vec<Nanos> {
     at.iter().map(by).collect()
 }
 
-/// The first job of task `i` that is not done `late` after its deadline.
+/// Returns the first job of task `i` that is not complete `late` after its deadline.
 fn first_late(accounts: &Accounts, i: usize, work: Nanos, period: Nanos, late: Nanos, until: Nanos) -> Option<u64> {
     let count = (until - late) / period;
     let ends: Vec<_> = (1..=count).map(|k| k * period + late).collect();
@@ -129,7 +129,7 @@ fn who_reclaims_leaves_the_others_in_time() {
 
 #[test]
 fn who_is_back_before_its_0_lag_time_goes_on_with_its_budget() {
-    // 10 of 100 ms; after 8 ms it is SCHED_OTHER for 5 ms, long before its 0-lag time (80 ms), and then back.
+    // 10 of 100 ms. After 8 ms the task is SCHED_OTHER for 5 ms, long before its 0-lag time (80 ms), and then returns.
     let back = |kernel| {
         let set = |policy, dl| schedlab_sim::program::Setting { policy: Some(policy), dl, ..Default::default() };
         let program =
@@ -143,7 +143,7 @@ fn who_is_back_before_its_0_lag_time_goes_on_with_its_budget() {
         let accounts = simulate(kernel, &bare("up"), &load, &[], 90 * MS);
         accounts.named("task").run
     };
-    // With what was left of the budget it is throttled at the first tick after 2 ms more, with a new one after 10 ms.
+    // With the rest of the budget it is throttled at the first tick after 2 more ms, with a new budget after 10 ms.
     assert_eq!(back("linux-4.1"), 24 * MS);
     assert_eq!(back("linux-6.1"), 16 * MS);
 }
@@ -167,7 +167,7 @@ fn deadline_and_real_time_tasks_move_when_their_cpu_goes() {
         for task in 0..2 {
             let ran = ran_by(&accounts.events, task, &[SECOND, 2 * SECOND, 3 * SECOND]);
             for second in [ran[0], ran[1] - ran[0], ran[2] - ran[1]] {
-                // A budget that was overrun by a tick is missing in the next period; one period is cut at each end.
+                // A budget that was overrun by a tick is smaller in the next period; one period is cut off at each end.
                 assert!(second.abs_diff(400 * MS) <= 40 * MS + TICK, "{kernel}: dl-{task} had {ran:?}");
             }
         }
@@ -188,7 +188,7 @@ fn views_and_reasons_tell_of_every_class() {
         assert_eq!(part(deadline, "curr"), &View::Task(0), "{kernel}");
         let View::List(queue) = part(deadline, "queue") else { panic!("a list") };
         assert_eq!(part(&queue[0], "runtime_ns"), &View::from(20 * MS), "{kernel}");
-        // At 50 ms it is throttled, and the highest priority runs.
+        // At 50 ms it is throttled, and the task with the highest priority runs.
         let View::List(throttled) = part(part(&seen.views[1], "deadline"), "throttled") else { panic!("a list") };
         let who: Vec<_> = throttled.iter().map(|e| part(e, "task").clone()).collect();
         let waits_too = (kernel == "linux-6.12").then(|| View::from("fair server"));
@@ -209,8 +209,8 @@ fn views_and_reasons_tell_of_every_class() {
     }
 }
 
-/// The server runs once from its zero laxity on, with a new period from then on; what it overran is forgiven, for the
-/// next zero laxity is 950 ms after it stopped.
+/// The server runs once from its zero laxity on, and has a new period from then on. Its overrun is forgiven, because
+/// the next zero laxity is 950 ms after it stopped.
 #[test]
 fn the_fair_server_takes_a_new_period_whenever_it_has_served() {
     let tasks = vec![rt(hog("fifo", 0), Policy::Fifo, 10), hog("fair", 0)];
@@ -228,7 +228,7 @@ fn the_fair_server_takes_a_new_period_whenever_it_has_served() {
     assert_eq!(deadline(&waiting), 2_004, "1 s from when it had served");
     assert_eq!(part(&waiting, "budget_ns"), &View::from(50 * MS));
     assert_eq!(part(&waiting, "waits_for_zero_laxity"), &View::from(true));
-    // Without costs too: the kernel's switch always takes some time.
+    // This holds without costs too, although a switch in the kernel always takes some time.
     let accounts = simulate("linux-6.12", &bare("up"), &load(tasks), &[], 10 * SECOND);
     let fair = accounts.named("fair").run;
     assert!((500 * MS..=540 * MS).contains(&fair), "{fair}");
@@ -236,9 +236,9 @@ fn the_fair_server_takes_a_new_period_whenever_it_has_served() {
 
 #[test]
 fn a_period_of_throttling_goes_on_while_no_real_time_task_is_there() {
-    // The first comes at 0 and ends; the hog comes at 300 ms, in the same period, and has 700 ms of it; the next ends
-    // at 1 s + 950 ms. Where the hog comes when that period is over, its own begins with it (but in multiples of 1 s
-    // until 4.6).
+    // The first task comes at 0 and ends. The hog comes at 300 ms, in the same period, and gets 700 ms of it; the next
+    // period ends at 1 s + 950 ms. If the hog comes after that period is over, a new period begins with it (but in
+    // multiples of 1 s until 4.6).
     let first = TaskSpec { name: "first".into(), program: vec![Op::Run(exactly(MS))], ..TaskSpec::default() };
     let throttled = |kernel: &str, start| {
         let mut late = rt(hog("hog", 0), Policy::Fifo, 10);
@@ -259,14 +259,14 @@ fn a_period_of_throttling_goes_on_while_no_real_time_task_is_there() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
 
-    /// Each job of a task within admission is done by its deadline; where tasks beside it overrun their budgets, which
-    /// is seen at a tick, by as many ticks later.
+    /// Each job of an admitted task is done by its deadline. If tasks beside it overrun their budgets, which is noticed
+    /// at a tick, it is done that many ticks later.
     #[test]
     fn every_admitted_job_is_in_time_on_one_cpu(
         shapes in proptest::collection::vec((20u64..200, 1u64..100), 1..5), greedy in 0u64..3, fifo in any::<bool>()
     ) {
         let parts: u64 = shapes.iter().map(|(_, part)| part).sum();
-        // 65% in all for these, 10% for each that overruns.
+        // 65% for all of these, and 10% for each task that overruns.
         let work = |(period, part): &(u64, u64)| (period * MS * 65 / 100 * part / parts).max(20_000);
         let works: Vec<_> = shapes.iter().map(work).collect();
         let mut tasks: Vec<_> = shapes.iter().zip(&works).enumerate().map(|(i, ((period, _), work))| {
@@ -283,8 +283,8 @@ proptest! {
         }
     }
 
-    /// In each period real-time tasks have no more than their runtime and a tick; what a tick saw late is missing in
-    /// the next.
+    /// In each period real-time tasks get at most their runtime and a tick; what a tick noticed late is subtracted from
+    /// the next period.
     #[test]
     fn real_time_tasks_have_their_part_of_each_period(
         tasks in proptest::collection::vec((1u8..99, 1u64..40, 0u64..20), 1..6)

@@ -1,5 +1,5 @@
-//! Energy-aware placement, and tasks too big for their CPU, on a machine of four small CPUs (capacity 462, 0 to 3) and
-//! four big ones (4 to 7): decisions worked out by hand.
+//! Energy-aware placement, and tasks that are too big for their CPU, on a machine with four small CPUs (capacity 462, 0
+//! to 3) and four big ones (4 to 7): decisions worked out by hand.
 
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, simulate_how, threads};
@@ -18,18 +18,18 @@ fn go(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, &str)], ms: Na
     simulate_how(kernel, machine, load, &set, &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
 }
 
-/// A task that every 10 ms has so many us of work for a big CPU: on a small one it takes 1024 / 462 as long.
+/// A task that every 10 ms has `us` microseconds of work for a big CPU; on a small one it takes 1024 / 462 as long.
 fn periodic(name: &str, us: Nanos) -> TaskSpec {
     let body = vec![Op::Run(exactly(us * 1000)), Op::Timer { timer: 0, period: exactly(10 * MS), absolute: false }];
     forever(name, 0, body)
 }
 
-/// Each task has a timer of its own.
+/// Creates a load in which each task has its own timer.
 fn load(tasks: Vec<TaskSpec>) -> Load {
     Load { timers: vec![("timer".into(), true)], ..threads(tasks) }
 }
 
-/// A task that starts on one CPU, and after a few rounds of 10 ms may go anywhere: setting 0.
+/// A task that starts on one CPU and after `rounds` rounds of 10 ms may go anywhere, by setting 0.
 fn let_go(mut spec: TaskSpec, cpu: CpuId, rounds: u64) -> TaskSpec {
     let mut first = vec![Op::LoopStart { times: Some(rounds) }];
     first.extend(spec.program[1..spec.program.len() - 1].iter().cloned());
@@ -46,7 +46,7 @@ fn anywhere(load: Load) -> Load {
     Load { settings: vec![Setting { cpus: Some((0..8).collect()), ..Setting::default() }], ..load }
 }
 
-/// On which CPUs a task ran in a span of time, and for how many ms.
+/// Returns on which CPUs a task ran in a span of time, and for how many ms.
 fn ran(accounts: &Accounts, name: &str, from: Nanos, to: Nanos) -> Vec<(CpuId, Nanos)> {
     let tid = accounts.names.iter().position(|n| n == name).expect("a task of that name") as i32 + 1;
     let mut on = [0; 8];
@@ -70,8 +70,8 @@ fn only_on(accounts: &Accounts, name: &str, cpus: std::ops::Range<CpuId>, from: 
     !ran.is_empty() && ran.iter().all(|(cpu, _)| cpus.contains(cpu))
 }
 
-/// A task of a tenth of a big CPU that last ran on a big one: there it costs 6223 a unit of work, on a small one no
-/// more than 2813, at the second frequency. Where energy does not count, it stays.
+/// A task of a tenth of a big CPU that last ran on a big one: there it costs 6223 for a unit of work, on a small one at
+/// most 2813, at the second frequency. If energy does not count, the task stays.
 #[test]
 fn a_light_task_goes_to_a_small_cpu() {
     for kernel in releases(v(5, 0)..) {
@@ -86,8 +86,9 @@ fn a_light_task_goes_to_a_small_cpu() {
     }
 }
 
-/// 6.12 says why: some 90 of work (700 us of 10 ms, and what ripples at the end of a burst) cost 6223 each on the big
-/// CPU, and 2160 on the small one, in tenths of uW: with a quarter more they are below 133, the lowest frequency's.
+/// 6.12 explains the choice: about 90 units of work (700 us of 10 ms, and the ripple at the end of a burst) cost 6223
+/// each on the big CPU and 2160 on the small one, in tenths of uW. With a quarter more they are below 133, the limit of
+/// the lowest frequency.
 #[test]
 fn the_explanation_has_what_was_weighed() {
     #[derive(Default)]
@@ -115,7 +116,7 @@ fn the_explanation_has_what_was_weighed() {
     assert_eq!((number("other_cpu"), number("on_other_cpu_uw")), (i64::from(moved.cpu), 2160 * need / 10));
     let last = seen.0.last().unwrap();
     assert_eq!(last.rule, "energy: where it last ran, for no other CPU saves any");
-    // A big CPU was weighed too, by what it would cost itself.
+    // A big CPU was considered too, with its own cost.
     let need = value(last, "utilisation");
     assert!(
         (4..8).contains(&value(last, "other_cpu")) && value(last, "on_other_cpu_uw") == 6223 * need / 10,
@@ -123,10 +124,10 @@ fn the_explanation_has_what_was_weighed() {
     );
 }
 
-/// A fifth of a big CPU on the big one costs 200 * 6223 = 1.24 million. On an idle small one, at the second frequency,
-/// 200 * 2813 = 0.56 million. But where each small CPU has a light task already, 4 * 100 * 2160 = 0.86 million, it
-/// brings the one it goes to up to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million, 1.77 more. So
-/// it stays.
+/// A fifth of a big CPU costs 200 * 6223 = 1.24 million on the big one. On an idle small one, at the second frequency,
+/// it costs 200 * 2813 = 0.56 million. But if each small CPU already has a light task, costing 4 * 100 * 2160 = 0.86
+/// million, the task raises the CPU it goes to to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million,
+/// 1.77 more. So it stays.
 #[test]
 fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
     for kernel in releases(v(5, 0)..) {
@@ -142,8 +143,8 @@ fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
     }
 }
 
-/// A task that cannot leave its small CPU uses all of it: the machine is over-utilised, energy does not count, and a
-/// light task stays on the big CPU where it was, which is idle when it wakes.
+/// A task that cannot leave its small CPU uses all of it: the machine is over-utilised and energy does not count, so a
+/// light task stays on the big CPU where it was, which is idle when the task wakes.
 #[test]
 fn an_overused_cpu_ends_it() {
     for kernel in releases(v(5, 0)..) {
@@ -153,8 +154,8 @@ fn an_overused_cpu_ends_it() {
     }
 }
 
-/// A task that wants at least 600 (`util_min`) is put on a big CPU however light it is; one that wants at most 300 on a
-/// small one however heavy, and there nobody calls it too big.
+/// A task that asks for at least 600 (`util_min`) is placed on a big CPU however light it is. One that asks for at most
+/// 300 is placed on a small one however heavy it is, and does not count as misfit there.
 #[test]
 fn clamps_decide() {
     for kernel in releases(v(5, 0)..) {
@@ -172,8 +173,8 @@ fn clamps_decide() {
     }
 }
 
-/// From small to big, end to end: a task that is light for half a second and then works without a pause moves to a big
-/// CPU within 100 ms, because it is too big for the small one; the light ones stay where they are cheap.
+/// From small to big: a task that is light for half a second and then works without pause moves to a big CPU within 100
+/// ms, because it is too big for the small one; light tasks stay where they are cheap.
 #[test]
 fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
     for kernel in releases(v(5, 0)..) {
@@ -198,8 +199,8 @@ fn a_task_that_grows_goes_to_a_big_cpu_and_light_ones_stay() {
     }
 }
 
-/// What a task needs is remembered while it sleeps: a task that works 60 of each 460 ms has all but faded when it
-/// wakes, and goes to a big CPU all the same.
+/// What a task needs is remembered while it sleeps: the utilisation of a task that works 60 of each 460 ms has almost
+/// decayed when it wakes, but it goes to a big CPU all the same.
 #[test]
 fn long_sleepers_are_expected_to_need_what_they_needed() {
     for kernel in releases(v(5, 0)..) {
@@ -209,7 +210,7 @@ fn long_sleepers_are_expected_to_need_what_they_needed() {
     }
 }
 
-/// SMT and CPUs that are all alike: energy does not count though there is a model.
+/// With SMT, or if all CPUs are alike, energy does not count although there is a model.
 #[test]
 fn energy_counts_only_where_capacities_differ_and_cores_are_whole() {
     let even = |threads| {
@@ -229,7 +230,7 @@ fn energy_counts_only_where_capacities_differ_and_cores_are_whole() {
     }
 }
 
-/// Ticks that are skipped change nothing: over-utilisation is found at the tick at which it comes.
+/// Skipping ticks changes nothing: over-utilisation is found at the tick at which it begins.
 #[test]
 fn skipped_ticks_find_the_same() {
     for kernel in releases(v(5, 0)..) {

@@ -1,6 +1,6 @@
-//! Schedules of the kernels before O(1) on one CPU, small enough to be followed by hand. A tick is 10 ms, and nothing
-//! has a cost. Slices at nice 0: 16 ticks in 1.2 and 21 in 2.0 and 2.2 (the tick that finds the counter at 0 ends
-//! them), 6 in 2.4.
+//! Schedules of the kernels before O(1) on one CPU, small enough to follow by hand. A tick is 10 ms, and nothing has a
+//! cost. Slices at nice 0: 16 ticks in 1.2 and 21 in 2.0 and 2.2 (the tick that finds the counter at 0 ends the slice),
+//! 6 in 2.4.
 
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
 use schedlab_base::{CpuId, Nanos};
@@ -12,7 +12,7 @@ fn schedule(kernel: &str, load: &Load, ms: u64) -> String {
     lane(&simulate(kernel, &bare("up"), load, &[], ms * MS), 0)
 }
 
-/// A wait of so many ms for a device.
+/// Waits `ms` milliseconds for a device.
 fn device(ms: u64) -> Op {
     Op::Io(ms * MS - 100_000)
 }
@@ -24,24 +24,25 @@ fn hogs(nices: &[(&str, i8)]) -> Load {
 #[test]
 fn equals_take_turns() {
     let load = hogs(&[("A", 0), ("B", 0), ("C", 0)]);
-    // 1.2: the oldest first. 2.0: the first in the queue, and newcomers join at its end. Whoever is found for want of a
-    // better when all counters are 0 runs.
+    // 1.2: the oldest task first. 2.0: the first in the queue, and new tasks join at its tail. The task that is found
+    // when all counters are 0 runs.
     assert_eq!(schedule("linux-1.2", &load, 650), "0 A, 160 B, 320 C, 480 A, 640 B");
     assert_eq!(schedule("linux-2.0", &load, 850), "0 A, 210 B, 420 C, 630 A, 840 B");
-    // 2.2: newcomers join at the head. In the new epoch, the last one goes before its equals, and runs for two slices.
+    // 2.2: new tasks join at the head. In the new epoch, the previous task comes before its equals, and runs two
+    // slices.
     assert_eq!(schedule("linux-2.2", &load, 1900), "0 C, 210 B, 420 A, 840 C, 1050 B, 1470 C, 1680 A");
-    // 2.4: at the end again. The last one is better by 1 for its address space, and has two slices as well.
+    // 2.4: at the tail again. The previous task is better by 1 for its address space, and has two slices as well.
     assert_eq!(schedule("linux-2.4", &load, 601), "0 A, 60 B, 120 C, 240 A, 300 B, 420 A, 480 C, 600 A");
 }
 
 #[test]
 fn slices_follow_nice() {
     let load = hogs(&[("A", 0), ("B", 5)]);
-    // 15 and 10 ticks, and the one that ends them.
+    // 15 and 10 ticks, and the one that ends the slice.
     assert_eq!(schedule("linux-1.2", &load, 541), "0 A, 160 B, 270 A, 430 B, 540 A");
-    // 20 and 15.
+    // 20 and 15 ticks.
     assert_eq!(schedule("linux-2.0", &load, 741), "0 A, 210 B, 370 A, 580 B, 740 A");
-    // 6 and 4 in 2.4, where nice counts in goodness too: A is always the first of an epoch.
+    // 6 and 4 ticks in 2.4, where nice counts in goodness too: A is always first in an epoch.
     assert_eq!(schedule("linux-2.4", &load, 261), "0 A, 60 B, 100 A, 160 B, 200 A, 260 B");
     assert_eq!(schedule("linux-2.2", &load, 741), "0 A, 210 B, 370 A, 580 B, 740 A");
 }
@@ -49,18 +50,18 @@ fn slices_follow_nice() {
 #[test]
 fn who_sleeps_has_up_to_two_slices() {
     let load = |sleeps, runs| threads(vec![hog("H", 0), once("S", vec![sleep(sleeps), run(runs)])]);
-    // While S sleeps its counter grows in each epoch of H's, from 20 to 39: 40 ticks. 9 are left of H's slice; then H,
-    // the first in the queue, has another one.
+    // While S sleeps its counter grows in each of H's epochs, from 20 to 39: 40 ticks. H has 9 left of its slice; then
+    // H, the first in the queue, gets another.
     let text = schedule("linux-2.0", &load(2000, 500), 3030);
     assert_eq!(text, "0 H, 210 S, 210 H, 2210 S, 2610 H, 2920 S, 3020 H");
-    // From 6 to 11 in 2.4. 2 ticks are left of H's 6, and then it keeps the CPU into the next epoch; so does S.
+    // It grows from 6 to 11 in 2.4. H has 2 of its 6 ticks left, and then keeps the CPU into the next epoch; so does S.
     let text = schedule("linux-2.4", &load(1000, 200), 1350);
     assert_eq!(text, "0 H, 60 S, 60 H, 1060 S, 1170 H, 1250 S, 1340 H");
 }
 
-/// S sleeps at 1 ms and wakes so many ms later; H began with as many ticks as S.
+/// S sleeps at 1 ms and wakes after `wait`; H began with as many ticks as S.
 fn wakes(kernel: &str, wait: Op) -> String {
-    // 2.2 begins with the last one.
+    // 2.2 begins with the last task.
     let order = if kernel == "linux-2.2" { ["H", "S"] } else { ["S", "H"] };
     let task =
         |name| if name == "H" { hog("H", 0) } else { once("S", vec![run(1), wait.clone(), run(1), sleep(5000)]) };
@@ -78,7 +79,7 @@ fn who_wakes_preempts_with_four_ticks_more() {
 #[test]
 fn in_1_2_who_slept_for_a_time_is_seen_when_the_cpu_next_chooses() {
     assert_eq!(wakes("linux-1.2", sleep(44)), "0 S, 1 H, 160 S, 161 H");
-    // Nobody runs: at once.
+    // No task runs, so S runs at once.
     let alone = threads(vec![forever("S", 0, vec![run(1), sleep(44)])]);
     assert_eq!(schedule("linux-1.2", &alone, 50), "0 S, 1 -, 45 S, 46 -");
 }
@@ -95,11 +96,11 @@ fn who_wakes_preempts_with_more_goodness() {
 #[test]
 fn yielding_was_different_each_time() {
     let load = threads(vec![forever("Y", 0, vec![run(1), Op::Yield]), hog("H", 0)]);
-    // 1.2 had no such call.
+    // 1.2 did not have this call.
     assert_eq!(schedule("linux-1.2", &load, 321), "0 Y, 160 H, 320 Y");
-    // 2.0: Y loses its counter and goes behind H, which is so the first in the next epoch too.
+    // 2.0: Y loses its counter and goes behind H, so H is also first in the next epoch.
     assert_eq!(schedule("linux-2.0", &load, 632), "0 Y, 1 H, 420 Y, 421 H, 630 Y, 631 H");
-    // 2.2: Y is compared anew like the others, and mostly better than H. At 410 it has no ticks left, and its yielding
+    // 2.2: Y is compared again like the others, and is mostly better than H. At 410 it has no ticks left, and its yield
     // starts the next epoch; at 420, after one tick of that, it is no better than H, which is before it in the queue.
     assert_eq!(schedule("linux-2.2", &load, 631), "0 H, 210 Y, 420 H, 630 Y");
     // 2.4: Y stands back once.
@@ -108,8 +109,8 @@ fn yielding_was_different_each_time() {
 
 #[test]
 fn who_yields_to_nobody_starts_no_epoch_in_2_4() {
-    // S's counter would grow with each epoch. Y has 1 of 6 ticks left at 55; S, of nice 4, has 5 ticks and 16: no
-    // better than Y with 1, 1 and 20, but better were it only one more.
+    // S's counter would grow with each epoch. Y has 1 of 6 ticks left at 55. S, of nice 4, has 5 ticks and 16: no
+    // better than Y with 1, 1 and 20, but one tick more would make it better.
     let y = forever("Y", 0, vec![run(1), Op::Yield]);
     let s = once("S", vec![sleep(55), run(1), sleep(1000)]);
     let mut load = threads(vec![s, y]);
@@ -129,7 +130,7 @@ fn round_robin_tasks_take_turns_but_not_in_2_2() {
     let load = |ms| threads(vec![hog("H", -20), real_time("A", Policy::Rr, ms), real_time("B", Policy::Rr, ms)]);
     assert_eq!(schedule("linux-2.0", &load(300), 601), "0 A, 210 B, 420 A, 510 B, 600 H");
     assert_eq!(schedule("linux-2.4", &load(150), 301), "0 A, 60 B, 120 A, 180 B, 240 A, 270 B, 300 H");
-    // Who runs goes before its equals, wherever it stands in the queue.
+    // The running task comes before its equals, wherever it is in the queue.
     assert_eq!(schedule("linux-2.2", &load(300), 601), "0 B, 300 A, 600 H");
 }
 
@@ -144,7 +145,7 @@ fn fifo_tasks_run_until_they_sleep() {
 
 #[test]
 fn who_becomes_real_time_preempts_and_in_2_2_goes_to_the_head() {
-    // S becomes FIFO at 1 ms and stays. H, which does so after it wakes, must wait for its equal.
+    // S becomes FIFO at 1 ms and stays. H, which becomes FIFO after it wakes, must wait for its equal.
     let fifo = Setting { policy: Some(Policy::Fifo), rt_priority: Some(10), ..Setting::default() };
     let late = |name| once(name, vec![Op::Set(0), run(5), sleep(1000)]);
     let mut load = threads(vec![late("A"), late("B"), hog("H", 0)]);
@@ -172,20 +173,20 @@ fn family(child: u64) -> Load {
 
 #[test]
 fn a_child_has_half_of_its_parents_counter() {
-    // 1.2: 14 are left, C has 7, and P keeps its 14.
+    // 1.2: P has 14 left and keeps them; C has 7.
     assert_eq!(schedule("linux-1.2", &family(500), 401), "0 P, 160 H, 320 C-0, 400 P");
-    // 2.0: 19 are left: 9 for each.
+    // 2.0: 19 are left, so each gets 9.
     assert_eq!(schedule("linux-2.0", &family(500), 421), "0 P, 110 H, 320 C-0, 420 P");
-    // 2.2: H is first in the queue, and C has 9 ticks and then a whole slice, as it runs when the epoch ends.
+    // 2.2: H is first in the queue. C has 9 ticks and then a whole slice, as it runs when the epoch ends.
     assert_eq!(schedule("linux-2.2", &family(500), 631), "0 H, 210 P, 320 C-0, 630 H");
-    // 2.4: 5 are left: C has 3, P 2.
+    // 2.4: 5 are left: C gets 3, P 2.
     assert_eq!(schedule("linux-2.4", &family(500), 121), "0 P, 30 H, 90 C-0");
 }
 
 #[test]
 fn what_a_child_leaves_goes_back_in_2_4() {
-    // As C ends at 95 nobody has ticks left: an epoch ends, and C, not yet gone, has 3 / 2 + 6 = 7 like everybody. P
-    // has 6 and those 7.
+    // When C ends at 95 no task has ticks left: an epoch ends, and C, not yet gone, has 3 / 2 + 6 = 7 like the others.
+    // P has 6 and those 7.
     assert_eq!(schedule("linux-2.4", &family(5), 221), "0 P, 30 H, 90 C-0, 95 P, 220 H");
 }
 
@@ -193,7 +194,7 @@ fn what_a_child_leaves_goes_back_in_2_4() {
 fn a_parent_that_gave_its_last_tick_away_gives_way_in_2_4() {
     let parent = once("P", vec![run(51), Op::Fork(0), run(1000)]);
     let load = Load { templates: vec![once("C", vec![run(500)])], ..threads(vec![parent, hog("H", 0)]) };
-    // One tick is left at 51: it is C's. H has 6. C stays into the next epoch.
+    // One tick is left at 51, and C gets it. H has 6. C keeps the CPU into the next epoch.
     assert_eq!(schedule("linux-2.4", &load, 181), "0 P, 51 H, 110 C-0, 180 P");
 }
 
@@ -204,12 +205,12 @@ fn the_scale_of_slices_follows_hz_in_2_4() {
     let set = [("hz", "1000".to_owned())];
     let accounts = simulate("linux-2.4", &bare("up"), &load, &set, 124 * MS);
     assert_eq!(lane(&accounts, 0), "0 A, 41 B, 123 A");
-    // 2.0: 200 ticks and the one that ends them.
+    // 2.0: 200 ticks and the one that ends the slice.
     let accounts = simulate("linux-2.0", &bare("up"), &load, &set, 403 * MS);
     assert_eq!(lane(&accounts, 0), "0 A, 201 B, 402 A");
 }
 
-/// Decisions, and the views of CPU 0.
+/// Collects the decisions, and the views of CPU 0.
 #[derive(Default)]
 struct Seen {
     decisions: Vec<Decision>,

@@ -14,17 +14,18 @@ fn simulated(kernel: &str, cpus: &str, load: &Load, ms: u64) -> Accounts {
 fn three_hogs_share_two_cpus() {
     let load = threads(["A", "B", "C"].map(|name| hog(name, 0)).into());
     let accounts = simulated("linux-2.4", "2", &load, 215);
-    // At 60 C takes CPU 0, and CPU 1 finds nobody with ticks: an epoch, of which C gets 6 / 2 + 6. B stays, for CPU 1
-    // is worth 15 to it, until 120; A takes its place. At 150 C's 9 ticks are over, and B has none: an epoch again, and
-    // C stays for one more slice.
+    // At 60 C takes CPU 0, and CPU 1 finds no task with ticks: an epoch begins, in which C gets 6 / 2 + 6. B stays
+    // until 120, because CPU 1 is worth 15 to it; A takes its place. At 150 C's 9 ticks are over, and B has none:
+    // another epoch begins, and C stays for one more slice.
     assert_eq!(lane(&accounts, 0), "0 A, 60 C, 210 B");
     assert_eq!(lane(&accounts, 1), "0 B, 120 A");
 }
 
 #[test]
 fn no_cpu_is_idle_and_nobody_is_left_behind_without_a_balancer() {
-    // An epoch ends when one CPU finds nobody with ticks, while others have just begun: who runs then keeps half of its
-    // slice beside the new one. With all ticks at one instant it is always the same ones.
+    // An epoch ends when one CPU finds no task with ticks, while others have just begun: the tasks that are running
+    // keep half of their slice in addition to the new one. As all ticks come at one instant, these are always the same
+    // tasks.
     let load = threads((0..10).map(|i| hog(&format!("hog-{i}"), 0)).collect());
     for kernel in ["linux-2.0", "linux-2.2", "linux-2.4"] {
         let accounts = simulated(kernel, "4", &load, 40_000);
@@ -34,7 +35,7 @@ fn no_cpu_is_idle_and_nobody_is_left_behind_without_a_balancer() {
     }
 }
 
-/// D takes the CPU on which S last ran, before S wakes at 20 ms: A's and B's are idle by then.
+/// D takes the CPU on which S last ran, before S wakes at 20 ms; A's and B's CPUs are idle by then.
 fn two_idle(a: u64, b: u64) -> Load {
     let once_for = |name, ms| once(name, vec![run(ms), sleep(1000)]);
     let s = once("S", vec![run(1), sleep(19), run(5), sleep(1000)]);
@@ -71,8 +72,8 @@ fn an_idle_core_goes_before_an_idle_thread_in_2_4() {
 
 #[test]
 fn interrupts_come_to_cpu_0_in_2_0() {
-    // S last ran on CPU 1, and B runs there now. Woken by the timer, it takes the CPU of A in 2.0. In 2.4 it is better
-    // on its own.
+    // S last ran on CPU 1, where B is running now. Woken by the timer, it takes A's CPU in 2.0. In 2.4 it is better on
+    // its own.
     let s = once("S", vec![sleep(500), run(5), sleep(1000)]);
     let load = threads(vec![hog("A", 0), s, hog("B", 0)]);
     let accounts = simulated("linux-2.0", "2", &load, 510);
@@ -83,7 +84,7 @@ fn interrupts_come_to_cpu_0_in_2_0() {
 
 #[test]
 fn tasks_that_work_hand_in_hand_stay_together_in_2_2() {
-    // X holds CPU 1 at first, so that both last ran on CPU 0. After that CPU 1 is idle, and "pong" goes on for 10 us
+    // X holds CPU 1 at first, so both tasks last ran on CPU 0. After that CPU 1 is idle, and "pong" continues for 10 us
     // after it has woken "ping".
     let us = |n: u64| Op::Run(exactly(n * 1000));
     let ping = forever("ping", 0, vec![us(30), Op::SemPost(0), Op::SemWait(1)]);
@@ -101,7 +102,7 @@ fn tasks_that_work_hand_in_hand_stay_together_in_2_2() {
 
 #[test]
 fn who_yields_to_a_lesser_task_is_pushed_back_at_once_in_2_2() {
-    // Y yields to H, which has half its ticks, and looks for a CPU: its own is the one where it is better by most.
+    // Y yields to H, which has half as many ticks, and looks for a CPU: its advantage is greatest on its own.
     let y = forever("Y", 0, vec![run(1), Op::Yield]);
     let load = threads(vec![pinned(hog("H", 10), 0), pinned(hog("X", 0), 1), y]);
     assert_eq!(lane(&simulated("linux-2.2", "2", &load, 15), 0), "0 Y");

@@ -1,4 +1,4 @@
-//! The fair schedulers from inside: what a viewer sees of the hierarchy, and why they decided as they did.
+//! The fair schedulers seen from inside: the view of the hierarchy, and the reasons for decisions.
 
 use crate::support::{Accounts, bare, exactly, forever, hog};
 use schedlab_base::Nanos;
@@ -24,7 +24,7 @@ impl Inspector for Seen {
     }
 }
 
-/// A hog in a group that has 8 of every 20 ms, a hog of the root, and a sleeper.
+/// A hog in a group with 8 of every 20 ms, a hog in the root group, and a sleeper.
 fn load() -> Load {
     let mut inside = hog("inside", 0);
     inside.initial.group = Some(0);
@@ -49,7 +49,7 @@ fn part<'a>(view: &'a View, key: &str) -> &'a View {
     &parts.iter().find(|(name, _)| *name == key).unwrap_or_else(|| panic!("{view:?} has no {key}")).1
 }
 
-/// Every entity below a queue, with the queue's load and the sum of what is in it.
+/// Collects every entity below a queue, and checks the queue's load against the sum of its entities.
 fn entities(queue: &View, all: &mut Vec<View>) {
     let View::List(waiting) = part(queue, "tree") else { panic!("a tree is a list") };
     let mut sum = 0;
@@ -87,7 +87,7 @@ fn a_throttled_group_is_shown_beside_the_tree() {
         let times: Vec<Nanos> = (0..200).map(|ms| ms * MS).collect();
         let seen = look(kernel, &times);
         let throttled = seen.views.iter().filter(|v| part(v, "throttled") != &View::List(vec![])).count();
-        // 8 of 20 ms, and the others take half of the time as long as it may run.
+        // 8 of 20 ms, and the others take half of the time while the group may run.
         assert!((40..120).contains(&throttled), "{kernel}: {throttled} of 200 ms");
     }
 }
@@ -99,7 +99,7 @@ fn decisions_tell_rule_and_numbers() {
         let of = |choice| seen.decisions.iter().filter(move |d| d.choice == choice);
         assert!(of(Choice::Pick).count() > 20 && of(Choice::TurnEnds).count() > 10, "{kernel}");
         assert!(seen.decisions.iter().all(|d| !d.rule.is_empty()), "{kernel}");
-        // A wake-up of the sleeper each 14 ms, or somewhat more where it waits.
+        // The sleeper wakes up every 14 ms, or slightly more if it has to wait.
         let woken = of(Choice::Preempt).chain(of(Choice::Wait)).filter(|d| d.who == Some(2)).count();
         assert!((9..=15).contains(&woken), "{kernel}: {woken} wake-ups told");
         if kernel.starts_with("linux-2.6.32") {
@@ -108,7 +108,7 @@ fn decisions_tell_rule_and_numbers() {
             assert!(of(Choice::Throttle).count() >= 16, "{kernel}: throttled and back, ten periods");
         }
         for pick in of(Choice::Pick).filter(|d| d.rule == "the least virtual runtime") {
-            // The picked one's figures come first, then those of the others in the root queue.
+            // The figures of the picked task come first, then those of the others in the root queue.
             let vruntimes: Vec<i64> = pick.numbers.iter().filter(|n| n.1 == "vruntime_ns").map(|n| n.2).collect();
             assert!(vruntimes.len() > 1 && vruntimes.iter().all(|v| *v >= vruntimes[0]), "{kernel}: {vruntimes:?}");
         }

@@ -1,4 +1,4 @@
-//! Groups: shares, nesting, quotas and burst, idle groups, users and sessions, on one CPU and on several.
+//! Groups: shares, nesting, quotas and bursts, idle groups, users and sessions, on one CPU and on several.
 
 use crate::support::registry::with;
 use crate::support::{Accounts, bare, exactly, forever, hog, simulate};
@@ -26,7 +26,7 @@ fn run(kernel: &str, cpus: &str, load: &Load, duration: Nanos) -> Accounts {
     simulate(kernel, &bare(cpus), load, &[], duration)
 }
 
-/// The part of all CPU time that each task had.
+/// Returns each task's fraction of the total CPU time.
 fn parts(accounts: &Accounts) -> Vec<f64> {
     let all: Nanos = accounts.tasks.iter().map(|t| t.run).sum();
     accounts.tasks.iter().map(|t| t.run as f64 / all as f64).collect()
@@ -52,7 +52,7 @@ fn a_group_has_its_shares_however_many_tasks_it_has() {
 
 #[test]
 fn shares_nest() {
-    // /a 1024 with one task of its own and /a/x of 2048; /b 3072.
+    // /a has 1024 with one task of its own and /a/x with 2048; /b has 3072.
     let groups = vec![group("/a", None, 1024), group("/b", None, 3072), group("/a/x", Some(0), 2048)];
     let tasks = vec![within(hog("a", 0), 0), within(hog("b", 0), 1), within(hog("x", 0), 2), hog("root", 0)];
     let load = Load { tasks, groups, ..Load::default() };
@@ -60,7 +60,7 @@ fn shares_nest() {
         let accounts = run(kernel, "up", &load, 40 * SECOND);
         assert_parts(kernel, &accounts, &[0.2 / 3.0, 0.6, 0.4 / 3.0, 0.2], 0.015);
     }
-    // 2.6.24 has no depth: all three groups and the root's tasks side by side.
+    // 2.6.24 has no hierarchy: all three groups and the root's tasks are side by side.
     let accounts = run("linux-2.6.24", "up", &load, 40 * SECOND);
     let all = 1024.0 + 3072.0 + 2048.0 + 1024.0;
     assert_parts("linux-2.6.24", &accounts, &[1024.0 / all, 3072.0 / all, 2048.0 / all, 1024.0 / all], 0.015);
@@ -98,7 +98,8 @@ fn a_groups_shares_are_spread_over_the_cpus() {
 
 #[test]
 fn where_a_group_has_more_tasks_it_weighs_more() {
-    // Group a: three hogs on CPU 0, one on CPU 1; a lone hog of the root on each. a's 1024 are spread 3:1.
+    // Group a has three hogs on CPU 0 and one on CPU 1; each CPU has a lone hog of the root group. a's 1024 are split
+    // 3:1.
     let pinned = |name: &str, cpu: u32| {
         let mut task = hog(name, 0);
         task.initial.cpus = Some(vec![cpu]);
@@ -124,8 +125,8 @@ fn idle_groups_have_what_nobody_wants() {
     let load = Load { tasks, groups: groups.clone(), ..Load::default() };
     for kernel in with(Feature::IdleGroups) {
         let accounts = run(kernel, "up", &load, 5 * SECOND);
-        // Who wakes in another group preempts the idle one at once, but for the start, where nobody runs yet, and in
-        // 6.6, where the idle one keeps its protection.
+        // A task that wakes in another group preempts the idle one at once, except at the start, when no task is
+        // running yet, and in 6.6, where the idle one keeps its protection.
         if kernel != "linux-6.6" {
             assert_eq!(accounts.named("sleeper").latencies[1..].iter().max(), Some(&0), "{kernel}");
         }
@@ -135,14 +136,14 @@ fn idle_groups_have_what_nobody_wants() {
         let part = parts(&accounts)[0];
         assert!((0.001..0.01).contains(&part), "{kernel}: 3 to 1024, and it had {part}");
     }
-    // Before, they share by their weight.
+    // Before idle groups existed, they share by their weight.
     for kernel in ["linux-4.1", "linux-5.10"] {
         let accounts = run(kernel, "up", &load, 5 * SECOND);
         assert!(accounts.named("sleeper").run > 450 * MS, "{kernel}");
     }
 }
 
-/// CPU time of some tasks in each window of `period` from `phase` on.
+/// Returns the CPU time of some tasks in each window of `period` from `phase` on.
 fn used(events: &[Event], tids: &[i32], phase: Nanos, period: Nanos, end: Nanos) -> Vec<Nanos> {
     let mut all = vec![0; (end / period) as usize + 2];
     let mut since: std::collections::BTreeMap<i32, Nanos> = std::collections::BTreeMap::new();
@@ -173,7 +174,7 @@ fn used(events: &[Event], tids: &[i32], phase: Nanos, period: Nanos, end: Nanos)
 
 #[test]
 fn a_group_never_has_more_than_its_quota() {
-    // What it overran, up to a tick on each CPU, is taken off the next period.
+    // What it overran, up to a tick on each CPU, is subtracted from the next period.
     for (cpus, number) in [("up", 1), ("4", 4)] {
         let tasks = (0..6).map(|i| within(hog(&format!("a{i}"), 0), 0)).chain([hog("root", 0)]).collect();
         let load = Load { tasks, groups: vec![quota("/a", 50, 0)], ..Load::default() };
@@ -187,7 +188,7 @@ fn a_group_never_has_more_than_its_quota() {
             let mut sum = 0;
             for phase in [0, 25 * MS, 50 * MS, 75 * MS] {
                 for used in used(&accounts.events, &tids, phase, 100 * MS, 10 * SECOND) {
-                    // Any window of that length: the end of one period's quota and the beginning of the next.
+                    // Any window of that length, including the end of one period's quota and the beginning of the next.
                     assert!(used <= 100 * MS + number * (tick + MS), "{kernel} on {cpus}: {used} in a window");
                     sum += used;
                 }
@@ -202,7 +203,7 @@ fn in_each_period_of_6_1_there_is_the_quota_and_what_was_overrun_comes_off() {
     let load = Load { tasks: vec![within(hog("a", 0), 0)], groups: vec![quota("/a", 30, 0)], ..Load::default() };
     let accounts = run("linux-6.1", "up", &load, 10 * SECOND);
     let periods = used(&accounts.events, &[1], 100 * MS - 1, 100 * MS, 10 * SECOND);
-    // 30 ms end between two ticks: 32 ms, and 28 the next time.
+    // 30 ms end between two ticks, so it gets 32 ms, and 28 the next time.
     assert!(periods[1..100].iter().all(|used| (27 * MS..=33 * MS).contains(used)), "{periods:?}");
     let mean = periods[1..100].iter().sum::<Nanos>() / 99;
     assert!(mean.abs_diff(30 * MS) < MS / 10, "{mean}");
@@ -210,7 +211,7 @@ fn in_each_period_of_6_1_there_is_the_quota_and_what_was_overrun_comes_off() {
 
 #[test]
 fn what_a_group_saved_it_may_burst() {
-    // 25 ms of work every 200 ms against 15 ms a period: with a burst of 15 ms it is done at once.
+    // 25 ms of work every 200 ms against 15 ms a period: with a burst of 15 ms the work is done at once.
     let task = forever(
         "a",
         0,
@@ -231,7 +232,7 @@ fn what_a_group_saved_it_may_burst() {
         assert!(longest(kernel, 0) > 20 * MS, "{kernel}: throttled every time");
         assert!(longest(kernel, 15) < 8 * MS, "{kernel}: {}", longest(kernel, 15));
     }
-    // Bursts came with 5.14.
+    // Bursts are available from 5.14 on.
     assert!(longest("linux-4.1", 15) > 20 * MS && longest("linux-5.10", 15) > 20 * MS);
 }
 
@@ -245,7 +246,7 @@ fn throttled_groups_wait_and_others_go_on() {
         let accounts = run(kernel, "up", &load, 10 * SECOND);
         let had: Vec<_> = accounts.tasks.iter().map(|t| t.run as f64 / SECOND as f64).collect();
         assert!((had[0] + had[1] - 2.0).abs() < 0.1, "{kernel}: {had:?}");
-        // What x is given while a is throttled may be gone at the next period: 5 ms in 100, not in 50.
+        // What x gets while a is throttled may be lost at the next period: 5 ms in 100, not in 50.
         assert!(had[1] > 0.45 && had[1] < 1.05, "{kernel}: {had:?}");
         assert!((had[2] - 8.0).abs() < 0.1, "{kernel}: {had:?}");
     }
@@ -259,7 +260,7 @@ fn users_share_alike_where_the_kernel_groups_by_user() {
     for kernel in ["linux-2.6.24", "linux-2.6.32"] {
         let by_user = [("group_by_user", "1".to_owned())];
         let accounts = simulate(kernel, &bare("up"), &load, &by_user, 40 * SECOND);
-        // User 0 counts twice.
+        // User 0 has twice the weight.
         assert_parts(kernel, &accounts, &[0.5, 0.125, 0.125, 0.25], 0.015);
         assert_parts(kernel, &run(kernel, "up", &load, 40 * SECOND), &[0.25; 4], 0.015);
     }
@@ -308,7 +309,7 @@ fn a_task_takes_its_share_with_it_to_another_group() {
     let load = Load { tasks, groups, settings, ..Load::default() };
     for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "up", &load, 60 * SECOND);
-        // In a: 1/4 until 8 s; in b: 1/4 until 16 s; then in the root, one of three.
+        // In a: 1/4 until 8 s; in b: 1/4 until 16 s; then in the root group, one of three.
         let mover = 4.0 + 44.0 / 3.0;
         let a = 2.0 + 4.0 + 44.0 / 3.0;
         let b = 4.0 + 2.0 + 44.0 / 3.0;

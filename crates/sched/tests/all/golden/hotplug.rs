@@ -1,4 +1,4 @@
-//! CPUs that go offline and come back, under every kernel.
+//! CPUs that go offline and come back online, under every kernel.
 
 use crate::support::{bare, exactly, forever, hog, pinned, simulate_how, threads};
 use schedlab_base::{Event, Nanos, Payload};
@@ -7,7 +7,7 @@ use schedlab_sim::program::{Hotplug, Load, Op};
 
 const MS: Nanos = 1_000_000;
 
-/// Hogs, a sleeper and one task that asks for CPU 3, on four CPUs of which CPU 3 is away from 300 to 600 ms.
+/// Hogs, a sleeper and one task that asks for CPU 3, on four CPUs, of which CPU 3 is offline from 300 to 600 ms.
 fn load() -> Load {
     let mut tasks: Vec<_> = (0..5).map(|i| hog(&format!("hog-{i}"), 0)).collect();
     tasks.push(forever("sleeper", 0, vec![Op::Run(exactly(MS)), Op::Sleep(exactly(7 * MS))]));
@@ -43,7 +43,7 @@ fn nobody_runs_where_there_is_no_cpu_and_nobody_is_lost() {
     }
 }
 
-/// The lengths of the turns on CPU 0 that began in a span of time, in ms.
+/// Returns the lengths, in ms, of the turns on CPU 0 that began in a span of time.
 fn turns(events: &[Event], from: Nanos, to: Nanos) -> Vec<Nanos> {
     let runs = runs_on(events, 0);
     let pairs = runs.windows(2).filter(|w| w[0].0 >= from && w[1].0 < to);
@@ -51,8 +51,8 @@ fn turns(events: &[Event], from: Nanos, to: Nanos) -> Vec<Nanos> {
 }
 
 /// Three hogs on CPU 0 share a latency of 18 ms while four CPUs are counted, and of 12 ms while two or three are: turns
-/// of 6 and 4 ms, a hair less by the kernel's rounding, so that the tick then ends them. With one CPU left two are
-/// counted, for the one that goes is.
+/// of 6 and 4 ms, slightly less by the kernel's rounding, so that the tick then ends them. With one CPU left two are
+/// counted, because the CPU that goes offline still counts.
 #[test]
 fn the_latency_follows_the_cpus_online_and_the_one_that_goes() {
     let tasks = ["a", "b", "c"].map(|name| pinned(hog(name, 0), 0)).to_vec();
@@ -68,7 +68,7 @@ fn the_latency_follows_the_cpus_online_and_the_one_that_goes() {
         };
         let (skipping, every) = (run(true), run(false));
         assert_eq!(skipping.events, every.events, "{kernel}: ticks skipped and taken");
-        // Four CPUs; three, with the one that goes; two, one and two; three; four.
+        // Four CPUs; three, as the one going offline counts; two, one and two; three; four.
         for (from, turn) in [(30, 6), (110, 6), (210, 4), (310, 4), (410, 4), (510, 4), (610, 6)] {
             let found = turns(&every.events, from * MS, (from + 80) * MS);
             assert!(found.len() > 8 && found.iter().all(|t| *t == turn), "{kernel} from {from} ms: {found:?}");

@@ -1,5 +1,5 @@
-//! Looking inside: what every scheduler shows of its queues and says of its decisions, held against the events of the
-//! same run; and views and reasons of O(1) and of the staircases worked out by hand.
+//! Inspection: compares what every scheduler shows of its queues and decisions with the events of the same run; and
+//! checks views and reasons of O(1) and of the staircases that were worked out by hand.
 
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, run, simulate, sleep, threads};
 use schedlab_base::{CpuId, Nanos, Payload};
@@ -33,7 +33,7 @@ fn look(kernel: &str, machine: &str, load: &Load, at: &[Nanos], until: Nanos) ->
     (seen, accounts)
 }
 
-/// Sleepers, hogs, nice levels, yields and wake-ups by tasks; no two of them at the same instant.
+/// Sleepers, hogs, nice levels, yields and wake-ups by tasks, of which no two fall on the same instant.
 fn mixed() -> Load {
     let nap = |name, nice, work, rest| forever(name, nice, vec![Op::Run(exactly(work)), Op::Sleep(exactly(rest))]);
     let mut urgent = nap("urgent", 0, 400_003, 29_000_019);
@@ -62,7 +62,7 @@ fn list(view: &View) -> &[View] {
     list
 }
 
-/// Every name of a view is in lower case with underscores, and no map has one twice.
+/// Checks that every name of a view is in lower case with underscores, and that no map has a name twice.
 fn check_names(kernel: &str, view: &View) {
     match view {
         View::Map(parts) => {
@@ -83,7 +83,7 @@ fn check_names(kernel: &str, view: &View) {
     }
 }
 
-/// Who runs, by the events before each time.
+/// Returns the task that runs, by the events before each time.
 fn running(accounts: &Accounts, cpu: CpuId, at: Nanos) -> View {
     let mut before = accounts.events.iter().rev().filter(|e| e.cpu == cpu && e.time < at);
     let last = before.find_map(|e| if let Payload::Switch { next, .. } = e.what { Some(next) } else { None });
@@ -106,8 +106,8 @@ fn views_name_who_runs() {
     }
 }
 
-/// Each switch has a pick that tells of it, with numbers of the one who is picked, who is not among those it is over;
-/// looking changes nothing.
+/// Each switch has a pick that explains it, with numbers of the picked task, which is not among the rejected ones.
+/// Inspection changes nothing.
 #[test]
 fn every_switch_has_its_reason() {
     for kernel in KERNELS {
@@ -131,7 +131,7 @@ fn every_switch_has_its_reason() {
 
 #[test]
 fn o1_shows_both_arrays() {
-    // A has had 65 ticks of its 100, none of them asleep; B (nice 10) has had its first 50 ms behind A's 100.
+    // A has had 65 ticks of its 100, none of them asleep; B (nice 10) has its first 50 ms after A's 100.
     let load = threads(vec![hog("A", 0), hog("B", 10)]);
     let (seen, _) = look("linux-2.6.11", "up", &load, &[65 * MS, 120 * MS], 200 * MS);
     let task = |p, static_prio: u32, left: u32| {
@@ -146,7 +146,7 @@ fn o1_shows_both_arrays() {
     };
     let listed = |prio: u32, task: View| View::Map(vec![("prio", prio.into()), ("tasks", View::List(vec![task]))]);
     let first = &seen.views[0].2;
-    // Before the tick at 65 ms: 64 of its 100 are gone.
+    // Before the tick at 65 ms: 64 of its 100 ticks are gone.
     let lists = list(part(part(first, "active"), "lists"));
     assert_eq!(lists, [listed(125, task(0, 120, 36)), listed(135, task(1, 130, 50))]);
     assert_eq!(part(part(first, "active"), "best_prio"), &View::Int(125));
@@ -154,7 +154,7 @@ fn o1_shows_both_arrays() {
         (part(first, "best_expired_prio"), part(first, "expired_timestamp_ticks")),
         (&View::Nothing, &View::Nothing)
     );
-    // At 100 ms A expired, with a new slice; B runs since then.
+    // At 100 ms A expired, with a new slice; B has been running since then.
     let second = &seen.views[1].2;
     assert_eq!(list(part(part(second, "expired"), "lists")), [listed(125, task(0, 120, 100))]);
     assert_eq!(list(part(part(second, "active"), "lists")), [listed(135, task(1, 130, 31))]);
@@ -197,12 +197,12 @@ fn o1_says_why() {
     );
 }
 
-/// The three ways on at the end of an interactive task's slice, and the turns within it.
+/// The three outcomes at the end of an interactive task's slice, and the turns within it.
 #[test]
 fn o1_says_how_a_slice_ended() {
     let shell = |name: &str, nice| forever(name, nice, vec![sleep(700), run(350)]);
     let rules_of = |load: &Load, until| rules(&look("linux-2.6.11", "up", load, &[], until).0);
-    // Alone with another: turns of 10 ms, and after 100 ms of its own each stays active.
+    // Alone with another: turns of 10 ms, and after 100 ms of its own each task stays active.
     let turns = rules_of(&threads(vec![shell("A", 0), shell("B", 0)]), 1000 * MS);
     assert!(turns.iter().any(|r| r == "710 TurnEnds 0: being interactive"), "{turns:#?}");
     assert!(turns.iter().any(|r| r.ends_with("TurnEnds 0: its slice is used up")), "{turns:#?}");
@@ -211,7 +211,7 @@ fn o1_says_how_a_slice_ended() {
         let found = seen.decisions.into_iter().find(|d| d.choice == Choice::TurnEnds && d.rule.ends_with(rule));
         found.map(|d| (d.time, d.numbers))
     };
-    // One of nice 5 uses its slice of 75 ms up and is interactive, but nicer than the hog that expired.
+    // A task of nice 5 uses up its slice of 75 ms and is interactive, but nicer than the hog that expired.
     let (time, numbers) = ended(&beside_hogs(5, 1), 1000 * MS, "a better nice level has expired").expect("such an end");
     assert_eq!(time, 825 * MS);
     assert_eq!(
@@ -231,7 +231,7 @@ fn o1_says_how_a_slice_ended() {
     assert!(waited > 8000);
 }
 
-/// Two hogs, of which one is expired from 701 to 801, and others that wake at 750 and then run without an end.
+/// Two hogs, of which one is expired from 701 to 801, and other tasks that wake at 750 and then run without end.
 fn beside_hogs(nice: i8, others: usize) -> Load {
     let late = |mut hog: TaskSpec| {
         hog.start = MS;
@@ -243,7 +243,7 @@ fn beside_hogs(nice: i8, others: usize) -> Load {
 
 #[test]
 fn staircases_say_why() {
-    // RSDL: quotas of 6 ms, levels 20 (nice 0) to 39; two tasks fill a level's quota of 12 ms.
+    // RSDL: quotas of 6 ms, levels 20 (nice 0) to 39; two tasks give a level a quota of 12 ms.
     let load = threads(vec![hog("A", 0), hog("B", 0)]);
     let (seen, _) = look("rsdl", "up", &load, &[7 * MS], 13 * MS);
     let told = rules(&seen);

@@ -1,4 +1,4 @@
-//! What 5.10 and 5.15 have of 4.1, what of 6.1, and what of neither.
+//! What 5.10 and 5.15 share with 4.1, what with 6.1, and what with neither.
 
 use crate::support::registry::releases;
 use crate::support::{MS, bare, exactly, forever, hog, simulate};
@@ -11,7 +11,7 @@ fn has(kernel: &Kernel, names: &[&str]) -> Vec<bool> {
     names.iter().map(|name| kernel.tunable(name).is_some()).collect()
 }
 
-/// "sched: Move SCHED_DEBUG sysctl to debugfs" is of 5.13, and renamed what it moved.
+/// "sched: Move SCHED_DEBUG sysctl to debugfs" came with 5.13, and renamed what it moved.
 #[test]
 fn the_tunables_moved_to_debugfs_between_5_10_and_5_15() {
     let old = ["sched_latency_ns", "sched_migration_cost_ns", "numa_balancing_scan_size_mb"];
@@ -21,7 +21,7 @@ fn the_tunables_moved_to_debugfs_between_5_10_and_5_15() {
         let moved = kernel.release >= Some(v(5, 13));
         assert_eq!((has(kernel, &old), has(kernel, &new)), (vec![!moved; 3], vec![moved; 3]), "{name}");
     }
-    // What stayed a sysctl, what 5.13 brought (5.10 by its updates), and what is of 5.16.
+    // One that stayed a sysctl, one that 5.13 added (5.10 in its stable updates), and one of 5.16.
     let others = ["sched_child_runs_first", "ALT_PERIOD", "idle_min_granularity_ns"];
     assert_eq!(has(find("linux-4.1").unwrap(), &others), [true, false, false]);
     for kernel in ["linux-5.10", "linux-5.15"] {
@@ -40,8 +40,8 @@ fn numa_machine() -> Machine {
     MachineFile { sockets: 2, distances, ..MachineFile::flat("two", 0, 8, 1) }.build().unwrap()
 }
 
-/// Each places and balances by rules of its own: of each two of these kernels the events differ, under a light, a full
-/// or a heavy load on one node or on two.
+/// Each of these kernels places and balances by its own rules: for each two of them the events differ, under a light, a
+/// full or a heavy load, on one node or on two.
 #[test]
 fn no_two_releases_from_4_1_to_6_1_are_the_same() {
     let load = |hogs: u64| {

@@ -1,5 +1,5 @@
-//! The multi-level feedback queue's schedules, small enough to be followed by hand. The tick is 1 ms, and nothing has a
-//! cost; slices are 10 ms at the top, 20 on the second level, and so on.
+//! Schedules of the multi-level feedback queue, small enough to follow by hand. The tick is 1 ms, and nothing has a
+//! cost; slices are 10 ms at the top, 20 ms on the second level, and so on.
 
 use crate::support::{MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
 use schedlab_base::Nanos;
@@ -26,15 +26,15 @@ fn nice_levels_do_not_count() {
 
 #[test]
 fn who_blocks_early_stays_above_a_hog() {
-    // H is on the second level from 10 on; S, which never uses a whole slice, preempts it each time that it wakes.
+    // H is on the second level from 10 on; S, which never uses a whole slice, preempts it each time it wakes.
     let text = schedule(vec![hog("H", 0), forever("S", 0, vec![run(2), sleep(6)])], 29);
     assert_eq!(text, "0 H, 10 S, 12 H, 18 S, 20 H, 26 S, 28 H");
 }
 
 #[test]
 fn a_sleep_leads_one_level_up() {
-    // S uses 35 ms at first: 10 and 20 as whole slices, and 5 of 30 on the third level. So it comes back on the second,
-    // where H, at 75 on the fourth, gives way to it, and it has 20 ms there before it is back on the third.
+    // S uses 35 ms at first: 10 and 20 as whole slices, and 5 of 30 on the third level. So it returns on the second
+    // level, where H, which is on the fourth at 75, gives way to it. S has 20 ms there before it is back on the third.
     let s = once("S", vec![run(35), sleep(10), run(25), sleep(1000)]);
     let text = schedule(vec![s, hog("H", 0)], 126);
     assert_eq!(text, "0 S, 10 H, 20 S, 40 H, 60 S, 65 H, 75 S, 95 H, 115 S, 120 H");
@@ -42,7 +42,7 @@ fn a_sleep_leads_one_level_up() {
 
 #[test]
 fn who_is_preempted_keeps_its_place_and_the_rest_of_its_slice() {
-    // Two hogs on the second level from 20 on. A is preempted at 30 with 10 ms left, and has them before B's turn.
+    // Two hogs are on the second level from 20 on. A is preempted at 30 with 10 ms left, and uses them before B's turn.
     let s = once("S", vec![sleep(30), run(5), sleep(1000)]);
     assert_eq!(schedule(vec![s, hog("A", 0), hog("B", 0)], 46), "0 S, 0 A, 10 B, 20 A, 30 S, 35 A, 45 B");
 }
@@ -50,14 +50,14 @@ fn who_is_preempted_keeps_its_place_and_the_rest_of_its_slice() {
 #[test]
 fn who_yields_goes_behind_its_equals_on_its_level() {
     let text = schedule(vec![forever("Y", 0, vec![run(4), Op::Yield]), hog("H", 0)], 31);
-    // Y's slice of 10 is used up at the third turn, 2 ms in.
+    // Y's slice of 10 ms is used up at its third turn, 2 ms in.
     assert_eq!(text, "0 Y, 4 H, 14 Y, 20 H");
 }
 
 #[test]
 fn a_boost_saves_who_starves() {
-    // Two tasks that never use a whole slice leave H nothing once it has used its first; after each 100 ms all are at
-    // the top, and H has its turn.
+    // Two tasks that never use a whole slice leave H nothing once it has used its first. After each 100 ms all tasks
+    // are at the top, and H gets its turn.
     let busy = |name: &str| forever(name, 0, vec![run(5), Op::Sleep(exactly(4 * MS))]);
     let tasks = || vec![hog("H", 0), busy("A"), busy("B")];
     let run_of = |boost: u64| {

@@ -1,4 +1,5 @@
-//! NUMA balancing in whole runs: memory goes to who uses it, tasks to their memory, and nothing of it where it is off.
+//! NUMA balancing in whole runs: memory moves to the tasks that use it, tasks move to their memory, and neither happens
+//! when it is off.
 
 use crate::support::loads::{loads_with_changes, with_costs};
 use crate::support::registry::releases;
@@ -13,7 +14,7 @@ use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 const GIB: u64 = 1 << 30;
 const S: Nanos = 1_000 * MS;
 
-/// Two nodes of so many cores each, 20 apart; moving pages takes time, nothing else does.
+/// Two nodes of `cores` cores each, at distance 20; only moving pages takes time.
 fn nodes_of(cores: u32) -> Machine {
     let file = MachineFile { distances: vec![vec![10, 20], vec![20, 10]], ..MachineFile::flat("m", 2, cores, 1) };
     let mut machine = file.build().expect("a machine");
@@ -25,7 +26,7 @@ fn machine() -> Machine {
     nodes_of(2)
 }
 
-/// A task that computes for ever, with 1 GiB that is on a node at first.
+/// A task that computes for ever, with 1 GiB of memory.
 fn computing(name: &str, memory: u32) -> TaskSpec {
     let mut task = forever(name, 0, vec![run(100)]);
     task.initial.memory = Some(memory);
@@ -70,7 +71,7 @@ fn inside_of(machine: &Machine, kernel: &str, load: &Load, at: &[Nanos], until: 
     (seen, accounts)
 }
 
-/// All numbers under a key, wherever it stands.
+/// Collects all values under a key, at any depth.
 fn find(view: &View, key: &str, out: &mut Vec<View>) {
     match view {
         View::Map(map) => {
@@ -88,7 +89,7 @@ fn find(view: &View, key: &str, out: &mut Vec<View>) {
 
 #[test]
 fn memory_comes_to_the_task_that_uses_it_alone() {
-    // One task, pinned to node 0, its memory on node 1: half of its time waits for memory twice as far.
+    // One task is pinned to node 0 with its memory on node 1: half of its time it waits for memory twice as far away.
     let mut task = computing("far", 0);
     task.initial.cpus = Some(vec![0]);
     let load = Load { tasks: vec![task], memories: vec![memory(Some(1), false)], ..Load::default() };
@@ -107,7 +108,7 @@ fn memory_comes_to_the_task_that_uses_it_alone() {
 
 #[test]
 fn memory_that_is_pinned_stays_and_the_task_goes_to_it() {
-    // 30% of its accesses are local, 70% on the other node, which is empty; for 3 s it is held where it is.
+    // 30% of its accesses are local, 70% go to the other node, which is empty; for 3 s it is pinned where it is.
     let mut task = on(forever("far", 0, vec![run(1)]), 0);
     task.program = vec![run(3000), Op::Set(0), run(60_000)];
     task.initial.memory = Some(0);
@@ -122,8 +123,8 @@ fn memory_that_is_pinned_stays_and_the_task_goes_to_it() {
         };
         assert_eq!((sum("pages_moved"), sum("preferred_node")), (vec![View::Int(0)], vec![View::Int(1)]), "{kernel}");
         let far = accounts.named("far");
-        // For 4.1 a lone task goes beyond balance: the other node would have as much more then as this one has now.
-        // 5.15 lets nodes differ only below a quarter of their CPUs, and a quarter of two is none.
+        // 4.1 lets a lone task exceed the balance: the other node would then have as much as this one has now. 5.15
+        // lets nodes differ only below a quarter of their CPUs, and a quarter of two is zero.
         let goes = u64::from(!["linux-4.1", "linux-5.15"].contains(&kernel));
         assert_eq!((far.migrations, u64::from(far.cpu / 2)), (goes, goes), "{kernel}: to node 1, and no more");
         let pages: Vec<_> = accounts.events.iter().filter(|e| matches!(e.what, Payload::Pages { .. })).collect();
@@ -155,7 +156,7 @@ fn scans_and_faults_take_the_tasks_own_time() {
 
 #[test]
 fn no_more_than_128_mib_go_to_a_node_in_100_ms_until_4_19() {
-    // 1 GiB on the other node, moved in no time: the first scan, after 1 s, is of 256 MiB.
+    // 1 GiB on the other node, moved without cost: the first scan, after 1 s, covers 256 MiB.
     let mut machine = machine();
     machine.costs = Costs::none();
     let load = |task| Load { tasks: vec![task], memories: vec![memory(Some(1), false)], ..Load::default() };
@@ -170,8 +171,8 @@ fn no_more_than_128_mib_go_to_a_node_in_100_ms_until_4_19() {
 
 #[test]
 fn balancing_across_nodes_takes_those_first_who_have_no_place() {
-    // Node 1 is kept by two others for 20 s. Then it may take from CPU 1, where two tasks without memory are, or from
-    // CPU 0, which has more, but whose three tasks are all where their memory is.
+    // Two other tasks keep node 1 busy for 20 s. Then it may pull from CPU 1, with two tasks that have no memory, or
+    // from CPU 0, which has more tasks, but its three are all where their memory is.
     let bound = |name: &str, cpu, then| {
         let mut task = on(forever(name, 0, vec![run(1)]), cpu);
         task.program = vec![run(1000), Op::Set(then), run(600_000)];
@@ -203,7 +204,7 @@ fn balancing_across_nodes_takes_those_first_who_have_no_place() {
     }
 }
 
-/// How much two tasks get done whose memory is on the other's node, and how often they moved.
+/// Returns how much two tasks get done whose memory is on each other's node, and how often they moved.
 fn crossed(kernel: &str, on: &str) -> (u64, u64) {
     let machine = machine();
     let tasks = [("a", 1), ("b", 0)].map(|(name, node)| TaskSpec {
@@ -221,7 +222,7 @@ fn crossed(kernel: &str, on: &str) -> (u64, u64) {
 fn without_it_memory_stays_where_it_is() {
     for kernel in releases(v(3, 13)..) {
         let (off, _) = crossed(kernel, "off");
-        // Speeds are counted in 1024ths: 682 where half of the time takes twice as long.
+        // Speeds are counted in 1024ths: 682 if half of the time takes twice as long.
         assert!(off.abs_diff(12 * S * 1024 / 682) < MS, "{kernel}: {off} ns");
         let (on, moved) = crossed(kernel, "on");
         assert!(on < 2 * 8 * S, "{kernel}: {on} ns");
@@ -231,7 +232,7 @@ fn without_it_memory_stays_where_it_is() {
 
 #[test]
 fn tasks_that_share_memory_come_together() {
-    // Two threads on two nodes, all of their memory on node 0.
+    // Two threads on two nodes, with all of their memory on node 0.
     let tasks = vec![computing("a", 0), computing("b", 0)];
     let load = Load { tasks, memories: vec![memory(Some(0), true)], ..Load::default() };
     for kernel in releases(v(3, 13)..) {
@@ -253,7 +254,7 @@ fn to(cpus: &[CpuId]) -> Setting {
 
 #[test]
 fn a_task_goes_to_where_the_others_are_that_share_its_memory() {
-    // Three threads share memory on node 0, the fourth begins on node 1 beside three tasks without memory.
+    // Three threads share memory on node 0; the fourth begins on node 1 beside three tasks without memory.
     let mut tasks: Vec<_> = (0..3).map(|cpu| on(computing("home", 0), cpu)).collect();
     let mut away = on(forever("away", 0, vec![run(400), Op::Set(0)]), 4);
     away.initial.memory = Some(0);
@@ -268,9 +269,9 @@ fn a_task_goes_to_where_the_others_are_that_share_its_memory() {
         if kernel == "linux-3.18" {
             assert_eq!(all, (vec![(Some(3), 3, 0)], 1));
         } else {
-            // Four there and three here are no more even than three and four: 4.1 takes that for beyond balance, and
-            // from 5.13 on a node of four CPUs bears no such difference. In 4.1 the load balancer brings it all the
-            // same: a node with an idle CPU has the other, whose CPUs are all busy, count as overloaded
+            // Four there and three here are no more even than three and four: 4.1 counts that as exceeding the balance,
+            // and from 5.13 on a node of four CPUs does not tolerate such a difference. In 4.1 the load balancer moves
+            // it all the same: a node with an idle CPU treats the other, whose CPUs are all busy, as overloaded
             // (SD_PREFER_SIBLING).
             let moves = u64::from(kernel == "linux-4.1");
             assert_eq!(all, (Vec::new(), moves), "{kernel}");
@@ -280,7 +281,7 @@ fn a_task_goes_to_where_the_others_are_that_share_its_memory() {
 
 #[test]
 fn two_tasks_that_were_driven_from_their_memory_change_places() {
-    // Each has its memory on its own node; after 10 s each is sent to the other's CPU, and then let go.
+    // Each task has its memory on its own node; after 10 s each is sent to the other's CPU, and then released.
     let task = |name: &str, cpu, away| {
         let program = vec![run(10_000), Op::Set(away), run(1), Op::Set(2), run(600_000)];
         let mut task = on(crate::support::once(name, program), cpu);
@@ -308,7 +309,7 @@ fn one_node_or_no_memory_costs_nothing() {
         let events = |set: &[(&str, String)], machine: &Machine| simulate(kernel, machine, &load, set, 5 * S).events;
         let one = crate::support::bare("4");
         assert_eq!(events(&[], &one), events(&[("numa_balancing", "off".into())], &one), "{kernel}");
-        // First touch puts it where it is used.
+        // First touch places the memory where it is used.
         let moves = |events: &[schedlab_base::Event]| {
             events.iter().filter(|e| matches!(e.what, Payload::Migrate { .. })).count()
         };

@@ -1,4 +1,4 @@
-//! What 2.6.0 and 2.6.18 do otherwise than 2.6.11, in schedules worked out by hand. The tick is 1 ms everywhere, and
+//! The differences of 2.6.0 and 2.6.18 from 2.6.11, in schedules worked out by hand. The tick is 1 ms everywhere, and
 //! nothing has a cost.
 
 use crate::support::{Accounts, MS, bare, forever, hog, lane, once, run, simulate, sleep, threads};
@@ -22,11 +22,10 @@ fn slices_of_2_6_0_are_linear_in_the_nice_level() {
 
 #[test]
 fn in_2_6_0_an_interactive_task_stays_active_though_a_better_one_has_expired() {
-    // S (nice 5) is idle until 920, and so at 121 against 125. At the end of its slice A has expired.
-    // 2.6.11: S, which is nicer, expires too, after its 75 ms.
-    // 2.6.0: it goes on, and without credit it is charged what it runs. From 918 ms of sleep it is at 878 after turns
-    // at 10, 20 and 40 ms, at 840 with its first slice of 78 ms, and at 800 after the turns at 20 and 40 ms of the
-    // second: at its end the bonus is 7, and 8 is needed.
+    // S (nice 5) is idle until 920, and so at 121 against 125. At the end of its slice A has expired. 2.6.11: S, which
+    // is nicer, expires too, after its 75 ms. 2.6.0: S goes on, and without credit it is charged all that it runs. From
+    // 918 ms of sleep it is at 878 after turns at 10, 20 and 40 ms, at 840 after its first slice of 78 ms, and at 800
+    // after the turns at 20 and 40 ms of the second: at the end of that its bonus is 7, and 8 is needed.
     let mut s = once("S", vec![sleep(920), run(1000)]);
     s.initial.nice = Some(5);
     let late = |name| TaskSpec { start: MS, ..hog(name, 0) };
@@ -38,7 +37,7 @@ fn in_2_6_0_an_interactive_task_stays_active_though_a_better_one_has_expired() {
 
 #[test]
 fn in_2_6_0_a_new_thread_runs_first() {
-    // 72 ms of P's slice are left at 30: 36 for each.
+    // P has 72 ms of its slice left at 30: 36 for each.
     let load = Load {
         templates: vec![once("C", vec![run(100)])],
         ..threads(vec![once("P", vec![run(30), Op::Fork(0), run(100)]), hog("H", 0)])
@@ -48,7 +47,7 @@ fn in_2_6_0_a_new_thread_runs_first() {
 
 #[test]
 fn in_2_6_0_a_real_time_task_goes_behind_its_equals_when_it_is_first_picked() {
-    // A and B wake while C runs. At 12 A is picked, and put behind B; when C has preempted it, B is first.
+    // A and B wake while C runs. At 12 A is picked, and put behind B; after C has preempted it, B is first.
     let fifo = |name: &str, priority, program| TaskSpec {
         initial: Setting { policy: Some(Policy::Fifo), rt_priority: Some(priority), ..Setting::default() },
         ..once(name, program)
@@ -64,8 +63,8 @@ fn in_2_6_0_a_real_time_task_goes_behind_its_equals_when_it_is_first_picked() {
 
 #[test]
 fn in_2_6_18_sleep_counts_once() {
-    // A (nice -4, 480 ms) is at 121. S sleeps for 8 ms and waits for 472: in 2.6.11 that is tenfold the whole bonus,
-    // 115; in 2.6.18 it is 480 ms and 121, not better than A, and only one more wait makes it 116.
+    // A (nice -4, 480 ms) is at 121. S sleeps for 8 ms and waits for 472. In 2.6.11 that counts tenfold and gives the
+    // whole bonus, 115. In 2.6.18 it is 480 ms and 121, not better than A, and only one more wait makes it 116.
     let load = threads(vec![hog("A", -4), forever("S", 0, vec![run(2), sleep(8)])]);
     assert_eq!(schedule("11", &load, 975), "0 A, 480 S, 482 A, 962 S, 964 A, 972 S, 974 A");
     assert_eq!(schedule("18", &load, 1455), "0 A, 480 S, 482 A, 962 S, 964 A, 1444 S, 1446 A, 1454 S");
@@ -87,8 +86,8 @@ fn in_2_6_18_a_batch_task_waits_until_the_arrays_change_places() {
 
 #[test]
 fn in_2_6_18_a_new_nice_level_keeps_the_bonus() {
-    // H is at 120. S has a bonus of 7, for 790 ms, and is at 119 at its new level; in 2.6.11, where its bonus was 10,
-    // it is at the bare 121 until its slice ends or it sleeps.
+    // H is at 120. S has a bonus of 7, for 790 ms, and is at 119 at its new level. In 2.6.11, where its bonus was 10,
+    // it is at the plain 121 until its slice ends or it sleeps.
     let nicer = Setting { nice: Some(1), ..Setting::default() };
     let late = TaskSpec { start: MS, ..hog("H", -5) };
     let mut load = threads(vec![once("S", vec![sleep(790), run(10), Op::Set(0), run(10)]), late]);

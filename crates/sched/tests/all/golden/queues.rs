@@ -1,4 +1,4 @@
-//! What a simulation tells of queues, of the CPUs that its scheduler looked at and of affinities, where it is asked.
+//! What a simulation records, on request, of queues, of the CPUs that its scheduler looked at, and of affinities.
 
 use crate::support::{bare, exactly, forever, hog};
 use schedlab_base::{AffinityRecord, Event, Looking, NameRecord, Payload, Sink};
@@ -68,8 +68,8 @@ fn nothing_is_told_unasked_and_asking_changes_nothing_else() {
     }
 }
 
-/// The queue's length is what the events say: each instant's last word on a CPU is the number of tasks that are
-/// runnable there.
+/// The queue's length agrees with the events: the last length recorded for a CPU at an instant is the number of tasks
+/// that are runnable there.
 #[test]
 fn lengths_are_those_of_the_events() {
     for kernel in KERNELS {

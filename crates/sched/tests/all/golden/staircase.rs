@@ -1,5 +1,5 @@
-//! RSDL and SD: schedules worked out by hand, and their promise of latency on random loads. The tick is 1 ms unless
-//! said otherwise, and nothing has a cost.
+//! RSDL and SD: schedules worked out by hand, and their latency bounds on random loads. The tick is 1 ms unless stated
+//! otherwise, and nothing has a cost.
 
 use crate::support::ledger::Ledger;
 use crate::support::{MS, bare, exactly, forever, hog, lane, once, run, simulate, sleep, threads};
@@ -24,8 +24,8 @@ fn equals_take_turns_at_each_level() {
 
 #[test]
 fn in_rsdl_a_better_task_comes_down_to_a_nicer_one() {
-    // A has ten levels for itself, and ten together with B. At 180 both have used theirs, and a new rotation begins: it
-    // takes A to 240 to come down to B.
+    // A has ten levels for itself, and ten together with B. At 180 both have used theirs, and a new rotation begins: A
+    // needs until 240 to come down to B.
     let text = schedule("rsdl", &threads(vec![hog("A", 0), hog("B", 10)]), 241);
     assert!(text.starts_with("0 A, 60 B, 66 A, 72 B, 78 A, "), "{text}");
     assert!(text.ends_with("162 A, 168 B, 174 A, 240 B"), "{text}");
@@ -33,16 +33,17 @@ fn in_rsdl_a_better_task_comes_down_to_a_nicer_one() {
 
 #[test]
 fn in_rsdl_the_worst_wait_beside_one_equal_is_nineteen_levels() {
-    // A is 5 ms into its lowest level when B, which has run nothing, wakes. B comes down to it at 233, behind it.
+    // A is 5 ms into its lowest level when B, which has run nothing, wakes. B comes down to that level at 233, behind
+    // A.
     let load = threads(vec![once("B", vec![sleep(119), run(1000)]), hog("A", 0)]);
     assert_eq!(schedule("rsdl", &load, 241), "0 B, 0 A, 119 B, 233 A, 234 B, 240 A");
 }
 
 #[test]
 fn in_rsdl_whoever_is_left_is_pushed_down_with_a_used_up_level() {
-    // Every 10 ms a tick, and quotas of 15 ms: A and B run for 20 each of the 45 of the best level. C has run for 10 of
-    // its 15 when nothing is left of it, and goes behind A and B. There A runs for 20 of 30, and B is pushed after 10,
-    // C with it. Its 5 ms end at 110, those of C at 120, and both have a new quota on that same level.
+    // A tick comes every 10 ms, and quotas are 15 ms: A and B run for 20 each of the best level's 45. C has run for 10
+    // of its 15 when the level's quota is used up, and goes behind A and B. There A runs for 20 of 30, and B is pushed
+    // after 10, C with it. B's 5 ms end at 110, C's at 120, and both have a new quota on that same level.
     let load = threads(vec![hog("A", 0), hog("B", 0), hog("C", 0)]);
     let text = schedule_with("rsdl", &[("hz", "100"), ("rr_interval", "15")], &load, 121);
     assert_eq!(text, "0 A, 20 B, 40 C, 50 A, 70 B, 80 A, 100 B, 110 C, 120 B");
@@ -50,23 +51,23 @@ fn in_rsdl_whoever_is_left_is_pushed_down_with_a_used_up_level() {
 
 #[test]
 fn in_sd_a_nicer_task_has_fewer_slots_all_over_the_rotation() {
-    // A has every second slot, the first at 1, and B every fourth, the first at 3, for half the time.
+    // A has every second slot, the first at 1, and B every fourth, the first at 3, with half the quota.
     let load = threads(vec![hog("A", 0), hog("B", 10)]);
     assert_eq!(schedule("sd", &load, 66), "0 A, 10 B, 15 A, 35 B, 40 A, 60 B, 65 A");
 }
 
 #[test]
 fn in_sd_a_late_comer_takes_no_slot_above_the_mark() {
-    // S took slot 1 at the start, and goes on there at 35, when A is half through slot 7. Then slot 7 is its next, not
-    // 3.
+    // S took slot 1 at the start, and continues there at 35, when A is half through slot 7. Then slot 7 is its next,
+    // not 3.
     let load = threads(vec![once("S", vec![sleep(35), run(100)]), hog("A", 0)]);
     assert_eq!(schedule("sd", &load, 71), "0 S, 0 A, 35 S, 45 A, 50 S, 60 A, 70 S");
 }
 
 #[test]
 fn in_sd_what_is_left_is_brought_into_a_later_rotation_if_interactive() {
-    // The first rotation ends when A has had its 20 slots, at 204. S wakes at 250 and joins slot 9, with 6 ms from
-    // before.
+    // The first rotation ends when A has had its 20 slots, at 204. S wakes at 250 and joins slot 9, with 6 ms left
+    // over.
     let load = threads(vec![once("S", vec![run(4), sleep(246), run(100)]), hog("A", 0)]);
     let with = |interactive| schedule_with("sd", &[("interactive", interactive)], &load, 281);
     assert_eq!(with("on"), "0 S, 4 A, 254 S, 270 A, 280 S");
@@ -136,12 +137,12 @@ fn cpus_share_the_work_and_the_interval_grows_with_them() {
     assert_eq!(["up", "4"].map(|cpus| default("rsdl", cpus)), [6, 6]);
 }
 
-/// The interval, longer for nice levels below -6.
+/// The interval, lengthened for nice levels below -6.
 fn quota_us(interval: u64, nice: i64) -> u64 {
     if nice < -6 { interval * (nice * nice) as u64 / 40 } else { interval }
 }
 
-/// What a task adds to the longest wait of one at nice 0, as the modules' documentation derives it.
+/// Returns what a task adds to the longest wait of a task at nice 0, as derived in the modules' documentation.
 fn added_us(kernel: &str, interactive: bool, nice: i64) -> u64 {
     let (levels, tick) = ((20 - nice) as u64, 1_000);
     if kernel == "rsdl" {
@@ -153,7 +154,7 @@ fn added_us(kernel: &str, interactive: bool, nice: i64) -> u64 {
     (most + 1) * (quota + tick) + if interactive { quota } else { 0 }
 }
 
-/// Hogs, sleepers of all kinds and yielders.
+/// Hogs, all kinds of sleepers, and tasks that yield.
 fn random_load(rng: &mut Rng) -> Load {
     let long = rng.below(4) == 0;
     let nice = |rng: &mut Rng| if rng.below(3) == 0 { rng.below(40) as i8 - 20 } else { 0 };
@@ -176,8 +177,8 @@ fn random_load(rng: &mut Rng) -> Load {
     threads(tasks.collect())
 }
 
-/// The longest wait of a task at nice 0 as a part of its bound, over random loads under `kernel`; the bound is that of
-/// `promise`.
+/// Returns the longest wait of a task at nice 0 under `kernel` as a fraction of the bound of `promise`, over random
+/// loads.
 fn worst(kernel: &str, promise: &str, interactive: bool) -> f64 {
     let mut worst: f64 = 0.0;
     for seed in 0..120 {
@@ -206,6 +207,6 @@ fn no_task_of_nice_0_waits_longer_than_the_documentation_promises() {
         assert!(worst <= 1.0, "{kernel} (interactive {interactive}): {worst} of the bound");
         assert!(worst > 0.3, "the loads try {kernel} too little: {worst} of the bound");
     }
-    // The same loads under a scheduler that promises nothing.
+    // The same loads under a scheduler without such a bound.
     assert!(worst("linux-2.6.11", "sd", true) > 1.0);
 }
