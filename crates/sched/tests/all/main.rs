@@ -1,4 +1,4 @@
-//! The tests of the schedulers by their public face, in one binary: it links once.
+//! The tests of the schedulers through their public interface, in one binary, which links once.
 
 mod golden;
 mod oracles;

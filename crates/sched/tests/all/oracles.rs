@@ -1,4 +1,4 @@
-//! The figures of real kernels: what each task of a load got, which domains were built.
+//! Comparison with figures of real kernels: what each task of a load got, and which sched domains were built.
 
 mod classes;
 mod domains;

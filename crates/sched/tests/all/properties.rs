@@ -1,4 +1,4 @@
-//! What holds for every load: random ones, with ticks skipped and taken, against naive references.
+//! Properties that hold for every load: on random loads, with ticks skipped and taken, and against naive references.
 
 mod engine;
 mod every_kernel;

@@ -1,4 +1,4 @@
-//! What the tests of schedulers share: a sink that keeps each task's account, and loads by hand.
+//! What the scheduler tests share: a sink that keeps an account of each task, and loads written by hand.
 
 pub mod exact;
 pub mod guest;
@@ -20,13 +20,13 @@ pub const MS: Nanos = 1_000_000;
 pub struct Account {
     pub run: Nanos,
     pub wait: Nanos,
-    /// The part of `wait` that was still under way at the end.
+    /// The part of `wait` that was still going on at the end.
     pub unfinished: Nanos,
     pub slices: u64,
     pub voluntary: u64,
     pub involuntary: u64,
     pub latencies: Vec<Nanos>,
-    /// Where it last was, and how often it was moved.
+    /// The CPU where it last was; `migrations` counts its moves.
     pub cpu: CpuId,
     pub migrations: u64,
     runs_since: Option<Nanos>,
@@ -34,7 +34,7 @@ pub struct Account {
     woken: Option<Nanos>,
 }
 
-/// Keeps the accounts of all tasks, in the order of their creation, and every event.
+/// Keeps the accounts of all tasks, in the order of their creation, and all events.
 #[derive(Default)]
 pub struct Accounts {
     pub tasks: Vec<Account>,
@@ -47,7 +47,7 @@ impl Accounts {
         (tid > 0).then(|| &mut self.tasks[tid as usize - 1])
     }
 
-    /// Closes what is still open at the end of the run.
+    /// Closes the accounts at the end of the run.
     pub fn finish(&mut self, end: Nanos) {
         for t in &mut self.tasks {
             if let Some(since) = t.runs_since.take() {
@@ -122,7 +122,7 @@ pub fn exactly(mean: Nanos) -> Amount {
     Amount { mean, sd: 0 }
 }
 
-/// A task that does this for ever.
+/// A task that repeats `body` for ever.
 pub fn forever(name: &str, nice: i8, body: Vec<Op>) -> TaskSpec {
     let mut program = vec![Op::LoopStart { times: None }];
     program.extend(body);
@@ -137,33 +137,33 @@ pub fn hog(name: &str, nice: i8) -> TaskSpec {
     forever(name, nice, vec![Op::Run(exactly(1_000_000_000))])
 }
 
-/// So many milliseconds of work.
+/// This many milliseconds of work.
 pub fn run(ms: Nanos) -> Op {
     Op::Run(exactly(ms * MS))
 }
 
-/// So many milliseconds of sleep.
+/// This many milliseconds of sleep.
 pub fn sleep(ms: Nanos) -> Op {
     Op::Sleep(exactly(ms * MS))
 }
 
-/// A task that does this and ends.
+/// A task that runs `program` once and ends.
 pub fn once(name: &str, program: Vec<Op>) -> TaskSpec {
     TaskSpec { name: name.into(), program, ..TaskSpec::default() }
 }
 
-/// A task that may run on one CPU only.
+/// Restricts a task to one CPU.
 pub fn pinned(mut spec: TaskSpec, cpu: CpuId) -> TaskSpec {
     spec.initial.cpus = Some(vec![cpu]);
     spec
 }
 
-/// A load of tasks that begin with nothing inherited.
+/// A load of tasks that inherit nothing when they start.
 pub fn threads(tasks: Vec<TaskSpec>) -> Load {
     Load { tasks, start: Start::Threads, ..Load::default() }
 }
 
-/// Who ran on a CPU from when on, in ms: `0 A, 100 B`; `-` is nobody.
+/// Returns which task ran on a CPU and from when on, in ms: `0 A, 100 B`; `-` is the idle task.
 pub fn lane(accounts: &Accounts, cpu: CpuId) -> String {
     let on_cpu = accounts.events.iter().filter(|e| e.cpu == cpu);
     let lines = on_cpu.filter_map(|e| match e.what {
@@ -174,14 +174,14 @@ pub fn lane(accounts: &Accounts, cpu: CpuId) -> String {
     lines.collect::<Vec<_>>().join(", ")
 }
 
-/// A machine of so many equal CPUs without costs.
+/// A machine of this many equal CPUs, without costs.
 pub fn bare(cpus: &str) -> Machine {
     let mut machine = schedlab_machine::load(cpus).expect("a machine");
     machine.costs = schedlab_machine::Costs::none();
     machine
 }
 
-/// Simulates; `set` is pairs of tunables and values.
+/// Simulates a load; `set` contains pairs of tunables and values.
 pub fn simulate(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], duration: Nanos) -> Accounts {
     simulate_how(kernel, machine, load, set, &How { duration: Some(duration), seed: 1, skip_ticks: true })
 }

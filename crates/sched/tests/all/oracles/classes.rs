@@ -35,15 +35,16 @@ fn linux_6_12_is_met() {
     Guest { controlled: true, ..LINUX_6_12 }.judge(ORACLE_6_12, 11, &[]);
 }
 
-/// Without who controls the guest, all but the real-time hog's case are met. There the first real-time task starts the
-/// first period, and the tenth throttling ends with the run; the kernel's run saw nine, for a period was under way.
+/// Without the guest's controller, all cases but the real-time hog's are met. In that case the first real-time task
+/// starts the first period, and the tenth throttling coincides with the end of the run; the kernel's run had nine,
+/// because a period was already under way.
 #[test]
 fn without_its_controller_linux_6_1_is_met_but_for_the_phase_of_throttling() {
     LINUX_6_1.judge(ORACLE_6_1, 11, &[("linux-6.1-classes-14", "no period of throttling is under way at the start")]);
 }
 
-/// The fair server gives the CPU back to the hog just before the end, at 7 of 8 phases; in the guest, to who ends the
-/// run: the hog's tenth wait is not over there.
+/// The fair server gives the CPU back to the hog just before the end, at 7 of 8 phases. In the guest it goes to the
+/// task that ends the run, so the hog's tenth wait is not over there.
 #[test]
 fn without_its_controller_linux_6_12_is_met_but_for_the_last_wait() {
     LINUX_6_12.judge(

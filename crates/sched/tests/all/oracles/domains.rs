@@ -1,6 +1,6 @@
-//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's kernels built on five machines: at boot,
-//! with CPU 3 offline, and with it back. Everything must agree: levels, spans, groups and their order, masks, flags,
-//! parameters.
+//! The sched domains of `linux-6.1` and `linux-6.12` against those that Debian's kernels built on five machines: at
+//! boot, with CPU 3 offline, and with it back. Everything must agree: levels, spans, groups and their order, masks,
+//! flags, parameters.
 
 use schedlab_base::CpuId;
 use schedlab_machine::{Machine, MachineFile};
@@ -37,7 +37,7 @@ struct Parameters {
     cache_nice_tries: u32,
 }
 
-/// Only CPUs whose domains were attached anew are listed.
+/// Lists only CPUs whose domains were attached again.
 #[derive(Deserialize)]
 struct States {
     boot: BTreeMap<CpuId, Vec<Level>>,
@@ -52,7 +52,7 @@ struct Level {
     groups: Vec<Group>,
 }
 
-/// The kernel tells a mask where it is not the whole group.
+/// The kernel prints a mask only if it is not the whole group.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Group {
     span: Vec<CpuId>,

@@ -1,13 +1,14 @@
-//! The domains of `linux-6.1` and `linux-6.12` against those that Debian's 6.1.192 and 6.12.117 built on machines of
-//! many shapes (`oracles/domains-shapes.json`), at boot and after each of several CPUs that went and came back.
-//! Everything must agree, for every CPU: levels, spans, groups and their order, masks, flags, parameters.
+//! The sched domains of `linux-6.1` and `linux-6.12` against those that Debian's 6.1.192 and 6.12.117 built on machines
+//! of many shapes (`oracles/domains-shapes.json`), at boot and after each of several CPUs that went offline and came
+//! back. Everything must agree, for every CPU: levels, spans, groups and their order, masks, flags, parameters.
 //!
-//! How it was measured: the kernels were booted in QEMU 7.2 with `-smp sockets,cores,threads` (and `dies`, where
-//! `llc_cores` stands), `-numa node` for equal shares of the CPUs, `-numa dist` for the distances, and the kernel's
-//! parameters `sched_verbose log_buf_len=8M`. Spans, groups and masks are what the kernel then says of each CPU that it
-//! attaches domains to; flags and parameters are from `/sys/kernel/debug/sched/domains`. An `op` of `-3` is a 0 written
-//! to `cpu3/online` in sysfs, `+3` a 1. CPUs whose domains the kernel left as they were are listed with those. QEMU's
-//! processor `max` shows 6.1 no SMT siblings: machines with threads or dies have a `Skylake-Server` there.
+//! How it was measured: the kernels were booted in QEMU 7.2 with `-smp sockets,cores,threads` (and `dies`, for machines
+//! with `llc_cores`), `-numa node` for equal shares of the CPUs, `-numa dist` for the distances, and the kernel
+//! parameters `sched_verbose log_buf_len=8M`. Spans, groups and masks are what the kernel then prints for each CPU that
+//! it attaches domains to; flags and parameters are from `/sys/kernel/debug/sched/domains`. An `op` of `-3` means that
+//! 0 was written to `cpu3/online` in sysfs, `+3` that 1 was. CPUs whose domains the kernel left unchanged are listed
+//! with their present domains. With QEMU's processor `max`, 6.1 sees no SMT siblings: machines with threads or dies use
+//! a `Skylake-Server` there.
 
 use schedlab_base::CpuId;
 use schedlab_machine::{Machine, MachineFile};
@@ -24,7 +25,7 @@ struct Case {
     states: Vec<State>,
 }
 
-/// Flags, and the parameters: least and greatest interval in ms, busy factor, imbalance in percent, nice tries.
+/// Flags, and the parameters: minimum and maximum interval in ms, busy factor, imbalance in percent, cache nice tries.
 #[derive(Debug, PartialEq, Deserialize)]
 struct Kind(String, [u32; 5]);
 
@@ -45,8 +46,8 @@ struct State {
     domains: Vec<Told>,
 }
 
-/// A domain, the same for some CPUs: these, how many domains it has below it, its level, its span, its groups from the
-/// CPU's own (`4-7 0-3/1`: of the second, CPU 1 balances), and its kind.
+/// A domain that is the same for some CPUs: these CPUs, how many domains are below it, its level, its span, its groups
+/// from the CPU's own on (`4-7 0-3/1`: CPU 1 balances on behalf of the second), and the index of its kind.
 #[derive(Deserialize)]
 struct Told(String, usize, String, String, String, usize);
 
@@ -59,7 +60,7 @@ impl Shape {
     }
 }
 
-/// The CPUs of `0-2,5`.
+/// Parses a list of CPUs such as `0-2,5`.
 fn cpus(list: &str) -> impl Iterator<Item = CpuId> + '_ {
     list.split(',').flat_map(|part| {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
@@ -67,7 +68,7 @@ fn cpus(list: &str) -> impl Iterator<Item = CpuId> + '_ {
     })
 }
 
-/// `0-2,5` of CPUs.
+/// Formats a list of CPUs such as `0-2,5`.
 fn list(cpus: &[CpuId]) -> String {
     let runs = cpus.chunk_by(|a, b| a + 1 == *b);
     let run = |run: &[CpuId]| match run {
@@ -77,7 +78,7 @@ fn list(cpus: &[CpuId]) -> String {
     runs.map(run).collect::<Vec<_>>().join(",")
 }
 
-/// Level, span, groups and kind of a domain as the file tells them.
+/// Returns level, span, groups and kind of a domain, in the format of the file.
 fn told(domains: &Domains, domain: &Domain) -> (String, String, String, Kind) {
     let span = |id: SpanId| list(&domains.span(id).cpus);
     let groups = domains.groups(domain).map(|id| {
@@ -92,7 +93,7 @@ fn told(domains: &Domains, domain: &Domain) -> (String, String, String, Kind) {
     (domains.name(domain).to_owned(), span(domain.span), groups, Kind(flags, parameters))
 }
 
-/// What differs in a state.
+/// Returns the differences in a state.
 fn differences(domains: &Domains, state: &State, kinds: &[Kind]) -> Vec<String> {
     let mut different = Vec::new();
     let mut depths = vec![0; domains.cpus() as usize];

@@ -1,4 +1,4 @@
-//! The `linux-2.4` profile against the scheduler code of 2.4.22 itself, on one CPU: every figure is the same, to the
+//! The `linux-2.4` profile against the scheduler code of 2.4.22 itself, on one CPU: all figures are equal, to the
 //! microsecond and to the switch.
 
 use crate::support::exact::every_task_gets_what_the_real_kernel_gave_it;

@@ -1,5 +1,5 @@
-//! The `linux-2.6.11` profile against the scheduler code of 2.6.11 itself, on one CPU: every figure is the same,
-//! to the microsecond and to the switch.
+//! The `linux-2.6.11` profile against the scheduler code of 2.6.11 itself, on one CPU: all figures are equal, to the
+//! microsecond and to the switch.
 
 use crate::support::exact::every_task_gets_what_the_real_kernel_gave_it;
 

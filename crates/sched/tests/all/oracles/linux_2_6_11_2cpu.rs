@@ -1,5 +1,5 @@
-//! The `linux-2.6.11` profile against the scheduler code of 2.6.11 itself, on two CPUs with its load balancer: every
-//! figure is the same, to the microsecond, to the switch and to the move.
+//! The `linux-2.6.11` profile against the scheduler code of 2.6.11 itself, on two CPUs with its load balancer: all
+//! figures are equal, to the microsecond, to the switch and to the migration.
 
 use crate::support::exact::every_task_gets_what_the_real_kernel_gave_it;
 

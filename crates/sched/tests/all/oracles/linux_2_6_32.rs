@@ -1,6 +1,6 @@
-//! The `linux-2.6.32` profile against the scheduler code of 2.6.32-rc3 itself: CPU hogs on one CPU. That was built with
-//! CONFIG_USER_SCHED: all tasks are user 0's, whose group of 2048 shares is a level of its own, at which slices lose
-//! 1/2049 by rounding. Bounds: CPU time within 2 ticks or 0.5%, switches within 2 or 1%.
+//! The `linux-2.6.32` profile against the scheduler code of 2.6.32-rc3 itself: CPU hogs on one CPU. The code was built
+//! with CONFIG_USER_SCHED: all tasks belong to user 0, whose group of 2048 shares is a level of its own, at which
+//! slices lose 1/2049 by rounding. Bounds: CPU time within 2 ticks or 0.5%, switches within 2 or 1%.
 
 use crate::support::{bare, hog, simulate};
 use schedlab_sim::program::{Load, Start};

@@ -1,22 +1,23 @@
 //! The `linux-6.12` profile against Debian's kernel in guests of 4 CPUs (2 nodes of 2) and 12 (2 of 6).
 //!
-//! Two oracles. In one the guest's virtual CPUs go on evenly, and each has its tick every 4 ms as on a real machine:
-//! how that was done is told in its file. In the other they share one instruction clock and take long turns. From
-//! traces of such guests: at each multiple of 4 ms two or three virtual CPUs handle their ticks, one after another; the
-//! last of them goes on for 4 ms, the others are stopped inside their tick's handler until their next turn, and may be
-//! so again. So a CPU counts a tick every 7 ms (4 CPUs) or 21 ms (12), but comes to switch tasks only once a round of
-//! 4.4 ms times CPUs, which the model has as its tick. What then is pending of softirqs goes to ksoftirqd, which
-//! preempts.
+//! There are two oracles. In one the guest's virtual CPUs advance evenly, and each has its tick every 4 ms as on a real
+//! machine; its file explains how this was done. In the other they share one instruction clock and take long turns.
+//! Traces of such guests show that at each multiple of 4 ms two or three virtual CPUs handle their ticks, one after
+//! another. The last of them runs on for 4 ms; the others are stopped inside their tick handler until their next turn,
+//! and possibly again. So a CPU counts a tick every 7 ms (4 CPUs) or 21 ms (12), but gets to switch tasks only once in
+//! a round of 4.4 ms times the number of CPUs, which the model uses as its tick. Softirqs that are pending then go to
+//! ksoftirqd, which preempts.
 //!
-//! Several CPUs are chaotic: the model runs with several seeds. Of each quantity the distance outside the range of the
-//! kernel's runs (of which the second oracle has but one each) is taken, in units of the tolerance, for each kind of
-//! quantity the worst; its median over the seeds must be at most 1. Judged are the busy time of all (2%); the spread of
-//! equal hogs, greatest less least by the mean (5 points); each task's CPU time (6% of the wall time), equal tasks in
-//! the order of theirs, for which of them is favoured is chance; the switches of all (20%); and, where the oracle
-//! tells, their migrations (20%, or 10 where that is more).
+//! Several CPUs are chaotic, so the model runs with several seeds. For each quantity, the distance outside the range of
+//! the kernel's runs (the second oracle has only one run each) is measured in units of the tolerance. For each kind of
+//! quantity the worst distance counts, and its median over the seeds must be at most 1. The quantities are: the busy
+//! time of all CPUs (2%); the spread of equal hogs, as the difference between greatest and least divided by the mean (5
+//! points); each task's CPU time (6% of the wall time), with equal tasks sorted by theirs, because chance decides which
+//! of them is favoured; the switches of all tasks (20%); and, if the oracle has them, their migrations (20%, or 10 if
+//! that is more).
 //!
-//! The kernel's own threads are part of the load, as they were seen in the traces: [`Guest::threads`]. Bursts and
-//! sleeps are as long as they came to.
+//! The kernel's own threads are part of the load, as they appeared in the traces: [`Guest::threads`]. Bursts and sleeps
+//! have the lengths that were measured.
 
 use crate::support::{MS, exactly, forever, hog, simulate_how};
 use schedlab_machine::{Machine, MachineFile};
@@ -61,19 +62,19 @@ struct Figures {
     migrations: Option<f64>,
 }
 
-/// A guest, as the model has it.
+/// A guest, as the model represents it.
 struct Guest {
     /// The time between two ticks, in ns.
     tick: fn(u32) -> u64,
-    /// Every so many ticks ksoftirqd comes.
+    /// The number of ticks after which ksoftirqd comes each time.
     softirqd: Option<u64>,
-    /// What the worker that belongs to no CPU takes every 2016 ms, in us.
+    /// How long the unbound worker runs every 2016 ms, in us.
     worker_us: fn(u32) -> u64,
 }
 
 const EVEN: Guest = Guest { tick: |_| 4_000_000, softirqd: None, worker_us: |_| 1_000 };
 
-/// The worker's time holds the turns of others.
+/// The worker's time includes the turns of other CPUs.
 const IN_TURNS: Guest = Guest {
     tick: |cpus| 4_400_000 * u64::from(cpus),
     softirqd: Some(6),
@@ -81,9 +82,8 @@ const IN_TURNS: Guest = Guest {
 };
 
 impl Guest {
-    /// The threads of the kernel, woken at ticks: on each CPU the statistics of memory every 992 ms and the watchdog's
-    /// stopper every 4 s, on a CPU of each node the compaction of memory every 512 ms, a worker that belongs to no CPU,
-    /// and ksoftirqd.
+    /// The kernel threads, woken at ticks: on each CPU the memory statistics every 992 ms and the watchdog's stopper
+    /// every 4 s, on a CPU of each node memory compaction every 512 ms, an unbound worker, and ksoftirqd.
     fn threads(&self, case: &Case) -> Vec<TaskSpec> {
         let tick = (self.tick)(case.cpus);
         let ticks = |ms: u64| (ms * MS).div_ceil(tick);
@@ -139,7 +139,7 @@ fn program(case: &Case, i: usize) -> TaskSpec {
     let mut spec = if t.burst_us == 0 {
         hog(&name, t.nice)
     } else {
-        // They scatter by some per cent, without which sleepers would never get out of step.
+        // They vary by a few per cent; otherwise sleepers would never get out of step.
         let about = |us: f64| Amount { mean: (us * 1e3) as u64, sd: (us * 20.0) as u64 };
         let (burst, sleep) = took(case, t);
         let mut spec = forever(&name, t.nice, vec![Op::Run(about(burst)), Op::Sleep(about(sleep))]);
@@ -150,7 +150,7 @@ fn program(case: &Case, i: usize) -> TaskSpec {
     spec
 }
 
-/// What the bursts and the sleeps of a task, and of its like, came to on average, in us.
+/// Returns the mean length of the bursts and sleeps of a task and of tasks like it, in us.
 fn took(case: &Case, like: &Task) -> (f64, f64) {
     let (mut bursts, mut run, mut slept) = (0.0, 0.0, 0.0);
     for kernel in &case.runs {
@@ -163,14 +163,14 @@ fn took(case: &Case, like: &Task) -> (f64, f64) {
     (run / bursts, slept / bursts)
 }
 
-/// A quantity of a run, and how far outside the kernel's range it may be: a part of that, or so much.
+/// A quantity of a run, and how far outside the kernel's range it may be: relative to the range, or absolute.
 struct Quantity {
     what: &'static str,
     value: f64,
     tolerance: (f64, f64),
 }
 
-/// All quantities of a run, always in the same order.
+/// Returns all quantities of a run, always in the same order.
 fn quantities(case: &Case, run: &Run) -> Vec<Quantity> {
     let sum = |of: fn(&Figures) -> f64| run.tasks.iter().map(of).sum::<f64>();
     let mut all = vec![
@@ -198,7 +198,7 @@ fn quantities(case: &Case, run: &Run) -> Vec<Quantity> {
     all
 }
 
-/// How far a run of the model is off, in tolerances: the worst of each kind of quantity.
+/// Returns how far a run of the model is off, in tolerances: the worst distance of each kind of quantity.
 fn distances(case: &Case, ours: &Run, kernel: &[Vec<Quantity>]) -> Vec<(&'static str, f64)> {
     let mut worst: Vec<(&str, f64)> = Vec::new();
     for (i, quantity) in quantities(case, ours).iter().enumerate() {
@@ -214,7 +214,7 @@ fn distances(case: &Case, ours: &Run, kernel: &[Vec<Quantity>]) -> Vec<(&'static
     worst
 }
 
-/// The median over the seeds of what a case is off by.
+/// Returns the median distance over the seeds for a case.
 fn compare(guest: &Guest, case: &Case) -> Vec<(&'static str, f64)> {
     let kernel: Vec<_> = case.runs.iter().map(|run| quantities(case, run)).collect();
     let seeds: Vec<_> = (1..=SEEDS).map(|seed| distances(case, &guest.simulated(case, seed), &kernel)).collect();
@@ -226,7 +226,7 @@ fn compare(guest: &Guest, case: &Case) -> Vec<(&'static str, f64)> {
     (0..seeds[0].len()).map(median).collect()
 }
 
-/// Holds a guest to its oracle, but for what is not met: that must not be met, or the list is out of date.
+/// Compares a guest with its oracle. What is listed as unmet must not be met, or the list is out of date.
 fn judge(guest: &Guest, cases: &[Case], unmet: &[(&str, &[&str])]) {
     let mut wrong = Vec::new();
     for case in cases {
@@ -241,11 +241,11 @@ fn judge(guest: &Guest, cases: &[Case], unmet: &[(&str, &[&str])]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is not met where CPUs take turns, and why.
+/// What is not met if CPUs take turns, and why.
 const UNMET_IN_TURNS: &[(&str, &[&str])] = &[
     // NUMA balancing. The hogs' few pages (the kernel writes to them at every switch) are where they were forked, and
-    // stay there; after some 6 s it swaps tasks across the nodes for that. The kernel without it does what the model
-    // does: `4cpu-nice--10` and `12cpu-nice--5-0-5` of the other oracle, the latter of which scatters by 30% of the
+    // stay there; after about 6 s it swaps tasks across the nodes because of that. Without it the kernel agrees with
+    // the model: `4cpu-nice--10` and `12cpu-nice--5-0-5` of the other oracle, the latter of which varies by 30% of the
     // wall time.
     ("linux-6.12-4cpu-s4", &["cpu time"]),
     ("linux-6.12-12cpu-s2", &["cpu time"]),
@@ -253,35 +253,35 @@ const UNMET_IN_TURNS: &[(&str, &[&str])] = &[
     ("linux-6.12-4cpu-s5", &["cpu time", "switches"]),
     ("linux-6.12-4cpu-s6", &["busy", "cpu time", "switches"]),
     ("linux-6.12-12cpu-s3", &["busy", "cpu time", "switches"]),
-    // By a hair, of single runs: 10.2 points for less than 5, and 1161 for 910 or so.
+    // Narrowly, in single runs: 10.2 points instead of less than 5, and 1161 instead of about 910.
     ("linux-6.12-4cpu-s1", &["spread"]),
     ("linux-6.12-4cpu-s7", &["switches"]),
 ];
 
-/// What is not met where CPUs go on evenly, and why.
+/// What is not met if CPUs advance evenly, and why.
 const UNMET_EVEN: &[(&str, &[&str])] = &[
-    // The model moves some 40% more. Its CPUs tick at one instant and balance before any of them switches. In the guest
-    // a CPU that ticks after another finds that it has switched already: whom it would take ran just now, is left for
-    // its cache, and needs one failure more (of what CPU 3 took 43 of 46 were such, CPU 2 which ticks before it none of
-    // 31).
+    // The model migrates about 40% more. Its CPUs tick at one instant and balance before any of them switches. In the
+    // guest a CPU that ticks after another finds that the other has switched already: the task that it would pull ran
+    // just now, is left there because of its cache, and needs one failure more (43 of the 46 that CPU 3 pulled were
+    // such tasks, but none of the 31 that CPU 2 pulled, which ticks before it).
     ("4cpu-5-hogs", &["migrations"]),
     ("4cpu-7-hogs", &["migrations"]),
     ("4cpu-hogs-sleepers", &["migrations"]),
-    // A balancing as the CPU becomes idle takes up to 2.7 ms in the guest (`max_newidle_lb_cost`), whose CPUs are slow
-    // and are away meanwhile; CPUs that are idle for less then do not try.
+    // Newidle balancing takes up to 2.7 ms in the guest (`max_newidle_lb_cost`), whose CPUs are slow and are stopped in
+    // between; CPUs that are idle for less do not try.
     ("4cpu-8-busy-3-of-4", &["migrations"]),
-    // A tick comes up to 1.3 ms late with 12 CPUs, so that a slice of 2.8 ms is often not over at the next one: half of
-    // the turns are of two ticks here, of those with 4 CPUs 2%.
+    // A tick comes up to 1.3 ms late with 12 CPUs, so a slice of 2.8 ms is often not over at the next one: half of the
+    // turns take two ticks here, but only 2% of those with 4 CPUs.
     ("12cpu-pinned", &["switches"]),
     ("12cpu-nice-0-10", &["switches", "migrations"]),
-    // Where tasks are at first: the guest's init wakes them from one CPU, the model's all find idle ones. 36 hogs are
-    // then 19 and 17 on the nodes, which is even enough to stay, and one goes round; six light ones share two CPUs of
-    // one node and are passed back and forth, where the model has three on a CPU of each.
+    // The initial placement: the guest's init wakes the tasks from one CPU, while in the model all find idle CPUs. In
+    // the guest 36 hogs are then 19 and 17 on the nodes, which is even enough to stay, and one moves around. Six light
+    // ones share two CPUs of one node and are passed back and forth, while the model has three on one CPU of each node.
     ("12cpu-36-hogs", &["migrations", "spread"]),
     ("12cpu-nice--5-0-5", &["migrations", "cpu time"]),
-    // Less than 7 points off, the model's being the greater.
+    // Less than 7 points off; the model's is greater.
     ("12cpu-14-hogs", &["spread"]),
-    // Who wakes on an idle CPU waits up to 1.3 ms for its turn.
+    // A task that wakes on an idle CPU waits up to 1.3 ms for the CPU's turn.
     ("12cpu-hogs-sleepers", &["busy"]),
 ];
 

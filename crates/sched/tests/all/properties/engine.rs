@@ -1,4 +1,5 @@
-//! Equal inputs give equal events, with ticks skipped or taken; and what the engine says of loads that cannot go on.
+//! Equal inputs give equal events, with ticks skipped or taken; and the engine's messages about loads that cannot go
+//! on.
 
 use crate::support::loads::{loads_in_groups, loads_with_changes, with_costs};
 use crate::support::{Accounts, bare, exactly, forever, hog, simulate, simulate_how};
@@ -81,7 +82,7 @@ proptest! {
     }
 }
 
-/// For a machine of one node.
+/// Adapts a load to a machine with one node.
 fn without_node_1(mut load: Load) -> Load {
     load.memories[1].nodes = Vec::new();
     for task in &mut load.tasks {

@@ -1,4 +1,4 @@
-//! Properties that hold for every kernel over random loads; and a canary with planted faults that they must catch.
+//! Properties that hold for every kernel over random loads, and a canary with planted faults that they must catch.
 
 use crate::support::ledger::Ledger;
 use crate::support::loads::{hogs_and_sleepers, loads};
@@ -15,7 +15,7 @@ const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
 const US_1024: Nanos = 1_024;
 
-/// A run that is to be checked.
+/// A run to check.
 struct Run {
     who: String,
     load: Load,
@@ -55,7 +55,7 @@ impl Run {
     }
 }
 
-/// What a task was to do: a child is called after its template.
+/// Returns the specification of a task; a child is named after its template.
 fn spec_of(load: &Load, name: &str) -> TaskSpec {
     let named = |spec: &&TaskSpec| {
         let rest = name.strip_prefix(&spec.name);
@@ -68,13 +68,13 @@ fn nices(load: &Load) -> Vec<i8> {
     load.tasks.iter().map(|spec| spec.initial.nice.unwrap_or(0)).collect()
 }
 
-/// No task is on two CPUs, on one where it may not run, or runs though it sleeps.
+/// Checks that no task is on two CPUs, is on a CPU that it may not use, or runs while it sleeps.
 fn each_in_its_place(run: &Run) -> Result<(), String> {
     run.ledger.faults.first().map_or(Ok(()), |fault| run.fail(fault.clone()))
 }
 
-/// Two accounts of the time agree, and come to what the CPUs have; whose program has an end has run for just its
-/// length; and one CPU is not idle while somebody waits for it.
+/// Checks that two accounts of the time agree and add up to the CPUs' time; that a task whose program has ended has run
+/// for exactly the program's length; and that a lone CPU is never idle while a task waits for it.
 fn time_is_conserved(run: &Run) -> Result<(), String> {
     let ran: Vec<Nanos> = run.accounts.tasks.iter().map(|t| t.run).collect();
     if ran != run.ledger.ran {
@@ -97,7 +97,7 @@ fn time_is_conserved(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// No task waits for longer than `bound`.
+/// Checks that no task waits for longer than `bound`.
 fn nobody_is_forgotten(run: &Run, bound: Nanos) -> Result<(), String> {
     match run.ledger.longest_wait.iter().position(|wait| *wait > bound) {
         None => Ok(()),
@@ -108,7 +108,7 @@ fn nobody_is_forgotten(run: &Run, bound: Nanos) -> Result<(), String> {
     }
 }
 
-/// Hogs get CPU time by their weights, within 2%.
+/// Checks that hogs get CPU time in proportion to their weights, within 2%.
 fn weights_are_honoured(run: &Run) -> Result<(), String> {
     let weights: Vec<f64> = nices(&run.load).iter().map(|n| WEIGHTS[(*n + 20) as usize] as f64).collect();
     let sum: f64 = weights.iter().sum();
@@ -121,44 +121,46 @@ fn weights_are_honoured(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// How long an ordinary task may have to wait on one CPU among those of `load`, of nice -5 to 5, under this scheduler.
+/// Returns the longest time that an ordinary task of `load`, with nice levels -5 to 5, may wait on one CPU under this
+/// scheduler.
 fn longest_wait(kernel: &Kernel, load: &Load) -> Nanos {
     let n = load.tasks.len() as Nanos;
     match kernel.scheduler {
         // Two epochs, and in each the others' counters, of up to twice 25 ticks of 10 ms (nice -5 under 2.0 and 2.2).
         "counters" | "goodness" | "O(n)" => 2 * (n - 1) * 2 * 250 * MS,
-        // Twice, once expired and once active: the others' interactivity, of a second for each task and one, is borne,
-        // and then everybody's slice, of 500 ms at nice -5 (200 under 2.6.0), goes before.
+        // Twice, once expired and once active: interactive tasks stay active for a second for each task and one more,
+        // and then every other task's slice comes first, of 500 ms at nice -5 (200 under 2.6.0).
         "O(1)" => 2 * ((n + 1) * SECOND + n * 500 * MS),
-        // Virtual runtimes lie apart by no more than what the lightest task runs in a slice (32 ms for all) and a tick
-        // (10 ms), and by a sleeper's credit (20 ms); the weights of all run through that before it is this one's turn.
+        // Virtual runtimes differ by at most what the lightest task runs in a slice (32 ms for all) and a tick (10 ms),
+        // and by a sleeper's credit (20 ms). The weights of all tasks run through that before this task's turn comes.
         "CFS" | "EEVDF" => {
             let weights = nices(load).into_iter().map(|nice| WEIGHTS[(nice + 20) as usize]);
             let (all, least) = (weights.clone().sum::<u64>(), weights.min().unwrap());
             42 * MS * all / least + 20 * MS * all / 1024
         }
         "BFS" => nices(load).iter().map(|nice| bfs_bound(load, *nice)).max().unwrap(),
-        // The time to the next boost and its tick, then a turn at the top and a tick of each.
+        // The time to the next boost and its tick, then for each other task a turn at the top and a tick.
         "MLFQ" => 1_001 * MS + (n - 1) * 11 * MS,
-        // Until the global pass has caught up with the task's own, and each other's turn that may come first.
+        // The time until the global pass has caught up with the task's own, and a turn of each other task that may come
+        // first.
         "Stride" => {
             let tickets = nices(load).into_iter().map(|nice| 20 - i64::from(nice));
             let (all, least) = (tickets.clone().sum::<i64>() as u64, tickets.min().unwrap() as u64);
             11 * MS * (2 * all / least + n)
         }
-        // No bound is stated here: at least nobody waits for ever.
+        // No bound is known here; at least no task waits for ever.
         _ => 30 * SECOND,
     }
 }
 
-/// How far ahead BFS sets the deadline of this nice level.
+/// Returns how far ahead BFS sets the deadline of this nice level.
 fn bfs_deadline(nice: i8) -> Nanos {
     let ratio = (0..nice + 20).fold(128, |ratio: Nanos, _| ratio * 11 / 10);
     ratio * 6 * ((1 << 20) / 128)
 }
 
-/// BFS's bound, of its module's documentation: `D(k) - D(least) + (n - 1) * turn`, where a turn is a slice of 6144
-/// times 1024 ns, a tick of 1 ms by which it is found out late, and at most as much again by rounding.
+/// BFS's bound from its module's documentation, `D(k) - D(least) + (n - 1) * turn`. A turn is a slice of 6144 times
+/// 1024 ns, a tick of 1 ms by which its end is noticed late, and at most the same again by rounding.
 fn bfs_bound(load: &Load, nice: i8) -> Nanos {
     let least = nices(load).iter().map(|nice| bfs_deadline(*nice)).min().unwrap();
     bfs_deadline(nice) - least + (load.tasks.len() as Nanos - 1) * bfs_turn()
@@ -203,14 +205,14 @@ proptest! {
         }
     }
 
-    /// Only the fair schedulers promise shares by weight. O(1) and those before it set the lengths of slices by nice,
-    /// BFS the deadlines, the feedback queue nothing.
+    /// Only the fair schedulers guarantee shares by weight. In O(1) and earlier schedulers nice sets the length of
+    /// slices, in BFS the deadlines, and in the feedback queue nothing.
     #[test]
     fn fair_schedulers_honour_weights(nices in proptest::collection::vec(-8i8..=8, 2..6)) {
         let tasks = nices.iter().enumerate().map(|(i, nice)| hog(&format!("hog-{i}"), *nice)).collect();
         let load = Load { tasks, ..Load::default() };
         let weights = nices.iter().map(|nice| WEIGHTS[(*nice + 20) as usize]);
-        // The lightest gets 5 seconds: its turns are some ms long.
+        // The lightest gets 5 seconds, since its turns are some ms long.
         let duration = 5 * SECOND * weights.clone().sum::<u64>() / weights.min().unwrap();
         for kernel in KERNELS.iter().filter(|k| !k.lacks(Feature::Groups)) {
             checked(weights_are_honoured(&Run::of(kernel, "1", &load, duration)))?;
@@ -228,7 +230,7 @@ proptest! {
     ) {
         let run = Run::of(bfs(), cpus, &load, 20 * SECOND);
         for (p, nice) in nices(&load).into_iter().enumerate() {
-            // With several CPUs, a turn more until one of them looks at the queue.
+            // With several CPUs, it takes another turn until one of them looks at the queue.
             let bound = bfs_bound(&load, nice) + if run.cpus > 1 { bfs_turn() } else { 0 };
             let wait = run.ledger.longest_wait[p];
             let name = &run.accounts.names[p];
@@ -246,7 +248,7 @@ fn bfs_is_a_round_robin_among_equals() {
     }
 }
 
-/// Hogs of several weights, one of them on CPU 1 of two only, and sleepers.
+/// Hogs of several weights, one of them pinned to CPU 1 of two, and sleepers.
 fn canary_load() -> Load {
     let sleeper = |name: &str| forever(name, 0, vec![Op::Run(exactly(MS)), Op::Sleep(exactly(9 * MS))]);
     let mut pinned = hog("pinned", 0);

@@ -1,4 +1,5 @@
-//! The rules that debug builds check after each event: a sound scheduler keeps them, and each planted fault is caught.
+//! The rules that debug builds check after each event: a correct scheduler keeps them, and each planted fault is
+//! caught.
 
 use crate::support::{Accounts, MS, bare, forever, hog, once, pinned, run, sleep};
 use schedlab_base::CpuId;
@@ -7,30 +8,30 @@ use schedlab_sim::{Core, Dequeue, Enqueue, Options, QueueList, Scheduler, State,
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is wrong with the scheduler.
+/// The fault of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Nothing,
-    /// A wake-up does not make an idle CPU look at its queue.
+    /// A wake-up does not make an idle CPU reschedule.
     CallsNoIdleCpu,
     /// The task that leaves a CPU is put back if its state is runnable, although it was dequeued to run elsewhere.
     PutsBackByState,
-    /// A task that wakes is forgotten.
+    /// A waking task is not queued.
     Forgets,
-    /// A task that wakes is queued twice.
+    /// A waking task is queued twice.
     QueuesTwice,
-    /// A task that sleeps stays on the queue of CPU 0, where another runs.
+    /// A sleeping task stays on the queue of CPU 0, where another task runs.
     KeepsSleepers,
-    /// A task that sleeps stays on the queue of CPU 1, where it is picked.
+    /// A sleeping task stays on the queue of CPU 1, where it is picked.
     RunsSleepers,
-    /// A waiting task joins the queue of another CPU, which the engine is not told.
+    /// A waiting task joins the queue of another CPU, and the engine is not informed.
     MovesInSecret,
-    /// A task that runs is moved.
+    /// A running task is moved.
     MovesRunning,
 }
 
-/// First come, first served, with a queue for each CPU; the running task is not on it. Only what must be written, and
-/// a turn that ends with each tick.
+/// First come, first served, with a queue for each CPU; the running task is not on it. It implements only the required
+/// methods, and turns that end with each tick.
 struct Fifo {
     fault: Fault,
     queues: Vec<VecDeque<TaskId>>,
@@ -86,7 +87,7 @@ impl Scheduler for Fifo {
     }
 }
 
-/// On CPU 0 a hog and a sleeper, on CPU 1 a sleeper, and a task that goes from CPU 0 to CPU 1.
+/// A hog and a sleeper on CPU 0, a sleeper on CPU 1, and a task that moves from CPU 0 to CPU 1.
 fn load() -> Load {
     let moves = once("moves", vec![run(2), Op::Set(0), run(1)]);
     let dozes = |name| forever(name, 0, vec![run(1), sleep(3)]);
@@ -94,7 +95,7 @@ fn load() -> Load {
     Load { tasks, settings: vec![Setting { cpus: Some(vec![1]), ..Setting::default() }], ..Load::default() }
 }
 
-/// What the engine says of a run under a scheduler with this fault.
+/// Returns the engine's message about a run under a scheduler with this fault.
 fn message(fault: Fault) -> Option<String> {
     let machine = bare("2");
     let options = Options { duration: Some(50 * MS), seed: 1, skip_ticks: true, tick_period: MS, tick_first: MS };

@@ -1,8 +1,8 @@
-//! CFS and EEVDF against a naive reference: the algorithms written anew from their description, with plain lists that
-//! are sorted at each pick, whole numbers of 128 bits, every tick taken, and no queue but one CPU's. The reference is
-//! fed with the wake-ups, forks and sleeps of a simulated run and must choose, at each decision, whom the scheduler
-//! chose: a switch where it switched, nobody else where it did not. Nice levels, sleepers, forks and changes of nice
-//! levels are covered, and slices that tasks ask for; groups, policies, yields and several CPUs are not.
+//! CFS and EEVDF against a naive reference: the algorithms implemented again from their description, with plain lists
+//! that are sorted at each pick, integers of 128 bits, every tick taken, and a single CPU's queue. The reference is fed
+//! the wake-ups, forks and sleeps of a simulated run, and at each decision it must choose the task that the scheduler
+//! chose: a switch where the scheduler switched, and no other task where it did not. Nice levels, sleepers, forks,
+//! changes of nice levels and custom slices are covered; groups, policies, yields and several CPUs are not.
 
 use crate::support::naive::{Cfs, Eevdf, Reference};
 use crate::support::{MS, bare, exactly, forever, simulate, threads};
@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use schedlab_base::{Nanos, Payload, TaskState};
 use schedlab_sim::program::{Load, Op, Setting, TaskSpec};
 
-/// When a task, by what it has run, changes its nice level, and to which.
+/// After how much CPU time a task changes its nice level, and to which level.
 type Change = Option<(i128, i8)>;
 
-/// Feeds the reference and compares its choices; how many there were.
+/// Feeds the reference and compares its choices; returns how many there were.
 fn compare(reference: &mut dyn Reference, load: &Load, kernel: &str, tick: i128, until: Nanos) -> Result<u32, String> {
     let accounts = simulate(kernel, &bare("up"), load, &[], until);
     let mut feed = Feed {
@@ -37,7 +37,7 @@ fn compare(reference: &mut dyn Reference, load: &Load, kernel: &str, tick: i128,
     Ok(feed.decisions)
 }
 
-/// What the reference is fed with, and how far it is.
+/// Feeds the reference.
 struct Feed<'a> {
     reference: &'a mut dyn Reference,
     load: &'a Load,
@@ -45,10 +45,10 @@ struct Feed<'a> {
     next_tick: i128,
     now: i128,
     decisions: u32,
-    /// The running task, and since when it runs.
+    /// The running task; `since` is when it began to run.
     curr: Option<usize>,
     since: i128,
-    /// Of each task: how long it ran, the change to come, its parent and its nice level.
+    /// For each task: how long it has run, its next change, its parent and its nice level.
     ran: Vec<i128>,
     changes: Vec<Change>,
     parents: Vec<Option<usize>>,
@@ -56,7 +56,7 @@ struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// Ticks and changes of nice levels up to the next event; whatever they led to was no switch.
+    /// Applies ticks and changes of nice levels up to the next event. None of them caused a switch.
     fn go_to(&mut self, time: i128) -> Result<(), String> {
         loop {
             let at = |p: usize| self.changes[p].map(|(at, _)| self.since + at - self.ran[p]);
@@ -74,7 +74,7 @@ impl Feed<'_> {
                 self.next_tick += self.tick;
             } else if let Some(p) = self.curr {
                 let (_, nice) = self.changes[p].take().expect("a change");
-                // To set what is there already does nothing.
+                // Setting the present value has no effect.
                 if self.nices[p] != nice {
                     self.nices[p] = nice;
                     self.reference.changes(self.now, nice);
@@ -137,7 +137,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// The instant is over without a switch: if the reference wants to choose, it must choose the running task.
+    /// Ends an instant without a switch: if the reference wants to choose, it must choose the running task.
     fn settle(&mut self) -> Result<(), String> {
         if !self.reference.wants() {
             return Ok(());
@@ -149,7 +149,7 @@ impl Feed<'_> {
     }
 }
 
-/// What a program sets after how much work; only its first `Set` counts, before which it does not loop.
+/// Returns what a program sets after how much work. Only its first `Set` counts, and it must not loop before that.
 fn change_of(spec: &TaskSpec, load: &Load) -> Change {
     let mut ran = 0;
     for op in &spec.program {
@@ -162,8 +162,8 @@ fn change_of(spec: &TaskSpec, load: &Load) -> Change {
     None
 }
 
-/// Hogs, sleepers, tasks that change their nice level, and one that forks; at most two things happen at one instant by
-/// accident, since all times are odd.
+/// Hogs, sleepers, tasks that change their nice level, and one that forks. All times are odd, so at most two things
+/// coincide by accident.
 fn loads() -> impl Strategy<Value = Load> {
     let odd = |range: std::ops::Range<u64>| range.prop_map(|ns| ns * 2 + 1);
     let sleeper = (-20i8..20, odd(10_000..4_000_000), odd(10_000..10_000_000)).prop_map(|(nice, run, sleep)| {
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// It is many decisions that are compared, not a few.
+/// Checks that the comparison covers many decisions.
 #[test]
 fn many_decisions_are_compared() {
     let nap = |nice, run, sleep| forever("nap", nice, vec![Op::Run(exactly(run)), Op::Sleep(exactly(sleep))]);

@@ -1,5 +1,5 @@
 //! Ticks skipped and every tick taken: random loads with all policies, changes and constants give the same events. For
-//! O(1) and all schedulers that were in no release.
+//! O(1) and all schedulers that were never in a release.
 
 use crate::support::{Accounts, bare, forever, simulate_how};
 use schedlab_base::{Nanos, Rng};
@@ -11,7 +11,7 @@ const US: Nanos = 1_000;
 const NICE: [i8; 7] = [0, 0, 0, -20, -5, 7, 19];
 
 fn amount(rng: &mut Rng, most_us: u64) -> Amount {
-    // Whole ticks are where things coincide; make them frequent.
+    // Events coincide at whole ticks, so make these frequent.
     let us = 1 + rng.below(most_us);
     let mean = if rng.below(2) == 0 { us.next_multiple_of(1000) * US } else { us * US };
     Amount { mean, sd: if rng.below(4) == 0 { mean / 4 } else { 0 } }
@@ -62,7 +62,7 @@ fn task(rng: &mut Rng, i: u64, cpus: u32) -> TaskSpec {
 
 fn load(rng: &mut Rng, cpus: u32) -> Load {
     let mut tasks: Vec<_> = (0..1 + rng.below(7)).map(|i| task(rng, i, cpus)).collect();
-    // Nobody waits at the semaphore for ever.
+    // The semaphore is posted regularly, so that no task waits there for ever.
     let feed = vec![Op::Run(amount(rng, 1_000)), Op::SemPost(0), Op::Sleep(amount(rng, 60_000))];
     tasks.push(forever("feeder", 0, feed));
     let child = TaskSpec { name: "child".into(), program: body(rng), ..TaskSpec::default() };
@@ -77,7 +77,7 @@ fn load(rng: &mut Rng, cpus: u32) -> Load {
     }
 }
 
-/// Constants under which more happens in a second than under the released ones, now and then.
+/// Sometimes returns constants with which more happens in a second than with the released ones.
 fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     if rng.below(2) == 0 {
         return Vec::new();
@@ -119,7 +119,7 @@ fn tunables(kernel: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     of_release.into_iter().chain(others).collect()
 }
 
-/// Some tasks of the policy IDLE, and tasks that change their policies.
+/// Gives some tasks the policy IDLE, and makes others change their policies.
 fn change_policies(load: &mut Load, rng: &mut Rng) {
     const POLICIES: [(Policy, u8); 5] =
         [(Policy::Other, 0), (Policy::Batch, 0), (Policy::Idle, 0), (Policy::Fifo, 1), (Policy::Rr, 2)];
@@ -142,7 +142,7 @@ fn both(kernel: &str, machine: &Machine, load: &Load, set: &[(&str, String)], se
     (run(true), run(false))
 }
 
-/// How many events random loads make, the same with ticks skipped and taken.
+/// Returns how many events random loads produce, after checking that they are the same with ticks skipped and taken.
 fn events_of(kernel: &str) -> usize {
     let mut events = 0;
     for seed in 0..150 {

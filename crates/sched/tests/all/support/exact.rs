@@ -1,4 +1,4 @@
-//! Oracles that are met exactly: loads of hogs and sleepers, and every task's figures to the microsecond and to the
+//! Oracles that are met exactly: loads of hogs and sleepers, with every task's figures to the microsecond and to the
 //! switch.
 
 use super::{Account, bare, exactly, forever, hog, simulate};
@@ -13,7 +13,7 @@ struct Case {
     hz: u64,
     seconds: f64,
     cpus: Option<u32>,
-    /// Constants that differ from the released ones; `null` where there is none.
+    /// Constants that differ from the released ones; `null` if the release does not have the constant.
     #[serde(default)]
     constants: BTreeMap<String, Option<u64>>,
     tasks: Vec<Expected>,
@@ -52,7 +52,7 @@ fn task(i: usize, t: &Expected) -> TaskSpec {
     }
 }
 
-/// Whole microseconds; a rest would be a difference.
+/// Converts to whole microseconds; a remainder would be a difference.
 fn us(time: Nanos) -> u64 {
     assert_eq!(time % 1000, 0, "{time} ns are no whole microseconds");
     time / 1000
@@ -69,14 +69,14 @@ fn figures(a: &Account, sleeps: bool, several_cpus: bool) -> Figures {
         involuntary: a.involuntary,
         latency_n: sleeps.then_some(n),
         latency_max_us: sleeps.then(|| us(a.latencies.iter().copied().max().unwrap_or(0))),
-        // The file has three digits.
+        // The file has three decimal places.
         latency_mean_us: sleeps.then_some((mean * 1000.0).round() / 1000.0),
         last_cpu: several_cpus.then_some(a.cpu),
         migrations: several_cpus.then_some(a.migrations),
     }
 }
 
-/// Simulates the cases of an oracle, of which there are `cases`, under `kernel`, and holds every task to its figures.
+/// Simulates the `cases` cases of an oracle under `kernel`, and compares every task with its figures.
 pub fn every_task_gets_what_the_real_kernel_gave_it(kernel: &str, oracle: &str, cases: usize) {
     let all: Vec<Case> = serde_json::from_str(oracle).unwrap();
     assert_eq!(all.len(), cases);

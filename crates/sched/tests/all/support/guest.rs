@@ -1,14 +1,14 @@
-//! Debian's kernels 6.1 and 6.12 in a guest with one CPU, as the oracles have them: the load with the guest's set-up,
-//! and how the model is judged by it.
+//! Debian's kernels 6.1 and 6.12 in a guest with one CPU, as measured for the oracles: the load including the guest's
+//! setup, and the criterion for the model.
 //!
-//! The kernel scatters with the phase of its tick, so the model runs at 8 phases: for each case and quantity the worst
-//! task's distance outside the kernel's range is taken, in units of the tolerance, and the median over the phases must
-//! be at most 1.
+//! The kernel's figures vary with the phase of its tick, so the model runs at 8 phases. For each case and quantity, the
+//! worst task's distance outside the kernel's range is measured in units of the tolerance, and its median over the
+//! phases must be at most 1.
 //!
-//! Two things the figures show that their description does not say. The guest's kernel threads do not come at the first
-//! tick: half a period later is where they are here (three more tasks of weight 1024 in the first 16 ms would take half
-//! of the lag of a task that becomes SCHED_IDLE then, and with the weight that lag grows 341-fold). And who controls
-//! the guest is a real-time task itself: see [`Guest::controlled`].
+//! The figures show two things that their description does not mention. The guest's kernel threads do not come at the
+//! first tick; here they come half a period later (three more tasks of weight 1024 in the first 16 ms would use half of
+//! the lag of a task that becomes SCHED_IDLE then, and with the weight that lag grows 341-fold). And the controller of
+//! the guest is itself a real-time task: see [`Guest::controlled`].
 
 use super::{Account, exactly, forever, simulate};
 use schedlab_base::Nanos;
@@ -51,30 +51,30 @@ struct Task {
     slices: [f64; 2],
 }
 
-/// A kernel in the guest, and how near to it the model must be.
+/// A kernel in the guest, and how close to it the model must be.
 pub struct Guest {
     pub kernel: &'static str,
-    /// The kernel thread of the first two ticks is there.
+    /// Whether the kernel thread of the first two ticks is present.
     pub first_ticks: bool,
-    /// What a burst takes more than was asked for, where the oracle does not say what it came to.
+    /// By how much a burst exceeds what was asked for, if the oracle has no measured length.
     pub burst_more_us: f64,
-    /// Tolerance of CPU time: ticks, or part.
+    /// Tolerance of CPU time in ticks; `part` is the relative tolerance.
     pub ticks: f64,
     pub part: f64,
-    /// Cases of which slices may be off by more than 3.
+    /// Cases whose slices may be off by more than 3.
     pub slices: &'static [(&'static str, f64)],
-    /// Whether who controls the guest is there too: a task of the highest real-time priority (it came back late only
-    /// where deadline entities ran), at work before the tasks start, so that a period of the limit on real-time
-    /// tasks is under way by then, and back at the end, which ends the waits of no lower one.
+    /// Whether the controller of the guest is present too: a task of the highest real-time priority (it came back late
+    /// only if deadline entities ran). It works before the tasks start, so that a period of real-time throttling is
+    /// already under way, and it returns at the end, which does not end the waits of tasks with lower priority.
     pub controlled: bool,
 }
 
 const US: Nanos = 1_000;
 const TICK: Nanos = 4_000_000;
-/// How long before the tasks start the controller of the guest is at work. Where a real-time hog is throttled, the last
+/// How long before the tasks start the controller of the guest is at work. When a real-time hog is throttled, the last
 /// period ended 0.24 to 0.82 s before the end of the kernel's runs of 10 s: this long before a whole second.
 const PRELUDE: Nanos = 125 * TICK;
-/// What the guest's set-up adds to each task: CPU time in us, slices.
+/// What the guest's setup adds to each task: CPU time in us, and slices.
 const SETUP: (f64, f64) = (870.0, 2.0);
 
 /// A kernel thread that wakes just after every tick of its period.
@@ -85,7 +85,7 @@ fn kernel_thread(name: &str, run: Nanos, period: Nanos, first: Nanos) -> TaskSpe
     spec
 }
 
-/// It comes back after whole seconds, and ends the run when it gets the CPU.
+/// The controller returns after whole seconds, and ends the run when it gets the CPU.
 fn controller(seconds: f64) -> TaskSpec {
     let mut spec = TaskSpec { name: "controller".into(), ..TaskSpec::default() };
     let away = PRELUDE + seconds as Nanos * 1_000_000_000 - 100 * US;
@@ -99,7 +99,7 @@ fn first_ticks(first: Nanos) -> TaskSpec {
     TaskSpec { name: "first-ticks".into(), program, start: first, ..TaskSpec::default() }
 }
 
-/// The groups, each after the one above it (a path comes after each of its beginnings).
+/// Returns the groups, each after its parent (a path comes after each of its prefixes).
 fn groups(case: &Case) -> Vec<GroupSpec> {
     let index = |path: &str| case.groups.keys().position(|p| p == path).map(|i| i as u32);
     let spec = |(path, group): (&String, &Group)| GroupSpec {
@@ -113,7 +113,7 @@ fn groups(case: &Case) -> Vec<GroupSpec> {
     case.groups.iter().map(spec).collect()
 }
 
-/// What a task sets when it has started.
+/// Returns what a task sets when it has started.
 fn setting(case: &Case, task: &Task) -> Setting {
     let policy = match task.policy.as_deref() {
         None | Some("other") => Policy::Other,
@@ -139,7 +139,7 @@ fn setting(case: &Case, task: &Task) -> Setting {
     }
 }
 
-/// The guest's load: kernel threads, and each task as its program starts it.
+/// The guest's load: the kernel threads, and each task as its program starts it.
 fn load(guest: &Guest, case: &Case, phase: Nanos) -> Load {
     let mut load = Load { timers: vec![("own".into(), true)], groups: groups(case), ..Load::default() };
     for (i, task) in case.tasks.iter().enumerate() {
@@ -180,12 +180,12 @@ fn outside(value: f64, [low, high]: [f64; 2]) -> f64 {
 }
 
 impl Guest {
-    /// When the tasks start.
+    /// Returns when the tasks start.
     fn prelude(&self) -> Nanos {
         if self.controlled { PRELUDE } else { 0 }
     }
 
-    /// The worst task's distance in units of the tolerance, for CPU time, wait and slices.
+    /// Returns the worst task's distance in units of the tolerance, for CPU time, wait and slices.
     fn distances(&self, case: &Case, accounts: &[Account]) -> [f64; 3] {
         let least = self.slices.iter().find(|(id, _)| *id == case.id).map_or(3.0, |(_, slices)| *slices);
         let mut worst = [0f64; 3];
@@ -207,7 +207,7 @@ impl Guest {
         worst
     }
 
-    /// What of a case the model does not meet: the quantity, and by how many tolerances.
+    /// Returns what the model does not meet in a case: the quantity, and its distance in tolerances.
     fn unmet(&self, case: &Case) -> Vec<String> {
         let mut phases: Vec<[f64; 3]> = (0..8)
             .map(|k| {
@@ -231,7 +231,8 @@ impl Guest {
             .collect()
     }
 
-    /// Every case of an oracle is met, but for those in `known`, each with its reason, which are not.
+    /// Checks that every case of an oracle is met, except those in `known`, each with its reason, which must not be
+    /// met.
     pub fn judge(&self, oracle: &str, cases: usize, known: &[(&str, &str)]) {
         let all: Vec<Case> = serde_json::from_str(oracle).unwrap();
         assert_eq!(all.len(), cases);

@@ -1,4 +1,4 @@
-//! A second account of a run, kept by its events alone, that believes nothing.
+//! A second account of a run, kept from its events alone, which relies on nothing else.
 
 use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState};
 
@@ -9,26 +9,26 @@ enum Place {
     Running(CpuId, Nanos),
 }
 
-/// What the events came to.
+/// The account of a run's events.
 #[derive(Debug)]
 pub struct Ledger {
-    /// What cannot have been: a task on two CPUs, where it may not run, or switched to though it slept.
+    /// Impossible events: a task on two CPUs, on a CPU that it may not use, or switched to while it slept.
     pub faults: Vec<String>,
     /// CPU time of each task.
     pub ran: Vec<Nanos>,
-    /// The longest wait of each task, the one under way at the end too.
+    /// The longest wait of each task, including one still going on at the end.
     pub longest_wait: Vec<Nanos>,
-    /// Time that the CPUs were idle, together.
+    /// The total time that CPUs were idle.
     pub idle: Nanos,
-    /// Time that CPU 0 was idle though somebody waited.
+    /// The time that CPU 0 was idle while a task was waiting.
     pub wasted: Nanos,
     places: Vec<Place>,
-    /// Who runs on each CPU, and since when.
+    /// The task that runs on each CPU, and since when.
     cpus: Vec<(i32, Nanos)>,
 }
 
 impl Ledger {
-    /// Takes the events of `tasks` tasks on `cpus` CPUs until `end`; `allowed` says where a task may run.
+    /// Processes the events of `tasks` tasks on `cpus` CPUs until `end`; `allowed` says where a task may run.
     pub fn of(events: &[Event], tasks: usize, cpus: usize, end: Nanos, allowed: impl Fn(usize, CpuId) -> bool) -> Self {
         let mut ledger = Self {
             faults: Vec::new(),

@@ -7,7 +7,7 @@ use schedlab_sim::program::{Amount, GroupSpec, Load, MemorySpec, Op, Policy, ROO
 
 const MS: Nanos = 1_000_000;
 
-/// A load of hogs, sleepers and pairs that wake each other, some of them on one CPU only.
+/// A load of hogs, sleepers, tasks that yield and pairs that wake each other, some of them pinned to one CPU.
 pub fn loads() -> impl Strategy<Value = Load> {
     let sleeper =
         (-20i8..20, 20_000u64..5_000_000, 20_000u64..20_000_000, 0u64..500_000).prop_map(|(nice, run, sleep, sd)| {
@@ -44,7 +44,7 @@ pub fn loads() -> impl Strategy<Value = Load> {
     })
 }
 
-/// As [`loads`], in groups: nested, idle, with quotas and bursts, and tasks that move between them.
+/// Like [`loads`], in groups: nested, idle, with quotas and bursts, and with tasks that move between them.
 pub fn loads_in_groups() -> impl Strategy<Value = Load> {
     let group = (2u64..4000, proptest::option::of((1u64..40, 10u64..60, 0u64..20)), 0u32..8, 0u32..6);
     let groups = proptest::collection::vec(group, 1..5);
@@ -79,8 +79,8 @@ pub fn loads_in_groups() -> impl Strategy<Value = Load> {
     )
 }
 
-/// As [`loads`], with real-time tasks that leave something to the others, tasks that change their policy, and children
-/// that move to CPU 0.
+/// Like [`loads`], with real-time tasks that leave time for others, tasks that change their policy, and children that
+/// move to CPU 0.
 pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     let task = (any::<bool>(), 1u8..100, 20_000u64..30 * MS, any::<bool>()).prop_map(|(rr, prio, run, changes)| {
         let mut body = vec![Op::Io(2 * run), Op::Run(exactly(run)), Op::Sleep(exactly(run))];
@@ -109,7 +109,7 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     })
 }
 
-/// A load whose tasks touch much, some with memory of their own, some with one that they share, some that stream it.
+/// A load whose tasks have large working sets, some with memory of their own, some with shared memory, some streaming.
 pub fn with_costs(mut load: Load, kib: u64) -> Load {
     let memory = |nodes: &[(u32, u32)], shared, bound_percent| MemorySpec {
         bytes: kib << 10,
@@ -134,8 +134,8 @@ pub fn with_costs(mut load: Load, kib: u64) -> Load {
     load
 }
 
-/// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts differ from one another: a tick that samples who
-/// runs charges them all alike in the long run.
+/// Hogs and sleepers of the nice levels in `nices`. Sleepers' bursts vary, so that a tick that samples the running task
+/// charges all of them alike in the long run.
 pub fn hogs_and_sleepers(nices: std::ops::RangeInclusive<i8>) -> impl Strategy<Value = Load> {
     let sleeper = (nices.clone(), 200_000u64..5 * MS, MS..20 * MS).prop_map(|(nice, run, sleep)| {
         let jittered = |mean| Amount { mean, sd: mean / 4 };

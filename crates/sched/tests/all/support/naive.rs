@@ -1,5 +1,5 @@
-//! CFS and EEVDF written anew from their description, as plainly as can be: lists that are gone through at each
-//! question, whole numbers of 128 bits, one CPU.
+//! CFS and EEVDF implemented again from their description, as plainly as possible: lists that are scanned at each
+//! question, integers of 128 bits, one CPU.
 
 mod cfs;
 mod eevdf;
@@ -13,7 +13,7 @@ const WEIGHTS: [i128; 40] = [
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// 2^32 divided by it, as the kernel has it in a table.
+/// 2^32 divided by the weight, from the kernel's table.
 const INVERSES: [i128; 40] = [
     48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, 449829, 563644, 704093, 875809,
     1099582, 1376151, 1717300, 2157191, 2708050, 3363326, 4194304, 5237765, 6557202, 8165337, 10153587, 12820798,
@@ -26,8 +26,8 @@ fn weight(nice: i8) -> (i128, i128) {
     (WEIGHTS[level], INVERSES[level])
 }
 
-/// `delta * weight / of`, where `inverse` stands for dividing by `of`: as much of the product of weight and inverse as
-/// 32 bits hold (3.13 on).
+/// Returns `delta * weight / of`, where `inverse` replaces the division by `of`, with as much of the product of weight
+/// and inverse as fits in 32 bits (3.13 on).
 fn truncated(delta: i128, weight: i128, inverse: i128) -> i128 {
     let (mut factor, mut shift) = (weight * inverse, 32);
     while factor >> 32 != 0 {
@@ -37,24 +37,24 @@ fn truncated(delta: i128, weight: i128, inverse: i128) -> i128 {
     (delta * factor) >> shift
 }
 
-/// The same to the nearest, in two steps where the product is large (until 2.6.39).
+/// The same rounded to nearest, in two steps if the product is large (until 2.6.39).
 fn rounded(delta: i128, weight: i128, inverse: i128) -> i128 {
     let nearest = |x: i128, bits: u32| (x + (1 << (bits - 1))) >> bits;
     let product = delta * weight;
     if product > 1 << 32 { nearest(nearest(product, 16) * inverse, 16) } else { nearest(product * inverse, 32) }
 }
 
-/// One CPU's scheduler, told of what happens.
+/// The scheduler of one CPU, which is informed of what happens.
 pub trait Reference {
-    /// A task that has no parent on this CPU, or was forked by one that runs here.
+    /// A task is created that has no parent on this CPU, or whose parent is running here.
     fn new_task(&mut self, now: i128, p: usize, nice: i8, slice: Option<i128>, parent: Option<usize>);
     fn wakes(&mut self, now: i128, p: usize);
-    /// Who runs goes to sleep, or ends.
+    /// The running task goes to sleep, or ends.
     fn sleeps(&mut self, now: i128, ends: bool);
     fn ticks(&mut self, now: i128);
-    /// Who runs has another nice level.
+    /// The running task gets another nice level.
     fn changes(&mut self, now: i128, nice: i8);
-    /// Whether the CPU is to choose anew.
+    /// Returns whether the CPU must choose again.
     fn wants(&self) -> bool;
     fn picks(&mut self, now: i128) -> Option<usize>;
 }
@@ -64,22 +64,22 @@ struct Entity {
     nice: i8,
     queued: bool,
     vruntime: i128,
-    /// CPU time in all, and when it was last given the CPU.
+    /// Total CPU time, and that at its last switch-in.
     ran: i128,
     ran_before: i128,
-    /// EEVDF: the slice that it asks for.
+    /// EEVDF: the slice that it requests.
     slice: i128,
-    /// EEVDF: its deadline, its lag when it left, and the deadline until which it keeps the CPU.
+    /// EEVDF: its deadline, its lag when it was dequeued, and the deadline up to which it keeps the CPU.
     deadline: i128,
     lag: i128,
     keeps_until: Option<i128>,
-    /// EEVDF: it sleeps, and stays queued until it is eligible.
+    /// EEVDF: whether it sleeps but stays queued until it is eligible.
     delayed: bool,
-    /// When it joined the queue: equals go in this order.
+    /// When it joined the queue: equal tasks run in this order.
     order: u64,
 }
 
-/// What both have in common.
+/// What both schedulers have in common.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     all: Vec<Entity>,
@@ -98,12 +98,12 @@ impl Queue {
         weight(self.all[p].nice).0
     }
 
-    /// All that are queued, who runs included.
+    /// Returns all queued tasks, including the running one.
     fn queued(&self) -> Vec<usize> {
         (0..self.all.len()).filter(|p| self.all[*p].queued).collect()
     }
 
-    /// Those of them that wait.
+    /// Returns the queued tasks that wait.
     fn waiting(&self) -> Vec<usize> {
         self.queued().into_iter().filter(|p| Some(*p) != self.curr).collect()
     }
@@ -112,13 +112,13 @@ impl Queue {
         self.queued().into_iter().map(|p| self.weight(p)).sum()
     }
 
-    /// It joins those who wait, behind its equals.
+    /// Puts the task behind its equals.
     fn line_up(&mut self, p: usize) {
         self.orders += 1;
         self.all[p].order = self.orders;
     }
 
-    /// What who runs has run since it was last asked.
+    /// Returns the running task and what it has run since the last call.
     fn run_since(&mut self, now: i128) -> Option<(usize, i128)> {
         let p = self.curr.filter(|p| self.all[*p].queued)?;
         let ran = now - std::mem::replace(&mut self.since, now);

@@ -1,32 +1,32 @@
-//! The canary: a plain weighted-fair scheduler with one queue, which can be given a fault.
+//! The canary: a plain weighted-fair scheduler with one queue, into which a fault can be planted.
 
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sched::fair::load::WEIGHTS;
 use schedlab_sim::program::Start;
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, Scheduler, TaskId, Ticks};
 
-/// What is wrong with it.
+/// The fault of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Nothing,
-    /// Every 20th wake-up is lost.
+    /// It loses every 20th wake-up.
     Forgets,
-    /// All weights count as one.
+    /// It treats all weights as equal.
     IgnoresWeights,
-    /// Tasks run wherever there is room.
+    /// It runs tasks on any CPU.
     IgnoresAffinity,
     /// It leaves a CPU idle once in 20 times.
     Idles,
 }
 
-/// How long a turn is.
+/// The length of a turn.
 const TURN: Nanos = 3_000_000;
 
 pub struct Toy {
     pub fault: Fault,
     waiting: Vec<TaskId>,
     vruntime: Vec<Nanos>,
-    /// The task that runs on each CPU, until when it is charged, since when it runs.
+    /// For each CPU: the running task, until when it has been charged, and since when it has been running.
     running: Vec<Option<(TaskId, Nanos, Nanos)>>,
     count: u64,
 }
@@ -48,7 +48,7 @@ impl Toy {
         }
     }
 
-    /// The fault strikes now.
+    /// Returns whether the fault strikes now.
     fn strikes(&mut self, fault: Fault) -> bool {
         self.count += u64::from(self.fault == fault);
         self.fault == fault && self.count.is_multiple_of(20)

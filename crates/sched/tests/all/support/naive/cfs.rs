@@ -2,7 +2,7 @@
 
 use super::{Entity, Queue, Reference, rounded, truncated, weight};
 
-/// CFS. `old` is 2.6.32, else 6.1.
+/// CFS as of 2.6.32 if `old`, otherwise as of 6.1.
 pub struct Cfs {
     q: Queue,
     old: bool,
@@ -24,7 +24,7 @@ impl Cfs {
         if self.old { 1_000_000 } else { 750_000 }
     }
 
-    /// The number of tasks from which on the period is stretched.
+    /// Returns the number of tasks above which the period is stretched.
     fn many(&self) -> i128 {
         self.latency() / self.least_slice()
     }
@@ -67,7 +67,7 @@ impl Cfs {
         }
     }
 
-    /// How far `p` is behind `of`: more than the granularity (1), less (0), not at all (-1).
+    /// Returns how far `p` is behind `of`: by more than the granularity (1), by less (0), or not at all (-1).
     fn behind(&self, of: usize, p: usize) -> i32 {
         let difference = self.q.all[of].vruntime - self.q.all[p].vruntime;
         match difference {

@@ -6,7 +6,7 @@ use super::{Entity, Queue, Reference, truncated, weight};
 #[derive(Default)]
 pub struct Eevdf {
     q: Queue,
-    /// The average virtual runtime when it was last worked out: that of an empty queue.
+    /// The average virtual runtime when it was last computed: that of an empty queue.
     average: i128,
 }
 
@@ -19,7 +19,7 @@ impl Eevdf {
         if weight == 1024 { time } else { truncated(time, 1024, inverse) }
     }
 
-    /// The sum of weight times virtual runtime, and that of the weights.
+    /// Returns the sum of weight times virtual runtime, and the sum of weights.
     fn sums(&self) -> (i128, i128) {
         let all = self.q.queued();
         (all.iter().map(|p| self.q.weight(*p) * self.q.all[*p].vruntime).sum(), self.q.load())
@@ -33,7 +33,7 @@ impl Eevdf {
         self.average
     }
 
-    /// It has not had more than its share.
+    /// Returns whether the task has not had more than its share.
     fn eligible(&self, p: usize) -> bool {
         let (sum, load) = self.sums();
         self.q.all[p].vruntime * load <= sum
@@ -60,7 +60,7 @@ impl Eevdf {
         (self.average() - self.q.all[p].vruntime).clamp(-most, most)
     }
 
-    /// Where it joins: as far from the average, once it is counted in, as it was when it left.
+    /// Places a task that joins: as far from the average, with the task included, as it was when it left.
     fn place(&mut self, p: usize, new: bool) {
         let (average, load) = (self.average(), self.q.load());
         let lag = if load > 0 { self.q.all[p].lag * (load + self.q.weight(p)) / load } else { 0 };
@@ -70,7 +70,8 @@ impl Eevdf {
         entity.deadline = entity.vruntime + if new { slice / 2 } else { slice };
     }
 
-    /// The earliest deadline of those who are eligible; who runs keeps the CPU while its slice is protected.
+    /// Returns the eligible task with the earliest deadline; the running task keeps the CPU while its slice is
+    /// protected.
     fn best(&self) -> Option<usize> {
         let all = self.q.queued();
         if all.len() == 1 {
@@ -89,7 +90,7 @@ impl Eevdf {
         }
     }
 
-    /// Whether `p` has a shorter slice than `curr`, and a claim that ends the protection of that one's.
+    /// Returns whether `p` has a shorter slice than `curr`, and a claim that ends the protection of `curr`.
     fn is_shorter(&self, p: usize, curr: usize) -> bool {
         let (own, theirs) = (&self.q.all[p], &self.q.all[curr]);
         own.slice < theirs.slice && self.eligible(p) && (own.deadline < theirs.deadline || !self.eligible(curr))
@@ -170,7 +171,7 @@ impl Reference for Eevdf {
         let old = std::mem::replace(&mut self.q.all[p].nice, nice);
         self.q.all[p].lag = self.q.all[p].lag * before / self.q.weight(p);
         self.place(p, false);
-        // Its deadline is as far ahead as it was.
+        // Its deadline stays as far ahead as it was.
         self.q.all[p].deadline = self.q.all[p].vruntime + ahead;
         self.q.all[p].queued = true;
         self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
