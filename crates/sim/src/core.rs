@@ -12,17 +12,17 @@ use crate::task::{Task, TaskId, tid};
 use schedlab_base::{CpuId, Event, Looking, Nanos, Payload};
 use schedlab_machine::Machine;
 
-/// The number of one of the scheduler's timers: its own choice, small.
+/// The number of one of the scheduler's timers. The scheduler chooses it; it should be small.
 pub type TimerId = u32;
 
-/// Ticks that passed without the scheduler being asked, because it said that they could change nothing.
+/// Ticks that were skipped because the scheduler had said that they could change nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
-    /// When the first of them was.
+    /// The time of the first of them.
     pub first: Nanos,
-    /// The time between two.
+    /// The time between two ticks.
     pub period: Nanos,
-    /// How many.
+    /// The number of ticks.
     pub count: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct Ticks {
 pub(crate) struct Cpu {
     pub curr: Option<TaskId>,
     pub online: bool,
-    /// When the CPU reschedules because it was asked to; `Nanos::MAX`: it was not.
+    /// When the CPU reschedules, if it was asked to; otherwise `Nanos::MAX`.
     pub resched_at: Nanos,
     /// The first tick that was neither taken nor caught up with.
     pub next_tick: Nanos,
@@ -38,13 +38,13 @@ pub(crate) struct Cpu {
     pub run_from: Nanos,
     pub speed: u32,
     pub burst_end: Nanos,
-    /// Its stopper is to run.
+    /// Whether its stopper is about to run.
     pub stopper: bool,
-    /// Something changed: the next instant must be computed anew.
+    /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
 
-/// Why rescheduling is asked for; it decides what the way to the switch costs.
+/// Why rescheduling is requested, which decides what the delay until the switch costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Tick,
@@ -55,19 +55,19 @@ pub(crate) enum Cause {
     Change,
 }
 
-/// The engine's state that schedulers may see, and the few things that they may ask of it.
+/// The part of the engine's state that schedulers may see, and the few things that they may ask of the engine.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) now: Nanos,
     pub(crate) machine: Machine,
     pub(crate) tasks: Vec<Task>,
     pub(crate) cpus: Vec<Cpu>,
-    /// The CPUs online; all of them as long as none is offline.
+    /// The online CPUs; [`CpuSet::ALL`] if none is offline.
     pub(crate) online: CpuSet,
     pub(crate) tick_period: Nanos,
     pub(crate) tick_first: Nanos,
     pub(crate) phase: Phase,
-    /// In phase `Tick`: the CPU whose tick is being taken. CPUs below it have taken theirs.
+    /// In phase `Tick`: the CPU whose tick is being handled. CPUs below it have had theirs.
     pub(crate) tick_cpu: CpuId,
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
@@ -76,14 +76,14 @@ pub struct Core {
     pub(crate) events: Vec<Event>,
     pub(crate) touched: Vec<CpuId>,
     pub(crate) timers: OwnTimers,
-    /// Decisions are kept while this holds.
+    /// Whether decisions are being recorded.
     pub(crate) explaining: bool,
     pub(crate) decisions: Vec<Decision>,
-    /// What was last traced of each CPU's queue; `None` when queues are not traced.
+    /// What was last traced of each CPU's queue; `None` if queues are not traced.
     pub(crate) traced_queues: Option<Vec<(u32, u64)>>,
-    /// What makes a task faster or slower beside the CPU's capacity, where anything does.
+    /// What changes a task's speed, apart from the CPU's capacity; `None` if nothing does.
     pub(crate) effects: Option<Box<Effects>>,
-    /// How many tasks are `on_rq` on each CPU; counted in debug builds only.
+    /// The number of tasks that are `on_rq` on each CPU; counted in debug builds only.
     pub(crate) nr_on_rq: Vec<u32>,
 }
 
@@ -124,63 +124,63 @@ impl Core {
         }
     }
 
-    /// How many events are handed to the sink at once.
+    /// The number of events that are passed to the sink at once.
     pub(crate) const BATCH: usize = 4096;
 
-    /// The time.
+    /// Returns the present time.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// The number of ticks since the start (`jiffies`).
+    /// Returns the number of ticks since the start (`jiffies`).
     #[inline]
     #[must_use]
     pub fn jiffies(&self) -> u64 {
         if self.now < self.tick_first { 0 } else { (self.now - self.tick_first) / self.tick_period + 1 }
     }
 
-    /// The time between two ticks.
+    /// Returns the time between two ticks.
     #[inline]
     #[must_use]
     pub fn tick_period(&self) -> Nanos {
         self.tick_period
     }
 
-    /// The time of the `n`th tick; no tick is at 0, so the first is `n` = 1.
+    /// Returns the time of the `n`th tick. The first tick is `n` = 1; no tick is at time 0.
     #[must_use]
     pub fn tick_time(&self, n: u64) -> Nanos {
         self.tick_first + n.saturating_sub(1).saturating_mul(self.tick_period)
     }
 
-    /// The machine.
+    /// Returns the machine.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// How many CPUs there are.
+    /// Returns the number of CPUs.
     #[inline]
     #[must_use]
     pub fn nr_cpus(&self) -> u32 {
         self.cpus.len() as u32
     }
 
-    /// Whether a CPU is online.
+    /// Returns whether a CPU is online.
     #[inline]
     #[must_use]
     pub fn online(&self, cpu: CpuId) -> bool {
         self.cpus[cpu as usize].online
     }
 
-    /// How many CPUs are online.
+    /// Returns how many CPUs are online.
     #[must_use]
     pub fn nr_online(&self) -> u32 {
         self.cpus.iter().filter(|cpu| cpu.online).count() as u32
     }
 
-    /// A CPU goes offline or comes back.
+    /// Takes a CPU offline, or brings it online.
     pub(crate) fn set_online(&mut self, cpu: CpuId, online: bool) {
         self.cpus[cpu as usize].online = online;
         let all = self.cpus.iter().all(|cpu| cpu.online);
@@ -188,48 +188,48 @@ impl Core {
             if all { CpuSet::ALL } else { CpuSet::ALL.filter(self.nr_cpus(), |cpu| self.cpus[cpu as usize].online) };
     }
 
-    /// How many tasks there have been.
+    /// Returns how many tasks have been created.
     #[must_use]
     pub fn nr_tasks(&self) -> u32 {
         self.tasks.len() as u32
     }
 
-    /// A task.
+    /// Returns a task.
     #[inline]
     #[must_use]
     pub fn task(&self, p: TaskId) -> &Task {
         &self.tasks[p as usize]
     }
 
-    /// The task that runs on a CPU; `None` is idle.
+    /// Returns the task that runs on a CPU; `None` is the idle task.
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu as usize].curr
     }
 
-    /// Whether rescheduling was asked for and has not happened.
+    /// Returns whether a CPU was asked to reschedule and has not done so yet.
     #[inline]
     #[must_use]
     pub fn need_resched(&self, cpu: CpuId) -> bool {
         self.cpus[cpu as usize].resched_at != Nanos::MAX
     }
 
-    /// Whether what happens now was caused by an interrupt (a timer, the tick) rather than by a running task.
+    /// Returns whether the present event was caused by an interrupt (a timer, the tick) rather than by a running task.
     #[inline]
     #[must_use]
     pub fn in_interrupt(&self) -> bool {
         self.cause != Cause::Task
     }
 
-    /// The first tick on a CPU that was neither taken nor accounted for.
+    /// Returns the time of a CPU's first tick that was neither taken nor accounted for.
     #[inline]
     #[must_use]
     pub fn next_tick(&self, cpu: CpuId) -> Nanos {
         self.cpus[cpu as usize].next_tick
     }
 
-    /// How the tasks of this load came to be.
+    /// Returns how the tasks of this load are started.
     #[must_use]
     pub fn start(&self) -> Start {
         self.start
@@ -252,33 +252,33 @@ impl Core {
         self.touch(cpu);
     }
 
-    /// Wakes the stopper of a CPU, the kernel's thread before which every task gives way (`migration/N`): when the CPU
+    /// Wakes the stopper of a CPU, the kernel thread that every task makes way for (`migration/N`). When the CPU
     /// reschedules, [`Scheduler::run_stopper`](crate::Scheduler::run_stopper) is called first.
     pub fn wake_stopper(&mut self, cpu: CpuId) {
         self.cpus[cpu as usize].stopper = true;
         self.resched(cpu);
     }
 
-    /// Starts one of the scheduler's timers, or moves it: [`Scheduler::timer`](crate::Scheduler::timer) is called at
-    /// `at`, which must not have passed.
+    /// Starts one of the scheduler's timers, or moves its expiry: [`Scheduler::timer`](crate::Scheduler::timer) is
+    /// called at `at`, which must not be in the past.
     pub fn start_timer(&mut self, id: TimerId, at: Nanos) {
         debug_assert!(at >= self.now, "timer {id} is set to the past");
         self.timers.start(id, at);
     }
 
-    /// Stops one of the scheduler's timers, if it runs.
+    /// Stops one of the scheduler's timers, if it is running.
     pub fn cancel_timer(&mut self, id: TimerId) {
         self.timers.cancel(id);
     }
 
-    /// When one of the scheduler's timers expires; `Nanos::MAX`: it does not run.
+    /// Returns the expiry of one of the scheduler's timers; `Nanos::MAX` if it is not running.
     #[inline]
     #[must_use]
     pub fn timer_due(&self, id: TimerId) -> Nanos {
         self.timers.due(id)
     }
 
-    /// Notes a decision, if decisions are asked for; `reason` is called only then. Its time is filled in.
+    /// Records a decision, if decisions are requested; `reason` is called only then. Its time is filled in.
     #[inline]
     pub fn explain(&mut self, reason: impl FnOnce(&Self) -> Decision) {
         if self.explaining {
@@ -287,14 +287,14 @@ impl Core {
         }
     }
 
-    /// Whether the reasons of decisions are asked for.
+    /// Returns whether the reasons of decisions are requested.
     #[inline]
     #[must_use]
     pub fn explaining(&self) -> bool {
         self.explaining
     }
 
-    /// Says that something changed on a CPU's queue that can change its next decision.
+    /// Marks a CPU whose queue has changed in a way that can change its next decision.
     #[inline]
     pub fn touch(&mut self, cpu: CpuId) {
         let slot = &mut self.cpus[cpu as usize].touched;
@@ -304,7 +304,8 @@ impl Core {
         }
     }
 
-    /// Moves a task that is not running to another CPU, and traces it. The caller moves it between its queues.
+    /// Moves a task that is not running to another CPU, and traces the migration. The caller moves it between its
+    /// queues.
     #[inline]
     pub fn set_task_cpu(&mut self, p: TaskId, to: CpuId) {
         let task = &mut self.tasks[p as usize];
@@ -319,7 +320,7 @@ impl Core {
         }
     }
 
-    /// The engine gives a task to the scheduler, or takes it back.
+    /// Marks a task as passed to the scheduler, or as taken back from it.
     #[inline]
     pub(crate) fn set_on_rq(&mut self, p: TaskId, on_rq: bool) {
         let task = &mut self.tasks[p as usize];
@@ -331,7 +332,7 @@ impl Core {
         }
     }
 
-    /// The ticks on a CPU that have passed and were not accounted for; the caller accounts for them now.
+    /// Returns the ticks of a CPU that have passed without being accounted for. The caller must account for them now.
     #[inline]
     pub fn take_ticks(&mut self, cpu: CpuId) -> Option<Ticks> {
         let next = self.cpus[cpu as usize].next_tick;
@@ -348,15 +349,15 @@ impl Core {
         Some(Ticks { first: next, period: self.tick_period, count })
     }
 
-    /// Whether the trace records queues, loads and the CPUs that are considered.
+    /// Returns whether the trace records queues, loads and the CPUs that are considered.
     #[inline]
     #[must_use]
     pub fn traces_queues(&self) -> bool {
         self.traced_queues.is_some()
     }
 
-    /// Traces the number of runnable tasks on a CPU, the running one included, and their load, where that changed
-    /// and is wanted.
+    /// Traces the number of runnable tasks on a CPU, including the running one, and their load, if that changed and is
+    /// recorded.
     #[inline]
     pub fn trace_load(&mut self, cpu: CpuId, nr_running: u32, load: u64) {
         if let Some(told) = self.traced_queues.as_mut().map(|told| &mut told[cpu as usize])
@@ -367,8 +368,8 @@ impl Core {
         }
     }
 
-    /// Traces that the CPUs `cpus` were looked at: on behalf of `cpu`, or to find a CPU for the task `p`. Costs
-    /// nothing where it is not wanted: `cpus` is not gone through.
+    /// Traces that the CPUs `cpus` were considered: on behalf of `cpu`, or to find a CPU for the task `p`. If this is
+    /// not recorded it costs nothing: `cpus` is not iterated.
     #[inline]
     pub fn trace_considered(
         &mut self,

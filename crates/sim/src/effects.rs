@@ -1,7 +1,8 @@
-//! What a run depends on beside the CPU's capacity: a busy SMT sibling, what is left in the caches, how far memory is.
+//! What a task's speed depends on besides the CPU's capacity: a busy SMT sibling, what is left in the caches, and how
+//! far away its memory is.
 //!
-//! A machine without SMT and a load that states neither working sets nor memory have no [`Effects`] at all, and pay for
-//! them with one test a context switch.
+//! A machine without SMT with a load that states neither working sets nor memory has no [`Effects`] at all; then the
+//! cost is one test at a context switch.
 
 use crate::caches::{Caches, Missing, Place};
 use crate::memory::{Memories, cost};
@@ -10,18 +11,18 @@ use crate::task::TaskId;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 
-/// The most SMT threads of a core whose speeds differ; more are as slow as these.
+/// The greatest number of SMT threads of a core whose speeds differ; with more threads, the speed stays the same.
 const MOST_THREADS: usize = 8;
 
 /// A task's working set.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkingSet {
     bytes: u64,
-    /// The caches that it was last in; `None`: it has never run.
+    /// The caches that it was last in; `None` if the task has never run.
     place: Option<Place>,
 }
 
-/// A refill under way on a CPU.
+/// A refill in progress on a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refill {
     missing: Missing,
@@ -30,23 +31,23 @@ struct Refill {
 
 #[derive(Debug)]
 pub(crate) struct Effects {
-    /// The other CPUs of each CPU's core; empty where SMT costs nothing.
+    /// The other CPUs of each CPU's core; empty if SMT costs nothing.
     siblings: Vec<Box<[CpuId]>>,
-    /// The speed of a thread, 1024 being alone, by how many of its siblings are busy.
+    /// The speed of a thread, by the number of its busy siblings; 1024 is that of a thread alone on its core.
     smt_speed: [u32; MOST_THREADS],
-    /// `None`: no task states its working set, or refilling is free.
+    /// `None` if no task states its working set, or if refilling is free.
     caches: Option<Caches>,
     sets: Vec<WorkingSet>,
     refills: Vec<Refill>,
     pub memories: Memories,
-    /// What moving memory took of the running task's time and was not charged yet.
+    /// The time that moving memory has taken from each CPU's running task and that has not been charged yet.
     pub owed: Vec<Nanos>,
-    /// Memory has moved: running tasks may be faster or slower from now on.
+    /// Whether memory has moved, so that running tasks may be faster or slower.
     pub stale: bool,
 }
 
 impl Effects {
-    /// What matters to this load on this machine; `None`: nothing does.
+    /// Returns the effects that matter to this load on this machine; `None` if there are none.
     pub fn of(machine: &Machine, load: &Load) -> Option<Box<Self>> {
         let costs = &machine.costs;
         let smt = machine.threads() > 1 && costs.smt_loss_percent > 0;
@@ -75,7 +76,7 @@ impl Effects {
         }))
     }
 
-    /// Tells of a new task, or of what a task changes about itself. Says whether its speed may change.
+    /// Applies the setting of a new task, or a change of a task's own. Returns whether the task's speed may change.
     pub fn set(&mut self, machine: &Machine, load: &Load, p: TaskId, setting: &Setting) -> bool {
         if self.sets.len() <= p as usize {
             self.sets.resize(p as usize + 1, WorkingSet::default());
@@ -86,13 +87,13 @@ impl Effects {
         self.memories.set(machine, &load.memories, p, setting)
     }
 
-    /// The task comes onto a CPU: what it waits for until its working set is back.
+    /// Handles that a task gets a CPU. Returns how long it waits until its working set is loaded.
     pub fn arrive(&mut self, machine: &Machine, cpu: CpuId, p: TaskId, now: Nanos) -> Nanos {
         let node = machine.cpus[cpu as usize].place.node;
         self.memories.arrive(machine, p, node, now);
         let cold = self.sets[p as usize].place.is_none();
         let missing = self.touch(machine, cpu, p);
-        // The first time it is new to it, and part of its own work.
+        // The first time, its data is new, and loading it is a part of its own work.
         if cold || missing == Missing::default() {
             self.refills[cpu as usize] = Refill::default();
             return 0;
@@ -105,7 +106,7 @@ impl Effects {
         time
     }
 
-    /// The task on a CPU uses its working set: what of it was not there and is from now on.
+    /// Uses the working set of the task on a CPU. Returns what was not in the caches, and is from now on.
     pub fn touch(&mut self, machine: &Machine, cpu: CpuId, p: TaskId) -> Missing {
         let Some(caches) = &mut self.caches else { return Missing::default() };
         let WorkingSet { bytes, place } = self.sets[p as usize];
@@ -117,7 +118,7 @@ impl Effects {
         caches.touch(place, at, p, bytes)
     }
 
-    /// The task leaves its CPU; `left` of what it waited for had not passed.
+    /// Handles that a task leaves its CPU; `left` is the rest of the time that it had to wait for its data.
     pub fn leave(&mut self, machine: &Machine, cpu: CpuId, p: TaskId, now: Nanos, left: Nanos) {
         self.memories.leave(p, now);
         let Refill { missing, time } = std::mem::take(&mut self.refills[cpu as usize]);
@@ -130,17 +131,17 @@ impl Effects {
         }
     }
 
-    /// The other CPUs of a CPU's core.
+    /// Returns the other CPUs of a CPU's core.
     pub fn siblings(&self, cpu: CpuId) -> &[CpuId] {
         self.siblings.get(cpu as usize).map_or(&[], |siblings| siblings)
     }
 
-    /// The speed of a thread with `busy` busy siblings, 1024 being that of one alone.
+    /// Returns the speed of a thread with `busy` busy siblings; 1024 is that of a thread alone on its core.
     pub fn smt_speed(&self, busy: usize) -> u32 {
         self.smt_speed[busy.min(MOST_THREADS - 1)]
     }
 
-    /// What moving memory has taken of the time of the task on a CPU; the caller charges it.
+    /// Returns the time that moving memory has taken from the task on a CPU; the caller charges it.
     pub fn take_owed(&mut self, cpu: CpuId) -> Nanos {
         let owed = std::mem::take(&mut self.owed[cpu as usize]);
         if owed > 0 {
@@ -170,8 +171,8 @@ fn siblings(machine: &Machine) -> Vec<Box<[CpuId]>> {
     (0..).zip(&machine.cpus).map(others).collect()
 }
 
-/// The second thread of a core adds what two of them do beyond one; each further adds half of what the one before it
-/// did.
+/// Returns the speeds by the number of busy siblings. The second thread of a core adds what two threads do beyond one;
+/// each further thread adds half of what the one before it added.
 fn smt_speed(loss_percent: u64) -> [u32; MOST_THREADS] {
     let mut gain = 1024.0 * (1.0 - loss_percent as f64 / 50.0);
     let mut total = 1024.0;
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn threads_of_a_core_share_it() {
-        // Two do 122% of one; a third adds 11%, a fourth 5.5%: 1.385 / 4 of 1024 is 354.
+        // Two threads do 122% of one; a third adds 11%, a fourth 5.5%: 1.385 / 4 of 1024 is 354.
         assert_eq!(smt_speed(39)[..4], [1024, 624, 453, 354]);
         assert_eq!(smt_speed(0)[1], 1024);
         assert_eq!(smt_speed(50)[1], 512);

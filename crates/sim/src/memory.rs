@@ -1,32 +1,32 @@
-//! Where the tasks' memory is: bytes on each node, for each task that has any.
+//! The location of the tasks' memory: bytes on each node, for each task that has memory.
 
 use crate::program::{MemorySpec, Setting};
 use crate::task::{TaskId, tid};
 use schedlab_base::{NOWHERE, Nanos, PAGE, Payload, Tid};
 use schedlab_machine::Machine;
 
-/// As a task's node, memory or kind of memory: none.
+/// Stands for no node, memory or kind of memory of a task.
 const NONE: u32 = u32::MAX;
 /// The distance of a node to itself.
 const LOCAL: u32 = 10;
 
-/// One task's memory, or one that tasks share.
+/// One task's memory, or memory that tasks share.
 #[derive(Debug)]
 struct Memory {
-    /// Bytes on each node.
+    /// The bytes on each node.
     pages: Box<[u64]>,
-    /// Their sum: what has been touched.
+    /// The sum of the pages: what has been touched.
     touched: u64,
     bytes: u64,
     part: u64,
     nodes: Box<[(u32, u32)]>,
     pinned: bool,
-    /// The process that has it: the task that had it first.
+    /// The process that it belongs to: the task that had it first.
     owner: TaskId,
 }
 
 impl Memory {
-    /// Touches the next part of it, by a task whose memory comes from the node `home`.
+    /// Touches the next part of the memory, for a task whose memory comes from the node `home`.
     fn touch(&mut self, home: u32, mut tell: impl FnMut(u32, u64)) {
         let part = self.part.min(self.bytes - self.touched);
         self.touched += part;
@@ -36,7 +36,7 @@ impl Memory {
         let mut left = part;
         for (at, &(node, weight)) in nodes.iter().enumerate() {
             let share = (u128::from(part) * u128::from(weight) / u128::from(all.max(1))) as u64 / PAGE * PAGE;
-            // Whole pages; the last node has what is left over.
+            // Whole pages; the last node gets the remainder.
             let bytes = if at + 1 == nodes.len() { left } else { share };
             left -= bytes;
             self.pages[node as usize] += bytes;
@@ -45,22 +45,22 @@ impl Memory {
     }
 }
 
-/// What is known of a task.
+/// The state of a task.
 #[derive(Debug)]
 struct Holder {
-    /// Index into `Load::memories`, and into the memories; NONE: it has none.
+    /// The index into `Load::memories`, and (`memory`) that into the memories; NONE if it has none.
     spec: u32,
     memory: u32,
-    /// Its own memory, kept for when it has another.
+    /// Its own memory, kept while it uses another.
     own: u32,
-    /// It has touched its part.
+    /// Whether it has touched its part.
     touched: bool,
-    /// The node that it first ran on, or the nearest from which its memory may come.
+    /// The node that it first ran on, or the nearest node from which its memory may come.
     home: u32,
     bind: Option<Box<[u32]>>,
     bound_percent: u32,
-    /// CPU time with this memory since it was last asked for, and since when more of it passes (`Nanos::MAX`: it is on
-    /// no CPU).
+    /// The CPU time with this memory since the last request, and since when it has been increasing (`Nanos::MAX` if the
+    /// task is on no CPU).
     used: Nanos,
     since: Nanos,
 }
@@ -79,11 +79,11 @@ pub(crate) struct Memories {
     memories: Vec<Memory>,
     /// The memory of each shared kind, once a task has it.
     shared: Vec<u32>,
-    /// What the trace does not have yet.
+    /// What has not been recorded in the trace yet.
     untold: Vec<Payload>,
 }
 
-/// Bytes of the memory of a process that go from one node to another, as the trace records them.
+/// Notes that bytes of a process's memory moved from one node to another, in the form that the trace records.
 fn tell(untold: &mut Vec<Payload>, owner: TaskId, (from, to): (Option<u32>, Option<u32>), bytes: u64) {
     let node = |node: Option<u32>| node.map_or(NOWHERE, |node| node as u16);
     let mut left = bytes.div_ceil(PAGE);
@@ -95,7 +95,7 @@ fn tell(untold: &mut Vec<Payload>, owner: TaskId, (from, to): (Option<u32>, Opti
 }
 
 impl Memories {
-    /// Tells of a task, or what it changes about its memory. Says whether anything changed.
+    /// Applies a new task's setting, or a change of its memory. Returns whether anything changed.
     pub fn set(&mut self, machine: &Machine, specs: &[MemorySpec], p: TaskId, setting: &Setting) -> bool {
         if self.holders.len() <= p as usize {
             self.holders.resize_with(p as usize + 1, Holder::default);
@@ -136,7 +136,7 @@ impl Memories {
         true
     }
 
-    /// The task comes onto a CPU of this node: it touches what it has not touched yet.
+    /// Handles that the task gets a CPU of this node: it touches what it has not touched yet.
     pub fn arrive(&mut self, machine: &Machine, p: TaskId, node: u32, now: Nanos) {
         let holder = &mut self.holders[p as usize];
         holder.since = now;
@@ -154,15 +154,15 @@ impl Memories {
         }
     }
 
-    /// The task leaves its CPU.
+    /// Handles that the task leaves its CPU.
     pub fn leave(&mut self, p: TaskId, now: Nanos) {
         let holder = &mut self.holders[p as usize];
         holder.used += now.saturating_sub(holder.since);
         holder.since = Nanos::MAX;
     }
 
-    /// How much farther than local its memory is from a node, on the average, in tenths of the local distance times
-    /// 1000: 1100 for memory that is all at distance 21.
+    /// Returns how much further than local a task's memory is from a node, on average, in thousandths of the local
+    /// distance: 1100 for memory that is all at distance 21.
     pub fn farther(&self, machine: &Machine, p: TaskId, node: u32) -> u64 {
         let holder = &self.holders[p as usize];
         let from = &machine.distances[node as usize];
@@ -178,12 +178,12 @@ impl Memories {
         }
     }
 
-    /// The part of a `Run` that waits for local memory, in percent.
+    /// Returns the percentage of a `Run` that is spent waiting for memory when it is local.
     pub fn bound_percent(&self, p: TaskId) -> u32 {
         self.holders[p as usize].bound_percent
     }
 
-    /// The process that a task belongs to by its memory: itself, unless it shares another's.
+    /// Returns the process that a task belongs to by its memory: itself, unless it shares another task's memory.
     pub fn process(&self, p: TaskId) -> Tid {
         tid(self.of(p).map_or(p, |memory| memory.owner))
     }
@@ -192,27 +192,27 @@ impl Memories {
         self.memories.get(self.holders.get(p as usize)?.memory as usize)
     }
 
-    /// How many bytes of its memory each node holds; empty for a task without any.
+    /// Returns how many bytes of a task's memory are on each node; empty for a task without memory.
     pub fn pages(&self, p: TaskId) -> &[u64] {
         self.of(p).map_or(&[], |memory| &memory.pages)
     }
 
-    /// The number of the memory that it has; `None`: it states none.
+    /// Returns the number of a task's memory; `None` if the task states none.
     pub fn memory_of(&self, p: TaskId) -> Option<u32> {
         self.holders.get(p as usize).map(|holder| holder.memory).filter(|memory| *memory != NONE)
     }
 
-    /// The nodes that its memory must come from.
+    /// Returns the nodes that a task's memory must come from.
     pub fn membind(&self, p: TaskId) -> Option<&[u32]> {
         self.holders.get(p as usize)?.bind.as_deref()
     }
 
-    /// Whether its memory cannot be moved.
+    /// Returns whether a task's memory cannot be moved.
     pub fn is_pinned(&self, p: TaskId) -> bool {
         self.of(p).is_some_and(|memory| memory.pinned)
     }
 
-    /// Divides the CPU time since the last call by where its memory is now; `into` has a place for each node.
+    /// Divides a task's CPU time since the last call by where its memory is now; `into` has an entry for each node.
     pub fn take_accesses(&mut self, p: TaskId, now: Nanos, into: &mut [u64]) {
         let Some(holder) = self.holders.get_mut(p as usize) else { return };
         let used = holder.used + now.saturating_sub(holder.since);
@@ -228,7 +228,7 @@ impl Memories {
         }
     }
 
-    /// Moves up to `bytes` bytes of its memory between two nodes, and returns how many were moved.
+    /// Moves up to `bytes` bytes of a task's memory between two nodes, and returns how many were moved.
     pub fn move_pages(&mut self, p: TaskId, from: u32, to: u32, bytes: u64) -> u64 {
         let Some(holder) = self.holders.get(p as usize) else { return 0 };
         let Some(memory) = self.memories.get_mut(holder.memory as usize) else { return 0 };
@@ -244,13 +244,13 @@ impl Memories {
         moved
     }
 
-    /// Takes what the trace does not have yet.
+    /// Removes and returns what has not been recorded in the trace yet.
     pub fn take_untold(&mut self) -> std::vec::Drain<'_, Payload> {
         self.untold.drain(..)
     }
 }
 
-/// The time to copy `bytes` bytes at `ns_per_kib` ns a KiB.
+/// Returns the time to copy `bytes` bytes at `ns_per_kib` ns a KiB.
 #[must_use]
 pub fn cost(bytes: u64, ns_per_kib: Nanos) -> Nanos {
     (u128::from(bytes) * u128::from(ns_per_kib) / 1024) as Nanos

@@ -10,33 +10,33 @@ impl Core {
         self.effects.as_deref().map(|effects| &effects.memories)
     }
 
-    /// How many bytes of a task's memory each node holds; empty for a task without any.
+    /// Returns how many bytes of a task's memory are on each node; empty for a task without memory.
     #[must_use]
     pub fn pages(&self, p: TaskId) -> &[u64] {
         self.memories().map_or(&[], |memories| memories.pages(p))
     }
 
-    /// Which memory a task has; tasks with the same number share it. `None`: it states none.
+    /// Returns the number of a task's memory; tasks with the same number share it. `None` if the task states no memory.
     #[must_use]
     pub fn memory_of(&self, p: TaskId) -> Option<u32> {
         self.memories()?.memory_of(p)
     }
 
-    /// The nodes that a task's memory must come from (`MPOL_BIND`); NUMA balancing leaves such memory alone.
+    /// Returns the nodes that a task's memory must come from (`MPOL_BIND`). NUMA balancing leaves such memory alone.
     #[must_use]
     pub fn membind(&self, p: TaskId) -> Option<&[u32]> {
         self.memories()?.membind(p)
     }
 
-    /// Whether a task's memory cannot be moved.
+    /// Returns whether a task's memory cannot be moved.
     #[must_use]
     pub fn is_pinned(&self, p: TaskId) -> bool {
         self.memories().is_some_and(|memories| memories.is_pinned(p))
     }
 
-    /// The CPU time in ns that a task has spent with its memory on each node since this was last asked: what hinting
-    /// faults sample. A task uses all of its memory alike, so it is divided as the memory now is. `into` has a place
-    /// for each node; it is filled with 0 for a task without memory.
+    /// Returns the CPU time in ns that a task has spent with its memory on each node since the last call, which is what
+    /// hinting faults sample. A task uses all of its memory alike, so the time is divided as the memory is now. `into`
+    /// has an entry for each node; it is filled with 0 for a task without memory.
     pub fn take_accesses(&mut self, p: TaskId, into: &mut [u64]) {
         into.fill(0);
         let now = self.now;
@@ -45,8 +45,8 @@ impl Core {
         }
     }
 
-    /// Moves up to `bytes` bytes of a task's memory from one node to another, and returns how many were moved.
-    /// The task pays for it with its own time, where it runs: the fault that moves a page is its own.
+    /// Moves up to `bytes` bytes of a task's memory from one node to another, and returns how many were moved. If the
+    /// task is running, it pays with its own time, as the fault that moves a page is its own.
     pub fn move_pages(&mut self, p: TaskId, from: u32, to: u32, bytes: u64) -> u64 {
         let per_kib = self.machine.costs.page_move_ns_per_kib;
         let cpu = self.task(p).cpu;
@@ -59,7 +59,7 @@ impl Core {
         moved
     }
 
-    /// The kernel works on a task's memory for `time` ns, in the task's own time where it runs.
+    /// Charges `time` ns of kernel work on a task's memory to the task, if it is running.
     pub fn spend(&mut self, p: TaskId, time: Nanos) {
         let cpu = self.task(p).cpu;
         let runs = self.curr(cpu) == Some(p);
@@ -181,9 +181,9 @@ mod tests {
         let mut cx = core(vec![spec], &[memory(0)]);
         assert_eq!(cx.speed(0, 0), 1024);
         cx.move_pages(0, 0, 2, 100);
-        // A quarter is three times as far: half of the time takes 1 + 2 / 4 times as long.
+        // A quarter is three times as far away: half of the time takes 1 + 2 / 4 times as long.
         assert_eq!(cx.speed(0, 0), 1024 * 4 / 5);
-        // A stream takes 1.5 times as long; in time of a run, which takes 1.25 times as long anyhow, 1.2.
+        // A stream takes 1.5 times as long; in terms of a run, which takes 1.25 times as long anyway, 1.2.
         assert_eq!(cx.stream(0, 0, 1_000_000), 1_200_000);
         cx.machine.costs.remote_percent = 0;
         assert_eq!((cx.speed(0, 0), cx.stream(0, 0, 1000)), (1024, 1000));
