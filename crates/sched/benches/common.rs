@@ -1,6 +1,6 @@
-//! What the benchmarks share.
+//! Helpers shared by the benchmarks.
 
-// Each benchmark is a crate of its own and uses a part of this.
+// Each benchmark is a separate crate and uses only a part of this.
 #![allow(dead_code)]
 
 use schedlab_base::{Event, Meta, NameRecord, Nanos, Payload, Sink};
@@ -14,14 +14,14 @@ pub const HOG: [Op; 1] = [Op::Run(Amount { mean: 1_000_000_000, sd: 0 })];
 pub const JITTERED: [Op; 2] =
     [Op::Run(Amount { mean: 5_000_000, sd: 500_000 }), Op::Sleep(Amount { mean: 1_000_000, sd: 100_000 })];
 
-/// So many tasks that do this again and again.
+/// This many tasks that repeat `body` for ever.
 pub fn load(tasks: usize, body: &[Op], start: Start) -> Load {
     let program = [&[Op::LoopStart { times: None }], body, &[Op::LoopEnd { start: 0 }]].concat();
     let task = |i| TaskSpec { name: format!("t{i}"), program: program.clone(), ..TaskSpec::default() };
     Load { tasks: (0..tasks).map(task).collect(), start, ..Load::default() }
 }
 
-/// CPU time of this process, in ns.
+/// Returns the CPU time of this process, in ns.
 pub fn cpu_time() -> f64 {
     // SAFETY: the call fills the structure that it is given.
     unsafe {
@@ -31,14 +31,14 @@ pub fn cpu_time() -> f64 {
     }
 }
 
-/// Counts, and hands on to the statistics.
+/// Counts events, and passes them on to the statistics.
 pub struct Counter {
     pub stats: Stats,
     pub switches: u64,
     pub events: u64,
-    /// What comes before this is not counted; 0: all is.
+    /// Events before this time are not counted; 0 counts all.
     pub from: Nanos,
-    /// The CPU time when `from` had passed, and the simulated time by then.
+    /// The CPU time when `from` was passed, and the simulated time at that point.
     pub began: Option<(f64, Nanos)>,
 }
 

@@ -1,9 +1,9 @@
-//! How the cost of an event and memory grow with the number of CPUs and of tasks: everything on (wake-ups, placement,
-//! balancing, statistics), jittered bursts, so that nothing can be learnt from a pattern.
+//! How the cost of an event and the memory grow with the number of CPUs and of tasks. Everything is on (wake-ups,
+//! placement, balancing, statistics), and bursts are jittered, so that there is no pattern to exploit.
 //!
-//! Each line is `AXIS KERNEL N`, AXIS saying what N counts, and then ns of CPU time an event, simulated seconds a CPU
-//! second, the most memory in MiB, and ns to make and start a task; scripts/bench_chart.py draws them. Each point is a
-//! process of its own, so that the memory is its own.
+//! Each line is `AXIS KERNEL N`, where AXIS says what N counts, followed by ns of CPU time for each event, simulated
+//! seconds for each CPU second, peak memory in MiB, and ns to create and start a task; scripts/bench_chart.py draws
+//! them. Each point is a separate process, so that its memory is its own.
 
 #![allow(
     clippy::disallowed_macros,
@@ -25,20 +25,20 @@ const KERNELS: [&str; 5] = ["linux-2.6.11", "linux-2.6.32", "linux-4.1", "linux-
 const CPUS: [u32; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 const TASKS: [usize; 6] = [10, 100, 1000, 10_000, 100_000, 1_000_000];
 const CPU_AXIS: &str = "scale-cpus";
-/// Tasks a CPU where the number of CPUs grows.
+/// The number of tasks for each CPU when the number of CPUs grows.
 const PER_CPU: usize = 4;
-/// Simulated before events are counted: starting, and the first balancing.
+/// Simulated before events are counted: the start, and the first load balancing.
 const WARM: Nanos = 50_000_000;
-/// Events that are to be counted, about, and the least simulated time that they are counted in.
+/// About how many events are counted; `LEAST` is the shortest simulated time in which they are.
 const EVENTS: u64 = 100_000;
 const LEAST: Nanos = 100_000_000;
-/// The most CPU time that is simulated: where few tasks run on many CPUs without NO_HZ, it is the ticks of idle CPUs
-/// that cost.
+/// The greatest total CPU time that is simulated: with few tasks on many CPUs without NO_HZ, the ticks of idle CPUs
+/// dominate the cost.
 const MOST: Nanos = 4_096_000_000_000;
 /// A burst of the load.
 const BURST: Nanos = 5_000_000;
 
-/// Nodes of 64 CPUs, four of them a chassis.
+/// A machine with nodes of 64 CPUs, four of them in each chassis.
 fn machine(cpus: u32) -> Machine {
     let nodes = cpus.div_ceil(64);
     let distance = |a: u32, b: u32| {
@@ -59,7 +59,7 @@ fn machine(cpus: u32) -> Machine {
 fn point(axis: &str, kernel: &str, cpus: u32, tasks: usize) {
     let began = cpu_time();
     let machine = machine(cpus);
-    // Some four events a burst.
+    // About four events for each burst.
     let per_second = 4 * u64::from(cpus).min(tasks as u64) * 1_000_000_000 / BURST;
     let counted = (EVENTS * 1_000_000_000 / per_second).max(LEAST);
     let duration = WARM + counted.min(MOST / u64::from(cpus));
@@ -84,7 +84,7 @@ fn point(axis: &str, kernel: &str, cpus: u32, tasks: usize) {
     std::hint::black_box(counter.stats.finish(Some(duration)));
 }
 
-/// The most memory that this process ever had, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn most_memory() -> u64 {
     // SAFETY: the call fills the structure that it is given.
     unsafe {

@@ -1,7 +1,8 @@
-//! How fast the simulator is: simulated seconds and context switches a CPU second, statistics on, no trace file.
+//! How fast the simulator is: simulated seconds and context switches for each CPU second, with statistics but without a
+//! trace file.
 //!
 //! The first row is LinSched's own benchmark (the 2.6.32 scheduler hosted in user space: 1,900 simulated seconds a
-//! second on the machine where it was measured); jittered bursts leave no pattern to memoise.
+//! second on the machine where it was measured). Jittered bursts leave no pattern to memoise.
 
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
 
@@ -67,7 +68,7 @@ fn main() {
     for kernel in ["linux-4.1", "linux-6.12"] {
         measure(kernel, "bulldozer-64", "70 hogs", &load(70, &HOG), 20);
     }
-    // Forked, they would begin in one chassis: these kernels fork across no distance beyond 30.
+    // Forked tasks would begin in one chassis: these kernels fork across no distance greater than 30.
     for kernel in ["linux-2.6.32", "linux-6.12"] {
         measure(kernel, "huge-4096", "65,536 hogs", &common::load(65_536, &HOG, Start::Wake), 2);
     }

@@ -1,6 +1,6 @@
-//! What it costs a scheduler to put the running task back and to choose who runs next, against the number of runnable
-//! tasks: CPU time of the simulator, which goes the kernel's own steps. Each line is `switch-cost KERNEL TASKS
-//! NANOSECONDS`; scripts/bench_chart.py draws them.
+//! What it costs a scheduler to put the running task back and to pick the next one, against the number of runnable
+//! tasks: the CPU time of the simulator, which executes the kernel's own steps. Each line is
+//! `switch-cost KERNEL TASKS NANOSECONDS`; scripts/bench_chart.py draws them.
 
 #![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
 
@@ -12,14 +12,14 @@ use schedlab_machine::Costs;
 use schedlab_sched::kernels::{How, find};
 use schedlab_sim::program::{Amount, Load, Op, Start};
 
-/// Each takes another way to the next task: a pass over all, two arrays of lists, a tree.
+/// Each finds the next task in another way: a scan of all tasks, two arrays of lists, a tree.
 const KERNELS: [&str; 6] = ["linux-2.4", "bfs", "linux-2.6.11", "sd", "linux-2.6.32", "linux-6.12"];
 const TASKS: [usize; 12] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 /// How long a task runs before it yields, in ns.
 const BURN: u64 = 100_000;
-/// Yields in the shorter of the two runs; the longer has twice as many.
+/// The number of yields in the shorter of the two runs; the longer has twice as many.
 const YIELDS: u64 = 60_000;
-/// The best of so many.
+/// The number of runs, of which the fastest counts.
 const TIMES: usize = 5;
 
 struct Nowhere;
@@ -30,7 +30,7 @@ impl Sink for Nowhere {
     fn name(&mut self, _: &NameRecord) {}
 }
 
-/// The least CPU time of a run with so many yields, in ns.
+/// Returns the least CPU time of a run with this many yields, in ns.
 fn cost(kernel: &str, load: &Load, yields: u64) -> f64 {
     let kernel = find(kernel).expect("a kernel");
     let mut machine = schedlab_machine::load("up").expect("a machine");
@@ -50,7 +50,7 @@ fn main() {
     for kernel in KERNELS {
         for tasks in TASKS {
             let load = load(tasks, &[Op::Run(Amount { mean: BURN, sd: 0 }), Op::Yield], Start::Threads);
-            // The difference of two runs: making the tasks is in both.
+            // The difference between two runs cancels the cost of creating the tasks.
             let more = cost(kernel, &load, 2 * YIELDS) - cost(kernel, &load, YIELDS);
             println!("switch-cost {kernel} {tasks} {:.1}", more / YIELDS as f64);
         }

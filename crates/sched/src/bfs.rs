@@ -46,15 +46,19 @@
 //! `rr_interval` by the number of CPUs, although its comment still says so.
 //!
 //! # Differences from the kernel
-//! This is the SMP build, even on one CPU; in the uniprocessor build a waking IDLEPRIO task does not end the idle
-//! task's turn. The distances are those that the code's comments state. On 3.10 a domain's level is a number counted
-//! from 0 rather than the one its name suggests, so each distance comes out one too small: CPUs that share a cache
-//! count as threads of a core. A fork takes no time here, so a new task skips an idle CPU that has been signalled but
-//! has not yet responded. A task that no task forked starts with a full slice. Wake-ups are never synchronous, no CPU
-//! counts as slowed down by its governor, and `yield_to()` and priority inheritance are missing. Deadlines have 64 bits
-//! throughout; in the kernel, intervals of more than 51 ms overflow at nice 19. A task that goes to sleep and leaves
-//! its CPU idle marks itself for rescheduling; the second pick that this causes when it next runs is left out. The
-//! policy DEADLINE counts as OTHER.
+//! - This is the SMP build, even on one CPU; in the uniprocessor build a waking IDLEPRIO task does not end the idle
+//!   task's turn.
+//! - The distances are those that the code names. On 3.10 a domain's level is a number counted from 0 rather than the
+//!   one its name suggests, so each distance comes out one too small: CPUs that share a cache count as threads of a
+//!   core.
+//! - A fork takes no time here, so a new task skips an idle CPU that has been signalled but has not yet responded.
+//! - A task that no task forked starts with a full slice.
+//! - Wake-ups are never synchronous, no CPU counts as slowed down by its governor, and `yield_to()` and priority
+//!   inheritance are missing.
+//! - Deadlines have 64 bits throughout; in the kernel, intervals of more than 51 ms overflow at nice 19.
+//! - A task that goes to sleep and leaves its CPU idle marks itself for rescheduling; the second pick that this causes
+//!   when it next runs is left out.
+//! - The policy DEADLINE counts as OTHER.
 //!
 //! # Reference
 //! kernel/sched/bfs.c of the patch 0.440, C. Kolivas, 2013; its design in Documentation/scheduler/sched-BFS.txt.

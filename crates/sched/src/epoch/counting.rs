@@ -20,10 +20,11 @@
 //! None, apart from the tick.
 //!
 //! # Differences from the kernel
-//! The trace shows the wake-up of a task that slept for a time when that time is over; the kernel wakes it at its next
-//! pick. Which task runs when is the same. (`select()` worked like that. The timers of `setitimer()`, which trigger a
-//! pick at once, and `nanosleep()`, which came later, are not distinguished from it.) `sched_yield()` did not exist;
-//! here it does nothing. The kernel supports one CPU. On a larger machine it uses CPU 0 only.
+//! - The trace shows the wake-up of a task that slept for a time when that time is over; the kernel wakes it at its
+//!   next pick. Which task runs when is the same. (`select()` worked like that. The timers of `setitimer()`, which
+//!   trigger a pick at once, and `nanosleep()`, which came later, are not distinguished from it.)
+//! - `sched_yield()` did not exist; here it does nothing.
+//! - The kernel supports one CPU. On a larger machine it uses CPU 0 only.
 //!
 //! # Reference
 //! kernel/sched.c and fork.c of 1.2.13; `sys_setpriority` in kernel/sys.c, `do_select` in fs/select.c.

@@ -28,15 +28,17 @@
 //! [`Rules`] holds the constants and behaviours of a release; the kernels' registry names those that can be set.
 //!
 //! # Differences from the kernel
-//! Every task has its own address space, even a thread, and no kernel thread borrows one. Wake-ups are never
-//! synchronous (2.4's `__wake_up_sync`, used by pipes, does not preempt). A child's ticks return to the parent when the
-//! child exits, not when the parent waits for it. Affinity came with 2.4; here 2.0 and 2.2 honour it in the same way.
-//! 2.0: the big kernel lock matters only in which CPU handles a wake-up: interrupts go to CPU 0, and a system call is
-//! handled where it was made. `need_resched` was one flag for all CPUs; here it belongs to the CPU that handles the
-//! wake-up. The number of processes, which idle CPUs check at each tick, is assumed to be right. 2.2: a waking task and
-//! its waker are assumed to be in the kernel (`lock_depth`). 2.2: a CPU that is preempted by the task it has just put
-//! back picks again, without switching away and back. Events at one instant are handled one after the other: an idle
-//! CPU that was already asked at this instant no longer counts as idle.
+//! - Every task has its own address space, even a thread, and no kernel thread borrows one.
+//! - Wake-ups are never synchronous (2.4's `__wake_up_sync`, used by pipes, does not preempt).
+//! - A child's ticks return to the parent when the child exits, not when the parent waits for it.
+//! - Affinity came with 2.4; here 2.0 and 2.2 honour it in the same way.
+//! - 2.0: the big kernel lock matters only in which CPU handles a wake-up: interrupts go to CPU 0, and a system call is
+//!   handled where it was made. `need_resched` was one flag for all CPUs; here it belongs to the CPU that handles the
+//!   wake-up. The number of processes, which idle CPUs check at each tick, is assumed to be right.
+//! - 2.2: a waking task and its waker are assumed to be in the kernel (`lock_depth`).
+//! - 2.2: a CPU that is preempted by the task it has just put back picks again, without switching away and back.
+//! - Events at one instant are handled one after the other: an idle CPU that was already asked at this instant no
+//!   longer counts as idle.
 //!
 //! # Reference
 //! kernel/sched.c, fork.c and exit.c of 2.0.40, 2.2.26 and 2.4.22; include/asm-i386/smp.h, arch/i386/kernel/smp.c and

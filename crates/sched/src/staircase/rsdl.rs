@@ -34,14 +34,20 @@
 //!
 //! # Differences from the kernel
 //! The patch itself was not available, so this follows the text of the announcement. What it leaves open is decided as
-//! follows. Time is charged to the nanosecond and checked at ticks (if whole ticks were charged, a task that sleeps
-//! just before each tick would run for free). Quotas of nice levels below -6 are nice * nice / 40 of the interval (-7:
-//! 1.2, -20: 10), and the interval is 6 ms, both as in the author's later kernels. A task that is pushed down keeps the
-//! rest of its quota and gets the new level's in addition; the lowest level pushes no task. A new task takes half of
-//! what its parent has left, and joins behind it. A task that yields goes behind its equals. With a new nice value a
-//! task keeps the rest of its quota, up to a new quota. A task moved by load balancing keeps its place; one that comes
-//! to another CPU in any other way starts afresh there. Balancing is the plain balancer of [`crate::balance`], with
-//! weights that follow from levels and quota. Round-robin tasks take turns after one interval.
+//! follows:
+//!
+//! - Time is charged to the nanosecond and checked at ticks. (If whole ticks were charged, a task that sleeps just
+//!   before each tick would run for free.)
+//! - Quotas of nice levels below -6 are nice * nice / 40 of the interval (-7: 1.2, -20: 10), and the interval is 6 ms,
+//!   both as in the author's later kernels.
+//! - A task that is pushed down keeps the rest of its quota and gets the new level's in addition; the lowest level
+//!   pushes no task.
+//! - A new task takes half of what its parent has left, and joins behind it. A task that yields goes behind its equals.
+//! - With a new nice value a task keeps the rest of its quota, up to a new quota.
+//! - A task moved by load balancing keeps its place; one that comes to another CPU in any other way starts afresh
+//!   there.
+//! - Balancing is the plain balancer of [`crate::balance`], with weights that follow from levels and quota.
+//! - Round-robin tasks take turns after one interval.
 //!
 //! # Reference
 //! "RSDL completely fair starvation free interactive cpu scheduler" and "sched: document rsdl cpu scheduler",

@@ -37,11 +37,14 @@
 //!
 //! # Differences from the kernel
 //! The patch itself was not available, so this follows the text of the announcements. What they leave open is decided
-//! as follows. Slot k of 40 belongs to a nice level if the level's number of slots in the first k + 1, rounded down, is
-//! greater than that in the first k. Quotas below nice -6 are nice * nice / 40 of the interval, and half an interval
-//! above nice 0. If `interactive` is on, a task that slept into a later rotation brings the rest of its quota with it,
-//! at most one quota. For everything else see [`super::rsdl`]: time in nanoseconds, halving at a fork, yields, nice
-//! values, balancing.
+//! as follows:
+//!
+//! - Slot k of 40 belongs to a nice level if the level's number of slots in the first k + 1, rounded down, is greater
+//!   than that in the first k.
+//! - Quotas below nice -6 are nice * nice / 40 of the interval, and half an interval above nice 0.
+//! - If `interactive` is on, a task that slept into a later rotation brings the rest of its quota with it, at most one
+//!   quota.
+//! - Everything else is as in [`super::rsdl`]: time in nanoseconds, halving at a fork, yields, nice values, balancing.
 //!
 //! # Reference
 //! The announcements of Staircase Deadline on linux-kernel, March to May 2007, and "sched: document sd cpu scheduler",

@@ -8,7 +8,7 @@ use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Choice, Core, Decision};
 
-/// The load, in percent of its own, from which a CPU pulls from another node (`NODE_THRESHOLD`).
+/// The load of another node, in percent of its own node's, above which a CPU pulls from there (`NODE_THRESHOLD`).
 const NODE_THRESHOLD: u64 = 125;
 
 /// What each CPU saw when it last looked.

@@ -126,8 +126,8 @@ fn the_explanation_has_what_was_weighed() {
 
 /// A fifth of a big CPU costs 200 * 6223 = 1.24 million on the big one. On an idle small one, at the second frequency,
 /// it costs 200 * 2813 = 0.56 million. But if each small CPU already has a light task, costing 4 * 100 * 2160 = 0.86
-/// million, the task raises the CPU it goes to to 300, and all four to the fourth frequency: 600 * 4392 = 2.64 million,
-/// 1.77 more. So it stays.
+/// million, the task raises its CPU to 300, and all four CPUs to the fourth frequency: 600 * 4392 = 2.64 million, 1.77
+/// more. So it stays.
 #[test]
 fn a_task_does_not_go_where_it_raises_everybodys_frequency() {
     for kernel in releases(v(5, 0)..) {
