@@ -62,8 +62,9 @@ const STUCK: u32 = 20_000_000;
 
 /// Runs a load on a machine under a scheduler. Events go to `sink`; the requested views and decisions go to `inspect`.
 ///
-/// # Errors If the load deadlocks, never lets time pass, or asks for something that the kernel refuses. The error names
-/// the task and the reason.
+/// # Errors
+/// If the load deadlocks, never lets time pass, or asks for something that the kernel refuses. The error names the task
+/// and the reason.
 pub fn run<'a, S: Scheduler>(
     scheduler: S,
     machine: &Machine,

@@ -21,7 +21,7 @@
 //! **2.6.18** (`loads.rs`) does the same with weights by nice level, and with averages of three lengths. A task stays
 //! warm for `migration_cost`, unless balancing has failed twice.
 //!
-//! After four failures (in 2.6.18, again every second from then on) the stopper of the busy CPU pushes a task.
+//! After four failures (in 2.6.18, after every second failure from then on) the stopper of the busy CPU pushes a task.
 //!
 //! `place.rs` chooses the CPU for a wake-up or a fork.
 //!

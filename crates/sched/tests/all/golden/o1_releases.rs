@@ -22,10 +22,11 @@ fn slices_of_2_6_0_are_linear_in_the_nice_level() {
 
 #[test]
 fn in_2_6_0_an_interactive_task_stays_active_though_a_better_one_has_expired() {
-    // S (nice 5) is idle until 920, and so at 121 against 125. At the end of its slice A has expired. 2.6.11: S, which
-    // is nicer, expires too, after its 75 ms. 2.6.0: S goes on, and without credit it is charged all that it runs. From
-    // 918 ms of sleep it is at 878 after turns at 10, 20 and 40 ms, at 840 after its first slice of 78 ms, and at 800
-    // after the turns at 20 and 40 ms of the second: at the end of that its bonus is 7, and 8 is needed.
+    // S (nice 5) is idle until 920, and so at 121 against 125. At the end of its slice A has expired.
+    // 2.6.11: S, which is nicer, expires too, after its 75 ms.
+    // 2.6.0: S goes on, and without credit it is charged all that it runs. From 918 ms of sleep it is at 878 after
+    // turns at 10, 20 and 40 ms, at 840 after its first slice of 78 ms, and at 800 after the turns at 20 and 40 ms of
+    // the second: at the end of that its bonus is 7, and 8 is needed.
     let mut s = once("S", vec![sleep(920), run(1000)]);
     s.initial.nice = Some(5);
     let late = |name| TaskSpec { start: MS, ..hog(name, 0) };
