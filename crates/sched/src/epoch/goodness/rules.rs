@@ -76,7 +76,7 @@ pub enum Waking {
         /// `cacheflush_time`.
         related: Nanos,
     },
-    /// A task of the CPU that has been idle longest; without an idle CPU, as in `Best`.
+    /// None if a CPU is idle: it takes the one that has been idle longest. Otherwise the same task as in `Best`.
     OldestIdle,
 }
 
