@@ -15,7 +15,7 @@
 //!
 //! | release | basis |
 //! |---|---|
-//! | 2.6.24, 2.6.32 | average load per capacity, from decayed weights (`cpu_load[]`); one task group moves after another |
+//! | 2.6.24, 2.6.32 | average load per capacity, from decayed weights (`cpu_load[]`); task groups move one by one |
 //! | 3.10 | the same, with task weights scaled to the root; a group with very uneven CPUs counts as imbalanced |
 //! | 3.18, 4.1 | averages of the runnable load; a group that affinity kept uneven counts as imbalanced |
 //! | 5.10 to 6.12 | the type of the group, which also decides what is evened out |

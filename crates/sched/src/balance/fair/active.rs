@@ -39,7 +39,7 @@ impl<Q: Queues> Work<'_, Q> {
         let mut env = Env { src, imbalance: 1, unit: Unit::Tasks, active: true, ..to_idle };
         let Some(p) = self.first_to_push(&mut env) else { return };
         self.explain_move(p, &env, 1);
-        // Typed kernels reset the count. The change came somewhere between 4.1 and 5.5.
+        // The change came somewhere between 4.1 and 5.5.
         if self.b.rules.typed() {
             self.b.sd(dst, level).round.failed = 0;
         }

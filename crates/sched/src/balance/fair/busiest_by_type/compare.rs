@@ -45,7 +45,7 @@ impl<Q: Queues> Work<'_, Q> {
         match stats.kind {
             Kind::Overloaded => stats.avg_load > than.avg_load,
             Kind::Imbalanced => false,
-            // Until 5.19 the last of several equal groups wins. Releases 6.1 and 6.6 take the first here.
+            // In mainline the last of several equal groups wins until 6.8, but 6.1 and 6.6 take the first one.
             Kind::Misfit if release < v(6, 1) => stats.misfit >= than.misfit,
             Kind::Misfit => stats.misfit > than.misfit,
             Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
