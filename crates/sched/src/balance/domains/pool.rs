@@ -1,4 +1,4 @@
-//! Spans, groups and rings while domains are built: each distinct one is kept once.
+//! Storage for spans, groups and rings while domains are built. Each distinct value is stored once.
 
 use super::flags::Flags;
 use super::model::{Group, GroupId, Kind, Params, Span, SpanId};
@@ -6,7 +6,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::CpuSet;
 use std::collections::BTreeMap;
 
-/// Everything that CPUs share.
+/// The values that the domains of different CPUs share.
 #[derive(Default)]
 pub(super) struct Pool {
     pub spans: Vec<Span>,
@@ -46,7 +46,7 @@ impl Pool {
         inner == outer || self.get(inner).set.is_subset(&self.get(outer).set)
     }
 
-    /// What is in both; asked for often with the same two.
+    /// The intersection of two spans. Results are cached because the same pairs come up often.
     pub fn and(&mut self, a: SpanId, b: SpanId) -> SpanId {
         if a == b {
             return a;
@@ -65,7 +65,7 @@ impl Pool {
         self.span(either)
     }
 
-    /// The spans of the CPUs for which `key` is the same, by CPU; nothing for those without a key.
+    /// For each CPU, the span of all CPUs with the same `key`. CPUs without a key get the empty span.
     pub fn classes(&mut self, cpus: u32, key: impl Fn(CpuId) -> Option<u64>) -> Vec<SpanId> {
         let mut members: BTreeMap<u64, Vec<CpuId>> = BTreeMap::new();
         for cpu in 0..cpus {
@@ -78,7 +78,7 @@ impl Pool {
         (0..cpus).map(|cpu| key(cpu).map_or(none, |key| ids[&key])).collect()
     }
 
-    /// The group of a level with this span and mask; `make` tells its capacity and flags when it is new.
+    /// The group of a level with this span and mask. If the group is new, `make` computes its capacity and flags.
     pub fn group(&mut self, level: u8, span: SpanId, mask: SpanId, make: impl FnOnce() -> (u32, Flags)) -> GroupId {
         if let Some(id) = self.group_ids.get(&(level, span, mask)) {
             return *id;

@@ -28,7 +28,7 @@ pub trait Averages {
     /// runnable load average after that.
     fn weighted_load(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// The decayed load `rq->cpu_load[index]` (until 5.1).
+    /// The decayed load `rq->cpu_load[index]` (until 5.2).
     fn cpu_load(&self, cpu: CpuId, index: u8) -> u64;
 
     /// The load average of the root runqueue, including blocked tasks (`cpu_load()`, from 5.5 on).

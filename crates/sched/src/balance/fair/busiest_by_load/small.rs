@@ -11,8 +11,8 @@ pub(super) trait Wanted {
     /// The mean task weight assumed for a CPU without tasks; 0 to use the CPU's own load.
     const EMPTY: u64;
 
-    /// Whether the busiest group has enough load for a task to move. `tasks` is the imbalance that is asked for, in mean
-    /// tasks of the busiest group (`imbn`), and `scaled` is the weight of one divided by the group's capacity.
+    /// Whether the busiest group has enough load for a task to move. `tasks` is the required imbalance in mean tasks of
+    /// the busiest group (`imbn`), and `scaled` is the weight of one such task divided by the group's capacity.
     fn is_wanted(busiest: &Stats, local: &Stats, scaled: u64, tasks: u64) -> bool;
 }
 
