@@ -1,4 +1,4 @@
-//! The queue of a CPU as it can be inspected.
+//! The deadline queue of a CPU, for display.
 
 use super::{Deadline, EntityId};
 use schedlab_base::CpuId;
