@@ -114,8 +114,8 @@ impl<Q: Queues> Work<'_, Q> {
         state.next_balance = state.next_balance.min(next);
     }
 
-    /// Decides at random whether to balance a domain, with the probability of its recent successes (`NI_RANDOM`).
-    /// Returns how much a success then counts; `None` skips the domain.
+    /// Decides at random whether to balance a domain, with a probability of about its recent rate of success
+    /// (`NI_RANDOM`). Returns how much a success then counts; `None` skips the domain.
     fn throw_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         if !PROPORTIONAL_NEWIDLE.is_in(self.b.rules.release()) {
             return Some(1);

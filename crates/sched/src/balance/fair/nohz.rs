@@ -200,8 +200,7 @@ impl<Q: Queues> Work<'_, Q> {
             if self.is_idle(cpu) {
                 return Some(cpu);
             }
-            // Until then only the first CPU of the set is tried. Since a change between 5.1 and 5.2 it is the first one
-            // that is idle.
+            // Before a change between 5.1 and 5.2 only the first CPU of the set is tried; since then, each in turn.
             if self.b.rules.release() < v(5, 2) {
                 return None;
             }

@@ -5,7 +5,7 @@ use schedlab_base::Nanos;
 
 /// The length of a window, in ms (`migrate_interval_millisecs`).
 const WINDOW_MS: u64 = 100;
-/// Once this many pages have been migrated, no more are in the same window (`ratelimit_pages`).
+/// No more pages are migrated in a window once their number exceeds this (`ratelimit_pages`).
 const MOST: u64 = 128 << 8;
 
 /// The use of a node's current window.

@@ -34,7 +34,7 @@ impl Deadline {
         self
     }
 
-    /// Whether the server of `cpu` is not active. The caller checks that there are fair tasks to run.
+    /// Whether `cpu` has a server that is not active. It should be started if there are fair tasks to run.
     pub(crate) fn wants_start(&self, cpu: CpuId) -> bool {
         self.server.is_some() && !self.e(cpu).active
     }

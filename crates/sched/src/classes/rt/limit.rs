@@ -11,8 +11,7 @@ impl RealTime {
         self.rules.throttles && self.tunables.runtime.is_some()
     }
 
-    /// Whether the CPU is throttled, or is throttled now because it has exceeded its runtime
-    /// (`sched_rt_runtime_exceeded`).
+    /// Throttles the CPU if it has exceeded its runtime (`sched_rt_runtime_exceeded`). Returns whether it is throttled.
     pub(super) fn exceeds(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         if self.rq(cpu).throttled {
             return true;

@@ -119,7 +119,7 @@ impl Fair<Cfs> {
         self.ahead(curr, e) > granularity as i64
     }
 
-    /// Places the running entity just behind the last one, without charging it for the difference in CPU time.
+    /// Places the running entity just behind the last one, by raising its virtual runtime beyond what it has used.
     pub(super) fn go_last(&mut self, q: QueueId, e: EntityId) {
         let Some(last) = self.rqs.queues[q as usize].tree.last(&self.rqs.arena) else { return };
         if self.ahead(e, last) <= 0 {
