@@ -7,6 +7,7 @@ use schedlab_base::Nanos;
 use schedlab_sim::Core;
 
 impl<D: Discipline> Fair<D> {
+    /// The virtual time of `delta` ns for an entity.
     #[inline]
     pub(super) fn virtual_time(&self, e: EntityId, delta: Nanos) -> Nanos {
         self.rqs.entities[e as usize].load.virtual_time(delta, self.d.arithmetic())

@@ -120,10 +120,12 @@ fn slack_timer(g: usize) -> TimerId {
 }
 
 impl Runqueues {
+    /// The pool of group `g`, which must have a quota.
     pub(super) fn pool(&mut self, g: usize) -> &mut Pool {
         self.groups.all[g].pool.as_mut().expect("only groups with a quota are limited")
     }
 
+    /// The rules of bandwidth control. The kernel must have it.
     pub(super) fn quota_rules(&self) -> Rules {
         self.rules.bandwidth.expect("only kernels with quotas limit groups")
     }

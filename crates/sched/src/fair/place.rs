@@ -107,6 +107,7 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// Creates the state for a fair scheduler.
     pub fn new(setup: &Setup<'_>) -> Self {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
@@ -126,6 +127,7 @@ impl Places {
         }
     }
 
+    /// Makes room for a new task and resets its habits.
     pub fn grow(&mut self, p: TaskId) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, Habits::default());

@@ -9,6 +9,7 @@ use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
 
 impl<D: Discipline> Fair<D> {
+    /// Sets what a task's attributes determine for its entity.
     pub(super) fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
         self.rqs.entities[e as usize].idle = a.policy == Policy::Idle;
         D::set_attributes(self, e, a);

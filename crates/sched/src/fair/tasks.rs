@@ -26,12 +26,14 @@ impl TaskLists {
         Self { links: Vec::new(), ends: vec![(NIL, NIL); cpus as usize] }
     }
 
+    /// Makes room for a new task.
     pub(super) fn grow(&mut self, p: TaskId) {
         if self.links.len() <= p as usize {
             self.links.resize(p as usize + 1, Link { to_head: NIL, to_tail: NIL });
         }
     }
 
+    /// Adds a task at the head of a CPU's list.
     #[inline]
     pub(super) fn add(&mut self, cpu: CpuId, p: TaskId) {
         let (head, tail) = &mut self.ends[cpu as usize];
@@ -44,6 +46,7 @@ impl TaskLists {
         *head = p;
     }
 
+    /// Removes a task from a CPU's list.
     #[inline]
     pub(super) fn remove(&mut self, cpu: CpuId, p: TaskId) {
         let Link { to_head, to_tail } = self.links[p as usize];
@@ -60,6 +63,7 @@ impl TaskLists {
         }
     }
 
+    /// Moves a task to the head of a CPU's list.
     #[inline]
     pub(super) fn move_to_head(&mut self, cpu: CpuId, p: TaskId) {
         if self.ends[cpu as usize].0 != p {
@@ -68,6 +72,7 @@ impl TaskLists {
         }
     }
 
+    /// Moves a task to the tail of a CPU's list.
     pub(super) fn move_to_tail(&mut self, cpu: CpuId, p: TaskId) {
         if self.ends[cpu as usize].1 == p {
             return;

@@ -22,6 +22,7 @@ pub(super) enum Asymmetry {
 }
 
 impl Asymmetry {
+    /// Determines the asymmetry of a machine as the release does.
     pub fn of(pool: &mut Pool, ask: &Ask<'_>, levels: &[Level]) -> Self {
         let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
         for cpu in &ask.machine.cpus {

@@ -20,6 +20,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    /// The id of a set of CPUs, which is stored if it is new.
     pub fn span(&mut self, set: CpuSet) -> SpanId {
         if let Some(id) = self.span_ids.get(&set) {
             return *id;
@@ -30,18 +31,22 @@ impl Pool {
         id
     }
 
+    /// The id of the set of these CPUs.
     pub fn of(&mut self, cpus: &[CpuId]) -> SpanId {
         self.span(CpuSet::of(cpus))
     }
 
+    /// The span with an id.
     pub fn get(&self, id: SpanId) -> &Span {
         &self.spans[id.0 as usize]
     }
 
+    /// The number of CPUs of a span.
     pub fn weight(&self, id: SpanId) -> u32 {
         self.get(id).weight()
     }
 
+    /// Whether all CPUs of `inner` are in `outer`.
     pub fn subset(&self, inner: SpanId, outer: SpanId) -> bool {
         inner == outer || self.get(inner).set.is_subset(&self.get(outer).set)
     }
@@ -60,6 +65,7 @@ impl Pool {
         id
     }
 
+    /// The union of two spans.
     pub fn or(&mut self, a: SpanId, b: SpanId) -> SpanId {
         let either = self.get(a).set.or(&self.get(b).set);
         self.span(either)
@@ -90,6 +96,7 @@ impl Pool {
         id
     }
 
+    /// The index of a ring of groups, which is stored if it is new.
     pub fn ring(&mut self, groups: Vec<GroupId>) -> u32 {
         let groups = groups.into_boxed_slice();
         if let Some(id) = self.ring_ids.get(&groups) {
@@ -101,6 +108,7 @@ impl Pool {
         id
     }
 
+    /// The index of a level's name and parameters, which are stored if they are new.
     pub fn kind(&mut self, name: &'static str, params: Params) -> u16 {
         let kind = Kind { name, params };
         let at = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {

@@ -241,6 +241,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
+    /// The domain's `imbalance_pct`.
     #[inline]
     pub(super) fn pct(&self, env: &Env) -> u64 {
         u64::from(self.b.domains.params(self.b.domain(env.cpu, env.level)).imbalance_pct)

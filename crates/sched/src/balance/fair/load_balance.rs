@@ -11,9 +11,13 @@ use schedlab_sim::Core;
 /// The unit of the imbalance. Before 5.5 it is always load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
+    /// Load, by which tasks are weighed.
     Load,
+    /// Utilisation.
     Util,
+    /// Numbers of tasks.
     Tasks,
+    /// Misfit tasks.
     Misfit,
 }
 
@@ -23,10 +27,15 @@ pub(super) struct Env {
     /// The CPU and the level of the domain that is balanced.
     pub cpu: CpuId,
     pub level: usize,
+    /// The CPU that tasks move to. It differs from `cpu` when a pinned task may only run on another CPU of the group.
     pub dst: CpuId,
+    /// The CPU that tasks are taken from, once it has been found.
     pub src: CpuId,
+    /// How busy the balancing CPU is.
     pub idle: Idleness,
+    /// How much is left to move, in units of `unit`.
     pub imbalance: i64,
+    /// The unit of the imbalance.
     pub unit: Unit,
     /// No task that was looked at may run on `dst`.
     pub all_pinned: bool,
@@ -74,6 +83,7 @@ pub(super) struct Work<'a, Q> {
 /// What balancing has moved to the CPU or its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
+    /// It moved nothing.
     Nothing,
     /// It moved nothing, but the CPU needs no other domain because a sibling runs tasks (until 2.6.37).
     NotNeeded,
@@ -129,6 +139,7 @@ impl<Q: Queues> Work<'_, Q> {
         !self.b.scratch.out[cpu as usize]
     }
 
+    /// The CPUs of a span, in ascending order.
     pub fn span(&self, id: SpanId) -> &[CpuId] {
         &self.b.domains.span(id).cpus
     }

@@ -37,6 +37,7 @@ pub(super) struct NoHz {
 }
 
 impl NoHz {
+    /// Creates the state for a number of CPUs, none of which is idle.
     pub fn new(cpus: usize) -> Self {
         Self {
             idle: vec![0; cpus.div_ceil(64)],
@@ -49,6 +50,7 @@ impl NoHz {
         }
     }
 
+    /// Whether a CPU is in the set of idle CPUs.
     #[inline]
     pub fn has(&self, cpu: CpuId) -> bool {
         self.idle[cpu as usize / 64] >> (cpu % 64) & 1 == 1

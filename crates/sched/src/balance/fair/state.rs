@@ -179,6 +179,7 @@ impl Balancer {
         }
     }
 
+    /// Sets the maximum balancing interval from the number of online CPUs, and recomputes all intervals.
     pub(super) fn set_max_interval(&mut self) {
         let online = u64::from(self.domains.online().count());
         // The change came somewhere between 2.6.37 and 2.6.39.
@@ -274,11 +275,13 @@ impl Balancer {
         if state.alone { Nanos::MAX } else { self.tick_time(state.next_balance) }
     }
 
+    /// The domain of `cpu` at `level`.
     #[inline]
     pub(super) fn domain(&self, cpu: CpuId, level: usize) -> &Domain {
         &self.domains.of(cpu)[level]
     }
 
+    /// The state of the domain of `cpu` at `level`.
     #[inline]
     pub(super) fn sd(&mut self, cpu: CpuId, level: usize) -> &mut OfDomain {
         &mut self.of_domain[self.domains.index(cpu, level)]

@@ -25,6 +25,7 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// Converts ms to ticks, rounded up.
     pub(super) fn ticks(&self, ms: u64) -> u64 {
         (ms * 1_000_000).div_ceil(self.tick)
     }

@@ -4,6 +4,7 @@ use super::{Deadline, EntityId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::TaskId;
 
+/// A deadline entity: a task or a fair server (`struct sched_dl_entity`). All times are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entity {
     pub(super) dl_runtime: Nanos,
@@ -36,6 +37,7 @@ pub(super) struct Entity {
     pub(super) active: bool,
 }
 
+/// The deadline queue of a CPU (`struct dl_rq`).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rq {
     /// Entities by deadline, with equal deadlines in order of arrival. Includes the running task.

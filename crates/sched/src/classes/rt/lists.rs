@@ -12,11 +12,13 @@ impl RealTime {
         if bitmap == 0 { NONE } else { bitmap.trailing_zeros() as Level }
     }
 
+    /// The first task of the highest list; `None` if there is none or the CPU is throttled.
     pub(super) fn first(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = self.rq(cpu);
         if rq.throttled || rq.bitmap == 0 { None } else { rq.lists[self.highest(cpu) as usize].front().copied() }
     }
 
+    /// Adds a task to the head or the end of the list of its priority.
     pub(super) fn insert(&mut self, cpu: CpuId, p: TaskId, head: bool) {
         let entity = &mut self.entities[p as usize];
         entity.queued = true;
@@ -35,6 +37,7 @@ impl RealTime {
         rq.nr += 1;
     }
 
+    /// Removes a task from its list.
     pub(super) fn remove(&mut self, cpu: CpuId, p: TaskId) {
         let entity = &mut self.entities[p as usize];
         entity.queued = false;
@@ -49,6 +52,7 @@ impl RealTime {
         rq.nr -= 1;
     }
 
+    /// Moves a task to the head or the end of its list.
     pub(super) fn requeue(&mut self, cpu: CpuId, p: TaskId, head: bool) {
         self.remove(cpu, p);
         self.insert(cpu, p, head);

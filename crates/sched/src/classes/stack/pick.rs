@@ -42,6 +42,7 @@ impl<F: Class> Stack<F> {
         if self.rt.has_runnable(cpu) { ClassId::RealTime } else { ClassId::Fair }
     }
 
+    /// Picks the next task of a CPU from the highest class that has one.
     pub(super) fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         self.switch_takes_time(cx, cpu);
@@ -82,6 +83,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
+    /// Explains a pick between classes. The fair class explains its own picks.
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, class: ClassId, who: Option<TaskId>, served: bool) {
         let throttled = class == ClassId::Fair && self.rt.nr_running(cpu) > 0;
         if !cx.explaining() || (class == ClassId::Fair && !throttled) {

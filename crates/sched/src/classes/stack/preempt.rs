@@ -29,6 +29,8 @@ impl<F: Class> Stack<F> {
         }
     }
 
+    /// Reschedules the CPU if a woken task is of a higher class than the running one. Within a class, the class
+    /// decides.
     pub(super) fn preempts_by_class(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let (ours, theirs) = (self.class_of(p), self.running(cx, cpu).unwrap_or(ClassId::Fair));
         if ours < theirs {

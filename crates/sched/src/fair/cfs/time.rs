@@ -9,6 +9,7 @@ use schedlab_base::Nanos;
 use schedlab_sim::Core;
 
 impl Fair<Cfs> {
+    /// Raises `min_vruntime` to the least virtual runtime on the queue (`update_min_vruntime`).
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, q: QueueId) {
         let queue = &self.rqs.queues[q as usize];
@@ -102,6 +103,7 @@ impl Fair<Cfs> {
         load.scale(self.d.period(queue.nr_queued + 1), NICE_0, Arithmetic::Divide)
     }
 
+    /// How far the virtual runtime of `a` is ahead of that of `b`, in ns.
     #[inline]
     pub(super) fn ahead(&self, a: EntityId, b: EntityId) -> i64 {
         self.rqs.entities[a as usize].vruntime.wrapping_sub(self.rqs.entities[b as usize].vruntime) as i64

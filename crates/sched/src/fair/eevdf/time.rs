@@ -7,11 +7,13 @@ use crate::fair::load::Arithmetic;
 use crate::fair::timeline::before;
 
 impl Fair<Eevdf> {
+    /// The virtual runtime of an entity relative to the origin of the sums, in ns (`entity_key`).
     #[inline]
     pub(super) fn key(&self, q: QueueId, e: EntityId) -> i64 {
         self.rqs.entities[e as usize].vruntime.wrapping_sub(self.rqs.queues[q as usize].min_vruntime) as i64
     }
 
+    /// The weight of an entity.
     #[inline]
     pub(super) fn weight(&self, e: EntityId) -> i64 {
         self.rqs.entities[e as usize].load.weight as i64
@@ -55,6 +57,7 @@ impl Fair<Eevdf> {
         i128::from(sum) >= i128::from(key) * i128::from(weight)
     }
 
+    /// Whether an entity is eligible (`entity_eligible`).
     #[inline]
     pub(super) fn eligible(&self, q: QueueId, e: EntityId) -> bool {
         self.is_eligible(q, self.rqs.entities[e as usize].vruntime)
@@ -68,6 +71,7 @@ impl Fair<Eevdf> {
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
+    /// Stores the lag of an entity that leaves its queue (`update_entity_lag`).
     pub(super) fn update_lag(&mut self, q: QueueId, e: EntityId) {
         let average = self.average(q);
         self.rqs.entities[e as usize].vlag = self.lag(average, e);
@@ -143,6 +147,7 @@ impl Fair<Eevdf> {
         }
     }
 
+    /// Clears an entity, and its groups on its account, as next buddies of their queues.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let mut at = Some(e);

@@ -135,10 +135,12 @@ pub(super) struct WorkClock {
 const FULL: f64 = 1024.0 * (47742.0 - 1024.0) / 47742.0 - 1.0;
 
 impl WorkClock {
+    /// Creates the clock for a CPU of this capacity.
     pub fn new(capacity: u32) -> Self {
         Self { capacity: capacity.into(), works: false, since: 0, at: 0, lost: 0 }
     }
 
+    /// The time by this clock, in ns.
     pub fn at(&self, now: Nanos) -> Nanos {
         let passed = now - self.since;
         self.at + if self.works { passed * self.capacity / SCALE } else { passed }

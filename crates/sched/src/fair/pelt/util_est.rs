@@ -82,6 +82,7 @@ impl Estimates {
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
     }
 
+    /// Makes room for a new task and resets its estimate.
     pub fn grow(&mut self, p: TaskId) {
         if !self.cpus.is_empty() {
             self.tasks.resize(self.tasks.len().max(p as usize + 1), Estimate::default());

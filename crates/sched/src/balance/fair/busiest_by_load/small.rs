@@ -17,6 +17,7 @@ pub(super) trait Wanted {
 }
 
 impl<Q: Queues> Work<'_, Q> {
+    /// Sets the imbalance to one task if a task should move although the imbalance is smaller than that.
     pub(super) fn small_imbalance<G: Wanted>(&self, env: &mut Env, local: &mut Stats, busiest: &Stats) {
         let release = self.b.rules.release();
         let mut tasks = 2;

@@ -34,6 +34,7 @@ fn numa_imbalance(release: Release, even: i64, local: (u32, u32), busiest: &Stat
 }
 
 impl<Q: Queues> Work<'_, Q> {
+    /// Whether the busiest group exceeds the local one by more than one task.
     pub(super) fn is_wider(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
         if self.b.rules.release() >= v(6, 6) {
             self.sibling_imbalance(env, seen, busiest) > 1
