@@ -1,9 +1,9 @@
-//! Balancing over CPUs: idle CPUs pull, busy ones compare loads now and then, and wake-ups look for an idle CPU.
+//! Load balancing: idle CPUs pull tasks, busy CPUs compare loads periodically, and wake-ups look for an idle CPU.
 //!
-//! This is one plain balancer for the schedulers that have none of their own: levels are the last-level cache, the
-//! package and the whole machine, loads are sums of weights, and an imbalance of 25% is tolerated. A scheduler gets it
-//! by being wrapped in `classes::Balanced`. How the releases of Linux balance is in [`fair`] and
-//! `o1/smp/`; their domains are in [`domains`].
+//! This is one simple load balancer for schedulers that have none of their own. Its levels are the last-level cache,
+//! the package and the whole machine; a CPU's load is the sum of its tasks' weights, and an imbalance of up to 25% is
+//! tolerated. A scheduler gets it by being wrapped in `classes::Balanced`. The balancers of the Linux
+//! releases are in [`fair`] and `o1/smp/`; their sched domains are in [`domains`].
 
 pub mod domains;
 pub mod fair;
@@ -13,36 +13,37 @@ pub mod rounds;
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Core, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
-/// A scheduler with a queue for each CPU, as the balancer sees it. The running task stays on its queue while it runs.
+/// A scheduler with one runqueue per CPU, as the balancer sees it. The running task stays on its runqueue.
 pub trait Queues: Scheduler {
-    /// Runnable tasks of a CPU, the running one included.
+    /// The number of runnable tasks on a CPU, including the running one.
     fn nr_running(&self, cpu: CpuId) -> u32;
 
-    /// The sum of their loads, in a unit of the scheduler's own.
+    /// The sum of the loads of the runnable tasks on a CPU, in a unit of the scheduler's choice.
     fn load(&self, cpu: CpuId) -> u64;
 
-    /// The waiting task of `from` that the scheduler would rather move to `to`: one of at most `max_load` that may run
-    /// there.
+    /// The waiting task that the scheduler prefers to migrate from `from` to `to`. Its load is at most `max_load` and
+    /// its affinity allows `to`. `None` if there is no such task.
     fn movable(&self, cx: &Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId>;
 
-    /// Moves a waiting task from the queue of one CPU to that of another.
+    /// Migrates a waiting task from one CPU's runqueue to another's.
     ///
-    /// Default: dequeues and enqueues it.
+    /// The default dequeues the task and enqueues it on the other CPU.
     fn migrate(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
         self.dequeue_task(cx, from, p, Dequeue::Migrated);
         cx.set_task_cpu(p, to);
         self.enqueue_task(cx, to, p, Enqueue::Migrated);
     }
 
-    /// A task was moved to `cpu`: asks for rescheduling if it should run at once.
+    /// Called after a task has been migrated to `cpu`. Requests a reschedule if the task should preempt the current
+    /// one.
     ///
-    /// Default: as a task that the engine put there.
+    /// The default calls `wakeup_preempt`, as the engine does for a task that it migrates itself.
     fn preempt_moved(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         self.wakeup_preempt(cx, cpu, p, Enqueue::Migrated);
     }
 }
 
-/// Moves a waiting task of at most `max_load`, if there is one that may run on `to`.
+/// Pulls one waiting task with a load of at most `max_load` from `from` to `to`, if there is one that may run there.
 fn pull(queues: &mut impl Queues, cx: &mut Core, from: CpuId, to: CpuId, max_load: u64) -> Option<TaskId> {
     let p = queues.movable(cx, from, to, max_load)?;
     queues.migrate(cx, p, from, to);
@@ -52,28 +53,28 @@ fn pull(queues: &mut impl Queues, cx: &mut Core, from: CpuId, to: CpuId, max_loa
     Some(p)
 }
 
-/// Brings a CPU's queue up to date before another CPU looks at it.
+/// Brings a CPU's runqueue up to date with the ticks that were skipped, before another CPU looks at it.
 pub fn sync(scheduler: &mut impl Scheduler, cx: &mut Core, cpu: CpuId) {
     if let Some(ticks) = cx.take_ticks(cpu) {
         scheduler.catch_up(cx, cpu, ticks);
     }
 }
 
-/// Time between two looks of a CPU.
+/// The time between two periodic balancing passes of a CPU.
 const INTERVAL: Nanos = 16_000_000;
-/// The busier side must carry this much more than the other, in percent.
+/// The busier CPU's load must exceed this percentage of the other's before tasks move.
 const IMBALANCE_PCT: u64 = 125;
 
-/// The balancer's memory.
+/// The state of the simple load balancer.
 #[derive(Debug)]
 pub struct Balancer {
-    /// Every CPU's spans from near to far, each without those before it.
+    /// The CPUs of each level around each CPU, nearest level first. A level excludes the CPUs of the levels before it.
     spans: Vec<Vec<Vec<CpuId>>>,
     next: Vec<Nanos>,
 }
 
 impl Balancer {
-    /// A balancer for this machine.
+    /// Creates the balancer for a machine.
     #[must_use]
     pub fn new(machine: &schedlab_machine::Machine) -> Self {
         let cpus = &machine.cpus;
@@ -100,14 +101,14 @@ impl Balancer {
         Self { spans, next }
     }
 
-    /// The earliest time at which [`Balancer::tick`] on this CPU can do something.
+    /// The earliest time at which [`Balancer::tick`] on this CPU can move a task.
     #[inline]
     #[must_use]
     pub fn next_decision(&self, cpu: CpuId) -> Nanos {
         if self.spans[cpu as usize].is_empty() { Nanos::MAX } else { self.next[cpu as usize] }
     }
 
-    /// A CPU has nothing to run: takes a waiting task from the busiest CPU, the nearest level first.
+    /// Called when a CPU is about to go idle. Pulls a waiting task from the most loaded CPU, nearest level first.
     pub fn newidle(&self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId) -> Option<TaskId> {
         for span in &self.spans[cpu as usize] {
             cx.trace_considered(cpu, Looking::NewIdle, None, span.iter().copied());
@@ -120,8 +121,8 @@ impl Balancer {
         None
     }
 
-    /// The tick on a CPU: when its time has come, it evens out loads with the busiest CPU of each level,
-    /// and lets an idle CPU pull from it (idle CPUs have no tick to do it by).
+    /// The tick of a CPU. Once the interval has passed, it evens out the load with the busiest CPU of each level. It
+    /// also lets one idle CPU per level pull from this CPU, because idle CPUs have no tick of their own.
     pub fn tick(&mut self, queues: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
         if cx.now() < self.next_decision(cpu) {
             return;
@@ -151,14 +152,14 @@ impl Balancer {
             if theirs * 100 <= ours * IMBALANCE_PCT {
                 return;
             }
-            // A task of more than half the difference would only turn the imbalance round.
+            // Moving a task of more than half the difference would only reverse the imbalance.
             if pull(queues, cx, busiest, cpu, (theirs - ours) / 2).is_none() {
                 return;
             }
         }
     }
 
-    /// The CPU for a task that wakes or is new.
+    /// Chooses the CPU for a task that wakes or is new.
     #[must_use]
     pub fn select(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         if cx.traces_queues() {
@@ -177,7 +178,7 @@ impl Balancer {
         }
     }
 
-    /// Traces the CPUs that [`Balancer::select`] may look at.
+    /// Records in the trace which CPUs [`Balancer::select`] may look at.
     fn trace_choice(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) {
         let (from, reason) = match why {
             Placement::Fork { from } => (from, Looking::Fork),
@@ -198,7 +199,7 @@ impl Balancer {
         cx.trace_considered(from, reason, Some(p), looked);
     }
 
-    /// The CPU with the least load, the nearest to `from` where equal.
+    /// The least loaded allowed CPU. Among CPUs with equal load it is the one nearest to `from`.
     fn idlest(&self, queues: &impl Queues, allowed: &schedlab_sim::CpuSet, from: CpuId) -> CpuId {
         let mut best = None;
         let near = std::iter::once(&from).chain(self.spans[from as usize].iter().flatten());

@@ -1,18 +1,18 @@
-//! Scheduling classes as Linux stacks them from 2.6.23 on: stop, deadline, real time, fair, idle.
+//! Scheduling classes as Linux stacks them from 2.6.23 on: stop, deadline, real-time, fair, idle.
 //!
 //! # Idea
-//! Each class is a scheduler of its own; a task of a higher class always goes before those of the lower ones.
-//! The stack asks them in order, and sends each operation to the class of the task that it is about.
+//! Each class is a scheduler of its own, and a task of a higher class always runs before those of lower classes. The
+//! stack asks the classes in order, and passes each operation to the class of the task concerned.
 //!
 //! # Rule
-//! A task that becomes runnable preempts one of a lower class at once; within a class, the class decides.
-//! A CPU with nothing in any class is idle.
+//! A task that becomes runnable preempts a task of a lower class at once. Within a class, the class decides. A CPU with
+//! no runnable task in any class is idle.
 //!
 //! # State
 //! The class of each task.
 //!
 //! # Differences from the kernel
-//! No task here is of the class stop: migrations take no thread's time.
+//! No task is in the stop class: migrations by the stopper take no CPU time.
 //!
 //! # Reference
 //! kernel/sched/core.c (`__pick_next_task`, `wakeup_preempt`, `__sched_setscheduler`).
@@ -34,7 +34,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId, TimerId};
 
-/// Which class, the highest first.
+/// The classes, highest first. The stop and idle classes have no tasks here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ClassId {
@@ -47,7 +47,7 @@ pub enum ClassId {
 }
 
 impl ClassId {
-    /// The engine's number for the timer `n` of this class: each class counts its own from 0.
+    /// The engine's id for timer number `n` of this class. Each class numbers its timers from 0.
     #[must_use]
     pub const fn timer(self, n: u32) -> TimerId {
         n * 4 + self as u32
@@ -56,61 +56,62 @@ impl ClassId {
 
 /// A scheduler that is one class of a [`Stack`].
 ///
-/// The methods of [`Scheduler`] are called for the tasks of this class only, and those that take a CPU while a task of
-/// this class runs there: [`wakeup_preempt`](Scheduler::wakeup_preempt), [`yield_task`](Scheduler::yield_task),
-/// [`task_tick`](Scheduler::task_tick), [`catch_up`](Scheduler::catch_up) and so on. The lowest class is also asked
-/// about idle CPUs. Three differ:
-/// - [`task_fork`](Scheduler::task_fork) is called for every task, since a task may change its class.
-/// - [`pick_next_task`](Scheduler::pick_next_task) has a `prev` only if that is of this class.
-/// - The timers of a class are numbered from 0 for [`timer`](Scheduler::timer); it starts them by [`ClassId::timer`].
+/// The methods of [`Scheduler`] are only called for tasks of this class. Those that take a CPU are called while a task
+/// of this class is running there: [`wakeup_preempt`](Scheduler::wakeup_preempt),
+/// [`yield_task`](Scheduler::yield_task), [`task_tick`](Scheduler::task_tick), [`catch_up`](Scheduler::catch_up) and so
+/// on. The lowest class is also called for idle CPUs. There are three exceptions:
+/// - [`task_fork`](Scheduler::task_fork) is called for every task, because a task can change its class.
+/// - [`pick_next_task`](Scheduler::pick_next_task) only gets a `prev` that is in this class.
+/// - [`timer`](Scheduler::timer) gets the class's own number of a timer, which the class starts by [`ClassId::timer`].
 pub trait Class: Scheduler {
-    /// Whether it has a task that may run on `cpu` now, the running one included.
+    /// Whether the class has a task that may run on `cpu` now, including the running one. Throttled tasks do not count.
     fn has_runnable(&self, cpu: CpuId) -> bool;
 
-    /// Whether the task that runs on `cpu` is of this class.
+    /// Whether the task that is running on `cpu` is in this class.
     fn is_running(&self, cpu: CpuId) -> bool;
 
-    /// `p`, of this class, has run on `cpu` and makes way for a task of another class. It waits from now on if
-    /// `cx.task(p).on_rq`.
+    /// Called when `p`, of this class, stops running on `cpu` in favour of a task of another class. If
+    /// `cx.task(p).on_rq`, it is waiting from then on.
     fn put_prev_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId);
 
-    /// A task leaves this class: it is taken off its queue, and out of the CPU if it runs.
+    /// Called when a task leaves this class. Dequeues it, and no longer treats it as the running task if it was.
     fn switched_from(&mut self, cx: &mut Core, p: TaskId);
 
-    /// A task joins this class: it is queued if it is runnable, and if it runs it is the one that runs.
+    /// Called when a task joins this class. Enqueues it if it is runnable, and treats it as the running task if it is.
     fn switched_to(&mut self, cx: &mut Core, p: TaskId);
 
-    /// The part of every tick on `cpu` that does not depend on what runs: balancing.
+    /// The part of every tick on `cpu` that does not depend on the running task, which is load balancing.
     fn balance(&mut self, cx: &mut Core, cpu: CpuId) {
         let _ = (cx, cpu);
     }
 
-    /// The earliest time at which [`Class::balance`] could do something.
+    /// The earliest time at which [`Class::balance`] could change anything.
     fn next_balance(&self, cpu: CpuId) -> Nanos {
         let _ = cpu;
         Nanos::MAX
     }
 
-    /// A task of another class is about to run on `cpu`, or the one that runs there has changed to `class`.
+    /// Called when a task of another class is about to run on `cpu`, or the task running there has changed to `class`.
     fn runs(&mut self, cx: &mut Core, cpu: CpuId, class: ClassId) {
         let _ = (cx, cpu, class);
     }
 
-    /// How many tasks of the classes above are runnable on `cpu`; called before this class balances.
+    /// Sets how many tasks of the higher classes are runnable on `cpu`. Called before this class balances.
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
         let _ = (cx, cpu, real_time, deadline);
     }
 }
 
-/// A kernel's scheduler made of one for the tasks of each CPU: FIFO and RR tasks go before its own, without a limit, RR
-/// tasks in turns of 100 ms; and it is balanced over the CPUs. `tick` is the time between two ticks.
+/// Makes a kernel's complete scheduler from one that has a runqueue per CPU. Load is balanced over the CPUs. FIFO and
+/// RR tasks run before the scheduler's own tasks, without a limit, and RR tasks in slices of 100 ms. `tick` is the
+/// length of a tick, in ns.
 #[must_use]
 pub fn simple<S: Queues>(machine: &Machine, scheduler: S, tick: Nanos) -> Stack<Balanced<S>> {
     Stack::new(Balanced::new(machine, scheduler), RealTime::unlimited(machine, tick), None)
 }
 
-/// Brings a CPU's account up to date before another CPU looks at its queue. Where a task of another class runs there,
-/// that class counts the ticks when the engine next calls it.
+/// Brings a CPU's accounting up to date with the ticks that were skipped, before another CPU looks at its runqueue. If
+/// a task of another class is running there, that class handles the ticks when the engine next calls it.
 pub fn sync(class: &mut impl Class, cx: &mut Core, cpu: CpuId) {
     if class.is_running(cpu)
         && let Some(ticks) = cx.take_ticks(cpu)
@@ -119,7 +120,7 @@ pub fn sync(class: &mut impl Class, cx: &mut Core, cpu: CpuId) {
     }
 }
 
-/// Moves a waiting task of this class from one CPU's queue to another's, and lets it preempt its like there.
+/// Migrates a waiting task of this class, and lets it preempt a running task of the same class on its new CPU.
 pub fn move_waiting(class: &mut impl Class, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {
     class.dequeue_task(cx, from, p, Dequeue::Migrated);
     class.migrate_task_rq(cx, p, from, to);

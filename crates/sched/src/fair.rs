@@ -1,27 +1,29 @@
-//! The fair schedulers: CFS (2.6.24 to 6.5) and EEVDF (6.6 on), and the hierarchy of groups that both schedule.
+//! The fair schedulers, CFS (2.6.24 to 6.5) and EEVDF (6.6 on), and the group hierarchy that both schedule.
 //!
 //! # Idea
-//! A group is scheduled as if it were one task of the weight of its shares, and its tasks among themselves as if they
-//! had a CPU of their own, that much slower. So a group gets its part however many tasks it has, to any depth.
+//! A group is scheduled like a single task with the weight of its shares. Within the group, its tasks share the group's
+//! CPU time as if it were a slower CPU. A group therefore gets its share regardless of its number of tasks, to any
+//! depth of nesting.
 //!
 //! # Rule
-//! A group has an entity and a queue on each CPU. An entity is queued in the queue of the group above it while there is
-//! anything in its own. To choose a task the scheduler goes down from the root queue, and takes the best of each
-//! queue; to charge one it goes up. What the best is, is the discipline's rule: [`cfs`] or [`eevdf`].
+//! A group has an entity and a queue on each CPU. Its entity is queued on the queue of the parent group as long as its
+//! own queue is not empty. To pick a task, the scheduler descends from the root queue and takes the best entity of each
+//! queue; to charge a task, it walks up. Which entity is best is decided by the discipline: [`cfs`] or [`eevdf`].
 //!
 //! # State
-//! `Runqueues` has the [entities and queues](entity), [which tasks are in which group](groups), [what groups
-//! weigh](shares), their [quotas](bandwidth), and [each CPU's tasks](tasks) in the order in which balancing looks at
-//! them. `Pelt` has the load averages (`pelt.rs`), `Places` what is remembered for [placing tasks](place).
+//! `Runqueues` has the [entities and queues](entity), [the group of each task](groups), [the groups' weights](shares),
+//! their [quotas](bandwidth), and [the tasks of each CPU](tasks) in the order in which load balancing looks at them.
+//! `Pelt` has the load averages (`pelt.rs`), and `Places` the state for [placing tasks](place).
 //!
 //! # Tunables
-//! `sched_cfs_bandwidth_slice_us`, `sched_autogroup_enabled`, `group_by_user` by release; the disciplines have theirs.
+//! `sched_cfs_bandwidth_slice_us`, `sched_autogroup_enabled` and `group_by_user`, depending on the release. The
+//! disciplines have their own tunables.
 //!
 //! # Differences from the kernel
-//! Load averages are exact where the kernel's are sums of rounded periods (`pelt.rs`); a group's entity counts with its
-//! own weight and runnable time, not with what is propagated from below. A group's weight has no fraction (the kernel
-//! has 10 more bits from 4.7 on, and drops them when it computes). Groups stand as they are from the start. Balancing:
-//! [`crate::balance::fair`].
+//! Load averages are exact, whereas the kernel's are sums of rounded periods (`pelt.rs`). A group's entity counts with
+//! its own weight and runnable time, and not with what is propagated from below. A group's weight has no fraction; the
+//! kernel has 10 more bits from 4.7 on, and drops them in its computations. All groups exist from the start. For load
+//! balancing see [`crate::balance::fair`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.
@@ -67,58 +69,58 @@ use schedlab_sim::{Core, TaskId};
 use std::rc::Rc;
 use tasks::TaskLists;
 
-/// What a fair scheduler is made for.
+/// The input for creating a fair scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The machine.
     pub machine: &'a Machine,
-    /// The load, for its groups, users and sessions.
+    /// The workload, for its groups, users and sessions.
     pub load: &'a schedlab_sim::program::Load,
-    /// For random draws.
+    /// The seed for random choices.
     pub seed: u64,
-    /// The first tick, and the time between two.
+    /// The time of the first tick and the length of a tick, in ns.
     pub tick: (Nanos, Nanos),
-    /// `fix.overload_on_wakeup`.
+    /// Whether `fix.overload_on_wakeup` is enabled.
     pub overload_on_wakeup_fixed: bool,
-    /// The tunables, where some follow the CPUs online.
+    /// The tunables, if some depend on the number of online CPUs.
     pub follows: Option<&'a Follows>,
-    /// How the release balances.
+    /// The load balancing rules of the release.
     pub balancing: fair::Rules,
-    /// NUMA balancing, where it is on and there is anything for it to do.
+    /// The settings of NUMA balancing; `None` if it is off or the machine has a single node.
     pub numa: Option<period::Settings>,
 }
 
-/// A fair scheduler: its parts, each with what it remembers. A function that touches one part only is that part's; what
-/// needs several is here, and in the modules beside.
+/// A fair scheduler, made of parts that keep their own state. A function that uses only one part belongs to that part.
+/// Functions that need several parts are here and in the submodules.
 #[derive(Debug)]
 pub struct Fair<D> {
-    /// How a queue chooses.
+    /// The discipline, which chooses within a queue.
     d: D,
     /// Entities, queues and groups.
     rqs: Runqueues,
     /// Load averages.
     pelt: Pelt,
-    /// Where tasks are put.
+    /// The state for placing tasks.
     places: Places,
-    /// None on one CPU.
+    /// The sched domains; `None` on a single CPU.
     domains: Option<Rc<Domains>>,
-    /// None on one CPU.
+    /// The load balancer; `None` on a single CPU.
     balancer: Option<Box<fair::Balancer>>,
-    /// None where it has nothing to do.
+    /// NUMA balancing; `None` if there is nothing for it to do.
     numa: Option<Box<Numa>>,
-    /// The tunables, where some follow the CPUs online.
+    /// The tunables, if some depend on the number of online CPUs.
     follows: Option<Follows>,
     seed: u64,
-    /// The reasons of the pick under way, where they are asked for.
+    /// The reasons of the current pick, if decisions are being explained.
     why: explain::Why,
-    /// Between leaving a group and joining another: the task was queued.
+    /// Whether the task that has left its group and not yet joined another was queued.
     moving: bool,
-    /// The groups' timers have been started.
+    /// Whether the groups' bandwidth timers have been started.
     started: bool,
 }
 
 impl<D: Discipline> Fair<D> {
-    /// A scheduler for a machine and a load, by a discipline and the rules of its groups.
+    /// Creates the scheduler for `setup`, with discipline `d` and these rules for groups.
     #[must_use]
     pub fn new(setup: &Setup<'_>, d: D, rules: groups::Rules) -> Self {
         let (machine, release) = (setup.machine, setup.balancing.release);
@@ -148,13 +150,13 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// What placement may look at and change.
+    /// The parts that task placement reads and changes.
     #[inline]
     fn select(&mut self) -> Select<'_> {
         self.select_within().0
     }
 
-    /// The same, and the domains.
+    /// The parts that task placement uses, and the domains.
     #[inline]
     fn select_within(&mut self) -> (Select<'_>, Option<&Domains>) {
         let select = Select {
@@ -167,18 +169,19 @@ impl<D: Discipline> Fair<D> {
         (select, self.domains.as_deref())
     }
 
-    /// Whether placement goes by energy now.
+    /// Whether wake-ups currently go by energy.
     fn saves_energy(&self) -> bool {
         self.balancer.as_ref().is_some_and(|balancer| balancer.saves_energy())
     }
 
-    /// What is left of a CPU's capacity as balancing last found it, and the whole (`capacity_of`, `capacity_orig_of`).
+    /// What was left of a CPU's capacity at its last update, and its original capacity (`capacity_of`,
+    /// `capacity_orig_of`).
     fn capacity_of(&self, cpu: CpuId) -> (u64, u64) {
         self.balancer.as_ref().map_or((1024, 1024), |balancer| balancer.capacity(cpu))
     }
 
-    /// `counted` CPUs count from now on (`update_sysctl`): every queue's time is accounted by the old values, and
-    /// decided anew by the new ones.
+    /// Rescales the tunables for `counted` CPUs (`update_sysctl`). Every runqueue is first brought up to date with the
+    /// old values, and its next decision is computed again with the new ones.
     fn count_cpus(&mut self, cx: &mut Core, counted: u32) {
         if self.follows.is_none() {
             return;
@@ -192,19 +195,19 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Each CPU's queued tasks.
+    /// The queued tasks of each CPU.
     #[must_use]
     pub fn tasks(&self) -> &TaskLists {
         &self.rqs.tasks
     }
 
-    /// A CPU's root queue: its load, how many tasks there are below it, how many of them idle.
+    /// A CPU's root queue: its load, the number of tasks below it, and how many of those are idle tasks.
     #[must_use]
     pub fn root(&self, cpu: CpuId) -> &Queue {
         &self.rqs.queues[cpu as usize]
     }
 
-    /// Whether a task may not run because a group that it is in is throttled on its CPU.
+    /// Whether a task cannot run because one of its groups is throttled on its CPU.
     #[must_use]
     pub fn is_throttled(&self, p: TaskId) -> bool {
         self.rqs.queues[self.rqs.entities[self.rqs.entity(p) as usize].queue as usize].throttle_count > 0

@@ -1,20 +1,20 @@
-//! Scheduling domains and groups: the tree by which a kernel balances, as each release builds it from the machine.
+//! Sched domains and groups: the hierarchy in which a kernel balances load, as each release builds it.
 //!
 //! # Idea
 //!
-//! Tasks should move between CPUs that are near each other often and at once, between far ones seldom and for a
-//! reason. Each CPU therefore has a list of domains, each a larger set of CPUs around it: its core, its cache, its
-//! node, nodes further and further away. A domain is divided into groups, which are the domains one level below.
-//! Balancing a domain means: find the busiest group, and in it the busiest CPU, and take from that.
+//! Tasks should move between nearby CPUs often and quickly, and between distant ones rarely and for good reason. Each
+//! CPU therefore has a list of domains, each a larger set of CPUs around it: its core, its cache, its node, and nodes
+//! further and further away. A domain is divided into groups, which are the domains one level below. To balance a
+//! domain, the kernel finds the busiest group, then the busiest CPU in that group, and pulls tasks from there.
 //!
 //! # Rule
 //!
-//! [`Builder`] takes a release, a machine, and the CPUs that are online, and gives
-//! [`Domains`]. What differs by release:
+//! [`Builder`] takes a release, a machine and the set of online CPUs, and builds [`Domains`]. The releases differ as
+//! follows:
 //!
 //! | release | levels | groups |
 //! |---|---|---|
-//! | 2.6.0 | none: a node's CPUs, then the node with the most running tasks; told as two flagless levels | |
+//! | 2.6.0 | none: a node's CPUs, then the node with the most running tasks; shown as two levels without flags | |
 //! | 2.6.11 | SIBLING, CPU (a node), NODE (all nodes); all kept | by CPU, core, node |
 //! | 2.6.18 to 2.6.32 | SIBLING, MC, CPU, NODE (16 nodes), ALLNODES (beyond 16) | NODE's are nodes, from one's own |
 //! | 3.10 | SIBLING, MC, CPU, NUMA by node 0's distances | overlapping, as the lowest CPU of the span sees them |
@@ -23,36 +23,36 @@
 //! | 6.1 | the same with CLS (an L2) after SMT | |
 //! | 6.6, 6.12 | the same; DIE is PKG | |
 //!
-//! A domain that adds nothing to the one below it is taken out (`prune.rs`), by that release's rules. What is equal is
-//! kept once: spans, groups, rings of groups, parameters. A machine of 4096 CPUs has some 20,000 domains, and
-//! fewer than 10,000 groups.
+//! A domain that adds nothing to the one below it is removed (`prune.rs`) by the rules of that release. Equal spans,
+//! groups, rings of groups and parameters are stored once. A machine of 4096 CPUs has some 20,000 domains and fewer
+//! than 10,000 groups.
 //!
 //! # State
 //!
-//! A [`Domains`] is never changed: [`Builder::offline`] and [`Builder::online`] give a new one. What a balancer
-//! remembers of a domain (its last balancing, its interval, its failures) or of a group (whether it was found
-//! unbalanced) it keeps in its own arrays, by [`Domains::index`] and [`GroupId::index`], and begins anew with each
-//! rebuilding, as the kernel does.
+//! [`Domains`] is immutable: [`Builder::offline`] and [`Builder::online`] return a new one. A balancer keeps its own
+//! state of a domain (last balancing, interval, failures) or of a group (whether it is imbalanced) in arrays of its
+//! own, indexed by [`Domains::index`] and [`GroupId::index`]. It resets that state at each rebuild, as the kernel does.
 //!
 //! # Tunables
 //!
-//! [`GROUP_CONSTRUCTION`] and [`MISSING_DOMAINS`], the repairs of two of the four bugs of "A Decade of
-//! Wasted Cores", in the profiles of the releases that have these bugs.
+//! [`GROUP_CONSTRUCTION`] and [`MISSING_DOMAINS`] are the fixes of two of the four bugs of "A Decade of Wasted Cores".
+//! They exist in the profiles of the releases that have these bugs.
 //!
 //! # Differences from the kernel
 //!
-//! - The architecture is x86: no packing by priority (ITMT), no books or drawers. `RECLAIM_DISTANCE` is 30; the 32 of
-//!   AMD's EPYC is not taken, as a machine does not say who made it.
-//! - Nothing is shared across nodes: a cache that firmware says is counted for each node, as x86 kernels do.
-//! - Missing domains: in the source a CPU's return brings back the bare list of levels for packages that hold several
-//!   nodes (`set_cpu_sibling_map`), if its package does, as on the paper's machine: SMT and MC. A machine file with a
-//!   socket a node does not say whether its nodes are dies of a package; the paper tells the bug of NUMA machines at
-//!   large, and so it is here unless `nodes_per_package = 1` says that the nodes are packages of their own.
-//! - A group is one thing for all CPUs whose domains of a level have it. The kernel has several copies of an
-//!   overlapping group and lets them share their `sched_group_capacity`; before 4.13 that was shared only by rings that
-//!   had built the group from the same CPU.
-//! - Cpusets that split the machine, isolated CPUs, `relax_domain_level` and power saving are not here.
-//! - 2.6.18's cache-hot times are measured when it boots, and are not told.
+//! - The architecture is x86, without packing by priority (ITMT), books or drawers. `RECLAIM_DISTANCE` is 30. The value
+//!   of 32 for AMD EPYC is not used, because a machine file does not name the vendor.
+//! - Nothing is shared across nodes. A cache that firmware reports as shared counts once per node, as in x86 kernels.
+//! - Missing domains: when a CPU comes back, the source falls back to the levels for packages with several nodes, SMT
+//!   and MC (`set_cpu_sibling_map`), if the CPU's package is one, as on the paper's machine. A machine file with one
+//!   node per socket does not say whether its nodes are dies of one package. The paper describes the bug for NUMA
+//!   machines in general, so it is assumed here unless `nodes_per_package = 1` says that each node is a package of its
+//!   own.
+//! - A group is a single object for all CPUs whose domains at a level contain it. The kernel has several copies of an
+//!   overlapping group that share their `sched_group_capacity`. Before 4.13 only rings that had built the group from
+//!   the same CPU shared it.
+//! - Cpusets that partition the machine, isolated CPUs, `relax_domain_level` and power saving are not modelled.
+//! - 2.6.18 measures cache-hot times at boot; they are not modelled.
 //!
 //! # Reference
 //!
@@ -60,8 +60,8 @@
 //! `build_overlap_sched_groups`, `build_balance_mask`, `find_descended_sibling`, `sd_parent_degenerate`,
 //! `cpu_attach_domain`); `kernel/sched/core.c` of 3.10, 3.18 and 4.1; `kernel/sched.c` of 2.6.11 to 2.6.32; the
 //! `SD_*_INIT` of their `topology.h`; `arch/x86/kernel/smpboot.c`. Lozi et al., "The Linux Scheduler: a Decade of
-//! Wasted Cores", EuroSys 2016, sections 3.2 and 3.4. The tests hold 6.1 and 6.12 to what real kernels built on 42
-//! machines, at boot and while CPUs went and came back.
+//! Wasted Cores", EuroSys 2016, sections 3.2 and 3.4. The tests compare 6.1 and 6.12 with the domains that real kernels
+//! built on 42 machines, at boot and while CPUs went offline and came back.
 //!
 //! # How a balancer uses it
 //!
@@ -105,7 +105,7 @@ use schedlab_machine::Machine;
 use schedlab_sim::CpuSet;
 use std::borrow::Cow;
 
-/// Builds domains, and again when a CPU goes or comes.
+/// Builds the domains, and rebuilds them when a CPU goes offline or comes online.
 #[derive(Clone, Debug)]
 pub struct Builder<'a> {
     release: Release,
@@ -117,7 +117,7 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// For a kernel that booted with all CPUs.
+    /// Creates the builder for a kernel that booted with all CPUs online.
     #[must_use]
     pub(crate) fn new(release: Release, machine: &'a Machine, fixes: Fixes) -> Self {
         let cpus: Vec<CpuId> = (0..machine.cpus.len() as CpuId).collect();
@@ -125,7 +125,7 @@ impl<'a> Builder<'a> {
         Self { release, machine, fixes, online: CpuSet::of(&cpus), leaving: None, nodes_lost: false }
     }
 
-    /// One that keeps the machine itself.
+    /// Converts it into a builder that owns its machine.
     #[must_use]
     pub fn into_owned(self) -> Builder<'static> {
         let Self { release, machine, fixes, online, leaving, nodes_lost } = self;
@@ -138,10 +138,10 @@ impl<'a> Builder<'a> {
         &self.online
     }
 
-    /// Takes a CPU offline; the others' domains are built anew.
+    /// Takes a CPU offline and rebuilds the domains of the others.
     ///
     /// # Panics
-    /// When it is the last CPU: no kernel lets it go.
+    /// Panics if it is the last online CPU, which no kernel allows to go offline.
     pub fn offline(&mut self, cpu: CpuId) -> Domains {
         let rest = self.online.without(cpu);
         assert!(!rest.is_empty(), "the last CPU stays online");
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
         self.build()
     }
 
-    /// Brings a CPU back; all domains are built anew.
+    /// Brings a CPU online and rebuilds all domains.
     pub fn online(&mut self, cpu: CpuId) -> Domains {
         self.leaving = None;
         self.online = self.online.with(cpu);
@@ -158,14 +158,15 @@ impl<'a> Builder<'a> {
         self.build()
     }
 
-    /// Whether the levels across nodes are lost when a CPU comes back: its `set_cpu_sibling_map` meets a CPU of its
-    /// package on another node. A machine that does not say what its packages hold is taken to have such.
+    /// Whether the levels across nodes are lost when a CPU comes back. This happens if `set_cpu_sibling_map` finds a
+    /// CPU of the same package on another node. A machine file that does not say what its packages contain is assumed
+    /// to have such packages.
     fn loses_nodes(&self) -> bool {
         let has_bug = release::loses_levels(self.release) && !self.fixes.missing_domains;
         has_bug && self.machine.nodes() > 1 && self.machine.nodes_per_package != Some(1)
     }
 
-    /// The domains as things are.
+    /// Builds the domains for the current set of online CPUs.
     #[must_use]
     pub fn build(&self) -> Domains {
         let Self { release, fixes, leaving, nodes_lost, .. } = *self;
@@ -206,16 +207,16 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What is to be built.
+/// The input for building domains.
 struct Ask<'a> {
     release: Release,
     words: &'static Words,
     machine: &'a Machine,
     fixes: Fixes,
     online: &'a CpuSet,
-    /// The CPU that is just going.
+    /// The CPU that is going offline, if any.
     leaving: Option<CpuId>,
-    /// Whether the levels across nodes were dropped.
+    /// Whether the levels across nodes have been lost.
     nodes_lost: bool,
 }
 
@@ -224,7 +225,7 @@ impl Ask<'_> {
         self.machine.cpus.len() as u32
     }
 
-    /// Whether the kernel's masks still hold a CPU.
+    /// Whether the kernel's masks still contain a CPU.
     fn counts(&self, cpu: CpuId) -> bool {
         self.online.contains(cpu) || release::counts_the_leaving(self.release) && self.leaving == Some(cpu)
     }

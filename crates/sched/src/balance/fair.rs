@@ -1,41 +1,43 @@
-//! Balancing of the fair class: how CFS and EEVDF kernels spread tasks over the CPUs.
+//! Load balancing of the fair class: how CFS and EEVDF kernels spread tasks over the CPUs.
 //!
 //! # Idea
-//! Each CPU looks around now and then, near often and far seldom, and takes from where there is more: it pulls, so that
-//! the CPU that has time does the work. A CPU that becomes idle looks at once. Idle CPUs have no tick to do it by, so
-//! another does it for them. Where nothing that waits may be moved, what runs is pushed.
+//! Each CPU balances periodically, small domains often and large ones rarely, and pulls tasks from busier CPUs. Pulling
+//! leaves the work to the CPU that has time for it. A CPU that is about to go idle balances at once. Idle CPUs have no
+//! tick, so another CPU balances on their behalf. If no waiting task may be moved, the running task is pushed (active
+//! balancing).
 //!
 //! # Rule
-//! At its tick a CPU balances each of its [`domains`](crate::balance::domains) whose interval is over, from the
-//! smallest up. Of each group only one CPU does: the first idle one, else the first. It finds the busiest group, in it
-//! the busiest CPU, and takes tasks from there: those that may run here, do not run now, have no warm cache (unless
-//! that failed too often) and are no more than the imbalance. What "busiest" is and how much is taken:
+//! At its tick a CPU balances each of its [`domains`](crate::balance::domains) whose interval has passed, from the
+//! smallest to the largest. Only one CPU per group does this: the first idle one, or the first one if none is idle. It
+//! finds the busiest group, then the busiest CPU in that group, and pulls tasks from there. A task can be moved if its
+//! affinity allows the destination, it is not running, it is not cache-hot (ignored after too many failures) and it
+//! does not exceed the imbalance. The releases differ in which group is busiest and in how much is moved:
 //!
-//! | release | by |
+//! | release | basis |
 //! |---|---|
-//! | 2.6.24, 2.6.32 | average load by capacity; decayed weights of queues (`cpu_load[]`), group by group of tasks |
-//! | 3.10 | the same, by what a task weighs at the root; groups whose CPUs differ much count as imbalanced |
-//! | 3.18, 4.1 | averages of what is runnable; groups count as imbalanced where affinity kept them uneven |
-//! | 5.10 to 6.12 | the type of the group, which decides what is evened out |
+//! | 2.6.24, 2.6.32 | average load per capacity, from decayed weights (`cpu_load[]`); task groups move one by one |
+//! | 3.10 | the same, with task weights scaled to the root; a group with very uneven CPUs counts as imbalanced |
+//! | 3.18, 4.1 | averages of the runnable load; a group that affinity kept uneven counts as imbalanced |
+//! | 5.10 to 6.12 | the type of the group, which also decides what is evened out |
 //!
 //! # State
-//! Of each domain: its last balancing, interval, failures, cost. Of each group: its capacity, whether it is imbalanced.
-//! Of each CPU: when it is next due, how long it is idle on average. All begin anew when domains are rebuilt.
+//! For each domain: the last balancing, the interval, the number of failures and the cost. For each group: its capacity
+//! and whether it is imbalanced. For each CPU: when it is next due and how long it is idle on average. All of it is
+//! reset when the domains are rebuilt.
 //!
 //! # Tunables
-//! `sched_migration_cost` and `sched_nr_migrate` by the names of the release; `fix.group_imbalance` (wc-01) and those
-//! of the domains; with `fix.group_construction`, as in its patch, every CPU of a group balances.
+//! `sched_migration_cost` and `sched_nr_migrate`, under the names that the release uses; `fix.group_imbalance` (wc-01)
+//! and the fixes of the domains. With `fix.group_construction`, every CPU of a group balances, as in the published
+//! patch.
 //!
 //! # Differences from the kernel
-//! - Balancing takes no time, and nothing else happens meanwhile: a serialised domain is never busy. What newly idle
-//!   balancing would have cost is estimated, for the rules that go by it.
-//! - An idle CPU has stopped its tick at once, and has it again as soon as it runs something. The loads that its ticks
-//!   saw stand still meanwhile, until a CPU balances for it; that of the CPU that is sent is made up for then, too,
-//!   which in the kernel waits until some thread has run there.
-//! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
-//! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many
-//!   of its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of
-//!   old kernels.
+//! - Balancing takes no simulated time and nothing else happens meanwhile, so a serialised domain is never busy. The
+//!   cost of newly idle balancing is estimated for the rules that depend on it.
+//! - An idle CPU stops its tick immediately and restarts it as soon as it runs something. Its tick-sampled loads stay
+//!   unchanged meanwhile, until another CPU balances for it. The loads of the CPU that is kicked to balance are also
+//!   brought up to date at that moment; in the kernel this waits until some thread has run there.
+//! - In 2.6.24 real-time tasks count towards the load of their CPU, but the balancer does not move them.
+//! - Packing by priority (`SD_ASYM_PACKING`) and the power-saving policies of old kernels are not modelled.
 //!
 //! # Reference
 //! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6
@@ -73,7 +75,7 @@ use load_balance::Work;
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
 
-/// Lets the balancer, if there is one, act on the queues that it belongs to.
+/// Calls `act` with the balancer, if there is one, and the queues that it belongs to.
 fn work<Q: Queues>(q: &mut Q, cx: &mut Core, act: impl FnOnce(&mut Work<'_, Q>)) {
     if let Some(mut b) = q.balancer().take() {
         act(&mut Work { b: &mut b, q, cx });
@@ -81,22 +83,22 @@ fn work<Q: Queues>(q: &mut Q, cx: &mut Core, act: impl FnOnce(&mut Work<'_, Q>))
     }
 }
 
-/// The tick on `cpu`.
+/// Periodic balancing at the tick of `cpu`.
 pub fn tick(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.tick(cpu));
 }
 
-/// `cpu` has nothing to run, and looks for work.
+/// Newly idle balancing: `cpu` has nothing to run and looks for a task to pull.
 pub fn newly_idle(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.newly_idle(cpu));
 }
 
-/// The stopper of `cpu` runs, and what ran there waits.
+/// Called when the stopper of `cpu` runs for active balancing. The task that it interrupted is waiting.
 pub fn stopper(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.push(cpu));
 }
 
-/// The timer of [`Balancer::start`].
+/// Called when the timer set up by [`Balancer::start`] expires, to balance for idle CPUs.
 pub fn timer(q: &mut impl Queues, cx: &mut Core) {
     work(q, cx, |work| work.nohz_tick());
 }

@@ -1,32 +1,34 @@
-//! NUMA balancing (3.13 on): memory moves to the tasks that use it, and tasks to their memory.
+//! NUMA balancing (3.13 on): memory moves to the tasks that use it, and tasks move to their memory.
 //!
 //! # Idea
-//! The kernel cannot see who uses which page. So now and then it takes a piece of a process's memory away from it
-//! (without freeing it) and sees who faults on it, from which node. What is used from elsewhere is moved there, unless
-//! several use it; a task moves to the node on which most of its memory is, if there is a better place than its own.
+//! The kernel cannot see which task uses which page. It therefore periodically unmaps a piece of a process's memory,
+//! without freeing it, and observes which task faults on it and from which node. Memory that is used from another node
+//! is migrated there, unless several tasks use it. A task moves to the node with most of its memory, if that node has a
+//! better place for it than its current one.
 //!
 //! # Rule
-//! *Scan.* At the tick, when a task has run for a scan period since the last time and its memory's next scan is due,
-//! the next `scan_size` of that memory is made to fault. The period begins at `scan_delay`; then it follows what the
-//! faults were: longer when they were local or shared, shorter when they were remote, between `scan_period_min` and
-//! `scan_period_max` divided by how many such pieces the memory has.
+//! *Scan.* When a task has run for a scan period since its last scan and its memory is due, the tick unmaps the next
+//! `scan_size` of that memory. The first scan comes after `scan_delay`. After that the period adapts to the faults: it
+//! gets longer if they were local or shared and shorter if they were remote, between `scan_period_min` and
+//! `scan_period_max`, each divided by the number of such pieces in the memory.
 //!
-//! *Faults.* A fault on a page of another node moves the page to the faulting task's node: when the same task also
-//! faulted on it last time, and from this node, so that a chance use moves nothing. Tasks that fault on the same pages
-//! become a group; between nodes that a group uses, pages move only to even them out.
+//! *Faults.* A fault on a remote page migrates the page to the faulting task's node, if the same task also faulted on
+//! it last time, from this node. A single chance access therefore moves nothing. Tasks that fault on the same pages
+//! form a group, and between nodes that a group uses, pages only move to even out the group's memory.
 //!
-//! *Preferred node.* When all of the memory has been scanned, the faults are halved and the new ones added. The node
-//! with the most (of the task's group, if it has one) is the preferred one.
+//! *Preferred node.* When all of the memory has been scanned, the old fault counts are halved and the new faults added.
+//! The node with the most faults of the task, or of its group if it has one, becomes the preferred node.
 //!
-//! *Move.* A task that is not on its preferred node looks there for a CPU: an idle one, where the load stays even, or
-//! one whose task would do as well or better on this node: the two are swapped. What counts is by how much of 1000 the
-//! accesses become local, of both together. Failing that, it looks at nodes where it is better off than here.
+//! *Move.* A task that is not on its preferred node looks for a CPU there. That is an idle CPU, if the load stays
+//! balanced, or one whose task would be as well or better off on the current node, in which case the two tasks are
+//! swapped. The criterion is by how many in 1000 the accesses of both together become more local. If the preferred node
+//! has no such CPU, the task tries the other nodes where it would gain.
 //!
 //! # State
-//! [`faults`]: what each task's faults were, by node, shared or private. [`groups`]: the tasks that share memory.
-//! [`memory`]: how far each memory is scanned, and who used it last. [`period`]: scan periods. [`choose`] and
-//! [`choose_spare`] (5.7 on): where to move. [`place`]: preferred nodes. [`locality`]: what the load balancer asks.
-//! [`limit`]: how much moves at a time.
+//! [`faults`]: each task's fault counts by node, shared or private. [`groups`]: the tasks that share memory.
+//! [`memory`]: how far each memory has been scanned, and which tasks used it last. [`period`]: scan periods. [`choose`]
+//! and [`choose_spare`] (5.7 on): where to move. [`place`]: preferred nodes. [`locality`]: what the load balancer asks.
+//! [`limit`]: the rate limit on page migration.
 //!
 //! # Tunables
 //! `numa_balancing`; `numa_balancing_scan_delay_ms`, `numa_balancing_scan_period_min_ms`,
@@ -34,21 +36,20 @@
 //! `numa_balancing/scan_delay_ms` and so on).
 //!
 //! # Differences from the kernel
-//! - A task uses all of its memory alike, so a scanned piece is used by the tasks that have that memory in the
-//!   proportion of their CPU time since the last scan; each of them takes its faults at its next tick, all at once.
-//!   Faults are counted in whole numbers of 4 KiB pages, where the kernel draws them: the counts are what it has on
-//!   average.
-//! - Of the pages of one memory those on one node are not told from those on another by who used them last.
-//! - A page can be moved unless all of its memory is pinned: no node runs full.
-//! - What a scan and the faults after it take is the task's time (the machine's costs), as of pages of 4 KiB; huge
-//!   pages, which would fault once for 512, are not told. Faults that follow one another are counted at one instant,
-//!   but for the limit of 3.18 and 4.1 on how much is moved to a node ([`limit`]), which sees them as far apart as they
-//!   take.
-//! - A memory is one area. From 6.6 on areas that the task has not used of late are left out if there are others; of
-//!   one alone what remains is that it is left out while it is new.
-//! - Tiers of memory (`numa_balancing` 2) are not modelled.
-//! - The two moves of a swap follow one another at the same time, with the first CPU idle between them; a task that
-//!   sleeps by then is not moved.
+//! - A task uses all of its memory evenly. The faults on a scanned piece are therefore divided among the tasks that
+//!   have the memory, in proportion to their CPU time since the last scan. Each task takes its faults at its next tick,
+//!   all at once. Faults are counted in whole 4 KiB pages. In the kernel they are random; the counts here are the
+//!   kernel's averages.
+//! - Which task used a page last is recorded per memory, without distinguishing the nodes that the pages are on.
+//! - A page can be migrated unless all of its memory is pinned: a node never runs full.
+//! - Scanning and faulting take time from the task, as given by the machine's costs for 4 KiB pages. Huge pages, which
+//!   fault once for 512 pages, are not modelled. Consecutive faults are counted at a single instant, except by the rate
+//!   limit of 3.18 and 4.1 ([`limit`]), which spaces them by the time that they take.
+//! - A memory is a single area (VMA). From 6.6 on the kernel skips areas that the task has not used recently, if there
+//!   are others. For a single area only the delay of a new area remains.
+//! - Memory tiers (`numa_balancing` 2) are not modelled.
+//! - The two migrations of a swap happen one after the other at the same time, and the first CPU is idle in between. A
+//!   task that is asleep by then is not moved.
 //!
 //! # Reference
 //! kernel/sched/fair.c of 3.18, 4.1, 6.1, 6.6 and 6.12 (`task_numa_*`, `task_tick_numa`), mm/memory.c and
@@ -80,57 +81,58 @@ use schedlab_base::{CpuId, Nanos, Release};
 use schedlab_machine::Machine;
 use schedlab_sim::TaskId;
 
-/// A node's number.
+/// The number of a node.
 pub type Node = u32;
 
-/// The size of a page.
+/// The size of a page, in bytes.
 pub const PAGE: u64 = 4096;
 
-/// What is remembered of a task.
+/// The NUMA balancing state of a task.
 #[derive(Clone, Debug, Default)]
 pub struct OfTask {
-    /// Its faults, once it had one.
+    /// Its fault counts, allocated at its first fault.
     pub faults: Option<Box<Faults>>,
-    /// The node on which it should run; `None`: none is known yet.
+    /// The node on which it should run; `None` if no preferred node is known yet.
     pub preferred: Option<Node>,
-    /// The group that it is in.
+    /// The index of the group that it is in.
     pub group: Option<usize>,
     /// Its scan period, in ms.
     pub period_ms: u64,
-    /// The longest that the period may grow to when nothing faults, in ms.
+    /// The longest that the period may become when nothing faults, in ms.
     pub period_max_ms: u64,
-    /// The CPU time at which its last period ended (`node_stamp`).
+    /// The CPU time at which its last scan period ended (`node_stamp`), in ns.
     pub stamp: Nanos,
-    /// Which pass over its memory its faults were last added up for.
+    /// The pass over its memory at which its fault counts were last updated.
     pub seq: u32,
-    /// The tick after which it tries again to get to its preferred node.
+    /// The tick after which it tries again to move to its preferred node.
     pub retry: u64,
-    /// When its faults were last added up, and its CPU time then; 0: never.
+    /// The time at which its fault counts were last updated and its CPU time then, in ns; 0 means never.
     pub placed: (Nanos, Nanos),
-    /// Pages that faulted remotely, locally, and that could not be moved, since the period was last adapted.
+    /// The pages that faulted remotely, that faulted locally, and that could not be migrated, since the period was last
+    /// adapted.
     pub locality: [u64; 3],
-    /// Pages that were moved for it.
+    /// The number of pages migrated for it.
     pub moved: u64,
-    /// The memory that it has.
+    /// The memory that it uses, unless the memory is bound.
     pub space: Option<u32>,
-    /// Bytes of each node on which it is still to fault.
+    /// For each node, the bytes of scanned memory on which it has yet to fault.
     pub pending: Vec<u64>,
 }
 
-/// A move that waits for a stopper.
+/// A migration that waits for a stopper to carry it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Who is to move.
+    /// The task to migrate.
     pub p: TaskId,
-    /// From where.
+    /// The CPU that it leaves.
     pub from: CpuId,
-    /// To where.
+    /// The CPU that it goes to.
     pub to: CpuId,
-    /// It makes room for another, or takes the room.
+    /// Whether it is one half of a swap.
     pub swap: bool,
 }
 
-/// All that NUMA balancing remembers.
+/// The state of NUMA balancing.
 #[derive(Debug)]
 pub struct Numa {
     release: Release,
@@ -143,15 +145,15 @@ pub struct Numa {
     tasks: Vec<OfTask>,
     groups: Vec<Group>,
     spaces: Vec<Space>,
-    /// Moves that have been asked for.
+    /// The migrations that have been requested and not carried out yet.
     moves: Vec<Move>,
-    /// How much may still be moved to each node (until 4.19).
+    /// The rate limit of page migration to each node (until 4.19).
     limits: Vec<Limit>,
     scratch: Vec<u64>,
 }
 
 impl Numa {
-    /// NUMA balancing of a release on a machine with several nodes.
+    /// Sets up NUMA balancing of a release on a machine with several nodes.
     #[must_use]
     pub fn new(release: Release, machine: &Machine, domains: &Domains, settings: Settings) -> Self {
         let distances = machine.distances.clone();
@@ -172,7 +174,7 @@ impl Numa {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.distances.len()
@@ -185,18 +187,18 @@ impl Numa {
         self.nodes[cpu as usize]
     }
 
-    /// The CPUs of a node.
+    /// The CPUs of a node, in ascending order.
     pub fn cpus_of(&self, node: Node) -> impl Iterator<Item = CpuId> + '_ {
         (0..self.nodes.len() as CpuId).filter(move |cpu| self.nodes[*cpu as usize] == node)
     }
 
-    /// What is remembered of a task.
+    /// The NUMA balancing state of a task. Panics if `p` has not been forked.
     #[must_use]
     pub fn task(&self, p: TaskId) -> &OfTask {
         &self.tasks[p as usize]
     }
 
-    /// The group of a task.
+    /// The group of a task, if it has one.
     #[must_use]
     pub fn group_of(&self, p: TaskId) -> Option<&Group> {
         self.tasks[p as usize].group.map(|g| &self.groups[g])

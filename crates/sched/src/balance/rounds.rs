@@ -1,40 +1,40 @@
-//! When which domain is balanced: what a kernel from 2.6.11 on remembers of each domain of each CPU.
+//! When each sched domain is due for balancing: the state that kernels from 2.6.11 on keep for each domain of each CPU.
 
 use super::domains::{Domain, Domains, Flags, Params};
 use schedlab_base::{CpuId, Nanos};
 use std::rc::Rc;
 
-/// How busy a CPU is that balances.
+/// How busy a CPU is when it balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idleness {
-    /// It has something to run (`NOT_IDLE`, `CPU_NOT_IDLE`).
+    /// It has a task to run (`NOT_IDLE`, `CPU_NOT_IDLE`).
     Busy,
-    /// It runs nothing (`SCHED_IDLE`, `CPU_IDLE`).
+    /// It is idle (`SCHED_IDLE`, `CPU_IDLE`).
     Idle,
-    /// It is about to run nothing (`NEWLY_IDLE`, `CPU_NEWLY_IDLE`).
+    /// It is about to become idle (`NEWLY_IDLE`, `CPU_NEWLY_IDLE`).
     Newly,
 }
 
-/// What is remembered of a domain of a CPU.
+/// The balancing state of one domain of one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The tick by which it was last balanced (`last_balance`), counted as
-    /// [`Core::jiffies`](schedlab_sim::Core::jiffies); wrapped around where that was before the first.
+    /// The tick of the last balancing (`last_balance`), counted like [`Core::jiffies`](schedlab_sim::Core::jiffies). It
+    /// wraps around for a time before the first tick.
     pub last: u64,
-    /// The time to the next balancing of an idle CPU, in ms (`balance_interval`).
+    /// The balancing interval of an idle CPU, in ms (`balance_interval`).
     pub interval_ms: u32,
-    /// How often in a row balancing found something to move and moved nothing (`nr_balance_failed`).
+    /// How many times in a row balancing found an imbalance and moved nothing (`nr_balance_failed`).
     pub failed: u32,
 }
 
 impl Round {
-    /// The tick from which it is due again, `interval` ticks after the last.
+    /// The tick at which the domain is due again, `interval` ticks after the last balancing.
     #[must_use]
     pub fn due(&self, interval: u64) -> u64 {
         self.last.wrapping_add(interval).cast_signed().max(0).cast_unsigned()
     }
 
-    /// The time to the next balancing, in ticks: `balance_interval`, times `busy_factor` for a busy CPU.
+    /// The balancing interval in ticks: `balance_interval`, multiplied by `busy_factor` if the CPU is busy.
     #[must_use]
     pub fn interval(&self, params: &Params, busy: bool, tick: Nanos) -> u64 {
         let ms = u64::from(self.interval_ms) * if busy { u64::from(params.busy_factor) } else { 1 };
@@ -42,17 +42,17 @@ impl Round {
     }
 }
 
-/// The domains as they stand, with a [`Round`] for each. When a CPU goes or comes, a new one is made.
+/// The current domains with a [`Round`] for each. A new `Rounds` is made when a CPU goes offline or comes online.
 #[derive(Clone, Debug)]
 pub struct Rounds {
     domains: Rc<Domains>,
     rounds: Vec<Round>,
-    /// The time between two ticks.
+    /// The length of a tick, in ns.
     tick: Nanos,
 }
 
 impl Rounds {
-    /// Domains that are attached at the tick `now`, of a kernel whose ticks are `tick` apart.
+    /// Creates the state for domains attached at tick `now`, in a kernel whose tick length is `tick` ns.
     #[must_use]
     pub fn new(domains: Domains, now: u64, tick: Nanos) -> Self {
         let cpus = 0..domains.cpus();
@@ -62,30 +62,30 @@ impl Rounds {
         Self { rounds, domains: Rc::new(domains), tick }
     }
 
-    /// The domains, to be held on to while the scheduler that has them changes.
+    /// A shared handle to the domains, which the caller can keep while it changes the scheduler that owns them.
     #[must_use]
     pub fn domains(&self) -> Rc<Domains> {
         Rc::clone(&self.domains)
     }
 
-    /// What is remembered of the `level`th domain of `cpu`.
+    /// The state of the domain of `cpu` at `level`.
     #[must_use]
     pub fn of(&self, cpu: CpuId, level: usize) -> &Round {
         &self.rounds[self.domains.index(cpu, level)]
     }
 
-    /// The same, to be changed.
+    /// The state of the domain of `cpu` at `level`, for changing it.
     pub fn of_mut(&mut self, cpu: CpuId, level: usize) -> &mut Round {
         &mut self.rounds[self.domains.index(cpu, level)]
     }
 
-    /// The interval of the `level`th domain of `cpu`, in ticks.
+    /// The balancing interval of the domain of `cpu` at `level`, in ticks.
     #[must_use]
     pub fn interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
         self.of(cpu, level).interval(self.domains.params(&self.domains.of(cpu)[level]), busy, self.tick)
     }
 
-    /// The first tick at which a domain of `cpu` is due; `None`: there is nothing to balance.
+    /// The first tick at which a domain of `cpu` is due. `None` if no domain of `cpu` is balanced.
     #[must_use]
     pub fn next_due(&self, cpu: CpuId, busy: bool) -> Option<u64> {
         let balanced = |(_, domain): &(usize, &Domain)| domain.flags.has(Flags::LOAD_BALANCE);
@@ -105,7 +105,7 @@ mod tests {
         let machine = schedlab_machine::load("2x2x1").unwrap();
         let domains = Builder::new(v2_6(11), &machine, Fixes::default()).build();
         let mut rounds = Rounds::new(domains, 7, 4_000_000);
-        // The first interval is 1 ms, which is a whole tick of 4 ms; a busy CPU's is 64 ms.
+        // The first interval of 1 ms rounds up to one tick of 4 ms. For a busy CPU it is 64 ms, which is 16 ticks.
         assert_eq!([false, true].map(|busy| rounds.next_due(1, busy)), [Some(8), Some(23)]);
         rounds.of_mut(1, 0).last = 40;
         rounds.of_mut(1, 0).interval_ms = 3;

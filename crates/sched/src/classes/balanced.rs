@@ -1,4 +1,4 @@
-//! What a plain scheduler needs to run a machine: balancing over its CPUs, and other classes above it.
+//! A wrapper that gives a simple scheduler load balancing across CPUs and lets other classes run above it.
 
 use super::Class;
 use crate::balance::{Balancer, Queues};
@@ -7,21 +7,22 @@ use schedlab_machine::Machine;
 use schedlab_sim::program::Start;
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
 
-/// A scheduler with a queue for each CPU, and the plain [`Balancer`] around it. It is a whole kernel's scheduler; or,
-/// as a [`Class`], the lowest of a [`Stack`](super::Stack) ([`classes::simple`](super::simple)).
+/// A scheduler with one runqueue per CPU, together with the simple [`Balancer`]. It can be a kernel's only scheduler,
+/// or, as a [`Class`], the lowest class of a [`Stack`](super::Stack); see
+/// [`classes::simple`](super::simple).
 #[derive(Debug)]
 pub struct Balanced<S> {
     inner: S,
-    /// `None` on a single CPU.
+    /// `None` on a machine with a single CPU.
     balancer: Option<Balancer>,
-    /// Whether a task of this scheduler runs on each CPU.
+    /// For each CPU, whether a task of this scheduler is running there.
     running: Vec<bool>,
-    /// How many tasks of the classes above are runnable on each CPU.
+    /// For each CPU, the number of runnable tasks of the higher classes.
     above: Vec<u32>,
 }
 
 impl<S: Queues> Balanced<S> {
-    /// This scheduler on `machine`.
+    /// Wraps `inner` for `machine`.
     #[must_use]
     pub fn new(machine: &Machine, inner: S) -> Self {
         let cpus = machine.cpus.len();
@@ -29,7 +30,8 @@ impl<S: Queues> Balanced<S> {
         Self { inner, balancer, running: vec![false; cpus], above: vec![0; cpus] }
     }
 
-    /// Lets the balancer, if there is one, act on these queues.
+    /// Calls `act` with the balancer, if there is one. The balancer is taken out meanwhile so that it can borrow the
+    /// queues.
     fn with_balancer(&mut self, act: impl FnOnce(&mut Balancer, &mut Self)) {
         if let Some(mut balancer) = self.balancer.take() {
             act(&mut balancer, self);
@@ -38,7 +40,7 @@ impl<S: Queues> Balanced<S> {
     }
 }
 
-/// The queues as the balancer sees them: those of the inner scheduler, and the tasks of the classes above.
+/// The runqueues as the balancer sees them: the inner scheduler's tasks plus the runnable tasks of the higher classes.
 impl<S: Queues> Queues for Balanced<S> {
     fn nr_running(&self, cpu: CpuId) -> u32 {
         self.inner.nr_running(cpu) + self.above[cpu as usize]
@@ -63,7 +65,7 @@ impl<S: Queues> Queues for Balanced<S> {
     }
 }
 
-/// Methods that the inner scheduler answers alone.
+/// Forwards these methods to the inner scheduler unchanged.
 macro_rules! inner {
     ($($name:ident($($arg:ident: $of:ty),*) $(-> $answer:ty)?;)*) => {
         $(fn $name(&mut self, $($arg: $of),*) $(-> $answer)? { self.inner.$name($($arg),*) })*

@@ -1,41 +1,42 @@
-//! SCHED_DEADLINE: a runtime each period, guaranteed and enforced; and the fair server of 6.12.
+//! SCHED_DEADLINE: a guaranteed and enforced runtime in each period; and the fair server of 6.12.
 //!
 //! # Idea
-//! A task says what it needs: a runtime within each period, by a deadline. Earliest deadline first serves all of them
-//! in time as long as they ask for no more than there is, so the kernel refuses a task that would make it more
-//! (*admission*). A *constant-bandwidth server* around each task sees to it that one which runs for longer than it said
-//! is late alone.
+//! A task declares a runtime that it needs in each period and the deadline by which it needs it. Earliest deadline
+//! first serves all tasks in time as long as they do not ask for more CPU time than there is, so the kernel rejects a
+//! task that would exceed this (*admission*). A *constant-bandwidth server* for each task ensures that a task which
+//! runs for longer than declared only delays itself.
 //!
 //! # Rule
-//! The earliest absolute deadline runs. Running uses up the budget; when none is left, seen at the tick or when the
-//! kernel looks at the task otherwise, it is throttled until its deadline (its next period), when the timer adds a
-//! runtime and moves the deadline on by a period: what it overran is missing then. A task that wakes keeps budget and
-//! deadline unless its deadline has passed or the budget until then is more than its share
-//! (`runtime / (deadline - t) > dl_runtime / dl_deadline`): then both are set anew; or, where the deadline is less than
-//! the period (4.13 on), the budget is cut to the share, and a task that wakes between deadline and period waits for
-//! the period. `sched_yield()` gives the rest of the budget away. A task that leaves the class and is back before its
-//! 0-lag time goes on with budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
-//! `sched_rt_runtime_us / sched_rt_period_us` of the CPUs online; in 6.12 the server of each of them is part of the sum
-//! (`total_bw`, `__dl_overflow`): 90% is left. A task that may not run on every CPU is refused too. *GRUB* (4.13 on): a
-//! task with SCHED_FLAG_RECLAIM uses its budget up the slower the more of the CPU is not promised or not in use; a task
-//! that blocks counts as in use until its 0-lag time, when its budget would have been used up at its rate. *The fair
-//! server* (6.12): see [`server`].
+//! The task with the earliest absolute deadline runs. Running uses up its budget. When the tick, or another look at the
+//! task, finds the budget used up, the task is throttled until its next period. The timer then adds a runtime to the
+//! budget and moves the deadline by a period, so an overrun reduces the next budget. A task that wakes keeps its budget
+//! and deadline, unless the deadline has passed or the budget exceeds its share of the time left (`runtime / (deadline
+//! - t) > dl_runtime / dl_deadline`), in which case both are renewed. If the deadline is shorter than the period (4.13
+//! on), the budget is cut to the share instead, and a task that wakes between its deadline and its next period waits
+//! for the period. `sched_yield()` gives up the rest of the budget. A task that leaves the class and returns before its
+//! 0-lag time keeps its budget and deadline (4.13 on). *Admission*: the sum of runtime / period is at most
+//! `sched_rt_runtime_us / sched_rt_period_us` times the number of online CPUs. In 6.12 the server of each online CPU is
+//! part of the sum (`total_bw`, `__dl_overflow`), which leaves 90%. A task whose affinity excludes an online CPU is
+//! also rejected. *GRUB* (4.13 on): a task with SCHED_FLAG_RECLAIM uses up its budget more slowly the more of the CPU's
+//! bandwidth is unreserved or inactive. A task that blocks stays active until its 0-lag time, when its budget would
+//! have been used up at its own rate. *The fair server* (6.12): see [`server`].
 //!
 //! # State
-//! For each CPU: the queue by deadline, the bandwidth of its tasks (`this_bw`) and of those in use (`running_bw`). For
-//! each task: budget, absolute deadline, whether it is throttled, has yielded, or has not reached its 0-lag time.
+//! For each CPU: the queue sorted by deadline, the bandwidth of its tasks (`this_bw`) and of its active tasks
+//! (`running_bw`). For each task: budget, absolute deadline, and whether it is throttled, has yielded or has not
+//! reached its 0-lag time.
 //!
 //! # Tunables
 //! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` (5.4 on; admission), `sched_rt_runtime_us` and
 //! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12).
 //!
 //! # Differences from the kernel
-//! One root domain. No priority inheritance, no bandwidth of its own for each CPU of unequal capacity. Budgets are
-//! scaled by the CPU's capacity (4.13 on), never by its frequency. The servers' bandwidth leaves `running_bw` at once
-//! when they stop, not at their 0-lag time. While no task is of a class above fair, servers stand still: they could
-//! change nothing (one that fair tasks keep busy has zero laxity 950 ms from any instant). A deadline task's child is
-//! one too, where the kernel lets it fork by SCHED_FLAG_RESET_ON_FORK only; and its affinity may be narrowed once it is
-//! one (`EBUSY` there).
+//! There is one root domain, no priority inheritance, and no separate bandwidth for CPUs of different capacity. Budgets
+//! are scaled by the CPU's capacity (4.13 on), never by its frequency. When a server stops, its bandwidth leaves
+//! `running_bw` at once and not at its 0-lag time. Servers stand still while there is no task above the fair class,
+//! when they could not change anything: a server that fair tasks keep busy always has 950 ms left until zero laxity.
+//! The child of a deadline task is a deadline task as well, whereas the kernel only allows such a fork with
+//! SCHED_FLAG_RESET_ON_FORK. The affinity of a deadline task can be narrowed, which the kernel refuses with `EBUSY`.
 //!
 //! # Reference
 //! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo,
@@ -64,10 +65,10 @@ use schedlab_sim::{
     TimerId, View,
 };
 
-/// What can be on a queue: the servers are the first, one a CPU; then come the tasks.
+/// The index of a deadline entity: first the server of each CPU, then the tasks.
 type EntityId = u32;
 
-/// The class.
+/// The deadline class.
 #[derive(Debug)]
 pub struct Deadline {
     rules: Rules,
@@ -75,14 +76,14 @@ pub struct Deadline {
     cpus: u32,
     entities: Vec<Entity>,
     queues: Vec<Rq>,
-    /// The fair server's runtime and period (6.12 on).
+    /// The runtime and period of the fair servers (6.12 on), in ns.
     server: Option<(Nanos, Nanos)>,
-    /// What each task was admitted with, in 2^-20; 0: it is none of this class.
+    /// The bandwidth with which each task was admitted, in units of 2^-20; 0 if it is not in this class.
     admitted: Vec<u64>,
 }
 
 impl Deadline {
-    /// The class on `machine`, without fair servers.
+    /// Creates the class for `machine`, without fair servers.
     #[must_use]
     pub fn new(machine: &Machine, rules: Rules, limits: Limits) -> Self {
         let cpus = machine.cpus.len();
@@ -117,32 +118,33 @@ impl Deadline {
         &mut self.queues[cpu as usize]
     }
 
-    /// The task of an entity; `None` is a server.
+    /// The task of an entity; `None` if it is a server.
     fn task_of(&self, id: EntityId) -> Option<TaskId> {
         id.checked_sub(self.cpus)
     }
 
-    /// On whose queue an entity is, or would be.
+    /// The CPU on whose queue an entity is, or would be.
     fn cpu_of(&self, cx: &Core, id: EntityId) -> CpuId {
         self.task_of(id).map_or(id, |p| cx.task(p).cpu)
     }
 
-    /// The timer that replenishes an entity.
+    /// The timer that replenishes an entity's budget.
     fn budget_timer(&self, id: EntityId) -> TimerId {
         ClassId::Deadline.timer(self.task_of(id).map_or(id, |p| 2 * self.cpus + 2 * p))
     }
 
-    /// The timer of a blocked task's 0-lag time.
+    /// The timer that expires at a blocked task's 0-lag time.
     fn lag_timer(&self, p: TaskId) -> TimerId {
         ClassId::Deadline.timer(2 * self.cpus + 2 * p + 1)
     }
 
-    /// Expires as soon as the CPU has switched: then it pushes.
+    /// The timer for pushing tasks away from a CPU. It expires immediately after the CPU has switched.
     fn push_timer(&self, cpu: CpuId) -> TimerId {
         ClassId::Deadline.timer(self.cpus + cpu)
     }
 
-    /// The CPU that the timer `n` of this class is about; `None`: a task's that is gone.
+    /// The CPU that timer number `n` of this class concerns: the server's or the pushing CPU, or the CPU of the timer's
+    /// task.
     pub(super) fn cpu_of_timer(&self, cx: &Core, n: TimerId) -> CpuId {
         match n.checked_sub(2 * self.cpus) {
             Some(m) => cx.task(m / 2).cpu,
@@ -150,12 +152,12 @@ impl Deadline {
         }
     }
 
-    /// The CPU time of deadline tasks since this was last asked.
+    /// Takes the CPU time of deadline tasks on `cpu` since the last call, in ns.
     pub(super) fn take_spent(&mut self, cpu: CpuId) -> Nanos {
         std::mem::take(&mut self.rq_mut(cpu).spent)
     }
 
-    /// Brings the account of the running task up to date, and throttles it (`update_curr_dl`).
+    /// Charges the running task for the time since the last update, and throttles it if needed (`update_curr_dl`).
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         let now = cx.now();
         let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
@@ -171,12 +173,12 @@ impl Deadline {
         self.charge(cx, cpu, id, used);
     }
 
-    /// A task of another class than deadline runs on `cpu`, or one with a later deadline than `id`'s.
+    /// Whether entity `id` preempts the running task: that task is of another class, or has a later deadline.
     fn preempts(&self, cpu: CpuId, id: EntityId) -> bool {
         self.rq(cpu).curr.is_none_or(|curr| self.e(id).deadline < self.e(self.entity(curr)).deadline)
     }
 
-    /// When the running task's budget will be used up, at the earliest.
+    /// The earliest time at which the running task's budget can be used up.
     fn spent_at(&self, cpu: CpuId) -> Nanos {
         let Some(p) = self.rq(cpu).curr else { return Nanos::MAX };
         let e = self.e(self.entity(p));
@@ -187,7 +189,7 @@ impl Deadline {
         }
     }
 
-    /// Takes the parameters that a task asks for (`__setparam_dl`, `__dl_new_attr`).
+    /// Sets a task's parameters from its attributes (`__setparam_dl`, `__dl_new_attr`).
     fn set_parameters(&mut self, p: TaskId, a: &Attributes) {
         let period = if a.period == 0 { a.deadline } else { a.period };
         let id = self.entity(p);
@@ -341,7 +343,7 @@ impl Scheduler for Deadline {
                 self.restore(cx, id);
                 self.insert(cpu, id);
             }
-            // prio_changed_dl(): the running task may have to give way, a waiting one may preempt.
+            // prio_changed_dl(): the running task may be preempted by a waiting one after the change.
             if self.rq(cpu).queue.first().is_some_and(|first| self.rq(cpu).curr.map(|c| self.entity(c)) != Some(*first))
             {
                 cx.resched(cpu);
@@ -414,7 +416,7 @@ impl Class for Deadline {
     fn switched_to(&mut self, cx: &mut Core, p: TaskId) {
         let cpu = cx.task(p).cpu;
         let id = self.entity(p);
-        // A task that is back before its 0-lag time goes on with its budget and deadline; later they are forgotten
+        // A task that returns before its 0-lag time keeps its budget and deadline. After that they have been cleared
         // (`__dl_clear_params`).
         let kept = if self.e(id).non_contending { *self.e(id) } else { Entity::default() };
         self.detach(cx, p);

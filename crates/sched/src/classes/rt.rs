@@ -1,32 +1,33 @@
-//! SCHED_FIFO and SCHED_RR: fixed priorities, and a limit on what all of them may take.
+//! SCHED_FIFO and SCHED_RR: fixed priorities, and a limit on the total CPU time of real-time tasks.
 //!
 //! # Idea
-//! A task of a higher priority always goes before those of lower ones. That a task which never sleeps does not take the
-//! machine from the tasks that would stop it, all real-time tasks together get no more than a part of each period.
+//! A task with a higher priority always runs before those with lower ones. To keep a real-time task that never sleeps
+//! from locking out the tasks that could stop it, all real-time tasks together only get a part of each period.
 //!
 //! # Rule
-//! One list for each of 99 priorities and a bitmap of those that are not empty: the first of the highest list runs. A
-//! task that wakes joins the end of its list, one that is preempted keeps its place, one that yields goes to the end. A
-//! SCHED_RR task goes to the end when its slice is used up and another of its priority waits; the slice is counted in
-//! ticks, and kept over preemption. *Throttling*: time of real-time tasks adds up; when, at a tick, it is more than the
-//! runtime (950 ms), none of them runs on that CPU until the period timer (1 s) takes a runtime off it. Until 5.9 a CPU
-//! may borrow runtime from the others first. A task that cannot run at once is pushed to the CPU whose highest priority
-//! is least, and a CPU whose priority falls pulls (from 2.6.25 on).
+//! There is one list for each of the 99 priorities, and a bitmap of the lists that are not empty. The first task of the
+//! highest list runs. A task that wakes joins the end of its list, a preempted task keeps its place, and a task that
+//! yields goes to the end. A SCHED_RR task goes to the end when its slice is used up and another task of its priority
+//! is waiting. The slice is counted in ticks and is kept across preemption. *Throttling*: the run time of real-time
+//! tasks accumulates. When a tick finds that it exceeds the runtime (950 ms), no real-time task runs on that CPU until
+//! the period timer (1 s) subtracts a runtime from it. Until 5.9 a CPU may first borrow runtime from other CPUs. A task
+//! that cannot run at once is pushed to the CPU with the lowest priority, and a CPU whose priority drops pulls tasks
+//! (from 2.6.25 on).
 //!
 //! # State
-//! For each CPU: the lists, the time used in this period, whether it is throttled. For each task: ticks left of its
-//! slice, its place in a list.
+//! For each CPU: the lists, the time used in this period, and whether it is throttled. For each task: the ticks left in
+//! its slice, and its place in a list.
 //!
 //! # Tunables
-//! `sched_rt_runtime_us`, `sched_rt_period_us` (2.6.25 on; -1: no limit), `sched_rr_timeslice_ms` (3.9 on; before, 100
-//! ms).
+//! `sched_rt_runtime_us`, `sched_rt_period_us` (2.6.25 on; a runtime of -1 means no limit), `sched_rr_timeslice_ms`
+//! (3.9 on; 100 ms before).
 //!
 //! # Differences from the kernel
-//! No real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian): there is one limit for all. From 6.12 on the
-//! limit throttles no task then: [the fair server](super::deadline) took its place. Deadline tasks count against it
-//! (until 6.6), but no further than to the limit while no period timer runs. No priority inheritance. Pushing by
-//! interrupts (`RT_PUSH_IPI`) takes no time. In 2.6.24 real-time tasks stay on their CPU: that kernel's balancer would
-//! move them, its push and pull came a release later.
+//! There are no real-time groups (`CONFIG_RT_GROUP_SCHED` is off, as in Debian), so one limit covers all tasks. From
+//! 6.12 on this limit throttles no task; [the fair server](super::deadline) replaces it. Deadline tasks count against
+//! the limit (until 6.6), but only up to it while no period timer is running. There is no priority inheritance. Pushing
+//! by interrupts (`RT_PUSH_IPI`) takes no time. In 2.6.24 real-time tasks stay on their CPU, whereas that kernel's load
+//! balancer would move them; push and pull came one release later.
 //!
 //! # Reference
 //! kernel/sched_rt.c of 2.6.24 and 2.6.32; kernel/sched/rt.c of 3.10, 3.18, 4.1, 6.1 and 6.6.
@@ -48,14 +49,14 @@ use schedlab_sim::{
 };
 use std::collections::VecDeque;
 
-/// Priorities in the order of the lists: 0 is the highest (`rt_priority` 99).
+/// A priority as the index of its list: 0 is the highest (`rt_priority` 99).
 type Level = u8;
-/// As the highest priority of a CPU without real-time tasks.
+/// The highest priority of a CPU without real-time tasks.
 const NONE: Level = 100;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entity {
-    /// Ticks left of its slice.
+    /// The ticks left in its slice.
     ticks: u64,
     level: Level,
     queued: bool,
@@ -63,45 +64,45 @@ struct Entity {
 
 #[derive(Clone, Debug, Default)]
 struct Rq {
-    /// Empty until the first real-time task comes.
+    /// Empty until the first real-time task is enqueued.
     lists: Vec<VecDeque<TaskId>>,
     bitmap: u128,
-    /// Tasks on the lists, the running one included.
+    /// The number of tasks on the lists, including the running one.
     nr: u32,
     curr: Option<TaskId>,
     exec_start: Nanos,
-    /// CPU time of this period.
+    /// The real-time tasks' run time in this period, in ns.
     time: Nanos,
-    /// What it may have of a period.
+    /// How much run time the CPU may use per period, in ns.
     runtime: Nanos,
     throttled: bool,
 }
 
-/// The class.
+/// The real-time class.
 #[derive(Debug)]
 pub struct RealTime {
     rules: Rules,
     tunables: Tunables,
-    /// A slice in ticks.
+    /// The length of a slice, in ticks.
     slice: u64,
     entities: Vec<Entity>,
     queues: Vec<Rq>,
-    /// When the period that was begun last ends.
+    /// When the last period that was begun ends.
     period_ends: Nanos,
-    /// Whether the period timer runs; it still does while it expires (`rt_period_active`, before 4.2
-    /// `hrtimer_active()`).
+    /// Whether the period timer is running. It still counts as running while it expires (`rt_period_active`;
+    /// `hrtimer_active()` before 4.2).
     period_active: bool,
 }
 
 const PERIOD_TIMER: TimerId = ClassId::RealTime.timer(0);
 
-/// Expires as soon as the CPU has switched: then it pushes.
+/// The timer for pushing tasks away from a CPU. It expires immediately after the CPU has switched.
 const fn push_timer(cpu: CpuId) -> TimerId {
     ClassId::RealTime.timer(1 + cpu)
 }
 
 impl RealTime {
-    /// The class on `machine`; `tick` is the time between two ticks.
+    /// Creates the class for `machine`. `tick` is the length of a tick, in ns.
     #[must_use]
     pub fn new(machine: &Machine, rules: Rules, tunables: Tunables, tick: Nanos) -> Self {
         let rq = Rq { runtime: tunables.runtime.unwrap_or(Nanos::MAX), ..Rq::default() };
@@ -116,7 +117,7 @@ impl RealTime {
         }
     }
 
-    /// The class on `machine` without a limit, as it is above schedulers that were in no release.
+    /// Creates the class for `machine` without a limit, to run above schedulers that were never in a Linux release.
     #[must_use]
     pub fn unlimited(machine: &Machine, tick: Nanos) -> Self {
         let rules = Rules {
@@ -138,7 +139,7 @@ impl RealTime {
         &mut self.queues[cpu as usize]
     }
 
-    /// Brings the account of the running task up to date, and throttles (`update_curr_rt`).
+    /// Charges the running task for the time since the last update, and throttles the CPU if needed (`update_curr_rt`).
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         let now = cx.now();
         let limited = self.limited();
@@ -157,7 +158,7 @@ impl RealTime {
         }
     }
 
-    /// Whether a deadline task runs on `cpu`: real-time tasks that wake there wait.
+    /// Whether a deadline task is running on `cpu`, so that real-time tasks that wake there must wait.
     fn deadline_runs(&self, cx: &Core, cpu: CpuId) -> bool {
         self.rules.beside_deadline && cx.curr(cpu).is_some_and(|p| cx.task(p).attributes.policy == Policy::Deadline)
     }
@@ -337,7 +338,7 @@ impl Scheduler for RealTime {
 
     fn rq_offline(&mut self, _cx: &mut Core, cpu: CpuId) {
         let runtime = self.tunables.runtime.unwrap_or(Nanos::MAX);
-        // What it had borrowed is lent no more, what it had lent comes back (`__disable_runtime`).
+        // Runtime that it had borrowed goes back, and runtime that it had lent is taken back (`__disable_runtime`).
         let mut excess = self.rq(cpu).runtime as i64 - runtime as i64;
         for other in &mut self.queues {
             let given = excess.clamp(0, (runtime as i64 - other.runtime as i64).max(0));

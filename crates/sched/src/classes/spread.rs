@@ -1,16 +1,17 @@
-//! What the real-time and the deadline class share when they look for another CPU.
+//! Functions that the real-time and the deadline class share for placing tasks on other CPUs.
 
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId};
 
-/// Whether a task may run on no more than one CPU.
+/// Whether a task can run on at most one online CPU.
 pub(super) fn pinned(cx: &Core, p: TaskId) -> bool {
     let allowed = &cx.task(p).allowed;
     (0..cx.nr_cpus()).filter(|cpu| cx.online(*cpu) && allowed.contains(*cpu)).nth(1).is_none()
 }
 
-/// One of the CPUs that `fits`: the one where the task is; else, of the smallest span around that CPU in which there is
-/// one (cache, package, machine), the CPU that asks, or the first (`find_lowest_rq`, `find_later_rq`).
+/// A CPU for which `fits` holds: preferably `home`, the CPU of the task. Otherwise it is taken from the smallest span
+/// around `home` that has one (cache, package, machine): the CPU `asking` if it is in that span, or else the first
+/// (`find_lowest_rq`, `find_later_rq`).
 pub(super) fn nearest(cx: &Core, home: CpuId, asking: CpuId, fits: impl Fn(CpuId) -> bool) -> Option<CpuId> {
     if fits(home) {
         return Some(home);

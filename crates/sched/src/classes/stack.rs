@@ -1,4 +1,4 @@
-//! The stack itself: one scheduler made of a kernel's classes.
+//! One scheduler that consists of all classes of a kernel.
 
 use super::{Class, ClassId, Deadline, RealTime};
 use schedlab_base::{CpuId, Nanos};
@@ -7,18 +7,18 @@ use schedlab_sim::{
     Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks, TimerId, View,
 };
 
-/// The classes of one kernel, in order.
+/// The classes of a kernel, in order.
 #[derive(Debug)]
 pub struct Stack<F> {
     fair: F,
     rt: RealTime,
-    /// From 3.14 on.
+    /// The deadline class, from 3.14 on.
     dl: Option<Deadline>,
     /// The class of each task.
     classes: Vec<ClassId>,
-    /// How many tasks are of a class above fair. While there are none, nothing but the fair class is asked.
+    /// The number of tasks in classes above fair. While it is 0, only the fair class is asked.
     above: u32,
-    /// Since when the running fair task, or the idle CPU, has not been accounted for to the fair server.
+    /// For each CPU, the time up to which the fair server has been charged for the fair task or idle time there.
     since: Vec<Nanos>,
 }
 
@@ -40,13 +40,13 @@ mod preempt;
 mod server;
 
 impl<F: Class> Stack<F> {
-    /// A stack of these classes.
+    /// Creates a stack of these classes.
     #[must_use]
     pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>) -> Self {
         Self { fair, rt, dl, classes: Vec::new(), above: 0, since: Vec::new() }
     }
 
-    /// The class that tasks of this policy are of; a policy that the kernel has not is SCHED_OTHER.
+    /// The class for a task's policy. A policy that the kernel does not have counts as SCHED_OTHER.
     fn class_for(&self, a: &Attributes) -> ClassId {
         match a.policy {
             Policy::Deadline if self.dl.is_some() => ClassId::Deadline,
@@ -60,13 +60,13 @@ impl<F: Class> Stack<F> {
         if self.above == 0 { ClassId::Fair } else { self.classes[p as usize] }
     }
 
-    /// The class of the task that runs on `cpu`.
+    /// The class of the task that is running on `cpu`; `None` if it is idle.
     #[inline]
     fn running(&self, cx: &Core, cpu: CpuId) -> Option<ClassId> {
         cx.curr(cpu).map(|p| self.class_of(p))
     }
 
-    /// The real-time class counts the time of deadline tasks, too.
+    /// Reports the time of deadline tasks to the real-time class, whose limit counts it as well.
     fn tell_spent(&mut self, cpu: CpuId) {
         if let Some(dl) = &mut self.dl {
             let spent = dl.take_spent(cpu);
@@ -76,7 +76,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// Accounts for the task that runs on `cpu`.
+    /// Updates the accounting of the task that is running on `cpu`, and of the fair server.
     fn account(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(class) = self.running(cx, cpu) {
             class!(self, class, update_curr(cx, cpu));
@@ -85,7 +85,7 @@ impl<F: Class> Stack<F> {
         self.tell_spent(cpu);
     }
 
-    /// The fair class is about to balance: it looks at how many tasks of all classes each CPU has.
+    /// Updates the fair class's view of the runnable tasks of higher classes on each CPU, before it balances.
     fn tell_others(&mut self, cx: &Core) {
         if self.above > 0 {
             (0..cx.nr_cpus()).for_each(|cpu| self.tell_others_of(cx, cpu));
@@ -99,12 +99,12 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// How many real-time and deadline tasks are runnable on a CPU.
+    /// The number of runnable real-time and deadline tasks on a CPU.
     fn runnable_above(&self, cpu: CpuId) -> (u32, u32) {
         (self.rt.nr_running(cpu), self.dl.as_ref().map_or(0, |dl| dl.nr_running(cpu)))
     }
 
-    /// Accounts for the ticks on a CPU that the engine does not know this is about.
+    /// Handles the skipped ticks of a CPU that the engine's current call is not about.
     fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(ticks) = cx.take_ticks(cpu) {
             self.catch_up(cx, cpu, ticks);
@@ -139,10 +139,10 @@ impl<F: Class> Scheduler for Stack<F> {
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let class = self.class_of(p);
         if class == ClassId::RealTime && self.dl.is_some() && self.rt.period_stands() {
-            // What deadline tasks spend is counted otherwise while the period runs.
+            // The time of deadline tasks is counted differently while the period timer runs.
             (0..cx.nr_cpus()).for_each(|cpu| self.sync(cx, cpu));
         }
-        // How many there are decides whether a CPU has too many: the fair class counts with those of others.
+        // The fair class needs the number of tasks of all classes to decide whether a CPU has too many.
         if class == ClassId::Fair {
             self.tell_others_of(cx, cpu);
         }
@@ -306,8 +306,8 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn view(&self, cx: &Core, cpu: CpuId) -> View {
-        // The same shape whatever runs: the fair class's view, and beside it those of the classes above it, if there
-        // are any.
+        // The view has the same structure whatever is running: that of the fair class, and next to it those of the
+        // higher classes if they have tasks.
         let curr = ("curr", cx.curr(cpu).map_or(View::Nothing, View::Task));
         let nr_running = self.queue_load(cpu).map(|(nr_running, _)| nr_running);
         let mut map = vec![curr, ("nr_running", nr_running.into())];

@@ -1,4 +1,4 @@
-//! The account of what runs (`update_curr`), and what is counted as entities join queues, leave them and change weight.
+//! Accounting of the running entity (`update_curr`), and of entities that are enqueued, dequeued or reweighted.
 
 use super::entity::{Entity, EntityId, QueueId};
 use super::load::Load;
@@ -7,12 +7,14 @@ use schedlab_base::Nanos;
 use schedlab_sim::Core;
 
 impl<D: Discipline> Fair<D> {
+    /// The virtual time of `delta` ns for an entity.
     #[inline]
     pub(super) fn virtual_time(&self, e: EntityId, delta: Nanos) -> Nanos {
         self.rqs.entities[e as usize].load.virtual_time(delta, self.d.arithmetic())
     }
 
-    /// Brings the account of a queue's running entity up to `now`; whether its turn ends by that, if any time passed.
+    /// Charges a queue's running entity for the time up to `now`. Returns that time and whether the entity's turn ends;
+    /// `None` if no time has passed.
     #[inline]
     pub(super) fn advance(&mut self, q: QueueId, now: Nanos) -> Option<(Nanos, bool)> {
         let e = self.rqs.queues[q as usize].curr?;
@@ -26,7 +28,7 @@ impl<D: Discipline> Fair<D> {
         Some((delta, D::charge(self, q, e, delta)))
     }
 
-    /// Brings the account of a queue's running entity up to date (`update_curr`).
+    /// Updates the accounting of a queue's running entity (`update_curr`).
     #[inline]
     pub(super) fn update_curr(&mut self, cx: &mut Core, q: QueueId) {
         let Some((delta, ended)) = self.advance(q, cx.now()) else { return };
@@ -41,7 +43,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Counts an entity in (`account_entity_enqueue`).
+    /// Adds an entity to its queue's counts (`account_entity_enqueue`).
     #[inline]
     pub(super) fn count_in(&mut self, q: QueueId, e: EntityId, now: Nanos) {
         let entity = &mut self.rqs.entities[e as usize];
@@ -59,7 +61,7 @@ impl<D: Discipline> Fair<D> {
         self.pelt.note_cpu_load(&self.rqs, q, now);
     }
 
-    /// Counts an entity out (`account_entity_dequeue`).
+    /// Removes an entity from its queue's counts (`account_entity_dequeue`).
     #[inline]
     pub(super) fn count_out(&mut self, q: QueueId, e: EntityId, now: Nanos) {
         let entity = &mut self.rqs.entities[e as usize];
@@ -77,7 +79,7 @@ impl<D: Discipline> Fair<D> {
         self.pelt.note_cpu_load(&self.rqs, q, now);
     }
 
-    /// Gives an entity another weight, and its queue the difference if it is queued.
+    /// Changes the weight of an entity, and of its queue if it is queued.
     pub(super) fn set_load(&mut self, e: EntityId, load: Load, now: Nanos) {
         let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
         self.rqs.entities[e as usize].load = load;

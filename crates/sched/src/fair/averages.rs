@@ -1,4 +1,4 @@
-//! What the balancers go by, out of what the fair class keeps ([`super::pelt`]).
+//! The averages that load balancing reads, taken from what the fair class keeps ([`super::pelt`]).
 
 use super::{Discipline, Fair};
 use crate::balance::fair::Averages;
@@ -13,7 +13,8 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
-        // It decays by itself; what is left of it is what is above the weight that is queued.
+        // The averages decay without an update. Blocked load is left if the average exceeds the weight of what is
+        // queued.
         let (rt, dl) = self.pelt.util_above(cpu, cx.now());
         rt + dl > 0 || self.pelt.load_avg(&self.rqs, cpu, cx.now()) >= self.root(cpu).load.weight as f64 + 1.0
     }

@@ -1,4 +1,4 @@
-//! The fair class as its balancer sees it.
+//! The interface of the fair class to its load balancer.
 
 use super::entity::QueueId;
 use super::{Discipline, Fair};
@@ -9,7 +9,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, Dequeue, Enqueue, Scheduler, TaskId};
 
 impl<D: Discipline> Fair<D> {
-    /// The queued tasks of one queue on `cpu` in the order in which it runs them.
+    /// Appends the queued tasks of one queue to `out`, in the order in which they would run.
     fn list_tree(&self, q: QueueId, out: &mut Vec<TaskId>) {
         let queue = &self.rqs.queues[q as usize];
         let mut at = queue.tree.first();
@@ -54,13 +54,13 @@ impl<D: Discipline> Queues for Fair<D> {
             End::Tail => out.extend(self.rqs.tasks.from_tail(cpu)),
             End::Head => out.extend(self.rqs.tasks.from_head(cpu)),
         }
-        // A throttled group's tasks are in the list, but count nowhere.
+        // The tasks of throttled groups are on the list, but are not counted anywhere.
     }
 
     fn list_by_queue(&self, cpu: CpuId, out: &mut Vec<TaskId>, lengths: &mut Vec<u32>) {
         out.clear();
         lengths.clear();
-        // The newest group comes first, the root last.
+        // The newest group comes first, and the root queue last.
         for q in self.rqs.groups.newest_first().map(|g| (g + 1) * self.rqs.cpus + cpu).chain([cpu]) {
             let before = out.len();
             if self.rqs.queues[q as usize].nr_queued == 0 {

@@ -1,24 +1,24 @@
-//! Quotas of groups: CPU time in each period, over all CPUs (CFS bandwidth control, 3.2 on).
+//! CFS bandwidth control (3.2 on): quotas of CPU time per period for groups, over all CPUs.
 //!
 //! # Idea
-//! A group has a pool that is filled with its quota once a period. Each of its queues takes a slice out of it when it
-//! runs, and more when that is used up. A queue that finds the pool empty is throttled: its entity leaves the queue
-//! above until the pool is filled again.
+//! A group has a pool that is refilled with its quota once per period. Each of its queues takes a slice from the pool
+//! when it runs, and another when that is used up. A queue that finds the pool empty is throttled: its entity is
+//! dequeued from the parent's queue until the pool is refilled.
 //!
 //! # Rule
-//! A queue is throttled when its running task is accounted for (at the tick, mostly) with nothing left, at the
-//! rescheduling that follows, or when a task joins it while it is empty. What it overran is taken off later. A queue
-//! that becomes empty gives back all but 1 ms; if others are throttled, they get it 5 ms later. What is not used may be
-//! saved, up to the burst.
+//! A queue that has no runtime left is throttled in the reschedule that follows the accounting of its running task
+//! (usually at the tick), or when a task is enqueued on it while it is empty. What it overran is deducted later. A
+//! queue that becomes empty returns all but 1 ms; if other queues are throttled, they get it 5 ms later. Unused quota
+//! can be accumulated up to the burst.
 //!
 //! # State
-//! [`Pool`], one a group; what is left of each queue's slice, in [`Queue`](super::entity::Queue).
+//! One [`Pool`] per group; the rest of each queue's slice is in [`Queue`](super::entity::Queue).
 //!
 //! # Tunables
 //! `sched_cfs_bandwidth_slice_us`.
 //!
 //! # Differences from the kernel
-//! A period that is too short for its timer is not lengthened. Distribution to other CPUs takes no time.
+//! A period that is too short for its timer is not lengthened. Distributing runtime to other CPUs takes no time.
 //!
 //! # Reference
 //! kernel/sched/fair.c of 3.10, 3.18, 4.1, 6.1, 6.6 and 6.12.
@@ -31,32 +31,33 @@ use crate::classes::ClassId;
 use schedlab_base::{CpuId, Nanos, Rng};
 use schedlab_sim::{Core, TimerId};
 
-/// What a queue keeps when it becomes empty (`min_cfs_rq_runtime`).
+/// The runtime that a queue keeps when it becomes empty, in ns (`min_cfs_rq_runtime`).
 const KEPT: i64 = 1_000_000;
-/// How long what was given back is gathered (`cfs_bandwidth_slack_period`).
+/// How long returned runtime is collected before it is distributed, in ns (`cfs_bandwidth_slack_period`).
 const SLACK: Nanos = 5_000_000;
-/// So near to the end of the period it is not worth it (`min_bandwidth_expiration`).
+/// This close to the end of the period, distributing returned runtime is not worth it, in ns
+/// (`min_bandwidth_expiration`).
 const NEAR: Nanos = 2_000_000;
 
-/// What differs between releases.
+/// The rules of bandwidth control that differ between releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// What a queue takes out of the pool at once, in ns (`sched_cfs_bandwidth_slice`).
+    /// How much runtime a queue takes from the pool at once, in ns (`sched_cfs_bandwidth_slice`).
     pub slice: Nanos,
-    /// What a queue has taken expires with the period (until 5.3).
+    /// Whether the runtime that a queue has taken expires at the end of the period (until 5.3).
     pub expires: bool,
-    /// Quota can be saved (5.14 on).
+    /// Whether unused quota can be accumulated (5.14 on).
     pub burst: bool,
-    /// Each group's periods begin at a random phase (6.6 on); before, at multiples of the period, and so just before a
-    /// tick.
+    /// Whether each group's periods begin at a random phase (6.6 on). Before, they begin at multiples of the period,
+    /// which is just before a tick.
     pub random_phase: bool,
-    /// The pool is filled when its timer starts, after the group was idle (until 4.2).
+    /// Whether the pool is refilled when its timer starts, after the group was idle (until 4.2).
     pub fills_at_start: bool,
-    /// The queue that was throttled last goes on first (3.18 to 4.17).
+    /// Whether the queue that was throttled last is unthrottled first (3.18 to 4.17).
     pub newest_first: bool,
 }
 
-/// A group's quota (`struct cfs_bandwidth`).
+/// The pool of a group's quota (`struct cfs_bandwidth`).
 #[derive(Clone, Debug)]
 pub struct Pool {
     quota: i64,
@@ -64,19 +65,19 @@ pub struct Pool {
     burst: i64,
     runtime: i64,
     expires: Nanos,
-    /// Nothing was taken in this period.
+    /// Whether nothing has been taken in this period.
     idle: bool,
-    /// The period's timer runs.
+    /// Whether the period timer is running.
     active: bool,
     slack_started: bool,
     /// The phase of the periods, in ns.
     phase: Nanos,
-    /// Its queues that are throttled, in order.
+    /// The throttled queues of the group, in the order in which they are unthrottled.
     throttled: Vec<QueueId>,
 }
 
 impl Pool {
-    /// A pool that is full: `quota` ns each `period`, of which `burst` may be saved.
+    /// Creates a pool with `quota` ns per `period` ns, of which up to `burst` ns can be accumulated.
     pub(super) fn new(quota: Nanos, period: Nanos, burst: Nanos, rules: &Rules) -> Self {
         Self {
             quota: quota as i64,
@@ -92,7 +93,7 @@ impl Pool {
         }
     }
 
-    /// `__refill_cfs_bandwidth_runtime`.
+    /// Refills the pool for a new period (`__refill_cfs_bandwidth_runtime`).
     fn refill(&mut self, now: Nanos, rules: &Rules) {
         if rules.fills_at_start {
             self.runtime = self.quota;
@@ -102,14 +103,14 @@ impl Pool {
         }
     }
 
-    /// The end of the period that `now` is in.
+    /// The end of the period that contains `now`.
     fn period_end(&self, now: Nanos) -> Nanos {
         let since = (now + self.period - self.phase) % self.period;
         now + self.period - since
     }
 }
 
-/// The timer of a group's periods; that of its slack is the next.
+/// The timer of a group's periods. The timer for distributing its slack has the next number.
 fn period_timer(g: usize) -> TimerId {
     ClassId::Fair.timer(2 * g as u32)
 }
@@ -119,10 +120,12 @@ fn slack_timer(g: usize) -> TimerId {
 }
 
 impl Runqueues {
+    /// The pool of group `g`, which must have a quota.
     pub(super) fn pool(&mut self, g: usize) -> &mut Pool {
         self.groups.all[g].pool.as_mut().expect("only groups with a quota are limited")
     }
 
+    /// The rules of bandwidth control. The kernel must have it.
     pub(super) fn quota_rules(&self) -> Rules {
         self.rules.bandwidth.expect("only kernels with quotas limit groups")
     }
@@ -136,7 +139,7 @@ impl Runqueues {
         }
     }
 
-    /// Charges a queue, and takes more out of the pool when nothing is left (`account_cfs_rq_runtime`).
+    /// Charges a queue, and takes more runtime from the pool when nothing is left (`account_cfs_rq_runtime`).
     pub(super) fn account_runtime(&mut self, cx: &mut Core, q: QueueId, delta: Nanos) {
         let rules = self.quota_rules();
         self.queues[q as usize].runtime -= delta as i64;
@@ -152,7 +155,7 @@ impl Runqueues {
         }
     }
 
-    /// `expire_cfs_rq_runtime`, before 5.4.
+    /// Expires the runtime that a queue took in an earlier period (`expire_cfs_rq_runtime`, until 5.3).
     fn expire(&mut self, cx: &Core, q: QueueId) {
         let g = self.group_of(q);
         let pool_expires = self.pool(g).expires;
@@ -161,14 +164,15 @@ impl Runqueues {
             return;
         }
         if queue.runtime_expires == pool_expires {
-            // The timer is late by as much: the queue's clock runs ahead.
+            // The period timer is late, so the queue's expiry is extended by a tick.
             queue.runtime_expires += cx.tick_period();
         } else {
             queue.runtime = 0;
         }
     }
 
-    /// Takes as much out of the pool as makes `target` (`__assign_cfs_rq_runtime`); whether there is any now.
+    /// Takes runtime from the pool to fill the queue up to `target` (`__assign_cfs_rq_runtime`). Returns whether it has
+    /// any now.
     fn assign(&mut self, cx: &mut Core, q: QueueId, target: i64) -> bool {
         let rules = self.quota_rules();
         let g = self.group_of(q);
@@ -191,7 +195,7 @@ impl Runqueues {
         queue.runtime > 0
     }
 
-    /// A group's queue on a CPU, and those of the groups below it there.
+    /// Appends a group's queue on a CPU, and the queues of its descendants there, to `all`.
     fn below(&self, q: QueueId, all: &mut Vec<QueueId>) {
         all.push(q);
         for child in &self.groups.all[self.group_of(q)].children {
@@ -199,7 +203,7 @@ impl Runqueues {
         }
     }
 
-    /// A queue became empty: gives back what it does not need (`return_cfs_rq_runtime`).
+    /// Returns the runtime that an empty queue does not need to the pool (`return_cfs_rq_runtime`).
     pub(super) fn return_runtime(&mut self, cx: &mut Core, q: QueueId) {
         let rules = self.quota_rules();
         let g = self.group_of(q);
@@ -221,7 +225,7 @@ impl Runqueues {
         queue.runtime -= slack;
     }
 
-    /// When the account of the running entity of a queue could first ask for more.
+    /// The earliest time at which charging the running entity of a queue can need more runtime.
     pub(super) fn runs_out(&self, cx: &Core, q: QueueId, e: EntityId) -> Nanos {
         let queue = &self.queues[q as usize];
         if queue.throttled {
@@ -233,7 +237,7 @@ impl Runqueues {
         out.min(expires.max(cx.now()))
     }
 
-    /// A CPU comes: its queues are limited again.
+    /// Enables or disables bandwidth control for the queues of a CPU that comes online or goes offline.
     pub(super) fn limit(&mut self, cpu: CpuId, limited: bool) {
         for g in 0..self.groups.all.len() {
             if self.groups.all[g].pool.is_some() {
@@ -242,7 +246,7 @@ impl Runqueues {
         }
     }
 
-    /// Draws the phases, and starts the periods of all groups that have a quota.
+    /// Chooses the phases and starts the periods of all groups with a quota.
     pub(super) fn start_pools(&mut self, cx: &mut Core, seed: u64) {
         let Some(rules) = self.rules.bandwidth else { return };
         let mut rng = Rng::new(seed ^ 0x5eed_ba5e);
@@ -252,7 +256,7 @@ impl Runqueues {
             pool.phase = if rules.random_phase {
                 rng.below(pool.period)
             } else {
-                // The timer's interrupt comes with a tick's, and goes before it.
+                // The timer interrupt coincides with a tick, and is handled before it.
                 (tick_phase + pool.period - 1) % pool.period
             };
             if !rules.fills_at_start {

@@ -1,25 +1,27 @@
-//! The completely fair scheduler, 2.6.24 to 6.5.
+//! The completely fair scheduler (CFS), 2.6.24 to 6.5.
 //!
 //! # Idea
-//! An ideal CPU would run all tasks at once, each at its weight's share. Every task's *virtual runtime*
-//! grows with its CPU time, the slower the heavier it is; running the task whose virtual runtime is
-//! least keeps all of them near to what the ideal CPU would have given.
+//! An ideal CPU would run all tasks at once, each at a speed in proportion to its weight. The *virtual runtime* of a
+//! task grows with its CPU time, more slowly the greater its weight. Always running the task with the least virtual
+//! runtime keeps every task close to what the ideal CPU would have given it.
 //!
 //! # Rule
-//! The leftmost task of a tree ordered by virtual runtime runs next. At the tick it is preempted when it has
-//! had its slice: its weight's part of a period in which each task runs once. A task that wakes is placed
-//! a little before the others (it slept) and preempts if it is behind by more than the wake-up granularity.
+//! The leftmost task of a tree sorted by virtual runtime runs next. The tick preempts it when it has used its slice,
+//! which is its share by weight of a period in which each task runs once. A task that wakes is placed slightly before
+//! the others as a credit for its sleep, and preempts the running task if it is behind by more than the wake-up
+//! granularity.
 //!
 //! # State
-//! For each queue: the tree, `min_vruntime`, the sum of the weights, the buddies (next, last, skip).
-//! For each entity, a task or a group: virtual runtime, CPU time, weight.
+//! For each queue: the tree, `min_vruntime`, the sum of the weights, and the buddies (next, last, skip). For each
+//! entity, which is a task or a group: virtual runtime, CPU time and weight.
 //!
 //! # Tunables
-//! Latency (the period), minimum granularity (the least slice), wake-up granularity, and the features
-//! in [`Rules`]; names and defaults by release in the registry of kernels.
+//! Latency (the period), minimum granularity (the minimum slice), wake-up granularity, and the features in [`Rules`].
+//! Names and defaults for each release are in the registry of kernels.
 //!
 //! # Differences from the kernel
-//! Those of [`crate::fair`]. No hrtick. 2.6.24's TREE_AVG and APPROX_AVG, off by default, are left out.
+//! Those of [`crate::fair`]. There is no hrtick. The features TREE_AVG and APPROX_AVG of 2.6.24, off by default, are
+//! omitted.
 //!
 //! # Reference
 //! kernel/sched_fair.c of 2.6.24 and 2.6.32, kernel/sched/fair.c of 3.10, 3.18, 4.1 and 6.1.
@@ -39,7 +41,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 
-/// The discipline of CFS, by the rules of a release.
+/// The CFS discipline, by the rules of a release.
 #[derive(Debug)]
 pub struct Cfs {
     rules: Rules,
@@ -49,7 +51,7 @@ pub struct Cfs {
 }
 
 impl Cfs {
-    /// CFS by these rules; `read` takes its tunables from the values of the release.
+    /// Creates the discipline. `read` extracts its tunables from the values of the release.
     #[must_use]
     pub fn new(rules: Rules, values: &Values, read: fn(&Values) -> Tunables) -> Self {
         let tunables = read(values);
@@ -57,7 +59,7 @@ impl Cfs {
         Self { rules, tunables, read, nr_latency }
     }
 
-    /// The time in which each of `nr` tasks runs once (`__sched_period`).
+    /// The period in which each of `nr` tasks runs once, in ns (`__sched_period`).
     fn period(&self, nr: u32) -> Nanos {
         let Tunables { latency, min_granularity, .. } = self.tunables;
         if nr <= self.nr_latency {
@@ -76,7 +78,7 @@ impl Discipline for Cfs {
     }
 
     fn retune(&mut self, values: &Values) {
-        // How many tasks fit into the latency stays as it was: only a write to the files counts it anew.
+        // The number of tasks that fit in the latency stays unchanged, because only a write to the files recomputes it.
         self.tunables = (self.read)(values);
     }
 
@@ -240,7 +242,7 @@ impl Discipline for Cfs {
         f.rqs.queues[q as usize].tree.remove(&mut f.rqs.arena, e);
     }
 
-    /// The leftmost, but for buddies (`pick_next_entity`).
+    /// The leftmost entity, unless a buddy is preferred (`pick_next_entity`).
     #[inline]
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         let best = f.pick_entity(q, curr)?;
@@ -272,7 +274,8 @@ impl Discipline for Cfs {
         f.set_load(e, load, cx.now());
     }
 
-    /// The slice is used up, or (2.6.33 on) the entity is a slice ahead (`check_preempt_tick`).
+    /// Preempts an entity that has used up its slice, or is a slice ahead of the leftmost one (2.6.33 on;
+    /// `check_preempt_tick`).
     #[inline]
     fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
         let ideal = f.slice(e);
@@ -376,14 +379,15 @@ impl Discipline for Cfs {
             if joins {
                 f.land(q, e);
             } else if !f.rqs.entities[e as usize].relative {
-                // From 4.3 on a sleeper is not credited for more than it would be now.
+                // From 4.3 on a sleeping task gets no more credit than if it woke now.
                 if f.rqs.rules.shares == Shares::ByLoad {
                     f.place(q, e, false);
                 }
                 f.take_off_min(q, e);
             }
         } else if joins && !f.d.rules.min_moves_with_account {
-            // 2.6.32 places it like a new task (moved_group_fair); 2.6.24 leaves it the time of another queue.
+            // 2.6.32 places it like a new task (moved_group_fair). 2.6.24 leaves it the virtual runtime of the other
+            // queue.
             f.update_curr(cx, q);
             f.place(q, e, true);
         }

@@ -1,4 +1,4 @@
-//! The fair class in a stack of classes: what [`Class`] asks beyond a scheduler.
+//! The fair class within a stack of classes: the methods of [`Class`].
 
 use super::entity::Leave;
 use super::{Discipline, Fair};
@@ -62,7 +62,7 @@ impl<D: Discipline> Class for Fair<D> {
         self.pelt.set_class(cpu, Some(class), cx.now());
         if let Some(balancer) = &mut self.balancer {
             balancer.leave_idle(cx, cpu);
-            // Until now it was idle.
+            // The CPU was idle until now.
             balancer.woken(cpu, cx.now());
             self.pelt.set_asleep(cpu, false, cx.now());
         }
@@ -75,7 +75,7 @@ impl<D: Discipline> Class for Fair<D> {
             self.pelt.count_others(cpu, runnable, cx.now());
         }
         self.rqs.note_occupancy(cpu, runnable);
-        // A CPU has more than one task (`add_nr_running`).
+        // As in `add_nr_running`, the CPU now has more than one task.
         if runnable > before
             && self.rqs.nr_running(cpu) > 1
             && let Some(balancer) = &mut self.balancer

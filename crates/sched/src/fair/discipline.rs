@@ -1,4 +1,4 @@
-//! What CFS and EEVDF differ in: how one queue chooses among its entities.
+//! The interface of the two disciplines, CFS and EEVDF: how one queue chooses among its entities.
 
 use super::Fair;
 use super::entity::{EntityId, Leave, Queue, QueueId};
@@ -7,29 +7,31 @@ use crate::tunables::Values;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 
-/// How one queue chooses among its entities, tasks and groups alike: CFS or EEVDF.
+/// How one queue chooses among its entities, which are tasks and groups alike: CFS or EEVDF.
 ///
-/// All are functions of the scheduler, which has the queues; `q` is a queue, `e` an entity in it.
+///
+/// The methods take the scheduler, which owns the queues. `q` is a queue and `e` an entity on it.
 pub trait Discipline: std::fmt::Debug + Sized {
-    /// Its name.
+    /// The name of the discipline.
     fn name(&self) -> &'static str;
 
-    /// Tunables have new values, for CPUs came or went.
+    /// Called when tunables have new values because CPUs went offline or came online.
     fn retune(&mut self, values: &Values);
 
-    /// What a viewer sees of a queue, beside what all have.
+    /// The values of a queue to display, in addition to those that both disciplines have.
     fn show_queue(f: &Fair<Self>, q: QueueId) -> Vec<(&'static str, View)>;
 
-    /// What a viewer sees of an entity, beside what all have.
+    /// The values of an entity to display, in addition to those that both disciplines have.
     fn show_entity(f: &Fair<Self>, q: QueueId, e: EntityId) -> Vec<(&'static str, View)>;
 
-    /// What an entity is compared by, for explanations.
+    /// The numbers by which entities are compared, for explanations.
     fn numbers(f: &Fair<Self>, q: QueueId, e: EntityId) -> [(&'static str, i64); 2];
 
-    /// By which rule `picked` is the best of a queue in which others are queued.
+    /// The rule by which `picked` is the best entity of a queue that has others, for explanations.
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str;
 
-    /// By which rule `e` preempts `curr` of the same queue, or does not; and further numbers that it compares.
+    /// The rule by which `e` does or does not preempt `curr` on the same queue. Appends further numbers that were
+    /// compared.
     fn wakeup_rule(
         f: &Fair<Self>,
         curr: EntityId,
@@ -38,118 +40,121 @@ pub trait Discipline: std::fmt::Debug + Sized {
         numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
     ) -> &'static str;
 
-    /// The arithmetic of virtual time.
+    /// The fixed-point arithmetic of virtual time.
     fn arithmetic(&self) -> Arithmetic;
 
-    /// A queue as it is at boot.
+    /// The initial state of a queue at boot.
     fn queue(&self) -> Queue;
 
-    /// The tasks of a queue are moved in the order in which it runs them (2.6.24).
+    /// Whether load balancing moves the tasks of a queue in the order in which they would run (2.6.24).
     fn moves_in_tree_order(&self) -> bool {
         false
     }
 
-    /// The account is brought up to date even when no time has passed.
+    /// Whether accounting takes place even if no time has passed.
     fn charges_nothing(&self) -> bool {
         false
     }
 
-    /// The running task stays where it is while the next is picked.
+    /// Whether the running task stays where it is while the next one is picked.
     fn picks_with_current(&self) -> bool;
 
-    /// When a group is throttled, or a delayed entity leaves, in the midst of picking, the pick starts again;
-    /// otherwise the running task is put back and all is picked anew.
+    /// Whether the pick starts again if a group is throttled, or a delayed entity leaves, in the middle of it.
+    /// Otherwise the running task is put back and everything is picked again.
     fn picks_again(&self) -> bool;
 
-    /// A task that is picked goes to the head of its CPU's list.
+    /// Whether a picked task moves to the head of its CPU's list of tasks.
     fn heads_list_when_picked(&self) -> bool;
 
-    /// A group's entity keeps its weight when nothing is queued in the group.
+    /// Whether a group's entity keeps its weight while the group's queue is empty.
     fn keeps_weight_when_empty(&self) -> bool;
 
-    /// The running task is put back while its attributes change, and gets a new slice by that.
+    /// Whether the running task is put back while its attributes change, which gives it a new slice.
     fn change_puts(&self) -> bool;
 
-    /// What a task's attributes mean to it: weight, slice.
+    /// Sets what a task's attributes determine: its weight and slice.
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes);
 
-    /// A task is created, by the entity `parent` on a CPU, if it is of this class.
+    /// Initialises the entity of a forked task. `parent` is the parent's entity and CPU, if the parent is in this
+    /// class.
     fn fork(f: &mut Fair<Self>, e: EntityId, parent: Option<(EntityId, CpuId)>);
 
-    /// The running entity had `delta` ns more; whether its turn ends by that.
+    /// Charges the running entity for `delta` ns. Returns whether its turn ends.
     fn charge(f: &mut Fair<Self>, q: QueueId, e: EntityId, delta: Nanos) -> bool;
 
-    /// Puts an entity on a queue (`enqueue_entity`).
+    /// Enqueues an entity (`enqueue_entity`).
     fn join(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId, how: Enqueue);
 
-    /// Takes an entity off its queue (`dequeue_entity`), whose account is up to date; `false`: it stays, delayed.
+    /// Dequeues an entity whose accounting is up to date (`dequeue_entity`). Returns `false` if it stays queued,
+    /// delayed.
     fn leave(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave, now: Nanos) -> bool;
 
-    /// An entity left its queue, and its group's weight is up to date.
+    /// Called after an entity was dequeued and its group's weight was updated.
     fn left(f: &mut Fair<Self>, q: QueueId, e: EntityId, how: Leave);
 
-    /// Puts an entity into the tree.
+    /// Inserts an entity into the tree.
     fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId);
 
-    /// Takes an entity out of the tree.
+    /// Removes an entity from the tree.
     fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId);
 
-    /// The entity to run next, the running entity `curr` included.
+    /// The entity to run next, including the running entity `curr` if it takes part.
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId>;
 
-    /// An entity is about to run (`set_next_entity`).
+    /// Called when an entity is about to run (`set_next_entity`).
     fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId);
 
-    /// A queued entity that sleeps wakes in its queue.
+    /// Called when a delayed entity wakes while it is still queued.
     fn requeue_delayed(f: &mut Fair<Self>, e: EntityId) {
         let _ = (f, e);
     }
 
-    /// A task of the group `e` went to sleep, and there are others in it.
+    /// Called when a task of the group `e` goes to sleep and the group has other tasks.
     fn goes_on(f: &mut Fair<Self>, e: EntityId);
 
-    /// The least slice in a queue, for the group above.
+    /// The minimum slice on a queue, for the entity of its group.
     fn min_slice(f: &Fair<Self>, q: QueueId) -> Nanos {
         let _ = (f, q);
         0
     }
 
-    /// A group's entity has the least slice of those in it; `joins`: as it is queued.
+    /// Sets the slice of a group's entity to the minimum slice in the group. `joins` says that the entity is being
+    /// enqueued.
     fn set_slice(f: &mut Fair<Self>, e: EntityId, slice: Nanos, joins: bool) {
         let _ = (f, e, slice, joins);
     }
 
-    /// Gives a group's entity another weight (`reweight_entity`).
+    /// Changes the weight of a group's entity (`reweight_entity`).
     fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load);
 
-    /// The tick on one level, after the account; more than one entity is queued.
+    /// The tick at one level, after accounting, if more than one entity is queued.
     fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId);
 
-    /// Accounts for ticks without effect on one level.
+    /// Accounts for skipped ticks at one level.
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks);
 
-    /// The earliest time at which the tick could do more on one level, where more than one entity is queued.
+    /// The earliest time at which a tick could do more than accounting at one level with more than one queued entity.
     fn next_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos;
 
-    /// The earliest time at which the account of the running task alone could end its turn, where more than one entity
-    /// is queued with it.
+    /// The earliest time at which accounting alone could end the running task's turn, at a level with more than one
+    /// queued entity.
     fn clock_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos;
 
-    /// A task became runnable where `curr` runs (`check_preempt_wakeup`).
+    /// Preempts `curr` if `e`, which became runnable on its CPU, should run instead (`check_preempt_wakeup`).
     fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue);
 
-    /// The running task yields, and there are others.
+    /// Called when the running task yields and other tasks are queued.
     fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId);
 
-    /// How many others count when a task yields.
+    /// How many other tasks count when a task yields.
     fn others(f: &Fair<Self>, q: QueueId) -> u32;
 
-    /// A task that does not run moves from one CPU's queue to another's.
+    /// Called when a task that is not running migrates from one CPU's queue to another's.
     fn migrate(f: &mut Fair<Self>, e: EntityId, from: QueueId, to: QueueId);
 
-    /// A task that is not queued moves to another group: before, in its old queue, and after, in its new one.
+    /// Called when a task changes its group: before, on its old queue, and after (`joins`), on its new one.
     fn change_group(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, joins: bool, queued: bool);
 
-    /// A queued task's attributes changed: whether another task is to run.
+    /// Called when the attributes of a queued task have changed. Reschedules the CPU if another task should run.
     fn changed(f: &mut Fair<Self>, cx: &mut Core, p: TaskId, old: &Attributes, running: bool);
 }

@@ -1,25 +1,26 @@
-//! Earliest eligible virtual deadline first, the fair scheduler from 6.6 on.
+//! Earliest eligible virtual deadline first (EEVDF), the fair scheduler from 6.6 on.
 //!
 //! # Idea
-//! As in CFS, virtual runtime measures how much each task has had. The weighted average of all is the time
-//! of the ideal CPU; a task behind it has *lag* to its credit and is *eligible*. Each request for a slice has
-//! a virtual deadline, and among the eligible the earliest deadline runs: short slices are served
-//! sooner, without getting more.
+//! As in CFS, the virtual runtime measures how much CPU time each task has had. The weighted average of all virtual
+//! runtimes is the virtual time of the ideal CPU. A task behind it has positive *lag* and is *eligible*. Each request
+//! for a slice has a virtual deadline, and the eligible task with the earliest deadline runs. Short slices are thus
+//! served sooner, without getting more CPU time.
 //!
 //! # Rule
-//! Pick the earliest deadline among those with non-negative lag. A task keeps its CPU until its slice is
-//! consumed (run to parity), unless one with a shorter slice wakes. A task that sleeps keeps its lag, and one that owes
-//! time stays queued until it no longer does (delayed dequeue).
+//! Pick the earliest deadline among the tasks with non-negative lag. A task keeps its CPU until it has consumed its
+//! slice (run to parity), unless a task with a shorter slice wakes. A task that sleeps keeps its lag, and one with
+//! negative lag stays queued until it no longer owes time (delayed dequeue).
 //!
 //! # State
-//! For each queue: a tree by deadline in which each node knows the least virtual runtime below it; the sums
-//! from which the average follows. For each entity, a task or a group: virtual runtime, deadline, slice, lag.
+//! For each queue: a tree sorted by deadline in which each node has the least virtual runtime below it, and the sums
+//! from which the average is computed. For each entity, which is a task or a group: virtual runtime, deadline, slice
+//! and lag.
 //!
 //! # Tunables
-//! `base_slice_ns`, a task's own slice (`sched_attr::sched_runtime`), the features in [`Features`].
+//! `base_slice_ns`, a task's own slice (`sched_attr::sched_runtime`), and the features in [`Features`].
 //!
 //! # Differences from the kernel
-//! Those of [`crate::fair`]. No hrtick.
+//! Those of [`crate::fair`]. There is no hrtick.
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.6 and 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
@@ -35,7 +36,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
 
-/// `sched_features` that matter here.
+/// The `sched_features` that are modelled, and the rules that differ between releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Features {
@@ -47,43 +48,44 @@ pub struct Features {
     pub delay_dequeue: bool,
     pub delay_zero: bool,
     pub wakeup_preemption: bool,
-    /// A task may ask for its own slice (6.12 on).
+    /// Whether a task may request its own slice (6.12 on).
     pub custom_slice: bool,
-    /// `sched_yield()` gives up the rest of the request by moving the virtual deadline a slice away, eligible or not
-    /// (6.6); later the virtual runtime goes to the deadline.
+    /// Whether `sched_yield()` gives up the rest of the request by moving the virtual deadline by a slice, whether the
+    /// task is eligible or not (6.6). Later it sets the virtual runtime to the deadline.
     pub yield_moves_deadline: bool,
-    /// A SCHED_IDLE task that a wake-up preempts also loses its protection; in 6.6 it keeps the CPU until it is no
-    /// longer eligible.
+    /// Whether a SCHED_IDLE task that a wake-up preempts also loses its protection. In 6.6 it keeps it, and the CPU,
+    /// until it is no longer eligible.
     pub idle_loses_protection: bool,
-    /// When a task of a group sleeps, another of that group is preferred while it is eligible (`PICK_BUDDY`, 6.12 on).
+    /// Whether another task of the same group is preferred when a task sleeps, as long as it is eligible (`PICK_BUDDY`,
+    /// 6.12 on).
     pub pick_buddy: bool,
-    /// The weight of a group's entity is left as it is while nothing is queued in the group (6.12 on).
+    /// Whether a group's entity keeps its weight while the group's queue is empty (6.12 on).
     pub empty_keeps_weight: bool,
-    /// When a group is throttled in the midst of picking, the pick starts again (6.12 on).
+    /// Whether the pick starts again if a group is throttled in the middle of it (6.12 on).
     pub picks_again: bool,
-    /// The tree is ordered by virtual runtime, and searched for the least deadline; later by deadline. It decides
-    /// between equal deadlines only (6.6).
+    /// Whether the tree is sorted by virtual runtime and searched for the earliest deadline (6.6). Later it is sorted
+    /// by deadline. The difference only affects the choice between equal deadlines.
     pub tree_by_vruntime: bool,
 }
 
-/// Bounds of a task's own slice (`__setparam_fair`: 0.1 to 100 ms).
+/// The bounds of a task's own slice, in ns (`__setparam_fair`: 0.1 to 100 ms).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
-/// The slice that each request asks for, which is named the same in all releases.
+/// The slice that each request asks for. All releases have it under the same name.
 pub const BASE_SLICE: Handle<u64> = Handle::online_ns("base_slice_ns", 700_000, "the slice that each request asks for");
 
-/// The discipline of EEVDF.
+/// The EEVDF discipline.
 #[derive(Debug)]
 pub struct Eevdf {
     features: Features,
     base_slice: Nanos,
     tick: Nanos,
-    /// Some task has asked for a slice of its own.
+    /// Whether any task has requested its own slice.
     customs: bool,
 }
 
 impl Eevdf {
-    /// EEVDF with these features and the tunables' `values`; `tick` is the time between two ticks.
+    /// Creates the discipline. `tick` is the length of a tick, in ns.
     #[must_use]
     pub fn new(features: Features, values: &Values, tick: Nanos) -> Self {
         Self { features, base_slice: values.get(&BASE_SLICE), tick, customs: false }
@@ -178,7 +180,7 @@ impl Discipline for Eevdf {
         true
     }
 
-    /// Weight, and the slice that a task asked for itself.
+    /// Sets the weight, and the slice if the task requests its own.
     fn set_attributes(f: &mut Fair<Self>, e: EntityId, a: &Attributes) {
         let load = Load::of(a);
         let custom = f.d.features.custom_slice && a.runtime != 0 && matches!(a.policy, Policy::Other | Policy::Batch);
@@ -186,7 +188,7 @@ impl Discipline for Eevdf {
         f.d.customs |= custom;
         let entity = &mut f.rqs.entities[e as usize];
         if entity.load != load {
-            // The lag is kept in weighted terms (reweight_entity).
+            // The lag is kept in terms of weight (reweight_entity).
             entity.vlag = entity.vlag.wrapping_mul(entity.load.weight as i64) / load.weight as i64;
             entity.load = load;
         }
@@ -361,7 +363,7 @@ impl Discipline for Eevdf {
         entity.custom_slice |= joins;
     }
 
-    /// Keeps lag and deadline in weighted terms.
+    /// Rescales lag and deadline so that they stay the same in terms of weight.
     fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
         let Entity { queue: q, on_rq, load: old, .. } = f.rqs.entities[e as usize];
         let (old, new) = (i128::from(old.weight), i128::from(load.weight));
@@ -398,7 +400,7 @@ impl Discipline for Eevdf {
         f.advance(q, ticks.first.max(f.rqs.entities[e as usize].exec_start));
         let mut n = 1;
         while n < ticks.count {
-            // As long as the request is not consumed, nothing but the account changes.
+            // Until the request is consumed, only the accounting changes.
             let step = f.virtual_time(e, ticks.period).max(1);
             let entity = &mut f.rqs.entities[e as usize];
             if entity.exec_start == ticks.first + (n - 1) * ticks.period {

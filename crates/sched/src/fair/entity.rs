@@ -1,128 +1,129 @@
-//! What is scheduled, and where it is queued: entities and queues, as all fair schedulers have them.
+//! The entities and queues that both fair disciplines use.
 //!
-//! An entity is a task, or a group on one CPU. A queue is a CPU's root queue, or that of a group on one CPU; its
-//! group's entity there stands in the queue of the group above. Both are numbered densely: first the groups' entities
-//! (group `g` on CPU `c` of `n`: `g * n + c`), then the tasks; first the root queues (`c`), then the groups' (`n + g *
-//! n + c`). So an entity's own queue is its number plus `n`, and without groups an entity's number is its task's.
+//! An entity is a task, or a group on one CPU. A queue is the root queue of a CPU, or the queue of a group on one CPU;
+//! the group's entity there is on the queue of the parent group. Both are numbered densely. Entities are first the
+//! groups' (group `g` on CPU `c` of `n` is `g * n + c`), then the tasks. Queues are first the root queues (`c`), then
+//! the groups' (`n + g * n + c`). The queue of a group's entity is therefore its number plus `n`, and without groups
+//! the number of an entity is that of its task.
 
 use super::load::Load;
 use super::timeline::Timeline;
 use schedlab_base::{CpuId, Nanos};
 
-/// An entity's number.
+/// The number of an entity.
 pub type EntityId = u32;
 
-/// A queue's number.
+/// The number of a queue.
 pub type QueueId = u32;
 
 /// A schedulable entity (`struct sched_entity`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Entity {
-    /// Virtual runtime.
+    /// The virtual runtime, in ns.
     pub vruntime: u64,
-    /// Until when its CPU time is accounted, in ns.
+    /// The time up to which its CPU time has been accounted, in ns.
     pub exec_start: Nanos,
-    /// CPU time, in ns.
+    /// The CPU time, in ns.
     pub sum_exec: Nanos,
-    /// CPU time when it was last picked.
+    /// The CPU time when it was last picked, in ns.
     pub prev_sum_exec: Nanos,
-    /// Weight.
+    /// The weight.
     pub load: Load,
-    /// The queue that it is on, or was last.
+    /// The queue that it is on, or was on last.
     pub queue: QueueId,
-    /// How many groups it is in.
+    /// The number of groups that contain it.
     pub depth: u32,
-    /// Queued; the running one is.
+    /// Whether it is queued. The running entity counts as queued.
     pub on_rq: bool,
-    /// SCHED_IDLE, or an idle group's.
+    /// Whether it is a SCHED_IDLE task, or belongs to an idle group.
     pub idle: bool,
-    /// CFS: `vruntime` counts from the `min_vruntime` of the queue that it left.
+    /// CFS: `vruntime` is relative to the `min_vruntime` of the queue that it left.
     pub relative: bool,
-    /// CFS: the CPU of the task that created it.
+    /// CFS: the CPU of the task that forked it.
     pub forked_on: Option<CpuId>,
-    /// EEVDF: virtual deadline.
+    /// EEVDF: the virtual deadline, in ns.
     pub deadline: u64,
-    /// EEVDF: lag when it left its queue.
+    /// EEVDF: the lag when it left its queue, in ns.
     pub vlag: i64,
     /// EEVDF: the length of its requests, in ns.
     pub slice: Nanos,
-    /// EEVDF: the slice is its own.
+    /// EEVDF: whether it has a slice of its own.
     pub custom_slice: bool,
-    /// EEVDF: `deadline` counts from `vruntime`.
+    /// EEVDF: `deadline` is relative to `vruntime`.
     pub rel_deadline: bool,
-    /// EEVDF: it sleeps, and stays queued until it owes nothing.
+    /// EEVDF: it is asleep and stays queued until it no longer owes time.
     pub delayed: bool,
-    /// EEVDF: it runs to parity: its slice is not consumed and nothing has cancelled the protection.
+    /// EEVDF: it runs to parity, because its slice is not consumed and nothing has cancelled its protection.
     pub protected: bool,
 }
 
 /// A queue (`struct cfs_rq`).
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// The entities that wait.
+    /// The waiting entities.
     pub tree: Timeline,
-    /// The entity that runs: a task, or the group whose task does.
+    /// The running entity: a task, or the group whose task is running.
     pub curr: Option<EntityId>,
-    /// CFS: no less than any has had, monotonic. EEVDF: the virtual time from which the sums count.
+    /// CFS: the monotonic floor of the entities' virtual runtimes. EEVDF: the origin of the sums. In ns.
     pub min_vruntime: u64,
-    /// The sum of the weights, the running one's included.
+    /// The sum of the weights, including that of the running entity.
     pub load: Load,
-    /// Entities, the running and the delayed ones included.
+    /// The number of entities, including the running and the delayed ones.
     pub nr_queued: u32,
-    /// Of them, idle ones.
+    /// The number of idle entities among them.
     pub nr_idle: u32,
-    /// Tasks here and below.
+    /// The number of tasks on this queue and below.
     pub h_nr: u32,
-    /// Of them, those that are delayed.
+    /// The number of delayed tasks among them.
     pub h_nr_delayed: u32,
-    /// Of them, those that are idle or in an idle group.
+    /// The number of tasks among them that are idle or in an idle group.
     pub h_nr_idle: u32,
-    /// The entity to run next, if that is not too unfair.
+    /// The next buddy: the entity to run next, unless that is too unfair.
     pub next: Option<EntityId>,
-    /// CFS: the entity that was preempted and is to run again, if that is not too unfair.
+    /// CFS: the last buddy, which was preempted and should run again, unless that is too unfair.
     pub last: Option<EntityId>,
-    /// CFS: the entity to pass over.
+    /// CFS: the skip buddy, which is passed over.
     pub skip: Option<EntityId>,
-    /// EEVDF: the sum of (vruntime - min_vruntime) * weight over the tree.
+    /// EEVDF: the sum of `(vruntime - min_vruntime) * weight` over the tree.
     pub sum: i64,
-    /// EEVDF: the sum of weight over the tree.
+    /// EEVDF: the sum of `weight` over the tree.
     pub weight: i64,
-    /// Of an idle group.
+    /// Whether it belongs to an idle group.
     pub idle: bool,
-    /// Its group has a quota, and its CPU is online.
+    /// Whether bandwidth control applies: the group has a quota, and the CPU is online.
     pub limited: bool,
-    /// It may not run until its group's quota is renewed.
+    /// Whether it may not run until its group's quota is renewed.
     pub throttled: bool,
-    /// How many of it and the groups above are throttled here.
+    /// How many queues are throttled among it and those of the groups above it on this CPU.
     pub throttle_count: u32,
-    /// What is left of the quota that it has taken, in ns.
+    /// The rest of the quota that it has taken, in ns.
     pub runtime: i64,
-    /// Until when that is good, in ns (before 5.4).
+    /// The time at which that runtime expires, in ns (until 5.3).
     pub runtime_expires: Nanos,
 }
 
 /// How an entity leaves its queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leave {
-    /// To sleep.
+    /// It goes to sleep.
     pub sleep: bool,
-    /// It comes back at once, to the same queue.
+    /// It is enqueued again at once, on the same queue.
     pub save: bool,
-    /// It was delayed and is to leave now.
+    /// It was delayed and is now dequeued.
     pub delayed: bool,
-    /// It may not be delayed.
+    /// It must not be delayed.
     pub special: bool,
 }
 
 impl Leave {
-    /// To come back at once.
+    /// It is enqueued again at once.
     pub const SAVE: Self = Self { sleep: false, save: true, delayed: false, special: false };
-    /// To another queue.
+    /// It moves to another queue.
     pub const MOVE: Self = Self { sleep: false, save: false, delayed: false, special: false };
-    /// To sleep.
+    /// It goes to sleep.
     pub const SLEEP: Self = Self { sleep: true, save: false, delayed: false, special: false };
-    /// To sleep, and not in the queue.
+    /// It goes to sleep and must not stay queued.
     pub const GONE: Self = Self { sleep: true, save: false, delayed: false, special: true };
-    /// It slept in the queue and is to leave it.
+    /// It was asleep while still queued and is now dequeued.
     pub const DELAYED: Self = Self { sleep: true, save: false, delayed: true, special: false };
 }

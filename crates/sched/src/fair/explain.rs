@@ -1,16 +1,17 @@
-//! Why: the rule and the numbers of each pick, wake-up, end of a turn and throttling, where they are asked for.
+//! Explanations: the rule and the numbers of each pick, wake-up, end of a turn and throttling, if they are requested.
 //!
-//! A group has no task's number: its figures are given as the queue's.
+//!
+//! A group has no task id, so its numbers are reported for the queue.
 
 use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, TaskId};
 
-/// At most this many of the waiting tasks are named.
+/// The maximum number of waiting tasks that an explanation names.
 const NAMED: usize = 6;
 
-/// The reasons of a pick, gathered on the way down.
+/// The reasons of a pick, collected while it descends the hierarchy.
 #[derive(Debug, Default)]
 pub(super) struct Why {
     rule: &'static str,
@@ -23,7 +24,7 @@ impl<D: Discipline> Fair<D> {
         all.extend(D::numbers(self, q, e).map(|(what, number)| (self.rqs.task(e), what, number)));
     }
 
-    /// Notes why `picked` is the best of a queue; `curr` takes part.
+    /// Records why `picked` is the best entity of a queue. `curr` is the running entity if it takes part.
     pub(super) fn note_pick(&mut self, q: QueueId, curr: Option<EntityId>, picked: EntityId) {
         let mut others: Vec<EntityId> = curr.into_iter().collect();
         let mut at = self.rqs.queues[q as usize].tree.first();
@@ -47,7 +48,7 @@ impl<D: Discipline> Fair<D> {
         self.why = why;
     }
 
-    /// The pick starts again.
+    /// Discards the reasons because the pick starts again.
     pub(super) fn forget_reasons(&mut self) {
         self.why = Why::default();
     }
@@ -63,7 +64,8 @@ impl<D: Discipline> Fair<D> {
         cx.explain(|_| Decision { time: 0, cpu, choice: Choice::Pick, who, over, rule, numbers });
     }
 
-    /// Explains why a task that became runnable preempts, or does not. `before`: the CPU was to reschedule already.
+    /// Explains why a task that became runnable preempts or does not. `before` says that the CPU was already to
+    /// reschedule.
     pub(super) fn explain_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
         let preempts = !before && cx.need_resched(cpu);
         cx.explain(|_| {
@@ -99,7 +101,7 @@ impl<D: Discipline> Fair<D> {
         });
     }
 
-    /// Explains that a group's queue may not run any more, or may again.
+    /// Explains that a group's queue has been throttled or unthrottled.
     pub(super) fn explain_throttle(&self, cx: &mut Core, q: QueueId, rule: &'static str) {
         cx.explain(|_| {
             let queue = &self.rqs.queues[q as usize];

@@ -1,4 +1,4 @@
-//! Groups of tasks: which there are, by whatever a kernel groups, and what each is entitled to.
+//! Task groups: which groups exist, depending on what a kernel groups by, and their shares.
 
 use super::bandwidth::{self, Pool};
 use super::shares::Shares;
@@ -7,34 +7,34 @@ use schedlab_sim::program::Load;
 
 /// The weight of an idle group (`WEIGHT_IDLEPRIO`).
 const IDLE_SHARES: u64 = 3;
-/// What shares can be.
+/// The allowed range of shares.
 const RANGE: std::ops::RangeInclusive<u64> = 2..=1 << 18;
-/// The shares of a group that no cgroup was made for: a user's, a session's, the root's where it is one.
+/// The shares of a group without a cgroup: that of a user, of a session, or of the root.
 const SHARES: u64 = 1024;
 /// The shares of user 0 (`INIT_TASK_GROUP_LOAD`).
 const ROOT_USER_SHARES: u64 = 2048;
 
-/// What differs between releases.
+/// The rules for groups that differ between releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Groups can be nested (2.6.25 on); before, all stand side by side.
+    /// Whether groups can be nested (2.6.25 on). Before, all groups are siblings.
     pub nested: bool,
-    /// The tasks of the root group are a group of their own, one among the others (2.6.24).
+    /// Whether the tasks of the root group form a group of their own, on a level with the others (2.6.24).
     pub root_is_group: bool,
-    /// Groups can be idle (5.15 on).
+    /// Whether groups can be idle (5.15 on).
     pub idle: bool,
-    /// Tasks are grouped by user, and there are no other groups (CONFIG_USER_SCHED, until 2.6.33).
+    /// Whether tasks are grouped by user, and there are no other groups (CONFIG_USER_SCHED, until 2.6.33).
     pub by_user: bool,
-    /// Tasks of the root group are grouped by session (autogroup, 2.6.38 on).
+    /// Whether tasks of the root group are grouped by session (autogroup, 2.6.38 on).
     pub by_session: bool,
-    /// How a group's shares are spread over the CPUs.
+    /// How a group's shares are distributed over the CPUs.
     pub shares: Shares,
-    /// Quotas, where the kernel has them.
+    /// The rules of bandwidth control, if the kernel has it.
     pub bandwidth: Option<bandwidth::Rules>,
 }
 
 impl Rules {
-    /// As in 5.15 and later, without autogroups.
+    /// The rules of 5.15 and later, without autogroups.
     #[must_use]
     pub const fn last(bandwidth: bandwidth::Rules) -> Self {
         Self {
@@ -49,39 +49,39 @@ impl Rules {
     }
 }
 
-/// A group.
+/// A task group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// Its path, or whose it is.
+    /// Its path, or a name for its user or session.
     pub name: String,
-    /// The group above.
+    /// The parent group; `None` is the root.
     pub parent: Option<u32>,
-    /// The groups below.
+    /// The child groups.
     pub children: Vec<u32>,
     /// Its shares.
     pub shares: u64,
-    /// An idle group.
+    /// Whether it is an idle group.
     pub idle: bool,
-    /// The sum of its queues' loads over the CPUs.
+    /// The sum of the loads of its queues on all CPUs.
     pub load: u64,
-    /// Its quota.
+    /// The pool of its quota, if it has one.
     pub pool: Option<Pool>,
 }
 
-/// All groups, and which tasks are in which.
+/// All groups, and how tasks are assigned to them.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub all: Vec<Group>,
     by_user: bool,
-    /// Users or sessions, ascending, whose groups begin at `first`.
+    /// The users or sessions in ascending order. Their groups start at index `first`.
     keys: Vec<u32>,
     first: u32,
-    /// The root's, where it is a group.
+    /// The group of the root's tasks, if they form one.
     root: Option<u32>,
 }
 
 impl Groups {
-    /// The groups of this load under these rules.
+    /// Creates the groups of a workload under these rules.
     pub fn new(load: &Load, rules: &Rules) -> Self {
         let mut groups = Self { by_user: rules.by_user, ..Self::default() };
         if rules.by_user {
@@ -104,7 +104,7 @@ impl Groups {
         }
         if rules.by_session {
             let of_root = || load.tasks.iter().chain(&load.templates).map(|t| t.session);
-            // Where all have the same, none is needed.
+            // If all tasks have the same session, no session groups are needed.
             if of_root().min() != of_root().max() {
                 groups.add_keys(of_root().collect(), "session");
             }
@@ -121,13 +121,13 @@ impl Groups {
         groups
     }
 
-    /// All, those that were made last first; the root's, where it is a group, was there before all.
+    /// All groups, newest first. The root's group, if there is one, is the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = u32> + use<> {
         let root = self.root;
         (0..self.all.len() as u32).rev().filter(move |g| Some(*g) != root).chain(root)
     }
 
-    /// A group for each key.
+    /// Adds a group for each distinct key.
     fn add_keys(&mut self, mut keys: Vec<u32>, what: &str) {
         keys.sort_unstable();
         keys.dedup();

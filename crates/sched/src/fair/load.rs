@@ -1,5 +1,5 @@
-//! Load weights and the arithmetic on them, as `sched_prio_to_weight`, `calc_delta_mine` (2.6.24 to 3.12)
-//! and `__calc_delta` (3.13 on) have them, rounding included.
+//! Load weights and their arithmetic, including the rounding of `sched_prio_to_weight`, `calc_delta_mine` (2.6.24 to
+//! 3.12) and `__calc_delta` (3.13 on).
 
 use schedlab_base::Nanos;
 use schedlab_sim::Attributes;
@@ -8,13 +8,13 @@ use schedlab_sim::program::Policy;
 /// The weight of nice 0.
 pub const NICE_0: u64 = 1024;
 
-/// Weights of nice -20..=19: one level is about 1.25x (kernel/sched.c, 2.6.24 on).
+/// The weights of nice -20 to 19. One nice level is a factor of about 1.25 (kernel/sched.c, 2.6.24 on).
 pub const WEIGHTS: [u64; 40] = [
     88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// 2^32 / weight, as tabulated in the kernel (`sched_prio_to_wmult`).
+/// 2^32 / weight, from the kernel's table (`sched_prio_to_wmult`).
 const INVERSE: [u64; 40] = [
     48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, 449829, 563644, 704093, 875809,
     1099582, 1376151, 1717300, 2157191, 2708050, 3363326, 4194304, 5237765, 6557202, 8165337, 10153587, 12820798,
@@ -25,36 +25,37 @@ const INVERSE: [u64; 40] = [
 /// The weight of a SCHED_IDLE task from 2.6.29 on.
 const IDLE_WEIGHT: u64 = 3;
 
-/// `struct load_weight`: a weight and the inverse that stands for dividing by it (0: not computed yet).
+/// A weight, and the inverse by which the kernel multiplies instead of dividing (`struct load_weight`). An inverse of 0
+/// has not been computed yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// The weight; 1024 is nice 0.
+    /// The weight; 1024 corresponds to nice 0.
     pub weight: u64,
     inverse: u64,
 }
 
-/// Which kernel's fixed-point arithmetic.
+/// The fixed-point arithmetic of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// `calc_delta_mine` on 64 bits: rounds to nearest, in two steps where the product is large; a sum's inverse is
-    /// rounded as of one more (2.6.24 to 2.6.39).
+    /// `calc_delta_mine` on 64 bits. It rounds to the nearest, in two steps if the product is large. The inverse of a
+    /// sum is computed for a weight of one more (2.6.24 to 2.6.39).
     Mine,
-    /// The same with an inverse that is truncated (3.0 to 3.12).
+    /// `calc_delta_mine` with a truncated inverse (3.0 to 3.12).
     MineTruncated,
-    /// `__calc_delta`: truncates.
+    /// `__calc_delta`, which truncates (3.13 on).
     Calc,
-    /// A plain division: 2.6.24's slices.
+    /// A plain division, as for the slices of 2.6.24.
     Divide,
 }
 
 impl Load {
-    /// A task's load by its nice level and policy (`set_load_weight`).
+    /// The load of a task, from its nice level and policy (`set_load_weight`).
     #[must_use]
     pub fn of(attributes: &Attributes) -> Self {
         Self::with_idle(attributes, IDLE_WEIGHT)
     }
 
-    /// The same where SCHED_IDLE has another weight.
+    /// The load of a task, for a kernel with another weight of SCHED_IDLE tasks.
     #[must_use]
     pub fn with_idle(attributes: &Attributes, idle_weight: u64) -> Self {
         if attributes.policy == Policy::Idle {
@@ -64,7 +65,7 @@ impl Load {
         Self { weight: WEIGHTS[i], inverse: INVERSE[i] }
     }
 
-    /// A group's load (`update_load_set`), its inverse computed as this arithmetic does.
+    /// The load of a group (`update_load_set`), with the inverse computed by this arithmetic.
     #[must_use]
     pub fn with_weight(weight: u64, arithmetic: Arithmetic) -> Self {
         let mut load = Self { weight, inverse: 0 };
@@ -72,21 +73,21 @@ impl Load {
         load
     }
 
-    /// Adds a task's load.
+    /// Adds the load of an entity.
     #[inline]
     pub fn add(&mut self, other: &Self) {
         self.weight += other.weight;
         self.inverse = 0;
     }
 
-    /// Takes a task's load off.
+    /// Subtracts the load of an entity.
     #[inline]
     pub fn sub(&mut self, other: &Self) {
         self.weight -= other.weight;
         self.inverse = 0;
     }
 
-    /// `delta * weight / self.weight` in the kernel's arithmetic.
+    /// `delta * weight / self.weight` in the kernel's arithmetic. Computes the inverse if needed.
     #[inline]
     pub fn scale(&mut self, delta: Nanos, weight: u64, arithmetic: Arithmetic) -> Nanos {
         match arithmetic {
@@ -134,7 +135,7 @@ impl Load {
         ((u128::from(delta) * u128::from(fact)) >> shift) as Nanos
     }
 
-    /// The virtual time of `delta` at this weight (`calc_delta_fair`): nice 0 is exact.
+    /// The virtual time of `delta` ns at this weight (`calc_delta_fair`). It equals `delta` at nice 0.
     #[inline]
     pub fn virtual_time(&self, delta: Nanos, arithmetic: Arithmetic) -> Nanos {
         if self.weight == NICE_0 {
@@ -144,7 +145,8 @@ impl Load {
         load.scale(delta, NICE_0, arithmetic)
     }
 
-    /// A time in which virtual time surely does not advance by more than `delta` (a lower bound, a little early).
+    /// A time, in ns, during which the virtual time is certain to advance by at most `delta`. It is a slightly low
+    /// bound.
     #[inline]
     pub fn real_time_at_least(&self, delta: Nanos) -> Nanos {
         if self.weight == NICE_0 {

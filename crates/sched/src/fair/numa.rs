@@ -1,4 +1,4 @@
-//! The fair class's part in NUMA balancing: its ticks, its CPUs as that sees them, and the moves.
+//! The fair class's part in NUMA balancing: its ticks, its view of the CPUs, and the migrations.
 
 use super::entity::Entity;
 use super::pelt::Pelt;
@@ -13,7 +13,7 @@ use crate::balance::numa::{Move, Node, Numa};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Choice, Core, Decision, State, TaskId, View};
 
-/// The CPUs at one moment.
+/// The state of the CPUs at one moment.
 struct Seen<'a> {
     rqs: &'a Runqueues,
     pelt: &'a Pelt,
@@ -81,7 +81,7 @@ impl Sight for Seen<'_> {
 }
 
 impl<D: Discipline> Fair<D> {
-    /// NUMA balancing's part of the tick of a running task, whose account is up to date.
+    /// The NUMA balancing work at the tick of a running task whose accounting is up to date.
     pub(super) fn numa_tick(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let Some(mut numa) = self.numa.take() else { return };
         let Entity { exec_start, sum_exec, .. } = self.rqs.entities[self.rqs.entity(p) as usize];
@@ -119,15 +119,15 @@ impl<D: Discipline> Fair<D> {
         best.filter(|best| best.cpu != at.cpu)
     }
 
-    /// When NUMA balancing next has something to do at a tick of a running task.
+    /// When a tick of a running task next has NUMA balancing work.
     pub(super) fn numa_due(&self, cx: &Core, p: TaskId) -> Nanos {
         let Some(numa) = &self.numa else { return Nanos::MAX };
         let Entity { exec_start, sum_exec, .. } = self.rqs.entities[self.rqs.entity(p) as usize];
         numa.due(cx, p, (exec_start, sum_exec))
     }
 
-    /// The stopper of a CPU moves the tasks that NUMA balancing wants elsewhere (`migration_cpu_stop`,
-    /// `migrate_swap_stop`).
+    /// Called when the stopper of a CPU runs. Migrates the tasks that NUMA balancing moves away from the CPU
+    /// (`migration_cpu_stop`, `migrate_swap_stop`).
     pub(super) fn numa_stop(&mut self, cx: &mut Core, cpu: CpuId) {
         while let Some(wanted) = self.numa.as_mut().and_then(|numa| numa.take_move(cpu)) {
             let partner = self.numa.as_ref().and_then(|numa| numa.partner(&wanted));
@@ -149,7 +149,7 @@ impl<D: Discipline> Fair<D> {
         awake && task.cpu == wanted.from && task.allowed.contains(wanted.to) && cx.online(wanted.to)
     }
 
-    /// Whether a move between nodes brings a task nearer to its memory.
+    /// Whether migrating a task between nodes improves its NUMA locality.
     pub(super) fn numa_locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {
         let Some(numa) = &self.numa else { return Locality::Equal };
         let node = Some(numa.node_of(from));
@@ -157,7 +157,7 @@ impl<D: Discipline> Fair<D> {
         numa.locality(p, from, to, leaves, idle)
     }
 
-    /// How many tasks of a CPU have a preferred node, and how many are on it.
+    /// How many queued tasks of a CPU have a preferred node, and how many of those are on it.
     pub(super) fn numa_preferring(&self, cpu: CpuId) -> (u32, u32) {
         let Some(numa) = &self.numa else { return (0, 0) };
         let node = numa.node_of(cpu);
@@ -165,12 +165,12 @@ impl<D: Discipline> Fair<D> {
         preferred.fold((0, 0), |(all, there), preferred| (all + 1, there + u32::from(preferred == node)))
     }
 
-    /// Whether a CPU is about to get a task by NUMA balancing: it does not look for others.
+    /// Whether NUMA balancing is about to migrate a task to a CPU, which then does not look for other tasks.
     pub(super) fn numa_expects(&self, cpu: CpuId) -> bool {
         self.numa.as_ref().is_some_and(|numa| numa.is_claimed(cpu))
     }
 
-    /// What a viewer sees of a task's memory.
+    /// The NUMA balancing state of a task for display, if it has any.
     pub(super) fn show_numa(&self, p: TaskId) -> Option<View> {
         self.numa.as_ref().map(|numa| numa.show(p)).filter(|view| *view != View::Nothing)
     }

@@ -1,13 +1,15 @@
-//! PELT, per-entity load tracking: how much of the time entities, queues and CPUs were runnable and running of late.
+//! Per-entity load tracking (PELT): averages of how much of the recent time entities, queues and CPUs were runnable and
+//! running.
 //!
 //! # Idea
-//! Each entity has averages of the time in which it was runnable and in which it ran; a queue has the sum of its
-//! entities' loads, a CPU the sums over its tasks. Placement and balancing compare those sums. `update`: what changes
-//! them. `read`: what is asked of them. `average`: the arithmetic.
+//! Each entity has averages of its runnable time and its running time. A queue has the sum of its entities' loads, and
+//! a CPU has the sums over its tasks. Task placement and load balancing compare those sums. The module `update` has the
+//! events that change them, `read` the queries, and `average` the arithmetic.
 //!
 //! # Rule
-//! A task's load is its weight by the part of the time in which it was runnable. Until 4.2 a queue's load is that of
-//! the tasks that are queued; from 4.3 on also of those that slept off it, until they are forgotten or leave.
+//! A task's load is its weight times the fraction of time that it was runnable. Until 4.2 the load of a queue is that
+//! of its queued tasks. From 4.3 on it also includes blocked tasks that slept on it, until their load has decayed or
+//! they leave.
 
 pub(super) mod above;
 pub(super) mod average;
@@ -24,19 +26,19 @@ use cpu_load::CpuLoad;
 use schedlab_base::{CpuId, Nanos, Release, v, v2_6};
 use util_est::Estimates;
 
-/// Which load tracking a release has.
+/// The kind of load tracking that a release uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Loads {
-    /// Weights as they are queued (until 3.10: averages are kept from 3.8 on, and balanced by from 3.11 on).
+    /// Queued weights (until 3.10; averages exist from 3.8 on, but load balancing uses them from 3.11 on).
     Weights,
-    /// Averages of those that are queued (3.11 to 4.2).
+    /// Averages of the queued entities (3.11 to 4.2).
     Runnable,
-    /// Averages of all that belong to the queue, and of the CPU's utilisation (4.3 on).
+    /// Averages of all entities that belong to the queue, and of the CPU's utilisation (4.3 on).
     All,
 }
 
 impl Loads {
-    /// What a release tracks.
+    /// The kind of a release.
     #[must_use]
     pub fn of(release: Release) -> Self {
         match release {
@@ -47,52 +49,54 @@ impl Loads {
     }
 }
 
-/// What a real-time task weighs among others in 2.6.24.
+/// The weight of a real-time task in the load of its CPU in 2.6.24.
 const RT_WEIGHT: u64 = 2 * super::load::WEIGHTS[0];
 
-/// A CPU at 1024, the scale of utilisation.
+/// The utilisation of a CPU of capacity 1024.
 const SCALE: f64 = 1024.0;
 
-/// The average of a task that always ran. The kernel rounds the sum of its periods down at each of them,
-/// and so it stays this much below the whole: the load of a hog of weight 1024 is 1023, that of the queue that it is
-/// alone on 1024, and with another that just came 2047 (`___update_load_sum`; 6.12's own figures are between 1 - 1/5850
-/// and 1 - 1/11900).
+/// The average of a task that was always running. The kernel truncates the sum at each period, so it stays this much
+/// below 1. The load of a hog of weight 1024 is therefore 1023; the load of the queue is 1024 with this hog alone, and
+/// 2047 with another that has just arrived (`___update_load_sum`; the values of 6.12 itself are between 1 - 1/5850 and
+/// 1 - 1/11900).
 const WHOLE: f64 = 1.0 - 1.0 / 8192.0;
 
-/// All averages of a fair scheduler; empty on one CPU, where they are not needed.
+/// All averages of a fair scheduler. Empty on a single CPU, where they are not needed.
 #[derive(Debug)]
 pub(super) struct Pelt {
     loads: Loads,
-    /// A CPU that sleeps keeps the loads that its ticks saw (until between 2.6.35 and 2.6.37); later the ticks are made
-    /// up for.
+    /// Whether a CPU without a tick keeps the loads that its ticks saw (until a change between 2.6.35 and 2.6.37).
+    /// Later the missed ticks are made up for.
     keeps_asleep: bool,
-    /// Each CPU's: it is idle and its tick is off.
+    /// For each CPU, whether it is idle and has stopped its tick.
     asleep: Vec<bool>,
-    /// Each CPU's load where that is the sum of its tasks' weights, whatever their groups weigh, real-time tasks
-    /// included (`rq->load` until 2.6.26); else empty.
+    /// For each CPU, its load in releases where this is the sum of its tasks' weights, including real-time tasks and
+    /// regardless of the groups' weights (`rq->load` until 2.6.26). Otherwise empty.
     flat: Vec<u64>,
-    /// How many tasks of other classes it counts, of each CPU.
+    /// For each CPU, the number of tasks of other classes that its load includes.
     others: Vec<u32>,
     on: bool,
     entities: Vec<OfEntity>,
     queues: Vec<OfQueue>,
-    /// The sums over each group's queues (`tg->load_avg`).
+    /// For each group, the sum over its queues (`tg->load_avg`).
     groups: Vec<Average>,
     cpus: Vec<OfCpu>,
     tick_loads: Vec<CpuLoad>,
     capacities: Vec<f64>,
-    /// What tasks are expected to use (`util_est`).
+    /// The estimated utilisation of tasks (`util_est`).
     pub util_est: Estimates,
     release: Release,
     above: Vec<Above>,
-    /// It matters of which class a task is that runs: there are others than fair ones, or CPUs differ.
+    /// Whether the class of the running task matters: there have been tasks of other classes than fair, or the CPUs'
+    /// capacities differ.
     mixed: bool,
-    /// Where CPUs differ (5.1 on); otherwise all averages go by the time.
+    /// The clocks of the CPUs if their capacities differ (5.1 on). Otherwise empty, and all averages use the time.
     clocks: Vec<WorkClock>,
 }
 
 impl Pelt {
-    /// For CPUs of these capacities and a number of queues; `tick` is the first tick and the time between two.
+    /// Creates the averages for CPUs of these capacities and a number of queues. `tick` is the time of the first tick
+    /// and the length of a tick.
     pub fn new(release: Release, capacities: impl Iterator<Item = u32>, queues: usize, tick: (Nanos, Nanos)) -> Self {
         let capacities: Vec<f64> = capacities.map(f64::from).collect();
         let cpus = capacities.len();
@@ -123,23 +127,23 @@ impl Pelt {
         self.on && self.loads != Loads::Weights
     }
 
-    /// The average of an entity that is always runnable, or running.
+    /// The average of an entity that is always runnable, or always running.
     fn whole(&self) -> f64 {
         if self.loads == Loads::All { WHOLE } else { 1.0 }
     }
 
-    /// What a CPU is worth as a whole.
+    /// The original capacity of a CPU.
     pub fn capacity(&self, cpu: CpuId) -> u64 {
         self.capacities[cpu as usize] as u64
     }
 
-    /// The clock of a CPU's averages.
+    /// The time by the clock of a CPU's averages.
     #[inline]
     fn clock(&self, cpu: CpuId, now: Nanos) -> Nanos {
         if self.clocks.is_empty() { now } else { self.clocks[cpu as usize].at(now) }
     }
 
-    /// An entity's averages go on by another clock: its CPU's while it is attached there, otherwise the time.
+    /// Moves an entity's averages to another clock: its CPU's when it is attached there, and the time otherwise.
     fn rebase(&mut self, e: EntityId, from: Nanos, to: Nanos) {
         if !self.clocks.is_empty() {
             let of = &mut self.entities[e as usize];
@@ -161,7 +165,7 @@ impl Pelt {
         }
     }
 
-    /// The load of a queue, and of its group, changes.
+    /// Changes the load of a queue and of its group.
     fn shift(&mut self, q: QueueId, time: Nanos, value: f64, level: f64) {
         let now = self.clock(q % self.cpus.len() as u32, time);
         if self.loads == Loads::Runnable && (q as usize) < self.tick_loads.len() {
@@ -176,7 +180,7 @@ impl Pelt {
         }
     }
 
-    /// Folds in the ticks so far. A CPU that sleeps has none.
+    /// Applies the ticks so far to `cpu_load[]`. A CPU that has stopped its tick has none.
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
         let of = &mut self.tick_loads[cpu as usize];
         if self.asleep[cpu as usize] {
@@ -187,7 +191,7 @@ impl Pelt {
         }
     }
 
-    /// The tick of an idle CPU stops, or comes again.
+    /// Called when an idle CPU stops its tick, or restarts it.
     #[inline]
     pub fn set_asleep(&mut self, cpu: CpuId, asleep: bool, now: Nanos) {
         if self.asleep[cpu as usize] != asleep && self.loads != Loads::All {
@@ -206,14 +210,14 @@ impl Pelt {
         self.asleep[cpu as usize] = asleep;
     }
 
-    /// A CPU that sleeps has the ticks up to now made up for.
+    /// Makes up for the missed ticks of a CPU that has stopped its tick.
     pub fn miss_ticks(&mut self, cpu: CpuId, now: Nanos) {
         if self.asleep[cpu as usize] {
             self.tick_loads[cpu as usize].miss(now);
         }
     }
 
-    /// The number of runnable tasks of other classes on a CPU changed.
+    /// Sets the number of runnable tasks of other classes on a CPU.
     pub fn count_others(&mut self, cpu: CpuId, runnable: u32, now: Nanos) {
         let before = std::mem::replace(&mut self.others[cpu as usize], runnable);
         if let Some(flat) = self.flat.get_mut(cpu as usize) {
@@ -223,7 +227,7 @@ impl Pelt {
         }
     }
 
-    /// The ticks of a CPU see another load from now on.
+    /// Sets the load that the ticks of a CPU see from now on.
     fn see_load(&mut self, cpu: CpuId, load: u64, now: Nanos) {
         if load > 0 {
             self.set_asleep(cpu, false, now);
@@ -232,7 +236,7 @@ impl Pelt {
         self.tick_loads[cpu as usize].change(load);
     }
 
-    /// The load of a task joins its CPU's, or leaves.
+    /// Adds the load of a task to its CPU's, or subtracts it.
     #[inline]
     fn count_flat(&mut self, cpu: CpuId, by: i64) {
         if let Some(flat) = self.flat.get_mut(cpu as usize) {
@@ -241,29 +245,29 @@ impl Pelt {
     }
 }
 
-/// How much of the time an entity was runnable and running, each of 1.
+/// How much of the recent time an entity was runnable and running, each as a fraction of 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfEntity {
-    /// Runnable.
+    /// The runnable average.
     pub runnable: Average,
-    /// Running, in parts of the biggest CPU.
+    /// The running average, scaled by the capacity relative to the biggest CPU.
     pub running: Average,
-    /// Counted in its queue's averages.
+    /// Whether it is included in its queue's averages.
     pub attached: bool,
 }
 
-/// What is averaged of a queue.
+/// The averages of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfQueue {
-    /// Weight of the entities, runnable ones and those that were of late.
+    /// The load of its entities, both runnable and, from 4.3 on, blocked.
     pub load: Average,
 }
 
-/// What is averaged of a CPU.
+/// The averages of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OfCpu {
-    /// Runnable fair tasks, 1024 each.
+    /// The runnable average of fair tasks, with 1024 for each.
     pub runnable: Average,
-    /// The part of the time in which fair tasks ran, of 1024 for the biggest CPU.
+    /// The utilisation by fair tasks, where 1024 is all of the biggest CPU.
     pub util: Average,
 }

@@ -1,4 +1,4 @@
-//! The next task of a CPU, and changes to a task that is off its queue meanwhile.
+//! Picking the next task of a CPU, and changing a task while it is dequeued.
 
 use super::entity::{EntityId, Leave};
 use super::walk::Picked;
@@ -8,7 +8,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::{Core, Enqueue};
 
 impl<D: Discipline> Fair<D> {
-    /// The next task, while `prev` is still the running one if it is given.
+    /// Picks the next task. `prev` is the task that is still running, if any.
     #[inline]
     pub(super) fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
         let mut pulled = self.balancer.is_none() || self.numa_expects(cpu);
@@ -60,7 +60,7 @@ impl<D: Discipline> Fair<D> {
         None
     }
 
-    /// Takes a task off its queue and out of the CPU, changes it, and puts it back as it was.
+    /// Dequeues a task, and if `puts` is set also puts it back if it is running. Changes it, and then restores both.
     pub(super) fn while_off(
         &mut self,
         cx: &mut Core,

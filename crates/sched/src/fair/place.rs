@@ -1,22 +1,22 @@
-//! Where a task that wakes or is new is queued, generation by generation.
+//! Placement of tasks that wake or are new, as the releases do it.
 //!
 //! # Idea
-//! A task is best off on a CPU that is idle, near to what it has in the cache, or near to the task that woke it. The
-//! releases differ in how much they look for the one or the other.
+//! A task runs best on a CPU that is idle, close to its cached data, or close to the task that woke it. The releases
+//! differ in how much they search for each.
 //!
 //! # Rule
-//! [`Placing`] says which release's way: `early` (2.6.24 and 2.6.32), `affine` (whether to come to the waker's side),
-//! `sibling` (the idle CPU beside), `energy` (where it costs the least, on machines whose CPUs differ), `idlest` (for
-//! new tasks: down the domains, to the idlest group's idlest CPU).
+//! [`Placing`] selects the release's method: `early` (2.6.24 and 2.6.32), `affine` (whether the task moves to the
+//! waker's CPU), `sibling` (an idle CPU nearby), `energy` (the CPU with the least energy, on machines whose CPUs
+//! differ), `idlest` (for new tasks: down the domains to the idlest CPU of the idlest group).
 //!
 //! # State
-//! For each task which task it woke last and how often that changed, and the CPU before the last; for each CPU since
-//! when it is idle; for each last-level cache how many CPUs a search may look at.
+//! For each task: the task that it last woke, how often that changed, and a recent CPU. For each CPU: when it became
+//! idle. For each last-level cache: how many CPUs a search may look at.
 //!
 //! # Differences from the kernel
-//! No wake-up is synchronous (`WF_SYNC`): the engine's tasks do not say that they will sleep. All idle states are
-//! alike. What the timer woke is woken where the task last ran, and what runs there counts as the waker, as in the
-//! kernel.
+//! No wake-up is synchronous (`WF_SYNC`), because the engine's tasks do not announce that they will sleep. All idle
+//! states are equal. A task woken by a timer is woken from the CPU where it last ran, and the task running there counts
+//! as the waker, as in the kernel.
 //!
 //! # Reference
 //! `select_task_rq_fair` in kernel/sched_fair.c of 2.6.32 and kernel/sched/fair.c of 3.10 to 6.12; `try_to_wake_up` and
@@ -40,18 +40,18 @@ use crate::balance::numa::{Node, Numa};
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
 use schedlab_sim::{Core, TaskId};
 
-/// Which release's way of placing tasks.
+/// The method by which a release places tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placing {
-    /// 2.6.24: the waker's CPU or the last one by their loads, then an idle one beside.
+    /// 2.6.24: the waker's CPU or the last one, depending on their loads, and then an idle CPU nearby.
     V2_6_24,
-    /// 2.6.32: affine candidates level by level.
+    /// 2.6.32: an affine candidate at each domain level.
     V2_6_32,
-    /// 3.10: an idle sibling wherever an affine domain spans both.
+    /// 3.10: an idle sibling wherever an affine domain spans both CPUs.
     V3_10,
-    /// 3.18 and 4.1: the same, but a task that wakes many is not followed.
+    /// 3.18 and 4.1: the same, but not if the waker wakes many tasks (`wake_wide`).
     V3_18,
-    /// 5.10 to 6.12: group types for new tasks, idle cores, bounded searches. (4.3 to 5.4 have parts of it only.)
+    /// 5.10 to 6.12: group types for new tasks, idle cores, bounded searches. (4.3 to 5.4 have only parts of this.)
     V6,
 }
 
@@ -70,43 +70,44 @@ impl Placing {
     }
 }
 
-/// A task's habits.
+/// The wake-up habits of a task.
 #[derive(Clone, Copy, Debug, Default)]
 struct Habits {
-    /// How often the task that it wakes changed, halved each second.
+    /// How often the task that it wakes has changed, halved every second (`wakee_flips`).
     flips: u32,
     halved: Nanos,
     last_wakee: Option<TaskId>,
-    /// Where it was before it last moved, or, until 5.14, where it last woke another.
+    /// The CPU before its last migration. Until 5.14, the CPU on which it last woke another task.
     recent_cpu: CpuId,
 }
 
-/// What is remembered for placing.
+/// The state for placing tasks.
 #[derive(Debug)]
 pub(super) struct Places {
     pub release: Release,
     pub how: Placing,
-    /// `fix.overload_on_wakeup`.
+    /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
     tasks: Vec<Habits>,
-    /// The idle tasks', by CPU.
+    /// The habits of each CPU's idle task.
     idle_tasks: Vec<Habits>,
-    /// Since when each CPU is idle.
+    /// For each CPU, when it became idle.
     idle_since: Vec<Nanos>,
-    /// By the first CPU of each last-level cache: how many CPUs a search looks at (`nr_idle_scan`), and whether a core
-    /// may be idle (`has_idle_cores`).
+    /// For each last-level cache, by its first CPU: how many CPUs a search may look at (`nr_idle_scan`), and whether it
+    /// may have an idle core (`has_idle_cores`).
     scan: Vec<u32>,
     idle_cores: Vec<bool>,
-    /// By CPU: what its searches have cost on average, in ns (`avg_scan_cost`, until 5.19).
+    /// For each CPU, the average cost of its searches in ns (`avg_scan_cost`, until 5.19).
     scan_cost: Vec<Nanos>,
-    /// Whether some CPU is of another capacity than others.
+    /// Whether the CPUs' capacities differ.
     asymmetric: bool,
-    /// The energy model, and what was weighed by it last.
+    /// The energy model, and the last energy comparison.
     perfs: Vec<energy::Perf>,
     weighed: Option<energy::Weighed>,
 }
 
 impl Places {
+    /// Creates the state for a fair scheduler.
     pub fn new(setup: &Setup<'_>) -> Self {
         let capacities = || setup.machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let cpus = setup.machine.cpus.len();
@@ -126,6 +127,7 @@ impl Places {
         }
     }
 
+    /// Makes room for a new task and resets its habits.
     pub fn grow(&mut self, p: TaskId) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, Habits::default());
@@ -141,13 +143,13 @@ impl Places {
     }
 }
 
-/// One question.
+/// One placement request.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
     p: TaskId,
-    /// Where it last ran, or its parent's CPU.
+    /// The CPU where it last ran, or its parent's CPU.
     prev: CpuId,
-    /// On which CPU it is asked.
+    /// The CPU on which the request is made.
     here: CpuId,
     wakes: bool,
 }
@@ -159,32 +161,33 @@ impl Ask {
     }
 }
 
-/// What placement may look at and change: its own memory, and the loads that ticks saw. It reads queues, averages and
-/// what the balancers know.
+/// What placement works with: its own state and the loads sampled by ticks, which it changes, and the queues, averages
+/// and balancers, which it only reads.
 pub(super) struct Select<'a> {
     pub places: &'a mut Places,
     pub rqs: &'a Runqueues,
     pub pelt: &'a mut Pelt,
-    /// None on one CPU.
+    /// `None` on a single CPU.
     pub balancer: Option<&'a Balancer>,
     pub numa: Option<&'a Numa>,
 }
 
 impl Select<'_> {
-    /// Whether a CPU runs nothing and nothing waits there (`idle_cpu`). In old releases, until one between 3.1 and 3.6,
-    /// a CPU for which a task was just woken is idle until it has switched.
+    /// Whether a CPU runs nothing and has nothing waiting (`idle_cpu`). In old releases, until a change between 3.1 and
+    /// 3.6, a CPU for which a task was just woken still counts as idle until it has switched.
     fn is_idle(&self, cx: &Core, cpu: CpuId) -> bool {
         let waits = || self.rqs.nr_running(cpu) > self.rqs.queues[cpu as usize].h_nr_delayed;
         cx.curr(cpu).is_none() && cx.online(cpu) && (self.places.how <= Placing::V2_6_32 || !waits())
     }
 
-    /// Whether a CPU has SCHED_IDLE tasks only (`sched_idle_cpu`).
+    /// Whether a CPU has only SCHED_IDLE tasks (`sched_idle_cpu`).
     fn is_sched_idle(&self, cpu: CpuId) -> bool {
         let root = &self.rqs.queues[cpu as usize];
         root.h_nr > 0 && root.h_nr == root.h_nr_idle
     }
 
-    /// The wasted-cores repair: the last CPU if it is idle, else the one that has been idle longest.
+    /// The fix of the overload-on-wakeup bug: the last CPU if it is idle, or otherwise the CPU that has been idle
+    /// longest.
     fn longest_idle(&self, cx: &Core, ask: Ask) -> Option<CpuId> {
         let allowed = &cx.task(ask.p).allowed;
         if allowed.contains(ask.prev) && self.is_idle(cx, ask.prev) {
@@ -194,41 +197,42 @@ impl Select<'_> {
         idle.min_by_key(|c| (self.places.idle_since[*c as usize], *c))
     }
 
-    /// What fair tasks use of a CPU if a task that wakes is put onto `to`, or nowhere (`cpu_util`); `boost`: the time
-    /// in which tasks wait there counts, too.
+    /// The utilisation of a CPU by fair tasks if a waking task is placed on `to`, or on no CPU (`cpu_util`). With
+    /// `boost`, the time that tasks wait there counts as well.
     fn util_with(&self, cx: &Core, cpu: CpuId, p: TaskId, to: Option<CpuId>, boost: bool) -> u64 {
         let whole = self.capacity_of(cpu).1;
         self.pelt.cpu_util_with(self.rqs, cx, (cpu, whole), p, to, boost)
     }
 
-    /// Whether energy decides now: there is a model, and no CPU is over-utilised.
+    /// Whether wake-ups currently go by energy: there is an energy model, and no CPU is overutilised.
     fn saves_energy(&self) -> bool {
         self.balancer.is_some_and(Balancer::saves_energy)
     }
 
-    /// The node on which a task should run, by NUMA balancing.
+    /// The preferred node of a task, from NUMA balancing.
     fn preferred_node(&self, p: TaskId) -> Option<Node> {
         self.numa?.task(p).preferred
     }
 
-    /// The node of a CPU, where NUMA balancing is on.
+    /// The node of a CPU, if NUMA balancing is on.
     fn numa_node(&self, cpu: CpuId) -> Option<Node> {
         self.numa.map(|numa| numa.node_of(cpu))
     }
 
-    /// What is left of a CPU's capacity as balancing last found it, and the whole (`capacity_of`, `capacity_orig_of`).
+    /// What was left of a CPU's capacity at its last update, and its original capacity (`capacity_of`,
+    /// `capacity_orig_of`).
     fn capacity_of(&self, cpu: CpuId) -> (u64, u64) {
         self.balancer.map_or((1024, 1024), |balancer| balancer.capacity(cpu))
     }
 
-    /// Traces which CPUs were looked at.
+    /// Records in the trace which CPUs were looked at.
     fn looked(cx: &mut Core, ask: Ask, cpus: &[CpuId]) {
         let why = if ask.wakes { Looking::Wake } else { Looking::Fork };
         cx.trace_considered(ask.here, why, Some(ask.p), cpus.iter().copied());
     }
 }
 
-/// 100 and half of what a domain allows of imbalance, in percent.
+/// 100 percent plus half of the imbalance that a domain tolerates.
 fn half_pct(params: &Params) -> u64 {
     100 + (u64::from(params.imbalance_pct) - 100) / 2
 }

@@ -1,5 +1,5 @@
-//! The runqueues of all CPUs: entities, tasks and groups, and where each is queued and runs. What may run when, and
-//! where, is decided elsewhere.
+//! The runqueues of all CPUs: entities, tasks and groups, where each is queued and which are running. Decisions about
+//! what runs when and where are made elsewhere.
 
 use super::entity::{Entity, EntityId, Queue, QueueId};
 use super::groups::{self, Groups};
@@ -11,32 +11,32 @@ use crate::balance::fair::Occupancy;
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, TaskId, program};
 
-/// All entities and queues, by their numbers (see [`super::entity`]).
+/// All entities and queues, indexed by number (see [`super::entity`]).
 #[derive(Debug)]
 pub(super) struct Runqueues {
     pub arena: Arena,
     pub entities: Vec<Entity>,
     pub queues: Vec<Queue>,
-    /// The fair task that runs on each CPU.
+    /// The fair task that is running on each CPU.
     pub running: Vec<Option<EntityId>>,
     pub groups: Groups,
-    /// How this release groups tasks.
+    /// The rules of the release for groups.
     pub rules: groups::Rules,
-    /// What is remembered of the groups' shares, where they are spread now and then.
+    /// The state of distributing the groups' shares, in releases that do so periodically.
     pub spread: Spread,
     pub tasks: TaskLists,
     pub cpus: u32,
-    /// The entity of task 0: before it are the groups'.
+    /// The entity of task 0. Lower numbers are the groups' entities.
     pub first_task: u32,
-    /// How many tasks of other classes are runnable on each CPU, and how many of them are of the real-time class.
+    /// For each CPU, the number of runnable tasks of other classes, and of the real-time class among them.
     others: Vec<u32>,
     real_time: Vec<u32>,
-    /// Which CPUs have tasks of any class.
+    /// The sets of CPUs that have tasks of any class.
     pub occupancy: Occupancy,
 }
 
 impl Runqueues {
-    /// Empty ones for a number of CPUs; `queue` is one at boot.
+    /// Creates empty runqueues for a number of CPUs. `queue` is the initial state of a queue.
     pub fn new(cpus: u32, load: &program::Load, rules: groups::Rules, queue: &Queue) -> Self {
         let groups = Groups::new(load, &rules);
         let first_task = groups.all.len() as u32 * cpus;
@@ -57,7 +57,7 @@ impl Runqueues {
         }
     }
 
-    /// Places the groups' entities, each in the queue of the group above.
+    /// Initialises the groups' entities, each on the queue of the parent group.
     pub fn build_groups(&mut self, arithmetic: Arithmetic) {
         for e in 0..self.first_task {
             self.arena.grow(e);
@@ -76,7 +76,7 @@ impl Runqueues {
         }
     }
 
-    /// A task is new.
+    /// Makes room for a new task and resets its entity.
     pub fn grow(&mut self, p: TaskId) {
         let e = self.entity(p);
         self.arena.grow(e);
@@ -93,13 +93,13 @@ impl Runqueues {
         p + self.first_task
     }
 
-    /// The task of an entity, unless it is a group's.
+    /// The task of an entity; `None` if it is a group's.
     #[inline]
     pub fn task(&self, e: EntityId) -> Option<TaskId> {
         e.checked_sub(self.first_task)
     }
 
-    /// The entity of the group that `e` is in.
+    /// The entity of the group that `e` is in; `None` if `e` is on a root queue.
     #[inline]
     pub fn parent(&self, e: EntityId) -> Option<EntityId> {
         self.entities[e as usize].queue.checked_sub(self.cpus)
@@ -111,19 +111,19 @@ impl Runqueues {
         if q < self.cpus { q } else { q % self.cpus }
     }
 
-    /// The group of a queue that is no root queue.
+    /// The group of a queue that is not a root queue.
     #[inline]
     pub fn group_of(&self, q: QueueId) -> usize {
         (q / self.cpus - 1) as usize
     }
 
-    /// The queue of a task on a CPU.
+    /// The queue of a task's group on a CPU.
     #[inline]
     pub fn queue_of(&self, cx: &Core, p: TaskId, cpu: CpuId) -> QueueId {
         self.groups.of(cx.task(p)).map_or(cpu, |g| (g + 1) * self.cpus + cpu)
     }
 
-    /// The queue that a task is in, or was last.
+    /// The queue that a task is on, or was on last.
     #[inline]
     pub fn queue_now(&self, p: TaskId) -> QueueId {
         self.entities[self.entity(p) as usize].queue
@@ -153,7 +153,7 @@ impl Runqueues {
         self.queues[q as usize].curr.filter(|e| self.entities[*e as usize].on_rq)
     }
 
-    /// The two levels at which two tasks compete: the entities of each in the queue that both are under.
+    /// The entities by which two tasks compete: their ancestors on the lowest queue that both are below.
     #[inline]
     pub fn matching(&self, mut a: EntityId, mut b: EntityId) -> (EntityId, EntityId) {
         if self.first_task == 0 {
@@ -173,31 +173,32 @@ impl Runqueues {
         (a, b)
     }
 
-    /// How PELT counts an entity in a queue: whether it is a task, the CPU, its weight.
+    /// How PELT counts an entity on a queue: whether it is a task, its CPU, and its weight.
     #[inline]
     pub fn counted(&self, q: QueueId, e: EntityId) -> (bool, CpuId, f64) {
         (e >= self.first_task, self.cpu_of(q), self.entities[e as usize].load.weight as f64)
     }
 
-    /// The runnable tasks of all classes on a CPU, the running one included (`rq->nr_running`).
+    /// The number of runnable tasks of all classes on a CPU, including the running one (`rq->nr_running`).
     #[inline]
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].h_nr + self.others[cpu as usize]
     }
 
-    /// Whether real-time tasks are runnable on a CPU.
+    /// Whether a CPU has runnable real-time tasks.
     pub fn has_real_time(&self, cpu: CpuId) -> bool {
         self.real_time[cpu as usize] > 0
     }
 
-    /// Sets how many tasks of other classes are runnable on a CPU, and how many of them are real-time; how many there
-    /// were.
+    /// Sets the number of runnable tasks of other classes on a CPU, and of real-time tasks among them. Returns the
+    /// previous number.
     pub fn count_others(&mut self, cpu: CpuId, runnable: u32, real_time: u32) -> u32 {
         self.real_time[cpu as usize] = real_time;
         std::mem::replace(&mut self.others[cpu as usize], runnable)
     }
 
-    /// Counts tasks in below a queue: all, idle and delayed ones. How many are idle as the group above sees it.
+    /// Adds to the counts of tasks below a queue: all, idle and delayed ones. Returns how many count as idle in the
+    /// parent's queue.
     #[inline]
     pub fn tally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
         let queue = &mut self.queues[q as usize];
@@ -209,7 +210,7 @@ impl Runqueues {
         above
     }
 
-    /// Counts them out.
+    /// Subtracts from the counts of tasks below a queue. Returns how many count as idle in the parent's queue.
     #[inline]
     pub fn untally(&mut self, q: QueueId, nr: u32, idle: u32, delayed: u32) -> u32 {
         let queue = &mut self.queues[q as usize];
@@ -221,8 +222,8 @@ impl Runqueues {
         above
     }
 
-    /// The number of tasks below a queue changed, by no more than `joined` upwards: if it is a root queue, that of its
-    /// CPU has.
+    /// Called after the number of tasks below a queue changed, by at most `joined` upwards. Updates the CPU's occupancy
+    /// if it is a root queue.
     #[inline]
     pub fn note_occupancy(&mut self, q: QueueId, joined: u32) {
         if q < self.cpus {
@@ -233,7 +234,7 @@ impl Runqueues {
         }
     }
 
-    /// What a task weighs at its CPU's root by the weights (`task_h_load`, until 3.10).
+    /// The load that a task contributes to its CPU's root by its weight (`task_h_load`, until 3.10).
     pub fn root_load(&self, p: TaskId) -> u64 {
         let Entity { queue: q, load, .. } = self.entities[self.entity(p) as usize];
         load.weight * self.root_load_of(q) / (self.queues[q as usize].load.weight + 1)

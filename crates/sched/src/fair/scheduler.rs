@@ -1,4 +1,4 @@
-//! The fair class as a scheduler: the operations of the kernel's `fair_sched_class`, on the hierarchy.
+//! The fair class as a scheduler: the operations of the kernel's `fair_sched_class` on the group hierarchy.
 
 use super::entity::{Entity, EntityId, Leave};
 use super::{Discipline, Fair};
@@ -9,6 +9,7 @@ use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
 
 impl<D: Discipline> Fair<D> {
+    /// Sets what a task's attributes determine for its entity.
     pub(super) fn set_attributes(&mut self, e: EntityId, a: &Attributes) {
         self.rqs.entities[e as usize].idle = a.policy == Policy::Idle;
         D::set_attributes(self, e, a);
@@ -65,7 +66,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         D::migrate(self, e, from, to);
         self.rqs.set_queue(e, to);
         if self.places.release >= v(3, 16) {
-            // Nothing of it is in the cache there.
+            // The task is not cache-hot on the new CPU.
             self.rqs.entities[e as usize].exec_start = 0;
         }
     }
@@ -110,7 +111,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         if !self.rqs.entities[e as usize].delayed {
             return false;
         }
-        // ttwu_runnable() updates the queue's clock only: the running task is not accounted for.
+        // ttwu_runnable() only updates the queue's clock, and does not charge the running task.
         D::requeue_delayed(self, e);
         self.pelt.util_est.add(cx.task(p).cpu, p);
         true
@@ -143,7 +144,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
                 balancer.leave_idle(cx, cpu);
                 self.pelt.set_asleep(cpu, false, cx.now());
             } else {
-                // The tick of another that was kept may stop, too.
+                // Another CPU that kept its tick may stop it now.
                 let kept = balancer.keeps_tick();
                 balancer.enter_idle(cx, cpu);
                 for cpu in kept.into_iter().chain([cpu]) {
@@ -296,7 +297,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         if cx.curr(cpu) == Some(p) && self.rqs.entities[e as usize].on_rq {
             self.set_next(cx, cpu, e);
-            // It may have joined a throttled group.
+            // The task may have joined a throttled group.
             cx.resched(cpu);
         }
         cx.touch(cpu);
@@ -329,7 +330,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
-        // The kernel does so while the CPU is still online, and not again when it is gone.
+        // The kernel does this while the CPU is still online, and not again when it is offline.
         self.count_cpus(cx, cx.nr_online() + 1);
         self.unthrottle_all(cx, cpu);
         let delayed: Vec<TaskId> =

@@ -1,7 +1,8 @@
-//! How a group's shares are spread over the CPUs: the weight of its entity on each.
+//! Distribution of a group's shares over the CPUs: the weight of its entity on each CPU.
 //!
-//! A group with tasks on several CPUs has an entity on each; together they are to weigh its shares, each by the part
-//! of the group's load that is there. On one CPU the entity weighs the shares.
+//!
+//! A group with tasks on several CPUs has an entity on each. Their weights together should equal the group's shares,
+//! each in proportion to the part of the group's load on its CPU. On a single CPU the entity's weight is the shares.
 
 use super::entity::{EntityId, QueueId};
 use super::load::{Load, NICE_0};
@@ -11,29 +12,29 @@ use super::{Discipline, Fair};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
-/// An entity weighs at least this (`MIN_SHARES`).
+/// The minimum weight of a group's entity (`MIN_SHARES`).
 const LEAST: u64 = 2;
 
-/// Which release's way.
+/// The method by which a release distributes shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shares {
-    /// Every entity weighs the whole shares, on however many CPUs (2.6.24).
+    /// Every entity has the whole shares as its weight, on however many CPUs (2.6.24).
     Whole,
-    /// Spread when CPUs are balanced, not more often than this, and only if it changes by more than `threshold`
-    /// (`tg_shares_up`, 2.6.26 to 2.6.37).
+    /// Distributed when domains are balanced, at most once per `every`, and only where the weight changes by more than
+    /// `threshold` (`tg_shares_up`, 2.6.26 to 2.6.37).
     Sampled {
-        /// `sched_shares_ratelimit`, in ns.
+        /// The minimum interval (`sched_shares_ratelimit`), in ns.
         every: Nanos,
-        /// `sched_shares_thresh`.
+        /// The minimum change of the weight (`sched_shares_thresh`).
         threshold: u64,
     },
-    /// Spread by the weights that are queued, at every change and tick (`calc_cfs_shares`, 2.6.38 to 4.2).
+    /// Distributed by the queued weights, at every change and tick (`calc_cfs_shares`, 2.6.38 to 4.2).
     ByWeight,
-    /// Spread by the greater of what is queued and what was queued lately (`calc_group_shares`, 4.3 on).
+    /// Distributed by the greater of the queued weight and the load average (`calc_group_shares`, 4.3 on).
     ByLoad,
 }
 
-/// How a group stood on a CPU when its shares were last spread there: nothing if none of its tasks was queued
+/// The state of a group on a CPU when its shares were last distributed there; zero if none of its tasks was queued
 /// (`cfs_rq->shares`, `cfs_rq->rq_weight`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
@@ -41,29 +42,29 @@ pub(super) struct Sample {
     pub weight: u64,
 }
 
-/// What is remembered of spreading.
+/// The state of distributing shares.
 #[derive(Debug)]
 pub(super) struct Spread {
-    /// By group and CPU.
+    /// The samples by group entity.
     samples: Vec<Sample>,
-    /// When it was last done in each domain (`sd->last_update`).
+    /// For each domain, when its shares were last distributed, in ns (`sd->last_update`).
     last: Vec<Nanos>,
 }
 
 impl Spread {
-    /// For a number of groups' entities.
+    /// Creates the state for a number of group entities.
     pub fn new(entities: u32) -> Self {
         Self { samples: vec![Sample::default(); entities as usize], last: Vec::new() }
     }
 
-    /// The domains were built anew.
+    /// Called after the domains were rebuilt.
     pub fn rebuilt(&mut self) {
         self.last.clear();
     }
 }
 
 impl Runqueues {
-    /// What the entity of a group on one CPU is to weigh.
+    /// The weight that the entity of a group on one CPU should have.
     fn due(&self, pelt: &Pelt, e: EntityId, now: Nanos) -> u64 {
         let q = e + self.cpus;
         let group = &self.groups.all[self.group_of(q)];
@@ -82,7 +83,7 @@ impl Runqueues {
         shares.max(LEAST).min(group.shares)
     }
 
-    /// Whether a group's entity does not weigh what it is to.
+    /// Whether a group's entity has a different weight than it should.
     #[inline]
     pub(super) fn is_stale(&self, pelt: &Pelt, e: EntityId, now: Nanos) -> bool {
         e < self.first_task
@@ -92,7 +93,8 @@ impl Runqueues {
             && self.entities[e as usize].load.weight != self.due(pelt, e, now)
     }
 
-    /// Whether a group's entity will weigh something else by time alone: averages are under way.
+    /// Whether the weight of a group's entity should change just by the passing of time, because averages are still
+    /// moving.
     pub(super) fn will_be_stale(&self, pelt: &Pelt, e: EntityId, now: Nanos) -> bool {
         e < self.first_task
             && self.cpus > 1
@@ -100,7 +102,7 @@ impl Runqueues {
             && !pelt.group_is_settled(self, e + self.cpus, now)
     }
 
-    /// The load of a queue changed: that of its group does.
+    /// Updates the load of a group after that of one of its queues changed.
     #[inline]
     pub(super) fn load_changed(&mut self, q: QueueId, old: u64) {
         if q >= self.cpus {
@@ -111,8 +113,8 @@ impl Runqueues {
         }
     }
 
-    /// Something in the group of `e` changed: on other CPUs its entities are to weigh something else from the next
-    /// tick on.
+    /// Called when something changed in the group of `e`. Makes the CPUs on which its entities are running take their
+    /// next ticks, which update their weights.
     #[inline]
     pub(super) fn touch_group(&self, cx: &mut Core, e: EntityId) {
         if self.cpus > 1 && self.first_task > 0 {
@@ -134,12 +136,12 @@ impl Runqueues {
         }
     }
 
-    /// How a group stood on a CPU when its shares were last spread there.
+    /// The state of a group on a CPU when its shares were last distributed there.
     pub(super) fn sample(&self, q: QueueId) -> Sample {
         self.spread.samples[(q - self.cpus) as usize]
     }
 
-    /// What a queue weighs at its CPU's root (`cfs_rq->h_load`, until 3.10).
+    /// The load that a queue contributes to its CPU's root (`cfs_rq->h_load`, until 3.10).
     pub(super) fn root_load_of(&self, q: QueueId) -> u64 {
         let Some(group) = q.checked_sub(self.cpus) else { return self.queues[q as usize].load.weight };
         let above = self.entities[group as usize].queue;
@@ -152,7 +154,7 @@ impl Runqueues {
 }
 
 impl<D: Discipline> Fair<D> {
-    /// Brings the weight of a group's entity up to date (`update_cfs_group`).
+    /// Updates the weight of a group's entity (`update_cfs_group`).
     #[inline]
     pub(super) fn update_group(&mut self, cx: &mut Core, e: EntityId) {
         if e >= self.rqs.first_task || !matches!(self.rqs.rules.shares, Shares::ByWeight | Shares::ByLoad) {
@@ -168,8 +170,8 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// 2.6.26 to 2.6.37: spreads every group's shares over a domain's CPUs anew, if that was not done lately there
-    /// (`update_shares`).
+    /// Distributes every group's shares over a domain's CPUs, unless that was done there recently (`update_shares`,
+    /// 2.6.26 to 2.6.37).
     pub(super) fn sample_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool) {
         let Shares::Sampled { every, threshold } = self.rqs.rules.shares else { return };
         if self.rqs.cpus == 1 || self.rqs.groups.all.is_empty() {
@@ -182,16 +184,16 @@ impl<D: Discipline> Fair<D> {
             return;
         }
         self.rqs.spread.last[domain] = cx.now();
-        // The groups below come first (walk_tg_tree up); a group's number is greater than its parent's.
+        // Child groups come first (walk_tg_tree up). A group's number is greater than its parent's.
         for g in (0..self.rqs.groups.all.len() as u32).rev() {
             self.spread(cx, g, threshold, cpus, top);
         }
     }
 
-    /// `tg_shares_up`: what the domain has of the shares by the last time, by the weights that are there now.
+    /// Distributes the shares that the domain had last time by the weights that are queued there now (`tg_shares_up`).
     fn spread(&mut self, cx: &mut Core, g: u32, threshold: u64, cpus: &[CpuId], top: bool) {
         let (first, all) = ((g + 1) * self.rqs.cpus, self.rqs.groups.all[g as usize].shares);
-        // Where nothing is queued, a task of average weight is thought to be, so that the next one is not held up.
+        // An empty queue counts as if it had a task of average weight, so that the next task is not delayed.
         let weigh = |me: &Self, cpu: CpuId| match me.rqs.queues[(first + cpu) as usize].load.weight {
             0 => NICE_0,
             weight => weight,

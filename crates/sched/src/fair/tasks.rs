@@ -1,5 +1,5 @@
-//! Each CPU's fair tasks in the order in which balancing looks at them (`rq->cfs_tasks`): a task that is queued goes
-//! to the head (in some releases one that is picked, too); tasks to move are looked for from the tail.
+//! Each CPU's fair tasks in the order in which load balancing looks at them (`rq->cfs_tasks`). A task moves to the head
+//! when it is enqueued, and in some releases also when it is picked. Load balancing searches from the tail.
 
 use schedlab_base::CpuId;
 use schedlab_sim::TaskId;
@@ -12,26 +12,28 @@ struct Link {
     to_tail: u32,
 }
 
-/// The lists of all CPUs, in one arena.
+/// The lists of all CPUs, stored in one arena.
 #[derive(Debug, Default)]
 pub struct TaskLists {
     links: Vec<Link>,
-    /// Head and tail of each CPU's.
+    /// The head and the tail of each CPU's list.
     ends: Vec<(u32, u32)>,
 }
 
 impl TaskLists {
-    /// Empty lists.
+    /// Creates an empty list for each CPU.
     pub(super) fn new(cpus: u32) -> Self {
         Self { links: Vec::new(), ends: vec![(NIL, NIL); cpus as usize] }
     }
 
+    /// Makes room for a new task.
     pub(super) fn grow(&mut self, p: TaskId) {
         if self.links.len() <= p as usize {
             self.links.resize(p as usize + 1, Link { to_head: NIL, to_tail: NIL });
         }
     }
 
+    /// Adds a task at the head of a CPU's list.
     #[inline]
     pub(super) fn add(&mut self, cpu: CpuId, p: TaskId) {
         let (head, tail) = &mut self.ends[cpu as usize];
@@ -44,6 +46,7 @@ impl TaskLists {
         *head = p;
     }
 
+    /// Removes a task from a CPU's list.
     #[inline]
     pub(super) fn remove(&mut self, cpu: CpuId, p: TaskId) {
         let Link { to_head, to_tail } = self.links[p as usize];
@@ -60,6 +63,7 @@ impl TaskLists {
         }
     }
 
+    /// Moves a task to the head of a CPU's list.
     #[inline]
     pub(super) fn move_to_head(&mut self, cpu: CpuId, p: TaskId) {
         if self.ends[cpu as usize].0 != p {
@@ -68,6 +72,7 @@ impl TaskLists {
         }
     }
 
+    /// Moves a task to the tail of a CPU's list.
     pub(super) fn move_to_tail(&mut self, cpu: CpuId, p: TaskId) {
         if self.ends[cpu as usize].1 == p {
             return;
@@ -83,7 +88,7 @@ impl TaskLists {
         *tail = p;
     }
 
-    /// The same from the head to the tail.
+    /// The queued tasks of a CPU from the head to the tail, like [`TaskLists::from_tail`].
     pub fn from_head(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         let mut at = self.ends[cpu as usize].0;
         std::iter::from_fn(move || {
@@ -93,8 +98,8 @@ impl TaskLists {
         })
     }
 
-    /// The tasks of a CPU that are queued, from the tail to the head: the running, the delayed and those in throttled
-    /// groups among them.
+    /// The queued tasks of a CPU from the tail to the head, including the running task, delayed tasks and tasks in
+    /// throttled groups.
     pub fn from_tail(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         let mut at = self.ends[cpu as usize].1;
         std::iter::from_fn(move || {

@@ -1,9 +1,9 @@
-//! The red-black tree of runnable entities, as both fair schedulers keep one on each CPU.
+//! The red-black tree of waiting entities that both disciplines keep for each queue.
 //!
-//! Nodes live in one arena, a node a task, so that queueing allocates nothing. Equal keys keep the
-//! order in which they came, as in the kernel (an equal key goes right). Each node also knows the
-//! least `value` below it (the kernel's `min_vruntime` augmentation), which lets EEVDF find the first
-//! eligible entity in O(log n).
+//!
+//! The nodes are in one arena, one per entity, so that enqueueing does not allocate. Equal keys keep their order of
+//! insertion, as in the kernel, where an equal key goes to the right. Each node also has the least `value` of its
+//! subtree (the kernel's `min_vruntime` augmentation), by which EEVDF finds the first eligible entity in O(log n).
 
 use schedlab_sim::TaskId;
 
@@ -22,11 +22,11 @@ struct Node {
 
 const EMPTY: Node = Node { key: 0, value: 0, least: 0, parent: NIL, left: NIL, right: NIL, red: false };
 
-/// The nodes of all tasks.
+/// The nodes of all entities.
 #[derive(Debug, Default)]
 pub struct Arena(Vec<Node>);
 
-/// One CPU's tree.
+/// The tree of one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
     root: u32,
@@ -39,7 +39,7 @@ impl Default for Timeline {
     }
 }
 
-/// Whether virtual time `a` is before `b`; virtual times wrap around.
+/// Whether virtual time `a` is before `b`, taking wrap-around into account.
 #[inline]
 pub fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
@@ -51,7 +51,7 @@ fn min(a: u64, b: u64) -> u64 {
 }
 
 impl Arena {
-    /// Makes room for task `p`.
+    /// Makes room for node `p`.
     pub fn grow(&mut self, p: TaskId) {
         if self.0.len() <= p as usize {
             self.0.resize(p as usize + 1, EMPTY);
@@ -72,7 +72,7 @@ impl Arena {
         i != NIL && self.at(i).red
     }
 
-    /// Recomputes the least value at and below `i`; whether it changed.
+    /// Recomputes the least value in the subtree of `i`. Returns whether it changed.
     fn update_least(&mut self, i: u32) -> bool {
         let node = *self.at(i);
         let mut least = node.value;
@@ -87,7 +87,7 @@ impl Arena {
         changed
     }
 
-    /// The node that holds the least value at and below `i`: itself before its left branch, that before its right.
+    /// The node with the least value in the subtree of `i`. Among equals, it prefers `i` itself, then the left subtree.
     fn least_below(&self, mut i: u32) -> u32 {
         loop {
             let node = self.at(i);
@@ -107,19 +107,19 @@ impl Arena {
 }
 
 impl Timeline {
-    /// The first task, if any.
+    /// The first node, if any.
     #[inline]
     pub fn first(&self) -> Option<TaskId> {
         (self.leftmost != NIL).then_some(self.leftmost)
     }
 
-    /// The task after `p`.
+    /// The node after `p`.
     pub fn next(&self, arena: &Arena, p: TaskId) -> Option<TaskId> {
         let next = successor(arena, p);
         (next != NIL).then_some(next)
     }
 
-    /// The last task, if any.
+    /// The last node, if any.
     pub fn last(&self, arena: &Arena) -> Option<TaskId> {
         if self.root == NIL {
             return None;
@@ -131,8 +131,8 @@ impl Timeline {
         Some(i)
     }
 
-    /// The first task in the order of keys whose value satisfies `holds`, which must hold for every value
-    /// before one for which it holds.
+    /// The first node in key order whose value satisfies `holds`. If `holds` is true for a value, it must be true for
+    /// every earlier value.
     pub fn first_where(&self, arena: &Arena, holds: impl Fn(u64) -> bool) -> Option<TaskId> {
         let mut i = self.root;
         while i != NIL {
@@ -148,9 +148,9 @@ impl Timeline {
         None
     }
 
-    /// The task with the least value among `rival` and those whose key satisfies `holds`, which must hold for every key
-    /// before one for which it holds. Of equal values the rival's stands before those on the way down, and any in a
-    /// branch left of the way before both (`__pick_eevdf` of 6.6).
+    /// The node with the least value among `rival` and the nodes whose key satisfies `holds`. If `holds` is true for a
+    /// key, it must be true for every earlier key. Among equal values, a node in a subtree to the left of the search
+    /// path comes first, then the rival, then the nodes on the path (`__pick_eevdf` of 6.6).
     pub fn least_where(
         &self,
         arena: &Arena,
@@ -190,7 +190,7 @@ impl Timeline {
         Some(arena.least_below(branch))
     }
 
-    /// Queues `p` after all tasks with keys not after `key`.
+    /// Inserts `p` after all nodes whose keys are not after `key`.
     pub fn insert(&mut self, arena: &mut Arena, p: TaskId, key: u64, value: u64) {
         let (mut parent, mut i, mut leftmost, mut left) = (NIL, self.root, true, false);
         while i != NIL {
@@ -242,7 +242,7 @@ impl Timeline {
         arena.at_mut(root).red = false;
     }
 
-    /// Turns the edge between `x` and its right child (to the left) or left child (to the right).
+    /// Rotates the edge between `x` and its right child (to the left) or its left child (to the right).
     fn rotate(&mut self, arena: &mut Arena, x: u32, to_left: bool) {
         let y = if to_left { arena.at(x).right } else { arena.at(x).left };
         let inner = if to_left { arena.at(y).left } else { arena.at(y).right };
@@ -264,7 +264,7 @@ impl Timeline {
         arena.update_least(y);
     }
 
-    /// Puts `new` where `old` hung below `parent`.
+    /// Replaces `old` by `new` as a child of `parent`.
     fn replace(&mut self, arena: &mut Arena, parent: u32, old: u32, new: u32) {
         if parent == NIL {
             self.root = new;
@@ -275,7 +275,7 @@ impl Timeline {
         }
     }
 
-    /// Takes `p` out.
+    /// Removes `p`.
     pub fn remove(&mut self, arena: &mut Arena, p: TaskId) {
         if self.leftmost == p {
             self.leftmost = successor(arena, p);
@@ -296,7 +296,7 @@ impl Timeline {
         }
     }
 
-    /// Takes out a node with two children: its successor takes its place.
+    /// Removes a node with two children by putting its successor in its place.
     fn remove_inner(&mut self, arena: &mut Arena, p: TaskId) {
         let node = *arena.at(p);
         let next = successor(arena, p);
@@ -320,7 +320,7 @@ impl Timeline {
         }
     }
 
-    /// Below `parent`, on the side of `i` (perhaps nil), one black node is missing.
+    /// Rebalances after a removal: below `parent`, on the side of `i` (which may be nil), one black node is missing.
     fn mend_remove(&mut self, arena: &mut Arena, mut i: u32, mut parent: u32) {
         while parent != NIL && !arena.is_red(i) {
             let left = arena.at(parent).left == i;

@@ -1,4 +1,4 @@
-//! What a viewer sees of a CPU: its tree of queues, with the virtual times and what follows from them.
+//! The state of a CPU's fair class for display: its hierarchy of queues with the virtual times.
 
 use super::entity::{EntityId, QueueId};
 use super::{Discipline, Fair};
@@ -6,7 +6,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::View;
 
 impl<D: Discipline> Fair<D> {
-    /// A CPU's queues from the root down, and the groups that are throttled there.
+    /// A CPU's queues from the root down, and its throttled groups.
     pub(super) fn show(&self, cpu: CpuId) -> View {
         let throttled: Vec<View> = (0..self.rqs.first_task)
             .filter(|e| e % self.rqs.cpus == cpu && self.rqs.queues[(e + self.rqs.cpus) as usize].throttled)

@@ -1,22 +1,22 @@
-//! The walks over the hierarchy: up, to queue and dequeue; down, to pick; along both sides, to switch.
+//! Walks over the hierarchy: up to enqueue and dequeue, down to pick, and along both branches to switch.
 
 use super::entity::{Entity, EntityId, Leave, QueueId};
 use super::{Discipline, Fair};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, Enqueue};
 
-/// What the walk down from the root found.
+/// The result of the walk down from the root.
 pub(super) enum Picked {
     /// A task.
     Task(EntityId),
-    /// Something left the tree on the way: again.
+    /// An entity was dequeued, or a queue throttled, on the way: the pick must start again.
     Again,
-    /// A group was throttled on the way: the running task is to be put back first.
+    /// A group was throttled on the way: the running task must be put back first.
     Anew,
 }
 
 impl<D: Discipline> Fair<D> {
-    /// Queues a task, and its groups as far as they are not (`enqueue_task_fair`).
+    /// Enqueues a task, and the entities of its groups that are not queued yet (`enqueue_task_fair`).
     pub(super) fn enqueue(&mut self, cx: &mut Core, e: EntityId, mut how: Enqueue) {
         let Entity { idle, delayed, .. } = self.rqs.entities[e as usize];
         let (mut idle, delayed) = (u32::from(idle), u32::from(delayed && how != Enqueue::Wakeup));
@@ -57,8 +57,8 @@ impl<D: Discipline> Fair<D> {
         self.rqs.touch_group(cx, e);
     }
 
-    /// Takes an entity off its queue, and the groups that are empty by that (`dequeue_task_fair`, `dequeue_entities`).
-    /// `false`: it is a task and stays, delayed.
+    /// Dequeues an entity, and the groups that become empty (`dequeue_task_fair`, `dequeue_entities`). Returns `false`
+    /// if it is a task that stays queued, delayed.
     pub(super) fn dequeue(&mut self, cx: &mut Core, e: EntityId, how: Leave) -> bool {
         let entity = &self.rqs.entities[e as usize];
         let is_task = e >= self.rqs.first_task;
@@ -109,7 +109,7 @@ impl<D: Discipline> Fair<D> {
         true
     }
 
-    /// Takes one entity off its queue (`dequeue_entity`); `false`: it stays, delayed.
+    /// Dequeues one entity (`dequeue_entity`). Returns `false` if it stays queued, delayed.
     #[inline]
     pub(super) fn dequeue_entity(&mut self, cx: &mut Core, q: QueueId, e: EntityId, how: Leave) -> bool {
         self.update_curr(cx, q);
@@ -155,7 +155,7 @@ impl<D: Discipline> Fair<D> {
         entity.prev_sum_exec = entity.sum_exec;
     }
 
-    /// Puts the running task of a CPU back, and the groups that it is in.
+    /// Puts the running task of a CPU back, along with its groups.
     #[inline]
     pub(super) fn put_prev(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
         let mut at = Some(e);
@@ -166,7 +166,7 @@ impl<D: Discipline> Fair<D> {
         self.rqs.running[cpu as usize] = None;
     }
 
-    /// Makes a task the one that runs on a CPU, and its groups those that run there (`set_next_task_fair`).
+    /// Makes a task and its groups the running ones of a CPU (`set_next_task_fair`).
     #[inline]
     pub(super) fn set_next(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
         let mut at = Some(e);
@@ -189,7 +189,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Goes down from the root to the next task while the running one stays where it is.
+    /// Walks down from the root to the next task, while the running task stays where it is.
     #[inline]
     pub(super) fn pick_down(&mut self, cx: &mut Core, cpu: CpuId) -> Picked {
         let mut q = cpu;
@@ -217,7 +217,8 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Goes down from the root to the next task where none runs, and makes all on the way the running ones.
+    /// Walks down from the root to the next task if none is running, and makes the entities on the way the running
+    /// ones.
     #[inline]
     pub(super) fn pick_anew(&mut self, cx: &Core, cpu: CpuId) -> EntityId {
         let mut q = cpu;
@@ -235,7 +236,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Lets `next` run for `prev`; the groups that both are in stay as they are.
+    /// Switches from `prev` to `next`. The groups that contain both keep running.
     #[inline]
     pub(super) fn switch(&mut self, cx: &mut Core, cpu: CpuId, prev: EntityId, next: EntityId) {
         let up = |me: &Self, e: EntityId| me.rqs.parent(e).expect("tasks of one CPU meet in its root queue");

@@ -1,4 +1,4 @@
-//! Which domains are of CPUs of different capacity.
+//! Detection of domains whose CPUs differ in capacity.
 
 use super::Ask;
 use super::flags::Flags;
@@ -9,18 +9,20 @@ use schedlab_base::{CpuId, v};
 use schedlab_sim::CpuSet;
 use std::collections::BTreeMap;
 
-/// What a release knows of a machine's capacities.
+/// What a release knows about asymmetric CPU capacities.
 pub(super) enum Asymmetry {
-    /// All are equal, or the release does not look (until 4.19).
+    /// All capacities are equal, or the release does not look at them (until 4.19).
     None,
-    /// The lowest level at which every CPU sees one of the greatest capacity: from there up all domains have the flag
-    /// (`asym_cpu_capacity_level`; "sched/topology: Add SD_ASYM_CPUCAPACITY flag detection", 4.20).
+    /// The lowest level at which every CPU sees one of the greatest capacity. All domains from this level up have the
+    /// flag (`asym_cpu_capacity_level`; "sched/topology: Add SD_ASYM_CPUCAPACITY flag detection", 4.20).
     FromLevel(usize),
-    /// The CPUs of each capacity (`asym_cap_list`; "sched/topology: Rework CPU capacity asymmetry detection", 5.14).
+    /// The sets of CPUs with equal capacity (`asym_cap_list`; "sched/topology: Rework CPU capacity asymmetry
+    /// detection", 5.14).
     Classes { classes: Vec<CpuSet>, online: CpuSet, known: BTreeMap<SpanId, Flags> },
 }
 
 impl Asymmetry {
+    /// Determines the asymmetry of a machine as the release does.
     pub fn of(pool: &mut Pool, ask: &Ask<'_>, levels: &[Level]) -> Self {
         let mut cpus: BTreeMap<u32, Vec<CpuId>> = BTreeMap::new();
         for cpu in &ask.machine.cpus {
@@ -37,7 +39,7 @@ impl Asymmetry {
         }
     }
 
-    /// The flags of a domain (`asym_cpu_capacity_classify`).
+    /// The asymmetry flags of a domain (`asym_cpu_capacity_classify`).
     pub fn flags(&mut self, pool: &Pool, level: usize, span: SpanId) -> Flags {
         match self {
             Self::None => Flags::NONE,
@@ -59,7 +61,8 @@ fn classify(classes: &[CpuSet], online: &CpuSet, set: &CpuSet) -> Flags {
     }
 }
 
-/// `asym_cpu_capacity_level`; beyond the last level where the CPUs that are online are alike.
+/// Finds the lowest level with the flag (`asym_cpu_capacity_level`). If the online CPUs are all alike, it is above the
+/// last level.
 fn from_level(pool: &mut Pool, ask: &Ask<'_>, levels: &[Level]) -> usize {
     let capacity = |cpu: CpuId| ask.machine.cpus[cpu as usize].place.capacity;
     let all = pool.span(ask.online.clone());

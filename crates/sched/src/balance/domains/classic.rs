@@ -1,4 +1,4 @@
-//! The domains of 2.6.0 to 2.6.32: a fixed list of levels, and of far nodes no more than their order by distance.
+//! The domains of 2.6.0 to 2.6.32: a fixed list of levels, with distant nodes only ordered by distance.
 
 use super::Ask;
 use super::flags::Flags;
@@ -7,26 +7,26 @@ use super::pool::Pool;
 use schedlab_base::{CpuId, Release, v2_6};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A node's domain spans so many nodes at most (`SD_NODES_PER_DOMAIN`), and one over all nodes is built above it when
-/// the machine has more.
+/// A NODE domain spans at most this many nodes (`SD_NODES_PER_DOMAIN`). If the machine has more, a domain over all
+/// nodes is built above it.
 const NODES_PER_DOMAIN: u32 = 16;
 
-/// One level, before any is taken out.
+/// One level, before any domain is removed.
 struct Level {
     name: &'static str,
     flags: Flags,
     params: Params,
     /// The span of each CPU's domain.
     spans: Vec<SpanId>,
-    /// The classes of CPUs that are its groups.
+    /// For each CPU, its group at this level.
     parts: Vec<SpanId>,
-    /// Whether the groups are gone through from the CPU's own node upwards, not from the lowest CPU.
+    /// Whether the groups are ordered starting from the CPU's own node, instead of from the lowest CPU.
     from_own_node: bool,
-    /// What a group is worth: this much for each class of CPUs in it, by the class's size.
+    /// The capacity of a group: the function's value for each class of CPUs in it, given the class's size.
     worth: (Vec<SpanId>, fn(u32) -> u32),
 }
 
-/// What the CPUs share, by CPU.
+/// The CPUs that each CPU shares a core, a cache and a node with.
 struct Shared {
     cpu: Vec<SpanId>,
     core: Vec<SpanId>,
@@ -54,7 +54,7 @@ impl Shared {
     }
 }
 
-/// All CPUs' domains, none taken out yet.
+/// Builds the domains of all CPUs, before any is removed.
 pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>) -> Vec<Vec<Domain>> {
     let shared = Shared::of(pool, ask);
     let levels = match ask.release {
@@ -85,7 +85,8 @@ pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>) -> Vec<Vec<Domain>> {
     built
 }
 
-/// `init_sched_build_groups`, and for nodes the loop that takes them in turn from one's own.
+/// Builds the groups of a domain (`init_sched_build_groups`). For NODE it is the kernel's loop over the nodes, starting
+/// from the CPU's own.
 fn ring(pool: &mut Pool, ask: &Ask<'_>, level: &Level, number: u8, cpu: CpuId) -> u32 {
     let mut parts: Vec<SpanId> = Vec::new();
     let span = level.spans[cpu as usize];
@@ -113,9 +114,9 @@ fn ring(pool: &mut Pool, ask: &Ask<'_>, level: &Level, number: u8, cpu: CpuId) -
 
 const BALANCING: Flags = Flags::all(&[Flags::LOAD_BALANCE, Flags::BALANCE_NEWIDLE, Flags::BALANCE_EXEC]);
 
-/// 2.6.0 has no domains. An idle CPU looks for work on its node each ms, a busy one each 200 ms; each fifth of an idle
-/// CPU's looks (a busy one's second) goes to the node with the most running tasks for each CPU (`node_nr_running`).
-/// That is told here as a domain of a node's CPUs and one of nodes, without flags.
+/// 2.6.0 has no domains. An idle CPU looks for work on its node every 1 ms, and a busy one every 200 ms. Every fifth
+/// time an idle CPU looks, and every second time a busy one does, it looks at the node with the most running tasks per
+/// CPU (`node_nr_running`). This is represented as a domain of a node's CPUs and a domain of nodes, both without flags.
 fn levels_2_6_0(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
     let level = |name, min, busy_factor, spans, parts| Level {
         name,
@@ -133,13 +134,13 @@ fn levels_2_6_0(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
     levels
 }
 
-/// A tenth more for each further CPU of a core.
+/// The capacity of a core: a tenth more for each further sibling.
 fn with_a_tenth(cpus: u32) -> u32 {
     128 + 128 * (cpus - 1) / 10
 }
 
-/// `arch_init_sched_domains` of 2.6.11, as built for a machine of this kind: `CONFIG_SCHED_SMT` where it has siblings,
-/// `CONFIG_NUMA` where it has nodes.
+/// The levels of 2.6.11 (`arch_init_sched_domains`), configured for the machine: `CONFIG_SCHED_SMT` if it has SMT
+/// siblings, `CONFIG_NUMA` if it has several nodes.
 fn levels_2_6_11(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
     let level = |name, flags, params, spans: &Vec<SpanId>, parts: &Vec<SpanId>, worth| Level {
         name,
@@ -171,7 +172,7 @@ fn levels_2_6_11(ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
     levels
 }
 
-/// `build_sched_domains` of 2.6.18 to 2.6.32 on x86-64, all levels configured.
+/// The levels of 2.6.18 to 2.6.32 (`build_sched_domains`) on x86-64, with all of them configured.
 fn levels_2_6_18(pool: &mut Pool, ask: &Ask<'_>, shared: &Shared) -> Vec<Level> {
     let release = ask.release;
     let worths = worths(release, shared);
@@ -194,8 +195,8 @@ fn levels_2_6_18(pool: &mut Pool, ask: &Ask<'_>, shared: &Shared) -> Vec<Level> 
 
 type Worth = (Vec<SpanId>, fn(u32) -> u32);
 
-/// What the groups of each level are worth. 2.6.18 and 2.6.24 count CPUs that share a cache as one, so that one task
-/// for each cache is the aim; 2.6.32 counts cores, and siblings as 1178 together.
+/// The capacities of the groups of each level. 2.6.18 and 2.6.24 count all CPUs that share a cache as one, so that they
+/// aim for one task per cache. 2.6.32 counts cores, with SMT siblings worth 1178 together.
 fn worths(release: Release, shared: &Shared) -> [Worth; 5] {
     let by = |classes: &Vec<SpanId>, worth: fn(u32) -> u32| (classes.clone(), worth);
     match release {
@@ -206,7 +207,7 @@ fn worths(release: Release, shared: &Shared) -> [Worth; 5] {
             by(&shared.cache, |_| 128),
             by(&shared.cache, |_| 128),
         ],
-        // "sched: Provide arch_scale_freq_power" and the patches around it (2.6.32).
+        // "sched: Provide arch_scale_freq_power" and related patches (2.6.32).
         r if r < v2_6(32) => [
             by(&shared.cpu, |_| 1024),
             by(&shared.core, |_| 1024),
@@ -228,7 +229,7 @@ fn worths(release: Release, shared: &Shared) -> [Worth; 5] {
     }
 }
 
-/// `sched_domain_node_span`: a node and the nodes nearest to it, 16 in all.
+/// A node and the nodes nearest to it, 16 in all (`sched_domain_node_span`).
 fn near_nodes(pool: &mut Pool, ask: &Ask<'_>) -> Vec<SpanId> {
     let table = &ask.machine.distances;
     let node_of = |cpu: CpuId| ask.machine.cpus[cpu as usize].place.node as usize;
@@ -236,7 +237,7 @@ fn near_nodes(pool: &mut Pool, ask: &Ask<'_>) -> Vec<SpanId> {
     ask.online.iter().for_each(|cpu| cpus[node_of(cpu)].push(cpu));
     let near = |node: usize| {
         let mut others: Vec<usize> = (0..table.len()).filter(|n| !cpus[*n].is_empty() && *n != node).collect();
-        // Of equally far nodes the next by number comes first.
+        // Among nodes at the same distance, the next one by number comes first.
         others.sort_by_key(|n| (table[node][*n], (n + table.len() - node) % table.len()));
         others.truncate(NODES_PER_DOMAIN as usize - 1);
         others.push(node);
@@ -248,7 +249,7 @@ fn near_nodes(pool: &mut Pool, ask: &Ask<'_>) -> Vec<SpanId> {
     (0..ask.cpus()).map(mine).collect()
 }
 
-/// Decay indices for a busy and an idle CPU, one that becomes idle, a wake-up, fork and exec.
+/// Sets the `cpu_load[]` indices for a busy CPU, an idle CPU, a newly idle CPU, wake-ups, and fork and exec.
 fn idx(params: Params, [busy, idle, newidle, wake, forkexec]: [u8; 5]) -> Params {
     let params = Params { busy_idx: busy, idle_idx: idle, newidle_idx: newidle, ..params };
     Params { wake_idx: wake, forkexec_idx: forkexec, ..params }

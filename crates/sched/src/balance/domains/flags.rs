@@ -1,71 +1,71 @@
-//! What a domain says of its CPUs and what may be done in it.
+//! The flags of a domain, and the names that the releases give them.
 
-/// Flags of a domain, by the meaning that they keep over the releases; their names change.
+/// A set of domain flags. A flag keeps its meaning across releases, while its name may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flags(u32);
 
 impl Flags {
     /// No flag.
     pub const NONE: Self = Self(0);
-    /// Periodic balancing happens here (every domain, so the flag went in 5.7).
+    /// Periodic balancing happens in this domain. Every domain has it, so the flag was removed in 5.8.
     pub const LOAD_BALANCE: Self = Self(1);
-    /// A CPU that becomes idle pulls here.
+    /// A newly idle CPU pulls tasks within this domain.
     pub const BALANCE_NEWIDLE: Self = Self(1 << 1);
-    /// A task that calls exec may be put on another CPU of it.
+    /// A task that calls exec may be placed on another CPU of this domain.
     pub const BALANCE_EXEC: Self = Self(1 << 2);
-    /// A new task may be put on another CPU of it.
+    /// A new task may be placed on another CPU of this domain.
     pub const BALANCE_FORK: Self = Self(1 << 3);
-    /// A wake-up looks for an idle CPU here (2.6.11 to 2.6.24).
+    /// A wake-up looks for an idle CPU in this domain (2.6.11 to 2.6.24).
     pub const WAKE_IDLE: Self = Self(1 << 4);
-    /// A wake-up may bring the task to the waker's CPU.
+    /// A wake-up may move the task to the waker's CPU.
     pub const WAKE_AFFINE: Self = Self(1 << 5);
-    /// A wake-up evens out loads here (2.6.11 to 2.6.24).
+    /// A wake-up balances load within this domain (2.6.11 to 2.6.24).
     pub const WAKE_BALANCE: Self = Self(1 << 6);
-    /// Its CPUs are of different capacity.
+    /// The CPUs differ in capacity.
     pub const ASYM_CPUCAPACITY: Self = Self(1 << 7);
-    /// Its CPUs are of every capacity that the online CPUs have.
+    /// The CPUs cover every capacity that online CPUs have.
     pub const ASYM_CPUCAPACITY_FULL: Self = Self(1 << 8);
-    /// Its CPUs share the units of one core.
+    /// The CPUs are SMT siblings that share a core's execution units.
     pub const SHARE_CPUCAPACITY: Self = Self(1 << 9);
-    /// Its CPUs share an L2 or the tags of the last-level cache.
+    /// The CPUs share an L2 cache or the tags of the last-level cache.
     pub const CLUSTER: Self = Self(1 << 10);
-    /// Its CPUs share a cache.
+    /// The CPUs share a cache.
     pub const SHARE_LLC: Self = Self(1 << 11);
     /// Only one CPU of the machine balances at this level at a time.
     pub const SERIALIZE: Self = Self(1 << 12);
-    /// Tasks are spread over its groups' siblings before they share a group.
+    /// Tasks are spread over the domain's sibling domains before they share a group.
     pub const PREFER_SIBLING: Self = Self(1 << 13);
-    /// Its groups may overlap.
+    /// The groups of the domain may overlap.
     pub const OVERLAP: Self = Self(1 << 14);
-    /// It crosses nodes.
+    /// The domain spans several nodes.
     pub const NUMA: Self = Self(1 << 15);
 
-    /// These and those.
+    /// The union of two sets.
     #[must_use]
     pub const fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
     }
 
-    /// These but for those.
+    /// The flags of this set that are not in `less`.
     #[must_use]
     pub const fn without(self, less: Self) -> Self {
         Self(self.0 & !less.0)
     }
 
-    /// Those that are in both.
+    /// The intersection of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether one of `any` is among them.
+    /// Whether the set has at least one flag of `any`.
     #[inline]
     #[must_use]
     pub const fn has(self, any: Self) -> bool {
         self.0 & any.0 != 0
     }
 
-    /// All of these.
+    /// The union of several sets.
     #[must_use]
     pub const fn all(flags: &[Self]) -> Self {
         let (mut sum, mut i) = (0, 0);
@@ -76,7 +76,7 @@ impl Flags {
         Self(sum)
     }
 
-    /// Their names in a release, in the order of its own flags.
+    /// The names of the flags in a release, in the order in which the flags are defined here.
     pub fn names(self, words: &'static Words) -> impl Iterator<Item = &'static str> {
         (0..NAMES.len()).filter(move |bit| self.0 >> bit & 1 == 1).map(move |bit| match Self(1 << bit) {
             Self::SHARE_CPUCAPACITY => words.share_cpucapacity,
@@ -86,7 +86,7 @@ impl Flags {
     }
 }
 
-/// The names by bit, as newer releases have them.
+/// The names by bit, as in newer releases.
 const NAMES: [&str; 16] = [
     "SD_LOAD_BALANCE",
     "SD_BALANCE_NEWIDLE",
@@ -106,15 +106,15 @@ const NAMES: [&str; 16] = [
     "SD_NUMA",
 ];
 
-/// The names of a release's levels, and of those flags that were renamed.
+/// The names that a release uses for levels and for flags that were renamed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Words {
     /// The level of SMT siblings.
     pub smt: &'static str,
     /// The level of a node's CPUs.
     pub package: &'static str,
-    /// [`Flags::SHARE_CPUCAPACITY`].
+    /// The name of [`Flags::SHARE_CPUCAPACITY`].
     pub share_cpucapacity: &'static str,
-    /// [`Flags::SHARE_LLC`].
+    /// The name of [`Flags::SHARE_LLC`].
     pub share_llc: &'static str,
 }

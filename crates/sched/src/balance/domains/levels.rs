@@ -1,4 +1,4 @@
-//! The topology levels of 3.10 and later: for each level, what each CPU shares with which others.
+//! The topology levels of 3.10 and later: for each level, which CPUs share it with each CPU.
 
 use super::Ask;
 use super::model::{NumaKind, SpanId};
@@ -12,18 +12,18 @@ use std::collections::BTreeSet;
 pub(super) struct Level {
     pub name: &'static str,
     pub shares: Shares,
-    /// The CPUs around each CPU, before those are left out that domains are not built for.
+    /// The mask of each CPU at this level, before CPUs that no domains are built for are removed.
     pub masks: Vec<SpanId>,
 }
 
 impl Level {
-    /// Whether its groups may overlap.
+    /// Whether the groups at this level may overlap.
     pub fn overlaps(&self) -> bool {
         matches!(self.shares, Shares::Distance(_))
     }
 }
 
-/// The levels, the smallest first, and what is known of the nodes.
+/// The levels, smallest first, and the NUMA topology.
 pub(super) struct Levels {
     pub levels: Vec<Level>,
     pub distances: Vec<u32>,
@@ -32,17 +32,17 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Of kernels that have no such list.
+    /// For kernels that have no list of levels.
     pub fn none() -> Self {
         Self { levels: Vec::new(), distances: Vec::new(), numa: NumaKind::Direct, hops: Vec::new() }
     }
 }
 
-/// The levels of this release on this machine.
+/// Builds the levels of a release on a machine.
 pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
     let (release, words) = (ask.release, ask.words);
     let mut levels = Vec::new();
-    // Nothing is taken to be shared across nodes, whatever the firmware says of caches.
+    // Nothing counts as shared across nodes, whatever the firmware reports about caches.
     let mut push = |name, shares, of: fn(&Cpu) -> u32| {
         let key = |cpu: CpuId| {
             let place = &ask.machine.cpus[cpu as usize];
@@ -56,7 +56,7 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
         push("CLS", Shares::Cluster, |cpu| cpu.cluster);
     }
     push("MC", Shares::Cache, |cpu| cpu.place.llc);
-    // Kernels from 3.18 on have no level for a package that holds several nodes ("sched/x86: Add new topology for
+    // Kernels from 3.18 on have no level for a package that contains several nodes ("sched/x86: Add new topology for
     // multi-NUMA-node CPUs").
     if release < v(3, 18) || !ask.nodes_lost && ask.machine.nodes_per_package.is_none_or(|nodes| nodes == 1) {
         push(words.package, Shares::Node, |_| 0);
@@ -68,7 +68,7 @@ pub(super) fn levels(pool: &mut Pool, ask: &Ask<'_>) -> Levels {
     all
 }
 
-/// `sched_init_numa`: a level for each distance.
+/// Adds a level for each distance between nodes (`sched_init_numa`).
 fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
     // "sched/topology: Introduce NUMA identity node sched domain" (4.15).
     let identity = ask.release >= v(4, 15);
@@ -78,7 +78,7 @@ fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
         r if r >= NODES_DROP_OUT => nodes.alive().flat_map(|a| nodes.alive().map(move |b| table[a][b])).collect(),
         // "sched/topology: Make sched_init_numa() use a set for the deduplicating sort" (5.12, and 5.10's updates).
         r if r >= v(5, 10) => table.iter().flatten().copied().collect(),
-        // Node 0 is taken to see every distance that there is; what it does not see gets no level.
+        // Node 0 is assumed to see every distance. A distance that it does not see gets no level.
         _ => table[0].iter().copied().filter(|distance| identity || *distance > table[0][0]).collect(),
     };
     all.distances = distances.into_iter().collect();
@@ -92,7 +92,7 @@ fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
             .collect();
         let masks = ask.machine.cpus.iter().map(|cpu| by_node[cpu.place.node as usize]).collect();
         all.hops.push(by_node);
-        // The least distance is a node's from itself.
+        // The smallest distance is that of a node to itself.
         let (name, shares) =
             if identity && at == 0 { ("NODE", Shares::Node) } else { ("NUMA", Shares::Distance(distance)) };
         all.levels.push(Level { name, shares, masks });
@@ -100,11 +100,11 @@ fn across_nodes(pool: &mut Pool, ask: &Ask<'_>, all: &mut Levels) {
     all.numa = connection(ask, &nodes, &all.distances);
 }
 
-/// "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18): a node whose last CPU is gone does not
-/// count.
+/// "sched/numa: Fix NUMA topology for systems with CPU-less nodes" (5.18): from then on a node without online CPUs does
+/// not count.
 const NODES_DROP_OUT: Release = v(5, 18);
 
-/// The CPUs of each node that count; none of a node whose last CPU is gone, from [`NODES_DROP_OUT`] on.
+/// The CPUs of each node that count. From [`NODES_DROP_OUT`] on, a node without online CPUs has none.
 struct NodeCpus {
     cpus: Vec<Vec<CpuId>>,
 }
@@ -129,14 +129,15 @@ impl NodeCpus {
     }
 }
 
-/// `init_numa_topology_type`, which came with "sched/numa: Classify the NUMA topology of a system" (3.19). Until 4.2 it
-/// compared a distance with 1 to find out whether the nodes are directly connected: they are a backplane to it.
+/// Classifies the NUMA topology (`init_numa_topology_type`; "sched/numa: Classify the NUMA topology of a system",
+/// 3.19). Until 4.2 it wrongly compared a distance with 1 to detect directly connected nodes, so that it took them for
+/// a backplane.
 fn connection(ask: &Ask<'_>, nodes: &NodeCpus, distances: &[u32]) -> NumaKind {
     let direct = match ask.release {
         r if r < v(3, 19) => true,
         r if r < v(4, 3) => distances.is_empty(),
-        // The distance of a node to itself counts since 4.15, and is allowed for since "sched/topology: Set correct
-        // NUMA topology type" (4.19).
+        // The distance of a node to itself has been counted since 4.15. That is only allowed for since "sched/topology:
+        // Set correct NUMA topology type" (4.19).
         r if r < v(4, 19) => distances.len() <= 1,
         _ => distances.len() <= 2,
     };

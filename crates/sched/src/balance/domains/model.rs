@@ -1,21 +1,21 @@
-//! What was built: each CPU's domains, and the spans, groups and rings that they share.
+//! The built domains of each CPU, and the spans, groups and rings that they share.
 
 use super::flags::{Flags, Words};
 use schedlab_base::CpuId;
 use schedlab_sim::CpuSet;
 
-/// A set of CPUs of [`Domains`]: equal sets have equal ids.
+/// The id of a set of CPUs in [`Domains`]. Equal sets have equal ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanId(pub(super) u32);
 
-/// A group of [`Domains`]. It is what the kernel calls a `sched_group_capacity`: CPUs whose domains hold the same group
-/// share what it remembers. Ids count from 0 to [`Domains::group_count`], so that a balancer may keep its own
-/// array beside.
+/// The id of a group in [`Domains`]. A group corresponds to the kernel's `sched_group_capacity`: CPUs whose domains
+/// contain the same group share its state. Ids count from 0 to [`Domains::group_count`], so that a balancer can keep
+/// arrays indexed by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub(super) u32);
 
 impl GroupId {
-    /// Its place in an array of all groups.
+    /// The index of the group in an array of all groups.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
@@ -23,24 +23,24 @@ impl GroupId {
     }
 }
 
-/// A set of CPUs, to be asked and to be gone through.
+/// A set of CPUs, stored both as a bit set and as a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The set.
+    /// The CPUs as a bit set.
     pub set: CpuSet,
-    /// Its CPUs, the lowest first.
+    /// The CPUs in ascending order.
     pub cpus: Box<[CpuId]>,
 }
 
 impl Span {
-    /// How many CPUs it has.
+    /// The number of CPUs.
     #[inline]
     #[must_use]
     pub fn weight(&self) -> u32 {
         self.cpus.len() as u32
     }
 
-    /// Whether it has `cpu`.
+    /// Whether the span contains `cpu`.
     #[inline]
     #[must_use]
     pub fn contains(&self, cpu: CpuId) -> bool {
@@ -48,58 +48,58 @@ impl Span {
     }
 }
 
-/// Part of a domain: the CPUs among which load is not told apart when the domain is balanced.
+/// A part of a domain. Balancing the domain compares groups as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its CPUs.
+    /// The CPUs of the group.
     pub span: SpanId,
-    /// Those of them that can get to it from below, and so may balance on its behalf; all of them unless groups
-    /// overlap.
+    /// The CPUs whose own domain below is this group, and which may therefore balance on its behalf (the balance mask).
+    /// Unless groups overlap, these are all CPUs of the group.
     pub mask: SpanId,
-    /// What its CPUs are worth together, in the release's own scale: 128 a CPU until 2.6.18 (with less for a sibling,
-    /// as that release counts it), 1024 after.
+    /// The sum of the CPUs' capacities in the release's own unit: 128 per CPU until 2.6.18 (less for an SMT sibling, by
+    /// the release's own rule), and 1024 after that.
     pub capacity: u32,
-    /// The flags of the domain that it is made of; none where it is made of a CPU.
+    /// The flags of the child domain that the group consists of; none for a group that is a single CPU.
     pub flags: Flags,
-    /// The topology level that it belongs to, from the smallest up, removed levels counted.
+    /// The topology level of the group, counted from the smallest and including removed levels.
     pub(super) level: u8,
 }
 
-/// The parameters of a domain. What a release does not have is 0.
+/// The parameters of a domain. Parameters that a release does not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Params {
-    /// The least time between two balancings, in ms. A domain starts with [`Params::first_interval_ms`].
+    /// The shortest interval between two balancing passes, in ms. A domain starts with [`Params::first_interval_ms`].
     pub min_interval_ms: u32,
-    /// The most time between two balancings, in ms.
+    /// The longest interval between two balancing passes, in ms.
     pub max_interval_ms: u32,
     /// The interval before the first balancing, in ms (`balance_interval`).
     pub first_interval_ms: u32,
-    /// A busy CPU's interval is so many times as long.
+    /// The factor by which the interval of a busy CPU is longer.
     pub busy_factor: u32,
-    /// The busier side must carry so much for 100 of the other.
+    /// The busier side's load must exceed this percentage of the other's.
     pub imbalance_pct: u32,
-    /// So many failures before a task whose cache is warm is moved.
+    /// The number of failed attempts after which cache-hot tasks are migrated too.
     pub cache_nice_tries: u32,
-    /// Which decayed load a busy CPU looks at (until 5.1).
+    /// The `cpu_load[]` index that a busy CPU uses (until 5.2).
     pub busy_idx: u8,
-    /// Which decayed load an idle CPU looks at.
+    /// The `cpu_load[]` index that an idle CPU uses.
     pub idle_idx: u8,
-    /// Which decayed load a CPU that becomes idle looks at.
+    /// The `cpu_load[]` index that a newly idle CPU uses.
     pub newidle_idx: u8,
-    /// Which decayed load a wake-up looks at.
+    /// The `cpu_load[]` index that a wake-up uses.
     pub wake_idx: u8,
-    /// Which decayed load fork and exec look at.
+    /// The `cpu_load[]` index that fork and exec use.
     pub forkexec_idx: u8,
-    /// A task that ran less long ago has a warm cache, in ns (2.6.11; 2.6.18 measures it when it boots).
+    /// A task is cache-hot for this long after it ran, in ns (2.6.11; 2.6.18 measures it at boot).
     pub cache_hot_time_ns: u64,
-    /// What a CPU is worth beside its siblings, in percent (2.6.11 and 2.6.18).
+    /// The capacity of a CPU that shares its core with siblings, in percent (2.6.11 and 2.6.18).
     pub per_cpu_gain: u32,
-    /// What a core of siblings is worth, of 1024 (2.6.32 to 4.1).
+    /// The capacity of a core with SMT siblings, where 1024 is a core without (2.6.32 to 4.1).
     pub smt_gain: u32,
 }
 
 impl Params {
-    /// Intervals that grow with the domain's CPUs.
+    /// Parameters with intervals that grow with the number of CPUs.
     pub(super) fn of_weight(weight: u32, busy_factor: u32, imbalance_pct: u32) -> Self {
         Self {
             min_interval_ms: weight,
@@ -111,7 +111,7 @@ impl Params {
         }
     }
 
-    /// Intervals that do not.
+    /// Parameters with fixed intervals.
     pub(super) fn fixed(min: u32, max: u32, busy_factor: u32, imbalance_pct: u32) -> Self {
         Self {
             min_interval_ms: min,
@@ -124,43 +124,43 @@ impl Params {
     }
 }
 
-/// A domain of one CPU. Its span, groups and parameters stand in [`Domains`], shared.
+/// A domain of one CPU. Its span, groups and parameters are shared and stored in [`Domains`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Its CPUs.
+    /// The CPUs of the domain.
     pub span: SpanId,
-    /// Its flags.
+    /// The flags of the domain.
     pub flags: Flags,
-    /// How many tasks a node may have before NUMA imbalance counts (`imb_numa_nr`; 6.x).
+    /// The number of tasks that a node may have before NUMA imbalance counts (`imb_numa_nr`, from 5.18 on).
     pub imb_numa_nr: u32,
     pub(super) ring: u32,
     pub(super) start: u32,
     pub(super) kind: u16,
 }
 
-/// A level's name and parameters, shared by the domains that have the same.
+/// A level's name and parameters, shared by all domains that have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kind {
     pub name: &'static str,
     pub params: Params,
 }
 
-/// How a machine's nodes are connected (`sched_numa_topology_type`).
+/// The NUMA topology of a machine (`sched_numa_topology_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumaKind {
-    /// Each node reaches each other at once, or there is one.
+    /// All nodes are directly connected, or there is only one.
     Direct,
-    /// The way to far nodes leads over other nodes.
+    /// Distant nodes are reached through other nodes.
     GluelessMesh,
-    /// The way to far nodes leads over something that is no node.
+    /// Distant nodes are reached through a backplane, which is not itself a node.
     Backplane,
 }
 
-/// All CPUs' domains as one set of online CPUs gives them.
+/// The domains of all CPUs for one set of online CPUs.
 #[derive(Clone, Debug)]
 pub struct Domains {
     pub(super) online: CpuSet,
-    /// Where each CPU's domains begin in `domains`; one more for the end.
+    /// The index in `domains` at which each CPU's domains begin, with one more entry for the end.
     pub(super) begin: Vec<u32>,
     pub(super) domains: Vec<Domain>,
     pub(super) kinds: Vec<Kind>,
@@ -171,20 +171,20 @@ pub struct Domains {
     pub(super) all_capacities: Flags,
     pub(super) distances: Vec<u32>,
     pub(super) numa: NumaKind,
-    /// The CPUs within each of `distances`, by node.
+    /// For each of `distances`, the CPUs within that distance of each node.
     pub(super) hops: Vec<Vec<SpanId>>,
-    /// By CPU, how many of its domains from the bottom are within its last-level cache.
+    /// For each CPU, how many of its domains, from the lowest, lie within its last-level cache.
     pub(super) cached: Vec<u8>,
 }
 
 impl Domains {
-    /// The CPUs that they were built for.
+    /// The CPUs that were online when the domains were built.
     #[must_use]
     pub fn online(&self) -> &CpuSet {
         &self.online
     }
 
-    /// The domains of a CPU, from the smallest up; none of a CPU that is offline or alone.
+    /// The domains of a CPU, smallest first. Empty if the CPU is offline or has no other CPU to balance with.
     #[inline]
     #[must_use]
     pub fn of(&self, cpu: CpuId) -> &[Domain] {
@@ -192,33 +192,33 @@ impl Domains {
         &self.domains[self.begin[at] as usize..self.begin[at + 1] as usize]
     }
 
-    /// How many CPUs the machine has, offline ones counted.
+    /// The number of CPUs of the machine, including offline ones.
     #[must_use]
     pub fn cpus(&self) -> u32 {
         self.begin.len() as u32 - 1
     }
 
-    /// A domain's place among those of all CPUs, for a balancer's own array beside ([`Domains::count`] long):
-    /// the place of the `level`th domain of `cpu`.
+    /// The index of the domain of `cpu` at `level` among the domains of all CPUs, for a balancer's own arrays of length
+    /// [`Domains::count`].
     #[inline]
     #[must_use]
     pub fn index(&self, cpu: CpuId, level: usize) -> usize {
         self.begin[cpu as usize] as usize + level
     }
 
-    /// How many domains all CPUs have together.
+    /// The number of domains of all CPUs together.
     #[must_use]
     pub fn count(&self) -> usize {
         self.domains.len()
     }
 
-    /// The name of a domain's level, as the release has it: `MC`.
+    /// The name of a domain's level in the release, for example `MC`.
     #[must_use]
     pub fn name(&self, domain: &Domain) -> &'static str {
         self.kinds[usize::from(domain.kind)].name
     }
 
-    /// A domain's parameters.
+    /// The parameters of a domain.
     #[inline]
     #[must_use]
     pub fn params(&self, domain: &Domain) -> &Params {
@@ -230,34 +230,35 @@ impl Domains {
         flags.names(self.words)
     }
 
-    /// The CPUs behind an id.
+    /// The span with an id.
     #[inline]
     #[must_use]
     pub fn span(&self, id: SpanId) -> &Span {
         &self.spans[id.0 as usize]
     }
 
-    /// The group behind an id.
+    /// The group with an id.
     #[inline]
     #[must_use]
     pub fn group(&self, id: GroupId) -> &Group {
         &self.groups[id.index()]
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     #[must_use]
     pub fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    /// A domain's groups in the order in which the kernel goes through them: the CPU's own first, then round.
+    /// The groups of a domain in the order in which the kernel visits them: the local group first, then around the
+    /// ring.
     #[inline]
     pub fn groups(&self, domain: &Domain) -> impl Iterator<Item = GroupId> + '_ {
         let (before, from) = self.rings[domain.ring as usize].split_at(domain.start as usize);
         from.iter().chain(before).copied()
     }
 
-    /// The `n`th of a domain's groups in that order.
+    /// The group at position `n` in the order of [`Domains::groups`].
     #[inline]
     #[must_use]
     pub fn nth_group(&self, domain: &Domain, n: usize) -> GroupId {
@@ -266,72 +267,76 @@ impl Domains {
         ring[if at < ring.len() { at } else { at - ring.len() }]
     }
 
-    /// Whether a group has `cpu`.
+    /// Whether a group contains `cpu`.
     #[inline]
     #[must_use]
     pub fn has(&self, group: GroupId, cpu: CpuId) -> bool {
         self.span(self.group(group).span).contains(cpu)
     }
 
-    /// How many groups a domain has.
+    /// The number of groups of a domain.
     #[inline]
     #[must_use]
     pub fn group_len(&self, domain: &Domain) -> usize {
         self.rings[domain.ring as usize].len()
     }
 
-    /// The group of a domain that its own CPU is in.
+    /// The local group of a domain: the one that contains the domain's CPU.
     #[inline]
     #[must_use]
     pub fn local(&self, domain: &Domain) -> GroupId {
         self.rings[domain.ring as usize][domain.start as usize]
     }
 
-    /// The CPU that balances on behalf of a group when none of its CPUs is idle (`group_balance_cpu`): the first of
-    /// its mask.
+    /// The CPU that balances on behalf of a group if none of its CPUs is idle (`group_balance_cpu`): the first of its
+    /// mask.
     #[must_use]
     pub fn balance_cpu(&self, group: GroupId) -> Option<CpuId> {
         self.span(self.group(group).mask).cpus.first().copied()
     }
 
-    /// The highest of the domains from the bottom that all have `flag`: `highest_flag_domain`, which gives `sd_llc`.
+    /// The level of the highest domain such that it and all domains below it have `flag` (`highest_flag_domain`, which
+    /// the kernel uses for `sd_llc`).
     #[must_use]
     pub fn highest(&self, cpu: CpuId, flag: Flags) -> Option<usize> {
         self.of(cpu).iter().take_while(|domain| domain.flags.has(flag)).count().checked_sub(1)
     }
 
-    /// The domain of a CPU's last-level cache (`sd_llc`): `highest` of [`Flags::SHARE_LLC`].
+    /// The level of the domain of a CPU's last-level cache (`sd_llc`): `highest` for [`Flags::SHARE_LLC`].
     #[inline]
     #[must_use]
     pub fn cache(&self, cpu: CpuId) -> Option<usize> {
         usize::from(self.cached[cpu as usize]).checked_sub(1)
     }
 
-    /// The lowest domain that has `flag`: `lowest_flag_domain`, which gives `sd_numa` and `sd_asym_cpucapacity`.
+    /// The level of the lowest domain with `flag` (`lowest_flag_domain`, which the kernel uses for `sd_numa` and
+    /// `sd_asym_cpucapacity`).
     #[must_use]
     pub fn lowest(&self, cpu: CpuId, flag: Flags) -> Option<usize> {
         self.of(cpu).iter().position(|domain| domain.flags.has(flag))
     }
 
-    /// The flag of domains whose CPUs are of every capacity: until 5.13, of different ones.
+    /// The flag of domains that cover all CPU capacities. Until 5.13 it is the flag of domains with different
+    /// capacities.
     #[must_use]
     pub fn all_capacities(&self) -> Flags {
         self.all_capacities
     }
 
-    /// The distances between nodes that have CPUs, the least first (from 3.10 on; older kernels do not look).
+    /// The distances between nodes that have CPUs, in ascending order. Empty before 3.10, where kernels do not use
+    /// them.
     #[must_use]
     pub fn distances(&self) -> &[u32] {
         &self.distances
     }
 
-    /// How the nodes are connected, for NUMA balancing.
+    /// The NUMA topology, as NUMA balancing uses it.
     #[must_use]
     pub fn numa_kind(&self) -> NumaKind {
         self.numa
     }
 
-    /// The first of `wanted` among the CPUs nearest to `node` (`sched_numa_find_closest`).
+    /// The first CPU of `wanted` at the smallest distance from `node` (`sched_numa_find_closest`).
     #[must_use]
     pub fn closest(&self, wanted: &CpuSet, node: u32) -> Option<CpuId> {
         self.hops.iter().find_map(|by_node| {

@@ -1,4 +1,4 @@
-//! Spans, groups and rings while domains are built: each distinct one is kept once.
+//! Storage for spans, groups and rings while domains are built. Each distinct value is stored once.
 
 use super::flags::Flags;
 use super::model::{Group, GroupId, Kind, Params, Span, SpanId};
@@ -6,7 +6,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::CpuSet;
 use std::collections::BTreeMap;
 
-/// Everything that CPUs share.
+/// The values that the domains of different CPUs share.
 #[derive(Default)]
 pub(super) struct Pool {
     pub spans: Vec<Span>,
@@ -20,6 +20,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    /// The id of a set of CPUs, which is stored if it is new.
     pub fn span(&mut self, set: CpuSet) -> SpanId {
         if let Some(id) = self.span_ids.get(&set) {
             return *id;
@@ -30,23 +31,27 @@ impl Pool {
         id
     }
 
+    /// The id of the set of these CPUs.
     pub fn of(&mut self, cpus: &[CpuId]) -> SpanId {
         self.span(CpuSet::of(cpus))
     }
 
+    /// The span with an id.
     pub fn get(&self, id: SpanId) -> &Span {
         &self.spans[id.0 as usize]
     }
 
+    /// The number of CPUs of a span.
     pub fn weight(&self, id: SpanId) -> u32 {
         self.get(id).weight()
     }
 
+    /// Whether all CPUs of `inner` are in `outer`.
     pub fn subset(&self, inner: SpanId, outer: SpanId) -> bool {
         inner == outer || self.get(inner).set.is_subset(&self.get(outer).set)
     }
 
-    /// What is in both; asked for often with the same two.
+    /// The intersection of two spans. Results are cached because the same pairs come up often.
     pub fn and(&mut self, a: SpanId, b: SpanId) -> SpanId {
         if a == b {
             return a;
@@ -60,12 +65,13 @@ impl Pool {
         id
     }
 
+    /// The union of two spans.
     pub fn or(&mut self, a: SpanId, b: SpanId) -> SpanId {
         let either = self.get(a).set.or(&self.get(b).set);
         self.span(either)
     }
 
-    /// The spans of the CPUs for which `key` is the same, by CPU; nothing for those without a key.
+    /// For each CPU, the span of all CPUs with the same `key`. CPUs without a key get the empty span.
     pub fn classes(&mut self, cpus: u32, key: impl Fn(CpuId) -> Option<u64>) -> Vec<SpanId> {
         let mut members: BTreeMap<u64, Vec<CpuId>> = BTreeMap::new();
         for cpu in 0..cpus {
@@ -78,7 +84,7 @@ impl Pool {
         (0..cpus).map(|cpu| key(cpu).map_or(none, |key| ids[&key])).collect()
     }
 
-    /// The group of a level with this span and mask; `make` tells its capacity and flags when it is new.
+    /// The group of a level with this span and mask. If the group is new, `make` computes its capacity and flags.
     pub fn group(&mut self, level: u8, span: SpanId, mask: SpanId, make: impl FnOnce() -> (u32, Flags)) -> GroupId {
         if let Some(id) = self.group_ids.get(&(level, span, mask)) {
             return *id;
@@ -90,6 +96,7 @@ impl Pool {
         id
     }
 
+    /// The index of a ring of groups, which is stored if it is new.
     pub fn ring(&mut self, groups: Vec<GroupId>) -> u32 {
         let groups = groups.into_boxed_slice();
         if let Some(id) = self.ring_ids.get(&groups) {
@@ -101,6 +108,7 @@ impl Pool {
         id
     }
 
+    /// The index of a level's name and parameters, which are stored if they are new.
     pub fn kind(&mut self, name: &'static str, params: Params) -> u16 {
         let kind = Kind { name, params };
         let at = self.kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {

@@ -1,23 +1,23 @@
-//! Domains that contribute nothing are taken out before a CPU gets the rest (`cpu_attach_domain`).
+//! Removal of domains that contribute nothing, before they are attached to a CPU (`cpu_attach_domain`).
 
 use super::flags::Flags;
 use super::model::Domain;
 use super::pool::Pool;
 use schedlab_base::{Release, v, v2_6};
 
-/// Which flags keep a domain, by release.
+/// The release's rules for which flags keep a domain.
 pub(super) struct Rules {
-    /// They need two groups to mean something.
+    /// Flags that only keep a domain if it has at least two groups.
     need_groups: Flags,
-    /// They mean something with one group, too.
+    /// Flags that keep a domain with a single group too.
     need_none: Flags,
-    /// They do not count of a parent that has one group.
+    /// Flags of a parent that are ignored if the parent has a single group.
     idle_in_parent: Flags,
-    /// A domain that does affine wake-ups needs no parent's for balancing at wake-up.
+    /// Whether affine wake-ups in a child make the parent's wake-up balancing flag redundant.
     affine_covers: bool,
-    /// What a removed parent says of siblings goes to the child.
+    /// Whether a removed parent passes its prefer-sibling flag on to the child.
     hand_down: bool,
-    /// After a removal the next parent is looked at from its own child, not from the one that stays.
+    /// Whether the loop skips a comparison after a removal, because it goes on from the removed parent.
     skips: bool,
 }
 
@@ -25,7 +25,7 @@ const BALANCING: Flags =
     Flags::all(&[Flags::LOAD_BALANCE, Flags::BALANCE_NEWIDLE, Flags::BALANCE_FORK, Flags::BALANCE_EXEC]);
 const SHARING: Flags = Flags::all(&[Flags::SHARE_CPUCAPACITY, Flags::SHARE_LLC]);
 const AT_WAKEUP: Flags = Flags::all(&[Flags::WAKE_IDLE, Flags::WAKE_AFFINE, Flags::WAKE_BALANCE]);
-/// Since 5.10 each flag says itself whether it needs groups: all but affine wake-ups do.
+/// Since 5.10 each flag declares whether it needs several groups. All but the one for affine wake-ups do.
 const ALL_BUT_AFFINE: Flags = Flags::all(&[
     BALANCING,
     SHARING,
@@ -39,7 +39,7 @@ const ALL_BUT_AFFINE: Flags = Flags::all(&[
 ]);
 
 impl Rules {
-    /// Those of a release from 2.6.18 on; 2.6.11 takes nothing out.
+    /// The rules of a release. `None` before 2.6.18, where nothing is removed.
     pub fn of(release: Release, nodes: usize) -> Option<Self> {
         let serialize = if nodes == 1 { Flags::SERIALIZE } else { Flags::NONE };
         let both = BALANCING.with(SHARING);
@@ -53,7 +53,7 @@ impl Rules {
         };
         match release {
             r if r < v2_6(18) => None,
-            // Both kinds of flags and the loops of `cpu_attach_domain` changed between 2.6.24 and 2.6.32.
+            // Both sets of flags and the loops of `cpu_attach_domain` changed between 2.6.24 and 2.6.32.
             r if r < v2_6(32) => {
                 let needs = if release < v2_6(24) { BALANCING } else { both };
                 Some(Self {
@@ -101,7 +101,7 @@ impl Rules {
         flags.without(child.flags) == Flags::NONE
     }
 
-    /// Takes out of a CPU's domains, the smallest first, those that add nothing.
+    /// Removes the domains that add nothing from a CPU's list, which is sorted smallest first.
     pub fn prune(&self, pool: &Pool, domains: &mut Vec<Domain>) {
         let mut at = 0;
         while at + 1 < domains.len() {

@@ -1,4 +1,4 @@
-//! Which release builds its domains how: names, flags and parameters.
+//! How each release builds its domains: names, flags and parameters.
 
 use super::flags::{Flags, Words};
 use super::model::Params;
@@ -21,13 +21,13 @@ const PKG: Words = Words { package: "PKG", ..DIE };
 const LLC: Words = Words { share_llc: "SD_SHARE_LLC", ..PKG };
 
 impl Words {
-    /// Those of a release.
+    /// The names that a release uses.
     pub(super) fn of(release: Release) -> &'static Self {
         match release {
             // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
             r if r >= v(6, 9) => &LLC,
-            // "sched/topology: Rename 'DIE' domain to 'PKG'" is of 6.7; linux-6.6 has had the new name here from the
-            // first.
+            // "sched/topology: Rename 'DIE' domain to 'PKG'" is from 6.7, but the profile linux-6.6 has always used the
+            // new name.
             r if r >= v(6, 6) => &PKG,
             // "sched: Rework sched_domain topology definition", "sched: Rename capacity related flags" (3.16).
             r if r >= v(3, 16) => &DIE,
@@ -36,26 +36,27 @@ impl Words {
     }
 }
 
-/// Repairs of what "A Decade of Wasted Cores" (EuroSys 2016) found wrong in how domains are built. All are off in the
-/// kernel as it was, and there is nothing to repair in releases that are older or newer than the bugs.
+/// Fixes of bugs in the construction of domains that "A Decade of Wasted Cores" (EuroSys 2016) describes. All are off
+/// by default, as in the original kernels, and have no effect in releases without the bugs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixes {
-    /// A CPU's groups of overlapping levels are built as it sees them, not as the lowest CPU of the span does.
+    /// Each CPU builds its overlapping groups from its own point of view, and not from that of the lowest CPU of the
+    /// span.
     pub group_construction: bool,
-    /// The levels across nodes are kept when a CPU comes back.
+    /// The levels across nodes are kept when a CPU comes back online.
     pub missing_domains: bool,
 }
 
-/// The repair of the groups as a tunable.
+/// The fix of the group construction as a tunable.
 pub const GROUP_CONSTRUCTION: Handle<bool> =
     Handle::switch("fix.group_construction", false, "each CPU has the overlapping groups as it sees them itself");
 
-/// The repair of the levels as a tunable.
+/// The fix of the missing domains as a tunable.
 pub const MISSING_DOMAINS: Handle<bool> =
     Handle::switch("fix.missing_domains", false, "levels across nodes outlive that a CPU goes and comes back");
 
 impl Fixes {
-    /// What is switched on, of those that a release has.
+    /// The fixes that are switched on in `values`. A tunable that the release does not have counts as off.
     #[must_use]
     pub fn of(values: &Values) -> Self {
         let on = |handle| values.find(handle) == Some(true);
@@ -63,57 +64,57 @@ impl Fixes {
     }
 }
 
-/// The flag by which domains are found whose CPUs are of every capacity ("sched/core: Introduce
-/// SD_ASYM_CPUCAPACITY_FULL sched_domain flag", 5.14).
+/// The flag of domains that cover all CPU capacities ("sched/core: Introduce SD_ASYM_CPUCAPACITY_FULL sched_domain
+/// flag", 5.14).
 pub(super) fn all_capacities(release: Release) -> Flags {
     if release >= v(5, 14) { Flags::ASYM_CPUCAPACITY_FULL } else { Flags::ASYM_CPUCAPACITY }
 }
 
-/// Whether the levels across nodes are lost when a CPU comes back. The paper says since 3.19; the code is in 3.18
-/// ("sched/x86: Add new topology for multi-NUMA-node CPUs"). "sched/core, x86/topology: Fix NUMA in package topology
-/// bug" (4.9) keeps them.
+/// Whether the levels across nodes are lost when a CPU comes back online. The paper says since 3.19, but the code is in
+/// 3.18 ("sched/x86: Add new topology for multi-NUMA-node CPUs"). "sched/core, x86/topology: Fix NUMA in package
+/// topology bug" (4.9) fixes this.
 pub(super) fn loses_levels(release: Release) -> bool {
     (v(3, 18)..v(4, 9)).contains(&release)
 }
 
-/// Whether a CPU that goes offline is still counted when the remaining CPUs' domains are built, which shows in
-/// their intervals and nowhere else. The rebuilding is done while the CPU goes, but for the releases in which a work
-/// item did it, once the CPU was gone: from "sched/cpuset/pm: Fix cpuset vs. suspend-resume bugs" (4.14) until
-/// "cgroup/cpuset: Make cpuset hotplug processing synchronous" (6.10).
+/// Whether a CPU that is going offline still counts when the domains of the other CPUs are built, which only affects
+/// their intervals. It does if the rebuild happens while the CPU goes offline. From "sched/cpuset/pm: Fix cpuset vs.
+/// suspend-resume bugs" (4.14) until "cgroup/cpuset: Make cpuset hotplug processing synchronous" (6.10) a work item
+/// rebuilt them after the CPU was gone.
 pub(super) fn counts_the_leaving(release: Release) -> bool {
     !(v(4, 14)..v(6, 10)).contains(&release)
 }
 
-/// The parameters and the flags of a topology level (3.10 and later), by what its CPUs share.
+/// The flags and the parameters of a topology level (3.10 and later), given what its CPUs share.
 pub(super) fn level(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
     // "sched: Rework sched_domain topology definition" (3.16).
     if release >= v(3, 16) { sd_init(release, shares, weight) } else { level_3_10(shares, weight) }
 }
 
-/// What makes CPUs one level's domain.
+/// What the CPUs of a level's domain have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shares {
     /// A core.
     Core,
-    /// An L2.
+    /// An L2 cache.
     Cluster,
     /// The last-level cache.
     Cache,
-    /// A node (or, one level below it, its package).
+    /// A node, or the package, which is one level below the node.
     Node,
-    /// A distance of at most so much.
+    /// Nodes within this distance.
     Distance(u32),
 }
 
-/// Beyond this distance exec, fork and wake-ups stay away (`RECLAIM_DISTANCE`; 32 on AMD's EPYC since 5.4, of which
-/// a machine file says nothing).
+/// Beyond this distance exec, fork and wake-ups do not place tasks (`RECLAIM_DISTANCE`). It is 32 on AMD EPYC since
+/// 5.4, but a machine file does not name the vendor.
 const RECLAIM_DISTANCE: u32 = 30;
 
 const EVERYWHERE: Flags =
     Flags::all(&[Flags::BALANCE_NEWIDLE, Flags::BALANCE_EXEC, Flags::BALANCE_FORK, Flags::WAKE_AFFINE]);
 const NEAR: Flags = Flags::all(&[Flags::BALANCE_EXEC, Flags::BALANCE_FORK, Flags::WAKE_AFFINE]);
 
-/// What `sd_init` says of a level since 3.16.
+/// The flags and the parameters of a level since 3.16 (`sd_init`).
 fn sd_init(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
     // "sched/fair: Reduce busy load balance interval", "sched/fair: Reduce minimal imbalance threshold" (5.10).
     let (busy_factor, imbalance_pct) = if release >= v(5, 10) { (16, 117) } else { (32, 125) };
@@ -125,7 +126,7 @@ fn sd_init(release: Release, shares: Shares, weight: u32) -> (Flags, Params) {
         Shares::Node => Params { cache_nice_tries: 1, busy_idx: 2, idle_idx: 1, ..params },
         Shares::Distance(_) => Params { cache_nice_tries: 2, busy_idx: 3, idle_idx: 2, ..params },
     };
-    // The decayed loads that these index are gone since 5.3.
+    // The decayed loads that these indices select were removed in 5.3.
     let params = if release >= v(5, 3) { Params { busy_idx: 0, idle_idx: 0, ..params } } else { params };
     (flags(release, shares), params)
 }
@@ -155,7 +156,7 @@ fn too_far(distance: u32) -> Flags {
     if distance > RECLAIM_DISTANCE { NEAR } else { Flags::NONE }
 }
 
-/// The `SD_*_INIT` and `sd_numa_init` of 3.10.
+/// The flags and the parameters of a level in 3.10 (the `SD_*_INIT` macros and `sd_numa_init`).
 fn level_3_10(shares: Shares, weight: u32) -> (Flags, Params) {
     let flags = EVERYWHERE.with(Flags::LOAD_BALANCE);
     let fixed = |max, pct| Params::fixed(1, max, 64, pct);

@@ -6,19 +6,19 @@ use super::tree::Tree;
 use schedlab_base::{CpuId, v};
 use std::collections::BTreeMap;
 
-/// Rings that were built already.
+/// A cache of rings and balance masks that have already been built.
 #[derive(Default)]
 pub(super) struct Rings {
-    /// Rings that all CPUs of a span share, by level and span.
+    /// Rings that are shared by all CPUs of a span, by level and span.
     shared: BTreeMap<(usize, SpanId), u32>,
-    /// The last ring of each level that is a CPU's own: the CPU's span, the span below, and the ring.
+    /// For each level with rings of a CPU's own, the last one built: the CPU's span, the span below, and the ring.
     last: BTreeMap<usize, (SpanId, SpanId, u32)>,
-    /// Balance masks, by level and the group's span; in 3.10 also by the CPU whose domain below the group is.
+    /// Balance masks, by level and span of the group; in 3.10 also by the CPU whose child domain the group is.
     masks: BTreeMap<(usize, SpanId, Option<CpuId>), SpanId>,
 }
 
 impl Rings {
-    /// The ring of a CPU's domain, and where in it the CPU's own group stands.
+    /// The ring of a CPU's domain, and the position of the CPU's local group in it.
     pub fn of(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> (u32, u32) {
         if !tree.levels[level].overlaps() {
             let ring = self.shared(pool, tree, level, cpu, Self::plain);
@@ -46,11 +46,12 @@ impl Rings {
         ring
     }
 
-    /// CPUs are gone through upwards. One that has the same span and the same own group as the one before it meets the
-    /// rest of the span in the same order, and so has the same ring.
+    /// A ring built from the CPU's own point of view. CPUs are processed in ascending order. A CPU with the same span
+    /// and the same local group as the previous one visits the rest of the span in the same order, so it has the same
+    /// ring.
     fn own(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, make: Make) -> u32 {
         let at = cpu as usize;
-        // No level that overlaps is the lowest.
+        // A level with overlapping groups is never the lowest.
         let (span, below) = (tree.spans[level][at], tree.spans[level - 1][at]);
         if let Some((s, b, ring)) = self.last.get(&level)
             && (*s, *b) == (span, below)
@@ -63,8 +64,8 @@ impl Rings {
         ring
     }
 
-    /// `build_sched_groups`: the domains one level below, or single CPUs. All CPUs of the span share the ring, and each
-    /// kernel lets one of them decide the order: before 4.13 the first, since then whoever comes last.
+    /// Builds groups that do not overlap (`build_sched_groups`): the domains one level below, or single CPUs. All CPUs
+    /// of the span share the ring. Its order is decided by the first CPU before 4.13, and by the last one since then.
     fn plain(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = pool.get(tree.spans[level][cpu as usize]).clone();
         let ends = if tree.ask.release >= v(4, 13) { span.cpus.last() } else { span.cpus.first() };
@@ -78,9 +79,9 @@ impl Rings {
         groups
     }
 
-    /// `build_overlap_sched_groups` since 4.13: from the CPU round, the domains one level below that cover the span.
-    /// One that reaches out of the span is replaced by one still further below since "sched/topology: fix the issue
-    /// groups don't span domain->span for NUMA diameter > 2" (5.13).
+    /// Builds overlapping groups as since 4.13 (`build_overlap_sched_groups`): the domains one level below that cover
+    /// the span, starting from the CPU. A group that reaches beyond the span is replaced by a domain further below
+    /// since "sched/topology: fix the issue groups don't span domain->span for NUMA diameter > 2" (5.13).
     fn overlapping(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         let span = tree.spans[level][cpu as usize];
         let mut rest = Rest::of(&pool.get(span).set, cpu);
@@ -104,13 +105,13 @@ impl Rings {
         groups
     }
 
-    /// The same before 4.13: from the span's lowest CPU upwards whoever's domain it is, so that two far nodes can lie
-    /// in every group together.
+    /// Builds overlapping groups as before 4.13: starting from the span's lowest CPU for every CPU, so that two distant
+    /// nodes can end up together in every group.
     fn overlapping_4_1(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         self.upwards(pool, tree, level, cpu, None)
     }
 
-    /// With the paper's repair: the CPU's own group is built first.
+    /// Builds overlapping groups with the paper's fix: the CPU's own group comes first.
     fn overlapping_fixed(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> Vec<GroupId> {
         self.upwards(pool, tree, level, cpu, Some(cpu))
     }
@@ -142,14 +143,14 @@ impl Rings {
         groups
     }
 
-    /// `build_balance_mask`: those CPUs of a group whose own domain below is the group.
+    /// The balance mask of a group (`build_balance_mask`): the CPUs whose own child domain is the group.
     fn mask(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, below: SpanId) -> SpanId {
         let gets_here = |cpu: CpuId| tree.has(level, cpu) && level > 0 && tree.spans[level - 1][cpu as usize] == below;
         *self.masks.entry((level, below, None)).or_insert_with(|| those(pool, below, gets_here))
     }
 
-    /// `build_group_mask` of 3.10 (changed by 3.18): those CPUs of a group that have the level at all, as far as the
-    /// span goes in which a group is first built from CPU `i`.
+    /// The balance mask of a group in 3.10 (`build_group_mask`, changed by 3.18): the CPUs of the group that have the
+    /// level at all, limited to the span for which the group was first built from CPU `i`.
     fn mask_3_10(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
         let below = child(pool, tree, level, i);
         let within = pool.get(span).set.clone();
@@ -158,8 +159,8 @@ impl Rings {
     }
 }
 
-/// The CPUs of a span that a balance mask keeps. The kernel warns of an empty mask; a group without a level below would
-/// have one.
+/// The CPUs of a span for which `keeps` holds. Returns the whole span if there are none: the kernel warns about an
+/// empty mask, which a group without a level below would have.
 fn those(pool: &mut Pool, span: SpanId, keeps: impl Fn(CpuId) -> bool) -> SpanId {
     let cpus: Vec<CpuId> = pool.get(span).cpus.iter().copied().filter(|cpu| keeps(*cpu)).collect();
     if cpus.is_empty() { span } else { pool.of(&cpus) }
@@ -167,7 +168,7 @@ fn those(pool: &mut Pool, span: SpanId, keeps: impl Fn(CpuId) -> bool) -> SpanId
 
 type Make = fn(&mut Rings, &mut Pool, &Tree<'_>, usize, CpuId) -> Vec<GroupId>;
 
-/// What lies one level below: a domain, or the CPU itself.
+/// The span one level below: a domain, or the CPU itself.
 fn child(pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId) -> SpanId {
     if level > 0 { tree.spans[level - 1][cpu as usize] } else { pool.of(&[cpu]) }
 }
@@ -177,8 +178,8 @@ fn group(pool: &mut Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, span: SpanI
     pool.group(level as u8, span, mask, || (capacity, tree.child_flags(level, cpu)))
 }
 
-/// `find_descended_sibling`: the level of the domain whose child lies within `span`, those left out that are the same
-/// as their child.
+/// The level of the highest domain whose child lies within `span`, skipping domains that are equal to their child
+/// (`find_descended_sibling`).
 fn descend(pool: &Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, span: SpanId) -> usize {
     let at = |l: usize| tree.spans[l][cpu as usize];
     let mut level = level;
@@ -191,20 +192,21 @@ fn descend(pool: &Pool, tree: &Tree<'_>, level: usize, cpu: CpuId, span: SpanId)
     level
 }
 
-/// The first group with the CPU in it.
+/// The position of the first group that contains the CPU.
 fn position(pool: &Pool, ring: u32, cpu: CpuId) -> u32 {
     let has = |group: &GroupId| pool.get(pool.groups[group.index()].span).contains(cpu);
     pool.rings[ring as usize].iter().position(has).expect("a CPU is in one of its groups") as u32
 }
 
-/// Before 4.13: the first group with the CPU in it, or the last of which it is the balance CPU.
+/// The position of the local group before 4.13: the last group of which the CPU is the balance CPU, or otherwise the
+/// first that contains the CPU.
 fn start_4_1(pool: &Pool, ring: u32, cpu: CpuId) -> u32 {
     let balances = |group: &GroupId| pool.get(pool.groups[group.index()].mask).cpus.first() == Some(&cpu);
     let last = pool.rings[ring as usize].iter().rposition(balances);
     last.map_or_else(|| position(pool, ring, cpu), |at| at as u32)
 }
 
-/// The CPUs of a span that no group covers yet, from one CPU round.
+/// The CPUs of a span that no group covers yet, visited in a circle from a starting CPU.
 struct Rest {
     words: Vec<u64>,
     cursor: usize,

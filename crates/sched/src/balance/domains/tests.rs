@@ -34,13 +34,13 @@ fn build(kernel: &str, machine: &Machine) -> Domains {
     builder_of(kernel, machine, Fixes::default()).build()
 }
 
-/// The kernels that have domains, and theirs.
+/// The kernels that have domains, each with its domains for a machine.
 fn all(machine: &Machine) -> impl Iterator<Item = (&'static Kernel, Domains)> + '_ {
     let built = |kernel: &&'static Kernel| Some((*kernel, kernel.domains(machine, Fixes::default()).ok()?.build()));
     kernels::KERNELS.iter().filter_map(built)
 }
 
-/// The nodes of a set of CPUs, where each node has two CPUs next to each other.
+/// The nodes of a span, on a machine where each node has two consecutive CPUs.
 fn pairs(domains: &Domains, span: SpanId) -> Vec<u32> {
     let mut nodes: Vec<u32> = domains.span(span).cpus.iter().map(|cpu| cpu / 2).collect();
     nodes.dedup();
@@ -58,7 +58,7 @@ fn spans(domains: &Domains, domain: &Domain) -> Vec<Vec<CpuId>> {
 #[test]
 fn one_cpu_has_no_domain() {
     for (kernel, domains) in all(&preset("up")).filter(|(kernel, _)| kernel.release > Some(v2_6(11))) {
-        // 2.6.18 and 2.6.24 look at every other parent only, so that one stays.
+        // 2.6.18 and 2.6.24 only compare every other parent, so that one domain remains.
         let left = usize::from(kernel.release < Some(v2_6(32)));
         assert_eq!(domains.of(0).len(), left, "{}", kernel.name);
         assert!(domains.of(0).iter().all(|domain| domains.group_len(domain) == 1));
@@ -100,7 +100,7 @@ fn every_release_gives_every_cpu_groups_that_cover_its_domains() {
     }
 }
 
-/// "A Decade of Wasted Cores", section 3.2: the groups of the widest domain are those that core 0 sees, for all.
+/// "A Decade of Wasted Cores", section 3.2: all CPUs have the groups that core 0 sees in the widest domain.
 #[test]
 fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
     let machine = preset("bulldozer-64");
@@ -119,7 +119,7 @@ fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
         groups.sort();
         assert_eq!(groups, [vec![0, 1, 2, 4, 6], vec![1, 2, 3, 4, 5, 7]], "CPU {cpu}");
     }
-    // Nodes 1 and 2 are two hops apart and lie in both groups.
+    // Nodes 1 and 2 are two hops apart and are both in each group.
     assert_eq!(machine.distances[1][2], 22);
     let fixes = Fixes { group_construction: true, ..Fixes::default() };
     let right = builder_of("linux-4.1", &machine, fixes).build();
@@ -129,7 +129,7 @@ fn group_construction_is_wrong_in_4_1_and_right_with_its_fix() {
     assert!(of_node_1[1..].iter().any(|group| group.contains(&2) && !group.contains(&1)), "{of_node_1:?}");
 }
 
-/// Section 3.4: after a CPU was off and on again no domain crosses nodes.
+/// Section 3.4: after a CPU went offline and came back, no domain spans several nodes.
 #[test]
 fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     let machine = preset("bulldozer-64");
@@ -142,7 +142,7 @@ fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     let before = fixed.build();
     fixed.offline(3);
     assert_eq!(fixed.online(3).of(0), before.of(0));
-    // No package level either: the kernel goes back to the list of levels for packages with several nodes.
+    // The package level is lost too: the kernel falls back to the levels for packages with several nodes.
     let llcs = MachineFile { llc_cores: Some(2), ..MachineFile::flat("m", 2, 4, 1) };
     let llcs = MachineFile { distances: vec![vec![10, 21], vec![21, 10]], ..llcs };
     let machine_of = |said| MachineFile { nodes_per_package: said, ..llcs.clone() }.build().unwrap();
@@ -158,7 +158,7 @@ fn a_returning_cpu_costs_4_1_its_domains_across_nodes() {
     assert_eq!(levels(&new.online(3), 0), levels(&new.build(), 0));
 }
 
-/// The comment above `build_overlap_sched_groups` works out a line of four nodes.
+/// The comment above `build_overlap_sched_groups` works out the groups for a line of four nodes.
 #[test]
 fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
     let line = nodes(2, &[&[10, 20, 30, 40], &[20, 10, 20, 30], &[30, 20, 10, 20], &[40, 30, 20, 10]]);
@@ -171,11 +171,12 @@ fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
     assert_eq!(levels(&domains, 2), ["MC", "NUMA", "NUMA"]);
     assert_eq!(groups(0, 1), [[0], [1]]);
     assert_eq!(groups(2, 1), [[1], [2], [0]]);
-    // Node 2's domain one level below, {1, 2, 3}, reaches out of node 0's {0, 1, 2}: its own node stands in.
+    // Node 2's domain one level below, {1, 2, 3}, reaches beyond node 0's span {0, 1, 2}, so node 2 alone takes its
+    // place.
     assert_eq!(groups(0, 2), [vec![0, 1], vec![2]]);
     assert_eq!(groups(2, 2), [vec![0, 1, 2], vec![2, 3]]);
     assert_eq!(groups(0, 3), [vec![0, 1, 2], vec![1, 2, 3]]);
-    // 4.1 and 5.10 let it reach out; 5.13 mended that.
+    // 4.1 and 5.10 let it reach beyond the span; 5.13 fixed that.
     let second = |kernel: &str| -> Vec<Vec<u32>> {
         let old = build(kernel, &line);
         old.groups(&old.of(0)[2]).map(|group| pairs(&old, old.group(group).span)).collect()
@@ -185,8 +186,8 @@ fn a_line_of_four_nodes_has_the_groups_that_the_kernels_comment_gives() {
     assert_eq!(second("linux-5.15"), groups(0, 2));
 }
 
-/// 3.10 leaves CPUs out of a balance mask that lie beyond the span in which the group is first built; 4.1 leaves out
-/// those that have another domain below.
+/// 3.10 leaves CPUs out of a balance mask if they are beyond the span for which the group is first built. 4.1 leaves
+/// out those whose child domain is a different one.
 #[test]
 fn balance_masks_before_4_13() {
     let line = nodes(2, &[&[10, 20, 30, 40], &[20, 10, 20, 30], &[30, 20, 10, 20], &[40, 30, 20, 10]]);
@@ -198,7 +199,7 @@ fn balance_masks_before_4_13() {
     }
 }
 
-/// Nodes 1 and 3 of a ring of four lie in both groups of everyone's widest domain, which node 0 sees first.
+/// Nodes 1 and 3 of a ring of four are in both groups of every CPU's widest domain, as node 0 sees it.
 #[test]
 fn a_ring_of_four_nodes_has_the_groups_of_its_first_until_4_13() {
     let ring = nodes(2, &[&[10, 20, 30, 20], &[20, 10, 20, 30], &[30, 20, 10, 20], &[20, 30, 20, 10]]);
@@ -211,7 +212,8 @@ fn a_ring_of_four_nodes_has_the_groups_of_its_first_until_4_13() {
         let (first, second) = (vec![0, 1, 3], vec![1, 2, 3]);
         assert_eq!(widest(kernel, 0), [first.clone(), second.clone()], "{kernel}");
         assert_eq!(widest(kernel, 3), [first.clone(), second.clone()], "{kernel}");
-        // A ring begins with the group that the CPU balances: in 3.10, whose masks are wider, CPU 2 has the second.
+        // A ring starts with the group that the CPU balances. In 3.10, with its wider masks, CPU 2 balances the second
+        // group.
         let own = if kernel == "linux-3.10" { [&second, &first] } else { [&first, &second] };
         assert_eq!(widest(kernel, 2), own.map(Vec::clone), "{kernel}");
         assert_eq!(widest(kernel, 4), [second.clone(), first.clone()], "{kernel}");
@@ -255,8 +257,8 @@ fn big_and_little_cpus_are_told_apart() {
     assert_eq!(domains.lowest(5, Flags::ASYM_CPUCAPACITY_FULL), Some(1));
 }
 
-/// Two little CPUs, two of the middle that share a cache with them, and four big ones: until 5.13 a level had the flag
-/// for all CPUs once it showed each of them a bigger one, where there is any, and so did all levels above it.
+/// Two little CPUs, two middle ones that share a cache with them, and four big ones. Until 5.13 the lowest level at
+/// which every CPU sees one of the greatest capacity got the flag for all CPUs, and so did all levels above it.
 #[test]
 fn until_5_13_unequal_cpus_are_found_by_level() {
     let capacities = [vec![300; 2], vec![600; 2], vec![1024; 4]].concat();
@@ -268,9 +270,9 @@ fn until_5_13_unequal_cpus_are_found_by_level() {
         let names = of_cpu.map(|domain| domains.flag_names(domain.flags).filter(|name| name.contains("ASYM")).count());
         (names.collect::<Vec<_>>(), domains.lowest(cpu, domains.all_capacities()))
     };
-    // MC shows CPU 0 the middle ones, but only DIE shows CPU 2 the big ones.
+    // MC shows the middle CPUs to CPU 0, but only DIE shows the big ones to CPU 2.
     assert_eq!(of("linux-5.10", 0), (vec![0, 1], Some(1)));
-    // From 5.14 on each domain has what its own CPUs say; DIE has all capacities.
+    // From 5.14 on the flag of each domain depends on its own CPUs; DIE has all capacities.
     assert_eq!(of("linux-5.15", 0), (vec![1, 2], Some(1)));
     assert_eq!(of("linux-6.1", 0), of("linux-5.15", 0));
 }

@@ -1,4 +1,4 @@
-//! Domains of 3.10 and later: a domain for each CPU at each level, until one spans all CPUs.
+//! The domains of 3.10 and later: one domain for each CPU at each level, up to the level that spans all CPUs.
 
 use super::Ask;
 use super::asymmetry::Asymmetry;
@@ -10,14 +10,14 @@ use super::release;
 use super::rings::Rings;
 use schedlab_base::{CpuId, v};
 
-/// The domains before any is taken out.
+/// The domains before any is removed.
 pub(super) struct Tree<'a> {
     pub ask: &'a Ask<'a>,
     pub levels: &'a [Level],
-    /// The span of each level, by CPU.
+    /// The span of each CPU's domain, by level and CPU.
     pub spans: Vec<Vec<SpanId>>,
     flags: Vec<Vec<Flags>>,
-    /// How many levels each CPU has: the last one spans everything.
+    /// The number of levels of each CPU. The last one spans all online CPUs.
     depth: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// One CPU's domains, upwards (`sd_init`, `build_sched_domain`).
+    /// Builds the spans and flags of one CPU's domains, from the lowest level up (`sd_init`, `build_sched_domain`).
     fn grow(&mut self, pool: &mut Pool, asymmetry: &mut Asymmetry, all: SpanId, cpu: CpuId) {
         let at = cpu as usize;
         for (l, level) in self.levels.iter().enumerate() {
@@ -53,7 +53,7 @@ impl<'a> Tree<'a> {
             let (mut flags, _) = release::level(self.ask.release, level.shares, 1);
             let unequal = asymmetry.flags(pool, l, span);
             if l > 0 && unequal.has(Flags::ASYM_CPUCAPACITY) {
-                // Tasks are not spread over CPUs of different capacity.
+                // Tasks are not spread over CPUs that differ in capacity.
                 self.flags[l - 1][at] = self.flags[l - 1][at].without(Flags::PREFER_SIBLING);
             }
             if level.overlaps() {
@@ -73,9 +73,9 @@ impl<'a> Tree<'a> {
         level < usize::from(self.depth[cpu as usize])
     }
 
-    /// What one CPU is worth. Until 4.3 a machine's capacities are not looked at (`ARCH_POWER` and `ARCH_CAPACITY` are
-    /// off). Siblings share `smt_gain`, until "sched/topology: Remove the ::smt_gain field from 'struct sched_domain'"
-    /// (5.0).
+    /// The capacity of one CPU. Until 4.3 the machine's capacities are ignored (`ARCH_POWER` and `ARCH_CAPACITY` are
+    /// off). SMT siblings share `smt_gain` until "sched/topology: Remove the ::smt_gain field from 'struct
+    /// sched_domain'" (5.0).
     pub fn capacity(&self, pool: &Pool, cpu: CpuId) -> u32 {
         match pool.weight(self.spans[0][cpu as usize]) {
             siblings @ 2.. if self.ask.release < v(5, 0) => 1178 / siblings,
@@ -84,9 +84,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The flags that a group has which is made of what lies below `level` at `cpu`. Until "sched/topology: Align group
-    /// flags when removing degenerate domain" (6.6) they were those of the level below, even if that is taken out for
-    /// adding nothing to its own child.
+    /// The flags of the group that consists of what is below `level` at `cpu`. Until "sched/topology: Align group flags
+    /// when removing degenerate domain" (6.6) these were the flags of the level below, even if that level is removed
+    /// because it adds nothing to its own child.
     pub fn child_flags(&self, level: usize, cpu: CpuId) -> Flags {
         let at = cpu as usize;
         let Some(mut child) = level.checked_sub(1) else { return Flags::NONE };
@@ -98,7 +98,7 @@ impl<'a> Tree<'a> {
         self.flags[child][at]
     }
 
-    /// How far a node may be out of balance, for each of a CPU's levels (`imb_numa_nr`).
+    /// The allowed NUMA imbalance for each of a CPU's levels (`imb_numa_nr`).
     fn allowed_imbalance(&self, pool: &Pool, cpu: CpuId) -> Vec<u32> {
         let at = cpu as usize;
         let depth = usize::from(self.depth[at]);
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
                 if shared(l) || l == 0 || !shared(l - 1) {
                     return allowed * (weight(l) / span).max(1);
                 }
-                // An eighth of the node, or a task for each of its caches.
+                // An eighth of the node's CPUs, or one task for each of its caches.
                 let caches = weight(l) / weight(l - 1);
                 allowed = if caches == 1 { weight(l) >> 3 } else { caches }.max(1);
                 let across = (l + 1..depth).find(|up| self.flags[*up][at].has(Flags::NUMA));
@@ -137,7 +137,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// All CPUs' domains, none taken out yet.
+/// Builds the domains of all CPUs, before any is removed.
 pub(super) fn build(pool: &mut Pool, ask: &Ask<'_>, levels: &Levels) -> Vec<Vec<Domain>> {
     let tree = Tree::new(pool, ask, levels);
     let mut rings = Rings::default();

@@ -1,5 +1,5 @@
-//! Pushing the running task: after too many failures the stopper of the busiest CPU moves what ran there, or another
-//! (`active_load_balance_cpu_stop`; the migration thread before 2.6.35).
+//! Active balancing: after too many failures, the stopper of the busiest CPU pushes away the task that was running
+//! there, or another one (`active_load_balance_cpu_stop`; the migration thread before 2.6.35).
 
 use super::load_balance::{Env, Unit, Work};
 use super::queues::Queues;
@@ -9,7 +9,8 @@ use schedlab_base::{CpuId, Looking, v};
 use schedlab_sim::TaskId;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Has the stopper of the busiest CPU push a task to the one that balances; `false`: it has been asked already.
+    /// Asks the stopper of the busiest CPU to push a task to the balancing CPU. Returns `false` if a push is already
+    /// pending.
     pub fn ask_for_push(&mut self, env: &Env) -> bool {
         let asked = &mut self.b.of_cpu[env.src as usize].push_to;
         let first = asked.is_none();
@@ -20,7 +21,7 @@ impl<Q: Queues> Work<'_, Q> {
         first
     }
 
-    /// The stopper of `src` runs; what ran there waits.
+    /// Called when the stopper of `src` runs. The task that it interrupted is waiting.
     pub fn push(&mut self, src: CpuId) {
         let Some(dst) = self.b.of_cpu[src as usize].push_to.take() else { return };
         if self.q.nr_running(src) == 0 || !self.cx.online(dst) || !self.cx.online(src) {
@@ -38,7 +39,7 @@ impl<Q: Queues> Work<'_, Q> {
         let mut env = Env { src, imbalance: 1, unit: Unit::Tasks, active: true, ..to_idle };
         let Some(p) = self.first_to_push(&mut env) else { return };
         self.explain_move(p, &env, 1);
-        // Between 4.1 and 5.5.
+        // The change came somewhere between 4.1 and 5.5.
         if self.b.rules.typed() {
             self.b.sd(dst, level).round.failed = 0;
         }
@@ -46,7 +47,7 @@ impl<Q: Queues> Work<'_, Q> {
         self.q.attach(self.cx, p, dst);
     }
 
-    /// The first task that may be moved, in the order in which they are always looked at.
+    /// The first task that may be moved, in the order in which balancing always looks at a CPU's tasks.
     fn first_to_push(&mut self, push: &mut Env) -> Option<TaskId> {
         let mut list = std::mem::take(&mut self.b.scratch.list);
         if self.b.rules.moves_by_queue() {

@@ -1,59 +1,64 @@
-//! What balancing and placement know of each CPU's load, and of each task's.
+//! The load averages of CPUs and tasks that balancing and wake-up placement read.
 
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
-/// Load averages as the release keeps them. Those of a CPU are as of its last account: where another CPU looks
-/// at them, [`Averages::account`] comes first.
+/// The load averages that a release keeps. A CPU's averages are as of its last update, so call [`Averages::account`]
+/// before reading those of another CPU.
 ///
-/// What a release does not have is not asked for.
+///
+/// Callers only ask for averages that the release has.
 pub trait Averages {
-    /// Brings the averages of `cpu` up to now as its own ticks would have: those that were passed over. An idle CPU
-    /// without a tick keeps what it had.
+    /// Brings the averages of `cpu` up to now by applying the ticks that were skipped. The averages of an idle CPU
+    /// without a tick stay unchanged.
     fn account(&mut self, cx: &mut Core, cpu: CpuId);
 
-    /// Lets what sleeps on `cpu` decay up to now (`update_blocked_averages`, PELT). Whether anything is left of it.
+    /// Decays the load of blocked tasks on `cpu` up to now (`update_blocked_averages`, PELT). Returns whether any is
+    /// left.
     fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool;
 
-    /// An idle CPU whose tick is off is balanced for: its `cpu_load[]` is brought up to now (`update_idle_cpu_load`).
+    /// Brings `cpu_load[]` of an idle tickless CPU up to now, before another CPU balances for it
+    /// (`update_idle_cpu_load`).
     fn account_idle(&mut self, cx: &mut Core, cpu: CpuId);
 
-    /// Brings the loads of `cpu` alone up to now, as [`Averages::account`] does.
+    /// Like [`Averages::account`], but updates only the loads of `cpu`.
     fn account_load(&mut self, cx: &Core, cpu: CpuId);
 
-    /// The load of `cpu` as balancing takes it (`weighted_cpuload`): the weights of what is queued until 3.10, what is
-    /// runnable of them on average after.
+    /// The load of `cpu` that balancing uses (`weighted_cpuload`): the weights of the queued tasks until 3.10, their
+    /// runnable load average after that.
     fn weighted_load(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// The decayed load `rq->cpu_load[index]` (until 5.1).
+    /// The decayed load `rq->cpu_load[index]` (until 5.2).
     fn cpu_load(&self, cpu: CpuId, index: u8) -> u64;
 
-    /// The load average of the root queue, sleepers included (`cpu_load()`, 5.5 on).
+    /// The load average of the root runqueue, including blocked tasks (`cpu_load()`, from 5.5 on).
     fn load_avg(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// The runnable average of the root queue (`cpu_runnable()`, 5.7 on).
+    /// The runnable average of the root runqueue (`cpu_runnable()`, from 5.7 on).
     fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// The utilisation of `cpu` by fair tasks, of its capacity (`cpu_util_cfs()`; `get_cpu_usage()` in 4.1).
+    /// The utilisation of `cpu` by fair tasks, in units of capacity (`cpu_util_cfs()`; `get_cpu_usage()` in 4.1).
     fn util(&self, cpu: CpuId, now: Nanos) -> u64;
 
-    /// Whether fair tasks use more than four fifths of `cpu`; `capacity` is what is left of it, and the whole
-    /// (`cpu_overutilized`).
+    /// Whether fair tasks use more than four fifths of `cpu` (`cpu_overutilized`). `capacity` holds what the higher
+    /// classes leave of the CPU's capacity, and its original capacity.
     fn overused(&self, cx: &Core, cpu: CpuId, capacity: (u64, u64)) -> bool;
 
-    /// What higher classes leave of the capacity of `cpu` now (`scale_rt_capacity`); 1024 is the biggest CPU's whole.
+    /// What the higher classes leave of the capacity of `cpu` (`scale_rt_capacity`), where 1024 is the biggest CPU's
+    /// full capacity.
     fn capacity(&mut self, cx: &Core, cpu: CpuId) -> u64;
 
-    /// The load of a task at its CPU's root (`task_h_load`).
+    /// The load of a task, scaled to its CPU's root runqueue (`task_h_load`).
     fn task_load(&self, p: TaskId, now: Nanos) -> u64;
 
-    /// The utilisation of a task (`task_util_est`).
+    /// The estimated utilisation of a task (`task_util_est`).
     fn task_util(&self, p: TaskId, now: Nanos) -> u64;
 }
 
-/// Whether a CPU, of which `capacity` is left of `whole`, can give the utilisation `util` within its clamps, the least
-/// and the most that is asked for (`util_fits_cpu`): 1 it can, and a fifth is left; 0 it cannot; -1 it can, but is too
-/// small for the least.
+/// Whether a CPU can serve the utilisation `util` within the clamps `(least, most)`, which are uclamp_min and
+/// uclamp_max (`util_fits_cpu`). `capacity` is what is left of the CPU and `whole` its original capacity. Returns 1 if
+/// the utilisation fits with a fifth to spare, 0 if it does not fit, and -1 if it fits but the CPU is too small for
+/// `least`.
 #[must_use]
 pub fn fits(util: u64, (least, most): (u64, u64), capacity: u64, whole: u64) -> i32 {
     let capped = !(whole == 1024 && most == 1024) && most <= whole;

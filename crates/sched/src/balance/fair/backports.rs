@@ -1,20 +1,20 @@
 //! Changes that stable trees took over from later releases.
 //!
-//! A profile stands for a release as distributions have it, which is a late stable tree: that of 5.10, 5.15, 6.1 and
-//! 6.12 was read. `release >= v(6, 5)` would miss what such a tree has from 6.5 on.
+//! A profile stands for a release as distributions ship it, which is a late stable tree. The trees of 5.10, 5.15, 6.1
+//! and 6.12 were read. A plain `release >= v(6, 5)` would miss a change that such a tree has backported from 6.5.
 
 use schedlab_base::{Release, v};
 
-/// A change that is in mainline from one release on, and in some stable trees before.
+/// A change that is in mainline from one release on, and in some earlier stable trees.
 #[derive(Clone, Copy, Debug)]
 pub struct Backport {
-    /// None: after 6.12.
+    /// `None` if mainline got it after 6.12.
     mainline: Option<Release>,
     stable: &'static [Release],
 }
 
 impl Backport {
-    /// Whether a release has it.
+    /// Whether a release has the change.
     #[inline]
     #[must_use]
     pub fn is_in(&self, release: Release) -> bool {
@@ -22,38 +22,39 @@ impl Backport {
     }
 }
 
-/// A pinned task goes to a CPU for which the group may balance, not to any of the group: "sched/fair: Don't balance
-/// task to its current running CPU".
+/// A pinned task is retried for a CPU in the group's balance mask, not for any CPU of the group: "sched/fair: Don't
+/// balance task to its current running CPU".
 pub const MASKED_DESTINATION: Backport = Backport { mainline: Some(v(6, 5)), stable: &[v(5, 10), v(6, 1)] };
 
-/// A task's utilisation counts for less after failures, as its load does: "sched/fair: Use all little CPUs for
-/// CPU-bound workloads". 6.6.9 did not have it yet.
+/// After failures a task's utilisation is shifted down like its load: "sched/fair: Use all little CPUs for CPU-bound
+/// workloads". 6.6.9 did not have it yet.
 pub const RELAXED_UTIL: Backport = Backport { mainline: Some(v(6, 8)), stable: &[v(6, 1), v(6, 6)] };
 
-/// Newly idle balancing looks at a domain as often as it helped lately: "sched/fair: Proportional newidle balance".
+/// Newly idle balancing of a domain is tried in proportion to its recent success: "sched/fair: Proportional newidle
+/// balance".
 pub const PROPORTIONAL_NEWIDLE: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 12)] };
 
-/// The CPU that balances for idle ones stops when it has work and is not idle; before, whenever it is to reschedule.
-/// 6.6.9 did not have it yet.
+/// The idle load balancer stops only if it is no longer idle and must reschedule. Before, `need_resched()` alone
+/// stopped it. 6.6.9 did not have it yet.
 pub const STOPS_WITH_WORK: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 6), v(6, 12)] };
 
-/// Tasks that are too big for their CPU are moved while energy is saved: "sched/fair: unlink misfit task from cpu
+/// Misfit tasks are moved even while energy-aware scheduling is active: "sched/fair: unlink misfit task from cpu
 /// overutilized".
 pub const MISFIT_SAVES_ENERGY: Backport = Backport { mainline: Some(v(6, 3)), stable: &[v(6, 1)] };
 
-/// A CPU whose load is above the average takes none.
+/// A group whose load is at or above the average does not pull.
 pub const AVERAGE_IS_ENOUGH: Backport = Backport { mainline: Some(v(6, 3)), stable: &[v(5, 10), v(6, 1)] };
 
-/// Intervals and failures leave tasks that are too big out: "sched/fair: Don't double balance_interval for
-/// migrate_misfit". 6.6.9 did not have it yet.
+/// Misfit balancing changes neither the balancing interval nor the failure count: "sched/fair: Don't double
+/// balance_interval for migrate_misfit". 6.6.9 did not have it yet.
 pub const MISFIT_APART: Backport = Backport { mainline: Some(v(6, 10)), stable: &[v(6, 6)] };
 
-/// Searches for an idle CPU are bounded by the utilisation of the cache's CPUs: 70fb5ccf2ebb, "sched/fair: Introduce
-/// SIS_UTIL to search idle CPU based on sum of util_avg".
+/// The search for an idle CPU is bounded by the utilisation of the CPUs that share the cache: 70fb5ccf2ebb,
+/// "sched/fair: Introduce SIS_UTIL to search idle CPU based on sum of util_avg".
 pub const SIS_UTIL: Backport = Backport { mainline: Some(v(6, 0)), stable: &[v(5, 15)] };
 
-/// The NUMA imbalance that is allowed goes by the own group with the new task: 2cfb7a1b031b, "sched/fair: Improve
-/// consistency of allowed NUMA balance calculations".
+/// The allowed NUMA imbalance depends on the local group's tasks, counting the one to be moved: 2cfb7a1b031b,
+/// "sched/fair: Improve consistency of allowed NUMA balance calculations".
 pub const ALLOWED_BY_LOCAL: Backport = Backport { mainline: Some(v(5, 18)), stable: &[v(5, 15)] };
 
 #[cfg(test)]

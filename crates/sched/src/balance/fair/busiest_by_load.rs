@@ -1,10 +1,12 @@
-//! The busiest group and CPU by average loads: `find_busiest_group` and `find_busiest_queue` of 2.6.24 to 5.4.
+//! The busiest group and CPU by average load: `find_busiest_group` and `find_busiest_queue` from 2.6.24 to 5.4.
 //!
-//! A group's load is the sum of its CPUs', divided by their capacity. Load is taken from the group that has most, if
-//! that is more than the average and more than the own by the domain's percentage: not so much that either passes the
-//! average. Where that is less than one task, [`small`] decides whether one moves all the same.
+//! A group's load is the sum of its CPUs' loads divided by its capacity. Load is pulled from the group with the highest
+//! load, if that exceeds both the domain's average and the local group's load by the domain's imbalance percentage. The
+//! amount is limited so that neither group crosses the average. If it is less than one task, [`small`] decides whether
+//! one task moves anyway.
 //!
-//! What all releases do is here. What each does its own way is a [`Generation`], one file each.
+//!
+//! This file has what all releases share. The parts that differ are a [`Generation`], one file each.
 
 mod imbalance;
 mod small;
@@ -21,38 +23,38 @@ use crate::balance::domains::{Flags, GroupId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v, v2_6};
 
-/// The capacity of a whole CPU.
+/// The capacity of one full CPU.
 const SCALE: u64 = 1024;
 
-/// A group as it was found (`struct sg_lb_stats`).
+/// The statistics of a group (`struct sg_lb_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     load: u64,
     avg_load: u64,
-    /// The sum of the weights, and their mean a task.
+    /// The sum of the weights of the tasks, and the mean weight per task.
     weighted: u64,
     per_task: u64,
-    /// The sum of the utilisation, where it counts.
+    /// The sum of the CPUs' utilisation, in releases that use it.
     usage: u64,
     nr: u32,
     idle_cpus: u32,
     weight: u32,
     capacity: u64,
-    /// How many tasks it is good for, where it goes by a number.
+    /// How many tasks the group can hold (`group_capacity_factor`), in releases that use a task count.
     factor: u64,
     has_room: bool,
     overloaded: bool,
     imbalanced: bool,
-    /// The least and the most loaded CPU.
+    /// The loads of the least and the most loaded CPU.
     min_load: u64,
     max_load: u64,
-    /// The fewest and the most tasks of a CPU, and the sum of the CPUs' mean weights of a task.
+    /// The lowest and the highest number of tasks on a CPU, and the sum over the CPUs of the mean task weight.
     min_nr: u32,
     max_nr: u32,
     per_task_sum: u64,
 }
 
-/// `group_type`, the less loaded first.
+/// The kernel's `group_type`, in ascending order of priority as the busiest group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Other,
@@ -69,18 +71,18 @@ impl Stats {
         }
     }
 
-    /// How much the most loaded CPU has more than the least.
+    /// The difference between the most and the least loaded CPU.
     fn gap(&self) -> u64 {
         self.max_load.saturating_sub(self.min_load)
     }
 
-    /// The capacity in whole CPUs, rounded.
+    /// The capacity as a number of full CPUs, rounded to the nearest.
     fn whole_cpus(&self) -> u64 {
         (self.capacity + SCALE / 2) / SCALE
     }
 }
 
-/// A domain as it was found (`struct sd_lb_stats`).
+/// The statistics of a domain (`struct sd_lb_stats`).
 #[derive(Default)]
 struct Seen {
     busiest: Option<(GroupId, Stats)>,
@@ -90,83 +92,86 @@ struct Seen {
     avg_load: u64,
 }
 
-/// A CPU of the busiest group.
+/// A CPU of the busiest group, as a candidate for the busiest CPU.
 struct Candidate {
     load: u64,
     capacity: u64,
     capacity_orig: u64,
-    /// It has one task only.
+    /// It has only one task.
     alone: bool,
     imbalance: i64,
-    /// `imbalance_pct`.
+    /// The domain's `imbalance_pct`.
     pct: u64,
 }
 
 impl Candidate {
-    /// The load by capacity, in whole numbers.
+    /// The load divided by the capacity, rounded down.
     fn scaled(&self) -> u64 {
         self.load * SCALE / self.capacity
     }
 
-    /// Its only task is more than the imbalance.
+    /// Whether its only task exceeds the imbalance.
     fn is_too_much(&self, load: u64) -> bool {
         self.alone && load as i64 > self.imbalance
     }
 }
 
-/// The way of some releases to find the busiest group.
+/// How a range of releases finds the busiest group.
 trait Generation {
-    /// A group counts only if it has more tasks than it is good for, or is imbalanced: of groups of one CPU each, which
-    /// all have this capacity, only those with several tasks.
+    /// If set, a group only counts if it has more tasks than it can hold or is imbalanced. In a domain whose groups are
+    /// single CPUs, each with at least this capacity, only CPUs with several tasks then need to be considered.
     const WAITING_ONLY: Option<u64>;
-    /// Whether some CPU of the machine has several tasks is noted (`rd->overload`, 3.17 on).
+    /// Whether the balancer records that some CPU of the machine has several tasks (`rd->overload`, from 3.17 on).
     const NOTES_OVERLOAD: bool;
-    /// A group's tasks are those of the fair class.
+    /// Whether a group's task count covers only fair tasks.
     const FAIR_ONLY: bool;
-    /// The utilisation counts.
+    /// Whether utilisation is used.
     const BY_USAGE: bool;
-    /// The mean weights of the CPUs' tasks count.
+    /// Whether the mean task weight of each CPU is used.
     const BY_TASKS: bool;
-    /// A domain below can ask for tasks to be spread over its siblings first.
+    /// Whether the child domain can ask for tasks to be spread over its siblings first (`SD_PREFER_SIBLING`).
     const PREFERS_SIBLINGS: bool;
-    /// The own group is any that has the CPU; else only the domain's first.
+    /// Whether every group that contains the destination CPU is local. Otherwise only the domain's first group is.
     const OWN_BY_CPU: bool;
 
-    /// Whether a group is imbalanced, how many tasks it is good for, whether it has room. `noted`: balancing below it
-    /// could not even out for affinity; `own`: it is the own group.
+    /// Decides whether a group is imbalanced, how many tasks it can hold and whether it has room. `own` is true for the
+    /// local group.
     fn classify<Q: Queues>(work: &Work<'_, Q>, env: &Env, group: GroupId, stats: &mut Stats, own: bool);
 
-    /// The domain below prefers siblings. `room`: the own group, which was seen before, has some; none: it is the own.
+    /// Called if the child domain prefers siblings. `room` says whether the local group, if it was visited before, has
+    /// room; `None` means that `stats` is the local group.
     fn spread(stats: &mut Stats, room: Option<bool>);
 
-    /// `update_sd_pick_busiest`.
+    /// Whether `stats` is busier than the busiest group so far (`update_sd_pick_busiest`).
     fn is_busier(stats: &Stats, than: &Stats) -> bool;
 
-    /// How much to take (`find_busiest_group`, `calculate_imbalance`): `false` where all is well.
+    /// Computes how much load to pull (`find_busiest_group`, `calculate_imbalance`). Returns `false` if the domain is
+    /// balanced.
     fn imbalance<Q: Queues>(work: &Work<'_, Q>, env: &mut Env, seen: &mut Seen, busiest: &mut Stats) -> bool;
 
-    /// A CPU's load and what it is divided by (`find_busiest_queue`), unless its only task is too much; `small`: it is
-    /// a sibling that has less than half a CPU's capacity, and all of it.
+    /// A CPU's load and its divisor, for comparing CPUs (`find_busiest_queue`); `None` if its only task exceeds the
+    /// imbalance. `small` checks for an SMT sibling with less than half a CPU's capacity whose capacity is not reduced
+    /// by higher classes.
     fn rank(of: &Candidate, small: impl FnOnce() -> bool) -> Option<(u64, u64)>;
 }
 
-/// The ways of those releases that take what is above the average, 3.10 on.
+/// The generations that pull what is above the domain's average, from 3.10 on.
 trait ByAverage: Generation + small::Wanted {
-    /// A CPU that becomes idle takes from a group that has no room.
+    /// Whether a newly idle CPU pulls from this group because the group has no room.
     fn lacks_room(busiest: &Stats) -> bool;
 
-    /// A group has no more than it can run.
+    /// Whether the group has no more tasks than it can run.
     fn has_what_it_can_run(busiest: &Stats) -> bool;
 
-    /// No load is above the average.
+    /// Whether the busiest group has no load above the average.
     fn is_below_average(seen: &Seen, busiest: &Stats) -> bool;
 
-    /// What the busiest group has more than it is good for.
+    /// How much load the busiest group has in excess of what it can hold.
     fn excess(seen: &Seen, busiest: &Stats) -> u64;
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// The group to take from, and how much load.
+    /// Finds the group to pull from and sets the load to pull in `env.imbalance`.
     pub fn busiest_by_load(&mut self, env: &mut Env) -> Option<GroupId> {
         match self.b.rules.release() {
             release if release < v2_6(32) => self.find_busiest::<v2_6_24::Rules>(env),
@@ -177,7 +182,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// The CPU of a group to take from (`find_busiest_queue`).
+    /// Finds the CPU of a group to pull from (`find_busiest_queue`).
     pub fn queue_by_load(&self, env: &Env, group: GroupId) -> Option<CpuId> {
         match self.b.rules.release() {
             release if release < v2_6(32) => self.find_queue::<v2_6_24::Rules>(env, group),
@@ -207,7 +212,7 @@ impl<Q: Queues> Work<'_, Q> {
             && self.b.domains.group_len(domain) == self.span(domain.span).len()
     }
 
-    /// Beyond the own group nothing is runnable: no group is busiest.
+    /// Handles the case that nothing outside the local group is runnable, so that there is no busiest group.
     fn find_nothing<G: Generation>(&mut self, env: &Env) -> Option<GroupId> {
         self.refresh_capacity(env);
         if G::NOTES_OVERLOAD && env.level + 1 == self.b.domains.of(env.cpu).len() {
@@ -216,7 +221,7 @@ impl<Q: Queues> Work<'_, Q> {
         None
     }
 
-    /// Sums up the groups (`update_sd_lb_stats`).
+    /// Collects the statistics of all groups of the domain (`update_sd_lb_stats`).
     fn survey_loads<G: Generation>(&mut self, env: &Env) -> Seen {
         let domain = *self.b.domain(env.cpu, env.level);
         let params = *self.b.domains.params(&domain);
@@ -255,7 +260,7 @@ impl<Q: Queues> Work<'_, Q> {
         seen
     }
 
-    /// Sums up a group (`update_sg_lb_stats`).
+    /// Collects the statistics of one group (`update_sg_lb_stats`).
     fn survey_load<G: Generation>(
         &mut self,
         env: &Env,
@@ -297,7 +302,7 @@ impl<Q: Queues> Work<'_, Q> {
         stats
     }
 
-    /// A high guess for the own group, a low one for others (`target_load`, `source_load`: LB_BIAS).
+    /// A CPU's load, biased high for the local group and low for others (`target_load`, `source_load`: LB_BIAS).
     #[inline]
     fn biased(&self, cpu: CpuId, now: u64, index: u8, own: bool) -> u64 {
         if index == 0 {
@@ -311,21 +316,21 @@ impl<Q: Queues> Work<'_, Q> {
         let none = Stats::default();
         let than = busiest.unwrap_or(&none);
         if self.b.rules.fix_group_imbalance {
-            // As the work describes it. Its patch has no kinds, compares the other way round, and then lets any group
-            // pass.
+            // This is the rule that the paper describes. Its patch has no group types, makes the comparison the other
+            // way round, and then accepts any group.
             return (stats.kind(), stats.min_load) > (than.kind(), than.min_load);
         }
         G::is_busier(stats, than)
     }
 
-    /// The sum of the whole capacities of a group's CPUs.
+    /// The sum of the original capacities of a group's CPUs.
     fn capacity_orig(&self, group: GroupId) -> u64 {
         let span = self.b.domains.group(group).span;
         self.span(span).iter().map(|cpu| self.b.of_cpu[*cpu as usize].capacity_orig).sum()
     }
 
-    /// A sibling that has less than half a CPU's capacity is good for a task all the same, if higher classes leave it
-    /// to it (`fix_small_capacity`).
+    /// Whether an SMT sibling with less than half a CPU's capacity can still hold one task, because the higher classes
+    /// leave almost all of it (`fix_small_capacity`).
     fn small_capacity(&self, env: &Env, group: GroupId) -> bool {
         self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY)
             && self.b.of_group[group.index()].capacity * 32 > self.capacity_orig(group) * 29

@@ -1,8 +1,8 @@
-//! The busiest group and CPU by the types of groups: `find_busiest_group` and `find_busiest_queue` from 5.5 on.
+//! The busiest group and CPU by group type: `find_busiest_group` and `find_busiest_queue` from 5.5 on.
 //!
-//! Each group has a type, from "has room for more" to "overloaded", and the worst is the busiest. What is evened out
-//! depends on it: idle CPUs or tasks where there is room, utilisation where the other side is overloaded, loads where
-//! both are.
+//! Each group has a type, from "has spare capacity" to "overloaded", and the worst type is the busiest. The type
+//! decides what is evened out: idle CPUs or task counts if there is spare capacity, utilisation if only the remote
+//! group is overloaded, load if both are.
 
 mod compare;
 mod imbalance;
@@ -14,28 +14,28 @@ use crate::balance::domains::{Flags, GroupId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
 
-/// The capacity of a whole CPU.
+/// The capacity of one full CPU.
 const SCALE: u64 = 1024;
 
-/// The type of a group (`enum group_type`), from idle to overloaded.
+/// The type of a group (`enum group_type`), from least to most busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// It could run more.
+    /// It has spare capacity for more tasks.
     #[default]
     Spare,
-    /// It has what it can run.
+    /// It is fully busy, but its tasks do not compete for more CPU time.
     Full,
-    /// A task is too big for its CPU.
+    /// It has a task that is too big for its CPU.
     Misfit,
-    /// Siblings of a core run tasks while a core of the own group is idle (6.6 on).
+    /// Its SMT siblings run several tasks while a core of the local group is idle (from 6.6 on).
     Siblings,
-    /// Tasks could not be moved below it for their affinity.
+    /// Affinity kept tasks from being moved in its child domain.
     Imbalanced,
-    /// It has more than it can run.
+    /// It has more tasks than it can run.
     Overloaded,
 }
 
-/// A group as it was found (`struct sg_lb_stats`).
+/// The statistics of a group (`struct sg_lb_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     kind: Kind,
@@ -51,7 +51,7 @@ struct Stats {
     misfit: u64,
 }
 
-/// A domain as it was found (`struct sd_lb_stats`).
+/// The statistics of a domain (`struct sd_lb_stats`).
 #[derive(Default)]
 struct Seen {
     busiest: Option<(GroupId, Stats)>,
@@ -68,19 +68,19 @@ impl Seen {
     }
 }
 
-/// Whether one capacity is greater than another, noise apart (`capacity_greater`): 4aed8aa41524, "sched/fair: Introduce
-/// a CPU capacity comparison helper".
+/// Whether one capacity is greater than another by more than about 5% (`capacity_greater`): 4aed8aa41524, "sched/fair:
+/// Introduce a CPU capacity comparison helper".
 fn greater(one: u64, other: u64) -> bool {
     one * 1024 > other * 1078
 }
 
-/// Whether one capacity is less than four fifths of another (`fits_capacity`).
+/// Whether `one` is less than four fifths of `other` (`fits_capacity`).
 fn fits_capacity(one: u64, other: u64) -> bool {
     one * 1280 < other * 1024
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// The group to take from, what and how much.
+    /// Finds the group to pull from and sets what to pull and how much in `env`.
     pub fn busiest_by_type(&mut self, env: &mut Env) -> Option<GroupId> {
         (env.imbalance, env.unit) = (0, Unit::Load);
         if !self.b.energy_aware && !self.any_of(env, &self.q.occupancy().busy, false) {
@@ -88,7 +88,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
         let mut seen = self.survey_types(env);
         let (group, busiest) = seen.busiest?;
-        // While energy is saved, tasks that are too big are all that is moved; in older releases nothing is.
+        // While wake-ups go by energy, only misfit tasks are moved, and in older releases nothing is.
         let moves_misfit = MISFIT_SAVES_ENERGY.is_in(self.b.rules.release());
         if (busiest.kind != Kind::Misfit || !moves_misfit) && self.b.saves_energy() {
             return None;
@@ -101,7 +101,7 @@ impl<Q: Queues> Work<'_, Q> {
         (env.imbalance > 0).then_some(group)
     }
 
-    /// Beyond the own group nothing is runnable: no group is busiest.
+    /// Handles the case that nothing outside the local group is runnable, so that there is no busiest group.
     fn find_nothing_typed(&mut self, env: &Env) -> Option<GroupId> {
         self.refresh_capacity(env);
         if env.level + 1 == self.b.domains.of(env.cpu).len() {
@@ -111,14 +111,14 @@ impl<Q: Queues> Work<'_, Q> {
         None
     }
 
-    /// Searches for an idle CPU in a cache are bounded by how much it is used.
+    /// Updates the bound on the search for an idle CPU from the utilisation of the cache (`update_idle_cpu_scan`).
     fn note_cache(&mut self, env: &Env) {
         if env.idle != Idleness::Newly && self.b.domains.highest(env.cpu, Flags::SHARE_LLC) == Some(env.level) {
             self.q.cache_balanced(self.cx, env.cpu);
         }
     }
 
-    /// Sums up the groups (`update_sd_lb_stats`).
+    /// Collects the statistics of all groups of the domain (`update_sd_lb_stats`).
     fn survey_types(&mut self, env: &Env) -> Seen {
         let domain = *self.b.domain(env.cpu, env.level);
         let mut seen = Seen::default();
@@ -140,7 +140,7 @@ impl<Q: Queues> Work<'_, Q> {
             seen.capacity += stats.capacity;
         }
         seen.prefer_sibling = if self.b.rules.release() >= v(6, 5) {
-            // A group's flags are those of the domain that it is made of.
+            // A group carries the flags of the child domain that it was built from.
             seen.busiest.is_some_and(|(group, _)| self.b.domains.group(group).flags.has(Flags::PREFER_SIBLING))
         } else {
             env.level > 0 && self.b.domain(env.cpu, env.level - 1).flags.has(Flags::PREFER_SIBLING)
@@ -155,14 +155,15 @@ impl<Q: Queues> Work<'_, Q> {
         seen
     }
 
-    /// The whole machine was seen: whether a CPU is over-utilised. If none is any more, ticks are to notice the next.
+    /// Records whether any CPU of the machine is overutilised. If none is any longer, the next ticks are not skipped,
+    /// so that they notice the next one.
     fn note_overused(&mut self, overused: bool) {
         if std::mem::replace(&mut self.b.overused, overused) && !overused {
             (0..self.b.domains.cpus()).for_each(|cpu| self.cx.touch(cpu));
         }
     }
 
-    /// Sums up a group (`update_sg_lb_stats`).
+    /// Collects the statistics of one group (`update_sg_lb_stats`).
     fn survey_group(
         &mut self,
         env: &Env,
@@ -201,7 +202,7 @@ impl<Q: Queues> Work<'_, Q> {
                 && self.q.nr_fair(cpu) == 1
                 && self.is_reduced(env, cpu)
             {
-                // Before, only asymmetric domains had tasks too big for their CPU.
+                // Before 6.0 only domains with asymmetric capacities had misfit tasks.
                 stats.misfit = stats.misfit.max(load);
             }
         }
@@ -214,7 +215,7 @@ impl<Q: Queues> Work<'_, Q> {
         stats
     }
 
-    /// `group_classify`.
+    /// Classifies a group (`group_classify`).
     fn kind(&self, env: &Env, group: GroupId, own: bool, stats: &Stats) -> Kind {
         let pct = self.pct(env);
         let busy = stats.capacity * 100 < stats.util * pct;
@@ -240,12 +241,13 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
+    /// The domain's `imbalance_pct`.
     #[inline]
     pub(super) fn pct(&self, env: &Env) -> u64 {
         u64::from(self.b.domains.params(self.b.domain(env.cpu, env.level)).imbalance_pct)
     }
 
-    /// The CPU of a group to take from (`find_busiest_queue`).
+    /// Finds the CPU of a group to pull from (`find_busiest_queue`).
     pub fn queue_by_unit(&mut self, env: &Env, group: GroupId) -> Option<CpuId> {
         let span = self.b.domains.group(group).span;
         let asymmetric = self.b.domain(env.cpu, env.level).flags.has(Flags::ASYM_CPUCAPACITY);
@@ -271,7 +273,7 @@ impl<Q: Queues> Work<'_, Q> {
                     }
                     (load, capacity)
                 }
-                // Until 5.6 the only task of a CPU, too.
+                // Until 5.6 a CPU's only task counted as well.
                 Unit::Util if nr <= 1 && self.b.rules.release() >= v(5, 7) => continue,
                 // 7d0583cf9ec7, "sched/fair, cpufreq: Introduce 'runnable boosting'".
                 Unit::Util if self.b.rules.release() >= v(6, 5) => {

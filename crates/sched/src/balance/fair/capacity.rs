@@ -1,4 +1,4 @@
-//! The capacities of CPUs and groups: at boot, and as balancing brings them up to date.
+//! The capacities of CPUs and groups: at boot, and as balancing updates them.
 
 use super::load_balance::{Env, Work};
 use super::queues::Queues;
@@ -8,7 +8,7 @@ use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v2_6};
 
 impl Balancer {
-    /// Until 2.6.31: what groups are worth was computed once, as the domains were built.
+    /// Sets the groups' capacities for releases until 2.6.31, which computed them once when the domains were built.
     pub(super) fn take_boot_power(&mut self) {
         for cpu in 0..self.domains.cpus() {
             for domain in self.domains.of(cpu) {
@@ -23,8 +23,8 @@ impl Balancer {
         }
     }
 
-    /// Sums up what the CPU's own group of a domain is worth (`update_group_capacity`); `own` is what higher classes
-    /// leave of the CPU.
+    /// Updates the capacity of the CPU's own group in a domain (`update_group_capacity`). `own` is what the higher
+    /// classes leave of the CPU's capacity.
     pub(super) fn update_group_capacity(&mut self, cpu: CpuId, level: usize, own: u64, jiffies: u64) {
         let Self { domains, of_group, of_cpu, .. } = self;
         let list = domains.of(cpu);
@@ -59,14 +59,14 @@ impl Balancer {
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Brings the capacity of the own group up to date, where that is due.
+    /// Updates the capacity of the local group if an update is due.
     pub(super) fn refresh_capacity(&mut self, env: &Env) {
         let release = self.b.rules.release();
         let jiffies = self.cx.jiffies();
         let group = self.b.domains.local(self.b.domain(env.cpu, env.level));
         let first = || self.b.domains.span(self.b.domains.group(group).span).cpus.first() == Some(&env.dst);
         let due = match release {
-            // `update_group_power` is in 2.6.32, and not in 2.6.31.
+            // `update_group_power` is in 2.6.32 but not in 2.6.31.
             release if release < v2_6(32) => false,
             release if release < v2_6(34) => first(),
             _ => env.idle != Idleness::Newly || jiffies >= self.b.of_group[group.index()].next_update,
@@ -78,7 +78,7 @@ impl<Q: Queues> Work<'_, Q> {
     }
 }
 
-/// The capacity of a CPU beside its siblings, of 1024 (2.6.32 to 4.1).
+/// The capacity of a CPU that shares its core with siblings, out of 1024 (2.6.32 to 4.1).
 pub(super) fn sharing(domains: &Domains, smt: Option<&Domain>) -> u64 {
     smt.map_or(1024, |domain| {
         let gain = u64::from(domains.params(domain).smt_gain);

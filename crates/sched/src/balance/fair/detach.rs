@@ -11,13 +11,14 @@ use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Decision, TaskId};
 
 impl<Q: Queues> Work<'_, Q> {
-    /// From which end a CPU's tasks are looked at: 93824900a2e2, "sched/fair: Search a task from the tail of the
-    /// queue".
+    /// The end of a CPU's task list from which balancing looks: 93824900a2e2, "sched/fair: Search a task from the tail
+    /// of the queue".
     pub fn end(&self) -> End {
         if self.b.rules.release() >= v(4, 15) { End::Tail } else { End::Head }
     }
 
-    /// Moves tasks from `src` to `dst` until the imbalance is gone or all have been looked at; how many.
+    /// Moves tasks from `src` to `dst` until the imbalance is gone or all tasks have been looked at. Returns how many
+    /// moved.
     pub fn detach_tasks(&mut self, env: &mut Env) -> u32 {
         self.q.account(self.cx, env.src);
         self.q.account(self.cx, env.dst);
@@ -35,7 +36,7 @@ impl<Q: Queues> Work<'_, Q> {
         let mut list = std::mem::take(&mut self.b.scratch.list);
         self.q.list(env.src, end, &mut list);
         for &p in &list {
-            // From 4.3 on an idle CPU does not take the last one.
+            // From 4.3 on an idle CPU does not take the last task.
             let greedy = release >= v(4, 3) && env.idle != Idleness::Busy && self.q.nr_running(env.src) <= 1;
             if env.imbalance <= 0 || greedy {
                 break;
@@ -57,7 +58,7 @@ impl<Q: Queues> Work<'_, Q> {
             }
         }
         let moved = moving.len() as u32;
-        // Until 3.17 each was put there at once; since then the last that was taken is the first that is.
+        // Until 3.17 each task was attached at once. Since then they are attached in reverse order of detaching.
         if release >= v(3, 18) {
             moving.reverse();
         }
@@ -67,11 +68,11 @@ impl<Q: Queues> Work<'_, Q> {
         moved
     }
 
-    /// Whether a task is not too much for the imbalance; if so, it is taken off it.
+    /// Whether a task fits in the remaining imbalance. If it does, its share is subtracted from the imbalance.
     fn fits_imbalance(&mut self, p: TaskId, env: &mut Env) -> bool {
         let release = self.b.rules.release();
         let (much, shift) = match env.unit {
-            // At least 1 from 5.8 on, and in the stable trees of 5.4 and 5.7.
+            // The load is at least 1 from 5.8 on, and in the stable trees of 5.4 and 5.7.
             Unit::Load => {
                 (self.q.task_load(p, self.cx.now()).max(u64::from(release >= v(5, 8))) as i64, self.load_shift(env))
             }
@@ -94,9 +95,9 @@ impl<Q: Queues> Work<'_, Q> {
         fits
     }
 
-    /// How often the load of a task is halved before it must fit: once until 5.9, from 5.5 on only as long as moving
-    /// has not failed too often; then as often as it failed (5a7f55590467, "sched/fair: Relax constraint on task's load
-    /// during load balance").
+    /// How many times a task's load is halved before it is compared with the imbalance. Until 5.9 it is halved once;
+    /// from 5.5 to 5.9 every load fits after too many failures. From 5.10 on it is halved once per failure
+    /// (5a7f55590467, "sched/fair: Relax constraint on task's load during load balance").
     fn load_shift(&self, env: &Env) -> u32 {
         let (release, failed) = (self.b.rules.release(), self.failed(env));
         let tries = || self.b.domains.params(self.b.domain(env.cpu, env.level)).cache_nice_tries;
@@ -109,12 +110,12 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// How often balancing this domain failed.
+    /// How many times in a row balancing this domain has failed (`nr_balance_failed`).
     pub fn failed(&self, env: &Env) -> u32 {
         self.b.of_domain[self.b.domains.index(env.cpu, env.level)].round.failed
     }
 
-    /// Whether a task may be moved (`can_migrate_task`).
+    /// Whether a task may be migrated (`can_migrate_task`).
     pub fn can_move(&self, p: TaskId, env: &mut Env) -> bool {
         let release = self.b.rules.release();
         if self.q.throttled_on(p, env.src, env.dst) {
@@ -123,7 +124,7 @@ impl<Q: Queues> Work<'_, Q> {
         let task = self.cx.task(p);
         if !task.allowed.contains(env.dst) {
             env.some_pinned = true;
-            // Between 3.1 and 3.6.
+            // The change came somewhere between 3.1 and 3.6.
             let asks = env.idle != Idleness::Newly && !env.active && release >= v(3, 6);
             if asks && env.other_dst.is_none() {
                 let group = self.b.domains.group(self.b.domains.local(self.b.domain(env.cpu, env.level)));
@@ -144,7 +145,7 @@ impl<Q: Queues> Work<'_, Q> {
         self.failed(env) > tries || !self.resists(p, env)
     }
 
-    /// Whether a task is better left where it is: for its memory, else for its cache.
+    /// Whether a task should stay because of its NUMA locality, or otherwise because it is cache-hot.
     fn resists(&self, p: TaskId, env: &Env) -> bool {
         let across = self.b.domain(env.cpu, env.level).flags.has(Flags::NUMA);
         let idle = env.idle == Idleness::Idle;
@@ -155,7 +156,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Whether the cache of a task is warm (`task_hot`).
+    /// Whether a task is cache-hot (`task_hot`).
     fn is_hot(&self, p: TaskId, env: &Env) -> bool {
         let release = self.b.rules.release();
         // ef8002f68482, "sched: Do not consider SCHED_IDLE tasks to be cache hot".
@@ -166,8 +167,8 @@ impl<Q: Queues> Work<'_, Q> {
         if release >= v(5, 10) && self.b.domain(env.cpu, env.level).flags.has(Flags::SHARE_CPUCAPACITY) {
             return false;
         }
-        // "sched: Strengthen buddies and mitigate buddy induced latencies"; until 3.16 the CPU that balances counted,
-        // not the one that it balances for.
+        // From "sched: Strengthen buddies and mitigate buddy induced latencies". Until 3.16 the kernel checked the
+        // balancing CPU's runqueue and not the destination's.
         if release >= v2_6(32) && self.q.nr_running(env.dst) > 0 && self.q.is_buddy(p) {
             return true;
         }
@@ -178,7 +179,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Until 3.1: queue by queue, each by its part of the load.
+    /// Moves tasks queue by queue, each queue by its part of the load (until 3.1).
     fn move_by_queue(&mut self, env: &mut Env) -> u32 {
         if env.imbalance <= 0 {
             return 0;
@@ -198,11 +199,12 @@ impl<Q: Queues> Work<'_, Q> {
             }
         }
         (self.b.scratch.list, self.b.scratch.lengths) = (list, lengths);
-        // What counts is load: tasks of a group whose shares are not spread yet have none.
+        // Only load counts: tasks of a group whose shares have not been distributed yet have none.
         if env.imbalance < before { moved } else { 0 }
     }
 
-    /// `balance_tasks`, with what `load_balance_fair` makes of the imbalance for one queue.
+    /// Moves tasks of one queue (`balance_tasks`), for the part of the imbalance that `load_balance_fair` assigns to
+    /// it.
     fn move_of_queue(&mut self, queue: &[TaskId], env: &mut Env) -> u32 {
         let Some(first) = queue.first() else { return 0 };
         let (theirs, ours) = self.q.queue_weights(*first, env.dst);
@@ -216,7 +218,7 @@ impl<Q: Queues> Work<'_, Q> {
         } else {
             (env.imbalance as u64 * theirs / (load + 1)) as i64
         };
-        // What counts is the last queue that is looked at, whatever there is in the others.
+        // As in the kernel, the last queue that is looked at decides, regardless of the others.
         env.all_pinned = limit != 0;
         if limit == 0 {
             return 0;
@@ -226,7 +228,7 @@ impl<Q: Queues> Work<'_, Q> {
         for &p in queue.iter().take(self.b.rules.nr_migrate as usize + 1) {
             let weight = self.q.weight(p) as i64;
             let prio = self.cx.task(p).attributes.prio();
-            // 2.6.24 moves a task that would be the best of its queue there whatever it weighs.
+            // 2.6.24 moves a task of any weight if it would have the best priority of its destination queue.
             let heavy = if old { weight / 2 > left + 1024 && prio >= best_prio } else { weight / 2 > left };
             if heavy || !self.can_move(p, env) {
                 continue;
@@ -246,6 +248,8 @@ impl<Q: Queues> Work<'_, Q> {
         moved
     }
 
+    /// Records why a task is migrated, if decisions are being explained. `imbalance` is what was left before the task
+    /// moved.
     pub fn explain_move(&mut self, p: TaskId, env: &Env, imbalance: i64) {
         let (rule, what) = match (env.active, env.unit) {
             (true, _) => ("active balancing: what runs is pushed after moving others failed", "imbalance"),

@@ -1,4 +1,4 @@
-//! One balancing of one domain of a CPU: `load_balance`, in the forms that it has had.
+//! Balancing one domain of one CPU: `load_balance`, in the forms that the releases have.
 
 use super::queue_kind::QueueKind;
 use super::queues::Queues;
@@ -8,42 +8,51 @@ use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Looking, v, v2_6};
 use schedlab_sim::Core;
 
-/// What the imbalance counts (5.5 on; before, it is always load).
+/// The unit of the imbalance. Before 5.5 it is always load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
+    /// Load, by which tasks are weighed.
     Load,
+    /// Utilisation.
     Util,
+    /// Numbers of tasks.
     Tasks,
+    /// Misfit tasks.
     Misfit,
 }
 
-/// One balancing (`struct lb_env`).
+/// The state of one balancing pass (`struct lb_env`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Env {
-    /// Whose domain it is, and which.
+    /// The CPU and the level of the domain that is balanced.
     pub cpu: CpuId,
     pub level: usize,
+    /// The CPU that tasks move to. It differs from `cpu` when a pinned task may only run on another CPU of the group.
     pub dst: CpuId,
+    /// The CPU that tasks are taken from, once it has been found.
     pub src: CpuId,
+    /// How busy the balancing CPU is.
     pub idle: Idleness,
+    /// How much is left to move, in units of `unit`.
     pub imbalance: i64,
+    /// The unit of the imbalance.
     pub unit: Unit,
-    /// Every task that was looked at may not run on `dst`.
+    /// No task that was looked at may run on `dst`.
     pub all_pinned: bool,
-    /// Some may not; and this other CPU of the group may have one of them.
+    /// Some tasks may not run on `dst`, and `other_dst` is another CPU of the local group where one of them may run.
     pub some_pinned: bool,
     pub other_dst: Option<CpuId>,
-    /// How many tasks were looked at, and may be.
+    /// How many tasks have been looked at, and how many may be.
     pub looked: u32,
     pub most: u32,
-    /// The running task is being pushed.
+    /// The running task is being pushed (active balancing).
     pub active: bool,
-    /// Of which queues it takes (`fbq_type`, 3.13 on).
+    /// Which queues balancing may pull from (`fbq_type`, from 3.13 on).
     pub kind: QueueKind,
 }
 
 impl Env {
-    /// A domain of a CPU is about to be balanced.
+    /// Starts balancing the domain of `cpu` at `level`, with `cpu` as the destination.
     pub fn new(cpu: CpuId, level: usize, idle: Idleness) -> Self {
         Self {
             cpu,
@@ -64,76 +73,78 @@ impl Env {
     }
 }
 
-/// The balancer at work on the queues.
+/// The balancer together with the queues and the engine that it works on.
 pub(super) struct Work<'a, Q> {
     pub b: &'a mut Balancer,
     pub q: &'a mut Q,
     pub cx: &'a mut Core,
 }
 
-/// What a balancing has moved to the CPU or its group.
+/// What balancing has moved to the CPU or its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
+    /// It moved nothing.
     Nothing,
-    /// Nothing, but the CPU needs no other domain: a sibling runs tasks (until 2.6.37).
+    /// It moved nothing, but the CPU needs no other domain because a sibling runs tasks (until 2.6.37).
     NotNeeded,
-    /// Tasks, at least one.
+    /// It moved this many tasks, at least one.
     Tasks(u32),
 }
 
 impl Moved {
-    /// A number of tasks, perhaps none.
+    /// `Tasks` if any task moved, otherwise `Nothing`.
     pub fn of(tasks: u32) -> Self {
         if tasks > 0 { Self::Tasks(tasks) } else { Self::Nothing }
     }
 }
 
-/// How the balancing of a domain ended, for the walk over a CPU's domains.
+/// How balancing a domain ended, for the loop over a CPU's domains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Balanced {
     pub moved: Moved,
-    /// Another CPU balances for the group.
+    /// Another CPU balances for the group, so nothing was tried.
     pub elsewhere: bool,
 }
 
-/// How it ended.
+/// How `load_balance` ended.
 pub(super) enum Found {
     /// Another CPU balances for the group.
     Elsewhere,
-    /// There is nothing to do.
+    /// The domain is balanced.
     Balanced,
-    /// No task may move.
+    /// No task may run on the destination.
     AllPinned,
-    /// The task that runs may not.
+    /// The running task may not run on the destination.
     OnePinned,
-    /// How many tasks were moved; or the running one is being pushed.
+    /// This many tasks were moved, or a push of the running task has been requested.
     Moved { tasks: u32, pushed: bool },
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether nothing runs and, in later releases, nothing waits on a CPU (`idle_cpu`).
+    /// Whether a CPU runs nothing and, in later releases, has nothing waiting (`idle_cpu`).
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.cx.curr(cpu).is_none() && (self.b.rules.idle_with_waiting() || self.q.nr_running(cpu) == 0)
     }
 
-    /// Whether no sibling of a CPU runs anything (`is_core_idle`).
+    /// Whether all siblings of a CPU are idle (`is_core_idle`). It does not look at `cpu` itself.
     pub fn is_core_idle(&self, cpu: CpuId) -> bool {
         self.b.of_cpu[cpu as usize]
             .core
             .is_none_or(|core| self.b.domains.span(core).cpus.iter().all(|other| *other == cpu || self.is_idle(*other)))
     }
 
-    /// The CPUs of a span that this balancing looks at.
+    /// Whether this balancing pass considers a CPU.
     pub fn counts(&self, cpu: CpuId) -> bool {
         !self.b.scratch.out[cpu as usize]
     }
 
+    /// The CPUs of a span, in ascending order.
     pub fn span(&self, id: SpanId) -> &[CpuId] {
         &self.b.domains.span(id).cpus
     }
 
-    /// Balances one domain of a CPU.
+    /// Balances one domain of a CPU and updates the domain's interval and failure count.
     pub fn balance_domain(&mut self, cpu: CpuId, level: usize, idle: Idleness) -> Balanced {
         let mut env = Env::new(cpu, level, idle);
         let shares_core = self.b.domain(cpu, level).flags.has(Flags::SHARE_CPUCAPACITY);
@@ -150,12 +161,12 @@ impl<Q: Queues> Work<'_, Q> {
         Balanced { moved, elsewhere: matches!(found, Found::Elsewhere) }
     }
 
-    /// Whether a CPU of a domain has tasks.
+    /// Whether any CPU of a domain has runnable tasks.
     fn some_run(&self, cpu: CpuId, level: usize) -> bool {
         self.span(self.b.domain(cpu, level).span).iter().any(|cpu| self.q.nr_running(*cpu) > 0)
     }
 
-    /// Leaves a CPU out of this balancing.
+    /// Excludes a CPU from this balancing pass.
     fn leave_out(&mut self, cpu: CpuId) {
         self.b.scratch.out[cpu as usize] = true;
         self.b.scratch.some_out = true;
@@ -171,7 +182,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Finds the busiest CPU of the busiest group, and takes tasks from it.
+    /// Finds the busiest CPU of the busiest group and pulls tasks from it.
     fn load_balance(&mut self, env: &mut Env) -> Found {
         let release = self.b.rules.release();
         loop {
@@ -202,10 +213,10 @@ impl<Q: Queues> Work<'_, Q> {
             let mut moved = 0;
             if self.q.nr_running(src) > 1 {
                 env.all_pinned = if release < v2_6(27) {
-                    // The real-time class is asked first, and what it has nothing of is pinned.
+                    // Until 2.6.26 the real-time class is asked first, and having nothing to move counts as pinned.
                     env.imbalance > 0
                 } else {
-                    // Each queue that is looked at sets it anew.
+                    // Each queue that is looked at sets it again.
                     !self.b.rules.moves_by_queue() || env.all_pinned
                 };
                 env.looked = 0;
@@ -220,7 +231,7 @@ impl<Q: Queues> Work<'_, Q> {
                     if self.b.rules.newly_idle_apart() && env.idle == Idleness::Newly {
                         return Found::Moved { tasks: 0, pushed: false };
                     }
-                    // Until 3.17 this was no case of its own.
+                    // Until 3.17 this case was not distinguished.
                     return if release < v(3, 18) { Found::Balanced } else { Found::AllPinned };
                 }
             }
@@ -228,14 +239,15 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Takes tasks, for other CPUs of the group too where they alone may have them.
+    /// Pulls tasks, retrying with other CPUs of the group as the destination if only those are allowed for a pinned
+    /// task.
     fn take_all(&mut self, env: &mut Env) -> u32 {
         let mut moved = 0;
         loop {
             moved += self.detach_tasks(env);
             match env.other_dst.take() {
                 Some(other) if env.imbalance > 0 => {
-                    // Until 3.11 it leaves out the new one, which is not looked at anyway.
+                    // Until 3.11 the new destination is excluded, which has no effect because it is not looked at.
                     let out = if self.b.rules.release() < v(3, 12) { other } else { env.dst };
                     self.leave_out(out);
                     env.dst = other;
@@ -246,7 +258,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Tasks could not be moved for their affinity: the level above is to know (3.13 on).
+    /// Marks the parent domain's group as imbalanced if affinity kept tasks from moving (from 3.13 on).
     fn note_group_imbalance(&mut self, env: &Env) {
         if env.some_pinned
             && env.imbalance > 0
@@ -257,14 +269,14 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// All tasks of the busiest CPU are pinned: whether there may be another.
+    /// Whether another CPU is worth trying after all tasks of the busiest CPU turned out to be pinned.
     fn worth_another(&self, env: &Env) -> bool {
         let domain = self.b.domain(env.cpu, env.level);
         if self.b.rules.release() >= v(4, 13) {
             let ours = &self.b.domains.span(self.b.domains.group(self.b.domains.local(domain)).mask).set;
             return self.span(domain.span).iter().any(|cpu| self.counts(*cpu) && !ours.contains(*cpu));
         }
-        // Any CPU of the machine that is left will do, until all of the domain have been tried.
+        // Any CPU of the machine that is left suffices, until all CPUs of the domain have been tried.
         self.span(domain.span).iter().any(|cpu| self.counts(*cpu)) || self.span(domain.span).len() < self.b.of_cpu.len()
     }
 
@@ -278,14 +290,14 @@ impl<Q: Queues> Work<'_, Q> {
         if release >= v(4, 14) && !self.counts(env.dst) {
             return false;
         }
-        // The patch to the groups' construction lets every CPU balance (wc-02).
+        // The published patch of the group construction lets every CPU balance (wc-02).
         if self.b.rules.fixes.group_construction && (v(3, 18)..=v(4, 1)).contains(&release) {
             return true;
         }
         let domain = self.b.domain(env.cpu, env.level);
         let group = self.b.domains.local(domain);
         let (span, mask) = (self.b.domains.group(group).span, self.b.domains.group(group).mask);
-        // Between 3.1 and 3.6.
+        // The change came somewhere between 3.1 and 3.6.
         let masked = if release < v(3, 6) { span } else { mask };
         let first = self.span(masked).first().copied();
         let mut idle = self.idle_of(masked);

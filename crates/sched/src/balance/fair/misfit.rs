@@ -1,5 +1,4 @@
-//! Tasks that are too big for their CPU, CPUs of which higher classes leave little, and running tasks that are to be
-//! pushed for it.
+//! Misfit tasks, CPUs whose capacity is reduced by higher classes, and pushing the running task for either reason.
 
 use super::load_balance::{Env, Unit, Work};
 use super::queues::Queues;
@@ -8,13 +7,13 @@ use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether higher classes leave markedly less of a CPU than it is worth (`check_cpu_capacity`).
+    /// Whether the higher classes take a marked part of a CPU's capacity (`check_cpu_capacity`).
     pub fn is_reduced(&self, env: &Env, cpu: CpuId) -> bool {
         let state = &self.b.of_cpu[cpu as usize];
         state.capacity < state.capacity_orig && state.capacity * self.pct(env) < state.capacity_orig * 100
     }
 
-    /// The load of the running task of a CPU that is too small for it; 0: there is none (`misfit_task_load`).
+    /// The load of a CPU's running task if the CPU is too small for it, otherwise 0 (`misfit_task_load`).
     pub fn misfit(&self, cpu: CpuId) -> u64 {
         let Some(p) = self.q.running(cpu) else { return 0 };
         let allowed = &self.cx.task(p).allowed;
@@ -26,7 +25,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Whether a task may use no bigger CPU (`max_allowed_capacity`, 6.10 on).
+    /// Whether no CPU that a task may run on is bigger than `cpu` (`max_allowed_capacity`, from 6.10 on).
     fn is_on_biggest(&self, p: TaskId, cpu: CpuId) -> bool {
         let whole = |cpu: CpuId| self.b.of_cpu[cpu as usize].capacity_orig;
         let allowed = &self.cx.task(p).allowed;
@@ -34,7 +33,7 @@ impl<Q: Queues> Work<'_, Q> {
             && (0..self.b.domains.cpus()).all(|other| !allowed.contains(other) || whole(other) <= whole(cpu))
     }
 
-    /// Whether a CPU has a fifth more than a task needs (`task_fits_cpu`).
+    /// Whether a task fits on a CPU with a fifth to spare (`task_fits_cpu`).
     pub fn fits(&self, p: TaskId, cpu: CpuId) -> bool {
         let (least, most) = self.cx.task(p).clamp;
         let state = &self.b.of_cpu[cpu as usize];
@@ -46,7 +45,7 @@ impl<Q: Queues> Work<'_, Q> {
         ) > 0
     }
 
-    /// Whether a task is too big for a CPU, and there is a bigger one or higher classes leave little of this
+    /// Whether a CPU has a misfit task and a bigger CPU exists, or the higher classes reduce this CPU's capacity
     /// (`check_misfit_status`).
     pub fn misfit_wants_help(&self, cpu: CpuId, pct: u64) -> bool {
         let state = &self.b.of_cpu[cpu as usize];
@@ -63,8 +62,8 @@ impl<Q: Queues> Work<'_, Q> {
         stubborn && (any_unit || env.unit == Unit::Tasks) || self.pushes_by_capacity(env)
     }
 
-    /// Whether it must be for what the CPUs are worth (`voluntary_active_balance` until 5.11): it is too big, or higher
-    /// classes leave little of its CPU.
+    /// Whether the running task must be pushed because of capacity: it is a misfit, or the higher classes reduce its
+    /// CPU's capacity (`voluntary_active_balance` until 5.11).
     pub fn pushes_by_capacity(&self, env: &Env) -> bool {
         if self.b.rules.typed() && env.unit == Unit::Misfit {
             return true;

@@ -1,4 +1,4 @@
-//! A CPU becomes idle and looks for work: `idle_balance`, later `newidle_balance`.
+//! Newly idle balancing: `idle_balance`, later `newidle_balance`.
 
 use super::backports::PROPORTIONAL_NEWIDLE;
 use super::load_balance::{Moved, Work};
@@ -7,17 +7,18 @@ use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Nanos, v, v2_6};
 
-/// What looking at a domain and at each of its CPUs costs, in ns: the kernel measures it and looks no further than what
-/// the CPU can be expected to be idle for. An estimate, some 0.1 us a CPU; the simulation takes no time for it.
+/// The assumed cost of balancing a domain, and of each CPU in it, in ns. The kernel measures this cost and stops when
+/// it exceeds the CPU's expected idle time. These estimates, about 0.1 us per CPU, only feed that rule: balancing takes
+/// no simulated time.
 const COST_DOMAIN: Nanos = 300;
 const COST_CPU: Nanos = 60;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// `cpu` has nothing to run: pulls.
+    /// Called when `cpu` has nothing to run. Pulls tasks.
     pub fn newly_idle(&mut self, cpu: CpuId) {
         let release = self.b.rules.release();
         let now = self.cx.jiffies();
-        // "sched: Rate-limit newidle": mainline 2.6.33, taken over by the trees of 2.6.32.
+        // "sched: Rate-limit newidle" is in mainline from 2.6.33, and the stable trees of 2.6.32 took it over.
         if release >= v2_6(32) {
             self.b.of_cpu[cpu as usize].idle_since = Some(self.cx.now());
         }
@@ -32,7 +33,7 @@ impl<Q: Queues> Work<'_, Q> {
             }
             return;
         }
-        // Between 3.6 and 3.9.
+        // The change came somewhere between 3.6 and 3.9.
         if release >= v(3, 9) {
             self.q.decay_blocked(self.cx, cpu);
         }
@@ -50,12 +51,12 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Pulls from one domain after the other, until there is something to run or no time is left. What was pulled, and
-    /// when the first of the domains is due, but not after `next`.
+    /// Balances one domain after another, until there is something to run or the expected idle time is used up. Returns
+    /// what was pulled, and the tick at which the first of the visited domains is due, but at most `next`.
     fn pull(&mut self, cpu: CpuId, mut next: u64) -> (Moved, u64) {
         let release = self.b.rules.release();
         let now = self.cx.jiffies();
-        // Between 2.6.24 and 2.6.29.
+        // The change came somewhere between 2.6.24 and 2.6.29.
         let mut pulled = if release < v2_6(29) { Moved::NotNeeded } else { Moved::Nothing };
         let mut spent = 0;
         for level in 0..self.b.domains.of(cpu).len() {
@@ -63,7 +64,7 @@ impl<Q: Queues> Work<'_, Q> {
                 next = next.min(self.due(cpu, level));
             }
             let state = &self.b.of_cpu[cpu as usize];
-            // What balancing costs is considered from 3.13 on.
+            // From 3.13 on the cost of balancing is taken into account.
             if release >= v(3, 13)
                 && state.avg_idle < spent + self.b.of_domain[self.b.domains.index(cpu, level)].max_cost
             {
@@ -87,11 +88,11 @@ impl<Q: Queues> Work<'_, Q> {
         (pulled, next)
     }
 
-    /// It will not be idle for long, or there is nothing to pull anywhere.
+    /// Whether the CPU will not be idle for long enough, or no CPU of the machine has a task to spare.
     fn has_no_time(&self, cpu: CpuId) -> bool {
         let release = self.b.rules.release();
         let idle = self.b.of_cpu[cpu as usize].avg_idle;
-        // Of 32 bits without a sign: -1 is longer than any.
+        // The kernel compares with an unsigned 32-bit value, so -1 is longer than any idle time.
         let short = idle < Nanos::from(self.b.rules.migration_cost as u32);
         if release >= v(5, 16) {
             // c5b0a7eefc70, "sched/fair: Remove sysctl_sched_migration_cost condition".
@@ -103,7 +104,7 @@ impl<Q: Queues> Work<'_, Q> {
         release >= v2_6(32) && short || release >= v(3, 17) && !self.b.overload
     }
 
-    /// When a domain is due while the CPU is idle, in ticks.
+    /// The tick at which a domain of an idle CPU is due.
     pub fn due(&self, cpu: CpuId, level: usize) -> u64 {
         self.b.of_domain[self.b.domains.index(cpu, level)].round.due(self.b.interval(cpu, level, false))
     }
@@ -113,7 +114,8 @@ impl<Q: Queues> Work<'_, Q> {
         state.next_balance = state.next_balance.min(next);
     }
 
-    /// As often as it helped lately a domain is looked at (`NI_RANDOM`); what a success then counts for.
+    /// Decides at random whether to balance a domain, with a probability of about its recent rate of success
+    /// (`NI_RANDOM`). Returns how much a success then counts; `None` skips the domain.
     fn throw_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
         if !PROPORTIONAL_NEWIDLE.is_in(self.b.rules.release()) {
             return Some(1);
@@ -128,7 +130,7 @@ impl<Q: Queues> Work<'_, Q> {
         Some((1024 + weight / 2) / weight)
     }
 
-    /// Notes what looking cost, and whether it helped.
+    /// Records the cost of balancing a domain and whether it succeeded. Returns the cost in ns.
     fn note_cost(&mut self, cpu: CpuId, level: usize, success: u32, now: u64) -> Nanos {
         let weight = Nanos::from(self.b.domains.span(self.b.domain(cpu, level).span).weight());
         let cost = COST_DOMAIN + COST_CPU * weight;

@@ -1,10 +1,12 @@
-//! Balancing for CPUs that are idle and have no tick.
+//! Idle load balancing: balancing on behalf of idle CPUs that have stopped their tick.
 //!
-//! Until 2.6.35 one idle CPU keeps its tick and balances for all; since then a busy CPU whose tick sees a reason sends
-//! an idle one to do it. Both happen at ticks, of whichever CPU, and are one timer of the scheduler here: it expires
-//! at a tick, after all CPUs have taken theirs.
 //!
-//! A CPU counts as busy again as soon as it runs something; in the kernel, at its first busy tick.
+//! Until 2.6.35 one idle CPU keeps its tick and balances for all the others. Since then a busy CPU that sees a reason
+//! at its tick kicks an idle CPU to do it. In both cases it happens at some CPU's tick. It is modelled as one timer of
+//! the scheduler, which expires at a tick after all CPUs have handled theirs.
+//!
+//!
+//! Here a CPU counts as busy as soon as it runs something; in the kernel, at its first busy tick.
 
 mod ilb;
 
@@ -16,24 +18,26 @@ use crate::balance::domains::Flags;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TimerId};
 
-/// What is remembered of idle CPUs.
+/// The state of idle CPUs (`nohz`).
 #[derive(Debug)]
 pub(super) struct NoHz {
-    /// Those that are idle, and how many.
+    /// The set of idle CPUs, 64 per word, and their number.
     idle: Vec<u64>,
     count: u32,
-    /// When an idle CPU is next due, in ticks.
+    /// The tick at which an idle CPU is next due.
     next_balance: u64,
-    /// Some idle CPU still has load of tasks that sleep, and when that is next brought up to date, in ticks (4.17 on).
+    /// Whether some idle CPU still has load of blocked tasks, and the tick at which that is next updated (from 4.17
+    /// on).
     blocked: bool,
     next_blocked: u64,
-    /// The one that keeps its tick (until 2.6.35).
+    /// The idle CPU that keeps its tick (until 2.6.35).
     owner: Option<CpuId>,
-    /// The timer's number.
+    /// The timer for [`Work::nohz_tick`].
     pub timer: TimerId,
 }
 
 impl NoHz {
+    /// Creates the state for a number of CPUs, none of which is idle.
     pub fn new(cpus: usize) -> Self {
         Self {
             idle: vec![0; cpus.div_ceil(64)],
@@ -46,6 +50,7 @@ impl NoHz {
         }
     }
 
+    /// Whether a CPU is in the set of idle CPUs.
     #[inline]
     pub fn has(&self, cpu: CpuId) -> bool {
         self.idle[cpu as usize / 64] >> (cpu % 64) & 1 == 1
@@ -56,7 +61,7 @@ impl NoHz {
         self.count += 1;
     }
 
-    /// Whether it was among them.
+    /// Removes a CPU from the set. Returns whether it was in it.
     #[inline]
     pub fn leave(&mut self, cpu: CpuId) -> bool {
         let was = self.has(cpu);
@@ -65,7 +70,7 @@ impl NoHz {
         was
     }
 
-    /// The first from `cpu` on.
+    /// The first idle CPU numbered `cpu` or higher.
     fn next(&self, cpu: CpuId) -> Option<CpuId> {
         let mut word = cpu as usize / 64;
         let mut bits = *self.idle.get(word)? & (u64::MAX << (cpu % 64));
@@ -80,7 +85,7 @@ impl NoHz {
 }
 
 impl Balancer {
-    /// `cpu` has become idle.
+    /// Called when `cpu` has become idle.
     pub fn enter_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         if self.domains.of(cpu).is_empty() || !cx.online(cpu) {
             return;
@@ -102,14 +107,15 @@ impl Balancer {
             return;
         }
         if self.rules.release() >= v(5, 16) && !known {
-            // The next tick of a busy CPU has it taken into account (NOHZ_NEXT_KICK), and the one after acts on it.
+            // The next tick of a busy CPU takes this CPU into account (NOHZ_NEXT_KICK), and the tick after that acts on
+            // it.
             let due = self.of_cpu[cpu as usize].next_balance.max(now + 2);
             self.nohz.next_balance = self.nohz.next_balance.min(due);
         }
         self.arm_next(cx, now);
     }
 
-    /// `cpu` runs something.
+    /// Called when `cpu` runs a task.
     #[inline]
     pub fn leave_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         if self.nohz.leave(cpu) {
@@ -123,7 +129,7 @@ impl Balancer {
         self.nohz.owner
     }
 
-    /// Whether a CPU is idle and has no tick.
+    /// Whether a CPU is idle and has stopped its tick.
     #[inline]
     pub fn sleeps(&self, cpu: CpuId) -> bool {
         self.nohz.has(cpu) && self.nohz.owner != Some(cpu)
@@ -138,7 +144,7 @@ impl Balancer {
             self.nohz.owner = None;
         }
         if self.nohz.owner.is_none() && self.nohz.count > 0 {
-            // Its next tick names another.
+            // The next tick of an idle CPU appoints another owner.
             self.arm(cx, now + 1);
         }
     }
@@ -150,10 +156,10 @@ impl Balancer {
         }
     }
 
-    /// Sets the timer to the next tick at which there can be something to do.
+    /// Sets the timer to the next tick at which an idle CPU could need balancing.
     fn arm_next(&self, cx: &mut Core, now: u64) {
         if self.nohz.count == 0 || self.nohz.count >= self.domains.online().count() {
-            // None is idle, or none has a tick to notice.
+            // No CPU is idle, or no busy CPU is left to notice at its tick.
             cx.cancel_timer(self.nohz.timer);
             return;
         }
@@ -164,7 +170,7 @@ impl Balancer {
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// The timer: a tick at which idle CPUs may be due.
+    /// Called when the timer expires, at a tick at which idle CPUs may be due.
     pub fn nohz_tick(&mut self) {
         if self.b.rules.idle_cpu_keeps_tick() {
             return self.owner_tick();
@@ -173,7 +179,7 @@ impl<Q: Queues> Work<'_, Q> {
         let stats = self.b.rules.kicks_for_blocked() && self.b.nohz.blocked && now > self.b.nohz.next_blocked;
         let balances = now >= self.b.nohz.next_balance && self.is_kick_needed();
         if balances {
-            // Between 5.8 and 5.9.
+            // The change came somewhere between 5.8 and 5.9.
             let anew = self.b.rules.release() >= v(5, 9);
             self.b.nohz.next_balance = if anew { now + 1 } else { self.b.nohz.next_balance + 1 };
         }
@@ -189,14 +195,14 @@ impl<Q: Queues> Work<'_, Q> {
         self.b.arm_next(self.cx, now);
     }
 
-    /// The idle CPU that is sent (`find_new_ilb`).
+    /// The idle CPU that is kicked to balance for the others (`find_new_ilb`).
     fn who_balances(&self) -> Option<CpuId> {
         let mut at = 0;
         while let Some(cpu) = self.b.nohz.next(at) {
             if self.is_idle(cpu) {
                 return Some(cpu);
             }
-            // The first or none; between 5.1 and 5.2 the first that is idle.
+            // Before a change between 5.1 and 5.2 only the first CPU of the set is tried; since then, each in turn.
             if self.b.rules.release() < v(5, 2) {
                 return None;
             }
@@ -205,7 +211,7 @@ impl<Q: Queues> Work<'_, Q> {
         None
     }
 
-    /// Whether the tick of some busy CPU sees a reason (`nohz_kick_needed`, `nohz_balancer_kick`).
+    /// Whether the tick of some busy CPU sees a reason to kick (`nohz_kick_needed`, `nohz_balancer_kick`).
     fn is_kick_needed(&self) -> bool {
         let words = self.b.nohz.idle.iter().enumerate();
         let cpus = self.b.domains.cpus();
@@ -215,6 +221,7 @@ impl<Q: Queues> Work<'_, Q> {
         })
     }
 
+    /// Whether the tick of the busy CPU `cpu` sees a reason to kick.
     fn kicks(&self, cpu: CpuId) -> bool {
         if self.q.nr_running(cpu) >= 2 {
             return true;
@@ -236,7 +243,7 @@ impl<Q: Queues> Work<'_, Q> {
             return near.map(|d| self.b.domains.local(d)).any(|g| others(self.span(self.b.domains.group(g).span)));
         }
         let Some(cache) = self.b.domains.cache(cpu) else { return false };
-        // Until 4.8 the caches are the groups of the domain above, and there has to be one.
+        // Until 4.8 the kernel looked at the groups of the domain above the cache, which therefore must exist.
         (release >= v(4, 9) || cache + 1 < list.len()) && others(self.span(list[cache].span))
     }
 }

@@ -1,4 +1,4 @@
-//! Which CPUs have a task, and which have more than one: where there is none, balancing does not look.
+//! Sets of CPUs that have a task, or more than one. Balancing skips domains where these sets are empty.
 
 use super::load_balance::{Env, Work};
 use super::queues::Queues;
@@ -6,7 +6,7 @@ use crate::balance::domains::{Flags, SpanId};
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v2_6};
 
-/// The CPUs of the `at`th word of a set, the lowest first.
+/// The CPUs in word number `at` of a set, lowest first.
 #[inline]
 pub fn cpus_of(at: usize, word: u64) -> impl Iterator<Item = CpuId> {
     let mut rest = word;
@@ -17,24 +17,24 @@ pub fn cpus_of(at: usize, word: u64) -> impl Iterator<Item = CpuId> {
     })
 }
 
-/// Sets of CPUs by how many tasks of all classes are runnable there (`rq->nr_running`), 64 CPUs a word.
+/// Sets of CPUs by their number of runnable tasks of all classes (`rq->nr_running`), with 64 CPUs per word.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
-    /// Those with a task.
+    /// The CPUs with at least one task.
     pub busy: Vec<u64>,
-    /// Those with more than one.
+    /// The CPUs with more than one task.
     pub crowded: Vec<u64>,
 }
 
 impl Occupancy {
-    /// A number of CPUs, all empty.
+    /// Creates the sets for a number of CPUs, none of which has a task.
     #[must_use]
     pub fn new(cpus: u32) -> Self {
         let none = vec![0; cpus.div_ceil(64) as usize];
         Self { busy: none.clone(), crowded: none }
     }
 
-    /// The number of tasks of a CPU changed.
+    /// Updates the sets after the number of runnable tasks of `cpu` changed.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, nr_running: u32) {
         let (word, bit) = (cpu as usize / 64, cpu % 64);
@@ -45,7 +45,8 @@ impl Occupancy {
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether `set` has a CPU of this domain that is not left out; one of the own group only where `own` is given.
+    /// Whether `set` has a CPU of this domain that this balancing pass considers. The local group only counts if `own`
+    /// is set.
     pub fn any_of(&self, env: &Env, set: &[u64], own: bool) -> bool {
         let domains = &self.b.domains;
         let domain = domains.of(env.cpu)[env.level];
@@ -57,7 +58,7 @@ impl<Q: Queues> Work<'_, Q> {
             })
         };
         if domain.flags.has(Flags::OVERLAP) {
-            // Groups may reach beyond the domain, and a CPU be in several.
+            // Overlapping groups may reach beyond the domain, and a CPU may be in several of them.
             return domains
                 .groups(&domain)
                 .any(|group| (own || !domains.has(group, env.dst)) && some(domains.group(group).span, &[]));
@@ -66,8 +67,8 @@ impl<Q: Queues> Work<'_, Q> {
         some(domain.span, if own { &[] } else { local.words() })
     }
 
-    /// Whether looking for the busiest CPU would leave all as it is: in 2.6.24 (not in 2.6.29 any more) a CPU that has
-    /// just become idle looks for tasks that wait and does nothing else.
+    /// Whether looking for the busiest CPU would change nothing. In 2.6.24, but no longer in 2.6.29, a newly idle CPU
+    /// only looks for waiting tasks, so without any there is nothing to do.
     pub fn is_vain(&self, env: &Env) -> bool {
         self.b.rules.release() < v2_6(29)
             && env.idle == Idleness::Newly
@@ -75,7 +76,7 @@ impl<Q: Queues> Work<'_, Q> {
             && !self.any_of(env, &self.q.occupancy().crowded, true)
     }
 
-    /// The idle CPUs of a span that this balancing looks at, the lowest first.
+    /// The idle CPUs of a span that this balancing pass considers, lowest first.
     pub fn idle_of(&self, span: SpanId) -> impl Iterator<Item = CpuId> + '_ {
         let words = self.b.domains.span(span).set.words().iter().zip(&self.q.occupancy().busy).enumerate();
         let waits = if self.b.rules.idle_with_waiting() { 0 } else { u64::MAX };

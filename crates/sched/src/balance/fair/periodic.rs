@@ -1,4 +1,4 @@
-//! Which domains are balanced when: `trigger_load_balance` and `rebalance_domains`.
+//! Periodic balancing and when each domain is due: `trigger_load_balance` and `rebalance_domains`.
 
 use super::load_balance::{Moved, Work};
 use super::queues::Queues;
@@ -6,7 +6,7 @@ use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
 
 impl<Q: Queues> Work<'_, Q> {
-    /// The tick on a busy CPU.
+    /// The tick of a CPU that is not tickless. Balances if a domain may be due.
     pub fn tick(&mut self, cpu: CpuId) {
         if self.b.domains.of(cpu).is_empty() || self.cx.jiffies() < self.b.of_cpu[cpu as usize].next_balance {
             return;
@@ -15,7 +15,7 @@ impl<Q: Queues> Work<'_, Q> {
         self.rebalance(cpu, idle);
     }
 
-    /// Balances those domains of an idle CPU whose time has come, if any.
+    /// Balances the due domains of an idle CPU, on its behalf.
     pub fn rebalance_idle(&mut self, cpu: CpuId, now: u64) {
         let due = self.b.of_cpu[cpu as usize].idle_due;
         if now < due && self.b.rules.release() < v(3, 16) {
@@ -25,11 +25,11 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Balances those domains of a CPU whose time has come.
+    /// Balances the due domains of a CPU and sets its next balancing (`rebalance_domains`).
     pub fn rebalance(&mut self, cpu: CpuId, mut idle: Idleness) {
         let now = self.cx.jiffies();
         let release = self.b.rules.release();
-        // Between 3.6 and 3.9.
+        // The change came somewhere between 3.6 and 3.9.
         if release >= v(3, 9) {
             self.q.decay_blocked(self.cx, cpu);
         }
@@ -51,7 +51,8 @@ impl<Q: Queues> Work<'_, Q> {
                 let balanced = self.balance_domain(cpu, level, idle);
                 elsewhere = balanced.elsewhere;
                 if balanced.moved != Moved::Nothing {
-                    // The tasks may have gone to another CPU of the group (between 3.1 and 3.6).
+                    // The tasks may have moved to another CPU of the group. The change came somewhere between 3.1 and
+                    // 3.6.
                     let still = release >= v(3, 6) && self.is_idle(cpu);
                     idle = if still { Idleness::Idle } else { Idleness::Busy };
                 }
@@ -74,7 +75,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// A CPU that only runs SCHED_IDLE tasks is balanced as often as an idle one (5.6 on).
+    /// Whether a CPU uses the busy interval. From 5.6 on a CPU that only runs SCHED_IDLE tasks uses the idle one.
     fn counts_as_busy(&self, cpu: CpuId, idle: Idleness) -> bool {
         let lazy = self.b.rules.release() >= v(5, 6)
             && self.q.nr_running(cpu) > 0
@@ -82,7 +83,8 @@ impl<Q: Queues> Work<'_, Q> {
         idle != Idleness::Idle && !lazy
     }
 
-    /// What balancing a domain has cost at the most is forgotten, 1% a second.
+    /// Decays the highest cost of newly idle balancing of a domain by about 1% per second. Returns whether it did so
+    /// now.
     fn decay_cost(&mut self, cpu: CpuId, level: usize, now: u64) -> bool {
         let hz = self.b.hz();
         let sd = self.b.sd(cpu, level);

@@ -1,24 +1,24 @@
-//! Which queues a balancing across nodes takes from, by what NUMA balancing has placed.
+//! Which queues balancing across nodes pulls from, depending on NUMA task placement.
 
 use super::load_balance::{Env, Work};
 use super::queues::Queues;
 use crate::balance::domains::{Flags, GroupId};
 use schedlab_base::CpuId;
 
-/// How many tasks of a queue or of a group of CPUs NUMA balancing has placed (`fbq_type`, 3.13 on). A balancing across
-/// nodes takes from queues of no later kind than the busiest group's.
+/// A classification of a runqueue, or of a group of CPUs, by how NUMA balancing has placed its tasks (`fbq_type`, from
+/// 3.13 on). Balancing across nodes skips runqueues of a later kind than the busiest group's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QueueKind {
-    /// Not all have a preferred node.
+    /// Some tasks have no preferred node.
     Regular,
-    /// All have one, and some are elsewhere.
+    /// All tasks have a preferred node, and some run on another node.
     Remote,
-    /// All are where they are to be.
+    /// All tasks run on their preferred node, or the classification is not used.
     All,
 }
 
 impl QueueKind {
-    /// By how many tasks are runnable, how many of them have a preferred node, and how many are on it.
+    /// Classifies by the number of runnable tasks, how many of them have a preferred node, and how many are on it.
     fn of(running: u32, (preferring, there): (u32, u32)) -> Self {
         match running {
             _ if running > preferring => Self::Regular,
@@ -29,7 +29,7 @@ impl QueueKind {
 }
 
 impl<Q: Queues> Work<'_, Q> {
-    /// What kind of queues a balancing across nodes takes from: that of the group (`fbq_classify_group`).
+    /// The kind of queues that balancing may pull from: that of the busiest group (`fbq_classify_group`).
     pub fn kind_of_group(&self, env: &Env, group: GroupId) -> QueueKind {
         if !self.b.domain(env.cpu, env.level).flags.has(Flags::NUMA) || !self.q.prefers_nodes() {
             return QueueKind::All;
@@ -44,8 +44,7 @@ impl<Q: Queues> Work<'_, Q> {
         QueueKind::of(running, placed)
     }
 
-    /// Whether this balancing leaves a queue alone for what NUMA balancing says of its tasks
-    /// (`fbq_classify_rq`).
+    /// Whether balancing skips a runqueue because its tasks are placed better than `env.kind` (`fbq_classify_rq`).
     pub fn is_placed(&self, env: &Env, cpu: CpuId) -> bool {
         env.kind < QueueKind::All && QueueKind::of(self.q.nr_running(cpu), self.q.nr_preferring(cpu)) > env.kind
     }

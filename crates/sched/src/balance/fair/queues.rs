@@ -1,88 +1,89 @@
-//! What balancing sees of the fair class's queues, and what it does to them.
+//! The fair class's runqueues as the balancer reads and changes them.
 
 use super::{Averages, Balancer, Occupancy};
 use crate::balance::numa::locality::Locality;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Core, TaskId};
 
-/// In which order the tasks of a CPU are looked at.
+/// The order in which balancing looks at the tasks of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Those first that were queued last (until 4.14).
+    /// The most recently enqueued task first (until 4.14).
     Head,
-    /// Those first that were queued, or ran, longest ago (4.15 on).
+    /// The task that was enqueued, or ran, longest ago first (from 4.15 on).
     Tail,
 }
 
-/// A fair class whose tasks are balanced.
+/// A fair class that can be balanced.
 pub trait Queues: Averages {
-    /// The balancer, where the machine has more than one CPU.
+    /// The balancer. `None` on a machine with a single CPU.
     fn balancer(&mut self) -> &mut Option<Box<Balancer>>;
 
-    /// The runnable tasks of all classes on `cpu`, the running one included (`rq->nr_running`).
+    /// The number of runnable tasks of all classes on `cpu`, including the running one (`rq->nr_running`).
     fn nr_running(&self, cpu: CpuId) -> u32;
 
-    /// The CPUs on which that is more than 0 and more than 1, 64 a word.
+    /// The sets of CPUs on which [`Queues::nr_running`] is above 0 and above 1.
     fn occupancy(&self) -> &Occupancy;
 
-    /// The runnable tasks of the fair class (`cfs.h_nr_running`).
+    /// The number of runnable fair tasks on `cpu` (`cfs.h_nr_running`).
     fn nr_fair(&self, cpu: CpuId) -> u32;
 
-    /// Of them, those that are SCHED_IDLE or in an idle group.
+    /// The number of runnable fair tasks on `cpu` that are SCHED_IDLE or in an idle group.
     fn nr_fair_idle(&self, cpu: CpuId) -> u32;
 
-    /// The fair task that runs on `cpu`.
+    /// The fair task that is running on `cpu`.
     fn running(&self, cpu: CpuId) -> Option<TaskId>;
 
-    /// The queued tasks of `cpu`, in their order from one end, into `out`.
+    /// Writes the queued fair tasks of `cpu` to `out`, in the order in which they are seen from `end`.
     fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>);
 
-    /// The queued tasks of `cpu` by its queues, each in the order in which it runs them (2.6.24), or which were queued
-    /// last first (2.6.32), into `out`: how many there are of each.
+    /// Writes the queued fair tasks of `cpu` to `out` queue by queue, and the number of tasks of each queue to
+    /// `lengths`. Within a queue the tasks are in the order in which they would run (2.6.24) or the most recently
+    /// enqueued first (2.6.32).
     fn list_by_queue(&self, cpu: CpuId, out: &mut Vec<TaskId>, lengths: &mut Vec<u32>);
 
-    /// A task that was looked at goes to the other end of its CPU's list.
+    /// Moves a task that was looked at and not taken to the other end of its CPU's list.
     fn pass_over(&mut self, cpu: CpuId, p: TaskId, end: End);
 
-    /// Until when the account of a task reaches (`exec_start`).
+    /// The time up to which a task's run time has been accounted (`exec_start`), in ns.
     fn last_account(&self, p: TaskId) -> Nanos;
 
     /// Whether a task is a buddy of its queue.
     fn is_buddy(&self, p: TaskId) -> bool;
 
-    /// The weight of a task among those of its queue.
+    /// The weight of a task within its queue.
     fn weight(&self, p: TaskId) -> u64;
 
-    /// What the queue that a task is in weighs at its CPU's root (`cfs_rq->h_load`, until 3.10).
+    /// The load that the queue of a task contributes at its CPU's root (`cfs_rq->h_load`, until 3.10).
     fn queue_load(&self, p: TaskId) -> u64;
 
-    /// The weights of the queue that a task is in on its CPU, and of the same group's queue on another.
+    /// The weights of a task's queue on its CPU and of the same group's queue on CPU `other`.
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
 
-    /// The priority of the task that runs, else would run first, in the queue of the group of a task on a CPU; 140:
-    /// there is none (`cfs_rq_best_prio`, 2.6.24).
+    /// The priority of the task that runs, or would run first, in the queue of `p`'s group on `cpu`; 140 if there is
+    /// none (`cfs_rq_best_prio`, 2.6.24).
     fn best_prio(&self, cx: &Core, p: TaskId, cpu: CpuId) -> i16;
 
-    /// Whether the group of a task is throttled on one of two CPUs.
+    /// Whether the group of a task is throttled on either CPU.
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool;
 
-    /// Takes a waiting task off `from`, to be put onto `to`.
+    /// Dequeues a waiting task from `from` in order to migrate it to `to`.
     fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId);
 
-    /// Puts it there.
+    /// Enqueues a detached task on `to`.
     fn attach(&mut self, cx: &mut Core, p: TaskId, to: CpuId);
 
-    /// The domain of the last-level cache of `cpu` is balanced: wake-ups look at fewer of its CPUs the more they are
-    /// used (`update_idle_cpu_scan`, 6.x).
+    /// Called after the domain of the last-level cache of `cpu` was balanced. Wake-ups then search fewer of its CPUs
+    /// the higher their utilisation (`update_idle_cpu_scan`, 6.x).
     fn cache_balanced(&mut self, cx: &Core, cpu: CpuId);
 
-    /// What NUMA balancing says of moving a task between nodes; `idle`: the destination idles.
+    /// Whether moving a task between nodes improves its NUMA locality. `idle` says that the destination CPU is idle.
     fn locality(&self, p: TaskId, from: CpuId, to: CpuId, idle: bool) -> Locality {
         let _ = (p, from, to, idle);
         Locality::Equal
     }
 
-    /// Whether NUMA balancing gives tasks nodes to prefer.
+    /// Whether NUMA balancing assigns preferred nodes to tasks.
     fn prefers_nodes(&self) -> bool {
         false
     }
@@ -94,7 +95,7 @@ pub trait Queues: Averages {
         (0, 0)
     }
 
-    /// Spreads the groups' shares over the CPUs of a domain, given by its number and its CPUs, where the kernel does
-    /// that when it balances (`update_shares`); `top`: there is no domain above.
+    /// Distributes the groups' shares over the CPUs of a domain, in releases that do so when balancing
+    /// (`update_shares`). The domain is given by its index and its CPUs; `top` says that it has no parent.
     fn spread_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool);
 }

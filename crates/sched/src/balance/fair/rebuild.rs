@@ -1,4 +1,4 @@
-//! The domains are built anew, at boot and as CPUs come and go: what is remembered of them begins anew.
+//! Rebuilding the domains, at boot and when CPUs go offline or come online. All their state is reset.
 
 use super::capacity::sharing;
 use super::state::{Balancer, OfDomain, OfGroup};
@@ -10,20 +10,20 @@ use schedlab_sim::Core;
 use std::rc::Rc;
 
 impl Balancer {
-    /// A CPU goes offline or has come online: the domains are built anew.
+    /// Rebuilds the domains because a CPU goes offline or has come online.
     pub fn rebuild(&mut self, cx: &mut Core, cpu: CpuId, online: bool) {
         self.domains = Rc::new(if online { self.builder.online(cpu) } else { self.builder.offline(cpu) });
         self.start_anew(cx.machine(), cx.jiffies());
         self.nohz.leave(cpu);
         if online {
-            // It begins with its idle task, which looks for work.
+            // The CPU starts with its idle task, which looks for work.
             cx.resched(cpu);
         }
-        // All are due at once.
+        // All domains are due at once.
         (0..cx.nr_cpus()).for_each(|cpu| cx.touch(cpu));
     }
 
-    /// Domains were built: what was remembered of them and of groups begins anew.
+    /// Resets the state of all domains, groups and CPUs for newly built domains.
     pub(super) fn start_anew(&mut self, machine: &Machine, jiffies: u64) {
         let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
         *least_capacity = u64::MAX;
@@ -63,14 +63,14 @@ impl Balancer {
             (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, self.domains.all_capacities()).is_some());
         self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
         self.overused = false;
-        // `update_group_power` is in 2.6.32, and not in 2.6.31.
+        // `update_group_power` is in 2.6.32 but not in 2.6.31.
         if self.rules.release() < v2_6(32) {
             self.take_boot_power();
         }
         self.set_max_interval();
     }
 
-    /// Sums up the groups' capacities and cores.
+    /// Computes the groups' initial capacities and counts their cores.
     fn begin_groups(&mut self, machine: &Machine) {
         let Self { domains, of_group, of_cpu, least_capacity, .. } = self;
         let mut seen = vec![false; domains.group_count()];

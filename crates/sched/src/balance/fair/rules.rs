@@ -1,4 +1,4 @@
-//! What differs between the releases, and what a user can set.
+//! The balancing rules that differ between releases, and the tunables.
 
 use crate::balance::domains::{Fixes, GROUP_CONSTRUCTION, MISSING_DOMAINS};
 use crate::tunables::{Handle, Tunable, Unit};
@@ -13,40 +13,41 @@ const fn nr_migrate(name: &'static str) -> Handle<u32> {
     Handle::number(name, Unit::Number, 32, (0, 1 << 20), "how many tasks one balancing looks at")
 }
 
-/// The cost of a migration, by its names: until 2.6.32, from 2.6.33 and from 5.13 on.
+/// The migration cost tunable under its names: until 2.6.32, from 2.6.33 to 5.12, and from 5.13 on.
 pub const MIGRATION_COST: [Handle<i64>; 3] = [
     migration_cost("sched_migration_cost"),
     migration_cost("sched_migration_cost_ns"),
     migration_cost("migration_cost_ns"),
 ];
 
-/// How many tasks one balancing looks at, by its names: until 5.12 and from 5.13 on.
+/// The limit on tasks per balancing pass under its names: until 5.12, and from 5.13 on.
 pub const NR_MIGRATE: [Handle<u32>; 2] = [nr_migrate("sched_nr_migrate"), nr_migrate("nr_migrate")];
 
-/// Placement by energy came with 5.0.
+/// The switch for energy-aware wake-up placement, which came with 5.0.
 pub const ENERGY_AWARE: Handle<bool> = Handle::switch(
     "sched_energy_aware",
     true,
     "wake-ups choose CPUs by energy, where CPUs differ and the machine has an energy model",
 );
 
-/// The repair of the group imbalance of "A Decade of Wasted Cores".
+/// The switch for the group imbalance fix of "A Decade of Wasted Cores".
 pub const GROUP_IMBALANCE: Handle<bool> =
     Handle::switch("fix.group_imbalance", false, "groups are compared by their least loaded CPU, not by their average");
 
-/// The repair of the overload on wake-up.
+/// The switch for the overload-on-wakeup fix of the same paper.
 pub const OVERLOAD_ON_WAKEUP: Handle<bool> = Handle::switch(
     "fix.overload_on_wakeup",
     false,
     "a wake-up takes the CPU that has been idle longest, wherever it is, if the last one is busy",
 );
 
-/// The repairs of all four bugs, in the kernels that had them.
+/// The fixes of all four bugs, for the kernels that have them.
 pub const BUGS: [Tunable; 4] =
     [GROUP_IMBALANCE.tunable, GROUP_CONSTRUCTION.tunable, OVERLOAD_ON_WAKEUP.tunable, MISSING_DOMAINS.tunable];
 
-/// A load divided by the capacity of its CPUs; `scaled` is 1024 times the load. Until 2.6.31 by the capacity's inverse,
-/// which is rounded up, and of the low 32 bits only (`sg_div_cpu_power`; "sched: Remove reciprocal for cpu_power").
+/// Divides a load by the capacity of its CPUs. `scaled` is the load times 1024. Until 2.6.31 the kernel multiplies by
+/// the rounded-up reciprocal of the capacity, using only the low 32 bits (`sg_div_cpu_power`; changed by "sched: Remove
+/// reciprocal for cpu_power").
 #[must_use]
 pub fn by_capacity(release: Release, scaled: u64, capacity: u64) -> u64 {
     let capacity = capacity.max(1);
@@ -58,25 +59,25 @@ pub fn by_capacity(release: Release, scaled: u64, capacity: u64) -> u64 {
     }
 }
 
-/// How a kernel balances.
+/// The balancing rules of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Which release it is.
+    /// The release whose rules apply.
     pub release: Release,
-    /// How long after it ran a task has a warm cache, in ns (`sched_migration_cost`); -1 always, 0 never.
+    /// How long after running a task counts as cache-hot, in ns (`sched_migration_cost`); -1 means always, 0 never.
     pub migration_cost: i64,
-    /// How many tasks one balancing looks at (`sched_nr_migrate`).
+    /// How many tasks one balancing pass looks at (`sched_nr_migrate`).
     pub nr_migrate: u32,
-    /// The repairs of the domains.
+    /// The fixes of the domains that are enabled.
     pub fixes: Fixes,
-    /// The repair of the group imbalance: groups are compared by their least loaded CPU.
+    /// Whether the group imbalance fix is enabled: groups are compared by their least loaded CPU.
     pub fix_group_imbalance: bool,
-    /// Wake-ups go by energy where there is a model of it (`sched_energy_aware`).
+    /// Whether wake-ups go by energy on machines with an energy model (`sched_energy_aware`).
     pub energy_aware: bool,
 }
 
 impl Rules {
-    /// As a release was.
+    /// The default rules of a release, without fixes.
     #[must_use]
     pub fn of(release: Release) -> Self {
         Self {
@@ -89,56 +90,54 @@ impl Rules {
         }
     }
 
-    /// Which release it is.
+    /// The release whose rules apply.
     #[inline]
     pub(super) fn release(&self) -> Release {
         self.release
     }
 
-    /// Whether the tasks of a CPU are moved queue by queue. The one list of them a CPU (`cfs_tasks`) came between 3.1
-    /// and 3.6.
+    /// Whether tasks are moved queue by queue. The single list of a CPU's tasks (`cfs_tasks`) came between 3.1 and 3.6.
     #[inline]
     pub(super) fn moves_by_queue(&self) -> bool {
         self.release() < v(3, 6)
     }
 
-    /// Whether each queue gives half of what it has more than the one that it gives to, whatever its group weighs
-    /// (until 2.6.26; "sched: revert revert of: fair-group: SMP-nice for group scheduling").
+    /// Whether each queue gives up half of its excess over the destination queue, whatever its group weighs (until
+    /// 2.6.26; "sched: revert revert of: fair-group: SMP-nice for group scheduling").
     #[inline]
     pub(super) fn equal_parts(&self) -> bool {
         self.release() < v2_6(27)
     }
 
-    /// Whether a CPU that becomes idle balances by rules of its own (until 2.6.33; "sched: Remove
-    /// load_balance_newidle()").
+    /// Whether newly idle balancing has a function of its own (until 2.6.33; "sched: Remove load_balance_newidle()").
     #[inline]
     pub(super) fn newly_idle_apart(&self) -> bool {
         self.release() < v2_6(34)
     }
 
-    /// Whether a sibling that runs something counts as an answer (`sd_idle`), and balancing spreads the groups' shares
-    /// (`update_shares`). Both went between 2.6.37 and 2.6.39.
+    /// Whether a sibling that runs tasks counts as a result of balancing (`sd_idle`), and balancing distributes the
+    /// groups' shares (`update_shares`). Both were removed between 2.6.37 and 2.6.39.
     #[inline]
     pub(super) fn siblings_answer(&self) -> bool {
         self.release() < v2_6(38)
     }
 
-    /// Whether one idle CPU keeps its tick and balances for all. A busy CPU sends one instead from between 2.6.35 and
-    /// 2.6.37 on.
+    /// Whether one idle CPU keeps its tick and balances for all the others. The change to a busy CPU that kicks an idle
+    /// one came between 2.6.35 and 2.6.37.
     #[inline]
     pub(super) fn idle_cpu_keeps_tick(&self) -> bool {
         self.release() < v2_6(36)
     }
 
-    /// Whether the load of sleeping tasks on idle CPUs is brought up to date by a CPU that is sent for it
-    /// (`NOHZ_STATS_KICK`; between 4.16 and 4.18).
+    /// Whether a CPU is kicked just to update the load of blocked tasks on idle CPUs (`NOHZ_STATS_KICK`, which came
+    /// between 4.16 and 4.18).
     #[inline]
     pub(super) fn kicks_for_blocked(&self) -> bool {
         self.release() >= v(4, 17)
     }
 
-    /// Whether a CPU is idle though something waits there (`idle_cpu`; it looks at the queue from between 3.1 and 3.6
-    /// on).
+    /// Whether a CPU counts as idle although a task waits there. `idle_cpu` has looked at the runqueue since a change
+    /// between 3.1 and 3.6.
     #[inline]
     pub(super) fn idle_with_waiting(&self) -> bool {
         self.release() < v(3, 6)
@@ -150,8 +149,8 @@ impl Rules {
         self.release() >= v(5, 5)
     }
 
-    /// Whether one task is enough for a CPU that becomes idle (`CONFIG_PREEMPTION`). Kernels of voluntary preemption
-    /// have it from 5.16 on, by `PREEMPT_DYNAMIC`.
+    /// Whether newly idle balancing stops after one task (`CONFIG_PREEMPTION`). Kernels with voluntary preemption do so
+    /// from 5.16 on, because of `PREEMPT_DYNAMIC`.
     #[inline]
     pub(super) fn one_when_newly_idle(&self) -> bool {
         self.release() >= v(5, 16)
@@ -164,10 +163,10 @@ mod tests {
 
     #[test]
     fn a_load_of_2_6_24_is_divided_in_32_bits() {
-        // reciprocal_value(3072) = 1398102, two thirds of one too much: 4,294,965,248 * 1398102 >> 32.
+        // reciprocal_value(3072) = 1398102, which is too large by two thirds: 4,294,965,248 * 1398102 >> 32.
         assert_eq!(by_capacity(v2_6(24), 4_294_965_248, 3072), 1_398_101);
         assert_eq!(by_capacity(v2_6(32), 4_294_965_248, 3072), 1_398_100);
-        // 48 tasks of nice -20 are 4,260,528, of which 1024 times are 67,776,512 above 2^32.
+        // 48 tasks of nice -20 weigh 4,260,528; 1024 times that exceeds 2^32 by 67,776,512.
         assert_eq!(by_capacity(v2_6(24), 48 * 88761 * 1024, 1024), 48 * 88761 - (1 << 22));
     }
 }

@@ -1,4 +1,4 @@
-//! After a balancing: failures are counted, what runs is pushed after some, and the next balancing is sooner or later.
+//! The end of a balancing pass: counts failures, requests a push after too many, and adapts the balancing interval.
 
 use super::backports::MISFIT_APART;
 use super::load_balance::{Env, Found, Moved, Unit, Work};
@@ -6,11 +6,11 @@ use super::queues::Queues;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{v, v2_6};
 
-/// Beyond this the interval does not grow for pinned tasks, in ms.
+/// Pinned tasks make the interval grow only up to this value, in ms.
 const MAX_PINNED_INTERVAL: u32 = 512;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Nothing could be moved, perhaps: counts the failure, and pushes the running task after some.
+    /// Counts a failure if no task was moved, and requests a push of the running task if one is needed.
     pub fn fall_back(&mut self, env: &mut Env, moved: u32) -> Found {
         if moved > 0 {
             return Found::Moved { tasks: moved, pushed: false };
@@ -27,7 +27,7 @@ impl<Q: Queues> Work<'_, Q> {
         if !self.needs_push(env) {
             return Found::Moved { tasks: 0, pushed: false };
         }
-        // The idle task may not leave its CPU.
+        // Without a running task there is nothing to push, because the idle task may not leave its CPU.
         if !self.cx.curr(env.src).is_some_and(|p| self.cx.task(p).allowed.contains(env.cpu)) {
             env.all_pinned |= release < v(5, 12);
             return Found::OnePinned;
@@ -41,14 +41,14 @@ impl<Q: Queues> Work<'_, Q> {
         Found::Moved { tasks: 0, pushed }
     }
 
-    /// Whether the interval is the least again though the running task is being pushed: for any reason to push from
-    /// 5.12 on (e9b9734b7465, "sched/fair: Reduce cases for active balance"), from 5.1 on unless for failures alone.
+    /// Whether the interval is reset although the running task is being pushed: from 5.1 on if it is pushed because of
+    /// capacity, and from 5.12 on whatever the reason (e9b9734b7465, "sched/fair: Reduce cases for active balance").
     fn resets_though_pushed(&self, env: &Env) -> bool {
         let release = self.b.rules.release();
         if release >= v(5, 12) { self.needs_push(env) } else { release >= v(5, 1) && self.pushes_by_capacity(env) }
     }
 
-    /// Intervals and failures after a balancing.
+    /// Updates the interval and the failure count after a balancing pass.
     pub fn settle(&mut self, env: &Env, found: &Found) -> Moved {
         let params = *self.b.domains.params(self.b.domain(env.cpu, env.level));
         let release = self.b.rules.release();
@@ -68,7 +68,7 @@ impl<Q: Queues> Work<'_, Q> {
                 return Moved::of(tasks);
             }
             Found::Balanced | Found::Elsewhere => {
-                // Between 5.3 and 5.4, and in stable trees of 4.14 and 4.15.
+                // The change came between 5.3 and 5.4, and in stable trees of 4.14 and 4.15.
                 let keeps = release >= v(5, 4) && env.all_pinned;
                 if release >= v(3, 13)
                     && !keeps
@@ -81,7 +81,7 @@ impl<Q: Queues> Work<'_, Q> {
             Found::AllPinned => self.b.sd(env.cpu, env.level).round.failed = 0,
             Found::OnePinned => {}
         }
-        // Between 4.20 and 5.0.
+        // The change came somewhere between 4.20 and 5.0.
         let newly = release >= v(5, 0) && env.idle == Idleness::Newly;
         let still = newly || MISFIT_APART.is_in(release) && env.unit == Unit::Misfit;
         let interval = self.b.sd(env.cpu, env.level).round.interval_ms;
@@ -91,10 +91,12 @@ impl<Q: Queues> Work<'_, Q> {
         Moved::Nothing
     }
 
-    /// The same where becoming idle had a balancing of its own, which left intervals alone (until 2.6.33).
+    /// The same for releases in which newly idle balancing is separate and leaves the interval unchanged (until
+    /// 2.6.33).
     pub fn settle_newly(&mut self, env: &Env, found: &Found, sibling_runs: bool) -> Moved {
         match *found {
-            // 2.6.32 looks no further then: so it does for the sake of power.
+            // From 2.6.29 on a failed attempt keeps the CPU from looking at further domains, which serves power saving
+            // in 2.6.32.
             Found::Moved { tasks: 0, .. } if self.b.rules.release() >= v2_6(29) => return Moved::NotNeeded,
             Found::Moved { tasks: 0, .. } => return Moved::Nothing,
             Found::Moved { tasks, .. } => {

@@ -1,4 +1,4 @@
-//! What the balancer remembers: of each domain, each group, each CPU, and of the machine.
+//! The balancer's state: for each domain, each group, each CPU, and for the machine.
 
 use super::nohz::NoHz;
 use super::rules::Rules;
@@ -9,24 +9,25 @@ use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId, TimerId};
 use std::rc::Rc;
 
-/// Of a CPU's domain (`struct sched_domain`).
+/// The state of a CPU's domain (`struct sched_domain`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfDomain {
     pub round: Round,
-    /// The time between two balancings, in ticks: of an idle CPU and of a busy one.
+    /// The balancing interval in ticks, of an idle CPU and of a busy one.
     pub ticks: [u64; 2],
-    /// The most that balancing it as the CPU became idle has cost lately, in ns.
+    /// The highest recent cost of newly idle balancing of this domain, in ns.
     pub max_cost: Nanos,
-    /// When that last changed, in ticks.
+    /// The tick at which `max_cost` last changed.
     pub cost_changed: u64,
-    /// How often it was balanced as the CPU became idle, and how often that helped; and the part that it did, of 1024.
+    /// How often newly idle balancing of this domain was tried and how often it succeeded, and the resulting rate of
+    /// success out of 1024.
     pub tried: u32,
     pub helped: u32,
     pub ratio: u32,
 }
 
 impl OfDomain {
-    /// It was looked at as the CPU became idle (`update_newidle_stats`).
+    /// Counts one attempt of newly idle balancing (`update_newidle_stats`). `success` is 0 if nothing was pulled.
     pub fn count_newly(&mut self, success: u32) {
         self.tried += 1;
         self.helped += success;
@@ -38,45 +39,45 @@ impl OfDomain {
     }
 }
 
-/// Of a group (`struct sched_group_capacity`).
+/// The state of a group (`struct sched_group_capacity`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfGroup {
     pub capacity: u64,
     pub min_capacity: u64,
     pub max_capacity: u64,
-    /// When its capacity is to be summed up anew, in ticks, by a CPU that becomes idle.
+    /// The tick from which a newly idle CPU updates the capacity again.
     pub next_update: u64,
-    /// Below it, tasks could not be moved for their affinity.
+    /// Affinity kept tasks from being moved in the child domain.
     pub imbalance: bool,
-    /// How many cores it has CPUs of.
+    /// The number of cores that the group has CPUs of.
     pub cores: u32,
 }
 
-/// Of a CPU (`struct rq`).
+/// The state of a CPU (`struct rq`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfCpu {
-    /// The next balancing, in ticks.
+    /// The tick at which the next domain is due.
     pub next_balance: u64,
-    /// The tick before which none of its domains is due, if it is idle then.
+    /// The tick before which no domain is due, if the CPU is idle then.
     pub idle_due: u64,
-    /// Since when it is idle, if no wake-up has come since.
+    /// When the CPU became idle; `None` after the next wake-up on it.
     pub idle_since: Option<Nanos>,
-    /// How long it is idle on average, in ns.
+    /// How long the CPU is idle on average, in ns.
     pub avg_idle: Nanos,
-    /// The most that becoming idle has cost in balancing, in ns.
+    /// The highest recent cost of a whole newly idle balancing, in ns.
     pub max_idle_cost: Nanos,
-    /// Its capacity beside its siblings: what higher classes leave of it, and the whole.
+    /// The capacity, given that siblings share the core: what the higher classes leave, and the original capacity.
     pub capacity: u64,
     pub capacity_orig: u64,
-    /// Its core's CPUs, where it has siblings.
+    /// The CPUs of its core, if it has siblings.
     pub core: Option<SpanId>,
-    /// It has no domain.
+    /// Whether the CPU has no domain.
     pub alone: bool,
-    /// Where its stopper is to push what runs (`push_cpu`), and the level of the domain that asked.
+    /// The CPU to which its stopper is to push a task (`push_cpu`).
     pub push_to: Option<CpuId>,
 }
 
-/// The balancer of a machine.
+/// The fair class's load balancer for a machine.
 #[derive(Debug)]
 pub struct Balancer {
     pub(super) rules: Rules,
@@ -85,26 +86,26 @@ pub struct Balancer {
     pub(super) of_domain: Vec<OfDomain>,
     pub(super) of_group: Vec<OfGroup>,
     pub(super) of_cpu: Vec<OfCpu>,
-    /// Somewhere more than one task is runnable (`rd->overload`).
+    /// Whether some CPU has more than one runnable task (`rd->overload`).
     pub(super) overload: bool,
-    /// Wake-ups go by energy: the machine has an energy model, and CPUs differ (`sched_energy_enabled`).
+    /// Whether wake-ups go by energy: the machine has an energy model and its CPUs differ (`sched_energy_enabled`).
     pub(super) energy_aware: bool,
-    /// Some CPU is used to more than four fifths (`rd->overutilized`).
+    /// Whether some CPU is utilised above four fifths (`rd->overutilized`).
     pub(super) overused: bool,
     pub(super) nohz: NoHz,
     pub(super) tick_period: Nanos,
     pub(super) tick_first: Nanos,
     pub(super) max_interval: u64,
-    /// No group of one CPU has had less capacity.
+    /// The lowest capacity that a group of one CPU has had.
     pub(super) least_capacity: u64,
     pub(super) rng: Rng,
     pub(super) scratch: Scratch,
 }
 
-/// Buffers, so that balancing allocates nothing.
+/// Buffers that are reused so that balancing does not allocate.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// CPUs that this balancing leaves out, and whether there are any.
+    /// The CPUs that this balancing pass excludes, and whether there are any.
     pub out: Vec<bool>,
     pub some_out: bool,
     pub list: Vec<TaskId>,
@@ -113,7 +114,7 @@ pub(super) struct Scratch {
 }
 
 impl Balancer {
-    /// The balancer of a kernel for a machine.
+    /// Creates the balancer of a kernel for a machine. `seed` drives its random choices.
     #[must_use]
     pub fn new(rules: Rules, machine: &Machine, seed: u64) -> Self {
         let builder = Builder::new(rules.release, machine, rules.fixes).into_owned();
@@ -153,7 +154,7 @@ impl Balancer {
         me
     }
 
-    /// The first task comes: notes when ticks do, and that all CPUs are idle.
+    /// Called before the first task starts. Notes the times of the ticks, and marks all CPUs as idle.
     pub fn start(&mut self, cx: &mut Core, timer: TimerId) {
         (self.tick_period, self.tick_first) = (cx.tick_period(), cx.tick_time(1));
         self.nohz.timer = timer;
@@ -162,8 +163,9 @@ impl Balancer {
         (0..cx.nr_cpus()).for_each(|cpu| self.enter_idle(cx, cpu));
     }
 
-    /// The machine has been up for a while, and its CPUs do not balance in step: how long ago each did is drawn. So it
-    /// was seen in 6.12; for the releases before 5.5, where it was not looked at, they begin in step.
+    /// Draws at random how long ago each CPU balanced each domain, because the CPUs of a machine that has been up for a
+    /// while do not balance in step. This was observed on 6.12. Releases before 5.5, which were not observed, start in
+    /// step.
     fn draw_phases(&mut self) {
         if !self.rules.typed() {
             return;
@@ -177,9 +179,10 @@ impl Balancer {
         }
     }
 
+    /// Sets the maximum balancing interval from the number of online CPUs, and recomputes all intervals.
     pub(super) fn set_max_interval(&mut self) {
         let online = u64::from(self.domains.online().count());
-        // Between 2.6.37 and 2.6.39.
+        // The change came somewhere between 2.6.37 and 2.6.39.
         self.max_interval = if self.rules.release() < v2_6(39) { u64::MAX } else { (self.hz() * online / 10).max(1) };
         let domains = Rc::clone(&self.domains);
         for cpu in 0..domains.cpus() {
@@ -187,36 +190,36 @@ impl Balancer {
         }
     }
 
-    /// Ticks in a second.
+    /// The number of ticks per second (HZ).
     pub(super) fn hz(&self) -> u64 {
         (1_000_000_000 / self.tick_period).max(1)
     }
 
-    /// Wake-ups go by energy now.
+    /// Whether wake-ups currently go by energy.
     #[inline]
     #[must_use]
     pub fn saves_energy(&self) -> bool {
         self.energy_aware && !self.overused
     }
 
-    /// Wake-ups would go by energy, were no CPU over-utilised.
+    /// Whether wake-ups would go by energy if no CPU were overutilised.
     #[must_use]
     pub fn is_overused(&self) -> bool {
         self.energy_aware && self.overused
     }
 
-    /// A CPU is used to more than four fifths.
+    /// Records that a CPU is utilised above four fifths.
     pub fn note_overused(&mut self) {
         self.overused = true;
     }
 
-    /// The domains as they are.
+    /// A shared handle to the current domains.
     #[must_use]
     pub fn domains(&self) -> Rc<Domains> {
         Rc::clone(&self.domains)
     }
 
-    /// What was left of the capacity of `cpu` when it was last balanced, and the whole (`capacity_of`,
+    /// What was left of the capacity of `cpu` when it was last updated, and its original capacity (`capacity_of`,
     /// `capacity_orig_of`).
     #[inline]
     #[must_use]
@@ -225,7 +228,7 @@ impl Balancer {
         (state.capacity, state.capacity_orig)
     }
 
-    /// The same of a group, as a sum (`sgc->capacity`).
+    /// The sum of the capacities of a group's CPUs when it was last updated (`sgc->capacity`).
     #[must_use]
     pub fn group_capacity(&self, group: GroupId) -> u64 {
         self.of_group[group.index()].capacity
@@ -237,13 +240,13 @@ impl Balancer {
         self.of_cpu[cpu as usize].avg_idle
     }
 
-    /// Somewhere there is now more than one task on a CPU.
+    /// Records that some CPU now has more than one runnable task.
     #[inline]
     pub fn note_overload(&mut self) {
         self.overload = true;
     }
 
-    /// A sleeper wakes on `cpu`: if it was idle, that was for how long (`ttwu_do_activate`).
+    /// Called when a task wakes up on `cpu`. Ends its idle period and adds it to the average (`ttwu_do_activate`).
     #[inline]
     pub fn woken(&mut self, cpu: CpuId, now: Nanos) {
         let ancient = self.rules.release() < v(3, 13);
@@ -258,13 +261,13 @@ impl Balancer {
         }
     }
 
-    /// The time of a tick.
+    /// The time of tick number `n`, in ns.
     #[inline]
     pub(super) fn tick_time(&self, n: u64) -> Nanos {
         if n == 0 { 0 } else { self.tick_first.saturating_add((n - 1).saturating_mul(self.tick_period)) }
     }
 
-    /// When a tick on a busy CPU would balance.
+    /// The time of the tick at which `cpu` would next balance if it is busy.
     #[inline]
     #[must_use]
     pub fn next_decision(&self, cpu: CpuId) -> Nanos {
@@ -272,34 +275,36 @@ impl Balancer {
         if state.alone { Nanos::MAX } else { self.tick_time(state.next_balance) }
     }
 
+    /// The domain of `cpu` at `level`.
     #[inline]
     pub(super) fn domain(&self, cpu: CpuId, level: usize) -> &Domain {
         &self.domains.of(cpu)[level]
     }
 
+    /// The state of the domain of `cpu` at `level`.
     #[inline]
     pub(super) fn sd(&mut self, cpu: CpuId, level: usize) -> &mut OfDomain {
         &mut self.of_domain[self.domains.index(cpu, level)]
     }
 
-    /// The group of the domain above in which that of `cpu` at `level` is.
+    /// The local group of the parent domain, which contains the domain of `cpu` at `level`.
     pub(super) fn parent_group(&self, cpu: CpuId, level: usize) -> Option<GroupId> {
         self.domains.of(cpu).get(level + 1).map(|parent| self.domains.local(parent))
     }
 
-    /// The ticks in a number of ms, rounded up.
+    /// Converts ms to ticks, rounded up.
     #[inline]
     pub(super) fn ms_to_ticks(&self, ms: u64) -> u64 {
         (ms * 1_000_000).div_ceil(self.tick_period)
     }
 
-    /// The time between two balancings, in ticks (`get_sd_balance_interval`).
+    /// The balancing interval in ticks (`get_sd_balance_interval`).
     #[inline]
     pub(super) fn interval(&self, cpu: CpuId, level: usize, busy: bool) -> u64 {
         self.of_domain[self.domains.index(cpu, level)].ticks[usize::from(busy)]
     }
 
-    /// Sets the time to the next balancing of an idle CPU, in ms.
+    /// Sets the balancing interval of an idle CPU, in ms.
     pub(super) fn set_interval(&mut self, cpu: CpuId, level: usize, ms: u32) {
         let round = &mut self.sd(cpu, level).round;
         if round.interval_ms != ms {
@@ -308,6 +313,7 @@ impl Balancer {
         }
     }
 
+    /// Recomputes the intervals in ticks after `interval_ms` or the number of CPUs changed.
     fn time_domain(&mut self, cpu: CpuId, level: usize) {
         self.of_cpu[cpu as usize].idle_due = 0;
         let (tick, most, odd) = (self.tick_period, self.max_interval, self.rules.release() >= v(5, 10));
@@ -315,7 +321,7 @@ impl Balancer {
         let params = self.domains.params(&self.domains.of(cpu)[level]);
         let domain = &mut self.of_domain[at];
         domain.ticks = [false, true].map(|busy| {
-            // From 5.10 on the intervals of two levels are no multiples of each other.
+            // From 5.10 on the intervals of two levels are not multiples of each other.
             let ticks = domain.round.interval(params, busy, tick) - u64::from(busy && odd);
             ticks.clamp(1, most)
         });

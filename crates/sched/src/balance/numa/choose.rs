@@ -1,4 +1,4 @@
-//! Where a task goes that is not on its preferred node, until 5.6 (`task_numa_migrate`, `task_numa_compare`).
+//! Choosing a CPU for a task that is not on its preferred node, until 5.6 (`task_numa_migrate`, `task_numa_compare`).
 
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
@@ -6,18 +6,18 @@ use crate::balance::domains::NumaKind;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
-/// How a node stands (`struct numa_stats`).
+/// The statistics of a node (`struct numa_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     running: i64,
     load: i64,
     capacity: i64,
-    /// How many tasks it has whole cores for.
+    /// The number of tasks that the node has full cores for.
     tasks: i64,
     room: bool,
 }
 
-/// A search under way (`struct task_numa_env`).
+/// The state of a search (`struct task_numa_env`).
 struct Env {
     p: TaskId,
     from: (CpuId, Node),
@@ -35,17 +35,19 @@ impl Env {
     }
 }
 
-/// What is found, and the node that was looked at last.
+/// The best CPU, if any, and the node that was looked at last.
 pub(super) type Found = (Option<Best>, Node);
 
 impl Numa {
-    /// By how much of 1000 a task's accesses, and its group's, become more local between two nodes.
+    /// By how many in 1000 the accesses of a task, and those of its group, become more local by moving from one node to
+    /// another.
     pub(super) fn gains(&self, p: TaskId, from: Node, to: Node, distance: u32) -> (i64, i64) {
         let task = self.task_weight(p, to, distance) - self.task_weight(p, from, distance);
         (task, self.group_weight(p, to, distance) - self.group_weight(p, from, distance))
     }
 
-    /// The best CPU for `p` on its preferred node, or else on any node where it gains.
+    /// The best CPU for `p` on its preferred node, or otherwise on any node where it gains. `None` if no domain of the
+    /// CPU spans several nodes.
     pub(super) fn find_3_18(&self, sight: &impl Sight, p: TaskId, at: CpuId, preferred: Node) -> Option<Found> {
         let here = self.node_of(at);
         let (pct, _) = sight.across_nodes(at)?;
@@ -63,13 +65,13 @@ impl Numa {
         };
         let gains = self.gains(p, here, preferred, distance);
         self.look_3_18(sight, &mut env, gains);
-        // Between 3.18 and 3.19.
+        // The change came somewhere between 3.18 and 3.19.
         let spread =
             self.release >= v(3, 19) && self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1);
         if env.best.is_none() || spread {
             let mut weighed = distance;
             for node in (0..self.node_count() as Node).filter(|node| *node != here && *node != preferred) {
-                // As in the kernel: the distance to the node that was looked at before.
+                // As in the kernel, this is the distance to the node that was looked at before.
                 let distance = self.distance(here, env.to);
                 if self.kind == NumaKind::Backplane && distance != env.distance {
                     weighed = distance;
@@ -114,7 +116,7 @@ impl Numa {
         }
     }
 
-    /// What two tasks that change places gain together, where `own` and `all` are what the first and its group gain.
+    /// The combined gain of two tasks that swap CPUs. `own` and `all` are the gains of the first task and of its group.
     fn swap_gain(&self, env: &Env, other: TaskId, own: i64, all: i64) -> i64 {
         let back = |weight: &dyn Fn(Node) -> i64| weight(env.from.1) - weight(env.to);
         let task = |node| self.task_weight(other, node, env.distance);
@@ -143,7 +145,7 @@ impl Numa {
             return None;
         }
         if let Some(other) = other {
-            // Balance matters little with one task a CPU.
+            // Balance hardly matters if each CPU has only one task.
             if gain > env.gain() && sight.nr_running(env.from.0) == 1 && sight.nr_running(cpu) == 1 {
                 return Some(Best { cpu, with: Some(other), gain });
             }
@@ -153,7 +155,7 @@ impl Numa {
         let load = sight.task_load(env.p);
         let (mut target, mut source) = (env.target.load + load, env.source.load - load);
         if alone > gain && alone > env.gain() && !self.too_uneven(env, source, target) {
-            // A little less, so that an idle CPU wins.
+            // Slightly less, so that an idle CPU is preferred.
             return Some(Best { cpu, with: None, gain: alone - 1 });
         }
         if gain <= env.gain() {
@@ -170,7 +172,7 @@ impl Numa {
         Some(Best { cpu, with: other, gain })
     }
 
-    /// Whether these loads are too far from each other, and farther than now (`load_too_imbalanced`).
+    /// Whether the given loads are too imbalanced, and more so than at present (`load_too_imbalanced`).
     fn too_uneven(&self, env: &Env, source: i64, target: i64) -> bool {
         let (from, to) = (env.source.capacity, env.target.capacity);
         let uneven = |source: i64, target: i64| source.max(target) * from * 100 - source.min(target) * to * env.pct;
@@ -182,7 +184,7 @@ impl Numa {
         if self.release < v(4, 1) || self.release >= v(4, 2) {
             return imbalance > uneven(env.source.load, env.target.load);
         }
-        // Towards balance, but not beyond.
+        // The move must go towards the balance point but not past it.
         if env.source.load - source > 0 { source * to < target * from } else { target * from < source * to }
     }
 }

@@ -1,5 +1,5 @@
-//! Where a task goes that is not on its preferred node, in 5.7 and later: nodes with room to spare are told apart, and
-//! their idle CPUs come first.
+//! Choosing a CPU for a task that is not on its preferred node, from 5.7 on: nodes are classified by their spare
+//! capacity, and idle CPUs of nodes with spare capacity come first.
 
 use super::sight::{Best, Sight};
 use super::{Node, Numa};
@@ -7,9 +7,9 @@ use crate::balance::domains::NumaKind;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
-/// A gain of less than this in 1000 is none worth a swap.
+/// A swap must gain at least this many in 1000 (`SMALLIMP`).
 const SMALL: i64 = 30;
-/// So many tasks more on one of two nodes are borne (`NUMA_IMBALANCE_MIN`).
+/// How many more tasks one of two nodes may have (`NUMA_IMBALANCE_MIN`).
 const BEARABLE: i64 = 2;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Kind {
     Overloaded,
 }
 
-/// How a node stands (`struct numa_stats`).
+/// The statistics of a node (`struct numa_stats`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Stats {
     load: i64,
@@ -31,7 +31,7 @@ struct Stats {
     idle: Option<CpuId>,
 }
 
-/// A search under way (`struct task_numa_env`).
+/// The state of a search (`struct task_numa_env`).
 struct Env {
     p: TaskId,
     from: (CpuId, Node),
@@ -50,16 +50,17 @@ impl Env {
     }
 }
 
-/// What looking at one CPU comes to.
+/// The result of comparing one CPU with the best so far.
 enum Verdict {
     No,
     Take(Option<TaskId>, i64),
-    /// It is where the task is: nothing is better.
+    /// The task itself is running there, so the search ends.
     Stop,
 }
 
 impl Numa {
-    /// The best CPU for `p` on its preferred node, or else on any node where it gains.
+    /// The best CPU for `p` on its preferred node, or otherwise on any node where it gains. The outer `None` means that
+    /// no domain of the CPU spans several nodes.
     pub(super) fn find_6(&self, sight: &impl Sight, p: TaskId, at: CpuId, preferred: Node) -> Option<Option<Best>> {
         let here = self.node_of(at);
         let (pct, bearable) = sight.across_nodes(at)?;
@@ -80,7 +81,7 @@ impl Numa {
         if env.best.is_none() || self.group_of(p).is_some_and(|group| group.active_count(self.release) > 1) {
             let mut weighed = distance;
             for node in (0..self.node_count() as Node).filter(|node| *node != here && *node != preferred) {
-                // As in the kernel: the distance to the node that was looked at before.
+                // As in the kernel, this is the distance to the node that was looked at before.
                 let distance = self.distance(here, env.to);
                 if self.kind == NumaKind::Backplane && distance != env.distance {
                     weighed = distance;
@@ -126,7 +127,7 @@ impl Numa {
         stats
     }
 
-    /// Looks at the CPUs of a node (`task_numa_find_cpu`).
+    /// Looks at the CPUs of the target node (`task_numa_find_cpu`).
     fn look_6(&self, sight: &impl Sight, env: &mut Env, gains: (i64, i64)) {
         let mut may_move = false;
         if env.target.kind == Kind::HasSpare {
@@ -160,7 +161,7 @@ impl Numa {
         }
     }
 
-    /// Whether a node with room may take one task more, and the task's own node keep one less
+    /// Whether the target node may have one more task and the source node one fewer without too much imbalance
     /// (`adjust_numa_imbalance`).
     fn has_room_for_one_more(&self, env: &Env) -> bool {
         let running = env.target.running + 1;
@@ -187,7 +188,8 @@ impl Numa {
         self.tasks[p as usize].preferred == Some(node)
     }
 
-    /// Takes a CPU as the best so far (`task_numa_assign`); where somebody is on the way there, another idle one.
+    /// Records a CPU as the best so far (`task_numa_assign`). If a task is already migrating there, takes another idle
+    /// CPU of the node.
     fn assign(&self, sight: &impl Sight, env: &mut Env, cpu: CpuId, with: Option<TaskId>, gain: i64) {
         let taken = |cpu: CpuId| env.best.map(|best| best.cpu) != Some(cpu) && self.is_claimed(cpu);
         let cpu = if taken(cpu) {
@@ -208,7 +210,7 @@ impl Numa {
         env.best = Some(Best { cpu, with, gain });
     }
 
-    /// `task_numa_compare`.
+    /// Compares a CPU with the best so far (`task_numa_compare`).
     fn compare_6(&self, sight: &impl Sight, env: &Env, cpu: CpuId, (own, all): (i64, i64), may_move: bool) -> Verdict {
         let alone = if self.tasks[env.p as usize].group.is_some() { all } else { own };
         let best = env.gain();
@@ -228,8 +230,8 @@ impl Numa {
         let distance = env.distance;
         let task = || self.task_weight(other, here, distance) - self.task_weight(other, env.to, distance);
         let mut gain = if mine == theirs {
-            // "sched/numa: Do not swap tasks between nodes when spare capacity is available" (6.0): it would help one
-            // at the cost of the other.
+            // "sched/numa: Do not swap tasks between nodes when spare capacity is available" (6.0): a swap would help
+            // one task at the cost of the other.
             if self.release >= v(6, 0) && env.target.kind == Kind::HasSpare {
                 return Verdict::No;
             }
@@ -263,7 +265,7 @@ impl Numa {
     }
 }
 
-/// Whether these loads are farther from each other than now (`load_too_imbalanced`).
+/// Whether the given loads are more imbalanced than the present ones (`load_too_imbalanced`).
 fn too_uneven(env: &Env, source: i64, target: i64) -> bool {
     let (from, to) = (env.source.capacity, env.target.capacity);
     let uneven = |source: i64, target: i64| (target * from - source * to).abs();
@@ -275,7 +277,8 @@ mod tests {
     use super::super::tests::numa;
     use super::*;
 
-    /// A node of 16 CPUs with so many tasks, and the task's own with so many: 6.1 is given an imbalance of 2.
+    /// Whether a node of 16 CPUs with `there` tasks has room for one from a node with `here` tasks. The domain's
+    /// allowed imbalance, which 6.1 uses, is 2.
     fn has_room(kernel: &str, there: i64, here: i64) -> bool {
         let stats = |running| Stats { running, cpus: 16, ..Stats::default() };
         let (source, target) = (stats(here), stats(there));

@@ -1,58 +1,58 @@
-//! The faults of a task, by node: those on memory there, and those from CPUs there.
+//! A task's fault counts by node: faults on the memory of a node, and faults from the CPUs of a node.
 
 use super::Node;
 
-/// Shared and private ones of a node.
+/// The shared and the private faults of a node.
 pub type Pair = [i64; 2];
 
-/// A task's faults, in pages (`numa_faults`).
+/// A task's fault counts, in pages (`numa_faults`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
-    /// On the memory of each node, halved with each pass.
+    /// Faults on the memory of each node, halved at each pass.
     pub memory: Vec<Pair>,
-    /// From the CPUs of each node, by the part of the time in which the task ran, halved with each pass.
+    /// Faults from the CPUs of each node, scaled by the fraction of time that the task ran, and halved at each pass.
     pub cpu: Vec<Pair>,
-    /// On the memory of each node since the last pass.
+    /// Faults on the memory of each node since the last pass.
     pub new_memory: Vec<Pair>,
-    /// From the CPUs of each node since the last pass.
+    /// Faults from the CPUs of each node since the last pass.
     pub new_cpu: Vec<Pair>,
     /// The sum of `memory`.
     pub total: i64,
 }
 
-/// By how much a pass changed the faults of a task, for its group.
+/// By how much one pass changed a task's fault counts, so that its group's counts can follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Of memory.
+    /// The changes of the faults on memory, by node.
     pub memory: Vec<Pair>,
-    /// Of CPUs.
+    /// The changes of the faults from CPUs, by node.
     pub cpu: Vec<Pair>,
-    /// New faults, shared and private.
+    /// The new faults, shared and private.
     pub fresh: Pair,
 }
 
 impl Faults {
-    /// None yet.
+    /// Creates the counts for a number of nodes, all zero.
     #[must_use]
     pub fn new(nodes: usize) -> Self {
         let none = vec![[0; 2]; nodes];
         Self { memory: none.clone(), cpu: none.clone(), new_memory: none.clone(), new_cpu: none, total: 0 }
     }
 
-    /// Faults on a node's memory.
+    /// The faults on a node's memory.
     #[must_use]
     pub fn on(&self, node: Node) -> i64 {
         self.memory[node as usize].iter().sum()
     }
 
-    /// Counts faults of a task on a CPU of `cpu` on memory of `memory`.
+    /// Counts `pages` faults from a CPU of node `cpu` on memory of node `memory`.
     pub fn record(&mut self, memory: Node, cpu: Node, private: bool, pages: u64) {
         self.new_memory[memory as usize][usize::from(private)] += pages as i64;
         self.new_cpu[cpu as usize][usize::from(private)] += pages as i64;
     }
 
-    /// A pass is over: halves the old faults and adds the new ones; those from CPUs by how much the task ran: `runtime`
-    /// of `period`. `faulted` are all faults since the period was last adapted.
+    /// Ends a pass: halves the old counts and adds the new ones. Faults from CPUs are scaled by how much the task ran,
+    /// `runtime` out of `period`. `faulted` is the number of all faults since the scan period was last adapted.
     pub fn decay(&mut self, runtime: u64, period: u64, faulted: u64) -> Change {
         let nodes = self.memory.len();
         let mut change = Change { memory: vec![[0; 2]; nodes], cpu: vec![[0; 2]; nodes], fresh: [0; 2] };
@@ -86,7 +86,7 @@ mod tests {
         let change = faults.decay(1, 1, 140);
         assert_eq!((change.fresh, faults.total), ([40, 100], 140));
         assert_eq!((faults.on(0), faults.on(1)), (100, 40));
-        // (1 << 16) / 2 of 100 of 141.
+        // (1 << 16) / 2, times 40 and 100 of 141.
         assert_eq!(faults.cpu[1], [32_768 * 40 / 141, 32_768 * 100 / 141]);
         faults.record(0, 0, true, 7);
         let change = faults.decay(0, 1, 7);

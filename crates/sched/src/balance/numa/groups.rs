@@ -6,30 +6,31 @@ use super::{Node, Numa};
 use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::TaskId;
 
-/// A group.
+/// A group of tasks that share memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Who founded it.
+    /// The task that founded it.
     pub founder: TaskId,
-    /// How many tasks are in it.
+    /// The number of tasks in it.
     pub tasks: u32,
-    /// The sums of its tasks' faults on memory.
+    /// The sum of its tasks' faults on the memory of each node.
     pub memory: Vec<Pair>,
-    /// The sums of their faults from CPUs.
+    /// The sum of its tasks' faults from the CPUs of each node.
     pub cpu: Vec<Pair>,
     /// The sum of `memory`.
     pub total: i64,
-    /// The nodes that it uses (until 4.5).
+    /// The nodes that it uses actively (until 4.5).
     pub active: Vec<bool>,
-    /// How many nodes it uses, and the most faults from one node's CPUs (4.6 on).
+    /// The number of nodes that it uses actively (4.6 on).
     pub active_nodes: u32,
-    /// See `active_nodes`.
+    /// The highest number of faults from one node's CPUs (4.6 on).
     pub most_cpu: i64,
 }
 
-/// "sched/numa: Spread memory according to CPU and memory use" (4.6).
+/// The release from which a node is active by its part of the most active one: "sched/numa: Spread memory according to
+/// CPU and memory use" (4.6).
 const BY_A_THIRD: Release = v(4, 6);
-/// Since then a node is active that has more than this part of the faults of the most active one: a third.
+/// A node is active if it has more than 1/`ACTIVE` of the faults of the most active node.
 const ACTIVE: i64 = 3;
 
 fn add(to: &mut [Pair], what: &[Pair], sign: i64) {
@@ -39,7 +40,7 @@ fn add(to: &mut [Pair], what: &[Pair], sign: i64) {
 }
 
 impl Group {
-    /// A group of one.
+    /// Creates a group with one task.
     fn of(founder: TaskId, faults: &Faults, node: Node) -> Self {
         let mut active = vec![false; faults.memory.len()];
         active[node as usize] = true;
@@ -47,25 +48,25 @@ impl Group {
         Self { founder, tasks: 1, memory, cpu, total, active, active_nodes: 1, most_cpu: 0 }
     }
 
-    /// Faults on a node's memory.
+    /// The group's faults on a node's memory.
     #[must_use]
     pub fn on(&self, node: Node) -> i64 {
         self.memory[node as usize].iter().sum()
     }
 
-    /// Faults from a node's CPUs.
+    /// The group's faults from a node's CPUs.
     #[must_use]
     pub fn from(&self, node: Node) -> i64 {
         self.cpu[node as usize].iter().sum()
     }
 
-    /// Whether the group uses a node.
+    /// Whether the group uses a node actively.
     #[must_use]
     pub fn is_active(&self, release: Release, node: Node) -> bool {
         if release >= BY_A_THIRD { self.from(node) * ACTIVE > self.most_cpu } else { self.active[node as usize] }
     }
 
-    /// How many nodes it uses.
+    /// The number of nodes that the group uses actively.
     #[must_use]
     pub fn active_count(&self, release: Release) -> u32 {
         if release >= BY_A_THIRD {
@@ -75,21 +76,22 @@ impl Group {
         }
     }
 
-    /// Shared and private faults.
+    /// The number of tasks and the shared and private faults, as the scan period needs them.
     #[must_use]
     pub fn sharing(&self) -> Sharing {
         let sum = |private: usize| self.memory.iter().map(|pair| pair[private]).sum::<i64>().max(0) as u64;
         Sharing { tasks: u64::from(self.tasks), shared: sum(0), private: sum(1) }
     }
 
-    /// A pass of one of its tasks is over.
+    /// Adds the change of the fault counts of one of its tasks after a pass.
     pub(super) fn change(&mut self, change: &Change) {
         add(&mut self.memory, &change.memory, 1);
         add(&mut self.cpu, &change.cpu, 1);
         self.total += change.memory.iter().flatten().sum::<i64>();
     }
 
-    /// Finds the nodes that it uses: `update_numa_active_node_mask` (with some slack), `numa_group_count_active_nodes`.
+    /// Updates the active nodes: `update_numa_active_node_mask`, which has some hysteresis, and
+    /// `numa_group_count_active_nodes`.
     pub(super) fn update_active(&mut self) {
         let nodes = 0..self.memory.len() as Node;
         let most = nodes.clone().map(|node| self.from(node)).max().unwrap_or(0).max(0);
@@ -111,8 +113,9 @@ impl Group {
 }
 
 impl Numa {
-    /// `p` faulted on a page that `other`, which runs now on `cpu`, faulted on last: the one joins the other's group,
-    /// if that is the bigger (`task_numa_group`). Tasks with the same memory are threads of one process.
+    /// Called when `p`, on node `node`, faults on a page that `other` faulted on last. `p` joins the group of `other`
+    /// if that group is bigger (`task_numa_group`). Both must use the same memory, so they are threads of one process;
+    /// `runs` says whether `other` is running on a CPU of the node from which it faulted.
     pub(super) fn meet(&mut self, p: TaskId, node: Node, other: TaskId, runs: bool) {
         if self.tasks[p as usize].group.is_none() {
             let Some(faults) = &self.tasks[p as usize].faults else { return };
@@ -125,7 +128,8 @@ impl Numa {
         if !runs || own == theirs {
             return;
         }
-        // Of equal ones the kernel keeps that at the higher address; here, the older.
+        // Of two groups with the same number of tasks the kernel keeps the one at the higher address. Here it is the
+        // older one.
         let (ours, bigger) = (self.groups[own].tasks, self.groups[theirs].tasks);
         if ours > bigger || (ours == bigger && own < theirs) {
             return;
@@ -137,7 +141,7 @@ impl Numa {
         self.tasks[p as usize].group = Some(theirs);
     }
 
-    /// A task ends (`task_numa_free`).
+    /// Removes a task that exits (`task_numa_free`).
     pub fn forget(&mut self, p: TaskId) {
         let Some(of) = self.tasks.get_mut(p as usize) else { return };
         let of = std::mem::take(of);
@@ -150,14 +154,14 @@ impl Numa {
         self.moves.retain(|wanted| wanted.p != p);
     }
 
-    /// The group's shared faults, where they stretch the scan periods ("sched/numa: Scale scan period with tasks in
-    /// group and shared/private", 4.14).
+    /// The group's shared and private faults, in releases where they lengthen the scan period ("sched/numa: Scale scan
+    /// period with tasks in group and shared/private", 4.14).
     pub(super) fn sharing(&self, p: TaskId) -> Option<Sharing> {
         if self.release >= v(4, 14) { self.group_of(p).map(Group::sharing) } else { None }
     }
 
-    /// Whether a page of `from` that several tasks use moves to `to`, the node of `p` which faulted on it
-    /// (`should_numa_migrate_memory`, its last part).
+    /// Whether a page on node `from` that several tasks use is migrated to `to`, the node from which `p` faulted on it
+    /// (the last part of `should_numa_migrate_memory`).
     #[must_use]
     pub(super) fn group_moves(&self, p: TaskId, from: Node, to: Node) -> bool {
         let Some(group) = self.group_of(p) else { return true };
@@ -171,7 +175,7 @@ impl Numa {
         !group.active[from as usize] || group.on(to) < group.on(from) * 3 / 4
     }
 
-    /// The CPUs of a node, by number.
+    /// The CPUs of a node, in ascending order, as a list.
     #[must_use]
     pub fn cpu_list(&self, node: Node) -> Vec<CpuId> {
         self.cpus_of(node).collect()

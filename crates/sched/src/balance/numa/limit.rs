@@ -1,14 +1,14 @@
-//! How much is moved to a node at a time: 128 MiB in 100 ms (`numamigrate_update_ratelimit` in mm/migrate.c, until
-//! 4.19).
+//! The rate limit on migrating pages to a node: 128 MiB per 100 ms (`numamigrate_update_ratelimit` in mm/migrate.c,
+//! until 4.19).
 
 use schedlab_base::Nanos;
 
-/// A window's length, in ms (`migrate_interval_millisecs`).
+/// The length of a window, in ms (`migrate_interval_millisecs`).
 const WINDOW_MS: u64 = 100;
-/// Beyond so many pages no more are moved in a window (`ratelimit_pages`).
+/// No more pages are migrated in a window once their number exceeds this (`ratelimit_pages`).
 const MOST: u64 = 128 << 8;
 
-/// What of a node's window is used.
+/// The use of a node's current window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limit {
     /// The last tick of the window.
@@ -16,20 +16,20 @@ pub struct Limit {
     pages: u64,
 }
 
-/// The clock of faults that follow one another.
+/// A clock for consecutive faults, which the simulation handles at a single instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// The tick at which the first of them was.
+    /// The tick at which the first fault happened.
     pub jiffies: u64,
-    /// The time between two ticks.
+    /// The length of a tick, in ns.
     pub tick: Nanos,
-    /// How long they have taken so far.
+    /// The time that the faults have taken so far, in ns.
     pub spent: Nanos,
 }
 
 impl Limit {
-    /// Of so many pages on which a task faults, one after the other, how many are moved; a fault takes `fault`, and so
-    /// much more if it moves its page.
+    /// Returns how many of `pages`, on which a task faults one after the other, are migrated. Each fault takes `fault`
+    /// ns, and `moving` ns more if its page is migrated. Advances `clock` by that time.
     pub fn admit(&mut self, clock: &mut Clock, pages: u64, fault: Nanos, moving: Nanos) -> u64 {
         let (mut left, mut moved) = (pages, 0);
         while left > 0 {
@@ -39,7 +39,7 @@ impl Limit {
             }
             let room = (MOST + 1).saturating_sub(self.pages);
             let each = if room > 0 { fault + moving } else { fault };
-            // What comes before the next window.
+            // The number of faults before the next window begins.
             let time = (self.until + 1 - clock.jiffies) * clock.tick - clock.spent;
             let fit = time.div_ceil(each.max(1)).max(1);
             let some = left.min(if each > 0 { fit } else { left }).min(if room > 0 { room } else { left });
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn who_moves_slowly_never_meets_the_limit() {
-        // 7 us a page: a window of 26 ticks, 104 ms, sees 14,858 of 32,769 pages.
+        // At 7 us per page, a window of 26 ticks (104 ms) sees 14,858 pages; the limit is 32,769.
         let (mut limit, mut clock) = (Limit::default(), Clock { jiffies: 250, tick: TICK, spent: 0 });
         assert_eq!(limit.admit(&mut clock, 65_536, 600, 6_400), 65_536);
         assert_eq!(clock.spent, 65_536 * 7_000);
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn faults_that_move_nothing_go_on_until_the_next_window() {
-        // 1 us a page that is moved, half of that for one that is not: 32.769 ms for the limit, then to 104 ms.
+        // A migrated page takes 1 us and any other 0.5 us: the limit is reached after 32.769 ms, and the window ends at
+        // 104 ms.
         let (mut limit, mut clock) = (Limit::default(), Clock { jiffies: 250, tick: TICK, spent: 0 });
         let refused = (104_000_000 - 32_769_000) / 500;
         assert_eq!(limit.admit(&mut clock, MOST + 1 + refused + 7, 500, 500), MOST + 1 + 7);

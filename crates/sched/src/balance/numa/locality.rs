@@ -1,33 +1,33 @@
-//! What NUMA balancing says to the load balancer: whom to leave alone, and whom to take.
+//! What NUMA balancing contributes to the load balancer's choice of tasks.
 
 use super::{Node, Numa};
 use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
 
-/// What is to be thought of moving a task between nodes.
+/// How migrating a task between nodes affects the locality of its memory accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
-    /// It is moved, warm cache or not.
+    /// It improves: the task may be migrated even if it is cache-hot.
     Better,
-    /// It is left where it is, as if its cache were warm, unless that failed too often.
+    /// It degrades: the task stays as if it were cache-hot, until balancing has failed too often.
     Worse,
-    /// Its cache decides.
+    /// It does not matter: only cache hotness decides.
     Equal,
 }
 
 impl Numa {
-    /// What moving a task from one CPU to another comes to, in balancing a domain across nodes
-    /// (`migrate_improves_locality`, `migrate_degrades_locality`). `leaves`: the CPU has runnable tasks that are not on
-    /// their preferred node; `idle`: the destination idles.
+    /// The effect of migrating a task when a domain across nodes is balanced (`migrate_improves_locality`,
+    /// `migrate_degrades_locality`). `leaves` says that the source CPU has runnable tasks that are not on their
+    /// preferred node, and `idle` that the destination CPU is idle.
     #[must_use]
     pub fn locality(&self, p: TaskId, from: CpuId, to: CpuId, leaves: bool, idle: bool) -> Locality {
         let (from, to) = (self.node_of(from), self.node_of(to));
         let Some(of) = self.tasks.get(p as usize) else { return Locality::Equal };
         let Some(faults) = of.faults.as_deref().filter(|_| from != to) else { return Locality::Equal };
-        // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). What follows is as "sched/numa: Use group_weights
-        // to identify if migration degrades locality" (4.19) left it.
+        // "sched/numa: Prefer NUMA hotness over cache hotness" (4.3). The rest is as of "sched/numa: Use group_weights
+        // to identify if migration degrades locality" (4.19).
         if self.release < v(4, 3) {
-            // NUMA_RESIST_LOWER is off: nobody is kept.
+            // The feature NUMA_RESIST_LOWER is off, so no task is kept back.
             let better = match self.group_of(p) {
                 Some(group) if group.active[from as usize] => false,
                 Some(group) => group.active[to as usize] || group.on(to) > group.on(from),
@@ -52,8 +52,8 @@ impl Numa {
         if weight(to) < weight(from) { Locality::Worse } else { Locality::Better }
     }
 
-    /// A task goes to another CPU, awake or asleep: where that takes it off its preferred node, its memory is scanned
-    /// sooner (`update_scan_period`; "sched/numa: Reset scan rate whenever task moves across nodes", 4.19).
+    /// Called when a task changes CPU, awake or asleep. If it leaves its preferred node, its memory is scanned sooner
+    /// (`update_scan_period`; "sched/numa: Reset scan rate whenever task moves across nodes", 4.19).
     pub fn moves(&mut self, p: TaskId, from: CpuId, to: CpuId) {
         let (from, to) = (self.node_of(from), self.node_of(to));
         if self.release < v(4, 19) || from == to {

@@ -1,39 +1,40 @@
-//! The memory of a process as NUMA balancing goes through it, and who used it last.
+//! A process's memory: how far NUMA balancing has scanned it, and which tasks used it last.
 
 use super::{Node, Numa, OfTask};
 use schedlab_base::{Nanos, v};
 use schedlab_sim::{Core, TaskId};
 
-/// Who faulted on how much of a memory, and on which node: what the pages remember (`last_cpupid`).
+/// The tasks that faulted on a memory, from which node and on how many bytes. The kernel keeps this per page
+/// (`last_cpupid`).
 pub type Users = Vec<(TaskId, Node, u64)>;
 
-/// A memory, of a task or of several (`struct mm_struct`).
+/// The memory of one task or of several threads (`struct mm_struct`).
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// How much there is of it.
+    /// The size of the memory, in bytes.
     pub bytes: u64,
-    /// How often all of it was scanned (`numa_scan_seq`).
+    /// The number of complete passes over it (`numa_scan_seq`).
     pub seq: u32,
-    /// How far the scan of now is.
+    /// How far the current pass has got, in bytes.
     pub offset: u64,
     /// The tick before which it is not scanned again.
     pub next_scan: u64,
-    /// The tasks that have it, with their CPU time since the last scan.
+    /// The tasks that use it, each with its CPU time since the last scan.
     pub users: Vec<(TaskId, u64)>,
-    /// Who faulted on it in the last pass, and in this one.
+    /// The tasks that faulted on it during the last pass.
     pub last: Users,
-    /// See `last`.
+    /// The tasks that faulted on it during the current pass.
     pub now: Users,
-    /// The bytes on each node that this pass has not come to yet.
+    /// The bytes on each node that the current pass has not reached yet.
     pub ahead: Vec<u64>,
-    /// The next scan is the first of a pass.
+    /// Whether the next scan starts a new pass.
     pub turns: bool,
-    /// The tick before which it is new, to 6.6 and later; 0: it was never scanned.
+    /// The tick until which it counts as new for releases from 6.4 on; 0 if it has never been scanned.
     pub new_until: u64,
 }
 
 impl Space {
-    /// Somebody faulted on so many bytes.
+    /// Records that a task on `node` faulted on `bytes` of it.
     pub fn touch(&mut self, p: TaskId, node: Node, bytes: u64) {
         match self.now.iter_mut().find(|(user, on, _)| (*user, *on) == (p, node)) {
             Some((.., sum)) => *sum += bytes,
@@ -41,8 +42,8 @@ impl Space {
         }
     }
 
-    /// Takes the next piece of a memory that is so much on each node: its bytes on each. After the last one a pass is
-    /// over.
+    /// Takes the next piece of at most `size` bytes, and returns its bytes on each node. `pages` is the size of the
+    /// memory on each node. The last piece ends the pass.
     pub fn next_piece(&mut self, size: u64, pages: &[u64]) -> Vec<u64> {
         if self.offset >= self.bytes {
             self.wrap();
@@ -69,8 +70,8 @@ impl Space {
         self.ahead.iter_mut().map(&mut of_node).collect()
     }
 
-    /// The scan that is due leaves it out, but for the first pass, while it is new; the pass is over then
-    /// (`vma->numab_state->next_scan`, 6.4 on).
+    /// Whether the scan that is due skips the memory because it is new; if so, the pass counts as complete. The first
+    /// pass is never skipped (`vma->numab_state->next_scan`, 6.4 on).
     pub fn is_left_out(&mut self, jiffies: u64, delay: u64) -> bool {
         if self.new_until == 0 {
             self.new_until = jiffies + delay;
@@ -88,7 +89,7 @@ impl Space {
 }
 
 impl Numa {
-    /// A task is created (`init_numa_balancing`).
+    /// Sets up the state of a task that is forked (`init_numa_balancing`).
     pub fn fork(&mut self, cx: &Core, p: TaskId) {
         if self.tasks.len() <= p as usize {
             self.tasks.resize(p as usize + 1, OfTask::default());
@@ -98,7 +99,7 @@ impl Numa {
         self.attach(cx, p);
         let Some(space) = self.tasks[p as usize].space else { return };
         self.tasks[p as usize].seq = self.spaces[space as usize].seq;
-        // A thread, of which the first that has the memory counts as the parent.
+        // If `p` is a thread, the first task that uses the memory stands for its parent.
         let Some(&(parent, _)) = self.spaces[space as usize].users.first().filter(|(first, _)| *first != p) else {
             return;
         };
@@ -107,19 +108,19 @@ impl Numa {
         if self.release >= v(4, 18) {
             let users = self.spaces[space as usize].users.len() as u64;
             let most = self.settings.longest(self.resident(parent), self.sharing(parent));
-            // As in the kernel: ms are taken for ns.
+            // As in the kernel, a number of ms is compared with a number of ns.
             let delay = most.min(self.tasks[parent as usize].period_ms * users * 1_000_000);
             self.tasks[p as usize].stamp = delay + 2 * cx.tick_period();
         }
     }
 
-    /// The memory that a task has and that may be moved; memory that is bound may not.
+    /// The memory that a task uses; `None` if it has none or its memory is bound to nodes.
     #[must_use]
     pub fn memory_of(cx: &Core, p: TaskId) -> Option<u32> {
         if cx.membind(p).is_some() { None } else { cx.memory_of(p) }
     }
 
-    /// Learns which memory a task has now.
+    /// Updates which memory a task uses.
     pub(super) fn attach(&mut self, cx: &Core, p: TaskId) {
         let space = Self::memory_of(cx, p);
         let old = std::mem::replace(&mut self.tasks[p as usize].space, space);
@@ -142,7 +143,8 @@ impl Numa {
         space.users.push((p, 0));
     }
 
-    /// Whether a tick on which `p` runs has something to do, as far as is known: when, or now.
+    /// The earliest time at which a tick could have NUMA work for the running task `p`; 0 if it has some now. `account`
+    /// holds the time up to which its CPU time is known, and that CPU time.
     #[must_use]
     pub fn due(&self, cx: &Core, p: TaskId, account: (Nanos, Nanos)) -> Nanos {
         let Some(of) = self.tasks.get(p as usize) else { return Nanos::MAX };
@@ -151,7 +153,7 @@ impl Numa {
         }
         let Some(space) = of.space else { return Nanos::MAX };
         let (until, sum) = account;
-        // A period ends then, whether or not there is anything to scan.
+        // A scan period ends then, whether or not anything is to be scanned.
         let period_ends = until + (of.stamp + of.period_ms * 1_000_000 + 1).saturating_sub(sum);
         if self.ran_ahead(of, sum) {
             return cx.tick_time(self.spaces[space as usize].next_scan).min(period_ends);
@@ -159,14 +161,14 @@ impl Numa {
         period_ends
     }
 
-    /// Until "sched/numa: Fix task_tick_fair() from disabling numa_balancing" (4.4) the CPU time at which the last
-    /// period ended was subtracted from the CPU time even if it was later, which it is after the first scan: from then
-    /// on the difference always seemed longer than a period.
+    /// Whether the end of the last scan period lies after the task's CPU time. Until "sched/numa: Fix task_tick_fair()
+    /// from disabling numa_balancing" (4.4) the kernel subtracted the two unsigned. After the first scan, when this
+    /// becomes true, the difference therefore always seemed longer than a period.
     fn ran_ahead(&self, of: &OfTask, sum: Nanos) -> bool {
         self.release < v(4, 4) && of.stamp > sum
     }
 
-    /// The tick of a running task, whose account is up to date (`task_tick_numa`): whether its memory is to be scanned.
+    /// Whether the tick of a running task scans its memory (`task_tick_numa`). `sum` is the task's CPU time up to now.
     pub(super) fn is_time(&mut self, cx: &Core, p: TaskId, sum: Nanos) -> bool {
         // `task_scan_start` came with "sched/numa: Scale scan period with tasks in group and shared/private" (4.14).
         let first = if self.release >= v(4, 14) { self.first(p) } else { self.settings.shortest(self.resident(p)) };
@@ -207,7 +209,7 @@ mod tests {
         let scan = |space: &mut Space, pages: &[u64]| (space.next_piece(256, pages), space.seq);
         let mut space = Space { bytes: 700, ..Space::default() };
         assert_eq!(scan(&mut space, &[0, 700]), (vec![0, 256], 0));
-        // What was moved meanwhile is not ahead.
+        // Memory that was migrated in the meantime does not count as ahead.
         assert_eq!(scan(&mut space, &[256, 444]), (vec![0, 256], 0));
         assert_eq!(scan(&mut space, &[512, 188]), (vec![0, 188], 1));
         assert_eq!(scan(&mut space, &[350, 350]), (vec![128, 128], 1));

@@ -1,17 +1,17 @@
-//! How often a task's memory is scanned.
+//! The scan period: how often a task's memory is scanned.
 
 use schedlab_base::{Release, v};
 
-/// The tunables, in their units.
+/// The tunables of the scan period, in the units of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How long a task runs before its memory is first scanned, in ms.
     pub delay_ms: u64,
-    /// The shortest time to scan all of a memory, in ms.
+    /// The shortest time in which a whole memory is scanned, in ms.
     pub min_ms: u64,
-    /// The longest, in ms.
+    /// The longest time in which a whole memory is scanned, in ms.
     pub max_ms: u64,
-    /// How much one scan covers, in MiB.
+    /// How much memory one scan covers, in MiB.
     pub size_mb: u64,
 }
 
@@ -21,22 +21,21 @@ impl Default for Settings {
     }
 }
 
-/// No more than so many MiB are scanned in a second.
+/// The limit on scanning, in MiB per second (`MAX_SCAN_WINDOW`).
 const MOST_MB: u64 = 2560;
-/// The period changes in tenths.
+/// The period changes in steps of a tenth (`NUMA_PERIOD_SLOTS`).
 const SLOTS: u64 = 10;
-/// From this part in tenths on, of local or of private faults, it grows.
+/// From this many tenths of local or private faults on, the period grows (`NUMA_PERIOD_THRESHOLD`).
 const THRESHOLD: u64 = 7;
 
-/// What a group adds to the longest period and to the first one (4.14 on): how many tasks it has, and its shared and
-/// private faults.
+/// The properties of a group that lengthen the first and the longest period (4.14 on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sharing {
-    /// Tasks of the group.
+    /// The number of tasks in the group.
     pub tasks: u64,
-    /// Its shared faults.
+    /// The group's shared faults.
     pub shared: u64,
-    /// Its private ones.
+    /// The group's private faults.
     pub private: u64,
 }
 
@@ -47,7 +46,7 @@ impl Sharing {
 }
 
 impl Settings {
-    /// The bytes of a scan.
+    /// The size of one scan, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size_mb << 20
@@ -57,14 +56,14 @@ impl Settings {
         resident.div_ceil(self.size()).max(1)
     }
 
-    /// The shortest period of a task with so many bytes, in ms (`task_scan_min`).
+    /// The shortest period of a task with `resident` bytes of memory, in ms (`task_scan_min`).
     #[must_use]
     pub fn shortest(&self, resident: u64) -> u64 {
         let windows = if self.size_mb < MOST_MB { MOST_MB / self.size_mb } else { 1 };
         (1000 / windows).max(self.min_ms / self.windows(resident))
     }
 
-    /// The period that scanning begins with, in ms (`task_scan_start`); `sharing` is of 4.14 and later.
+    /// The period with which scanning starts, in ms (`task_scan_start`). `sharing` applies from 4.14 on.
     #[must_use]
     pub fn first(&self, resident: u64, sharing: Option<Sharing>) -> u64 {
         let shortest = self.shortest(resident);
@@ -80,40 +79,40 @@ impl Settings {
     }
 }
 
-/// What the faults since the last time were, in pages.
+/// The faults since the period was last adapted, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// On memory of other nodes.
     pub remote: u64,
-    /// On the own node's.
+    /// On memory of the task's own node.
     pub local: u64,
-    /// That should have been moved and were not (from 4.0 on).
+    /// On pages that should have been migrated and were not (used from 4.0 on).
     pub failed: u64,
-    /// Shared with others.
+    /// On pages that other tasks also use.
     pub shared: u64,
-    /// Not shared.
+    /// On pages that only this task uses.
     pub private: u64,
 }
 
-/// What is made of it.
+/// The result of adapting the period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adapted {
     /// The new period, in ms.
     pub period_ms: u64,
-    /// Nothing of interest was seen: the memory's next scan is a whole period from now.
+    /// Whether the memory's next scan is a whole period away, because nothing of interest was seen.
     pub postpone: bool,
-    /// The counts of remote and local faults begin anew.
+    /// Whether the counts of remote and local faults are reset.
     pub forget: bool,
 }
 
-/// Adapts the period (`update_task_scan_period`); `max_ms` is the longest as of the last pass, `range` the shortest and
-/// longest now.
+/// Adapts the scan period (`update_task_scan_period`). `max_ms` is the longest period as of the last pass, and `range`
+/// holds the shortest and the longest period now.
 #[must_use]
 pub fn adapt(release: Release, period_ms: u64, max_ms: u64, range: (u64, u64), seen: Seen) -> Adapted {
     let Seen { remote, local, failed, shared, private } = seen;
     // "mm: numa: Slow PTE scan rate if migration failures occur" (4.0).
     if local + shared == 0 || (release >= v(4, 0) && failed > 0) {
-        // Which change lets the counts begin anew is not known: 6.12.0 has none.
+        // It is not known which change made the kernel reset the counts; 6.12.0 does not have it.
         return Adapted { period_ms: max_ms.min(period_ms << 1), postpone: true, forget: release >= v(6, 12) };
     }
     let slot = period_ms.div_ceil(SLOTS) as i64;
@@ -151,7 +150,7 @@ mod tests {
         let settings = Settings::default();
         assert_eq!((settings.shortest(0), settings.longest(0, None)), (1000, 60_000));
         assert_eq!((settings.shortest(4 * GIB), settings.longest(4 * GIB, None)), (100, 3750));
-        // 1000 / 4; never more than 2560 MiB a second.
+        // 1000 / 4, and never more than 2560 MiB per second.
         assert_eq!(settings.shortest(GIB), 250);
         let sharing = Some(Sharing { tasks: 4, shared: 99, private: 0 });
         assert_eq!((settings.first(GIB, sharing), settings.longest(GIB, sharing)), (1000, 60_000));

@@ -1,4 +1,4 @@
-//! Preferred nodes, and the attempts to get there (`task_numa_placement`, `numa_migrate_preferred`).
+//! Preferred nodes, and the attempts to move tasks to them (`task_numa_placement`, `numa_migrate_preferred`).
 
 use super::faults::Change;
 use super::period::{Seen, adapt};
@@ -7,34 +7,35 @@ use super::{Node, Numa};
 use schedlab_base::{CpuId, Nanos, v};
 use schedlab_sim::TaskId;
 
-/// A moment at which a task faults.
+/// The circumstances of a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The time.
     pub now: Nanos,
-    /// The tick.
+    /// The time as a tick count.
     pub jiffies: u64,
-    /// The time between two ticks, in ns.
+    /// The length of a tick, in ns.
     pub tick: Nanos,
-    /// The task's CPU.
+    /// The CPU on which the task faults.
     pub cpu: CpuId,
-    /// Until when its CPU time is accounted for, and how much that is.
+    /// The time up to which the task's CPU time is accounted, and that CPU time, in ns.
     pub account: (Nanos, Nanos),
-    /// For how much of the time of late it was runnable, of 1024.
+    /// The fraction of recent time that the task was runnable, out of 1024.
     pub runnable: u64,
 }
 
 impl Moment {
+    /// Converts ms to ticks, rounded up.
     pub(super) fn ticks(&self, ms: u64) -> u64 {
         (ms * 1_000_000).div_ceil(self.tick)
     }
 }
 
-/// The greatest sum of a load average.
+/// The largest sum that a PELT average can reach (`LOAD_AVG_MAX`).
 const LOAD_MAX: u64 = 47_742;
 
 impl Numa {
-    /// The bytes of the memory that a task has.
+    /// The size of the memory that a task uses, in bytes.
     pub(super) fn resident(&self, p: TaskId) -> u64 {
         self.tasks[p as usize].space.map_or(0, |space| self.spaces[space as usize].bytes)
     }
@@ -47,19 +48,21 @@ impl Numa {
         self.settings.longest(self.resident(p), self.sharing(p))
     }
 
-    /// The period that scanning begins with.
+    /// The scan period with which scanning starts, in ms.
     pub(super) fn first(&self, p: TaskId) -> u64 {
         self.settings.first(self.resident(p), self.sharing(p))
     }
 
-    /// How much the task ran since its faults were last added up, and of how much time (`numa_get_avg_runtime`).
+    /// How long the task ran since its fault counts were last updated, and the length of that time
+    /// (`numa_get_avg_runtime`).
     fn ran(&mut self, p: TaskId, at: &Moment) -> (u64, u64) {
         let (now, runtime) = at.account;
         let (before, had) = std::mem::replace(&mut self.tasks[p as usize].placed, (now, runtime));
         if before == 0 { (at.runnable * LOAD_MAX / 1024, LOAD_MAX) } else { (runtime - had, now - before) }
     }
 
-    /// When a pass over its memory is over, adds up a task's faults and finds its preferred node.
+    /// If a pass over its memory is complete, updates the task's fault counts and its preferred node
+    /// (`task_numa_placement`).
     pub(super) fn placement(&mut self, p: TaskId, at: &Moment) {
         let Some(space) = self.tasks[p as usize].space else { return };
         let seq = self.spaces[space as usize].seq;
@@ -76,7 +79,7 @@ impl Numa {
             self.groups[group].change(&change);
         }
         let preferred = self.most(p);
-        // "sched/numa: Update the scan period without holding the numa_group lock" (4.19): before, it was adapted
+        // Until "sched/numa: Update the scan period without holding the numa_group lock" (4.19) the period was adapted
         // first.
         let adapts_last = self.release >= v(4, 19);
         if !adapts_last {
@@ -94,14 +97,14 @@ impl Numa {
         }
     }
 
-    /// The node with the most faults, the task's or its group's, if there are any.
+    /// The node with the most faults of the task, or of its group if it has one; `None` without any faults.
     fn most(&self, p: TaskId) -> Option<Node> {
         let of = &self.tasks[p as usize];
         let faults = of.faults.as_deref()?;
         let on = |node: Node| self.group_of(p).map_or_else(|| faults.on(node), |group| group.on(node));
         let nodes = 0..self.node_count() as Node;
-        // "sched/numa: Use task faults only if numa_group is not yet set up" (4.19): before, the task itself must have
-        // had some.
+        // Until "sched/numa: Use task faults only if numa_group is not yet set up" (4.19) the task itself must have had
+        // some faults.
         let own = self.release >= v(4, 19) || nodes.clone().any(|node| faults.on(node) > 0);
         nodes.rev().filter(|node| own && on(*node) > 0).max_by_key(|node| on(*node))
     }
@@ -125,8 +128,8 @@ impl Numa {
         }
     }
 
-    /// Looks for a CPU for a task that is not on its preferred node; `None`: it is, or there is none
-    /// (`numa_migrate_preferred`, `task_numa_migrate`).
+    /// Looks for a CPU for a task that is not on its preferred node (`numa_migrate_preferred`, `task_numa_migrate`).
+    /// `None` if the task is already there or no CPU is better.
     pub fn find(&mut self, sight: &impl Sight, p: TaskId, at: &Moment) -> Option<Best> {
         let of = &self.tasks[p as usize];
         let preferred = of.preferred.filter(|_| of.faults.is_some())?;
@@ -166,7 +169,7 @@ impl Numa {
         best
     }
 
-    /// A task of a group prefers the node where the best CPU was found, or else where it is.
+    /// Makes a task of a group prefer the node where the best CPU was found, or its current node if none was found.
     fn prefers_found(&mut self, p: TaskId, best: Option<Best>, here: Node) {
         if self.tasks[p as usize].group.is_some() {
             let node = best.map_or(here, |best| self.node_of(best.cpu));

@@ -1,43 +1,44 @@
-//! What NUMA balancing sees of the CPUs when it looks for a better one.
+//! What NUMA balancing reads about the CPUs when it looks for a better one.
 
 use schedlab_base::CpuId;
 use schedlab_sim::TaskId;
 
-/// The CPUs as the kernel sees them at one moment.
+/// The state of the CPUs at one moment.
 pub trait Sight {
-    /// Who runs on a CPU; `None`: it is idle.
+    /// The task that is running on a CPU; `None` if it is idle.
     fn curr(&self, cpu: CpuId) -> Option<TaskId>;
-    /// Whether a task may run there.
+    /// Whether the affinity of a task allows a CPU.
     fn allowed(&self, p: TaskId, cpu: CpuId) -> bool;
-    /// What a task weighs of its CPU's load (`task_h_load`).
+    /// The load that a task contributes to its CPU (`task_h_load`).
     fn task_load(&self, p: TaskId) -> i64;
     /// The load of a CPU.
     fn load(&self, cpu: CpuId) -> i64;
-    /// How many fair tasks of a CPU were runnable of late, 1024 each.
+    /// The runnable average of a CPU: 1024 for each fair task that was always runnable recently.
     fn runnable(&self, cpu: CpuId) -> i64;
-    /// How much of a CPU was used of late.
+    /// The utilisation of a CPU.
     fn util(&self, cpu: CpuId) -> i64;
-    /// How many tasks are runnable there.
+    /// The number of runnable tasks on a CPU.
     fn nr_running(&self, cpu: CpuId) -> u32;
-    /// What it is worth to fair tasks, 1024 for a whole one.
+    /// The capacity of a CPU for fair tasks; 1024 for a full CPU.
     fn capacity(&self, cpu: CpuId) -> i64;
-    /// Whether it runs nothing and nothing waits there.
+    /// Whether a CPU runs nothing and has nothing waiting.
     fn is_idle(&self, cpu: CpuId) -> bool;
-    /// Whether all CPUs of its core are idle, on a machine with SMT.
+    /// Whether all CPUs of a core are idle. Only used on machines with SMT.
     fn core_is_idle(&self, cpu: CpuId) -> bool;
-    /// An idle CPU beside this one for a task, or this one (`select_idle_sibling`).
+    /// An idle CPU near `cpu` for a task, or `cpu` itself if there is none (`select_idle_sibling`).
     fn idle_beside(&self, p: TaskId, cpu: CpuId) -> CpuId;
-    /// The `imbalance_pct` and `imb_numa_nr` of the lowest domain across nodes of a CPU; `None`: it has none.
+    /// The `imbalance_pct` and `imb_numa_nr` of the lowest domain of a CPU that spans several nodes; `None` if it has
+    /// none.
     fn across_nodes(&self, cpu: CpuId) -> Option<(i64, u32)>;
 }
 
-/// Where a task goes.
+/// The best destination for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Best {
-    /// To which CPU.
+    /// The CPU to migrate to.
     pub cpu: CpuId,
-    /// Who comes from there in exchange.
+    /// The task that is swapped with it, if any.
     pub with: Option<TaskId>,
-    /// By how much of 1000 the accesses of those who move become more local.
+    /// By how many in 1000 the accesses of the migrated tasks become more local.
     pub gain: i64,
 }

@@ -1,4 +1,4 @@
-//! Decisions by hand: who goes where, given faults by node.
+//! NUMA placement decisions worked out by hand, for given fault counts by node.
 
 use super::faults::Faults;
 use super::groups::Group;
@@ -15,7 +15,7 @@ use schedlab_sim::TaskId;
 const OLD: [&str; 2] = ["linux-3.18", "linux-4.1"];
 const NEW: [&str; 3] = ["linux-6.1", "linux-6.6", "linux-6.12"];
 
-/// Two nodes of two CPUs; who runs where, each task of weight 1024.
+/// Two nodes of two CPUs each, with the task that runs on each CPU. Every task has a load of 1024.
 struct Machine([Option<TaskId>; 4]);
 
 impl Sight for Machine {
@@ -57,7 +57,7 @@ impl Sight for Machine {
     }
 }
 
-/// A machine of two nodes, and tasks of which each has so many percent of its faults on either.
+/// NUMA balancing on a machine with two nodes, and one task for each pair of fault counts by node.
 pub(super) fn numa(kernel: &str, faults: &[[i64; 2]]) -> Numa {
     let text = "sockets = 2\ncores = 2\nthreads = 1\ndistances = [[10, 20], [20, 10]]\n";
     let machine = schedlab_machine::MachineFile::parse(&TomlText::new("m.toml", text)).expect("a machine");
@@ -79,14 +79,14 @@ fn at(cpu: CpuId) -> Moment {
     Moment { now: 9_000_000_000, jiffies: 2250, tick: 4_000_000, cpu, account: (1, 1), runnable: 1024 }
 }
 
-/// Of 200, how many accesses of A and B are local.
+/// How many accesses of A and B are local, out of 200, if they run on nodes `a` and `b`.
 fn local(numa: &Numa, a: u32, b: u32) -> i64 {
     [a, b].iter().zip(&numa.tasks).map(|(node, of)| of.faults.as_ref().map_or(0, |faults| faults.on(*node))).sum()
 }
 
 #[test]
 fn who_has_its_memory_on_the_empty_node_goes_there() {
-    // qe-05, first example: A (30% here, 70% there) and B (60%, 40%) on node 0, nobody on node 1.
+    // qe-05, first example: A (30% here, 70% there) and B (60%, 40%) on node 0, and no task on node 1.
     for kernel in OLD.into_iter().chain(NEW) {
         let mut numa = numa(kernel, &[[30, 70], [60, 40]]);
         let machine = Machine([Some(0), Some(1), None, None]);
@@ -98,15 +98,15 @@ fn who_has_its_memory_on_the_empty_node_goes_there() {
 
 #[test]
 fn two_tasks_change_places_if_together_they_are_better_off() {
-    // qe-05, second example: A (30%, 70%) alone on node 0, B (40%, 60%) alone on node 1: 90 of 200 are local.
+    // qe-05, second example: A (30%, 70%) alone on node 0, B (40%, 60%) alone on node 1. 90 of 200 accesses are local.
     let machine = Machine([Some(0), None, Some(1), None]);
     for kernel in OLD {
         let mut numa = numa(kernel, &[[30, 70], [40, 60]]);
         assert_eq!(numa.find(&machine, 0, &at(0)), Some(Best { cpu: 2, with: Some(1), gain: 200 }), "{kernel}");
         assert_eq!((local(&numa, 0, 1), local(&numa, 1, 0)), (90, 110));
     }
-    // Since 5.7 there is no swap where there is room, for it helps one at the cost of the other; and none to the idle
-    // CPU, for two more tasks on one node of two CPUs than on the other are too many (imb_numa_nr 1).
+    // Since 5.7 tasks do not swap while there is room, because that helps one at the cost of the other. Nor does A move
+    // to the idle CPU: a difference of two tasks between nodes of two CPUs is too much (imb_numa_nr 1).
     for kernel in NEW {
         assert_eq!(numa(kernel, &[[30, 70], [40, 60]]).find(&machine, 0, &at(0)), None, "{kernel}");
     }
@@ -114,7 +114,7 @@ fn two_tasks_change_places_if_together_they_are_better_off() {
     let full = Machine([Some(0), Some(2), Some(1), Some(3)]);
     for kernel in OLD.into_iter().chain(NEW) {
         let mut numa = numa(kernel, &[[30, 70], [40, 60], [90, 10], [10, 90]]);
-        // From 5.10 on B counts a sixteenth less: it is on its preferred node.
+        // From 5.10 on B's part counts a sixteenth less, because B is on its preferred node.
         let gain = if OLD.contains(&kernel) { 200 } else { 188 };
         assert_eq!(numa.find(&full, 0, &at(0)), Some(Best { cpu: 2, with: Some(1), gain }), "{kernel}");
     }

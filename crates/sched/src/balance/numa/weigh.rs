@@ -1,4 +1,4 @@
-//! What a node is worth to a task: by how many in 1000 of its faults, or of its group's, are there.
+//! What a node is worth to a task: how many in 1000 of its faults, or of its group's, are there.
 
 use super::groups::Group;
 use super::{Node, Numa};
@@ -10,7 +10,7 @@ use schedlab_sim::TaskId;
 const LOCAL: u32 = 10;
 
 impl Numa {
-    /// Faults on the memory of nodes near to `node`, where not all nodes are as near to each other
+    /// The faults on the memory of nodes near `node`, on machines whose nodes are not all at the same distance
     /// (`score_nearby_nodes`).
     fn nearby(&self, node: Node, limit: u32, faults: &dyn Fn(Node) -> i64) -> i64 {
         if self.kind == NumaKind::Direct {
@@ -39,21 +39,22 @@ impl Numa {
         if total == 0 { 0 } else { 1000 * (faults(node) + self.nearby(node, limit, faults)) / total }
     }
 
-    /// The part of a task's faults on a node's memory, in thousandths; `distance` is that between the nodes compared.
+    /// The part of a task's faults on a node's memory, in thousandths (`task_weight`). `distance` is the distance
+    /// between the nodes that are compared.
     #[must_use]
     pub fn task_weight(&self, p: TaskId, node: Node, distance: u32) -> i64 {
         let Some(faults) = &self.tasks[p as usize].faults else { return 0 };
         self.weight(node, distance, faults.total, &|node| faults.on(node))
     }
 
-    /// The part of its group's faults; 0 without a group.
+    /// The part of its group's faults on a node's memory, in thousandths (`group_weight`); 0 without a group.
     #[must_use]
     pub fn group_weight(&self, p: TaskId, node: Node, distance: u32) -> i64 {
         let Some(group) = self.group_of(p) else { return 0 };
         self.weight(node, distance, group.total, &|node| group.on(node))
     }
 
-    /// The node that a task of a group prefers, `most` having the most faults (`preferred_group_nid`).
+    /// The node that a task of a group prefers, given that `most` has the most faults (`preferred_group_nid`).
     #[must_use]
     pub(super) fn preferred_of_group(&self, p: TaskId, most: Node) -> Node {
         let Some(group) = self.group_of(p) else { return most };
@@ -75,7 +76,8 @@ impl Numa {
         }
     }
 
-    /// Nodes that are near to each other are a set; in the set with the most faults the nearer sets, and so on.
+    /// Narrows the nodes down to the set of near nodes with the most faults, then to a set of nearer nodes in it, and
+    /// so on.
     fn down_the_backplane(&self, group: &Group, most: Node) -> Node {
         let mut nodes: Vec<Node> = (0..self.node_count() as Node).collect();
         let mut distances: Vec<u32> = self.distances.iter().flatten().copied().filter(|d| *d > LOCAL).collect();

@@ -1,4 +1,4 @@
-//! The work itself: scanning a memory, and the faults that follow.
+//! Scanning a memory, and the faults that follow.
 
 use super::limit::Clock;
 use super::memory::Space;
@@ -8,25 +8,25 @@ use super::{Move, Node, Numa, OfTask, PAGE};
 use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, TaskId, View, cost};
 
-/// Who faulted last on pages that are faulted on now.
+/// The task that last faulted on pages that are faulted on now, and from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    /// Nobody yet.
+    /// No task has faulted on them yet.
     Nobody,
     /// The same task, from this node.
     SelfHere,
-    /// The same task, from another one.
+    /// The same task, from another node.
     SelfElsewhere,
-    /// Another, from this node.
+    /// Another task, from this node.
     OtherHere,
-    /// Another, from another one.
+    /// Another task, from another node.
     OtherElsewhere,
 }
 
-/// In the order of [`shares`].
+/// The variants in the order of the result of [`shares`].
 const LASTS: [Last; 5] = [Last::Nobody, Last::SelfHere, Last::SelfElsewhere, Last::OtherHere, Last::OtherElsewhere];
 
-/// How many of `bytes` on which `p` faults on `node` were last faulted on by whom.
+/// Divides `bytes`, on which `p` faults on `node`, by which task faulted on them last, in the order of [`LASTS`].
 fn shares(space: &Space, p: TaskId, node: Node, bytes: u64) -> [u64; 5] {
     let mut parts = [0; 5];
     for &(user, on, sum) in &space.last {
@@ -42,8 +42,8 @@ fn shares(space: &Space, p: TaskId, node: Node, bytes: u64) -> [u64; 5] {
 }
 
 impl Numa {
-    /// The tick of the running task `p`: scans its memory if that is due, and lets it have its faults. Says where it is
-    /// to go, if anywhere; it is then to be asked for with [`Numa::ask`].
+    /// The NUMA work of a tick of the running task `p`: scans its memory if a scan is due (`task_tick_numa`). Returns
+    /// whether `p` has faults to take, with [`Numa::decide`] and [`Numa::fault`].
     pub fn tick(&mut self, cx: &mut Core, p: TaskId, at: &Moment) -> bool {
         self.attach(cx, p);
         if self.is_time(cx, p, at.account.1) {
@@ -52,12 +52,13 @@ impl Numa {
         self.tasks[p as usize].pending.iter().any(|bytes| *bytes > 0)
     }
 
-    /// Scans the next piece of the memory of `p` (`task_numa_work`), and divides its faults among those who use it.
+    /// Scans the next piece of the memory of `p` (`task_numa_work`), and divides the faults on it among the tasks that
+    /// use it.
     fn scan(&mut self, cx: &mut Core, p: TaskId, at: &Moment) {
         let Some(space) = self.tasks[p as usize].space.map(|space| space as usize) else { return };
         let period = (self.tasks[p as usize].period_ms * 1_000_000).div_ceil(at.tick);
         self.spaces[space].next_scan = at.jiffies + period;
-        // So that another task of the same memory comes first the next time.
+        // This makes another task with the same memory likely to scan next.
         self.tasks[p as usize].stamp += 2 * at.tick;
         let mut spent = std::mem::take(&mut self.scratch);
         for (user, time) in &mut self.spaces[space].users {
@@ -88,14 +89,15 @@ impl Numa {
         }
         cx.spend(p, took);
         if self.release >= v(4, 5) {
-            // "sched/numa: Cap PTE scanning overhead to 3% of run time": 32 times as long it runs without, as far as a
-            // tick came in between and its time was accounted for.
+            // "sched/numa: Cap PTE scanning overhead to 3% of run time": the next scan is delayed by 32 times the time
+            // that this one took, as far as ticks accounted for that time meanwhile.
             self.tasks[p as usize].stamp += 32 * (took / at.tick * at.tick);
         }
     }
 
-    /// `p` faults: first on whose pages it is (`task_numa_group`), then, a pass being over or the time having come to
-    /// try again, whether there is a better CPU for it. If there is, it goes there before it faults on.
+    /// Called when `p` is about to fault. It first meets the other users of its pages (`task_numa_group`). Then, if a
+    /// pass is complete or it is time to try again, it looks for a better CPU. If it returns one, `p` must migrate
+    /// there before it takes its faults.
     pub fn decide(&mut self, sight: &impl Sight, p: TaskId, at: &Moment) -> Option<Best> {
         if self.tasks[p as usize].faults.is_none() {
             let none = super::faults::Faults::new(self.node_count());
@@ -122,7 +124,7 @@ impl Numa {
         if fresh || at.jiffies > self.tasks[p as usize].retry { self.find(sight, p, at) } else { None }
     }
 
-    /// The others who used the pages of a task last, and where.
+    /// The other tasks that last used the memory of `p`, and the nodes from which they did.
     fn last_users(&self, p: TaskId) -> Vec<(TaskId, Node)> {
         let Some(space) = self.tasks[p as usize].space else { return Vec::new() };
         let others = self.spaces[space as usize].last.iter().filter(|(user, ..)| *user != p);
@@ -130,7 +132,7 @@ impl Numa {
         others.filter(|(user, ..)| there(*user)).map(|(user, node, _)| (*user, *node)).collect()
     }
 
-    /// Counts the faults of `p`, and moves what is to be moved (`task_numa_fault`, `should_numa_migrate_memory`).
+    /// Counts the pending faults of `p` and migrates pages (`task_numa_fault`, `should_numa_migrate_memory`).
     pub fn fault(&mut self, cx: &mut Core, p: TaskId, cpu: CpuId) {
         let node = self.node_of(cpu);
         let Some(space) = self.tasks[p as usize].space.map(|space| space as usize) else { return };
@@ -152,7 +154,7 @@ impl Numa {
         cx.spend(p, cost(all, cx.machine().costs.hinting_fault_ns_per_kib));
     }
 
-    /// Faults on `bytes` of the node `on` from the node `node`.
+    /// Takes the faults on `bytes` of memory on node `on`, from a CPU of node `node`.
     fn fault_on(
         &mut self,
         cx: &mut Core,
@@ -187,7 +189,7 @@ impl Numa {
         }
     }
 
-    /// Of the bytes that are wanted on a node, of those on which there are faults, how many can be moved there.
+    /// How many of the `wanted` bytes can be migrated to a node. `bytes` is the size of all memory that is faulted on.
     fn admitted(&mut self, cx: &Core, p: TaskId, to: Node, (bytes, wanted): (u64, u64), clock: &mut Clock) -> u64 {
         let costs = &cx.machine().costs;
         let fault = cost(PAGE, costs.hinting_fault_ns_per_kib);
@@ -203,7 +205,7 @@ impl Numa {
         wanted.min(self.limits[to as usize].admit(clock, wanted.div_ceil(PAGE), fault, moving) * PAGE)
     }
 
-    /// Whether a page that `p` faults on from `to` comes there from `from`.
+    /// Whether a page on node `from` is migrated to node `to` when `p` faults on it from there.
     fn page_moves(&self, p: TaskId, from: Node, to: Node, last: Last) -> bool {
         let of = &self.tasks[p as usize];
         // "sched/numa: Migrate pages to local nodes quicker early in the lifetime of a task" (4.19).
@@ -216,7 +218,7 @@ impl Numa {
         }
     }
 
-    /// Asks for a move; the stoppers of the CPUs that it names are to be woken.
+    /// Requests the migration of `p`, or a swap. The caller must wake the stoppers of the CPUs that lose a task.
     pub fn ask(&mut self, p: TaskId, from: CpuId, best: &Best) {
         let swap = best.with.is_some();
         self.moves.push(Move { p, from, to: best.cpu, swap });
@@ -225,25 +227,25 @@ impl Numa {
         }
     }
 
-    /// What the stopper of a CPU is to move.
+    /// Takes the next requested migration away from a CPU, for its stopper to carry out.
     pub fn take_move(&mut self, cpu: CpuId) -> Option<Move> {
         let at = self.moves.iter().position(|wanted| wanted.from == cpu)?;
         Some(self.moves.remove(at))
     }
 
-    /// The other half of a swap, which has not been done yet.
+    /// The other half of a swap, if it has not been carried out yet.
     #[must_use]
     pub fn partner(&self, of: &Move) -> Option<Move> {
         self.moves.iter().copied().find(|wanted| wanted.swap && wanted.from == of.to && wanted.to == of.from)
     }
 
-    /// Whether somebody is on the way to a CPU (`numa_migrate_on`).
+    /// Whether a task has been asked to migrate to a CPU (`numa_migrate_on`).
     #[must_use]
     pub fn is_claimed(&self, cpu: CpuId) -> bool {
         self.moves.iter().any(|wanted| wanted.to == cpu)
     }
 
-    /// What a viewer sees of a task.
+    /// The NUMA balancing state of a task, for display.
     #[must_use]
     pub fn show(&self, p: TaskId) -> View {
         let Some(of) = self.tasks.get(p as usize).filter(|of| of.space.is_some()) else { return View::Nothing };

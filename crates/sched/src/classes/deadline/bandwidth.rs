@@ -1,4 +1,4 @@
-//! Bandwidth: admission, and how much of a CPU is promised and in use (GRUB).
+//! Bandwidth: admission, and how much of a CPU is reserved and active (GRUB).
 
 use super::{Deadline, EntityId, Grub};
 use schedlab_base::{CpuId, Nanos};
@@ -7,40 +7,40 @@ use schedlab_sim::{Attributes, Core, Refusal, State, TaskId};
 
 /// Bandwidths are in units of 2^-20 of a CPU (`BW_SHIFT`).
 pub(super) const SHIFT: u32 = 20;
-/// One CPU.
+/// The bandwidth of one CPU.
 const UNIT: u64 = 1 << SHIFT;
 /// Ratios of bandwidths are in units of 2^-8 (`RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 8;
-/// The least runtime: less is nothing in the kernel's arithmetic (`1 << DL_SCALE`).
+/// The minimum runtime, in ns. The kernel's arithmetic rounds a smaller one to nothing (`1 << DL_SCALE`).
 const LEAST_RUNTIME: Nanos = 1 << 10;
 
-/// What may be given to deadline tasks.
+/// The admission limits for deadline tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The part of each CPU, as runtime and period; `None`: no limit.
+    /// The part of each CPU that may be reserved, as a runtime and a period in ns; `None` for no limit.
     pub global: Option<(Nanos, Nanos)>,
-    /// The least and the greatest period (5.4 on).
+    /// The shortest and the longest allowed period, in ns (5.4 on).
     pub periods: Option<(Nanos, Nanos)>,
 }
 
-/// `runtime / period` in 2^-20 (`to_ratio`).
+/// `runtime / period` in units of 2^-20 (`to_ratio`).
 pub(super) fn ratio(runtime: Nanos, period: Nanos) -> u64 {
     if period == 0 { 0 } else { ((u128::from(runtime) << SHIFT) / u128::from(period)) as u64 }
 }
 
 impl Deadline {
-    /// The part of each CPU that may be given.
+    /// The bandwidth of each CPU that may be reserved.
     fn most(&self) -> u64 {
         self.limits.global.map_or(UNIT, |(runtime, period)| ratio(runtime, period))
     }
 
-    /// The bandwidth of a server.
+    /// The bandwidth of a fair server; 0 if there are none.
     pub(super) fn server_bw(&self) -> u64 {
         self.server.map_or(0, |(runtime, period)| ratio(runtime, period))
     }
 
-    /// Admission: whether a task may have these parameters (`__checkparam_dl`, `__sched_setscheduler`,
-    /// `sched_dl_overflow`).
+    /// Admission control: accepts the new attributes of a task or says why they are refused (`__checkparam_dl`,
+    /// `__sched_setscheduler`, `sched_dl_overflow`). On success it reserves the bandwidth.
     pub(crate) fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         if new.policy != Policy::Deadline {
             return Ok(());
@@ -56,7 +56,8 @@ impl Deadline {
         if self.admitted.len() <= p as usize {
             self.admitted.resize(p as usize + 1, 0);
         }
-        // What a task that was of this class had is promised until its 0-lag time, and counts once more till then.
+        // A task that has left this class keeps its old bandwidth reserved until its 0-lag time, so until then it
+        // counts twice.
         let is_deadline = cx.task(p).attributes.policy == Policy::Deadline;
         let old = if is_deadline { self.admitted[p as usize] } else { 0 };
         let bw = ratio(new.runtime, period);
@@ -68,7 +69,7 @@ impl Deadline {
         Ok(())
     }
 
-    /// What may be given to all: the part of each CPU online, by its capacity (5.9 on; before, all count the same).
+    /// The bandwidth that may be reserved in total: that of the online CPUs, scaled by capacity from 5.9 on.
     fn allowance(&self, cx: &Core) -> u64 {
         let cpus = (0..self.cpus).filter(|cpu| cx.online(*cpu));
         if self.rules.constrained {
@@ -79,21 +80,21 @@ impl Deadline {
         }
     }
 
-    /// The bandwidth of all tasks and servers (`total_bw`).
+    /// The reserved bandwidth of all tasks and servers (`total_bw`).
     fn promised(&self, cx: &Core) -> u64 {
         self.admitted.iter().sum::<u64>() + self.server_bw() * u64::from(cx.nr_online())
     }
 
-    /// What of `delta` a task that reclaims is charged (`grub_reclaim`).
+    /// How much of `delta` ns a reclaiming task is charged (`grub_reclaim`).
     pub(super) fn reclaimed(&self, grub: Grub, cpu: CpuId, id: EntityId, delta: Nanos) -> Nanos {
         let rq = self.rq(cpu);
         let servers = self.server_bw();
         let inactive = (rq.this_bw + servers).saturating_sub(rq.running_bw + self.server_running(cpu));
-        // What is not promised at all, of the CPU's part.
+        // The unreserved part of the bandwidth that each CPU has for deadline tasks.
         let promised = self.admitted.iter().map(|bw| bw / u64::from(self.cpus)).sum::<u64>() + servers;
         let extra = self.most().saturating_sub(promised);
         let (own, most) = (self.e(id).bw, self.most());
-        // 1 / most, in 2^-8.
+        // The inverse of `most`, in units of 2^-8.
         let inverse = ratio(UNIT, most) >> (SHIFT - RATIO_SHIFT);
         let active = match grub {
             Grub::Ratio => {
@@ -108,7 +109,7 @@ impl Deadline {
         (delta * active) >> SHIFT
     }
 
-    /// The task's bandwidth is part of the CPU's.
+    /// Adds the task's bandwidth to the CPU's `this_bw`, unless it is part of it already.
     pub(super) fn attach(&mut self, cpu: CpuId, p: TaskId) {
         let id = self.entity(p);
         if self.e(id).at.is_none() {
@@ -117,7 +118,7 @@ impl Deadline {
         }
     }
 
-    /// A task is runnable on `cpu`: its bandwidth is in use (`task_contending`).
+    /// Called when a task becomes runnable on `cpu`. Its bandwidth becomes active (`task_contending`).
     pub(super) fn contend(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         let id = self.entity(p);
         self.attach(cpu, p);
@@ -128,7 +129,7 @@ impl Deadline {
         }
     }
 
-    /// A task blocks, or leaves the class: its bandwidth is in use, or promised, until its 0-lag time
+    /// Called when a task blocks or leaves the class. Its bandwidth stays active, or reserved, until its 0-lag time
     /// (`task_non_contending`).
     pub(super) fn stop_contending(&mut self, cx: &mut Core, p: TaskId) {
         let id = self.entity(p);
@@ -143,7 +144,7 @@ impl Deadline {
         }
     }
 
-    /// The 0-lag time of a task (`inactive_task_timer`).
+    /// Called at the 0-lag time of a task (`inactive_task_timer`).
     pub(super) fn zero_lag(&mut self, cx: &mut Core, p: TaskId) {
         let id = self.entity(p);
         if std::mem::take(&mut self.e_mut(id).non_contending) {
@@ -151,7 +152,7 @@ impl Deadline {
         }
     }
 
-    /// The bandwidth of a task is no longer in use; that of one which is gone is no longer promised either.
+    /// Makes the bandwidth of a task inactive. If the task is dead or has left the class, its bandwidth is freed too.
     fn past_lag(&mut self, cx: &mut Core, p: TaskId) {
         self.unuse(p);
         if cx.task(p).state == State::Dead || cx.task(p).attributes.policy != Policy::Deadline {
@@ -177,7 +178,7 @@ impl Deadline {
         }
     }
 
-    /// The task's bandwidth is part of no CPU's.
+    /// Removes the task's bandwidth from its CPU's `this_bw`.
     pub(super) fn detach(&mut self, cx: &mut Core, p: TaskId) {
         self.unuse(p);
         self.stop_waiting(cx, p);
@@ -194,7 +195,7 @@ mod tests {
     use crate::classes::deadline::{Rules, Yields};
     use schedlab_machine::load;
 
-    /// A class on one CPU with one active task of 10% that reclaims and an inactive one of `idle` percent.
+    /// What a reclaiming task of 10% is charged for 1 ms on a CPU that also has an inactive task of `idle` percent.
     fn reclaiming(grub: Grub, idle: u64) -> Nanos {
         let rules =
             Rules { grub: Some(grub), constrained: true, yields: Yields::WhenReplenished, replenishes_sleepers: true };
@@ -210,11 +211,11 @@ mod tests {
 
     #[test]
     fn who_reclaims_uses_its_budget_up_at_the_rate_of_what_is_in_use() {
-        // 10% active, nothing inactive: 85% are not promised, so 1 - 0.85 = 15% of the time is charged; from 6.5 on
-        // (0.95 - 0.85) / 0.95 = 10.5%.
+        // With 10% active and nothing inactive, 85% of the CPU is unreserved, so 1 - 0.85 = 15% of the time is charged.
+        // From 6.5 on it is (0.95 - 0.85) / 0.95 = 10.5%.
         assert!(reclaiming(Grub::Ratio, 0).abs_diff(150_000) < 1_000, "{}", reclaiming(Grub::Ratio, 0));
         assert!(reclaiming(Grub::Most, 0).abs_diff(105_000) < 1_000, "{}", reclaiming(Grub::Most, 0));
-        // 50% inactive: 35% are not promised, 1 - 0.85 again: reclaimed all the same.
+        // With 50% inactive, 35% is unreserved. Inactive bandwidth is reclaimed as well, so the sum is 0.85 again.
         assert!(reclaiming(Grub::Ratio, 50).abs_diff(150_000) < 1_000);
         assert!(reclaiming(Grub::Most, 50).abs_diff(105_000) < 1_000);
     }

@@ -1,15 +1,15 @@
-//! The constant-bandwidth server: budgets that are used up, and given anew.
+//! The constant-bandwidth server: how budgets are used up and replenished.
 
 use super::{Deadline, EntityId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Choice, Core, Decision, Enqueue, Scheduler, State, TaskId};
 
-/// Products of two times are made of units of about 1 us (`DL_SCALE`).
+/// Products of two times are computed in units of 2^10 ns, which is about 1 us (`DL_SCALE`).
 const SCALE: u32 = 10;
 
 impl Deadline {
-    /// What of its budget a task uses in `delta` of running: scaled by the CPU's capacity, or as GRUB has it.
+    /// How much budget `delta` ns of running uses up: scaled by the CPU's capacity, or reduced by GRUB.
     pub(super) fn used(&self, cx: &Core, cpu: CpuId, id: EntityId, delta: Nanos) -> Nanos {
         match self.rules.grub {
             Some(grub) if self.e(id).reclaims => self.reclaimed(grub, cpu, id, delta),
@@ -18,7 +18,7 @@ impl Deadline {
         }
     }
 
-    /// Takes `used` off a budget; where nothing is left, throttles (`update_curr_dl_se`).
+    /// Subtracts `used` ns from a budget, and throttles the entity if nothing is left (`update_curr_dl_se`).
     pub(super) fn charge(&mut self, cx: &mut Core, cpu: CpuId, id: EntityId, used: Nanos) {
         let e = self.e_mut(id);
         e.runtime -= used as i64;
@@ -35,7 +35,7 @@ impl Deadline {
             };
             self.explain(cx, cpu, id, rule);
         } else {
-            // The next period has begun already.
+            // The next period has already begun.
             self.replenish(cx, id);
             self.queue_again(cx, cpu, id);
         }
@@ -44,7 +44,7 @@ impl Deadline {
         }
     }
 
-    /// After a replenishment: onto the queue, unless the entity still has to wait.
+    /// Enqueues an entity after its replenishment, unless it still has to wait.
     pub(super) fn queue_again(&mut self, cx: &mut Core, cpu: CpuId, id: EntityId) {
         if self.e(id).throttled && self.start_timer(cx, id) {
             return;
@@ -57,7 +57,7 @@ impl Deadline {
         self.insert(cpu, id);
     }
 
-    /// Sets the timer for when a throttled entity may go on; `false` if that time has passed.
+    /// Starts the timer for when a throttled entity may run again. Returns `false` if that time has passed.
     pub(super) fn start_timer(&self, cx: &mut Core, id: EntityId) -> bool {
         let e = self.e(id);
         let at = if e.armed { self.zero_laxity(id) } else { self.next_period(id) };
@@ -77,7 +77,7 @@ impl Deadline {
         if self.rules.constrained { e.deadline + e.dl_period - e.dl_deadline } else { e.deadline }
     }
 
-    /// A whole budget, and a deadline from now (`replenish_dl_new_period`).
+    /// Sets a full budget and a deadline counted from now (`replenish_dl_new_period`).
     pub(super) fn new_period(&mut self, now: Nanos, id: EntityId) {
         let server = self.task_of(id).is_none();
         let e = self.e_mut(id);
@@ -88,11 +88,12 @@ impl Deadline {
         }
     }
 
-    /// Adds runtimes to a budget until it is one, and moves the deadline on as often (`replenish_dl_entity`).
+    /// Adds runtimes to the budget until it is positive, and moves the deadline by as many periods
+    /// (`replenish_dl_entity`).
     pub(super) fn replenish(&mut self, cx: &mut Core, id: EntityId) {
         let now = cx.now();
         let e = self.e_mut(id);
-        // A server that could not use its budget up in the background: what is left is too much for the time left.
+        // A deferred server whose remaining budget is too much for the time left starts a new period.
         if e.armed && overflows(e, now) {
             e.deadline = now + e.dl_deadline;
             e.runtime = e.dl_runtime as i64;
@@ -114,7 +115,7 @@ impl Deadline {
         self.explain(cx, cpu, id, "a new period: it has a budget again");
     }
 
-    /// A task whose deadline is less than its period and that wakes between the two waits for the period
+    /// Throttles a task whose deadline is shorter than its period, if it wakes between the deadline and the next period
     /// (`dl_check_constrained_dl`).
     pub(super) fn check_constrained(&mut self, cx: &mut Core, id: EntityId) {
         let (now, e) = (cx.now(), *self.e(id));
@@ -127,7 +128,7 @@ impl Deadline {
         }
     }
 
-    /// The rule for a task that wakes: it keeps budget and deadline where it may (`update_dl_entity`).
+    /// Updates budget and deadline of an entity that wakes. It keeps both if it may (`update_dl_entity`).
     pub(super) fn wake_up(&mut self, cx: &mut Core, id: EntityId) {
         let (now, e) = (cx.now(), *self.e(id));
         let fresh = e.deadline == 0;
@@ -147,14 +148,15 @@ impl Deadline {
         self.new_period(now, id);
     }
 
-    /// A task comes back onto the queue after a change: with a new period where its deadline has passed.
+    /// Starts a new period, if the deadline has passed, for a task that is enqueued again after a change of its
+    /// parameters.
     pub(super) fn restore(&mut self, cx: &Core, id: EntityId) {
         if self.e(id).deadline < cx.now() || self.e(id).deadline == 0 {
             self.new_period(cx.now(), id);
         }
     }
 
-    /// A task's next period begins (`dl_task_timer`).
+    /// Called when the next period of a throttled task begins (`dl_task_timer`).
     pub(super) fn replenish_task(&mut self, cx: &mut Core, p: TaskId) {
         let id = self.entity(p);
         let cpu = cx.task(p).cpu;
@@ -191,7 +193,7 @@ impl Deadline {
     }
 }
 
-/// Whether the budget is more than its share of the time until the deadline (`dl_entity_overflow`).
+/// Whether the budget exceeds its share of the time until the deadline (`dl_entity_overflow`).
 fn overflows(e: &super::Entity, now: Nanos) -> bool {
     let left = (e.dl_deadline >> SCALE).wrapping_mul((e.runtime >> SCALE) as u64);
     let right = (e.deadline.wrapping_sub(now) >> SCALE).wrapping_mul(e.dl_runtime >> SCALE);
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_budget_may_be_kept_while_it_is_no_more_than_its_share() {
-        // 10 ms each 100 ms; 40 ms before the deadline the share is 4 ms.
+        // With 10 ms every 100 ms, the share is 4 ms at 40 ms before the deadline.
         let at = |runtime| Entity {
             dl_runtime: 10_000_000,
             dl_deadline: 100_000_000,

@@ -1,4 +1,4 @@
-//! Deadline tasks on several CPUs: where they wake, which are pushed away and which are pulled.
+//! Placement of deadline tasks on several CPUs: at wake-up, by pushing and by pulling.
 
 use super::Deadline;
 use crate::classes::spread::{nearest, pinned};
@@ -7,13 +7,13 @@ use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 impl Deadline {
-    /// The earliest deadline of a CPU's tasks; `Nanos::MAX`: it has none.
+    /// The earliest deadline of the tasks queued on a CPU; `Nanos::MAX` if there are none.
     fn earliest(&self, cpu: CpuId) -> Nanos {
         self.waiting(cpu).next().map_or(Nanos::MAX, |p| self.e(self.entity(p)).deadline)
     }
 
-    /// The CPU for a task that wakes (`select_task_rq_dl`): where it was, unless a task with a deadline that is not
-    /// later, or one that cannot move, runs there.
+    /// The CPU for a task that wakes (`select_task_rq_dl`): its previous CPU, unless the task that is running there
+    /// cannot move or has a deadline that is not later.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         let (Placement::Wake { from } | Placement::Fork { from }) = why;
         let allowed = |c: CpuId| cx.task(p).allowed.contains(c);
@@ -31,8 +31,8 @@ impl Deadline {
         self.latest(cx, p, from).unwrap_or(start)
     }
 
-    /// A CPU without deadline tasks, or else the one whose earliest deadline is latest, if that is later than `p`'s
-    /// (`find_later_rq`, `cpudl_find`).
+    /// A CPU without deadline tasks, or otherwise the one whose earliest deadline is the latest, if that is later than
+    /// the deadline of `p` (`find_later_rq`, `cpudl_find`).
     fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = self.e(self.entity(p)).deadline;
         let fits = |c: &CpuId| cx.online(*c) && cx.task(p).allowed.contains(*c) && self.earliest(*c) > ours;
@@ -40,7 +40,8 @@ impl Deadline {
         nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.earliest(c) == latest)
     }
 
-    /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_dl`).
+    /// Called after a task was woken. If it does not run at once, it is pushed to a CPU where it would
+    /// (`task_woken_dl`).
     pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         if self.cpus == 1 || cx.need_resched(cpu) || !self.is_queued(p) || pinned(cx, p) {
             return;
@@ -50,7 +51,8 @@ impl Deadline {
         }
     }
 
-    /// Pushes the earliest of those that wait on `cpu` and can move to a CPU of later deadlines (`push_dl_task`).
+    /// Pushes the earliest waiting task of `cpu` that can move to a CPU with later deadlines (`push_dl_task`). Returns
+    /// whether a task was pushed.
     pub(super) fn push(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         let curr = self.rq(cpu).curr;
         let waits = |p: &TaskId| Some(*p) != curr && cx.curr(cpu) != Some(*p) && !pinned(cx, *p);
@@ -65,8 +67,8 @@ impl Deadline {
         true
     }
 
-    /// The deadlines of `cpu` become later: takes what waits elsewhere and is earlier than what is left here
-    /// (`pull_dl_task`).
+    /// Called when the earliest deadline of `cpu` becomes later. Pulls waiting tasks from other CPUs if their deadlines
+    /// are earlier than those left here (`pull_dl_task`).
     pub(crate) fn pull(&mut self, cx: &mut Core, cpu: CpuId) {
         if !cx.online(cpu) || self.cpus == 1 {
             return;
@@ -80,14 +82,14 @@ impl Deadline {
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };
             let id = self.entity(p);
-            // A task that is about to run there is left there.
+            // A task that is about to run on its CPU is not pulled.
             if self.e(id).deadline < self.earliest(cpu) && !self.preempts(from, id) {
                 self.shift(cx, p, from, cpu, "it waits there, and its deadline is earlier than what is left here");
             }
         }
     }
 
-    /// The earliest deadline left on `cpu` is later than that of `p`, which has left it.
+    /// Whether the earliest deadline left on `cpu` is later than that of `p`, which has just left the CPU.
     pub(crate) fn fell(&self, cpu: CpuId, p: TaskId) -> bool {
         self.cpus > 1 && self.earliest(cpu) > self.e(self.entity(p)).deadline
     }

@@ -1,35 +1,36 @@
-//! What differs between releases.
+//! The rules of the deadline class that differ between releases.
 
-/// How SCHED_FLAG_RECLAIM tasks reclaim.
+/// How tasks with SCHED_FLAG_RECLAIM reclaim unused bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grub {
-    /// Until 6.4: at least its own rate, over what may be given in all.
+    /// A task is charged at no less than its own rate, relative to the bandwidth that may be reserved (until 6.4).
     Ratio,
-    /// 6.5 on: of what may be given in all.
+    /// The rate is computed from the bandwidth that may be reserved (6.5 on).
     Most,
 }
 
-/// When a task that yields loses what is left of its budget.
+/// When a task that yields loses the rest of its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yields {
-    /// At once, and the time that it has just run is taken off nothing: it is missing in the next period (3.14 to
-    /// 3.19).
+    /// At once. The time since the last update is then charged as an overrun, so it is missing in the next period (3.14
+    /// to 3.19).
     Overrun,
-    /// At once (4.0 and 4.1).
+    /// At once, without charging the time since the last update (4.0 and 4.1).
     AtOnce,
     /// When it is replenished (4.2 on).
     WhenReplenished,
 }
 
-/// What differs between releases.
+/// The rules of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Reclaiming and 0-lag times (4.13 on).
+    /// How reclaiming works; `None` before 4.13, which has neither reclaiming nor 0-lag times.
     pub grub: Option<Grub>,
-    /// Deadlines shorter than periods have rules of their own, and budgets scale with the CPU's capacity (4.13 on).
+    /// Whether deadlines shorter than periods have rules of their own, and budgets scale with the CPU's capacity (4.13
+    /// on).
     pub constrained: bool,
-    /// What `sched_yield()` does.
+    /// The effect of `sched_yield()`.
     pub yields: Yields,
-    /// A task that sleeps when its timer expires is replenished (4.1 on).
+    /// Whether a task that is asleep when its timer expires is replenished (4.1 on).
     pub replenishes_sleepers: bool,
 }

@@ -1,10 +1,11 @@
-//! The queue of a CPU as it can be inspected.
+//! The deadline queue of a CPU, for display.
 
 use super::{Deadline, EntityId};
 use schedlab_base::CpuId;
 use schedlab_sim::{Core, View};
 
 impl Deadline {
+    /// The queue of a CPU and its throttled entities, for display.
     pub(super) fn view_queue(&self, cx: &Core, cpu: CpuId) -> View {
         let view = |id: EntityId| {
             let e = self.e(id);

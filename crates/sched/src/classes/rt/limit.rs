@@ -1,4 +1,4 @@
-//! The limit on what all real-time tasks may take of a period: throttling, borrowing, the period timer.
+//! The limit on the run time of real-time tasks per period: throttling, borrowing and the period timer.
 
 use super::{PERIOD_TIMER, RealTime};
 use crate::classes::sync;
@@ -6,12 +6,12 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Choice, Core, Decision};
 
 impl RealTime {
-    /// Whether there is a limit at all.
+    /// Whether run time is limited at all.
     pub(super) fn limited(&self) -> bool {
         self.rules.throttles && self.tunables.runtime.is_some()
     }
 
-    /// Whether the CPU has used more than its runtime and is throttled (`sched_rt_runtime_exceeded`).
+    /// Throttles the CPU if it has exceeded its runtime (`sched_rt_runtime_exceeded`). Returns whether it is throttled.
     pub(super) fn exceeds(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         if self.rq(cpu).throttled {
             return true;
@@ -26,7 +26,7 @@ impl RealTime {
             return false;
         }
         if nothing {
-            // Replenishing by nothing would help no task.
+            // Replenishing by a runtime of 0 would never unthrottle the CPU.
             rq.time = 0;
             return false;
         }
@@ -40,7 +40,7 @@ impl RealTime {
         true
     }
 
-    /// Takes part of what others have left (`do_balance_runtime`).
+    /// Borrows a part of the runtime that other CPUs have left (`do_balance_runtime`).
     pub(super) fn borrow(&mut self, cx: &mut Core, cpu: CpuId) {
         let weight = Nanos::from(cx.nr_online());
         if !self.rules.shares || self.rq(cpu).time <= self.rq(cpu).runtime || weight < 2 {
@@ -62,7 +62,7 @@ impl RealTime {
         }
     }
 
-    /// Time of deadline tasks on `cpu` counts against the limit.
+    /// Counts `spent` ns of deadline tasks on `cpu` against the limit.
     pub(in crate::classes) fn count_deadline(&mut self, cpu: CpuId, spent: Nanos) {
         if !self.limited() {
             return;
@@ -76,24 +76,24 @@ impl RealTime {
         }
     }
 
-    /// Whether no period is under way.
+    /// Whether the period timer is not running.
     pub(in crate::classes) fn period_stands(&self) -> bool {
         !self.period_active
     }
 
-    /// Starts the period timer, if it does not run (`start_rt_bandwidth`).
+    /// Starts the period timer, unless it is already running (`start_rt_bandwidth`).
     pub(super) fn start_period(&mut self, cx: &mut Core) {
         if self.limited() && self.period_stands() {
             self.period_active = true;
             let (now, period) = (cx.now(), self.tunables.period);
-            // Where periods are not aligned, one that is under way is not over because the class had no task for a
-            // while; otherwise the timer expires at once, and takes off what deadline tasks left.
+            // If periods are not aligned, a period that has begun continues even if the class had no task for a while.
+            // If it is over, the timer expires at once and subtracts the time that deadline tasks left behind.
             let at = if self.rules.aligned { (now / period + 1) * period } else { self.period_ends.max(now + 1) };
             cx.start_timer(PERIOD_TIMER, at);
         }
     }
 
-    /// The period ends: each CPU is given a runtime (`do_sched_rt_period_timer`).
+    /// Called when the period ends. Replenishes each CPU by its runtime (`do_sched_rt_period_timer`).
     pub(super) fn end_period(&mut self, cx: &mut Core) {
         let mut idle = true;
         for cpu in 0..cx.nr_cpus() {
@@ -126,7 +126,7 @@ impl RealTime {
         }
     }
 
-    /// When the limit is reached if the running task goes on.
+    /// When the limit is reached if the running task continues.
     pub(super) fn limit_at(&self, cpu: CpuId) -> Nanos {
         let rq = self.rq(cpu);
         if rq.curr.is_none() || !self.limited() || rq.runtime >= self.tunables.period {

@@ -1,4 +1,4 @@
-//! The lists of a CPU, one for each priority, and the bitmap of those that are not empty.
+//! A CPU's lists, one for each priority, and the bitmap of those that are not empty.
 
 use super::{Level, NONE, RealTime};
 use schedlab_base::CpuId;
@@ -6,17 +6,19 @@ use schedlab_sim::TaskId;
 use std::collections::VecDeque;
 
 impl RealTime {
-    /// The highest priority of a CPU, the running task's included.
+    /// The highest priority on a CPU, including the running task's; [`NONE`] without real-time tasks.
     pub(super) fn highest(&self, cpu: CpuId) -> Level {
         let bitmap = self.rq(cpu).bitmap;
         if bitmap == 0 { NONE } else { bitmap.trailing_zeros() as Level }
     }
 
+    /// The first task of the highest list; `None` if there is none or the CPU is throttled.
     pub(super) fn first(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = self.rq(cpu);
         if rq.throttled || rq.bitmap == 0 { None } else { rq.lists[self.highest(cpu) as usize].front().copied() }
     }
 
+    /// Adds a task to the head or the end of the list of its priority.
     pub(super) fn insert(&mut self, cpu: CpuId, p: TaskId, head: bool) {
         let entity = &mut self.entities[p as usize];
         entity.queued = true;
@@ -35,6 +37,7 @@ impl RealTime {
         rq.nr += 1;
     }
 
+    /// Removes a task from its list.
     pub(super) fn remove(&mut self, cpu: CpuId, p: TaskId) {
         let entity = &mut self.entities[p as usize];
         entity.queued = false;
@@ -49,22 +52,23 @@ impl RealTime {
         rq.nr -= 1;
     }
 
+    /// Moves a task to the head or the end of its list.
     pub(super) fn requeue(&mut self, cpu: CpuId, p: TaskId, head: bool) {
         self.remove(cpu, p);
         self.insert(cpu, p, head);
     }
 
-    /// The tasks on the lists of a CPU, in the order in which they would run.
+    /// The tasks on a CPU's lists, including the running one, in the order in which they would run.
     pub(super) fn waiting(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         self.rq(cpu).lists.iter().flatten().copied()
     }
 
-    /// Whether a task stands on a list.
+    /// Whether a task is on a list.
     pub(in crate::classes) fn is_queued(&self, p: TaskId) -> bool {
         self.entities.get(p as usize).is_some_and(|e| e.queued)
     }
 
-    /// How many tasks of this class are runnable on `cpu`.
+    /// The number of runnable tasks of this class on `cpu`.
     pub(in crate::classes) fn nr_running(&self, cpu: CpuId) -> u32 {
         self.rq(cpu).nr
     }

@@ -1,4 +1,4 @@
-//! Real-time tasks on several CPUs: where they wake, which are pushed away and which are pulled.
+//! Placement of real-time tasks on several CPUs: at wake-up, by pushing and by pulling.
 
 use super::super::spread::{nearest, pinned};
 use super::super::sync;
@@ -7,8 +7,8 @@ use schedlab_base::{CpuId, Looking};
 use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, Scheduler, TaskId};
 
 impl RealTime {
-    /// The CPU for a task that wakes or is new (`select_task_rq_rt`): where it was, unless a task of at least its
-    /// priority, or one that cannot move, runs there.
+    /// The CPU for a task that wakes or is new (`select_task_rq_rt`): its previous CPU, unless the task that is running
+    /// there cannot move or has at least the same priority.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         let (Placement::Wake { from } | Placement::Fork { from }) = why;
         let home_allowed = cx.task(p).allowed.contains(prev);
@@ -29,8 +29,7 @@ impl RealTime {
         self.lowest(cx, p, from).filter(|c| ours < self.highest(*c)).unwrap_or(start)
     }
 
-    /// The CPU on which the least important of the highest priorities is, if it is less than `p`'s
-    /// (`find_lowest_rq`, `cpupri_find`).
+    /// The CPU whose highest priority is the lowest, if it is lower than that of `p` (`find_lowest_rq`, `cpupri_find`).
     fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = super::level(&cx.task(p).attributes);
         let fits = |c: &CpuId| {
@@ -40,8 +39,8 @@ impl RealTime {
         nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.highest(c) == worst)
     }
 
-    /// Whether a woken task of equal priority takes the running one's place: it cannot run elsewhere, the running one
-    /// can (`check_preempt_equal_prio`).
+    /// Whether a woken task preempts a running task of equal priority, because only the running one can run elsewhere
+    /// (`check_preempt_equal_prio`).
     pub(super) fn makes_room(&self, cx: &Core, cpu: CpuId, p: TaskId, curr: TaskId) -> bool {
         if !self.rules.push_pull || pinned(cx, curr) || self.lowest(cx, curr, cpu).is_none() {
             return false;
@@ -49,7 +48,8 @@ impl RealTime {
         pinned(cx, p) || self.lowest(cx, p, cpu).is_none()
     }
 
-    /// A task was woken and does not run at once: it is pushed to where it would (`task_woken_rt`).
+    /// Called after a task was woken. If it does not run at once, it is pushed to a CPU where it would
+    /// (`task_woken_rt`).
     pub(crate) fn woken(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId) {
         if !self.rules.push_pull || cx.need_resched(cpu) || self.rq(cpu).nr == 0 || !self.is_queued(p) {
             return;
@@ -61,7 +61,8 @@ impl RealTime {
         }
     }
 
-    /// Pushes the highest of those that wait on `cpu` and can move to a CPU of lower priority (`push_rt_task`).
+    /// Pushes the waiting task of `cpu` with the highest priority that can move to a CPU with a lower one
+    /// (`push_rt_task`). Returns whether a task was pushed.
     pub(super) fn push(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
         let curr = self.rq(cpu).curr;
         let Some(p) = self.waiting(cpu).find(|p| Some(*p) != curr && cx.curr(cpu) != Some(*p) && !pinned(cx, *p))
@@ -79,8 +80,8 @@ impl RealTime {
         true
     }
 
-    /// The priority of `cpu` falls: takes what waits elsewhere and is more important than what is left here
-    /// (`pull_rt_task`).
+    /// Called when the highest priority of `cpu` drops. Pulls waiting tasks from other CPUs if their priority is higher
+    /// than what is left here (`pull_rt_task`).
     pub(crate) fn pull(&mut self, cx: &mut Core, cpu: CpuId) {
         if !cx.online(cpu) {
             return;
@@ -94,7 +95,7 @@ impl RealTime {
             let waits = |p: &TaskId| Some(*p) != curr && cx.curr(from) != Some(*p) && cx.task(*p).allowed.contains(cpu);
             let Some(p) = self.waiting(from).find(waits) else { continue };
             let ours = self.entities[p as usize].level;
-            // A task that is about to run there is left there.
+            // A task that is about to run on its CPU is not pulled.
             let next_there = curr.map_or(!self.deadline_runs(cx, from), |c| ours < self.entities[c as usize].level);
             if ours < self.highest(cpu) && !next_there {
                 self.shift(cx, p, from, cpu, "it waits there, and is more important than what is left here");
@@ -117,7 +118,7 @@ impl RealTime {
         cx.touch(to);
     }
 
-    /// The highest priority of those that wait on `cpu` is lower than `p`'s, which has left it.
+    /// Whether the highest priority left on `cpu` is lower than that of `p`, which has just left the CPU.
     pub(crate) fn fell(&self, cx: &Core, cpu: CpuId, p: TaskId) -> bool {
         self.rules.push_pull && i16::from(self.highest(cpu)) > cx.task(p).attributes.prio().max(-1)
     }

@@ -1,43 +1,43 @@
-//! What differs between releases, and what can be set.
+//! The rules of the real-time class that differ between releases, and its tunables.
 
 use schedlab_base::Nanos;
 
-/// Where a task joins its list when its priority was changed while it was runnable.
+/// Where a runnable task joins its list after its priority was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejoin {
     /// At the end (until 3.13).
     End,
-    /// At the head if the priority did not rise (3.14 to 4.3).
+    /// At the head, unless the priority was raised (3.14 to 4.3).
     HeadUnlessRaised,
-    /// At the head if the priority fell.
+    /// At the head only if the priority was lowered (4.4 on).
     HeadIfLowered,
 }
 
-/// What differs between releases.
+/// The rules of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Real-time tasks are throttled: 2.6.25 to 6.11.
+    /// Whether real-time tasks are throttled (2.6.25 to 6.11).
     pub throttles: bool,
-    /// A CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
+    /// Whether a CPU borrows runtime from others (`RT_RUNTIME_SHARE`).
     pub shares: bool,
-    /// Periods begin at multiples of the period since boot (until 4.6); later, when a real-time task comes and the last
-    /// one is over.
+    /// Whether periods begin at multiples of the period since boot (until 4.6). Later a period begins when a real-time
+    /// task is enqueued after the last one is over.
     pub aligned: bool,
-    /// Where a task joins its list when its priority was changed.
+    /// Where a runnable task joins its list after its priority was changed.
     pub rejoin: Rejoin,
-    /// CPUs push and pull.
+    /// Whether CPUs push and pull real-time tasks.
     pub push_pull: bool,
-    /// There are deadline tasks above (3.14 on).
+    /// Whether there is a deadline class above this one (3.14 on).
     pub beside_deadline: bool,
 }
 
-/// The tunables.
+/// The tunables of the real-time class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// What real-time tasks may take of a period; `None`: all.
+    /// The run time of real-time tasks per period, in ns; `None` for no limit.
     pub runtime: Option<Nanos>,
-    /// The period.
+    /// The length of a period, in ns.
     pub period: Nanos,
-    /// A SCHED_RR task's slice.
+    /// The slice of a SCHED_RR task, in ns.
     pub timeslice: Nanos,
 }

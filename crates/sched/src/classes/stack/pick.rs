@@ -1,4 +1,4 @@
-//! The next task of a CPU that has tasks of several classes.
+//! Picking the next task of a CPU when several classes have tasks.
 
 use super::Stack;
 use crate::classes::deadline::Next;
@@ -7,7 +7,8 @@ use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, Scheduler, State, TaskId};
 
 impl<F: Class> Stack<F> {
-    /// Before a CPU picks: if what it had of a class above fair has left, it pulls (`put_prev_task_balance`).
+    /// Pulls tasks before a CPU picks, if its last task was in a class above fair and has left
+    /// (`put_prev_task_balance`).
     pub(super) fn pull(&mut self, cx: &mut Core, cpu: CpuId, prev: TaskId, class: ClassId) {
         if cx.nr_cpus() == 1 || class == ClassId::Fair {
             return;
@@ -25,7 +26,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// The class whose turn it is on `cpu`. A fair server that finds no task to serve stops.
+    /// The class that picks the next task on `cpu`. Stops a fair server that has no task to serve.
     pub(super) fn next_class(&mut self, cx: &mut Core, cpu: CpuId) -> ClassId {
         if let Some(dl) = &mut self.dl {
             match dl.first(cpu) {
@@ -41,6 +42,7 @@ impl<F: Class> Stack<F> {
         if self.rt.has_runnable(cpu) { ClassId::RealTime } else { ClassId::Fair }
     }
 
+    /// Picks the next task of a CPU from the highest class that has one.
     pub(super) fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         self.switch_takes_time(cx, cpu);
@@ -55,7 +57,8 @@ impl<F: Class> Stack<F> {
             {
                 self.put_back(cx, cpu, p, of);
             }
-            // Whatever is queued, the fair class may find no task to run (delayed tasks, throttled groups) and balance.
+            // Even with tasks queued, the fair class may find none to run (delayed tasks, throttled groups), and then
+            // balance.
             self.tell_others(cx);
             let same = was.filter(|(_, of)| *of == class).map(|(p, _)| p);
             let next = class!(self, class, pick_next_task(cx, cpu, same));
@@ -72,7 +75,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// The running task leaves the CPU to one of another class.
+    /// Called when the running task gives up the CPU to a task of another class.
     pub(super) fn put_back(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, class: ClassId) {
         let running = class!(self, class, is_running(cpu));
         if running {
@@ -80,6 +83,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
+    /// Explains a pick between classes. The fair class explains its own picks.
     pub(super) fn explain_pick(&self, cx: &mut Core, cpu: CpuId, class: ClassId, who: Option<TaskId>, served: bool) {
         let throttled = class == ClassId::Fair && self.rt.nr_running(cpu) > 0;
         if !cx.explaining() || (class == ClassId::Fair && !throttled) {

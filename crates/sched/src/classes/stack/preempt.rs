@@ -1,4 +1,4 @@
-//! A task wakes, or changes its class, beside tasks of other classes: it preempts, or gives way.
+//! Preemption between classes, when a task wakes or changes its class.
 
 use super::Stack;
 use crate::classes::{Class, ClassId};
@@ -6,7 +6,8 @@ use schedlab_base::CpuId;
 use schedlab_sim::{Choice, Core, Decision, Enqueue, Scheduler, State, TaskId};
 
 impl<F: Class> Stack<F> {
-    /// A runnable task has changed from the class `from` to `to`: a task may have to give way (`check_class_changed`).
+    /// Moves a task from class `from` to class `to`, and reschedules if the running task must give way
+    /// (`check_class_changed`).
     pub(super) fn class_changed(&mut self, cx: &mut Core, p: TaskId, from: ClassId, to: ClassId) {
         let cpu = cx.task(p).cpu;
         class!(self, from, switched_from(cx, p));
@@ -28,6 +29,8 @@ impl<F: Class> Stack<F> {
         }
     }
 
+    /// Reschedules the CPU if a woken task is of a higher class than the running one. Within a class, the class
+    /// decides.
     pub(super) fn preempts_by_class(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let (ours, theirs) = (self.class_of(p), self.running(cx, cpu).unwrap_or(ClassId::Fair));
         if ours < theirs {

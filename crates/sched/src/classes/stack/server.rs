@@ -1,4 +1,4 @@
-//! The fair servers: how long fair tasks run is charged to them, while there are tasks of the classes above.
+//! Charging the fair servers for the run time of fair tasks, while there are tasks in higher classes.
 
 use super::Stack;
 use crate::classes::{Class, ClassId};
@@ -6,7 +6,7 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
 impl<F: Class> Stack<F> {
-    /// A task joins a class above fair: from now on the servers count.
+    /// Counts a task that joins a class above fair. With the first one, the servers start to be charged.
     pub(super) fn count(&mut self, cx: &Core, class: ClassId) {
         if class != ClassId::Fair {
             if self.above == 0 {
@@ -17,7 +17,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// A task leaves a class above fair: if it was the last, the servers stand still.
+    /// Counts a task that leaves a class above fair. With the last one, the servers stop.
     pub(super) fn uncount(&mut self, cx: &mut Core, class: ClassId) {
         if class != ClassId::Fair {
             self.above -= 1;
@@ -32,8 +32,8 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// Charges the fair server of `cpu` for the fair task that runs there, or for its idling, and starts it where there
-    /// are fair tasks.
+    /// Charges the fair server of `cpu` for the fair task or the idle time since the last call, and starts the server
+    /// if there are fair tasks.
     #[inline]
     pub(super) fn serve(&mut self, cx: &mut Core, cpu: CpuId) {
         if self.above == 0 {
@@ -52,7 +52,7 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// A fair task runs on until the CPU has switched, and a server that had no budget left is charged for that.
+    /// Charges a fair server without budget for the time that its fair task keeps running until the CPU has switched.
     pub(super) fn switch_takes_time(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(dl) = &mut self.dl
             && self.fair.is_running(cpu)
@@ -62,7 +62,8 @@ impl<F: Class> Stack<F> {
         }
     }
 
-    /// Until when the fair server of `cpu` has a budget, if a fair task goes on there.
+    /// When the fair server of `cpu` next needs attention while the running task continues: its budget is used up, or
+    /// it must be started.
     pub(super) fn server_decision(&self, cpu: CpuId) -> Nanos {
         match &self.dl {
             Some(dl) if self.above > 0 => {

@@ -1,4 +1,4 @@
-//! Queues whose group has no quota left are taken off, and put on again when it has.
+//! Throttling queues whose group has used up its quota, and unthrottling them when it has quota again.
 
 use super::{NEAR, period_timer};
 use crate::classes::sync;
@@ -8,7 +8,7 @@ use schedlab_base::CpuId;
 use schedlab_sim::{Core, Enqueue, TimerId};
 
 impl<D: Discipline> Fair<D> {
-    /// Throttles a queue that has nothing left (`check_cfs_rq_runtime`); whether it is throttled.
+    /// Throttles a queue that has no runtime left (`check_cfs_rq_runtime`). Returns whether it is throttled.
     #[inline]
     pub(in crate::fair) fn check_runtime(&mut self, cx: &mut Core, q: QueueId) -> bool {
         let queue = &self.rqs.queues[q as usize];
@@ -18,7 +18,7 @@ impl<D: Discipline> Fair<D> {
         queue.throttled || self.throttle(cx, q)
     }
 
-    /// An entity joined an empty queue (`check_enqueue_throttle`).
+    /// Throttles an empty queue without runtime when an entity is enqueued on it (`check_enqueue_throttle`).
     pub(in crate::fair) fn check_join(&mut self, cx: &mut Core, q: QueueId) {
         let queue = &self.rqs.queues[q as usize];
         if !queue.limited || queue.curr.is_some() || queue.throttled {
@@ -30,7 +30,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// `throttle_cfs_rq`; `false`: there was a little left in the pool after all.
+    /// Throttles a queue (`throttle_cfs_rq`). Returns `false` if the pool had a little runtime left after all.
     fn throttle(&mut self, cx: &mut Core, q: QueueId) -> bool {
         let rules = self.rqs.quota_rules();
         let g = self.rqs.group_of(q);
@@ -57,7 +57,7 @@ impl<D: Discipline> Fair<D> {
         true
     }
 
-    /// Takes the entity of a queue that is throttled off, and the groups that are empty by that.
+    /// Dequeues the entity of a throttled queue, and the entities of parent groups that become empty.
     fn take_off(&mut self, cx: &mut Core, q: QueueId) {
         let queue = &self.rqs.queues[q as usize];
         let (nr, mut idle, delayed) = (queue.h_nr, queue.h_nr_idle, queue.h_nr_delayed);
@@ -84,7 +84,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// `unthrottle_cfs_rq`.
+    /// Unthrottles a queue (`unthrottle_cfs_rq`).
     fn unthrottle(&mut self, cx: &mut Core, q: QueueId) {
         let g = self.rqs.group_of(q);
         self.rqs.queues[q as usize].throttled = false;
@@ -106,7 +106,7 @@ impl<D: Discipline> Fair<D> {
         cx.touch(cpu);
     }
 
-    /// Queues the entity of a queue that is no longer throttled, and its groups as far as they are not.
+    /// Enqueues the entity of an unthrottled queue, and the entities of its parent groups, up to one that is throttled.
     fn put_on(&mut self, cx: &mut Core, q: QueueId) {
         let queue = &self.rqs.queues[q as usize];
         let (nr, mut idle, delayed) = (queue.h_nr, queue.h_nr_idle, queue.h_nr_delayed);
@@ -134,7 +134,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// One of the groups' timers.
+    /// Handles a timer of a group's pool: the end of a period, or slack that is due.
     pub(in crate::fair) fn pool_timer(&mut self, cx: &mut Core, id: TimerId) {
         let g = (id / 2) as usize;
         if id.is_multiple_of(2) { self.period_ends(cx, g) } else { self.slack_is_due(cx, g) }
@@ -172,7 +172,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// Gives the throttled queues 1 ns more than what they owe, in order, while there is any
+    /// Gives each throttled queue the runtime that it owes plus 1 ns, in order, until the pool is empty
     /// (`distribute_cfs_runtime`).
     fn distribute(&mut self, cx: &mut Core, g: usize) {
         let throttled = self.rqs.pool(g).throttled.clone();
@@ -195,7 +195,7 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// A CPU goes: nothing is throttled there any more (`unthrottle_offline_cfs_rqs`).
+    /// Unthrottles all queues of a CPU that goes offline (`unthrottle_offline_cfs_rqs`).
     pub(in crate::fair) fn unthrottle_all(&mut self, cx: &mut Core, cpu: CpuId) {
         self.rqs.limit(cpu, false);
         for g in 0..self.rqs.groups.all.len() as u32 {

@@ -1,4 +1,4 @@
-//! The buddies of a queue, which are preferred: the pick that heeds them, and the wake-ups that make them.
+//! The buddies of a queue: the pick that prefers them, and the wake-ups that set them.
 
 use super::Cfs;
 use crate::fair::Fair;
@@ -8,7 +8,7 @@ use schedlab_sim::program::Policy;
 use schedlab_sim::{Core, Enqueue};
 
 impl Fair<Cfs> {
-    /// An entity is no longer preferred or passed over; nor are its groups for its sake.
+    /// Clears an entity, and its groups on its account, as buddies of their queues.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let Entity { queue: q, depth, .. } = self.rqs.entities[e as usize];
@@ -17,7 +17,7 @@ impl Fair<Cfs> {
         if depth == 0 && queue.next != mine && queue.last != mine && queue.skip != mine {
             return;
         }
-        // 2.6.32 looks at every level, later kernels go on as long as the level below had it.
+        // 2.6.32 visits every level. Later kernels stop at the first level where the entity is not the buddy.
         let every = !self.d.rules.buddy_on_preempt;
         let (mut next, mut last, mut skip) = (true, true, true);
         let mut at = Some(e);
@@ -39,7 +39,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// An entity and its groups are to run next (`set_next_buddy`).
+    /// Makes an entity and its groups the next buddies of their queues (`set_next_buddy`).
     pub(super) fn set_next_buddy(&mut self, e: EntityId) {
         self.set_buddy(e, |queue, e| queue.next = Some(e));
     }
@@ -60,7 +60,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// An entity and its groups are to be passed over once.
+    /// Makes an entity and its groups the skip buddies, which are passed over once.
     pub(super) fn set_skip_buddy(&mut self, e: EntityId) {
         let mut at = Some(e);
         while let Some(x) = at {
@@ -69,7 +69,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// The leftmost, but for buddies. `curr` is the running entity where it takes part.
+    /// The leftmost entity, unless a buddy is preferred. `curr` is the running entity if it takes part in the pick.
     #[inline]
     pub(super) fn pick_entity(&self, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         let queue = &self.rqs.queues[q as usize];
@@ -96,7 +96,7 @@ impl Fair<Cfs> {
         Some(best)
     }
 
-    /// Whether `e`, which became runnable, preempts `curr` (`check_preempt_wakeup`).
+    /// Reschedules the CPU if `e`, which became runnable, preempts `curr` (`check_preempt_wakeup`).
     pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
         let q = self.rqs.entities[curr as usize].queue;
         let (rules, cpu) = (self.d.rules, self.rqs.cpu_of(q));
@@ -125,7 +125,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// The entity that gives way to `e`: the running task or one of its groups.
+    /// The entity that `e` preempts: the running task or one of its groups. `None` if it does not preempt.
     fn who_gives_way(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, marked: bool) -> Option<EntityId> {
         let rules = self.d.rules;
         let policy = |e: EntityId| cx.task(e - self.rqs.first_task).attributes.policy;

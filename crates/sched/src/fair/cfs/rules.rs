@@ -1,82 +1,86 @@
-//! What differs between the releases of CFS, its features and its tunables.
+//! The rules, features and tunables of CFS, which differ between releases.
 
 use crate::fair::load::Arithmetic;
 use schedlab_base::Nanos;
 
-/// What differs between releases.
+/// The rules of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Fixed-point arithmetic of virtual time.
+    /// The fixed-point arithmetic of virtual time.
     pub arithmetic: Arithmetic,
-    /// The arithmetic of slices: exact division in 2.6.24.
+    /// The arithmetic of slices, which is exact division in 2.6.24.
     pub slices: Arithmetic,
-    /// The weight of a SCHED_IDLE task: 2, and 3 from 2.6.29 on.
+    /// The weight of a SCHED_IDLE task: 2 until 2.6.28, and 3 from 2.6.29 on.
     pub idle_weight: u64,
-    /// `min_vruntime` at boot.
+    /// The value of `min_vruntime` at boot, in ns.
     pub initial_min_vruntime: u64,
-    /// `min_vruntime` moves only with the running task's account, and then always; later also when a task leaves,
-    /// but not when no time has passed (2.6.24).
+    /// Whether `min_vruntime` is only updated by the accounting of the running task, even if no time has passed
+    /// (2.6.24). Later it is also updated when a task leaves the queue, but not if no time has passed.
     pub min_moves_with_account: bool,
-    /// The period of many tasks is `latency * nr / (latency / min granularity)` (2.6.24), later `min granularity * nr`.
+    /// Whether the period of many tasks is `latency * nr / (latency / min granularity)` (2.6.24). Later it is `min
+    /// granularity * nr`.
     pub period_by_ratio: bool,
-    /// The tick also preempts a task that is a slice ahead of the leftmost (2.6.33 on).
+    /// Whether the tick also preempts a task that is a slice ahead of the leftmost one (2.6.33 on).
     pub preempt_if_ahead: bool,
-    /// The running task stays in the running when the next is picked, and keeps its slice if it wins
-    /// (3.15 on); before, it was put back and picked anew.
+    /// Whether the running task takes part in the next pick where it is, and keeps its slice if it wins (3.15 on).
+    /// Before, it was put back first.
     pub pick_with_current: bool,
-    /// A task that is picked is no longer a buddy, even if it was running already (until 5.13).
+    /// Whether a picked task stops being a buddy even if it was already running (until 5.13).
     pub pick_clears_buddies: bool,
-    /// A slice is at least the minimum granularity (`BASE_SLICE`, 5.13 on).
+    /// Whether a slice is at least the minimum granularity (`BASE_SLICE`, 5.13 on).
     pub base_slice: bool,
-    /// A new task is placed by `min_vruntime` alone and its start always reschedules (2.6.24); later it starts no
+    /// Whether a new task is placed by `min_vruntime` alone and always causes a reschedule (2.6.24). Later it starts no
     /// earlier than its parent.
     pub new_task_from_min: bool,
-    /// The wake-up granularity is scaled by the running task's weight, not the woken one's (until 2.6.27).
+    /// Whether the wake-up granularity is scaled by the running task's weight instead of the woken one's (until
+    /// 2.6.27).
     pub granularity_by_current: bool,
-    /// Wake-ups and forks compare virtual runtimes as plain numbers, which errs until they have passed 0: in the
-    /// first millisecond (2.6.24).
+    /// Whether wake-ups and forks compare virtual runtimes as plain unsigned numbers. This is wrong until they wrap
+    /// past 0, in the first millisecond (2.6.24).
     pub plain_compare: bool,
-    /// SCHED_IDLE tasks give way to every other and preempt none (2.6.29 on); before, only their weight counted.
+    /// Whether SCHED_IDLE tasks give way to all others and preempt none (2.6.29 on). Before, only their weight
+    /// mattered.
     pub idle_gives_way: bool,
-    /// A wake-up that preempts makes the woken task the next buddy (2.6.38 on).
+    /// Whether a wake-up that preempts makes the woken task the next buddy (2.6.38 on).
     pub buddy_on_preempt: bool,
-    /// The running task becomes the last buddy at every wake-up and fork that checks for preemption, and the tick
-    /// leaves it one: it is preferred once more after its slice (2.6.32-rc3; later kernels set it only when it is
-    /// preempted, among many tasks, and the tick clears it).
+    /// Whether the running task becomes the last buddy at every wake-up and fork that checks for preemption, and stays
+    /// it at the tick, so that it is preferred again after its slice (2.6.32-rc3). Later kernels only set it when it is
+    /// preempted and the queue has many tasks, and the tick clears it.
     pub early_last_buddy: bool,
-    /// A task that yields is passed over once (2.6.39 on); before, `sched_yield()` only brought the account up to date,
-    /// or, for SCHED_BATCH and with `sched_compat_yield`, went behind the last.
+    /// Whether a task that yields is passed over once (2.6.39 on). Before, `sched_yield()` only updated the accounting,
+    /// or moved the task behind the last one for SCHED_BATCH and with `sched_compat_yield`.
     pub skip_on_yield: bool,
-    /// A running task counts for `min_vruntime` even as it leaves its queue, to sleep or for a new nice level
-    /// (until 4.9).
+    /// Whether a running task counts towards `min_vruntime` even while it leaves its queue, to sleep or for a new nice
+    /// level (until 4.9).
     pub change_moves_min: bool,
-    /// A new nice level reschedules the CPU when it is better, or the task runs (until 5.7); later a waiting task
-    /// must earn it as at a wake-up.
+    /// Whether a new nice level reschedules the CPU if it is better or the task is running (until 5.7). Later a waiting
+    /// task must qualify as for a wake-up preemption.
     pub nice_rescheds: bool,
-    /// A new nice level gives the running task a new slice (4.10 on).
+    /// Whether a new nice level gives the running task a new slice (4.10 on).
     pub change_renews_slice: bool,
-    /// A task that moves keeps its distance from `min_vruntime` at the moment that it leaves (2.6.33 on); before, the
-    /// distance of the two queues' `min_vruntime` was added when it had moved.
+    /// Whether a task that migrates keeps its distance from `min_vruntime` as of the moment that it leaves (2.6.33 on).
+    /// Before, the difference between the two queues' `min_vruntime` was added after the migration.
     pub moves_relative: bool,
-    /// ... and is set at that distance before the account of its new queue is brought up to date (until 4.6).
+    /// Whether that distance is applied before the accounting of the new queue is updated (until 4.6).
     pub lands_before_account: bool,
-    /// The period counts the tasks of all groups on the CPU (`ALT_PERIOD`, 5.13 on); before, the entities of one queue.
+    /// Whether the period counts the tasks of all groups on the CPU (`ALT_PERIOD`, 5.13 on). Before, it counted the
+    /// entities of one queue.
     pub alt_period: bool,
-    /// Groups that wake are credited like tasks (2.6.25 on).
+    /// Whether groups that wake get a sleeper credit like tasks (2.6.25 on).
     pub credits_groups: bool,
-    /// Idle tasks and groups are credited the minimum granularity, not the latency, and have a least slice of
-    /// their own (5.16 on).
+    /// Whether idle tasks and groups get a credit of the minimum granularity instead of the latency, and have a minimum
+    /// slice of their own (5.16 on).
     pub idle_granularity: bool,
-    /// When a task of a group sleeps, another of that group is preferred (2.6.39 on).
+    /// Whether another task of the same group is preferred when a task sleeps (2.6.39 on).
     pub group_goes_on: bool,
-    /// A task that is picked goes to the head of the list that balancing looks at (4.15 on).
+    /// Whether a picked task moves to the head of the list that load balancing looks at (4.15 on).
     pub heads_list: bool,
-    /// The features.
+    /// The scheduler features.
     pub features: Features,
 }
 
 impl Rules {
-    /// CFS in its last form; what an older release did otherwise stands in its profile.
+    /// CFS in its last form. The profiles of older releases list their differences from it.
     pub const LAST: Self = Self {
         arithmetic: Arithmetic::Calc,
         slices: Arithmetic::Calc,
@@ -116,7 +120,7 @@ impl Rules {
     };
 }
 
-/// `sched_features` that matter here.
+/// The `sched_features` that are modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Features {
@@ -128,7 +132,7 @@ pub struct Features {
     pub last_buddy: bool,
 }
 
-/// The tunables, after scaling by the number of CPUs.
+/// The tunables in ns, after scaling by the number of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
     /// `sched_latency_ns`.

@@ -1,4 +1,4 @@
-//! Virtual runtimes: how far a queue has come, what an entity's slice is, and where entities are placed.
+//! Virtual runtimes: the `min_vruntime` of a queue, the slices of entities, and where entities are placed.
 
 use super::Cfs;
 use crate::fair::Fair;
@@ -9,6 +9,7 @@ use schedlab_base::Nanos;
 use schedlab_sim::Core;
 
 impl Fair<Cfs> {
+    /// Raises `min_vruntime` to the least virtual runtime on the queue (`update_min_vruntime`).
     #[inline]
     pub(super) fn update_min_vruntime(&mut self, q: QueueId) {
         let queue = &self.rqs.queues[q as usize];
@@ -32,7 +33,8 @@ impl Fair<Cfs> {
         }
     }
 
-    /// The part of the period that is an entity's (`sched_slice`), on all levels; it need not be queued yet.
+    /// The slice of an entity (`sched_slice`), in ns: its part of the period over all levels. It need not be queued
+    /// yet.
     #[inline]
     pub(super) fn slice(&mut self, e: EntityId) -> Nanos {
         let q = self.rqs.entities[e as usize].queue;
@@ -55,7 +57,7 @@ impl Fair<Cfs> {
                 load.add(&entity.load);
                 load.scale(slice, entity.load.weight, arithmetic)
             };
-            // 2.6.24 looks at one level only.
+            // 2.6.24 only considers one level.
             at = if arithmetic == Arithmetic::Divide { None } else { self.rqs.parent(x) };
         }
         if !self.d.rules.base_slice {
@@ -70,7 +72,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// Where a new entity, or one that slept, joins the others (`place_entity`).
+    /// Sets the virtual runtime of an entity that is new (`initial`) or was asleep (`place_entity`).
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
         let mut vruntime = self.rqs.queues[q as usize].min_vruntime;
@@ -101,12 +103,13 @@ impl Fair<Cfs> {
         load.scale(self.d.period(queue.nr_queued + 1), NICE_0, Arithmetic::Divide)
     }
 
+    /// How far the virtual runtime of `a` is ahead of that of `b`, in ns.
     #[inline]
     pub(super) fn ahead(&self, a: EntityId, b: EntityId) -> i64 {
         self.rqs.entities[a as usize].vruntime.wrapping_sub(self.rqs.entities[b as usize].vruntime) as i64
     }
 
-    /// Whether `e` is so far behind `curr` that it may preempt (`wakeup_preempt_entity` == 1).
+    /// Whether `e` is far enough behind `curr` to preempt it (`wakeup_preempt_entity` == 1).
     #[inline]
     pub(super) fn should_preempt(&self, curr: EntityId, e: EntityId) -> bool {
         let scaled_by = if self.d.rules.granularity_by_current { curr } else { e };
@@ -118,7 +121,7 @@ impl Fair<Cfs> {
         self.ahead(curr, e) > granularity as i64
     }
 
-    /// Puts the running entity just behind the last, by a virtual runtime that it has not had.
+    /// Places the running entity just behind the last one, by raising its virtual runtime beyond what it has used.
     pub(super) fn go_last(&mut self, q: QueueId, e: EntityId) {
         let Some(last) = self.rqs.queues[q as usize].tree.last(&self.rqs.arena) else { return };
         if self.ahead(e, last) <= 0 {
@@ -126,7 +129,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// `sched_child_runs_first`: the child takes the parent's place.
+    /// With `sched_child_runs_first`, swaps the virtual runtimes of parent and child if the parent's is less.
     pub(super) fn child_first(&mut self, cx: &mut Core, q: QueueId, child: EntityId) {
         let Some(curr) = self.rqs.queues[q as usize].curr else { return };
         let cpu = self.rqs.cpu_of(q);
@@ -141,7 +144,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// A new task starts no earlier than the running one, and a slice after the others.
+    /// Places a new task: no earlier than the running one, and a slice after the others.
     pub(super) fn place_new(&mut self, cx: &mut Core, q: QueueId, e: EntityId) {
         if let Some(curr) = self.rqs.queues[q as usize].curr {
             self.rqs.entities[e as usize].vruntime = self.rqs.entities[curr as usize].vruntime;
@@ -153,7 +156,7 @@ impl Fair<Cfs> {
         self.child_first(cx, q, e);
     }
 
-    /// Sets a task that moved at its distance from the `min_vruntime` of its new queue.
+    /// Makes the virtual runtime of a migrated task absolute again, relative to the `min_vruntime` of its new queue.
     #[inline]
     pub(super) fn land(&mut self, q: QueueId, e: EntityId) {
         let min = self.rqs.queues[q as usize].min_vruntime;
@@ -163,7 +166,7 @@ impl Fair<Cfs> {
         }
     }
 
-    /// Notes a task's distance from the `min_vruntime` of its old queue.
+    /// Makes the virtual runtime of an entity relative to the `min_vruntime` of the queue that it leaves.
     #[inline]
     pub(super) fn take_off_min(&mut self, q: QueueId, e: EntityId) {
         let min = self.rqs.queues[q as usize].min_vruntime;

@@ -1,4 +1,4 @@
-//! Virtual time: the average of a queue, which entities are eligible by it, deadlines, and where entities are placed.
+//! Virtual time: the average of a queue, eligibility, deadlines, and where entities are placed.
 
 use super::Eevdf;
 use crate::fair::Fair;
@@ -7,17 +7,19 @@ use crate::fair::load::Arithmetic;
 use crate::fair::timeline::before;
 
 impl Fair<Eevdf> {
+    /// The virtual runtime of an entity relative to the origin of the sums, in ns (`entity_key`).
     #[inline]
     pub(super) fn key(&self, q: QueueId, e: EntityId) -> i64 {
         self.rqs.entities[e as usize].vruntime.wrapping_sub(self.rqs.queues[q as usize].min_vruntime) as i64
     }
 
+    /// The weight of an entity.
     #[inline]
     pub(super) fn weight(&self, e: EntityId) -> i64 {
         self.rqs.entities[e as usize].load.weight as i64
     }
 
-    /// Sums over the tree and the running entity: of (v - zero) * w, and of w.
+    /// The sums of `(vruntime - min_vruntime) * weight` and of `weight`, over the tree and the running entity.
     #[inline]
     pub(super) fn sums(&self, q: QueueId) -> (i64, i64) {
         let queue = &self.rqs.queues[q as usize];
@@ -27,14 +29,14 @@ impl Fair<Eevdf> {
         })
     }
 
-    /// The virtual time of the ideal CPU, where the sums count from stays as it is.
+    /// The virtual time of the ideal CPU. Unlike [`Fair::average`], it does not move the origin of the sums.
     pub(super) fn average_now(&self, q: QueueId) -> u64 {
         let (sum, weight) = self.sums(q);
         let delta = if weight > 0 { sum.div_euclid(weight) } else { 0 };
         self.rqs.queues[q as usize].min_vruntime.wrapping_add(delta as u64)
     }
 
-    /// The virtual time of the ideal CPU (`avg_vruntime`): rounds down; the zero of the sums moves there.
+    /// The virtual time of the ideal CPU, rounded down (`avg_vruntime`). Moves the origin of the sums there.
     #[inline]
     pub(super) fn average(&mut self, q: QueueId) -> u64 {
         let (sum, weight) = self.sums(q);
@@ -47,7 +49,7 @@ impl Fair<Eevdf> {
         queue.min_vruntime
     }
 
-    /// Whether an entity at `vruntime` has had no more than its share.
+    /// Whether an entity with this virtual runtime is eligible.
     #[inline]
     pub(super) fn is_eligible(&self, q: QueueId, vruntime: u64) -> bool {
         let (sum, weight) = self.sums(q);
@@ -55,12 +57,13 @@ impl Fair<Eevdf> {
         i128::from(sum) >= i128::from(key) * i128::from(weight)
     }
 
+    /// Whether an entity is eligible (`entity_eligible`).
     #[inline]
     pub(super) fn eligible(&self, q: QueueId, e: EntityId) -> bool {
         self.is_eligible(q, self.rqs.entities[e as usize].vruntime)
     }
 
-    /// How far an entity is behind the average, within bounds (`entity_lag`).
+    /// How far an entity is behind the average, within its limit (`entity_lag`).
     #[inline]
     pub(super) fn lag(&self, average: u64, e: EntityId) -> i64 {
         let entity = &self.rqs.entities[e as usize];
@@ -68,12 +71,13 @@ impl Fair<Eevdf> {
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
+    /// Stores the lag of an entity that leaves its queue (`update_entity_lag`).
     pub(super) fn update_lag(&mut self, q: QueueId, e: EntityId) {
         let average = self.average(q);
         self.rqs.entities[e as usize].vlag = self.lag(average, e);
     }
 
-    /// A consumed request is renewed (`update_deadline`); whether it was.
+    /// Renews a request that has been consumed (`update_deadline`). Returns whether it was.
     #[inline]
     pub(super) fn update_deadline(&mut self, q: QueueId, e: EntityId) -> bool {
         let base = self.d.base_slice;
@@ -90,14 +94,14 @@ impl Fair<Eevdf> {
         true
     }
 
-    /// The running entity lost its protection to one with a shorter slice and is no longer eligible.
+    /// Whether the running entity has lost its protection to one with a shorter slice and is no longer eligible.
     #[inline]
     pub(super) fn preempted_by_short(&self, q: QueueId) -> bool {
         let Some(e) = self.rqs.queues[q as usize].curr else { return false };
         self.d.features.preempt_short && !self.rqs.entities[e as usize].protected && !self.eligible(q, e)
     }
 
-    /// Where an entity joins the others: at the lag it left with (`place_entity`).
+    /// Places an entity on the queue with the lag that it had when it left (`place_entity`).
     #[inline]
     pub(super) fn place(&mut self, q: QueueId, e: EntityId, initial: bool) {
         let average = self.average(q);
@@ -108,7 +112,7 @@ impl Fair<Eevdf> {
         let mut lag = 0;
         if self.d.features.place_lag && self.rqs.queues[q as usize].nr_queued > 0 {
             let load = self.sums(q).1.max(1);
-            // Joining moves the average: the lag is inflated so that it is what it was afterwards.
+            // Adding the entity moves the average, so the lag is inflated to be the same as before once it is queued.
             lag = self.rqs.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
         }
         let rel_deadline = self.d.features.place_rel_deadline;
@@ -125,7 +129,7 @@ impl Fair<Eevdf> {
         entity.deadline = entity.vruntime.wrapping_add(vslice);
     }
 
-    /// A task stays queued though it sleeps, or no longer: its groups count such tasks (`set_delayed`,
+    /// Marks a task as delayed, or no longer delayed, and updates the counts of its groups (`set_delayed`,
     /// `clear_delayed`).
     pub(super) fn set_delayed(&mut self, e: EntityId, delayed: bool) {
         self.rqs.entities[e as usize].delayed = delayed;
@@ -143,6 +147,7 @@ impl Fair<Eevdf> {
         }
     }
 
+    /// Clears an entity, and its groups on its account, as next buddies of their queues.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let mut at = Some(e);

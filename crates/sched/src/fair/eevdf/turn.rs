@@ -1,4 +1,4 @@
-//! Which entity's turn it is: the pick, the protection of the running one, and the wake-ups that end it.
+//! Which entity runs: the pick, the protection of the running entity, and the wake-ups that preempt it.
 
 use super::Eevdf;
 use crate::fair::Fair;
@@ -9,7 +9,8 @@ use schedlab_sim::Core;
 use schedlab_sim::program::Policy;
 
 impl Fair<Eevdf> {
-    /// The earliest eligible virtual deadline (`pick_eevdf`); `running` is the running entity if it is still queued.
+    /// The eligible entity with the earliest virtual deadline (`pick_eevdf`). `running` is the running entity if it is
+    /// queued.
     #[inline]
     pub(super) fn pick_eevdf(&self, q: QueueId, running: Option<EntityId>) -> Option<EntityId> {
         let queue = &self.rqs.queues[q as usize];
@@ -37,13 +38,13 @@ impl Fair<Eevdf> {
         }
     }
 
-    /// Whether the running entity lost its protection, so that it may be preempted as soon as it is not eligible.
+    /// Whether the running entity has lost its protection, so that it can be preempted once it is not eligible.
     #[inline]
     pub(super) fn lost(&self, e: EntityId) -> bool {
         self.d.features.preempt_short && !self.rqs.entities[e as usize].protected
     }
 
-    /// When the running entity will have consumed its request, at the earliest.
+    /// The earliest time at which the running entity has consumed its request.
     #[inline]
     pub(super) fn consumed_at(&self, e: EntityId) -> Nanos {
         let entity = &self.rqs.entities[e as usize];
@@ -51,7 +52,7 @@ impl Fair<Eevdf> {
         entity.exec_start.saturating_add(entity.load.real_time_at_least(left.max(0) as Nanos))
     }
 
-    /// Whether the woken `e`, with its shorter slice, overrides the running entity's protection (`do_preempt_short`).
+    /// Whether the woken `e`, with a shorter slice, overrides the running entity's protection (`do_preempt_short`).
     fn overrides(&self, q: QueueId, e: EntityId, curr: EntityId) -> bool {
         let (pse, se) = (&self.rqs.entities[e as usize], &self.rqs.entities[curr as usize]);
         self.d.features.preempt_short
@@ -60,7 +61,8 @@ impl Fair<Eevdf> {
             && (before(pse.deadline, se.deadline) || !self.eligible(q, curr))
     }
 
-    /// Whether `e`, which became runnable, preempts `curr` (`check_preempt_wakeup_fair`): if it would be picked.
+    /// Reschedules the CPU if `e`, which became runnable, would be picked instead of `curr`
+    /// (`check_preempt_wakeup_fair`).
     pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId) {
         let cpu = self.rqs.cpu_of(self.rqs.entities[curr as usize].queue);
         let there = self.rqs.entities[e as usize].queue;

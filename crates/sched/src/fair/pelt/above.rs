@@ -1,17 +1,17 @@
-//! What higher classes use of a CPU, and what they leave of its capacity; and the clock of a small CPU's averages.
+//! The CPU time that higher classes use, the capacity that they leave, and the clock of a small CPU's averages.
 //!
 //! # Rule
-//! | release | what real-time and deadline tasks take |
+//! | release | the time of real-time and deadline tasks |
 //! |---|---|
-//! | until 2.6.31 | is not counted |
-//! | 2.6.32 to 4.18 | their time of the last half to whole second: `rt_avg`, halved every half of `sched_time_avg` |
-//! | 4.19 on | averages of their running, like a task's utilisation (`avg_rt`, `avg_dl`) |
+//! | until 2.6.31 | is not considered |
+//! | 2.6.32 to 4.18 | summed over the last half to whole second: `rt_avg`, halved every half of `sched_time_avg` |
+//! | 4.19 on | is averaged like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
-//! Balancing takes what is left (`scale_rt_power`, `scale_rt_capacity`) as the CPU's capacity when it sums up its
-//! groups.
+//! When load balancing computes the capacities of groups, the capacity of a CPU is what is left (`scale_rt_power`,
+//! `scale_rt_capacity`).
 //!
 //! # Differences from the kernel
-//! Interrupts take no time here. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
+//! Interrupts take no time. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
 //!
 //! # Reference
 //! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
@@ -20,16 +20,16 @@ use super::average::Average;
 use crate::classes::ClassId;
 use schedlab_base::{Nanos, Release, v, v2_6};
 
-/// What a CPU is worth, and utilisation at the most.
+/// The capacity of a CPU, and the maximum utilisation.
 const SCALE: u64 = 1024;
 
 /// Half of `sched_time_avg`, in ns (`sched_avg_period`).
 const PERIOD: Nanos = 500_000_000;
 
-/// After so many halvings nothing is left.
+/// After this many halvings nothing is left.
 const FORGOTTEN: Nanos = 64;
 
-/// Time spent, halved at the end of each period (`rq->rt_avg`, `rq->age_stamp`).
+/// Time spent, which is halved at the end of each period (`rq->rt_avg`, `rq->age_stamp`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     sum: Nanos,
@@ -38,7 +38,7 @@ struct Spent {
 }
 
 impl Spent {
-    /// The period that a time is in, its end included.
+    /// The number of the period that contains a time. A period includes its end.
     fn period(at: Nanos) -> Nanos {
         at.saturating_sub(1) / PERIOD
     }
@@ -46,7 +46,7 @@ impl Spent {
     fn fold(&mut self, now: Nanos) {
         let (mut at, last) = (Self::period(self.since), Self::period(now));
         if last - at > FORGOTTEN {
-            // With each period run through it stands at one.
+            // After many periods of running without a break, the halved sum is one period.
             (self.sum, self.since, at) = (if self.runs { PERIOD } else { 0 }, last * PERIOD, last);
         }
         while at < last {
@@ -63,7 +63,7 @@ impl Spent {
         self.runs = runs;
     }
 
-    /// What is left of the time, of 1024.
+    /// The part of the time that is left, out of 1024.
     fn left(mut self, now: Nanos, release: Release) -> u64 {
         self.fold(now);
         let total = PERIOD + now - Self::period(now) * PERIOD;
@@ -75,7 +75,7 @@ impl Spent {
     }
 }
 
-/// What the classes above fair use of one CPU.
+/// The use of one CPU by the classes above fair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Above {
     runs: Option<ClassId>,
@@ -85,7 +85,7 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Which of them runs from now on; `clock` is that of the CPU's averages. Whether that is another than before.
+    /// Sets the running class. `clock` is the time by the clock of the CPU's averages.
     pub fn run(&mut self, now: Nanos, clock: Nanos, class: Option<ClassId>) {
         let class = class.filter(|class| *class != ClassId::Fair);
         if class == self.runs {
@@ -109,7 +109,7 @@ impl Above {
         if release < v2_6(32) {
             return capacity;
         }
-        // `rt_avg` is gone since 4.19.
+        // `rt_avg` was removed in 4.19.
         if release < v(4, 19) {
             return (capacity * self.spent.left(now, release) / SCALE).max(1);
         }
@@ -118,9 +118,9 @@ impl Above {
     }
 }
 
-/// The clock by which the averages of a small CPU go (`rq_clock_pelt`, 5.1 on): while it works, slower by its capacity,
-/// so that what a task does counts as it would on the biggest CPU; what it lags by then is made up when the CPU is
-/// idle, unless the CPU was busy for so long that it had no idle time on a big one either.
+/// The clock of a small CPU's averages (`rq_clock_pelt`, 5.1 on). While the CPU is busy, the clock is slower in
+/// proportion to its capacity, so that the work of a task counts as on the biggest CPU. When the CPU becomes idle, the
+/// clock catches up, unless the CPU was so busy that it would have had no idle time on the biggest CPU either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkClock {
     capacity: u64,
@@ -130,28 +130,30 @@ pub(super) struct WorkClock {
     lost: Nanos,
 }
 
-/// From this utilisation on a CPU counts as one without idle time: the least full sum of `update_idle_rq_clock_pelt`,
-/// `(LOAD_AVG_MAX - 1024) / LOAD_AVG_MAX - 1/1024` of 1024.
+/// The utilisation from which a CPU counts as having no idle time. It is the minimum sum in
+/// `update_idle_rq_clock_pelt`, `(LOAD_AVG_MAX - 1024) / LOAD_AVG_MAX - 1/1024` of 1024.
 const FULL: f64 = 1024.0 * (47742.0 - 1024.0) / 47742.0 - 1.0;
 
 impl WorkClock {
+    /// Creates the clock for a CPU of this capacity.
     pub fn new(capacity: u32) -> Self {
         Self { capacity: capacity.into(), works: false, since: 0, at: 0, lost: 0 }
     }
 
+    /// The time by this clock, in ns.
     pub fn at(&self, now: Nanos) -> Nanos {
         let passed = now - self.since;
         self.at + if self.works { passed * self.capacity / SCALE } else { passed }
     }
 
-    /// The CPU runs something.
+    /// Called when the CPU starts to run something.
     pub fn work(&mut self, now: Nanos) {
         if !self.works {
             (self.at, self.since, self.works) = (self.at(now), now, true);
         }
     }
 
-    /// The CPU is idle, and was utilised as much as `util` says.
+    /// Called when the CPU becomes idle with the utilisation `util`.
     pub fn idle(&mut self, now: Nanos, util: f64) {
         if self.works {
             if util >= FULL {
@@ -168,7 +170,7 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
-    /// A real-time task runs 60 of each 100 ms: of 500 ms and what has passed of the next it had 60%.
+    /// A real-time task runs for 60 of every 100 ms, so it has used 60% of the last 500 ms and of the current period.
     #[test]
     fn time_spent_is_three_fifths() {
         let mut above = Above::default();
@@ -176,14 +178,14 @@ mod tests {
             above.run(round * 100 * MS, 0, Some(ClassId::RealTime));
             above.run((round * 100 + 60) * MS, 0, None);
         }
-        // At 3 s: five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period 300 ms: 590.6 of
+        // At 3 s, five of the six halvings leave 300 * (1/2 + ... + 1/32) ms, and the last period adds 300 ms: 590.6 of
         // 1000.
         let now = 3000 * MS;
         let left = |release| above.leave(release, 1024, now, now);
         assert_eq!(left(v2_6(24)), 1024);
         assert_eq!(left(v2_6(32)), 419); // (1000 - 590.625) / 976.5625 us, of 1024
         assert_eq!(left(v(4, 1)), 420); // 1024 - 604
-        // Half a second later nothing was added, and it was halved once.
+        // Half a second later nothing was added, and the sum was halved once.
         assert_eq!(above.leave(v(4, 1), 1024, now + PERIOD, 0), 1024 - 302);
         assert_eq!(above.leave(v(4, 1), 512, now + PERIOD, 0), (1024 - 302) / 2);
         assert_eq!(above.leave(v(4, 1), 1024, now + 100 * PERIOD, 0), 1024);
@@ -199,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Averages: half of what a running task will use after 32 periods of 1024 us, and real time beside deadline.
+    /// Half of a running task's utilisation is reached after 32 periods of 1024 us. Real-time and deadline time add up.
     #[test]
     fn averages_add_up() {
         let mut above = Above::default();
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(above.leave(v(6, 1), 462, 2 * half, 2 * half), 1);
     }
 
-    /// A CPU of half the capacity works for 10 ms: 5 ms of the biggest one's, and the other 5 were idle.
+    /// A CPU of half the capacity is busy for 10 ms, which is 5 ms on the biggest CPU; the other 5 ms count as idle.
     #[test]
     fn a_small_cpus_clock_lags_while_it_works() {
         let mut clock = WorkClock::new(512);

@@ -1,19 +1,19 @@
-//! An average that forgets: half of it is older than 32.768 ms.
+//! A decaying average: half of its weight is older than 32.768 ms.
 //!
 //! # Idea
-//! What was `n` periods ago counts `y^n`, where `y^32` is a half and a period is 1024 us. So an average moves towards
-//! what now is, half of the way in 32.768 ms.
+//! A contribution from `n` periods ago counts `y^n`, where `y^32` is one half and a period is 1024 us. The average
+//! therefore moves towards the current level, half of the way in 32.768 ms.
 //!
 //! # Rule
-//! Between two events what is averaged is constant, so an average is known at any time from the last event: nothing is
-//! done at ticks. The kernel adds up periods in integers; the difference is below a thousandth.
+//! Between two events the averaged level is constant, so the value at any time can be computed from the last event, and
+//! ticks need no work. The kernel adds up periods in integers; the difference is below a thousandth.
 //!
 //! # Reference
 //! kernel/sched/pelt.c of 6.1.
 
 use schedlab_base::Nanos;
 
-/// Half of an average is older than this.
+/// The half-life of an average, in ns.
 const HALF: f64 = 32.0 * 1024.0 * 1024.0;
 
 /// 2^-(i / 32).
@@ -52,21 +52,21 @@ const PARTS: [f64; 32] = [
     0.5109485743270583,
 ];
 
-/// 2^-x for x >= 0, from additions and multiplications alone: the same bits on every machine.
+/// 2^-x for x >= 0, computed by additions and multiplications only, so that every machine gets the same bits.
 #[inline]
 fn halved(x: f64) -> f64 {
     if x >= 64.0 {
         return 0.0;
     }
     let steps = (x * 32.0) as u32;
-    // exp(-rest * ln 2) by its series; the rest is below 1/32, so that six terms are exact.
+    // exp(-rest * ln 2) as a series. The rest is below 1/32, so six terms are exact.
     let z = (x - f64::from(steps) / 32.0) * -std::f64::consts::LN_2;
     let series = 1.0 + z * (1.0 + z * (0.5 + z * (1.0 / 6.0 + z * (1.0 / 24.0 + z * (1.0 / 120.0)))));
     let whole = f64::from_bits(u64::from(1023 - steps / 32) << 52);
     PARTS[(steps % 32) as usize] * series * whole
 }
 
-/// What is left of `delta` ns ago.
+/// The part of a value that is left after `delta` ns.
 #[inline]
 fn decay(delta: Nanos) -> f64 {
     if delta == 0 { 1.0 } else { halved(delta as f64 * (1.0 / HALF)) }
@@ -81,13 +81,13 @@ pub struct Average {
 }
 
 impl Average {
-    /// One that has stood at `value` for ever.
+    /// An average with this value that moves towards `level` from `now` on.
     #[must_use]
     pub fn of(value: f64, level: f64, now: Nanos) -> Self {
         Self { value, level, since: now }
     }
 
-    /// Its value.
+    /// The value at a time.
     #[inline]
     #[must_use]
     pub fn at(&self, now: Nanos) -> f64 {
@@ -97,25 +97,25 @@ impl Average {
         self.level + (self.value - self.level) * decay(now - self.since)
     }
 
-    /// Whether, rounded to a whole number, it is where it moves to.
+    /// Whether the value, rounded to a whole number, has reached the level.
     #[must_use]
     pub fn is_settled(&self, now: Nanos) -> bool {
         self.at(now).round() == self.level.round() && (self.at(now) - self.level).abs() < 0.25
     }
 
-    /// What it moves towards.
+    /// The level that it moves towards.
     #[must_use]
     pub fn level(&self) -> f64 {
         self.level
     }
 
-    /// From now on it moves towards `level`.
+    /// Makes it move towards `level` from now on.
     #[inline]
     pub fn steer(&mut self, now: Nanos, level: f64) {
         *self = Self { value: self.at(now), level, since: now };
     }
 
-    /// Something joins or leaves that is averaged already: the value and the level change by these.
+    /// Adds another average that joins, or subtracts one that leaves: the value and the level change by these amounts.
     #[inline]
     pub fn shift(&mut self, now: Nanos, value: f64, level: f64) {
         let value = (self.at(now) + value).max(0.0);
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn the_kernel_says_nearly_the_same() {
-        // LOAD_AVG_MAX counts n full periods up to 47742: after n periods of running from nothing, the sum is
-        // 1024 * (y + ... + y^n), of 47742; kernel/sched/sched-pelt.h tabulates y^n in 2^32.
+        // LOAD_AVG_MAX is the sum of full periods, 47742. After n periods of running from nothing, the sum is 1024 * (y
+        // + ... + y^n) of 47742. kernel/sched/sched-pelt.h tabulates y^n in units of 2^-32.
         let y = halved(1.0 / 32.0);
         assert!((y - f64::from(0xfa83_b2dau32) / 4294967296.0).abs() < 1e-9);
         let mut sum = 0.0;

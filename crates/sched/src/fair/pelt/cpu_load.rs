@@ -1,4 +1,4 @@
-//! A CPU's load as its ticks see it: `rq->cpu_load[]`, until 5.2.
+//! A CPU's load as sampled by its ticks: `rq->cpu_load[]`, until 5.2.
 //!
 //! # Reference
 //! `__update_cpu_load` in kernel/sched/core.c of 3.10.
@@ -6,40 +6,41 @@
 use super::average::Average;
 use schedlab_base::Nanos;
 
-/// A CPU's load as its ticks saw it, averaged over about 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
+/// A CPU's load as sampled by its ticks, averaged over about 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
 #[derive(Clone, Copy, Debug)]
 pub struct CpuLoad {
     values: [u64; 5],
-    /// The load since the last change, and the next tick that is to be counted.
+    /// The load since the last change, and the time of the next tick to apply.
     load: u64,
     next: Nanos,
     period: Nanos,
-    /// More ticks change nothing.
+    /// Whether further ticks change nothing.
     settled: bool,
 }
 
 impl CpuLoad {
-    /// Of a CPU without load whose ticks begin at `first` and are `period` apart.
+    /// Creates the loads of a CPU without load whose ticks start at `first` and are `period` ns apart.
     #[must_use]
     pub fn new(first: Nanos, period: Nanos) -> Self {
         Self { values: [0; 5], load: 0, next: first, period, settled: true }
     }
 
-    /// The load is `load` from now on; the ticks until now are counted already.
+    /// Sets the load that is sampled from now on. The ticks up to now must have been applied.
     pub fn change(&mut self, load: u64) {
         self.settled &= load == self.load;
         self.load = load;
     }
 
-    /// The load as the ticks that were counted saw it, averaged over about 2^index of them.
+    /// The load averaged over about 2^index ticks, as of the last applied tick.
     #[must_use]
     pub fn get(&self, index: u8) -> u64 {
         self.values[usize::from(index).min(4)]
     }
 
-    /// The ticks up to now are made up for, as of an idle CPU, by a table (`decay_load_missed`, 2.6.38 to 4.x).
+    /// Makes up for the missed ticks of an idle CPU with the kernel's table (`decay_load_missed`, 2.6.38 to 4.x).
     pub fn miss(&mut self, now: Nanos) {
-        /// After how many ticks nothing is left, of each average; and what is left after 1, 2, 4, ... ticks, of 128.
+        /// For each average, the number of ticks after which nothing is left, and what is left after 1, 2, 4, ...
+        /// ticks, out of 128.
         const GONE: [u64; 5] = [0, 8, 32, 64, 128];
         const LEFT: [[u64; 7]; 5] = [
             [0; 7],
@@ -68,14 +69,14 @@ impl CpuLoad {
         self.settled = self.load == 0 && self.values == [0; 5];
     }
 
-    /// The ticks up to now did not come.
+    /// Skips the ticks up to now, as if they had not happened.
     pub fn skip(&mut self, now: Nanos) {
         if self.next <= now {
             self.next += ((now - self.next) / self.period + 1) * self.period;
         }
     }
 
-    /// Counts the ticks up to now in.
+    /// Applies the ticks up to now.
     pub fn fold(&mut self, now: Nanos) {
         while self.next <= now {
             if self.settled {
@@ -85,7 +86,8 @@ impl CpuLoad {
         }
     }
 
-    /// Counts the ticks up to now in; each saw an average, which nothing has changed since, as it was then.
+    /// Applies the ticks up to now. Each samples the average `load`, which must not have changed since, as of its own
+    /// time.
     pub fn fold_average(&mut self, now: Nanos, load: &Average) {
         while self.next <= now {
             if self.settled && load.is_settled(self.next) {
@@ -99,7 +101,7 @@ impl CpuLoad {
         self.next += self.period;
         let mut changed = 0;
         for (i, value) in self.values.iter_mut().enumerate() {
-            // (value * (2^i - 1) + load) / 2^i; rounds up while it rises, so that it gets there.
+            // (value * (2^i - 1) + load) / 2^i. It rounds up while the value rises, so that it reaches the load.
             let gap = load as i64 - *value as i64;
             let up = if gap > 0 { (1 << i) - 1 } else { 0 };
             let step = (gap + up) >> i;
@@ -109,7 +111,7 @@ impl CpuLoad {
         self.settled = changed == 0;
     }
 
-    /// The average that the ticks see changes from now on.
+    /// Called when the average that the ticks sample changes.
     pub fn unsettle(&mut self) {
         self.settled = false;
     }
@@ -160,8 +162,8 @@ mod tests {
 
     #[test]
     fn missed_ticks_are_made_up_for_by_a_table() {
-        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that sees nothing. 9
-        // = 1 + 8: 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which
+        // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that samples 0. 9 =
+        // 1 + 8: 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which
         // 3/4; 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
         let mut load = CpuLoad::new(10, 10);
         load.change(1024);
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [1024; 5]);
         load.miss(100_100);
         assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 0, 54, 263, 534]);
-        // One tick is none of decay.
+        // A single tick has no decay.
         let mut load = CpuLoad::new(10, 10);
         load.change(1024);
         load.fold(100_000);

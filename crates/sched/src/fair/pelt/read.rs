@@ -1,4 +1,4 @@
-//! What placement and balancing ask of the averages.
+//! The queries of task placement and load balancing.
 
 use super::{Loads, Pelt, SCALE};
 use crate::fair::entity::{EntityId, QueueId};
@@ -7,8 +7,9 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::TaskId;
 
 impl Pelt {
-    /// The load of a queue: of a root queue that of the CPU, as balancers compare it (`cpu_load`, `weighted_cpuload`).
-    /// Until 4.2 that is a sum of whole numbers, and an average has arrived after a third of a second.
+    /// The load of a queue. For a root queue it is the load of the CPU that load balancing compares (`cpu_load`,
+    /// `weighted_cpuload`). Until 4.2 it is a sum of whole numbers, and an average reaches its level after a third of a
+    /// second.
     pub(in crate::fair) fn load_avg(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> f64 {
         if self.averages() {
             let load = self.queues[q as usize].load.at(self.clock(rqs.cpu_of(q), now));
@@ -20,47 +21,47 @@ impl Pelt {
         }
     }
 
-    /// Whether the averages of a group's queue and of all its queues stay as they are while nothing happens.
+    /// Whether the averages of a group's queue and of all its queues have reached their levels.
     pub(in crate::fair) fn group_is_settled(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> bool {
         self.queues[q as usize].load.is_settled(self.clock(rqs.cpu_of(q), now))
             && self.groups[rqs.group_of(q)].is_settled(now)
     }
 
-    /// The load averages of a group's queue and of all its queues together.
+    /// The load averages of a group's queue, and of all its queues together.
     pub(in crate::fair) fn group_averages(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> (u64, u64) {
         let own = self.queues[q as usize].load.at(self.clock(rqs.cpu_of(q), now)).round() as u64;
         (own, self.groups[rqs.group_of(q)].at(now).round() as u64)
     }
 
-    /// How many fair tasks of a CPU were runnable of late, 1024 each.
+    /// The runnable average of a CPU, with 1024 for each fair task.
     pub(in crate::fair) fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> f64 {
         self.cpus[cpu as usize].runnable.at(self.clock(cpu, now))
     }
 
-    /// How much fair tasks used a CPU of late, of 1024 for the biggest. For a small CPU without idle time it is
-    /// more than its capacity.
+    /// The utilisation of a CPU by fair tasks, where 1024 is all of the biggest CPU. A small CPU without idle time can
+    /// exceed its capacity.
     pub(in crate::fair) fn util_avg(&self, cpu: CpuId, now: Nanos) -> f64 {
         self.cpus[cpu as usize].util.at(self.clock(cpu, now))
     }
 
-    /// How much real-time and deadline tasks used a CPU of late, of the same.
+    /// The utilisation of a CPU by real-time and by deadline tasks, in the same unit.
     pub(in crate::fair) fn util_above(&self, cpu: CpuId, now: Nanos) -> (u64, u64) {
         self.above[cpu as usize].util(self.clock(cpu, now))
     }
 
-    /// What higher classes leave of a CPU's capacity (`scale_rt_capacity`).
+    /// What the higher classes leave of a CPU's capacity (`scale_rt_capacity`).
     pub(in crate::fair) fn capacity_left(&self, cpu: CpuId, now: Nanos) -> u64 {
         let capacity = self.capacity(cpu);
         self.above[cpu as usize].leave(self.release, capacity, now, self.clock(cpu, now))
     }
 
-    /// How much of the biggest CPU a task used of late, of 1024.
+    /// The utilisation of a task, where 1024 is all of the biggest CPU.
     pub(in crate::fair) fn task_util(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
         let e = rqs.entity(p);
         self.entities[e as usize].running.at(self.clock_of(rqs, e, now)) * SCALE
     }
 
-    /// The clock of an entity's averages.
+    /// The time by the clock of an entity's averages.
     #[inline]
     fn clock_of(&self, rqs: &Runqueues, e: EntityId, now: Nanos) -> Nanos {
         if self.clocks.is_empty() || !self.entities[e as usize].attached {
@@ -69,13 +70,13 @@ impl Pelt {
         self.clock(rqs.cpu_of(rqs.entities[e as usize].queue), now)
     }
 
-    /// How much of the time a task was runnable of late, of 1024.
+    /// The runnable average of a task, out of 1024.
     pub(in crate::fair) fn task_runnable(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
         let e = rqs.entity(p);
         self.entities[e as usize].runnable.at(self.clock_of(rqs, e, now)) * SCALE
     }
 
-    /// What a task weighs of its CPU's load (`task_h_load`).
+    /// The load that a task contributes to its CPU (`task_h_load`).
     pub(in crate::fair) fn task_load(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
         if !self.averages() {
             return rqs.root_load(p) as f64;
@@ -93,13 +94,13 @@ impl Pelt {
         if self.loads == Loads::Runnable { load.round() } else { load }
     }
 
-    /// The load of a CPU as its ticks saw it (`rq->cpu_load[index]`).
+    /// The load of a CPU as sampled by its ticks (`rq->cpu_load[index]`).
     pub(in crate::fair) fn cpu_load(&mut self, cpu: CpuId, index: u8, now: Nanos) -> u64 {
         self.fold_ticks(cpu, now);
         self.folded_cpu_load(cpu, index)
     }
 
-    /// The same, as of the last change or [`Pelt::fold_cpu_load`].
+    /// The same, as of the last change or call of [`Pelt::fold_cpu_load`].
     pub(in crate::fair) fn folded_cpu_load(&self, cpu: CpuId, index: u8) -> u64 {
         self.tick_loads[cpu as usize].get(index)
     }

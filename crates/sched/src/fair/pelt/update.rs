@@ -1,4 +1,4 @@
-//! What changes the averages: entities are queued, run, leave, and weigh something else.
+//! The events that change the averages: entities are enqueued, run, are dequeued, leave and change their weight.
 
 use super::{Average, Loads, OfEntity, Pelt, SCALE};
 use crate::classes::ClassId;
@@ -7,7 +7,7 @@ use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos};
 
 impl Pelt {
-    /// A new entity: what it was before it was, a whole one.
+    /// Initialises the averages of a new entity, as if it had always been runnable.
     pub(in crate::fair) fn init_entity(&mut self, e: EntityId, now: Nanos) {
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, OfEntity::default());
@@ -16,7 +16,7 @@ impl Pelt {
         self.entities[e as usize] = OfEntity { runnable, ..OfEntity::default() };
     }
 
-    /// An entity is counted into its queue.
+    /// Called when an entity is enqueued.
     pub(in crate::fair) fn enqueue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
         let (task, cpu, weight) = rqs.counted(q, e);
         if !self.averages() {
@@ -42,7 +42,8 @@ impl Pelt {
         let of = &mut self.entities[e as usize];
         let of_cpu = &mut self.cpus[cpu as usize];
         if fresh {
-            // post_init_entity_util_avg(): a part of what the queue uses by its weight, at most half of what is left.
+            // post_init_entity_util_avg(): the part of the queue's utilisation by weight, but at most half of the spare
+            // capacity.
             let used = of_cpu.util.at(now);
             let left = ((self.capacities[cpu as usize] - used) / 2.0).max(0.0);
             let util = if used > 0.0 { (used * weight / (all + 1.0)).min(left) } else { left };
@@ -56,7 +57,7 @@ impl Pelt {
         of_cpu.util.shift(now, running, 0.0);
     }
 
-    /// An entity is counted out of its queue.
+    /// Called when an entity is dequeued.
     pub(in crate::fair) fn dequeue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
         let (task, cpu, weight) = rqs.counted(q, e);
         if !self.averages() {
@@ -72,7 +73,7 @@ impl Pelt {
         }
     }
 
-    /// An entity leaves its queue for good: to another CPU or group, or because it ended.
+    /// Called when an entity leaves its queue for good: to another CPU or group, or because it exits.
     pub(in crate::fair) fn detach(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
         let (task, cpu, weight) = rqs.counted(q, e);
         if !self.averages() || !std::mem::take(&mut self.entities[e as usize].attached) {
@@ -92,7 +93,7 @@ impl Pelt {
         }
     }
 
-    /// A task begins to run on a CPU, or stops.
+    /// Called when a task starts or stops running on a CPU.
     pub(in crate::fair) fn set_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
         if !self.averages() {
             return;
@@ -105,7 +106,7 @@ impl Pelt {
         self.cpus[cpu as usize].util.steer(now, level);
     }
 
-    /// The weight of an entity changes, by `by`.
+    /// Called when the weight of an entity changes by `by`.
     pub(in crate::fair) fn reweight(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, by: f64, now: Nanos) {
         let queued = rqs.entities[e as usize].on_rq;
         let (task, cpu, _) = rqs.counted(q, e);
@@ -121,7 +122,7 @@ impl Pelt {
         self.shift(q, now, value, if queued { by } else { 0.0 });
     }
 
-    /// A CPU runs a task of that class from now on, or nothing.
+    /// Sets the class of the task that a CPU runs from now on; `None` if it is idle.
     #[inline]
     pub(in crate::fair) fn set_class(&mut self, cpu: CpuId, class: Option<ClassId>, now: Nanos) {
         self.mixed |= class.is_some_and(|class| class != ClassId::Fair);
@@ -130,13 +131,13 @@ impl Pelt {
         }
     }
 
-    /// Counts the ticks so far into the loads that they saw.
+    /// Applies the ticks so far to `cpu_load[]`.
     pub(in crate::fair) fn fold_cpu_load(&mut self, cpu: CpuId, now: Nanos) {
         self.fold_ticks(cpu, now);
     }
 
-    /// The weight of a queue changed: where ticks see weights, that of a root queue or of all of a CPU's tasks, they
-    /// see another one from now on.
+    /// Called when the weight of a queue has changed. In releases where ticks sample weights (that of the root queue,
+    /// or the sum over the CPU's tasks), they sample another one from now on.
     #[inline]
     pub(in crate::fair) fn note_cpu_load(&mut self, rqs: &Runqueues, q: QueueId, now: Nanos) {
         if !self.on || self.loads != Loads::Weights {

@@ -1,16 +1,16 @@
-//! What a task will use when it runs again, and a CPU with it: `util_est` (4.17 on).
+//! Estimated utilisation: what a task will use when it runs again, and a CPU with it (`util_est`, 4.17 on).
 //!
 //! # Idea
-//! The utilisation of a task that sleeps fades, but what it is about to need does not. So what it had used when it went
-//! to sleep is kept: at once where it is more than before, smoothed where it is less. A CPU has the sum of those
-//! queued.
+//! The utilisation of a sleeping task decays, but what it will need when it wakes does not. The utilisation at the time
+//! it goes to sleep is therefore kept. An increase takes effect at once, and a decrease is smoothed. A CPU has the sum
+//! over its queued tasks.
 //!
 //! # Differences from the kernel
-//! Estimates are kept only where CPUs differ in capacity, where placement goes by them. Where all are alike the kernel
-//! keeps them, too, and balancing takes them for utilisation; with that, 12 CPUs with sleepers are further from the
-//! figures of a real 6.12 (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few moves) than without, for a reason
-//! that is not found yet. The kernel leaves the estimate alone when a task slept so soon that its average had not been
-//! updated.
+//! Estimates are only kept on machines whose CPUs differ in capacity, where placement uses them. The kernel keeps them
+//! on all machines, and load balancing uses them as utilisation. With that, 12 CPUs with sleeping tasks deviate more
+//! from the values of a real 6.12 than without it (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few
+//! migrations), for a reason that has not been found yet. The kernel does not update the estimate of a task that goes
+//! to sleep before its average has been updated.
 //!
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.
@@ -21,22 +21,23 @@ use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
 
-/// What is less than a hundredth counts as no change.
+/// Differences below a hundredth count as no change (`UTIL_EST_MARGIN`).
 const MARGIN: u64 = 1024 / 100;
 
-/// A task's.
+/// The estimate of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Estimate {
     average: u64,
-    /// What it last went to sleep with (until 6.7).
+    /// The utilisation when it last went to sleep (until 6.7).
     last: u64,
-    /// A new task counts as runnable for no longer than it ran; in [`super`] its load is whole. The
-    /// difference.
+    /// How much too high the runnable average of a new task is. In the kernel such a task counts as runnable only for
+    /// as long as it ran, but its load starts full in [`super`].
     fresh: Average,
 }
 
 impl Estimate {
-    /// A task goes to sleep that used `util`, on a CPU of a capacity; `runnable`: as much it was runnable.
+    /// Updates the estimate when the task goes to sleep with utilisation `util` on a CPU of this capacity. `runnable`
+    /// is its runnable average.
     #[inline]
     fn update(&mut self, release: Release, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
         // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
@@ -65,22 +66,23 @@ impl Estimate {
     }
 }
 
-/// The estimates of all tasks, and the sums of those queued on each CPU.
+/// The estimates of all tasks, and for each CPU the sum over its queued tasks.
 #[derive(Debug, Default)]
 pub(in crate::fair) struct Estimates {
     tasks: Vec<Estimate>,
-    /// Empty where none are kept.
+    /// Empty if no estimates are kept.
     cpus: Vec<u64>,
 }
 
 impl Estimates {
-    /// For so many CPUs; `differ`: their capacities do.
+    /// Creates the estimates for a number of CPUs. `differ` says whether their capacities differ.
     pub fn new(release: Release, cpus: usize, differ: bool) -> Self {
-        // "sched/fair: Add util_est on top of PELT" (4.17); the rise at once is of 5.5.
+        // "sched/fair: Add util_est on top of PELT" (4.17). That increases take effect at once came with 5.5.
         let kept = differ && release >= v(4, 17);
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
     }
 
+    /// Makes room for a new task and resets its estimate.
     pub fn grow(&mut self, p: TaskId) {
         if !self.cpus.is_empty() {
             self.tasks.resize(self.tasks.len().max(p as usize + 1), Estimate::default());
@@ -88,7 +90,7 @@ impl Estimates {
         }
     }
 
-    /// A task is queued on a CPU.
+    /// Adds the estimate of a task that is enqueued on a CPU.
     #[inline]
     pub fn add(&mut self, cpu: CpuId, p: TaskId) {
         if let Some(sum) = self.cpus.get_mut(cpu as usize) {
@@ -96,7 +98,7 @@ impl Estimates {
         }
     }
 
-    /// It is no more.
+    /// Subtracts the estimate of a task that is dequeued.
     #[inline]
     pub fn remove(&mut self, cpu: CpuId, p: TaskId) {
         if let Some(sum) = self.cpus.get_mut(cpu as usize) {
@@ -104,7 +106,7 @@ impl Estimates {
         }
     }
 
-    /// A task is new, and of its runnable time so much is not meant.
+    /// Records by how much the runnable average of a new task is too high.
     pub fn begin(&mut self, p: TaskId, excess: f64, now: Nanos) {
         if let Some(estimate) = self.tasks.get_mut(p as usize) {
             estimate.fresh = Average::of(excess, 0.0, now);
@@ -121,7 +123,7 @@ impl Estimates {
 }
 
 impl Pelt {
-    /// A task goes to sleep.
+    /// Updates the estimate of a task that goes to sleep.
     pub(in crate::fair) fn update_util_est(&mut self, rqs: &Runqueues, cpu: CpuId, p: TaskId, now: Nanos) {
         if !self.util_est.cpus.is_empty() {
             let (util, whole) = (self.task_util(rqs, p, now) as u64, self.capacity(cpu));
@@ -132,18 +134,18 @@ impl Pelt {
         }
     }
 
-    /// What a task uses or will use (`task_util_est`).
+    /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).
     pub(in crate::fair) fn task_util_est(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> u64 {
         (self.task_util(rqs, p, now) as u64).max(self.util_est.of(p))
     }
 
-    /// What fair tasks use of a CPU or will use, of its capacity (`cpu_util_cfs`).
+    /// The utilisation of a CPU by fair tasks, or its estimate if that is higher, but at most `whole` (`cpu_util_cfs`).
     pub(in crate::fair) fn cpu_util_cfs(&self, cpu: CpuId, whole: u64, now: Nanos) -> u64 {
         (self.util_avg(cpu, now) as u64).max(self.util_est.on(cpu)).min(whole)
     }
 
-    /// The same if a task that wakes is put onto `to`, or nowhere; `boost`: the time in which tasks wait there counts,
-    /// too (`cpu_util`; 6.6 on).
+    /// The utilisation of a CPU if a waking task is placed on `to`, or on no CPU (`cpu_util`). With `boost`, the time
+    /// that tasks wait there counts as well (6.5 on).
     pub(in crate::fair) fn cpu_util_with(
         &self,
         rqs: &Runqueues,
@@ -159,8 +161,8 @@ impl Pelt {
         let release = self.release;
         let own = self.task_util(rqs, p, now) as u64;
         let mut util = self.util_avg(cpu, now) as u64;
-        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In 6.12's updates, but not in 6.12.0, the task's
-        // own time counts, too.
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In the stable tree of 6.12, but not in 6.12.0,
+        // the task's own runnable time counts as well.
         let own_counts = release >= v(6, 12);
         if boost && release >= v(6, 5) && !own_counts {
             util = util.max(self.runnable_avg(cpu, now) as u64);
@@ -178,7 +180,7 @@ impl Pelt {
 mod tests {
     use super::*;
 
-    /// A task that goes to sleep with these utilisations, one after the other: what is expected of it each time.
+    /// The estimate of a task after each of several sleeps with these utilisations.
     fn estimates(release: Release, utils: &[u64]) -> Vec<u64> {
         let mut estimate = Estimate::default();
         utils
@@ -195,7 +197,7 @@ mod tests {
         for release in [v(6, 1), v(6, 12)] {
             assert_eq!(estimates(release, &[100, 400, 200, 200]), [100, 400, 350, 312], "{release:?}");
         }
-        // Within a hundredth it is left.
+        // A difference within a hundredth is ignored.
         assert_eq!(estimates(v(6, 12), &[400, 392]), [400, 400]);
     }
 

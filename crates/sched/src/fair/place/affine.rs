@@ -1,4 +1,4 @@
-//! Whether a task comes to the CPU of the task that wakes it.
+//! Affine wake-ups: whether a task moves to the CPU of the task that wakes it.
 
 use super::{Ask, Placing, cache, half_pct, share_cache};
 use crate::balance::domains::{Domain, Domains};
@@ -11,7 +11,8 @@ use schedlab_sim::{Core, TaskId};
 const SECOND: u64 = 1_000_000_000;
 
 impl Select<'_> {
-    /// What a CPU's tasks weigh on average (`cpu_avg_load_per_task`); where it has none, in 2.6.24 a whole task.
+    /// The average load of a CPU's tasks (`cpu_avg_load_per_task`). Without tasks it is 0, or in 2.6.24 that of a nice
+    /// 0 task.
     pub(super) fn load_per_task(&self, cx: &Core, cpu: CpuId) -> u64 {
         let empty = if self.places.how == Placing::V2_6_24 { NICE_0 } else { 0 };
         (self.pelt.load_avg(self.rqs, cpu, cx.now()) as u64)
@@ -19,7 +20,8 @@ impl Select<'_> {
             .unwrap_or(empty)
     }
 
-    /// The waker wakes this one now (`record_wakee`: by `task_waking_fair` from 3.12 to 4.2, whatever comes of it).
+    /// Records that the waker wakes this task (`record_wakee`). From 3.12 to 4.2 `task_waking_fair` does so, whatever
+    /// the placement.
     pub(super) fn record_wakee(&mut self, cx: &Core, ask: Ask) {
         let (now, waker) = (cx.now(), cx.curr(ask.here));
         let habits = self.places.waker(waker, ask.here);
@@ -32,7 +34,7 @@ impl Select<'_> {
         }
     }
 
-    /// Whether waker and woken are a server and one of many (`wake_wide`).
+    /// Whether the waker and the woken task look like a server and one of its many clients (`wake_wide`).
     pub(super) fn wakes_widely(&mut self, cx: &Core, domains: &Domains, ask: Ask) -> bool {
         let factor = cache(domains, ask.here).map_or(1, |d| domains.span(d.span).weight());
         let waker = self.places.waker(cx.curr(ask.here), ask.here).flips;
@@ -44,7 +46,7 @@ impl Select<'_> {
         slave >= factor && master >= slave * factor
     }
 
-    /// The load of a CPU of late, taken low (`source_load`) or high (`target_load`).
+    /// The recent load of a CPU, biased low (`source_load`) or high (`target_load`).
     pub(super) fn biased_load(&mut self, cx: &Core, cpu: CpuId, index: u8, high: bool) -> f64 {
         let now = self.pelt.load_avg(self.rqs, cpu, cx.now());
         if index == 0 {
@@ -54,14 +56,14 @@ impl Select<'_> {
         if high { now.max(before) } else { now.min(before) }
     }
 
-    /// The same by the shares as they were last spread; nothing where nothing joins (`effective_load` with
-    /// `ASYM_EFF_LOAD`, 2.6.26 to 2.6.37).
+    /// Like [`Select::effective_load`], but with the shares as they were last distributed, and 0 if nothing joins
+    /// (`effective_load` with `ASYM_EFF_LOAD`, 2.6.26 to 2.6.37).
     fn effective_load_sampled(&self, q: QueueId, here: i64, all: i64) -> i64 {
         let (mut here, mut all, mut q) = (here, all, if here == 0 { 0 } else { q });
         while let Some(group) = q.checked_sub(self.rqs.cpus) {
             let (shares, sample) = (self.rqs.groups.all[self.rqs.group_of(q)].shares as i64, self.rqs.sample(q));
             let (part, before) = (sample.shares as i64, sample.weight as i64);
-            // What came since, too.
+            // What was enqueued since then counts as well.
             let more = self.rqs.queues[q as usize].load.weight as i64 - before;
             (here, all) = (here + more, all + more);
             let (new, old) = (shares * (before + here), shares * before + part * all);
@@ -73,8 +75,8 @@ impl Select<'_> {
         here
     }
 
-    /// What the root of a CPU weighs more when a task of the same group joins there that weighs `here`, where the whole
-    /// group has `all` more (`effective_load`, 2.6.38 to 4.2).
+    /// By how much the weight of a CPU's root increases if weight `here` joins the queue of the task's group there,
+    /// while the weight of the whole group increases by `all` (`effective_load`, 2.6.38 to 4.2).
     pub(super) fn effective_load(&self, cx: &Core, p: TaskId, cpu: CpuId, here: i64, all: i64) -> i64 {
         let (mut here, mut all) = (here, all);
         let mut q = self.rqs.queue_of(cx, p, cpu);
@@ -94,7 +96,8 @@ impl Select<'_> {
         here
     }
 
-    /// 2.6.32 to 4.1: by the loads of both CPUs with the task there (`wake_affine`).
+    /// Whether a wake-up moves the task to the waker's CPU, comparing both CPUs' loads with the task (`wake_affine`,
+    /// 2.6.32 to 4.1).
     pub(super) fn comes_over(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask) -> bool {
         if self.places.how == Placing::V3_18 && self.wakes_widely(cx, domains, ask) {
             return false;
@@ -109,7 +112,7 @@ impl Select<'_> {
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);
         let fits = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
         if self.places.how == Placing::V3_18 {
-            // Without load here the capacities alone are compared.
+            // Without load on this CPU only the capacities are compared.
             return if this_load > 0 { fits(with, without) } else { fits(1, 1) };
         }
         let each = self.load_per_task(cx, ask.here) as i64;
@@ -118,7 +121,8 @@ impl Select<'_> {
             || this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
     }
 
-    /// 5.5 on: an idle CPU of the two, else the one that would be loaded less (`wake_affine`).
+    /// Chooses between the waker's and the previous CPU: an idle one, or the one that would have less load
+    /// (`wake_affine`, 5.5 on).
     pub(super) fn affine_target(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask) -> CpuId {
         let (here, prev) = (ask.here, ask.prev);
         if self.is_idle(cx, here) && share_cache(domains, here, prev) {

@@ -1,7 +1,9 @@
-//! How many CPUs of a cache a search for an idle one may look at.
+//! The bound on how many CPUs of a cache a search for an idle CPU looks at.
 //!
-//! From 6.0 on it depends on how much the cache's CPUs are used (`SIS_UTIL`); before, on how long the waking CPU is
-//! idle on average and what its searches have cost (`SIS_PROP`). The kernel measures that; here it is an estimate.
+//!
+//! From 6.0 on it depends on the utilisation of the cache's CPUs (`SIS_UTIL`). Before, it depends on how long the
+//! waking CPU is idle on average and on the cost of its searches (`SIS_PROP`). The kernel measures that cost; here it
+//! is an estimate.
 
 use super::{Placing, cache};
 use crate::balance::domains::Domains;
@@ -9,31 +11,31 @@ use crate::fair::place::Select;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
-/// What looking at a CPU costs, in ns: an estimate.
+/// The estimated cost of looking at a CPU, in ns.
 const COST_CPU: Nanos = 60;
 
-/// How many CPUs of `weight`, and one more, a CPU may look at that is idle for `idle` ns on average and whose searches
-/// cost `cost`: at least four.
+/// One more than the number of CPUs that a search may look at, out of `weight`. `idle` is how long the searching CPU is
+/// idle on average and `cost` the average cost of its searches, in ns. The result is at least 4.
 fn by_cost(weight: u64, idle: Nanos, cost: Nanos) -> u32 {
     let (span, cost) = (weight * (idle / 512), cost + 1);
     if span > 4 * cost { (span / cost).min(u64::from(u32::MAX)) as u32 } else { 4 }
 }
 
 impl Select<'_> {
-    /// How many CPUs of a cache a search of the CPU `here` may look at, and one more.
+    /// One more than the number of CPUs of a cache that a search by CPU `here` may look at.
     pub(super) fn scan_by_cost(&self, here: CpuId, weight: u64) -> u32 {
         let idle = self.balancer.as_ref().map_or(0, |balancer| balancer.avg_idle(here));
         by_cost(weight, idle, self.places.scan_cost[here as usize])
     }
 
-    /// A search of the CPU `here` has looked at `seen` CPUs (`update_avg`).
+    /// Records that a search by CPU `here` looked at `seen` CPUs (`update_avg`).
     pub(super) fn note_scan(&mut self, here: CpuId, seen: u64) {
         let cost = &mut self.places.scan_cost[here as usize];
         *cost = cost.wrapping_add_signed(((seen * COST_CPU) as i64 - *cost as i64) / 8);
     }
 
-    /// A CPU that is not going idle balances its last-level cache: how far searches in it may go from what it uses of
-    /// late (`update_idle_cpu_scan`).
+    /// Updates the bound for a last-level cache from its CPUs' utilisation, after a CPU that is not newly idle has
+    /// balanced it (`update_idle_cpu_scan`).
     pub(in crate::fair) fn bound_scan(&mut self, cx: &Core, domains: &Domains, cpu: CpuId) {
         if self.places.how == Placing::V6
             && let Some(domain) = cache(domains, cpu)

@@ -1,4 +1,4 @@
-//! Which way a release places a task: the walk up the domains, and what follows from it.
+//! Task placement by release: the walk up the domains, and the choice that follows.
 
 use super::early::Candidates;
 use super::{Ask, Placing, Select, spans};
@@ -8,7 +8,7 @@ use schedlab_base::{CpuId, v};
 use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 
 impl<D: Discipline> Fair<D> {
-    /// The CPU for a task that wakes or is new (`select_task_rq_fair`).
+    /// Chooses the CPU for a task that wakes or is new (`select_task_rq_fair`).
     pub(in crate::fair) fn choose_cpu(
         &mut self,
         cx: &mut Core,
@@ -23,14 +23,14 @@ impl<D: Discipline> Fair<D> {
         };
         self.places.weigh_anew();
         let found = self.select().candidates(cx, domains, ask);
-        // Of the domains that take part the largest (LB_SHARES_UPDATE).
+        // In the largest of the domains that take part (LB_SHARES_UPDATE).
         if let Some(level) = found.as_ref().and_then(|found| found.both.max(found.top)) {
             let list = domains.of(ask.here);
             let span = domains.span(list[level].span);
             self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());
         }
         let (cpu, rule) = self.select().by_release(cx, domains, ask, found);
-        // select_task_rq() takes no CPU that is not allowed.
+        // select_task_rq() replaces a CPU that the task's affinity does not allow.
         let allowed = &cx.task(p).allowed;
         let (cpu, rule) = if allowed.contains(cpu) {
             (cpu, rule)
@@ -81,7 +81,7 @@ impl Select<'_> {
         }
     }
 
-    /// 3.10 to 4.1.
+    /// Placement in 3.10 to 4.1.
     fn place_affine(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         if ask.wakes && self.places.how == Placing::V3_18 {
             self.record_wakee(cx, ask);
@@ -119,7 +119,7 @@ impl Select<'_> {
         }
     }
 
-    /// 5.5 on.
+    /// Placement from 5.5 on.
     fn place_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         let mut wants = false;
         if ask.wakes {

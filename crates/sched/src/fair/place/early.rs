@@ -1,4 +1,5 @@
-//! 2.6.24 and 2.6.32: wake-ups compare the loads of two CPUs, and take an idle one where the domains say so.
+//! Placement in 2.6.24 and 2.6.32: wake-ups compare the loads of two CPUs, and take an idle CPU if a domain's flags
+//! allow it.
 
 use super::{Ask, Placing, half_pct, spans};
 use crate::balance::domains::{Domain, Domains, Flags};
@@ -6,26 +7,26 @@ use crate::fair::place::Select;
 use schedlab_base::CpuId;
 use schedlab_sim::Core;
 
-/// Where 2.6.32 is drawn to.
+/// The candidates for placement in 2.6.32.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidates {
-    /// The domain whose affine candidate `cpu` is, and its level.
+    /// The domain for which `cpu` is the affine candidate, and its level.
     affine: Option<Domain>,
     pub both: Option<usize>,
-    /// The highest domain that balances such tasks.
+    /// The level of the highest domain that takes part in placing such tasks.
     pub top: Option<usize>,
     cpu: CpuId,
 }
 
 impl Candidates {
-    /// The CPU that asks.
+    /// No candidate but the asking CPU.
     pub fn none(ask: Ask) -> Self {
         Self { affine: None, both: None, top: None, cpu: ask.here }
     }
 }
 
 impl Select<'_> {
-    /// `try_to_wake_up` and `sched_balance_self`.
+    /// Placement in 2.6.24 (`try_to_wake_up` and `sched_balance_self`).
     pub(super) fn place_2_6_24(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         if !ask.wakes {
             let top = domains.of(ask.here).iter().rposition(|d| d.flags.has(Flags::BALANCE_FORK));
@@ -36,7 +37,7 @@ impl Select<'_> {
         (self.wake_idle(cx, domains, ask, near), "the waker's CPU if its load bears it, or an idle one beside")
     }
 
-    /// Whether the loads let a task come to the waker's CPU.
+    /// Whether the CPUs' loads allow the task to move to the waker's CPU.
     fn pulls(&mut self, cx: &Core, domains: &Domains, ask: Ask) -> bool {
         let both = domains.of(ask.here).iter().find(|d| domains.span(d.span).set.contains(ask.prev));
         let Some(domain) = both.copied() else { return false };
@@ -55,7 +56,7 @@ impl Select<'_> {
         domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100 * load
     }
 
-    /// An idle CPU in the domains that look for one, unless this one is idle or has several tasks (`wake_idle`).
+    /// An idle CPU in the domains with `SD_WAKE_IDLE`, or `cpu` if it is idle or has several tasks (`wake_idle`).
     fn wake_idle(&self, cx: &mut Core, domains: &Domains, ask: Ask, cpu: CpuId) -> CpuId {
         if self.is_idle(cx, cpu) || self.rqs.nr_running(cpu) > 1 {
             return cpu;
@@ -73,7 +74,7 @@ impl Select<'_> {
         cpu
     }
 
-    /// Where 2.6.32 is drawn to; none in other releases.
+    /// The candidates for placement in 2.6.32; `None` in other releases.
     pub(super) fn candidates(&self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<Candidates> {
         let other = self.places.how != Placing::V2_6_32;
         if other || self.places.fix_overload && self.longest_idle(cx, ask).is_some() {
@@ -96,7 +97,7 @@ impl Select<'_> {
         Some(found)
     }
 
-    /// `select_task_rq_fair` of 2.6.32.
+    /// Placement in 2.6.32 (`select_task_rq_fair`).
     pub(super) fn place_2_6_32(
         &mut self,
         cx: &mut Core,
@@ -106,7 +107,7 @@ impl Select<'_> {
     ) -> (CpuId, &'static str) {
         let Candidates { affine, top, cpu, .. } = found;
         if cpu == ask.prev && top.is_none() && ask.wakes && !cx.explaining() {
-            // Wherever the loads would draw it.
+            // The result is the same whatever the loads are.
             return (ask.prev, "where it last ran");
         }
         if let Some(domain) = affine
@@ -121,7 +122,7 @@ impl Select<'_> {
         }
     }
 
-    /// The CPU that a wake-up is drawn to at one level: the last one if it is idle, an idle one, or the waker's.
+    /// The affine candidate at one level: the previous CPU if it is idle, another idle CPU, or the waker's CPU.
     fn candidate(&self, cx: &mut Core, domains: &Domains, level: usize, ask: Ask) -> Option<CpuId> {
         let domain = &domains.of(ask.here)[level];
         let idle = |cpu: CpuId| self.rqs.queues[cpu as usize].nr_queued == 0;

@@ -1,22 +1,23 @@
-//! Energy-aware placement: the CPU where a task that wakes costs the least energy (5.0 on).
+//! Energy-aware placement (5.0 on): a waking task goes to the CPU where it costs the least energy.
 //!
 //! # Idea
-//! CPUs of one performance domain run at one frequency, which follows the busiest of them. A task there costs its own
-//! work at the power of that frequency, and more if it raises the frequency, for then the others' work is dearer, too.
+//! The CPUs of a performance domain share a frequency, which follows the busiest of them. A task there costs its own
+//! work at the power of that frequency. If it raises the frequency, it costs more, because the work of the other CPUs
+//! becomes more expensive as well.
 //!
 //! # Rule
-//! Of each domain two CPUs are candidates: the one where the task last ran, and the one with most capacity to spare, if
-//! the task fits there with a fifth left. For each the domain's energy with the task is compared with that without it,
-//! and the least difference wins; the previous CPU stays where no other is cheaper. It ends where a CPU is
-//! over-utilised, that is used to more than four fifths: then energy does not count until balancing finds no such CPU
-//! any more, and meanwhile nothing is balanced but tasks too big for their CPU.
+//! Each domain has two candidates: the CPU where the task last ran, and the CPU with the most spare capacity, provided
+//! that the task fits there with a fifth to spare. For each, the domain's energy with the task is compared with its
+//! energy without it. The smallest difference wins, and the previous CPU is kept if no other is cheaper. This stops
+//! when a CPU is overutilised, which means utilised above four fifths. Energy is then ignored until load balancing no
+//! longer finds such a CPU. As long as energy decides, load balancing moves nothing but misfit tasks.
 //!
-//! It needs an energy model in the machine's file, CPUs of several capacities and no SMT, and `sched_energy_aware`.
+//! It requires an energy model in the machine file, CPUs of different capacities, no SMT, and `sched_energy_aware`.
 //!
 //! # Differences from the kernel
-//! The governor is taken to be schedutil. Its frequencies are what energy is estimated by, here as there; the
-//! simulation runs every CPU at its highest all the same. Of deadline tasks counts what they use, not what they have
-//! reserved. That 5.0 to 5.19 kept a task on its previous CPU unless another saved 6% is not here: it was gone in 6.0.
+//! The governor is assumed to be schedutil. Its frequencies are used to estimate energy, as in the kernel, but the
+//! simulation runs every CPU at its highest frequency. Of deadline tasks their utilisation counts, and not their
+//! reserved bandwidth.
 //!
 //! # Reference
 //! `find_energy_efficient_cpu`, `compute_energy`, `cpu_overutilized` in kernel/sched/fair.c, `em_cpu_energy` in
@@ -46,7 +47,7 @@ struct State {
 pub struct Perf {
     cpus: Vec<CpuId>,
     capacity: u64,
-    /// The lowest first; from 5.16 on those that cost no less than a higher one are left out.
+    /// The frequencies in ascending order. From 5.16 on, those that cost no less than a higher one are omitted.
     states: Vec<State>,
 }
 
@@ -68,7 +69,8 @@ impl Perf {
         Self { cpus: domain.cpus.clone(), capacity, states }
     }
 
-    /// The energy of its CPUs when the busiest is used for `most` and all together for `sum` (`em_cpu_energy`).
+    /// The energy of the domain's CPUs if the busiest has utilisation `most` and all together have `sum`
+    /// (`em_cpu_energy`).
     fn energy(&self, release: Release, most: u64, sum: u64) -> u64 {
         let last = self.states[self.states.len() - 1];
         if release >= v(6, 9) {
@@ -81,23 +83,23 @@ impl Perf {
     }
 }
 
-/// "sched/cpufreq: Rework schedutil governor performance estimation" (6.8): the headroom is in what a CPU asks for, and
-/// no more added by the energy model.
+/// "sched/cpufreq: Rework schedutil governor performance estimation" (6.8): the headroom is part of what a CPU
+/// requests, and the energy model no longer adds it.
 const HEADROOM_IS_ASKED_FOR: Release = v(6, 8);
 
-/// A governor asks for a quarter more than is used (`map_util_perf`).
+/// Adds the quarter by which a governor's request exceeds the utilisation (`map_util_perf`).
 fn headroom(util: u64) -> u64 {
     util + util / 4
 }
 
-/// The performance domains of a machine in the kernel's order, the last first.
+/// The performance domains of a machine in the kernel's order, which starts with the last one.
 pub fn perf_domains(release: Release, machine: &Machine) -> Vec<Perf> {
     let capacity = |domain: &PerfDomain| u64::from(machine.cpus[domain.cpus[0] as usize].place.capacity);
     machine.energy.iter().rev().map(|domain| Perf::new(release, domain, capacity(domain))).collect()
 }
 
-/// What was weighed, for explanations: what the task needs, and what each of two candidates costs more, in uW on
-/// average.
+/// The result of an energy comparison, for explanations: the utilisation of the task, and the additional average power
+/// with it on each of two candidates, in uW.
 #[derive(Clone, Copy, Debug)]
 pub struct Weighed {
     pub need: u64,
@@ -105,7 +107,7 @@ pub struct Weighed {
     pub other: Option<(CpuId, u64)>,
 }
 
-/// The best so far.
+/// A candidate for the best CPU.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     fits: i32,
@@ -115,21 +117,21 @@ struct Best {
 }
 
 impl Places {
-    /// Nothing has been weighed.
+    /// Discards the last comparison.
     pub fn weigh_anew(&mut self) {
         self.weighed = None;
     }
 
-    /// Keeps what was weighed for an explanation.
+    /// Keeps a comparison for an explanation.
     fn remember(&mut self, need: u64, prev: Option<u64>, other: Option<(CpuId, u64)>) {
-        // 6.9 and later count in tenths.
+        // From 6.9 on energy is in tenths.
         let uw = |delta| if self.release >= v(6, 9) { delta / 10 } else { delta };
         self.weighed = Some(Weighed { need, prev: prev.map(uw), other: other.map(|(cpu, delta)| (cpu, uw(delta))) });
     }
 }
 
 impl Select<'_> {
-    /// The CPU where a task that wakes costs the least energy (`find_energy_efficient_cpu`); none where energy does not
+    /// The CPU where a waking task costs the least energy (`find_energy_efficient_cpu`); `None` if energy does not
     /// decide.
     pub(super) fn efficient_cpu(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> Option<CpuId> {
         let lowest = domains.lowest(ask.here, domains.all_capacities())?;
@@ -154,7 +156,8 @@ impl Select<'_> {
     fn weigh(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask, perfs: &[Perf], need: u64) -> CpuId {
         let none = Best { fits: -1, delta: u64::MAX, capacity: 0, cpu: ask.prev };
         let (mut prev, mut best) = (none, none);
-        // What the best other CPU costs; `best.delta` is a bound, which the previous CPU lowers too.
+        // The energy of the best CPU other than the previous one. `best.delta` is an upper bound that the previous CPU
+        // also lowers.
         let mut other_best = None;
         for perf in perfs {
             let within = |cpu: &CpuId| domains.span(domain.span).set.contains(*cpu);
@@ -187,8 +190,8 @@ impl Select<'_> {
         if better { best.cpu } else { ask.prev }
     }
 
-    /// Of a performance domain: whether the task fits its previous CPU, with what to spare; and the other CPU that it
-    /// fits best, with most to spare.
+    /// The candidates of a performance domain: the previous CPU if the task fits there, with its spare capacity, and
+    /// the other CPU where the task fits best, with the most spare capacity.
     #[allow(clippy::type_complexity, reason = "two candidates of one search")]
     fn fitting(
         &self,
@@ -205,7 +208,7 @@ impl Select<'_> {
             let util = self.util_with(cx, cpu, ask.p, Some(cpu), false);
             let (left, whole) = self.capacity_of(cpu);
             if let Some((least, most)) = uclamp(self.rqs, cx, cpu) {
-                // As in the kernel, what a CPU asked for stays for those after it.
+                // As in the kernel, the clamps of one CPU carry over to the following ones.
                 clamps = (least.max(own.0), most.max(own.1));
             }
             let fits = fits(util, clamps, left, whole);
@@ -222,12 +225,12 @@ impl Select<'_> {
         (prev.is_some() || other.is_some()).then_some((prev, other))
     }
 
-    /// The energy of a performance domain with the task on a CPU of it, or without the task (`compute_energy`).
+    /// The energy of a performance domain with the task on CPU `to` of it, or without the task (`compute_energy`).
     fn energy(&self, cx: &Core, perf: &Perf, ask: Ask, to: Option<CpuId>, need: u64) -> u64 {
         let release = self.places.release;
         let online = || perf.cpus.iter().copied().filter(|cpu| cx.online(*cpu));
-        // "sched/fair: Remove task_util from effective utilization in feec()" (6.0): before, the task was added to its
-        // CPU; until 5.13 as what the CPU would then need.
+        // "sched/fair: Remove task_util from effective utilization in feec()" (6.0). Before, the task was added to its
+        // CPU's utilisation; until 5.13 as the estimate of the CPU with the task.
         let on_its_cpu = release < v(6, 0);
         let busy = |cpu| {
             let (rt, dl) = self.pelt.util_above(cpu, cx.now());
@@ -242,7 +245,7 @@ impl Select<'_> {
         perf.energy(release, most.min(perf.capacity), sum.min(all))
     }
 
-    /// What a CPU makes the governor ask for (`eenv_pd_max_util`).
+    /// The utilisation that a CPU requests from the governor (`eenv_pd_max_util`).
     fn asked(&self, cx: &Core, perf: &Perf, ask: Ask, cpu: CpuId, to: Option<CpuId>) -> u64 {
         let modern = self.places.release >= HEADROOM_IS_ASKED_FOR;
         let (rt, dl) = self.pelt.util_above(cpu, cx.now());
@@ -273,19 +276,20 @@ mod tests {
         perfs
     }
 
-    /// 6.12: performances 462 * MHz / 1844 and 1024 * MHz / 2362, costs 10 * uW / performance.
+    /// In 6.12 performances are 462 * MHz / 1844 and 1024 * MHz / 2362, and costs are 10 * uW / performance.
     #[test]
     fn states_are_the_kernels() {
         let states = |perf: &Perf| perf.states.iter().map(|s| (s.performance, s.cost)).collect::<Vec<_>>();
         let new = phone(v(6, 12));
         assert_eq!(states(&new[0]), [(133, 2160), (250, 2813), (351, 3558), (428, 4392), (462, 5312)]);
         assert_eq!(states(&new[1]), [(391, 6223), (616, 8120), (782, 10282), (915, 12695), (1024, 15350)]);
-        // Until 6.8: 1844 * uW / MHz.
+        // Until 6.8 costs are 1844 * uW / MHz.
         let costs: Vec<_> = phone(v(6, 1))[0].states.iter().map(|s| s.cost).collect();
         assert_eq!(costs, [99_389, 129_816, 164_300, 202_840, 245_436]);
     }
 
-    /// The busiest CPU's frequency is everybody's; 6.1 adds the quarter of headroom itself, to 6.12 it comes with it.
+    /// The busiest CPU decides the frequency of all. 6.1 adds the headroom of a quarter itself; in 6.12 the caller
+    /// includes it.
     #[test]
     fn work_costs_what_the_busiest_cpus_frequency_costs() {
         let (old, new) = (phone(v(6, 1)), phone(v(6, 12)));
@@ -297,9 +301,9 @@ mod tests {
         assert_eq!(old[0].energy(v(6, 1), 462, 0), 0);
     }
 
-    /// The example of the kernel's own documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: 200
-    /// of work go where 400, 100, 600 and 500 are, from CPU 0. It takes frequencies without headroom, and rounds CPU by
-    /// CPU.
+    /// The example in the kernel's documentation (Documentation/scheduler/sched-energy.rst, section 4), in mW: a task
+    /// with utilisation 200 on CPU 0 is placed on CPUs with utilisations 400, 100, 600 and 500. The example uses
+    /// frequencies without headroom and rounds for each CPU.
     #[test]
     fn the_kernels_own_example_comes_out() {
         let domain = |first: u32, states: [(u32, u32); 3]| PerfDomain {
@@ -319,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A state that costs as much as a faster one is never chosen.
+    /// A state that costs no less than a faster one is never chosen.
     #[test]
     fn wasteful_states_are_left_out() {
         let state = |mhz, power_uw| schedlab_machine::PerfState { mhz, power_uw };

@@ -1,4 +1,4 @@
-//! Down the domains to the idlest group, and in it to the idlest CPU (`find_idlest_group`, `find_idlest_cpu`).
+//! The walk down the domains to the idlest CPU of the idlest group (`find_idlest_group`, `find_idlest_cpu`).
 
 use super::{Ask, Placing, half_pct};
 use crate::balance::domains::{Domain, Domains, Flags, GroupId};
@@ -7,7 +7,7 @@ use crate::fair::place::Select;
 use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::Core;
 
-/// How a group of CPUs stands, the idler the less (`enum group_type`, 5.5 on; no packing here).
+/// The type of a group, from idle to busy (`enum group_type`, 5.5 on). Types for packing are not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     HasSpare,
@@ -16,11 +16,11 @@ enum Kind {
     Overloaded,
 }
 
-/// What counts of a group for a new task (`update_sg_wakeup_stats`).
+/// The statistics of a group for placing a new task (`update_sg_wakeup_stats`).
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     kind: Kind,
-    /// Load by capacity, where it is busy.
+    /// The load divided by the capacity, if the group is busy.
     average: f64,
     idle: u32,
     running: u32,
@@ -29,7 +29,7 @@ struct Standing {
 }
 
 impl Select<'_> {
-    /// From the domain at `level` of the asking CPU down to one CPU.
+    /// Walks down from the domain of the asking CPU at `level` to a single CPU.
     pub(super) fn descend(
         &mut self,
         cx: &mut Core,
@@ -52,7 +52,7 @@ impl Select<'_> {
                 continue;
             };
             let Some(found) = self.idlest_cpu(cx, domains, group, ask, cpu).filter(|found| *found != cpu) else {
-                // 6.x takes the CPU itself here; so do the older releases, which then look below it.
+                // 6.x chooses the CPU itself here. So do the older releases, which then look below it.
                 at = below;
                 continue;
             };
@@ -72,7 +72,7 @@ impl Select<'_> {
         }
     }
 
-    /// Until 5.4: the group with the least load for its capacity, if that is clearly less than here.
+    /// The group with the least load per capacity, if that is clearly less than the local group's (until 5.4).
     fn idlest_by_load(
         &mut self,
         cx: &Core,
@@ -103,7 +103,7 @@ impl Select<'_> {
         idlest.filter(|_| 100 * here >= pct * least)
     }
 
-    /// From 5.5 on: by what kind the groups are.
+    /// The idlest group by type (5.5 on); `None` if that is the local group.
     fn idlest_by_kind(
         &mut self,
         cx: &Core,
@@ -132,7 +132,7 @@ impl Select<'_> {
             return (local.kind > idlest.kind).then_some(group);
         }
         if local.kind == Kind::HasSpare && domain.flags.has(Flags::NUMA) {
-            // With room on both, the preferred node comes first.
+            // If both groups have spare capacity, the preferred node comes first.
             let preferred = self.preferred_node(ask.p);
             let first = domains.span(domains.group(group).span).cpus.first();
             if preferred.is_some() && preferred == self.numa_node(cpu) {
@@ -156,7 +156,8 @@ impl Select<'_> {
         better.then_some(group)
     }
 
-    /// Both have room: the other has more idle CPUs, and across nodes more than the allowed imbalance.
+    /// Whether the other group is better if both have spare capacity: it has more idle CPUs, and across nodes the
+    /// allowed imbalance is exceeded.
     #[allow(clippy::too_many_arguments, reason = "one comparison of two groups, with all that it rests on")]
     fn spare_elsewhere(
         &self,
@@ -194,7 +195,7 @@ impl Select<'_> {
         let (mut load, mut util, mut runnable, mut running, mut idle) = (0.0, 0.0, 0.0, 0, 0);
         let (mut misfit, mut most) = (asymmetric, 0);
         let span = domains.span(of.span);
-        // 5.10 and 5.15 sum up all CPUs of the group. (So does the source of 6.1 and 6.6.)
+        // 5.10 and 5.15 sum over all CPUs of the group. (So does the source of 6.1 and 6.6.)
         let all = self.places.release < v(6, 1);
         for &cpu in span.cpus.iter().filter(|c| all || allowed.contains(**c)) {
             let (l, r) = if ask.wakes && cpu == ask.prev {
@@ -230,7 +231,7 @@ impl Select<'_> {
         if modern && span.weight() == 1 {
             return span.cpus.first().copied();
         }
-        // Until 3.17 an idle CPU is just one without load.
+        // Until 3.17 an idle CPU just counts as one without load.
         let by_idleness = self.places.how >= Placing::V3_18;
         let (mut least, mut best) = (f64::INFINITY, None);
         let (mut latest, mut idle) = (0, None);
@@ -254,15 +255,17 @@ impl Select<'_> {
     }
 }
 
-/// Whether a new task stays on its node though another has more idle CPUs (`find_idlest_group`); `weights` are how many
-/// CPUs the own group and the domain have, `allowed` the imbalance that the domain allows from 5.18 on.
+/// Whether a new task stays on its node although another node has more idle CPUs (`find_idlest_group`). `weights` holds
+/// the numbers of CPUs of the local group and of the domain, and `allowed` is the imbalance that the domain allows from
+/// 5.18 on.
 ///
-/// - Until 5.10 while the own group has an idle CPU.
-/// - 5.11 to 5.17: while its tasks are fewer than a quarter of the domain's CPUs (23e6082a522e, "sched: Limit the
-///   amount of NUMA imbalance that can exist at fork time"), in the stable tree of 5.15 of its own CPUs, with the new
-///   one.
-/// - 5.18 on by the domain's imbalance (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA spans
-///   multiple LLCs"), from 6.0 on only if the groups differ by no more than two idle CPUs.
+///
+/// - Until 5.10 it stays as long as the local group has an idle CPU.
+/// - 5.11 to 5.17: it stays as long as the local tasks are fewer than a quarter of the domain's CPUs (23e6082a522e,
+///   "sched: Limit the amount of NUMA imbalance that can exist at fork time"). In the stable tree of 5.15 it is a
+///   quarter of the local CPUs, and the new task counts.
+/// - From 5.18 on the domain's allowed imbalance decides (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance
+///   when SD_NUMA spans multiple LLCs"), and from 6.0 on only if the groups differ by at most two idle CPUs.
 fn stays_on_node(release: Release, local: &Standing, idle: u32, weights: (u32, u32), allowed: u32) -> bool {
     if release >= v(6, 0) {
         local.running < allowed && local.idle.abs_diff(idle) <= 2
@@ -277,7 +280,7 @@ fn stays_on_node(release: Release, local: &Standing, idle: u32, weights: (u32, u
     }
 }
 
-/// Whether a group is idler than the idlest so far (`update_pick_idlest`).
+/// Whether a group is idler than the idlest one so far (`update_pick_idlest`).
 fn idler(new: &Standing, best: &Standing) -> bool {
     if new.kind != best.kind {
         return new.kind < best.kind;

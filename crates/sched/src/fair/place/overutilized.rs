@@ -1,4 +1,4 @@
-//! CPUs that are used to more than four fifths: while there is one, energy does not decide where tasks go.
+//! Overutilised CPUs, which are utilised above four fifths. While there is one, placement ignores energy.
 
 use crate::balance::fair::fits;
 use crate::fair::rqs::Runqueues;
@@ -6,8 +6,8 @@ use crate::fair::{Discipline, Fair};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
-/// What the runnable tasks of a CPU ask for, the least and the most together; none where there are none
-/// (`rq->uclamp`). Real-time tasks ask for all.
+/// The combined clamps of the runnable tasks of a CPU, as (least, most); `None` without runnable tasks (`rq->uclamp`).
+/// Real-time tasks request the full capacity.
 pub(super) fn uclamp(rqs: &Runqueues, cx: &Core, cpu: CpuId) -> Option<(u64, u64)> {
     if rqs.has_real_time(cpu) {
         return Some((1024, 1024));
@@ -18,14 +18,15 @@ pub(super) fn uclamp(rqs: &Runqueues, cx: &Core, cpu: CpuId) -> Option<(u64, u64
 }
 
 impl<D: Discipline> Fair<D> {
-    /// Whether fair tasks use more than four fifths of a CPU; `left` is what higher classes leave of `whole`
-    /// (`cpu_overutilized`).
+    /// Whether fair tasks use more than four fifths of a CPU (`cpu_overutilized`). `left` is what the higher classes
+    /// leave of the original capacity `whole`.
     pub(in crate::fair) fn is_overused(&self, cx: &Core, cpu: CpuId, (left, whole): (u64, u64)) -> bool {
         let clamps = uclamp(&self.rqs, cx, cpu).unwrap_or((0, 1024));
         fits(self.pelt.cpu_util_cfs(cpu, whole, cx.now()), clamps, left, whole) == 0
     }
 
-    /// A task woke on a CPU, or a tick came (`check_update_overutilized_status`).
+    /// Called after a task woke on a CPU and at its ticks, to notice overutilisation
+    /// (`check_update_overutilized_status`).
     #[inline]
     pub(in crate::fair) fn check_overused(&mut self, cx: &Core, cpu: CpuId) {
         if self.saves_energy()
@@ -36,7 +37,8 @@ impl<D: Discipline> Fair<D> {
         }
     }
 
-    /// The earliest time at which a tick could find a CPU over-utilised: its utilisation rises ever slower.
+    /// A lower bound of the time at which a tick could find a CPU overutilised, based on how fast its utilisation can
+    /// rise now.
     pub(in crate::fair) fn overused_at(&self, cx: &Core, cpu: CpuId) -> Nanos {
         const HALF: f64 = 32.0 * 1024.0 * 1024.0;
         if !self.saves_energy() {

@@ -1,4 +1,4 @@
-//! The idle CPU beside the target: within its last-level cache (`select_idle_sibling`).
+//! The search for an idle CPU that shares the last-level cache with the target (`select_idle_sibling`).
 
 use super::{Ask, Placing, cache, share_cache};
 use crate::balance::domains::{Domain, Domains, Flags};
@@ -8,7 +8,8 @@ use schedlab_base::{CpuId, v};
 use schedlab_sim::{Core, CpuSet};
 
 impl Select<'_> {
-    /// 3.10 to 4.1: the target, the last CPU, or the first group below the cache whose CPUs are all idle.
+    /// The search in 3.10 to 4.1: the target, the previous CPU, or the first group within the cache whose CPUs are all
+    /// idle.
     pub(super) fn idle_sibling_4(&self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
         if self.is_idle(cx, target) {
             return target;
@@ -36,12 +37,13 @@ impl Select<'_> {
         self.is_idle(cx, cpu) || self.is_sched_idle(cpu)
     }
 
-    /// Whether a CPU can give a task what it uses (`asym_fits_cpu`): always where all are alike.
+    /// Whether a task fits on a CPU (`asym_fits_cpu`). It always does if all CPUs have the same capacity.
     pub(super) fn fits(&self, cx: &Core, ask: Ask, cpu: CpuId) -> bool {
         !self.places.asymmetric || self.fit(cx, ask, cpu) > 0
     }
 
-    /// `util_fits_cpu`: 1 it fits, 0 it does not, -1 it fits but not the least that it asks for.
+    /// Like `util_fits_cpu`: 1 if the task fits, 0 if it does not, and -1 if it fits but the CPU is too small for its
+    /// uclamp_min.
     fn fit(&self, cx: &Core, ask: Ask, cpu: CpuId) -> i32 {
         let (least, most) = cx.task(ask.p).clamp;
         let (capacity, whole) = self.capacity_of(cpu);
@@ -49,7 +51,7 @@ impl Select<'_> {
         fits(util, (least.into(), most.into()), capacity, whole)
     }
 
-    /// 5.5 on.
+    /// The search from 5.5 on.
     pub(super) fn idle_sibling_6(&mut self, cx: &mut Core, domains: &Domains, ask: Ask, target: CpuId) -> CpuId {
         let good = |me: &Self, cx: &Core, cpu: CpuId| me.free(cx, cpu) && me.fits(cx, ask, cpu);
         if good(self, cx, target) {
@@ -61,7 +63,8 @@ impl Select<'_> {
         }
         let release = self.places.release;
         let recent = self.places.tasks[ask.p as usize].recent_cpu;
-        // From between 5.14 and 5.15 on it is always the last CPU; before, the waker's, or the last if it is taken.
+        // Since a change between 5.14 and 5.15 it is always the previous CPU. Before, it is the waker's CPU, or the
+        // previous one once the recent CPU has been chosen.
         if release >= v(5, 15) {
             self.places.tasks[ask.p as usize].recent_cpu = prev;
         }
@@ -99,8 +102,9 @@ impl Select<'_> {
         self.idle_in_cache(cx, domains, ask, &domain, target, cores).unwrap_or(target)
     }
 
-    /// An idle core, else an idle CPU among some, else an idle thread of the target's core: each by a search of its
-    /// own, from the target on (`select_idle_core`, `select_idle_cpu`, `select_idle_smt` until 5.11).
+    /// Searches in turn for an idle core, for an idle CPU among a limited number, and for an idle sibling of the
+    /// target. Each search starts from the target (`select_idle_core`, `select_idle_cpu`, `select_idle_smt` until
+    /// 5.11).
     fn idle_one_by_one(
         &mut self,
         cx: &mut Core,
@@ -135,7 +139,7 @@ impl Select<'_> {
         self.idle_thread(cx, domains, ask, domain, target).unwrap_or(target)
     }
 
-    /// An idle thread of a CPU's core (`select_idle_smt`).
+    /// An idle SMT sibling of a CPU (`select_idle_smt`).
     fn idle_thread(&self, cx: &Core, domains: &Domains, ask: Ask, cache: &Domain, prev: CpuId) -> Option<CpuId> {
         let core = domains.of(prev).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY))?;
         let allowed = &cx.task(ask.p).allowed;
@@ -144,8 +148,8 @@ impl Select<'_> {
         threads.into_iter().find(|c| *c != prev && allowed.contains(*c) && within.contains(*c) && self.free(cx, *c))
     }
 
-    /// Around the cache from the target on: an idle core if there may be one, else an idle CPU among as many as the
-    /// cache's utilisation lets it look at (`select_idle_cpu`, SIS_UTIL).
+    /// Searches the cache starting from the target, for an idle core if there may be one, or otherwise for an idle CPU
+    /// among as many as the bound allows (`select_idle_cpu`, SIS_UTIL).
     fn idle_in_cache(
         &mut self,
         cx: &mut Core,
@@ -164,7 +168,7 @@ impl Select<'_> {
         }
         Self::looked(cx, ask, cpus);
         let allowed = &cx.task(ask.p).allowed;
-        // Between 5.14 and 5.15 the target itself was left for the end.
+        // Since a change between 5.14 and 5.15 the target itself comes last.
         let after = self.places.release >= v(5, 15);
         let from = cpus.partition_point(|c| *c < target || after && *c == target);
         let around = cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
@@ -199,7 +203,7 @@ impl Select<'_> {
         idle
     }
 
-    /// The idle CPU that is big enough, else the biggest (`select_idle_capacity`).
+    /// An idle CPU with enough capacity, or otherwise the idle CPU with the most (`select_idle_capacity`).
     fn idle_capacity(&self, cx: &mut Core, domains: &Domains, ask: Ask, domain: &Domain, target: CpuId) -> CpuId {
         let cpus = &domains.span(domain.span).cpus;
         Self::looked(cx, ask, cpus);
@@ -211,7 +215,7 @@ impl Select<'_> {
             if !allowed.contains(cpu) || !self.free(cx, cpu) {
                 continue;
             }
-            // Until 6.0 it fits or does not; the trees of 6.1 have the rule of 6.3.
+            // Until 6.0 a task either fits or does not. The stable tree of 6.1 has the rule of 6.3.
             let fits = self.fit(cx, ask, cpu).max(least);
             if fits > 0 {
                 return cpu;
@@ -225,7 +229,7 @@ impl Select<'_> {
         best.2
     }
 
-    /// A CPU went idle: its core may be so as a whole (`update_idle_core`).
+    /// Called when a CPU goes idle. Notes whether its whole core is idle (`update_idle_core`).
     pub(in crate::fair) fn went_idle(&mut self, cx: &Core, domains: &Domains, cpu: CpuId) {
         self.places.idle_since[cpu as usize] = cx.now();
         let core = domains.of(cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
@@ -241,7 +245,7 @@ impl Select<'_> {
     }
 }
 
-/// The threads of a CPU's core.
+/// The SMT siblings of a CPU's core, including the CPU itself.
 fn core_of<'a>(domains: &'a Domains, cpu: &'a CpuId) -> &'a [CpuId] {
     let core = domains.of(*cpu).first().filter(|d| d.flags.has(Flags::SHARE_CPUCAPACITY));
     core.map_or(std::slice::from_ref(cpu), |d| &domains.span(d.span).cpus)

@@ -1,7 +1,7 @@
 use super::*;
 use schedlab_base::Rng;
 
-/// Checks colours, parents, least values and order; returns the black height.
+/// Checks colours, parents, least values and key order. Returns the black height.
 fn check(arena: &Arena, i: u32, parent: u32) -> u32 {
     if i == NIL {
         return 1;

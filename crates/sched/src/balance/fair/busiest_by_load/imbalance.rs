@@ -7,7 +7,7 @@ use crate::balance::fair::queues::Queues;
 use crate::balance::rounds::Idleness;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// Whether there is an imbalance, and how much, where what is above the average moves.
+    /// Computes the imbalance for releases that pull what is above the average (3.10 on). Returns `false` if balanced.
     pub(super) fn imbalance_by_average<G: ByAverage>(
         &self,
         env: &mut Env,
@@ -52,7 +52,8 @@ impl<Q: Queues> Work<'_, Q> {
         G::has_what_it_can_run(busiest) && local.idle_cpus <= busiest.idle_cpus + 1
     }
 
-    /// Whether there is an imbalance, and how much, where a task stays with the busiest group: until 2.6.33.
+    /// Computes the imbalance for releases that leave one task in the busiest group (until 2.6.33). Returns `false` if
+    /// balanced.
     pub(super) fn imbalance_but_a_task<G: Generation + Wanted>(
         &self,
         env: &mut Env,

@@ -1,4 +1,4 @@
-//! Less than a task is to move: whether one does all the same (`fix_small_imbalance`).
+//! Whether one task moves although the imbalance is less than one task (`fix_small_imbalance`).
 
 use super::{SCALE, Stats};
 use crate::balance::fair::load_balance::{Env, Work};
@@ -6,17 +6,18 @@ use crate::balance::fair::queues::Queues;
 use crate::balance::fair::rules::by_capacity;
 use schedlab_base::Release;
 
-/// When a task moves though it is more than the imbalance.
+/// When a task moves although it exceeds the imbalance.
 pub(super) trait Wanted {
-    /// What the mean task of a CPU without tasks weighs.
+    /// The mean task weight assumed for a CPU without tasks; 0 to use the CPU's own load.
     const EMPTY: u64;
 
-    /// The busiest group has more than the own by `tasks` of its tasks, each of which is `scaled` by the group's
-    /// capacity.
+    /// Whether the busiest group has enough load for a task to move. `tasks` is the required imbalance in mean tasks of
+    /// the busiest group (`imbn`), and `scaled` is the weight of one such task divided by the group's capacity.
     fn is_wanted(busiest: &Stats, local: &Stats, scaled: u64, tasks: u64) -> bool;
 }
 
 impl<Q: Queues> Work<'_, Q> {
+    /// Sets the imbalance to one task if a task should move although the imbalance is smaller than that.
     pub(super) fn small_imbalance<G: Wanted>(&self, env: &mut Env, local: &mut Stats, busiest: &Stats) {
         let release = self.b.rules.release();
         let mut tasks = 2;
@@ -33,7 +34,7 @@ impl<Q: Queues> Work<'_, Q> {
     }
 }
 
-/// Whether more of the CPUs' capacity would be used.
+/// Whether moving one task would make better use of the CPUs' total capacity.
 fn gains(release: Release, local: &Stats, busiest: &Stats, scaled: u64) -> bool {
     let now =
         busiest.capacity * busiest.per_task.min(busiest.avg_load) + local.capacity * local.per_task.min(local.avg_load);

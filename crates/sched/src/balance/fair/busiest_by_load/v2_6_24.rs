@@ -1,12 +1,13 @@
-//! 2.6.24, until capacities followed what is left of CPUs (2.6.32: "sched: Remove reciprocal for cpu_power"): a group
-//! is good for as many tasks as it has whole CPUs' capacity, and imbalanced if its CPUs' loads differ by more than a
-//! task.
+//! 2.6.24 to 2.6.31: a group can hold one task per full CPU of capacity, and is imbalanced if its CPUs' loads differ by
+//! more than one task. From 2.6.32 on capacities follow what the higher classes leave ("sched: Remove reciprocal for
+//! cpu_power").
 
 use super::{Candidate, Generation, SCALE, Seen, Stats, small::Wanted};
 use crate::balance::domains::GroupId;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 
+/// The rules of these releases.
 pub(super) struct Rules;
 
 impl Generation for Rules {

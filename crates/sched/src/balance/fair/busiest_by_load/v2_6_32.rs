@@ -1,13 +1,15 @@
-//! 2.6.32 and 2.6.33: capacities follow what is left of CPUs and are rounded to whole ones; a group is imbalanced if
-//! its CPUs' loads differ by more than two of its mean tasks; a domain can ask for one task a group.
+//! 2.6.32 and 2.6.33: capacities follow what the higher classes leave of the CPUs and are rounded to full CPUs. A group
+//! is imbalanced if its CPUs' loads differ by more than two mean tasks, and a domain can ask for one task per group.
 //!
-//! It ends with 2.6.34 ("sched: Fix SCHED_MC regression caused by change in sched cpu_power").
+//!
+//! 2.6.34 changed this ("sched: Fix SCHED_MC regression caused by change in sched cpu_power").
 
 use super::{Candidate, Generation, SCALE, Seen, Stats, small::Wanted};
 use crate::balance::domains::GroupId;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 
+/// The rules of these releases.
 pub(super) struct Rules;
 
 impl Generation for Rules {
@@ -25,7 +27,7 @@ impl Generation for Rules {
         stats.factor = stats.whole_cpus();
     }
 
-    /// A group is good for one task, the own one, too.
+    /// Every group, including the local one, can hold only one task.
     fn spread(stats: &mut Stats, _room: Option<bool>) {
         stats.factor = stats.factor.min(1);
     }
@@ -38,8 +40,8 @@ impl Generation for Rules {
         work.imbalance_but_a_task::<Self>(env, seen, busiest)
     }
 
-    /// Whether an only task is too much is asked of its load by capacity, and not where the CPU has less than half of
-    /// one.
+    /// The only task of a CPU is compared by its load divided by capacity, and not at all if the CPU has less than half
+    /// a CPU's capacity.
     fn rank(of: &Candidate, _small: impl FnOnce() -> bool) -> Option<(u64, u64)> {
         let load = of.scaled();
         (!of.is_too_much(load) || of.capacity < SCALE / 2).then_some((load, 1))

@@ -1,13 +1,15 @@
-//! 3.10, until 3.17: a group is good for a number of tasks, at least one where a sibling is all of a small capacity; it
-//! is imbalanced if the loads of its CPUs differ by a task and their numbers of tasks by more than one.
+//! 3.10 to 3.17: a group can hold a number of tasks, at least one for an SMT sibling that has all of its small
+//! capacity. It is imbalanced if its CPUs' loads differ by a task and their task counts by more than one.
 //!
-//! Parts of it came between 2.6.35 and 3.9; 3.12 to 3.17 compare some sums another way.
+//!
+//! Parts of this came between 2.6.35 and 3.9. Releases 3.12 to 3.17 compare some sums differently.
 
 use super::{ByAverage, Candidate, Generation, Kind, SCALE, Seen, Stats, small::Wanted};
 use crate::balance::domains::GroupId;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 
+/// The rules of these releases.
 pub(super) struct Rules;
 
 impl Generation for Rules {
@@ -26,7 +28,7 @@ impl Generation for Rules {
         stats.has_room = stats.factor > u64::from(stats.nr);
     }
 
-    /// Another group is good for one task, where the own has room for the others.
+    /// A remote group can hold only one task if the local group has room for the others.
     fn spread(stats: &mut Stats, room: Option<bool>) {
         if room == Some(true) {
             stats.factor = stats.factor.min(1);
@@ -60,7 +62,8 @@ impl ByAverage for Rules {
         busiest.avg_load < seen.avg_load
     }
 
-    /// The tasks that it has more than it is good for. Unsigned: where it has fewer there is no limit.
+    /// The load of the tasks beyond what the group can hold. Unsigned as in the kernel: with fewer tasks the limit is
+    /// huge.
     fn excess(_seen: &Seen, busiest: &Stats) -> u64 {
         if busiest.kind() == Kind::Imbalanced {
             return u64::MAX;
@@ -72,7 +75,8 @@ impl ByAverage for Rules {
 impl Wanted for Rules {
     const EMPTY: u64 = 0;
 
-    /// Unsigned: a group that is taken from though it has less is no limit, unless by less than a task.
+    /// Unsigned as in the kernel: if the busiest group has less load, the difference wraps around and a task moves,
+    /// unless it has less by less than a task.
     fn is_wanted(busiest: &Stats, local: &Stats, scaled: u64, tasks: u64) -> bool {
         busiest.avg_load.wrapping_sub(local.avg_load).wrapping_add(scaled) >= scaled * tasks
     }

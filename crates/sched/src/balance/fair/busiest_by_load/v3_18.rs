@@ -1,11 +1,12 @@
-//! 3.18 to 4.0: groups have kinds, and a worse kind comes first. Overloaded is a group with more tasks than it is good
-//! for: a task a core. Imbalanced is one below which tasks could not be evened out for their affinity.
+//! 3.18 to 4.0: groups have types, and a worse type is busier. A group is overloaded if it has more tasks than it can
+//! hold, which is one per core. It is imbalanced if affinity kept tasks in its child domain from being evened out.
 
 use super::{ByAverage, Candidate, Generation, Kind, SCALE, Seen, Stats, small::Wanted};
 use crate::balance::domains::GroupId;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 
+/// The rules of these releases.
 pub(super) struct Rules;
 
 impl Generation for Rules {
@@ -27,7 +28,7 @@ impl Generation for Rules {
         stats.has_room = stats.factor > nr;
     }
 
-    /// The kind stands already; only what may be taken grows.
+    /// The group's type is already decided, so this only raises how much may be pulled.
     fn spread(stats: &mut Stats, room: Option<bool>) {
         if room == Some(true) {
             stats.factor = stats.factor.min(1);
@@ -61,7 +62,7 @@ impl ByAverage for Rules {
         busiest.avg_load <= seen.avg_load || seen.local.avg_load >= seen.avg_load
     }
 
-    /// The tasks that it has more than it is good for, where both groups have too many.
+    /// The load of the tasks beyond what the group can hold, if both groups are overloaded.
     fn excess(seen: &Seen, busiest: &Stats) -> u64 {
         if busiest.kind() != Kind::Overloaded || seen.local.kind() != Kind::Overloaded {
             return u64::MAX;

@@ -1,11 +1,12 @@
-//! 4.1, until 5.4: overloaded is a group with more tasks than CPUs that uses more of its capacity than the domain's
-//! percentage leaves.
+//! 4.1 to 5.4: a group is overloaded if it has more tasks than CPUs and its utilisation exceeds its capacity after
+//! allowing for the domain's imbalance percentage.
 
 use super::{ByAverage, Candidate, Generation, Kind, SCALE, Seen, Stats, small::Wanted};
 use crate::balance::domains::GroupId;
 use crate::balance::fair::load_balance::{Env, Work};
 use crate::balance::fair::queues::Queues;
 
+/// The rules of these releases.
 pub(super) struct Rules;
 
 impl Generation for Rules {
@@ -24,7 +25,7 @@ impl Generation for Rules {
         stats.overloaded = stats.nr > stats.weight && capacity < usage;
     }
 
-    /// Another group with several tasks is overloaded, where the own has room for them.
+    /// A remote group with several tasks is overloaded if the local group has room.
     fn spread(stats: &mut Stats, room: Option<bool>) {
         stats.overloaded |= room == Some(true) && stats.nr > 1;
     }
@@ -56,7 +57,7 @@ impl ByAverage for Rules {
         busiest.avg_load <= seen.avg_load || seen.local.avg_load >= seen.avg_load
     }
 
-    /// A whole CPU's load for each task, less the capacity, where both groups have too many.
+    /// The tasks as full CPUs' load, minus the capacity, if both groups are overloaded.
     fn excess(seen: &Seen, busiest: &Stats) -> u64 {
         let (load, capacity) = (u64::from(busiest.nr) * SCALE, busiest.capacity.max(1));
         let both = busiest.kind() == Kind::Overloaded && seen.local.kind() == Kind::Overloaded;

@@ -1,4 +1,4 @@
-//! Which of two groups is busier (`update_sd_pick_busiest`), and whether there is nothing to do (`find_busiest_group`).
+//! Which of two groups is busier (`update_sd_pick_busiest`), and whether a domain is balanced (`find_busiest_group`).
 
 use super::{Kind, Seen, Stats, fits_capacity, greater};
 use crate::balance::domains::{Flags, GroupId};
@@ -8,7 +8,7 @@ use crate::balance::rounds::Idleness;
 use schedlab_base::v;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// `update_sd_pick_busiest`.
+    /// Whether `group` is busier than the busiest group so far (`update_sd_pick_busiest`).
     pub(super) fn is_worse(&self, env: &Env, seen: &Seen, group: GroupId, stats: &Stats) -> bool {
         if stats.nr_fair == 0 {
             return false;
@@ -17,13 +17,14 @@ impl<Q: Queues> Work<'_, Q> {
         let domain = self.b.domain(env.cpu, env.level);
         if domain.flags.has(Flags::ASYM_CPUCAPACITY) {
             let state = &self.b.of_group[group.index()];
-            // (The source of 6.12.107 does not ask for an idle core.)
+            // The source of 6.12.107 does not require an idle core.
             let core_idle = release < v(6, 12) || self.is_core_idle(env.dst);
             let (bigger, smaller) = if release >= v(5, 13) {
                 let dst = self.b.of_cpu[env.dst as usize].capacity;
                 (greater(dst, state.max_capacity), greater(state.min_capacity, dst))
             } else {
-                // By the group of the CPU, and by a quarter.
+                // Until 5.12 the local group's capacities are compared instead of the CPU's, with a margin of a
+                // quarter.
                 let own = &self.b.of_group[self.b.domains.local(domain).index()];
                 (
                     fits_capacity(state.max_capacity, own.max_capacity),
@@ -44,7 +45,7 @@ impl<Q: Queues> Work<'_, Q> {
         match stats.kind {
             Kind::Overloaded => stats.avg_load > than.avg_load,
             Kind::Imbalanced => false,
-            // Of equals the last, until 6.8. (6.1 and 6.6 take the first here.)
+            // In mainline the last of several equal groups wins until 6.8, but 6.1 and 6.6 take the first one.
             Kind::Misfit if release < v(6, 1) => stats.misfit >= than.misfit,
             Kind::Misfit => stats.misfit > than.misfit,
             Kind::Siblings if stats.idle_cpus > 0 || than.idle_cpus > 0 => fewer_idle,
@@ -54,7 +55,7 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// Whether there is nothing to do (`find_busiest_group`).
+    /// Whether the domain is balanced, so that nothing moves (`find_busiest_group`).
     pub(super) fn all_is_well(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
         let local = &seen.local;
         if local.kind > busiest.kind {

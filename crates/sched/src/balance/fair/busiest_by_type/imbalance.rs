@@ -1,4 +1,4 @@
-//! How much to move, and of what (`calculate_imbalance`).
+//! How much to move, and in which unit (`calculate_imbalance`).
 
 use super::{Kind, SCALE, Seen, Stats};
 use crate::balance::domains::{Flags, GroupId};
@@ -8,15 +8,17 @@ use crate::balance::fair::queues::Queues;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{Release, v};
 
-/// How many tasks to move to another node (`adjust_numa_imbalance`), where the groups differ by `even`; `local` is the
-/// own group's tasks and CPUs, `allowed` the imbalance that the domain allows from 5.18 on. A small one stays where it
-/// is.
+/// The number of tasks to move to another node (`adjust_numa_imbalance`). `even` is the difference between the groups,
+/// `local` the local group's tasks and CPUs, and `allowed` the imbalance that the domain allows from 5.18 on. A small
+/// imbalance is left alone, and the result is then 0.
+///
 ///
 /// - 5.6 to 5.10: half of `even`, if the busiest group has more than two tasks.
-/// - 5.11 to 5.17: the same if it is more than two, or one group has tasks for a quarter of its CPUs: the busiest's
-///   (7d2b5dd0bcc4, "sched/numa: Allow a floating imbalance between NUMA nodes"), later the own with one task more.
-/// - 5.18 on: by the domain's imbalance (e496132ebedd, "sched/fair: Adjust the allowed NUMA imbalance when SD_NUMA
-///   spans multiple LLCs"), and from 6.0 on before it is halved.
+/// - 5.11 to 5.17: half of `even`, if that is more than two or a group has tasks for a quarter of its CPUs. The group
+///   is the busiest one (7d2b5dd0bcc4, "sched/numa: Allow a floating imbalance between NUMA nodes"), and later the
+///   local one with one more task.
+/// - From 5.18 on: half of `even`, limited by the domain's allowed imbalance (e496132ebedd, "sched/fair: Adjust the
+///   allowed NUMA imbalance when SD_NUMA spans multiple LLCs"). From 6.0 on `even` is compared before it is halved.
 fn numa_imbalance(release: Release, even: i64, local: (u32, u32), busiest: &Stats, allowed: u32) -> i64 {
     let half = even / 2;
     let stays = if release >= v(5, 18) {
@@ -32,6 +34,7 @@ fn numa_imbalance(release: Release, even: i64, local: (u32, u32), busiest: &Stat
 }
 
 impl<Q: Queues> Work<'_, Q> {
+    /// Whether the busiest group exceeds the local one by more than one task.
     pub(super) fn is_wider(&self, env: &Env, seen: &Seen, busiest: &Stats) -> bool {
         if self.b.rules.release() >= v(6, 6) {
             self.sibling_imbalance(env, seen, busiest) > 1
@@ -40,8 +43,8 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
-    /// By how many tasks one group has more than the other, by their cores: 7ff1693236f5, "sched/fair: Implement prefer
-    /// sibling imbalance calculation between asymmetric groups".
+    /// By how many tasks the busiest group exceeds the local one, in proportion to their cores: 7ff1693236f5,
+    /// "sched/fair: Implement prefer sibling imbalance calculation between asymmetric groups".
     fn sibling_imbalance(&self, env: &Env, seen: &Seen, busiest: &Stats) -> i64 {
         let local = &seen.local;
         if env.idle == Idleness::Busy || busiest.nr == 0 {
@@ -57,7 +60,7 @@ impl<Q: Queues> Work<'_, Q> {
         if even <= 1 && local.nr == 0 && busiest.nr > 1 { 2 } else { even }
     }
 
-    /// `calculate_imbalance`.
+    /// Sets the unit and the amount of the imbalance (`calculate_imbalance`).
     pub(super) fn how_much(&self, env: &mut Env, seen: &mut Seen, busiest: &Stats) {
         let flags = self.b.domain(env.cpu, env.level).flags;
         let local = seen.local;
@@ -65,7 +68,7 @@ impl<Q: Queues> Work<'_, Q> {
             Kind::Misfit if flags.has(Flags::ASYM_CPUCAPACITY) => (Unit::Misfit, 1),
             Kind::Misfit => (Unit::Load, busiest.misfit as i64),
             Kind::Siblings | Kind::Imbalanced => (Unit::Tasks, 1),
-            // Within a cache from 5.10 on: 16b0a7a1a0af, "sched/fair: Ensure tasks spreading in LLC during LB".
+            // Not within a cache from 5.10 on: 16b0a7a1a0af, "sched/fair: Ensure tasks spreading in LLC during LB".
             _ if local.kind == Kind::Spare
                 && busiest.kind > Kind::Full
                 && (!flags.has(Flags::SHARE_LLC) || self.b.rules.release() < v(5, 10)) =>
@@ -90,7 +93,7 @@ impl<Q: Queues> Work<'_, Q> {
         };
     }
 
-    /// How much load brings both sides to the average.
+    /// The load to move so that neither group crosses the domain's average.
     fn gap(&self, seen: &mut Seen, busiest: &Stats) -> i64 {
         let average = seen.avg_load();
         if seen.local.kind < Kind::Overloaded {
@@ -100,7 +103,7 @@ impl<Q: Queues> Work<'_, Q> {
                 return 0;
             }
         }
-        // Unsigned as in the kernel: a busiest group below the average (which overlapping groups allow) has no limit.
+        // Unsigned as in the kernel: a busiest group below the average, which overlapping groups allow, sets no limit.
         let theirs = busiest.avg_load.wrapping_sub(average).wrapping_mul(busiest.capacity);
         let ours = average.wrapping_sub(seen.local.avg_load).wrapping_mul(seen.local.capacity);
         (theirs.min(ours) / SCALE) as i64

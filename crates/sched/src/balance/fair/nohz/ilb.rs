@@ -1,4 +1,4 @@
-//! The idle CPU that balances for the others (idle load balancer, ILB).
+//! The idle load balancer (ILB): the idle CPU that balances for the others.
 
 use crate::balance::fair::backports::STOPS_WITH_WORK;
 use crate::balance::fair::load_balance::Work;
@@ -6,13 +6,13 @@ use crate::balance::fair::queues::Queues;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, v};
 
-/// How often the load of sleepers is brought up to date, in ms (`LOAD_AVG_PERIOD`).
+/// How often the load of blocked tasks is updated, in ms (`LOAD_AVG_PERIOD`).
 const BLOCKED_MS: u64 = 32;
 
 impl<Q: Queues> Work<'_, Q> {
-    /// `_nohz_idle_balance` from 4.17 on: the CPUs round from the next one, the one that does it last; until 5.12 from
-    /// the first CPU on, and the one that does it apart (7a82e5f52a35, "sched/fair: Merge for each idle cpu loop of
-    /// ILB").
+    /// Balances for all idle CPUs (`_nohz_idle_balance` from 4.17 on). It visits the idle CPUs in a circle, starting
+    /// after `this` and ending with it. Until 5.12 it starts from the first CPU and handles `this` separately
+    /// (7a82e5f52a35, "sched/fair: Merge for each idle cpu loop of ILB").
     pub(super) fn balance_idle(&mut self, this: CpuId, balances: bool, stats: bool) {
         let now = self.cx.jiffies();
         let mut next = now + 60 * self.b.hz();
@@ -61,18 +61,19 @@ impl<Q: Queues> Work<'_, Q> {
         self.b.nohz.blocked |= blocked;
     }
 
-    /// Whether the CPU that balances for others has something else to do now.
+    /// Whether the idle load balancer has work of its own and must stop.
     fn has_other_work(&self, this: CpuId) -> bool {
         let works = !STOPS_WITH_WORK.is_in(self.b.rules.release()) || !self.is_idle(this);
         works && self.cx.need_resched(this)
     }
 
-    /// `run_rebalance_domains` of 2.6.37 to 4.16 on the CPU that was sent: for itself first, then for the others from
-    /// the first on, unless it has got work by then; from 4.1 on for itself last.
+    /// Balances for all idle CPUs, as `run_rebalance_domains` of 2.6.37 to 4.16 does on the CPU that was kicked. It
+    /// balances for itself first, and then for the others in order until it gets work. From 4.1 on it balances for
+    /// itself last.
     pub(super) fn balance_idle_old(&mut self, this: CpuId) {
         let now = self.cx.jiffies();
         let last = self.b.rules.release() >= v(4, 1);
-        // In the kernel it is brought up to date when something runs there; there is always some thread that does.
+        // The kernel updates it when something runs there, and some thread always does.
         self.q.account_idle(self.cx, this);
         if !last {
             self.rebalance(this, Idleness::Idle);
@@ -98,13 +99,14 @@ impl<Q: Queues> Work<'_, Q> {
         }
     }
 
+    /// Brings the next balancing of `this` forward to that of `cpu`.
     fn earlier(&mut self, this: CpuId, cpu: CpuId) {
         let next = self.b.of_cpu[cpu as usize].next_balance;
         let own = &mut self.b.of_cpu[this as usize].next_balance;
         *own = next.min(*own);
     }
 
-    /// Until 2.6.35: the tick of the one that balances for all, or of a busy CPU that finds that there is none.
+    /// The tick of the idle CPU that balances for all (until 2.6.35), or of a busy CPU that finds there is no such CPU.
     pub(super) fn owner_tick(&mut self) {
         let now = self.cx.jiffies();
         if self.b.nohz.count == self.b.domains.online().count() {
@@ -112,7 +114,7 @@ impl<Q: Queues> Work<'_, Q> {
             return;
         }
         let Some(owner) = self.b.nohz.owner else {
-            // It goes through schedule(), looks for work, finds none and takes the part.
+            // The CPU goes through schedule(), finds no work and becomes the owner.
             if let Some(cpu) = self.b.nohz.next(0) {
                 self.cx.resched(cpu);
             }

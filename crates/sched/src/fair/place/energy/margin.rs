@@ -1,4 +1,4 @@
-//! Energy-aware wake-ups until 5.19: another CPU than the previous one must save more than a sixteenth of the energy.
+//! Energy-aware wake-ups until 5.19: a CPU other than the previous one must save more than a sixteenth of the energy.
 
 use super::{Ask, Perf};
 use crate::balance::domains::Span;
@@ -6,26 +6,26 @@ use crate::fair::place::Select;
 use schedlab_base::{CpuId, v};
 use schedlab_sim::Core;
 
-/// What the candidates cost more than without the task.
+/// The additional energy of the candidates compared with no task.
 #[derive(Clone, Copy, Debug)]
 struct Deltas {
-    /// The previous CPU; none where the task does not fit.
+    /// For the previous CPU; `None` if the task does not fit there.
     prev: Option<u64>,
-    /// The least of all.
+    /// The smallest of all candidates.
     best: u64,
-    /// The domains that were looked at, without the task.
+    /// The energy of the domains that were looked at, without the task.
     base: u64,
 }
 
 impl Deltas {
-    /// Whether the best CPU saves enough: 6% of what all costs with the task on its previous CPU.
+    /// Whether the best CPU saves enough: 6% of the total energy with the task on its previous CPU.
     fn saves_enough(&self) -> bool {
         self.prev.is_none_or(|prev| prev.wrapping_sub(self.best) > prev.wrapping_add(self.base) >> 4)
     }
 }
 
 impl Select<'_> {
-    /// The CPU of the least energy, if it saves enough.
+    /// The CPU with the least energy, if it saves enough; otherwise the previous CPU.
     pub(super) fn weigh_with_margin(
         &mut self,
         cx: &mut Core,
@@ -34,8 +34,8 @@ impl Select<'_> {
         perfs: &[Perf],
         need: u64,
     ) -> CpuId {
-        // 5.14 keeps the previous CPU out of the contest for the most spare capacity, leaves domains without a
-        // candidate out of the sum, and gives up where a task would cost less than nothing.
+        // 5.14 excludes the previous CPU from the search for the most spare capacity, omits domains without a candidate
+        // from the sum, and keeps the previous CPU if the task would cost less than nothing.
         let apart = self.places.release >= v(5, 14);
         let mut deltas = Deltas { prev: None, best: u64::MAX, base: 0 };
         let (mut chosen, mut other_best) = (ask.prev, None);
@@ -81,7 +81,8 @@ impl Select<'_> {
 mod tests {
     use super::*;
 
-    /// 160 with the task where it was, of which it is 60: 11 less are more than 160 / 16, 10 are not.
+    /// The total is 160 with the task on its previous CPU, of which the task costs 60. A saving of 11 is more than 160
+    /// / 16, and one of 10 is not.
     #[test]
     fn a_sixteenth_must_be_saved() {
         let deltas = |best| Deltas { prev: Some(60), best, base: 100 };
