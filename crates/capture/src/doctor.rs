@@ -114,7 +114,7 @@ fn clock(root: &Path) -> Check {
             let mend = "each event costs more with a slow clock; the kernel's log says why it gave up a faster one";
             Check::hint("clock", source, mend)
         }
-        None => Check::hint("clock", "unknown", "/sys does not tell the clock source"),
+        None => Check::hint("clock", "unknown", "/sys does not name the clock source"),
     }
 }
 

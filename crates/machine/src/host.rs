@@ -31,8 +31,8 @@ pub fn host() -> Result<Machine> {
 fn host_at(root: &Path) -> Result<Machine> {
     let sys = Sys { root: root.join("sys/devices/system") };
     let online = sys.root.join("cpu/online");
-    let text =
-        fs::read_to_string(&online).map_err(|e| Error::system("cannot tell which CPUs there are", &e).file(&online))?;
+    let text = fs::read_to_string(&online)
+        .map_err(|e| Error::system("cannot find out which CPUs there are", &e).file(&online))?;
     let ids = cpu_list(&text).filter(|cpus| !cpus.is_empty()).ok_or_else(|| {
         let what = format!("\"{}\" is no list of at most {MAX_CPUS} CPUs", text.trim());
         Error::input(what).mend("a list looks like 0-3,8").file(&online)

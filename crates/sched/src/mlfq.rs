@@ -195,7 +195,7 @@ impl Mlfq {
         cx.explain(|_| {
             let (choice, rule) = match better {
                 _ if running.is_none() => (Choice::Preempt, "the CPU is idle"),
-                true => (Choice::Preempt, "who arrives on a better level than the running task's preempts it"),
+                true => (Choice::Preempt, "a task that arrives on a better level than the running task's preempts it"),
                 false => (Choice::Wait, "the running task's level is as good"),
             };
             let numbers = std::iter::once(p).chain(running).map(|q| self.place(q));

@@ -49,7 +49,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "cf",
-        meaning: "a fixed load: tasks that compute for so many rounds of 1 s and end",
+        meaning: "a fixed load: tasks that compute for a number of rounds of 1 s, then end",
         params: &[
             param("tasks", "1", "how many"),
             param("seconds", "10", "the rounds of 1 s of CPU time that each computes"),

@@ -48,7 +48,7 @@ pub(super) fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
         (Some(why), _) => Some(why.clone()),
         (None, Some(cause)) if verdict == Verdict::KnownDifference => Some(cause.clone()),
         (None, Some(_)) if passed_at_last => {
-            Some("the known difference is no more: take known_difference out of the file".to_owned())
+            Some("the known difference has disappeared: remove known_difference from the file".to_owned())
         }
         _ => worst.and_then(|c| c.reason.clone()),
     };

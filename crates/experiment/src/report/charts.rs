@@ -109,6 +109,6 @@ pub fn details(page: &mut Page, judged: &Judged) {
         page.heading(&format!("From wake-up to running{at}"));
         runs::latencies(page, &shown);
     }
-    page.heading(&format!("Who had the CPUs when{at}"));
+    page.heading(&format!("Which task had each CPU{at}"));
     runs::shares(page, &shown);
 }

@@ -35,7 +35,7 @@ pub fn figures(page: &mut Page, runs: &[&Run]) {
     page.grid(&drawings);
 }
 
-/// Who had the CPUs when, one drawing a run.
+/// Which task had each CPU, one drawing a run.
 pub fn shares(page: &mut Page, runs: &[&Run]) {
     for run in runs {
         let series = &run.series;

@@ -41,7 +41,7 @@ impl Bfs {
             let rule = if next.is_some() {
                 "the earliest deadline of the best priority, as this CPU counts those that stick elsewhere"
             } else {
-                "nobody waits who may run here"
+                "no waiting task may run here"
             };
             Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
         });

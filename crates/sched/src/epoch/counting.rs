@@ -85,8 +85,10 @@ impl Counting {
         cx.explain(|_| {
             let all: Vec<_> = self.counters.iter().filter(|(p, _)| self.tasks[*p as usize].runnable).collect();
             let rule = match next {
-                None => "nobody can run",
-                Some(_) if new_epoch => "nobody had ticks left: the oldest, and every counter gains a slice",
+                None => "no task can run",
+                Some(_) if new_epoch => {
+                    "no task had ticks left: every counter gains a slice, and the oldest task is picked"
+                }
                 Some(_) => "the greatest counter, the oldest where equal",
             };
             Decision::new(CPU, Choice::Pick, next, rule)
@@ -152,7 +154,11 @@ impl Scheduler for Counting {
         }
         cx.explain(|_| {
             let choice = if preempts { Choice::Preempt } else { Choice::Wait };
-            let rule = if seen { "more than 3 ticks more than who runs" } else { "seen when the CPU next chooses" };
+            let rule = if seen {
+                "its counter is more than 3 ticks above the running task's"
+            } else {
+                "seen when the CPU next chooses"
+            };
             Decision::new(CPU, choice, Some(p), rule)
                 .over([curr])
                 .numbers([(p, left), (curr, theirs)].map(|(q, n)| (Some(q), "counter", i64::from(n))))

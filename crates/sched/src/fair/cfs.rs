@@ -102,7 +102,7 @@ impl Discipline for Cfs {
         if first && curr.is_none_or(|curr| curr == picked || f.ahead(picked, curr) <= 0) {
             "the least virtual runtime"
         } else if queue.skip.is_some() && queue.skip != Some(picked) {
-            "who yielded is passed over"
+            "a task that yielded is passed over"
         } else {
             "a buddy is preferred while it is not too far ahead"
         }
@@ -116,7 +116,7 @@ impl Discipline for Cfs {
         numbers: &mut Vec<(Option<TaskId>, &'static str, i64)>,
     ) -> &'static str {
         if f.rqs.entities[curr as usize].idle != f.rqs.entities[e as usize].idle {
-            return if preempts { "who is idle gives way" } else { "who is idle preempts nobody" };
+            return if preempts { "an idle-policy task gives way" } else { "an idle-policy task preempts no other" };
         }
         let by = if f.d.rules.granularity_by_current { curr } else { e };
         let granularity = f.virtual_time(by, f.d.tunables.wakeup_granularity);
@@ -124,7 +124,7 @@ impl Discipline for Cfs {
         if preempts {
             "it is behind by more than the wake-up granularity"
         } else if f.should_preempt(curr, e) {
-            "its policy preempts nobody"
+            "its policy does not preempt"
         } else {
             "it is not behind by more than the wake-up granularity"
         }
@@ -292,7 +292,7 @@ impl Discipline for Cfs {
             && let Some(first) = f.rqs.queues[q as usize].tree.first()
             && f.ahead(e, first) > ideal as i64
         {
-            f.explain_turn(cx, q, e, "it is more than a slice ahead of the first who waits", Some(ideal));
+            f.explain_turn(cx, q, e, "it is more than a slice ahead of the first waiting task", Some(ideal));
             cx.resched(f.rqs.cpu_of(q));
         }
     }

@@ -142,8 +142,8 @@ impl Discipline for Eevdf {
     ) -> &'static str {
         let same = f.rqs.entities[curr as usize].idle == f.rqs.entities[e as usize].idle;
         match (same, preempts) {
-            (false, true) => "who is idle gives way",
-            (false, false) => "who is idle preempts nobody",
+            (false, true) => "an idle-policy task gives way",
+            (false, false) => "an idle-policy task preempts no other",
             (true, true) => "it would be picked",
             (true, false) => {
                 "it would not be picked: not eligible, a later deadline, or the running one runs to parity"

@@ -59,7 +59,7 @@ impl<D: Discipline> Fair<D> {
             return;
         }
         let Why { rule, over, numbers } = std::mem::take(&mut self.why);
-        let rule = if next.is_none() { "nobody is queued" } else { rule };
+        let rule = if next.is_none() { "no task is queued" } else { rule };
         let who = next.and_then(|e| self.rqs.task(e));
         cx.explain(|_| Decision { time: 0, cpu, choice: Choice::Pick, who, over, rule, numbers });
     }

@@ -77,7 +77,7 @@ impl Feature {
                 return format!("{kernel} has no util_min and util_max, which came with 5.3: they change nothing");
             }
             Self::Yield => ("sched_yield()", "a task that yields goes on"),
-            Self::Affinity => ("affinity", "the CPUs that tasks ask for are kept to all the same"),
+            Self::Affinity => ("affinity", "the affinities that tasks ask for are applied anyway"),
             Self::Groups => ("groups", "every task counts for itself"),
             Self::NestedGroups => ("nested groups", "all stand side by side"),
             Self::Quotas => ("quotas", "groups use what they get"),
@@ -117,7 +117,7 @@ pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<St
     let missing = features.into_iter().filter(|feature| kernel.lacks(*feature) && asked(feature));
     let mut remarks: Vec<String> = missing.map(|feature| feature.remark(kernel.name)).collect();
     if Feature::Clamps.is_used(load) && !kernel.lacks(Feature::Clamps) {
-        let only = "util_min and util_max tell only which CPU is big enough, and what it is said to cost: no \
+        let only = "util_min and util_max only affect which CPU is big enough and its estimated energy: no \
                     frequencies are simulated";
         remarks.insert(0, only.to_owned());
     }

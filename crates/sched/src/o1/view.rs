@@ -115,9 +115,7 @@ impl O1<'_> {
             numbers.extend(others(rq.expired()).map(|p| (Some(p), "expired_prio", i64::from(self.task(p).prio))));
             let rule = match next {
                 None => "no task can run",
-                Some(_) if swapped => {
-                    "nobody was active, so the arrays changed places: the first task of the best list"
-                }
+                Some(_) if swapped => "no task was active, so the arrays are swapped: the first task of the best list",
                 Some(_) => "the first task of the best list of the active array",
             };
             let over = others(rq.active).chain(others(rq.expired()));

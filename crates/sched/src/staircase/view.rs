@@ -90,7 +90,7 @@ impl<D: Design> Staircase<D> {
             let rule = match next {
                 None => "no task can run",
                 Some(p) if self.task(p).is_real_time() => "the first task of the best real-time priority",
-                Some(_) if rotates => "nobody was active, so a new rotation begins: the first task of the best level",
+                Some(_) if rotates => "no task was active, so a new rotation begins: the first task of the best level",
                 Some(_) => "the first task of the best level of this rotation",
             };
             Decision::new(cpu, Choice::Pick, next, rule).over(over).numbers(numbers)
@@ -130,7 +130,7 @@ impl<D: Design> Staircase<D> {
             let t = self.task(p);
             let quota = rq.arrays[rq.active].quota.0[t.level() as usize];
             let numbers = vec![self.own_place(cpu, p), self.left(p), (None, "level_quota_ns", quota)];
-            let rule = "its level's quota is used up: all who are left there go down one level";
+            let rule = "its level's quota is used up: all tasks left there go down one level";
             Decision::new(cpu, Choice::TurnEnds, Some(p), rule).numbers(numbers)
         });
     }

@@ -111,7 +111,7 @@ impl Prelude {
                         attr.ok_or_else(|| Error::input("the perf.data is damaged: an event's record is too short"))?;
                     prelude.attrs.push(attr);
                     if prelude.attrs.len() as u64 > ATTRS_MAX {
-                        return Err(Error::input("the perf.data is damaged: there cannot be so many events"));
+                        return Err(Error::input("the perf.data is damaged: the number of events is impossible"));
                     }
                 }
                 kind::FEATURE => {

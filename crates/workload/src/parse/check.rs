@@ -38,7 +38,7 @@ fn forks(workload: &Workload, remarks: &mut Remarks) -> Result<()> {
         if let Some(phase) = task.phases.first()
             && let Some(step) = phase.events.first()
         {
-            remarks.step(task, phase, step, "a task of instance 0 that nobody forks never runs");
+            remarks.step(task, phase, step, "a task of instance 0 that no task forks never runs");
         }
     }
     Ok(())

@@ -93,7 +93,7 @@ fn nodes(field: &Field) -> Result<Vec<(u32, u32)>> {
                 let Ok(node) = member.key.parse::<u16>() else {
                     return Err(at
                         .error("is no node's number")
-                        .mend("{\"0\": 30, \"1\": 70}: so many parts on either"));
+                        .mend("{\"0\": 30, \"1\": 70}: 30 parts on node 0, 70 on node 1"));
                 };
                 nodes.push((u32::from(node), Field { value: &member.value, at }.int_in(1..=1_000_000)? as u32));
             }

@@ -11,7 +11,7 @@ use schedlab_base::{Nanos, Result};
 
 pub(super) const PRESET: Preset = Preset {
     name: "make-r",
-    meaning: "a parallel make of short compilations, and two R jobs that only compute, each in a session of its own",
+    meaning: "a parallel make of short compilations, and two R jobs that only compute, each in its own session",
     params: &[
         param("parallel", "64", "compilations under way at a time (make -j)"),
         param("jobs", "3000", "compilations in all"),

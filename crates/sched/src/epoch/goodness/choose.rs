@@ -140,7 +140,7 @@ impl Goodness {
                 [goodness, ("counter", self.counters.left(*p))].map(|(what, n)| (Some(*p), what, i64::from(n)))
             };
             let rule = match next {
-                None => "nobody can run",
+                None => "no task can run",
                 Some(_) if new_epoch => "a new epoch: every counter is halved and gains a slice",
                 Some(_) => "the greatest goodness, the first in the queue where equal",
             };

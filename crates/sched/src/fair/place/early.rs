@@ -34,7 +34,7 @@ impl Select<'_> {
         }
         let moves = ask.here != ask.prev && cx.task(ask.p).allowed.contains(ask.here);
         let near = if moves && self.pulls(cx, domains, ask) { ask.here } else { ask.prev };
-        (self.wake_idle(cx, domains, ask, near), "the waker's CPU if its load bears it, or an idle one beside")
+        (self.wake_idle(cx, domains, ask, near), "the waker's CPU if its load allows it, or an idle one near it")
     }
 
     /// Whether the CPUs' loads allow the task to move to the waker's CPU.
@@ -113,7 +113,7 @@ impl Select<'_> {
         if let Some(domain) = affine
             && self.comes_over(cx, domains, &domain, ask)
         {
-            return (cpu, "an idle CPU beside the waker, or the waker's, if its load bears it");
+            return (cpu, "an idle CPU near the waker, or the waker's if its load allows it");
         }
         match top {
             Some(level) => self.descend(cx, domains, ask, level),

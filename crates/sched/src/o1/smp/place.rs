@@ -138,7 +138,7 @@ impl O1<'_> {
         if domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100 * load {
             return choose(from, "to the waker: there is less load");
         }
-        choose(prev, "where it last ran: the waker's CPU has load of its own")
+        choose(prev, "where it last ran: the waker's CPU is loaded")
     }
 
     /// Looks for an idle CPU in the domains with `WAKE_IDLE`, from the smallest up (`wake_idle`). It has no effect
