@@ -49,6 +49,9 @@ impl Target {
     /// When the name exists and `force` is not set, or it cannot be written.
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
+        if path == Path::new("-") {
+            return refuse("cannot be standard output, where the results go", "name a file; ./- is a file of this name");
+        }
         let failed = |e: io::Error| Error::input(format!("cannot be written: {e}")).file(path);
         let place = match path.metadata() {
             Ok(meta) if meta.is_dir() => return refuse("is a folder", "name a file in it"),
@@ -227,6 +230,13 @@ mod tests {
         assert!(error.to_string().contains("exists already"), "{error}");
         assert!(before.begin().is_err());
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files(folder.path())), ("theirs", 1));
+    }
+
+    #[test]
+    fn a_dash_is_not_taken_for_a_file() {
+        let message = |path: &str| Target::new(Path::new(path), false).err().map(|e| e.to_string());
+        assert!(message("-").is_some_and(|m| m.contains("cannot be standard output")));
+        assert_eq!(message("./-"), None);
     }
 
     #[test]

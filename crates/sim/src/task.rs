@@ -74,7 +74,7 @@ pub struct Task {
     /// [`enqueue_task`](crate::Scheduler::enqueue_task) until just before
     /// [`dequeue_task`](crate::Scheduler::dequeue_task).
     pub on_rq: bool,
-    /// Where it may run: the online ones of the CPUs that it asked for, or every online CPU where none of those is.
+    /// Where it may run: those CPUs of its affinity that are online. While it sleeps they may all have gone offline.
     pub allowed: CpuSet,
     /// Its group, as an index into the load's groups.
     pub group: Option<u32>,

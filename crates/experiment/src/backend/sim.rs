@@ -57,6 +57,7 @@ pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<
     let mut notes = unmodelled(&request.workload);
     notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
+    notes.extend(outcome.affinity_notes);
     let tunables = values.iter().chain(outcome.tunables).collect();
     Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
 }

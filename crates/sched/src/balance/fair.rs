@@ -33,9 +33,7 @@
 //!   saw stand still meanwhile, until a CPU balances for it; that of the CPU that is sent is made up for then, too,
 //!   which in the kernel waits until some thread has run there.
 //! - In 2.6.24 real-time tasks weigh in the load of their CPU, but the balancer does not move them.
-//! - Of NUMA balancing's say in it, which task may be moved between nodes is here; which CPU is taken from by how many
-//!   of its tasks are on their preferred node (`fbq_type`) is not. Nor are packing by priority and the power savings of
-//!   old kernels.
+//! - There is no packing by priority, and there are no power savings of old kernels.
 //!
 //! # Reference
 //! `kernel/sched.c` and `kernel/sched_fair.c` of 2.6.24 and 2.6.32; `kernel/sched/fair.c` of 3.10, 3.18, 4.1, 6.1, 6.6
