@@ -3,7 +3,7 @@
 use crate::recorder::{Options, Recorder};
 use crate::tracefs::{self, Tracefs};
 use crate::{instance, procfs, sys};
-use schedlab_base::{Release, Result, v, v2_6};
+use schedlab_base::{Release, v, v2_6};
 use serde::Serialize;
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};

@@ -80,7 +80,7 @@ pub struct Outcome {
 /// More tasks than this in one run, and the load forks without end.
 pub(crate) const MOST_TASKS: u32 = 1 << 20;
 /// More instants than this at one time, and so many more for each task and each CPU, and the load goes nowhere.
-const STUCK: u64 = 1_000_000;
+const STUCK: u64 = 250_000;
 const STUCK_EACH: u64 = 32;
 
 /// Runs a load on a machine under a scheduler; its events go to `sink`, what was asked to see to `inspect`.

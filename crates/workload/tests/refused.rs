@@ -193,6 +193,13 @@ fn loop_belongs_to_the_phase_if_events_are_in_the_task() {
 }
 
 #[test]
+fn names_are_not_too_long() {
+    let named = |length| format!("{{\"tasks\": {{\"{}\": {{\"run\": 1}}}}}}", "n".repeat(length));
+    read(&named(255)).unwrap();
+    refused(&[(named(256), "w.json:1: tasks: the name of a task has 256 bytes, more than 255; choose a shorter name")]);
+}
+
+#[test]
 fn groups_are_not_too_deep() {
     let deep = |levels| task(&format!("\"taskgroup\": \"{}\", \"run\": 1", "/g".repeat(levels)));
     read(&deep(64)).unwrap();

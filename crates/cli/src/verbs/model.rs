@@ -102,9 +102,9 @@ fn tell(report: &Report, ui: &Ui) {
     ui.note(format!(
         "the workload demands {} in {} events; {} sleeps end by another task's wake-up, {} by themselves",
         seconds(report.demand_ns),
-        grouped(report.workload_events as u64),
-        grouped(report.waits as u64),
-        grouped(report.sleeps as u64),
+        grouped(report.workload_events),
+        grouped(report.waits),
+        grouped(report.sleeps),
     ));
     if report.left_out > 0 {
         ui.note(format!("left out: {} tasks with {}", grouped(report.left_out as u64), seconds(report.left_out_ns)));

@@ -5,7 +5,7 @@ use super::cursor::{u32_at, u64_at};
 use super::inflate::Inflate;
 use super::output::Output;
 use super::stream::Record;
-use super::tracing_data::Formats;
+use super::tracing_data::{Formats, Names};
 use super::window::{Item, Window};
 use crate::format::Decoder;
 use crate::source::Findings;
@@ -58,7 +58,7 @@ pub(super) struct Session {
     ids: Ids,
     findings: Findings,
     /// The names of tracepoints that are not decoded, and the number of their samples, both by id.
-    others: BTreeMap<u64, String>,
+    others: Names,
     passed_over: Vec<u64>,
 }
 

@@ -10,13 +10,16 @@ const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// The longest format of an event. Real ones have some 3 KB.
 const FORMAT_MAX: u64 = 1 << 20;
 
+/// Names of tracepoints by their ids.
+pub(super) type Names = BTreeMap<u64, String>;
+
 /// The tracepoints of a kernel.
 #[derive(Default)]
 pub(super) struct Formats {
     /// The formats of scheduling events, and maybe of others.
     pub(super) scheduling: Vec<Format>,
     /// The names of the tracepoints that are not decoded, by their ids.
-    pub(super) others: BTreeMap<u64, String>,
+    pub(super) others: Names,
 }
 
 /// The formats of scheduling events in a `HEADER_TRACING_DATA`.
@@ -36,7 +39,7 @@ pub(super) fn formats(data: &[u8]) -> Result<Formats> {
 }
 
 /// The texts of the scheduling events' formats, and the names of the other events.
-fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<(Vec<&'a [u8]>, BTreeMap<u64, String>)> {
+fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<(Vec<&'a [u8]>, Names)> {
     from.take(1 + 4)?; // size of a long, size of a page
     for name in [&b"header_page"[..], b"header_event"] {
         (from.c_string()? == name).then_some(())?;
