@@ -3,7 +3,11 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: help setup build demo test bench install lock clean
+# How long `make fuzz` runs each campaign, and its seed.
+SECONDS ?= 120
+SEED ?= $(shell date +%s)
+
+.PHONY: help setup build demo test fuzz bench install lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -21,6 +25,9 @@ demo: build ## record a real load, simulate it under three kernels, compare, wri
 test: ## install what the tests need, run all of them, and print a summary
 	@scripts/setup --for-tests
 	@scripts/test
+
+fuzz: ## feed mutated files, arguments and loads to everything: SECONDS each (120), from the seed SEED (the time)
+	SCHEDLAB_FUZZ_SECONDS=$(SECONDS) SCHEDLAB_FUZZ_SEED=$(SEED) cargo test --locked --test fuzz -- --nocapture
 
 bench: setup ## run the benchmarks and print their figures
 	@scripts/bench

@@ -1,6 +1,7 @@
 //! The error shown to a user: one message that says where it happened, what is wrong and how to fix it.
 
-use std::fmt;
+use crate::visible::OneLine;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A result whose error is meant for the user.
@@ -99,6 +100,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let e = &self.0;
+        // Names and keys come from files that others wrote.
+        let f = &mut OneLine(f);
         if let Some(file) = &e.file {
             write!(f, "{}:", file.display())?;
             if let Some(line) = e.line {
@@ -145,6 +148,12 @@ mod tests {
             Error::input("\"rum\" is no event").mend("did you mean \"run\"?").key("tasks.a.rum").line(3).file("w.json");
         assert_eq!(e.to_string(), "w.json:3: tasks.a.rum: \"rum\" is no event; did you mean \"run\"?");
         assert_eq!(e.file("other").to_string().split(':').next(), Some("w.json"));
+    }
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_quotes() {
+        let e = Error::input("\"\u{202e}x\" is odd").key("tasks.\x1b[31m").mend("a\nb").file("w\u{7}.json");
+        assert_eq!(e.to_string(), "w\\u0007.json: tasks.\\u001b[31m: \"\\u202ex\" is odd; a\\u000ab");
     }
 
     #[test]

@@ -3,14 +3,13 @@
 use crate::recorder::{Options, Recorder};
 use crate::tracefs::{self, Tracefs};
 use crate::{instance, procfs, sys};
-use schedlab_base::{Release, Result, v, v2_6};
+use schedlab_base::{Release, v, v2_6};
 use serde::Serialize;
 use std::ffi::CStr;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +56,7 @@ pub fn examine() -> Vec<Check> {
     let root = Path::new("/");
     let mut checks = vec![kernel(root), machine(), clock(root), rights(root), lockdown(root)];
     checks.extend(recording());
-    checks.extend([perf_events(root), btf(root), sched_ext(root), cgroups(root), knobs(root), kvm(root), qemu()]);
+    checks.extend([perf_events(root), btf(root), sched_ext(root), cgroups(root), knobs(root)]);
     checks
 }
 
@@ -264,44 +263,12 @@ fn knobs_in(dir: &Path) -> Option<Check> {
     let refusal =
         tried.iter().filter_map(|(_, file)| file.as_ref().err()).find(|e| e.kind() != io::ErrorKind::NotFound)?;
     let why = match refusal.raw_os_error() {
-        Some(libc::EPERM) if sys::effective_user() == 0 => "the kernel is locked down: use a virtual machine (--on vm)",
+        Some(libc::EPERM) if sys::effective_user() == 0 => {
+            "the kernel is locked down; switch off Secure Boot or drop lockdown= from its command line"
+        }
         _ => "they are root's",
     };
     Some(Check::no("knobs", format!("not writable: {refusal}"), why))
-}
-
-fn kvm(root: &Path) -> Check {
-    if !root.join("dev/kvm").exists() {
-        let mend = "guests run by emulation, slower; on hardware: modprobe kvm_intel or kvm_amd, in a guest: nested=1";
-        return Check::hint("kvm", "no /dev/kvm", mend);
-    }
-    match sys::kvm_makes_a_machine() {
-        Ok(()) => Check::ok("kvm", "/dev/kvm makes a machine"),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-            Check::no("kvm", format!("/dev/kvm: {e}"), "join the group kvm: usermod -aG kvm USER")
-        }
-        Err(e) => Check::hint(
-            "kvm",
-            format!("/dev/kvm is there but makes no machine: {e}"),
-            "guests run by emulation, slower",
-        ),
-    }
-}
-
-fn qemu() -> Check {
-    let name = format!("qemu-system-{}", std::env::consts::ARCH);
-    let version = || -> Result<String, io::Error> {
-        let output = Command::new(&name).arg("--version").output()?;
-        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())
-    };
-    match version() {
-        Ok(version) if !version.is_empty() => Check::ok("qemu", version),
-        _ => Check::no(
-            "qemu",
-            format!("no {name} in $PATH"),
-            "for --on vm: apt install qemu-system-x86 (or dnf, pacman)",
-        ),
-    }
 }
 
 #[cfg(test)]

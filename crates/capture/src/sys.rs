@@ -233,12 +233,3 @@ unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
         libc::_exit(0)
     }
 }
-
-/// Asks /dev/kvm to create a virtual machine, which is discarded at once.
-pub(crate) fn kvm_makes_a_machine() -> io::Result<()> {
-    const KVM_CREATE_VM: libc::Ioctl = 0xae01;
-    let kvm = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm")?;
-    // SAFETY: the request takes a number and returns a descriptor.
-    let machine = unsafe { libc::ioctl(kvm.as_raw_fd(), KVM_CREATE_VM, 0) };
-    checked(libc::c_long::from(machine)).map(|fd| drop(own(fd)))
-}

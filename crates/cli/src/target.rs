@@ -1,10 +1,12 @@
 //! The file that a verb writes. A failure never costs the user a file: an existing file is replaced only when the new
 //! one is complete, devices and FIFOs are written to in place, and only files that this run created are removed.
 
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use schedlab_base::{Error, Result};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -32,8 +34,8 @@ enum Place {
 pub struct Draft {
     /// The path that the user gave.
     path: PathBuf,
-    /// The path where the file is now.
-    at: PathBuf,
+    /// The path where the file is now; `None` while it has no name, so that nothing is left if this process is killed.
+    at: Option<PathBuf>,
     /// The file that this run created; `None` for a device or a FIFO.
     made: Option<File>,
     /// The path that it gets when it is complete; `None` if it has that path already.
@@ -49,6 +51,12 @@ impl Target {
     /// When the name exists and `force` is not set, or it cannot be written.
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
+        if path == Path::new("-") {
+            return refuse(
+                "cannot be standard output, where the results go",
+                "name a file; ./- is a file of this name",
+            );
+        }
         let failed = |e: io::Error| Error::input(format!("cannot be written: {e}")).file(path);
         let place = match path.metadata() {
             Ok(meta) if meta.is_dir() => return refuse("is a folder", "name a file in it"),
@@ -74,8 +82,8 @@ impl Target {
     pub fn write<T>(self, fill: impl FnOnce(File) -> Result<T>) -> Result<T> {
         let Self { path, place, force } = self;
         let (draft, file) = match place {
-            Place::New => Draft::beside(&path, path.clone(), ".", None, force),
-            Place::Existing(name, like) => Draft::beside(&path, name, ".", Some(&like), force),
+            Place::New => Draft::unnamed(&path, path.clone(), None, force),
+            Place::Existing(name, like) => Draft::unnamed(&path, name, Some(&like), force),
             Place::Special(file) => return fill(file),
         }?;
         let result = fill(file).and_then(|done| draft.complete().map(|()| done));
@@ -105,45 +113,45 @@ impl Target {
             Place::New => {
                 let file = create(&path, 0o666).map_err(|e| cannot_create(&path, &e))?;
                 let made = file.try_clone().map_err(|e| cannot_create(&path, &e))?;
-                Ok((Draft { at: path.clone(), path, made: Some(made), name: None, force }, file))
+                Ok((Draft { at: Some(path.clone()), path, made: Some(made), name: None, force }, file))
             }
             Place::Existing(name, like) => Draft::beside(&path, name, "", Some(&like), force),
-            Place::Special(file) => Ok((Draft { at: path.clone(), path, made: None, name: None, force }, file)),
+            Place::Special(file) => Ok((Draft { at: Some(path.clone()), path, made: None, name: None, force }, file)),
         }
     }
 }
 
 impl Draft {
+    /// Creates a draft without a name in the folder of its final name. Where the file system or a missing /proc does
+    /// not allow that, it has a name.
+    fn unnamed(path: &Path, name: PathBuf, like: Option<&Metadata>, force: bool) -> Result<(Self, File)> {
+        let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let flags = OFlags::TMPFILE.bits().cast_signed();
+        let mode = if like.is_some() { 0o600 } else { 0o666 };
+        match OpenOptions::new().write(true).custom_flags(flags).mode(mode).open(folder) {
+            Ok(file) if own_path(&file).exists() => {
+                like.inspect(|like| resemble(&file, like));
+                let made = Some(file.try_clone().map_err(|e| cannot_create(path, &e))?);
+                Ok((Self { path: path.to_owned(), at: None, made, name: Some(name), force }, file))
+            }
+            _ => Self::beside(path, name, ".", like, force),
+        }
+    }
+
     /// Creates a draft in the folder of its final name, called PREFIX NAME.part. It gets the owner and the mode of the
     /// file that it will replace.
     fn beside(path: &Path, name: PathBuf, prefix: &str, like: Option<&Metadata>, force: bool) -> Result<(Self, File)> {
         let failed = |e: io::Error| cannot_create(path, &e);
-        let last = name.file_name().ok_or_else(|| failed(ErrorKind::InvalidFilename.into()))?;
         let mode = if like.is_some() { 0o600 } else { 0o666 };
-        let mut n = 1;
-        let (at, file) = loop {
-            let mut part = OsString::from(prefix);
-            part.push(last);
-            part.push(if n == 1 { ".part".to_owned() } else { format!(".{n}.part") });
-            let at = name.with_file_name(part);
-            match create(&at, mode) {
-                // It belongs to a run that was killed, or to one that is still running.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists && n < MOST_PARTS => n += 1,
-                made => break (at, made.map_err(failed)?),
-            }
-        };
-        if let Some(like) = like {
-            // Not every user may give files away, and not every file system has owners and modes.
-            let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
-            let _ = file.set_permissions(Permissions::from_mode(like.mode() & 0o777));
-        }
+        let (at, file) = with_part(&name, prefix, |part| create(part, mode)).map_err(failed)?;
+        like.inspect(|like| resemble(&file, like));
         let made = Some(file.try_clone().map_err(failed)?);
-        Ok((Self { path: path.to_owned(), at, made, name: Some(name), force }, file))
+        Ok((Self { path: path.to_owned(), at: Some(at), made, name: Some(name), force }, file))
     }
 
     /// Where the file is until it is complete, if that is not its final name.
     pub fn part(&self) -> Option<&Path> {
-        self.name.as_ref().map(|_| self.at.as_path())
+        self.name.as_ref().and(self.at.as_deref())
     }
 
     /// Gives the complete file its final name.
@@ -153,13 +161,25 @@ impl Draft {
     pub fn complete(&self) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let failed = |e: io::Error| Error::system("cannot be replaced", &e).file(&self.path);
+        let unnamed = self.made.as_ref().filter(|_| self.at.is_none());
+        if let Some(file) = unnamed.filter(|_| !self.force) {
+            return link(file, name).map_err(|e| cannot_create(&self.path, &e));
+        }
         if !self.force {
             // Two runs can find the name free, but only one of them can create it.
             create(name, 0o600).map_err(|e| cannot_create(&self.path, &e))?;
         } else if name.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(failed(io::Error::other("it is no longer a regular file")));
         }
-        fs::rename(&self.at, name).map_err(|e| {
+        let at = match (&self.at, unnamed) {
+            (None, Some(file)) => with_part(name, ".", |part| link(file, part)).map_err(failed)?.0,
+            (at, _) => at.clone().expect("a draft has a name or a file"),
+        };
+        fs::rename(&at, name).map_err(|e| {
+            if unnamed.is_some() {
+                // If it cannot be removed, it stays, which does no harm.
+                let _ = fs::remove_file(&at);
+            }
             if !self.force {
                 // Removes the empty file created above. If that fails, an empty file is left, which does no harm.
                 let _ = fs::remove_file(name);
@@ -173,7 +193,7 @@ impl Draft {
     pub fn abandon(self, useless: u64) -> Option<PathBuf> {
         let length = self.made.as_ref()?.metadata().map_or(0, |meta| meta.len());
         if length > useless {
-            return Some(self.at);
+            return self.at;
         }
         self.remove();
         None
@@ -183,9 +203,10 @@ impl Draft {
     fn remove(&self) {
         let here = |meta: Metadata| (meta.dev(), meta.ino());
         let made = self.made.as_ref().and_then(|file| file.metadata().ok()).map(here);
-        if made.is_some() && self.at.symlink_metadata().ok().map(here) == made {
+        let Some(at) = self.at.as_ref().filter(|_| made.is_some()) else { return };
+        if at.symlink_metadata().ok().map(here) == made {
             // If it cannot be removed, it stays, which does no harm.
-            let _ = fs::remove_file(&self.at);
+            let _ = fs::remove_file(at);
         }
     }
 }
@@ -193,6 +214,40 @@ impl Draft {
 /// Creates a file where nothing exists, not even a symbolic link.
 fn create(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
+}
+
+/// Makes a file at the first free path PREFIX NAME.part beside `name`.
+fn with_part<T>(name: &Path, prefix: &str, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    let last = name.file_name().ok_or(ErrorKind::InvalidFilename)?;
+    let mut n = 1;
+    loop {
+        let mut part = OsString::from(prefix);
+        part.push(last);
+        part.push(if n == 1 { ".part".to_owned() } else { format!(".{n}.part") });
+        let at = name.with_file_name(part);
+        match make(&at) {
+            // It belongs to a run that was killed, or to one that is still running.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && n < MOST_PARTS => n += 1,
+            made => return made.map(|made| (at, made)),
+        }
+    }
+}
+
+/// The path of an open file that has no other.
+fn own_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Gives a file without a name this name, which must be free.
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    Ok(linkat(CWD, own_path(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Gives a file the owner and the mode of another.
+fn resemble(file: &File, like: &Metadata) {
+    // Not every user may give files away, and not every file system has owners and modes.
+    let _ = fchown(file, Some(like.uid()), Some(like.gid()));
+    let _ = file.set_permissions(Permissions::from_mode(like.mode() & 0o777));
 }
 
 fn exists(path: &Path) -> Error {
@@ -227,6 +282,28 @@ mod tests {
         assert!(error.to_string().contains("exists already"), "{error}");
         assert!(before.begin().is_err());
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files(folder.path())), ("theirs", 1));
+    }
+
+    #[test]
+    fn a_file_that_is_written_whole_has_no_name_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        for (force, text) in [(false, "first"), (true, "second")] {
+            let seen = Target::new(&path, force).unwrap().write(|mut file| {
+                let _ = file.write_all(text.as_bytes());
+                Ok(files(folder.path()))
+            });
+            // As before: none, and then the first file.
+            assert_eq!(seen.unwrap(), usize::from(force));
+            assert_eq!((fs::read_to_string(&path).unwrap().as_str(), files(folder.path())), (text, 1));
+        }
+    }
+
+    #[test]
+    fn a_dash_is_not_taken_for_a_file() {
+        let message = |path: &str| Target::new(Path::new(path), false).err().map(|e| e.to_string());
+        assert!(message("-").is_some_and(|m| m.contains("cannot be standard output")));
+        assert_eq!(message("./-"), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The command's output: text or JSON on standard output, progress and errors on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use schedlab_base::Error;
+use schedlab_base::{Error, visible};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -66,8 +66,14 @@ impl Ui {
         Self { json, ..Self::default() }
     }
 
-    /// Prints text on standard output. If that fails, the command goes on, and [`Ui::end`] reports the failure.
+    /// Prints text on standard output, with hidden characters escaped. If that fails, the command goes on, and
+    /// [`Ui::end`] reports the failure.
     pub fn print(&self, text: &str) {
+        self.print_styled(&visible(text));
+    }
+
+    /// Prints text that contains styles. The caller has escaped what others wrote.
+    pub fn print_styled(&self, text: &str) {
         self.output().write(text.as_bytes());
     }
 
@@ -140,7 +146,7 @@ pub fn usage(message: &clap::Error) -> ExitCode {
 
 /// Prints a line on standard error. If that fails, the exit status alone must be enough.
 fn say(text: &str) {
-    let _ = io::stderr().write_all(format!("schedlab: {text}\n").as_bytes());
+    let _ = io::stderr().write_all(format!("schedlab: {}\n", visible(text)).as_bytes());
 }
 
 /// The error for a failed write to standard output; none if its reader has gone away.

@@ -5,6 +5,7 @@ mod bfs;
 mod build;
 mod classes;
 mod fair;
+mod find;
 mod lacks;
 mod linux_1_2;
 mod linux_2_0;
@@ -33,12 +34,12 @@ mod sd;
 mod stride;
 
 pub use build::{Build, Preemption};
+pub use find::find;
 pub use lacks::Feature;
 pub use profile::Kernel;
 pub use run::How;
 
 use run::Run;
-use schedlab_base::{Error, Result, nearest};
 
 /// All kernels: Linux releases from the oldest to the newest, then schedulers that were never merged into Linux.
 pub static KERNELS: &[&Kernel] = &[
@@ -65,18 +66,3 @@ pub static KERNELS: &[&Kernel] = &[
     &mlfq::KERNEL,
     &stride::KERNEL,
 ];
-
-/// Returns the kernel of that name.
-///
-/// # Errors
-/// If there is none; the error suggests the nearest name.
-pub fn find(name: &str) -> Result<&'static Kernel> {
-    KERNELS.iter().find(|k| k.name == name).copied().ok_or_else(|| {
-        let names = KERNELS.iter().map(|k| k.name);
-        let mend = nearest(name, names.clone()).map_or_else(
-            || format!("there are {}", names.collect::<Vec<_>>().join(", ")),
-            |near| format!("did you mean \"{near}\"?"),
-        );
-        Error::input(format!("there is no kernel \"{name}\"")).mend(mend)
-    })
-}

@@ -2,9 +2,9 @@
 
 mod handle;
 
-pub use handle::{Handle, Kind};
+pub use handle::{GRANULARITY, Handle, Kind};
 
-use schedlab_base::{Error, Result, nearest};
+use schedlab_base::{Error, Result, nearest, parse_duration};
 use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 
@@ -36,6 +36,16 @@ impl Unit {
             Self::Ticks => "ticks",
             Self::Number => "",
             Self::Switch => "on/off",
+        }
+    }
+
+    /// Its length, if it is a unit of time.
+    fn nanos(self) -> Option<u64> {
+        match self {
+            Self::Ns => Some(1),
+            Self::Us => Some(1_000),
+            Self::Ms => Some(1_000_000),
+            Self::Ticks | Self::Number | Self::Switch => None,
         }
     }
 }
@@ -125,8 +135,12 @@ impl Tunable {
                 .parse::<i64>()
                 .map_err(|_| fail(format!("\"{text}\" is no whole number")).mend("write a whole number"))?,
             (_, text) => text.parse::<i64>().map_err(|_| {
-                fail(format!("\"{text}\" is no whole number"))
-                    .mend(format!("write it in {}, without a unit", self.unit.name()))
+                fail(format!("\"{text}\" is no whole number")).mend(match (self.unit.nanos(), parse_duration(text)) {
+                    (Some(unit), Ok(time)) if time % unit == 0 => {
+                        format!("write {}, which is {text} in {}", time / unit, self.unit.name())
+                    }
+                    _ => format!("write it in {}, without a unit", self.unit.name()),
+                })
             })?,
         };
         if !(low..=high).contains(&value) {
@@ -134,6 +148,13 @@ impl Tunable {
         }
         Ok(value)
     }
+}
+
+/// The tunable that has this name and a unit behind it: `base_slice` is `base_slice_ns`.
+fn without_unit(tunables: &[Tunable], name: &str) -> Option<&'static str> {
+    let units = ["_ns", "_us", "_ms", "_mb", "_pct"];
+    let same = |full: &str, unit: &str| full.strip_suffix(unit).is_some_and(|stem| stem.eq_ignore_ascii_case(name));
+    tunables.iter().map(|t| t.name).find(|full| units.iter().any(|unit| same(full, unit)))
 }
 
 /// Returns how many tunables are in these lists.
@@ -206,7 +227,9 @@ impl Values {
         for (name, text) in set {
             let Some(tunable) = tunables.iter().find(|t| t.name.eq_ignore_ascii_case(name)) else {
                 let names = || tunables.iter().map(|t| t.name);
-                let mend = elsewhere(name)
+                let mend = without_unit(tunables, name)
+                    .map(|named| format!("did you mean \"{named}\"?"))
+                    .or_else(|| elsewhere(name))
                     .or_else(|| nearest(name, names()).map(|near| format!("did you mean \"{near}\"?")))
                     .unwrap_or_else(|| format!("it has {}", names().collect::<Vec<_>>().join(", ")));
                 return Err(Error::input("no such tunable").key(format!("--set {name}")).mend(mend));

@@ -40,6 +40,26 @@ pub struct Options {
     pub tick_period: Nanos,
     /// The time of the first tick.
     pub tick_first: Nanos,
+    /// What becomes of a task when the last CPU of its affinity goes offline.
+    pub stranded: Stranded,
+}
+
+/// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old
+/// affinity back, even when the CPUs return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stranded {
+    /// Its new affinity is the CPUs that are online at that moment; otherwise it is every CPU, those offline included.
+    pub to_online: bool,
+    /// A task that sleeps on the CPU gets its new affinity at once; otherwise when it wakes, if its CPUs are still
+    /// offline.
+    pub asleep: bool,
+}
+
+impl Default for Stranded {
+    /// As Linux does it today.
+    fn default() -> Self {
+        Self { to_online: false, asleep: false }
+    }
 }
 
 /// How a run ended.
@@ -51,14 +71,17 @@ pub struct Outcome {
     pub tasks: u32,
     /// Why nothing more happened before the end, if so: the remaining tasks wait for tasks that have ended.
     pub idle_note: Option<String>,
+    /// Tasks that the kernel gave another affinity, or refused one, because their CPUs were offline.
+    pub affinity_notes: Vec<String>,
     /// The final values of tunables that the kernel itself changes.
     pub tunables: Vec<(&'static str, i64)>,
 }
 
 /// With more tasks than this in one run, the load is assumed to fork without end.
 pub(crate) const MOST_TASKS: u32 = 1 << 20;
-/// With more instants than this at one time, the load is assumed never to let time pass.
-const STUCK: u32 = 20_000_000;
+/// More instants than this at one time, and so many more for each task and each CPU, and the load goes nowhere.
+const STUCK: u64 = 250_000;
+const STUCK_EACH: u64 = 32;
 
 /// Runs a load on a machine under a scheduler. Events go to `sink`; the requested views and decisions go to `inspect`.
 ///
@@ -100,6 +123,7 @@ pub(crate) struct Engine<'a, S> {
     /// When the next CPU goes offline or comes online; `hotplugged` counts those that have.
     next_hotplug: Key,
     hotplugged: usize,
+    affinities: hotplug::Notes,
     checks: Checks,
 }
 
@@ -133,6 +157,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             inspect,
             next_hotplug: hotplug::first(load),
             hotplugged: 0,
+            affinities: hotplug::Notes::default(),
             checks: Checks::default(),
         }
     }
@@ -150,7 +175,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         (0..self.cx.nr_cpus()).for_each(|cpu| self.cx.touch(cpu));
         self.inspect_until(0);
         let mut idle_note = None;
-        let mut stuck = 0;
+        let mut stuck = 0_u64;
         loop {
             self.refresh_touched();
             if self.cx.events.len() >= Core::BATCH {
@@ -174,7 +199,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             assert!(key.time() >= self.cx.now, "time goes back from {} to {}", self.cx.now, key.time());
             if key.time() == self.cx.now {
                 stuck += 1;
-                if stuck > STUCK {
+                if stuck > STUCK && stuck > self.most_instants() {
                     return Err(self.livelock());
                 }
             } else {
@@ -188,7 +213,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.flush();
         self.hand_over_decisions();
         let end = if self.options.duration.is_some() { end } else { self.cx.now };
-        Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, tunables: self.sched.tunables() })
+        let affinity_notes = self.affinities.texts();
+        Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, affinity_notes, tunables: self.sched.tunables() })
     }
 
     fn step(&mut self, key: Key) -> Result<()> {
@@ -281,6 +307,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         } else {
             Ok(Some(format!("nothing happens after {:.6} s: {text}", self.cx.now as f64 / 1e9)))
         }
+    }
+
+    /// How many instants may be at one time.
+    fn most_instants(&self) -> u64 {
+        STUCK + STUCK_EACH * (u64::from(self.cx.nr_tasks()) + self.cx.cpus.len() as u64)
     }
 
     fn livelock(&self) -> Error {

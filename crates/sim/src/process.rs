@@ -70,8 +70,8 @@ pub(crate) struct Process<'a> {
     pub own_timers: Vec<(u32, Nanos)>,
     pub started: Nanos,
     pub clock_poll: Nanos,
-    /// The CPUs that it asked for, online or not.
-    pub requested: CpuSet,
+    /// Its affinity: the CPUs that the kernel lets it run on while they are online (`cpus_allowed`).
+    pub affinity: CpuSet,
 }
 
 impl<'a> Process<'a> {
@@ -92,7 +92,7 @@ impl<'a> Process<'a> {
             own_timers: Vec::new(),
             started,
             clock_poll: spec.initial.clock_poll.unwrap_or(0),
-            requested: spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of),
+            affinity: spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of),
         }
     }
 

@@ -75,7 +75,7 @@ pub struct Task {
     /// [`enqueue_task`](crate::Scheduler::enqueue_task) until just before
     /// [`dequeue_task`](crate::Scheduler::dequeue_task).
     pub on_rq: bool,
-    /// The CPUs that it may use: those it asked for that are online, or all online CPUs if none of them is.
+    /// Where it may run: those CPUs of its affinity that are online. While it sleeps they may all have gone offline.
     pub allowed: CpuSet,
     /// Its group, an index into the load's groups.
     pub group: Option<u32>,

@@ -191,7 +191,7 @@ impl Source for PerfData {
             progress(self.total, self.total);
         }
         let found = self.findings();
-        Ok(ReadReport { events, names, skipped: found.other + found.malformed, cut })
+        Ok(ReadReport { events, names, skipped: found.other + found.malformed, kinds: self.session.passed_over(), cut })
     }
     fn on_progress(&mut self, progress: Progress) {
         self.progress = Some(progress);

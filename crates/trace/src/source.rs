@@ -3,6 +3,7 @@
 use crate::input::Input;
 use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Result, Sink};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The file ended before it was finished: the recorder was killed, or the copy is incomplete.
@@ -23,6 +24,9 @@ pub struct ReadReport {
     pub names: u64,
     /// Rows or records passed over because this version does not know their kind of event.
     pub skipped: u64,
+    /// The names of the events passed over, where they are known, and how often each was.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, u64>,
     /// Set when the file was cut off.
     pub cut: Option<Cut>,
 }

@@ -11,6 +11,12 @@ pub(crate) const MAX_BYTES: usize = 128 << 20;
 /// The deepest nesting of values, which is json-c's own limit.
 pub(crate) const MAX_DEPTH: usize = 32;
 
+/// The largest number of values in a document, including those in lists and objects. It bounds the memory that a
+/// document takes to 1 GiB.
+const MAX_VALUES: usize = 4 << 20;
+/// The largest number of remarks about a document. One more counts the rest.
+const MAX_REMARKS: usize = 1000;
+
 /// A value and the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
@@ -83,15 +89,19 @@ pub struct Remark {
 /// Reads a document. Like json-c it ignores what follows the end of the document, but adds a remark.
 ///
 /// # Errors
-/// When json-c would refuse the document, or it is larger than 128 MiB. The error names the line and key.
+/// When json-c would refuse the document, or it has more than 128 MiB or 4 Mi values. The error names the line and key.
 pub fn read(text: &[u8]) -> Result<(Value, Vec<Remark>)> {
     if text.len() > MAX_BYTES {
         return Err(Error::input(format!("larger than {} MiB", MAX_BYTES >> 20)).mend("split the workload"));
     }
-    let mut reader = Reader { text, at: 0, line: 1, path: Vec::new(), remarks: Vec::new() };
+    let mut reader = Reader { text, at: 0, line: 1, path: Vec::new(), values: 0, remarks: Vec::new(), twice: 0 };
     let value = reader.value()?;
     if reader.blank().is_err() || reader.peek().is_some() {
         let what = "text after the end of the document is ignored".to_owned();
+        reader.remarks.push(Remark { line: reader.line, key: String::new(), what });
+    }
+    if reader.twice > 0 {
+        let what = format!("{} more keys are given twice", reader.twice);
         reader.remarks.push(Remark { line: reader.line, key: String::new(), what });
     }
     Ok((value, reader.remarks))
@@ -102,7 +112,11 @@ struct Reader<'a> {
     at: usize,
     line: u64,
     path: Vec<String>,
+    /// How many values were read.
+    values: usize,
     remarks: Vec<Remark>,
+    /// How many duplicate keys have no remark of their own.
+    twice: u64,
 }
 
 impl Reader<'_> {
@@ -170,6 +184,10 @@ impl Reader<'_> {
     fn value(&mut self) -> Result<Value> {
         self.blank()?;
         let line = self.line;
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(self.error(format!("more than {MAX_VALUES} values")).mend("split the workload"));
+        }
         let json = match self.peek() {
             Some(b'{') => Json::Object(self.object()?),
             Some(b'[') => Json::List(self.list()?),
@@ -216,6 +234,10 @@ impl Reader<'_> {
     }
 
     fn remark_twice(&mut self, old: &Member, new: &Member) {
+        if self.remarks.len() >= MAX_REMARKS {
+            self.twice += 1;
+            return;
+        }
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain([new.key.as_str()]).collect();
         self.remarks.push(Remark {
             line: new.line,

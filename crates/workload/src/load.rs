@@ -25,7 +25,7 @@ pub fn load(spec: &str) -> Result<Workload> {
     File::open(path)
         .and_then(|file| file.take(limit).read_to_end(&mut text))
         .map_err(|e| Error::system("cannot read the workload", &e).file(path))?;
-    parse(&text, path)
+    Ok(Workload { file: Some(path.to_owned()), ..parse(&text, path)? })
 }
 
 fn unknown(spec: &str, name: &str) -> Error {

@@ -2,12 +2,15 @@
 
 use schedlab_base::Nanos;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A workload: the content of an rt-app file, including the x- keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// The preset's name, or the file's.
     pub name: String,
+    /// The file that it was read from, for messages.
+    pub file: Option<PathBuf>,
     /// `global`.
     pub global: Global,
     /// `tasks`, in the order of the file.

@@ -51,6 +51,10 @@ fn errors_in_the_document_name_line_key_and_fix() {
 fn errors_in_tasks_and_times_name_line_key_and_fix() {
     refused(&[
         (task("\"run\": -5"), "w.json:2: tasks.t.run: -5 is negative; a time in us is 0 or more"),
+        (
+            task("\"run\": {\"mean\": 0.001}"),
+            "w.json:2: tasks.t.run.mean: 0.001 us is shorter than anything a task does",
+        ),
         (task("\"sleep\": 1.5"), "w.json:2: tasks.t.sleep: is a fractional number, but should be a whole number"),
         (task("\"run\": 9223372036854775807"), "w.json:2: tasks.t.run: 9223372036854775807 us is too long a time"),
         (task("\"run\": 99999999999999999999"), "w.json:2: tasks.t.run: is a number beyond 64 bits"),
@@ -189,4 +193,53 @@ fn loop_belongs_to_the_phase_if_events_are_in_the_task() {
     assert_eq!(loops("\"run\": 1, \"loop\": 5"), (Some(1), Some(5)));
     assert_eq!(loops("\"phases\": {\"p\": {\"run\": 1}}"), (None, Some(1)));
     assert_eq!(loops("\"phases\": {\"p\": {\"run\": 1, \"loop\": 3}}, \"loop\": 5"), (Some(5), Some(3)));
+}
+
+#[test]
+fn names_are_not_too_long() {
+    let named = |length| format!("{{\"tasks\": {{\"{}\": {{\"run\": 1}}}}}}", "n".repeat(length));
+    read(&named(255)).unwrap();
+    refused(&[(named(256), "w.json:1: tasks: the name of a task has 256 bytes, more than 255; choose a shorter name")]);
+}
+
+#[test]
+fn groups_are_not_too_deep() {
+    let deep = |levels| task(&format!("\"taskgroup\": \"{}\", \"run\": 1", "/g".repeat(levels)));
+    read(&deep(64)).unwrap();
+    refused(&[
+        (deep(65), "w.json:2: tasks.t.taskgroup: the group is 65 levels deep; nest groups at most 64 deep"),
+        (deep(50_000), "w.json:2: tasks.t.taskgroup: the group's path has 100000 bytes, more than 4095"),
+    ]);
+}
+
+#[test]
+fn a_document_has_a_bound_on_its_values() {
+    let values = "1,".repeat(5 << 20);
+    refused(&[(format!("{{\"tasks\": [{values}]}}"), "tasks.4194302: more than 4194304 values; split the workload")]);
+}
+
+#[test]
+fn remarks_about_duplicate_keys_are_counted_rather_than_kept() {
+    let twice = "\"a\":1,".repeat(1 << 20);
+    let (_, remarks) = schedlab_workload::json::read(format!("{{{twice}}}").as_bytes()).unwrap();
+    assert_eq!(remarks.len(), 1001);
+    assert_eq!(remarks[1000].what, format!("{} more keys are given twice", (1 << 20) - 1001));
+}
+
+#[test]
+fn every_documented_key_is_known() {
+    let workload = read(&task(
+        "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 1000, \"dl-period\": 10000,
+        \"dl-deadline\": 10000, \"x-reclaim\": true, \"run\": 1",
+    ))
+    .unwrap();
+    assert_eq!(workload.tasks[0].props.reclaim, Some(true));
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads.md")).unwrap();
+    let keys: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `x-")?.split('`').next()).collect();
+    assert!(keys.contains(&"reclaim"), "{keys:?}");
+    for key in keys.into_iter().filter(|key| *key != "start") {
+        // A key that is known is refused for its value, or accepted.
+        let error = read(&task(&format!("\"x-{key}\": [], \"run\": 1"))).err().map(|e| e.to_string());
+        assert!(!error.as_ref().is_some_and(|e| e.contains("no such")), "x-{key}: {error:?}");
+    }
 }

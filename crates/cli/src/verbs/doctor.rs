@@ -10,7 +10,8 @@ use std::process::ExitCode;
 /// What `doctor` is asked: nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab doctor\n  schedlab doctor --json\n\n\
-    The exit status is always 0.")]
+    The only thing that it changes: it removes tracefs instances that killed recorders left behind. \
+    Its exit status is always 0.")]
 pub struct Args {}
 
 /// Runs all checks and prints their outcomes.
@@ -50,8 +51,8 @@ mod tests {
     #[test]
     fn a_missing_item_is_followed_by_its_fix() {
         let check =
-            |status, mend: Option<&str>| Check { id: "kvm", status, found: "f".into(), mend: mend.map(Into::into) };
+            |status, mend: Option<&str>| Check { id: "btf", status, found: "f".into(), mend: mend.map(Into::into) };
         let text = table(&[check(Status::Ok, None), check(Status::No, Some("do this"))]);
-        assert_eq!(text, "kvm  ok    f\nkvm  no    f\n           do this\n");
+        assert_eq!(text, "btf  ok    f\nbtf  no    f\n           do this\n");
     }
 }

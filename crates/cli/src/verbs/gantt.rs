@@ -91,7 +91,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             picture.tasks(&drawn, tasks, overview.tasks.len() - tasks.len())
         }
     };
-    ui.print(&text);
+    ui.print_styled(&text);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `schedlab import`: a trace that another tool recorded, as a trace of schedlab's own.
 
+use super::stats::table::{grouped, kinds_text};
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
@@ -90,6 +91,7 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
             "events": report.events,
             "names": report.names,
             "other": found.other,
+            "other_kinds": report.kinds,
             "malformed": found.malformed,
             "lost": found.lost,
             "late": found.late,
@@ -100,16 +102,17 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
         }));
         return;
     }
+    let kinds = if report.kinds.is_empty() { String::new() } else { format!(": {}", kinds_text(report)) };
     ui.note(format!(
-        "{}: {} events ({} of other kinds skipped), {} bytes, {per_event:.1} an event",
+        "{}: {} events ({} of other kinds skipped{kinds}), {} bytes, {per_event:.1} an event",
         args.output.display(),
-        report.events,
-        found.other,
-        written.bytes,
+        grouped(report.events),
+        grouped(found.other),
+        grouped(written.bytes),
     ));
     let remark = |count: u64, text: &str| {
         if count > 0 {
-            ui.note(format!("{count} {text}"));
+            ui.note(format!("{} {text}", grouped(count)));
         }
     };
     remark(found.lost, "records were lost while the recording was made; each gap is marked");
@@ -119,6 +122,6 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
         ui.note(format!("the recording has lost the formats of its events; those in {} were used", folder.display()));
     }
     if let Some(cut) = &report.cut {
-        ui.note(format!("the recording is cut at byte {}: {}", cut.offset, cut.what));
+        ui.note(format!("the recording is cut at byte {}: {}", grouped(cut.offset), cut.what));
     }
 }

@@ -1,5 +1,6 @@
 //! `schedlab model`: makes a workload from a trace, to be simulated under other schedulers.
 
+use super::stats::table::grouped;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
@@ -92,26 +93,26 @@ fn tell(report: &Report, ui: &Ui) {
     let all = report.modelled_ns + report.left_out_ns;
     ui.note(format!(
         "{} events over {}; {} tasks modelled with {} of CPU time ({:.2}% of what was recorded)",
-        report.events,
+        grouped(report.events),
         seconds(report.span_ns),
-        report.tasks,
+        grouped(report.tasks as u64),
         seconds(report.modelled_ns),
         report.modelled_ns as f64 * 100.0 / all.max(1) as f64,
     ));
     ui.note(format!(
         "the workload demands {} in {} events; {} sleeps end by another task's wake-up, {} by themselves",
         seconds(report.demand_ns),
-        report.workload_events,
-        report.waits,
-        report.sleeps,
+        grouped(report.workload_events),
+        grouped(report.waits),
+        grouped(report.sleeps),
     ));
     if report.left_out > 0 {
-        ui.note(format!("left out: {} tasks with {}", report.left_out, seconds(report.left_out_ns)));
+        ui.note(format!("left out: {} tasks with {}", grouped(report.left_out as u64), seconds(report.left_out_ns)));
     }
     if report.pinned > 0 {
         ui.note(format!(
             "{} kernel threads are bound to their CPU, as their names say (--no-pin frees them)",
-            report.pinned
+            grouped(report.pinned as u64)
         ));
     }
     report.remarks.iter().for_each(|remark| ui.note(remark));

@@ -18,7 +18,7 @@ pub struct Args {
     /// Experiment files, or folders that contain them.
     #[arg(required = true, value_name = "FILE|DIR")]
     experiments: Vec<PathBuf>,
-    /// Where to run: sim, live or vm:KERNEL.
+    /// Where to run: sim, the simulator, is the only one in this version.
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
     /// Write a report: one self-contained HTML page.

@@ -15,6 +15,9 @@ const SET: &str = "set.";
 /// The most bytes of workload that a trace carries.
 const MOST_WORKLOAD: usize = 1 << 20;
 
+/// The longest run that is believed, in ns: a year.
+const LONGEST: u64 = 365 * 24 * 3600 * 1_000_000_000;
+
 /// Notes what made the trace, where that can be written down.
 pub(super) fn note(request: &Request, notes: &mut BTreeMap<String, String>) {
     let workload = schedlab_workload::write(&request.workload);
@@ -49,6 +52,10 @@ pub fn request(meta: &Meta) -> Result<Request> {
     let mut workload = schedlab_workload::parse(note(WORKLOAD)?.as_bytes(), Path::new(WORKLOAD))?;
     workload.name.clone_from(note("workload")?);
     let seed = note("seed")?;
+    let duration = meta.span.map(|(_, end)| end);
+    if duration.is_some_and(|end| end > LONGEST) {
+        return Err(Error::input("the trace is damaged: it claims to span more than a year"));
+    }
     Ok(Request {
         kernel: meta.kernel.clone(),
         machine,
@@ -58,7 +65,7 @@ pub fn request(meta: &Meta) -> Result<Request> {
             .iter()
             .filter_map(|(name, value)| Some((name.strip_prefix(SET)?.to_owned(), value.clone())))
             .collect(),
-        duration: meta.span.map(|(_, end)| end),
+        duration,
         seed: seed.parse().map_err(|_| Error::input(format!("\"{seed}\" is no seed")))?,
         skip_ticks: note(EVERY_TICK)? != "true",
     })

@@ -51,12 +51,17 @@ pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<
     if duration == Some(0) {
         return Err(Error::input("a duration of 0").mend("give a longer one"));
     }
-    let load = lower(&request.workload, &request.machine)?;
+    let in_file = |error: Error| match &request.workload.file {
+        Some(file) => error.file(file),
+        None => error,
+    };
+    let load = lower(&request.workload, &request.machine).map_err(in_file)?;
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
     let outcome = kernel.simulate_and_look(&request.machine, &load, &values, &how, sink, inspect)?;
     let mut notes = unmodelled(&request.workload);
     notes.extend(kernel.unmodelled(&request.machine, &load));
     notes.extend(outcome.idle_note);
+    notes.extend(outcome.affinity_notes);
     let tunables = values.iter().chain(outcome.tunables).collect();
     Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
 }

@@ -62,7 +62,7 @@ pub enum Relation {
     #[serde(rename = "<=")]
     AtMost,
     /// Equal, within the margin.
-    #[serde(rename = "==")]
+    #[serde(rename = "==", alias = "=")]
     Equal,
     /// At least.
     #[serde(rename = ">=")]

@@ -2,6 +2,7 @@
 
 use super::bandwidth::{self, Pool};
 use super::shares::Shares;
+use schedlab_base::{Error, Result};
 use schedlab_sim::Task;
 use schedlab_sim::program::Load;
 
@@ -13,6 +14,9 @@ const RANGE: std::ops::RangeInclusive<u64> = 2..=1 << 18;
 const SHARES: u64 = 1024;
 /// The shares of user 0 (`INIT_TASK_GROUP_LOAD`).
 const ROOT_USER_SHARES: u64 = 2048;
+
+/// The most queues of groups that a run may have. Each takes some 600 bytes.
+const MOST_QUEUES: u64 = 1 << 21;
 
 /// The rules for groups that differ between releases.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +82,20 @@ pub(super) struct Groups {
     first: u32,
     /// The group of the root's tasks, if they form one.
     root: Option<u32>,
+}
+
+/// Refuses a load with more groups than there is memory for: each has a queue on each CPU, from the start.
+///
+/// # Errors
+/// When there are too many.
+pub fn check(load: &Load, rules: &Rules, cpus: u32) -> Result<()> {
+    let groups = Groups::new(load, rules).all.len() as u64;
+    if groups * u64::from(cpus) <= MOST_QUEUES {
+        return Ok(());
+    }
+    let what = format!("{groups} groups on {cpus} CPUs are more than {MOST_QUEUES} queues");
+    let mend = format!("take {} groups, users or sessions at most, or fewer CPUs", MOST_QUEUES / u64::from(cpus));
+    Err(Error::input(what).mend(mend))
 }
 
 impl Groups {

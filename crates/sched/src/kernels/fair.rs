@@ -4,12 +4,13 @@
 use crate::fair::cfs::{Features, Rules, Tunables};
 use crate::fair::shares::Shares;
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{DEBUGFS_SCALING, Handle, SYSCTL_SCALING, Tunable, Unit, Values};
+use crate::tunables::{DEBUGFS_SCALING, GRANULARITY, Handle, SYSCTL_SCALING, Tunable, Unit, Values};
 
 const SCHED_LATENCY_NS: Handle<u64> =
-    Handle::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once");
+    Handle::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once").within(GRANULARITY);
 const SCHED_MIN_GRANULARITY_NS: Handle<u64> =
-    Handle::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks");
+    Handle::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks")
+        .within(GRANULARITY);
 const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
     Handle::online_ns("sched_wakeup_granularity_ns", 1_000_000, "how far behind a woken task must be to preempt");
 const SCHED_CHILD_RUNS_FIRST: Handle<bool> =

@@ -7,7 +7,7 @@ use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
 use crate::fair::shares::Shares;
-use crate::tunables::{Handle, Tunable, Values, count, joined, tick};
+use crate::tunables::{GRANULARITY, Handle, Tunable, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v2_6};
 use schedlab_sim::Outcome;
 
@@ -15,13 +15,15 @@ const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = [MIGRATION_COST[0].tunable, NR_MIGRATE[0].tunable];
 
 const SCHED_LATENCY_NS: Handle<u64> =
-    Handle::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once");
+    Handle::at_boot_ns("sched_latency_ns", 20_000_000, 200_000_000, "the period in which each task runs once")
+        .within(GRANULARITY);
 const SCHED_MIN_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
     "sched_min_granularity_ns",
     4_000_000,
     200_000_000,
     "the least slice: with many tasks the period grows to keep it",
-);
+)
+.within(GRANULARITY);
 const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
     Handle::at_boot_ns("sched_wakeup_granularity_ns", 10_000_000, 0, "how far behind a woken task must be to preempt");
 const SCHED_BATCH_WAKEUP_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(

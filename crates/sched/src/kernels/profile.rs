@@ -4,10 +4,10 @@ use super::run::{How, Run};
 use super::{Build, Feature, KERNELS, fair, lacks};
 use crate::balance::domains::{Builder, Fixes};
 use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values};
-use schedlab_base::{Error, Release, Result, Sink, v2_6};
+use schedlab_base::{Error, Release, Result, Sink, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
-use schedlab_sim::{Inspect, Options, Outcome};
+use schedlab_sim::{Inspect, Options, Outcome, Stranded};
 use std::cell::RefCell;
 
 /// A kernel profile.
@@ -144,6 +144,20 @@ impl Kernel {
         Ok((tick_first, tick_period))
     }
 
+    /// What the release does with a task when the last CPU of its affinity goes offline.
+    ///
+    /// `move_task_off_dead_cpu` gave it every CPU, asleep or not, until "hotplug cpu: migrate a task within its cpuset"
+    /// (2.6.24) gave it those of its cpuset that were online: when its CPU returned, it could run anywhere but there.
+    /// "cpuset: restore sanity to cpuset_cpus_allowed_fallback()" (5.3) gives it every CPU again. Since "sched: Simplify
+    /// cpu-hot-unplug task migration" (2.6.38) a task that sleeps is left alone until it wakes. Kernels before 2.6.5
+    /// know no hotplug; here they act as the first that do.
+    fn stranded(&self) -> Stranded {
+        self.release.map_or_else(Stranded::default, |release| Stranded {
+            to_online: release >= v2_6(24) && release < v(5, 3),
+            asleep: release < v2_6(38),
+        })
+    }
+
     /// Simulates a load on a machine and sends the events to `sink`.
     ///
     /// # Errors
@@ -174,7 +188,8 @@ impl Kernel {
     ) -> Result<Outcome> {
         let (tick_first, tick_period) = self.tick(values)?;
         let How { duration, seed, skip_ticks } = *how;
-        let options = Options { duration, seed, skip_ticks, tick_period, tick_first };
+        let stranded = self.stranded();
+        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded };
         (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

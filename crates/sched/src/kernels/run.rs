@@ -46,6 +46,7 @@ impl Run<'_> {
         groups: groups::Rules,
         sink: &mut dyn Sink,
     ) -> Result<Outcome> {
+        groups::check(self.load, &groups, self.machine.cpus.len() as u32)?;
         let follows = Follows::new(self.kernel.tunables, self.values, self.machine.cpus.len() as u32);
         let Options { seed, tick_first, tick_period, .. } = self.options;
         let setup = Setup {

@@ -62,6 +62,13 @@ impl<T: Kind> Handle<T> {
         Self { tunable: Tunable { scaling, ..self.tunable }, kind: PhantomData }
     }
 
+    /// The same with another range.
+    #[must_use]
+    pub const fn within(self, range: (i64, i64)) -> Self {
+        let Tunable { name, unit, base, scaling, meaning, .. } = self.tunable;
+        Self::number(name, unit, base, range, meaning).scaled(scaling)
+    }
+
     /// Returns the tunable with another default.
     #[must_use]
     pub const fn starting(&self, base: i64) -> Tunable {
@@ -85,6 +92,10 @@ impl Handle<bool> {
 
 /// The range of scaled times, in ns.
 const LONG: (i64, i64) = (0, 10_000_000_000);
+
+/// The range that the sysctls for the latency and the least slice take, in ns (`min_sched_granularity_ns` and
+/// `max_sched_granularity_ns` of kernel/sysctl.c, up to 5.12).
+pub const GRANULARITY: (i64, i64) = (100_000, 1_000_000_000);
 
 impl Handle<u64> {
     /// Creates the handle of a time in ns that is scaled once, when the kernel boots, up to `limit` (0: no limit).

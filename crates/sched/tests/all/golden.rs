@@ -1,5 +1,6 @@
 //! Schedules and single decisions, worked out by hand.
 
+mod affinity;
 mod balance_fair;
 mod balance_o1;
 mod balance_old;

@@ -8,7 +8,7 @@ pub mod naive;
 pub mod registry;
 pub mod toy;
 
-use schedlab_base::{CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
+use schedlab_base::{AffinityRecord, CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
@@ -39,6 +39,7 @@ pub struct Account {
 pub struct Accounts {
     pub tasks: Vec<Account>,
     pub names: Vec<String>,
+    pub affinities: Vec<AffinityRecord>,
     pub events: Vec<Event>,
 }
 
@@ -115,6 +116,10 @@ impl Sink for Accounts {
     fn name(&mut self, record: &NameRecord) {
         self.names.push(record.comm.clone());
         self.tasks.push(Account::default());
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.affinities.push(record.clone());
     }
 }
 

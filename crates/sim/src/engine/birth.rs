@@ -34,7 +34,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     /// any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first one that it may use.
     pub(super) fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
-        let allowed = self.effective(&spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of));
+        let requested = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
+        let granted = self.effective(&requested);
+        let refused = granted.is_none();
+        let allowed = granted.unwrap_or_else(|| self.cx.online.clone());
         let home = match parent {
             Some(q) => self.cx.task(q).cpu,
             None if self.load.start == Start::Wake => self.homes.next(&allowed),
@@ -69,6 +72,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.sink.name(&record);
         self.trace_affinity(p);
         self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
+        if refused {
+            self.processes[p as usize].affinity = CpuSet::ALL;
+            self.note_refusal(p);
+        }
         if parent.is_some() || self.load.start != Start::Fork {
             self.sched.task_fork(&mut self.cx, p, parent, self.load.start);
         }

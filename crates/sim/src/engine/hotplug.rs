@@ -3,11 +3,12 @@
 use super::Engine;
 use crate::core::Cause;
 use crate::cpuset::CpuSet;
+use crate::process::Wait;
 use crate::program::Load;
 use crate::queue::{Key, Phase};
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
 use crate::task::{State, TaskId};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Nanos};
 
 /// Returns the first instant at which a CPU goes offline or comes online.
 pub(super) fn first(load: &Load) -> Key {
@@ -18,13 +19,95 @@ fn instant(load: &Load, n: usize) -> Key {
     load.hotplug.get(n).map_or(Key::NEVER, |h| Key::new(h.at, Phase::Timer, u32::MAX))
 }
 
+/// Affinities that hotplug took from tasks or made the kernel refuse.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    lost: Counted,
+    refused: Counted,
+}
+
+/// The first case of a kind, and the number of cases.
+#[derive(Debug, Default)]
+struct Counted {
+    first: Option<(String, Nanos)>,
+    count: u64,
+}
+
+impl Counted {
+    fn add(&mut self, name: &str, now: Nanos) {
+        self.first.get_or_insert_with(|| (name.to_owned(), now));
+        self.count += 1;
+    }
+
+    fn text(&self, what: &str) -> Option<String> {
+        let (name, at) = self.first.as_ref()?;
+        let more = if self.count > 1 { format!(" (and {} more)", self.count - 1) } else { String::new() };
+        Some(format!("at {:.6} s {name}{more} {what}", *at as f64 / 1e9))
+    }
+}
+
+impl Notes {
+    /// One sentence for each kind.
+    pub fn texts(&self) -> Vec<String> {
+        let lost = "had no CPU of its affinity online: as Linux does, it was given others for good";
+        let refused = "asked for CPUs none of which was online: as Linux does, the request was refused (EINVAL)";
+        [self.lost.text(lost), self.refused.text(refused)].into_iter().flatten().collect()
+    }
+}
+
 impl<S: Scheduler> Engine<'_, S> {
-    /// Returns the CPUs where a task that asked for `requested` may run. If none of them is online, this is any online
-    /// CPU (`select_fallback_rq`).
-    pub(super) fn effective(&self, requested: &CpuSet) -> CpuSet {
-        let online = &self.cx.online;
-        let some = requested.and(online);
-        if some.is_empty() { online.clone() } else { some }
+    /// The online CPUs of an affinity, if there are any.
+    pub(super) fn effective(&self, affinity: &CpuSet) -> Option<CpuSet> {
+        Some(affinity.and(&self.cx.online)).filter(|cpus| !cpus.is_empty())
+    }
+
+    /// A task asked for CPUs none of which is online, and `sched_setaffinity()` refuses that.
+    pub(super) fn note_refusal(&mut self, p: TaskId) {
+        self.affinities.refused.add(&self.processes[p as usize].name, self.cx.now);
+    }
+
+    /// Gives a task that starts or wakes another affinity if no CPU of its own is online.
+    pub(super) fn find_cpus(&mut self, p: TaskId) {
+        if self.hotplugged > 0 && self.effective(&self.processes[p as usize].affinity).is_none() {
+            self.strand(p);
+        }
+    }
+
+    /// Gives a task another affinity, because no CPU of its own is online (`select_fallback_rq`). A task that has not
+    /// started yet asks for its CPUs only now: that is refused, and it keeps the affinity that every task begins with.
+    fn strand(&mut self, p: TaskId) {
+        let process = &mut self.processes[p as usize];
+        let fresh = !self.cx.task(p).on_rq && process.wait == Wait::Nothing;
+        let notes = &mut self.affinities;
+        let note = if fresh { &mut notes.refused } else { &mut notes.lost };
+        note.add(&process.name, self.cx.now);
+        let online = self.cx.online.clone();
+        process.affinity = if self.options.stranded.to_online && !fresh { online.clone() } else { CpuSet::ALL };
+        self.cx.tasks[p as usize].allowed = online;
+        self.trace_affinity(p);
+    }
+
+    /// Brings a task up to date with the CPUs that are online. `gone`: the CPU that has just gone offline.
+    fn follow(&mut self, p: TaskId, gone: Option<CpuId>) {
+        let task = self.cx.task(p);
+        if let Some(allowed) = self.effective(&self.processes[p as usize].affinity) {
+            if task.allowed != allowed {
+                self.cx.tasks[p as usize].allowed = allowed;
+                self.trace_affinity(p);
+            }
+            return;
+        }
+        let at_once = match task.state {
+            State::Runnable => true,
+            State::Sleeping { .. } => {
+                let started = self.processes[p as usize].wait != Wait::Nothing;
+                self.options.stranded.asleep && started && gone == Some(task.cpu)
+            }
+            State::Dead => false,
+        };
+        if at_once {
+            self.strand(p);
+        }
     }
 
     /// Takes the next CPU offline, or brings it online.
@@ -40,11 +123,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.catch_up(cpu);
         self.cx.set_online(cpu, change.online);
         for p in 0..self.cx.nr_tasks() {
-            let allowed = self.effective(&self.processes[p as usize].requested);
-            if self.cx.task(p).allowed != allowed {
-                self.cx.tasks[p as usize].allowed = allowed;
-                self.trace_affinity(p);
-            }
+            self.follow(p, (!change.online).then_some(cpu));
         }
         if change.online {
             self.skip_ticks_that_were_not(cpu);

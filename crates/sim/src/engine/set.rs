@@ -54,8 +54,12 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn set_affinity(&mut self, cpu: CpuId, p: TaskId, requested: CpuSet) -> Did {
-        self.cx.tasks[p as usize].allowed = self.effective(&requested);
-        self.processes[p as usize].requested = requested;
+        let Some(allowed) = self.effective(&requested) else {
+            self.note_refusal(p);
+            return Did::Next;
+        };
+        self.cx.tasks[p as usize].allowed = allowed;
+        self.processes[p as usize].affinity = requested;
         self.trace_affinity(p);
         if self.cx.task(p).allowed.contains(cpu) {
             return Did::Next;

@@ -4,7 +4,7 @@ use super::Engine;
 use crate::process::Burst;
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::task::{State, TaskId, tid};
-use schedlab_base::{CpuId, Nanos, Payload};
+use schedlab_base::{CpuId, Event, Nanos, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {
     /// Runs `schedule()` on a CPU: dequeues `prev` if it sleeps, picks the next task and switches to it.
@@ -20,7 +20,9 @@ impl<S: Scheduler> Engine<'_, S> {
         let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
         // This clears every request to reschedule, including those made in the meantime.
         self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
-        if prev != next {
+        if by_stopper > 0 && prev == next {
+            self.come_back(cpu, prev, before, by_stopper);
+        } else if prev != next {
             self.switch(cpu, prev, next);
             // Tasks moved by the stopper left the CPU before the switch.
             if by_stopper > 0 {
@@ -28,6 +30,19 @@ impl<S: Scheduler> Engine<'_, S> {
             }
         }
         self.cx.touch(cpu);
+    }
+
+    /// The stopper moved the running task away, and the CPU, idle then, pulled it back at once. In the kernel the
+    /// CPU switches to the stopper (`migration/N`) and back. The trace has no stopper, so it shows the idle task.
+    #[cold]
+    fn come_back(&mut self, cpu: CpuId, prev: Option<TaskId>, before: usize, by_stopper: usize) {
+        let Some(p) = prev else { return };
+        let moves_it = |e: &Event| matches!(e.what, Payload::Migrate { tid: moved, .. } if moved == tid(p));
+        if self.cx.events[before..before + by_stopper].iter().any(moves_it) {
+            self.switch(cpu, prev, None);
+            self.cx.events[before..].rotate_right(1);
+            self.switch(cpu, None, prev);
+        }
     }
 
     pub(super) fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {

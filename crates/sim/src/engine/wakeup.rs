@@ -8,6 +8,7 @@ use schedlab_base::{CpuId, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
+        self.find_cpus(p);
         let from = parent.map_or(self.cx.task(p).cpu, |q| self.cx.task(q).cpu);
         self.cx.emit(from, Payload::Fork { parent: parent.map_or(0, tid), child: tid(p) });
         let cpu = self.place(p, Placement::Fork { from });
@@ -25,6 +26,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Wakes a sleeping task (`try_to_wake_up`), from the CPU of `waker` or by an interrupt on its last CPU.
     pub(super) fn wake(&mut self, p: TaskId, waker: Option<TaskId>) {
+        self.find_cpus(p);
         let Task { attributes, cpu: prev, .. } = *self.cx.task(p);
         let prio = attributes.prio();
         let from = waker.map_or(prev, |w| self.cx.task(w).cpu);

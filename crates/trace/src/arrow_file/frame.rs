@@ -37,7 +37,11 @@ impl Frames {
 
     /// The current message's head.
     pub(super) fn message(&self) -> Result<Message<'_>> {
-        root_as_message(&self.head).map_err(|e| self.damaged(&format!("its head is invalid ({e})")))
+        root_as_message(&self.head).map_err(|e| {
+            // The lines that follow list the parser's own steps.
+            let text = e.to_string();
+            self.damaged(&format!("its head is invalid ({})", text.lines().next().unwrap_or_default().trim_end()))
+        })
     }
 
     /// The current message's body.

@@ -6,8 +6,7 @@ use super::features::{self, Features};
 use super::header::{Head, Section};
 use super::session::kind;
 use super::stream::{Next, Stream};
-use super::tracing_data;
-use crate::format::Format;
+use super::tracing_data::{self, Formats};
 use schedlab_base::{Error, Meta, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,7 +28,7 @@ const IDS_SECTION: u64 = 16;
 #[derive(Default)]
 pub(super) struct Prelude {
     attrs: Vec<Attr>,
-    formats: Option<Vec<Format>>,
+    formats: Option<Formats>,
     features: Features,
 }
 
@@ -139,7 +138,7 @@ impl Prelude {
 
     /// The events and their formats. If the file has no formats, those in `folder` are used, or this kernel's if it has
     /// every event of the file under the same id. The folder is returned if it was used.
-    pub(super) fn with_formats(self, folder: Option<&Path>) -> Result<(Vec<Attr>, Vec<Format>, Option<PathBuf>)> {
+    pub(super) fn with_formats(self, folder: Option<&Path>) -> Result<(Vec<Attr>, Formats, Option<PathBuf>)> {
         if !self.attrs.iter().any(|a| a.tracepoint().is_some()) {
             return Err(Error::input("the perf.data holds no tracepoints, and so no scheduling events")
                 .mend("record them: perf sched record -- COMMAND"));
@@ -152,7 +151,7 @@ impl Prelude {
         }
         for folder in TRACEFS_EVENTS.map(Path::new) {
             let formats = tracing_data::formats_in(folder).unwrap_or_default();
-            let known = |id: u64| formats.iter().any(|f| u64::from(f.id) == id);
+            let known = |id: u64| formats.scheduling.iter().any(|f| u64::from(f.id) == id);
             if self.attrs.iter().filter_map(Attr::tracepoint).all(known) {
                 return Ok((self.attrs, formats, Some(folder.to_path_buf())));
             }

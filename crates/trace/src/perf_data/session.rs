@@ -5,10 +5,12 @@ use super::cursor::{u32_at, u64_at};
 use super::inflate::Inflate;
 use super::output::Output;
 use super::stream::Record;
+use super::tracing_data::{Formats, Names};
 use super::window::{Item, Window};
-use crate::format::{Decoder, Format};
+use crate::format::Decoder;
 use crate::source::Findings;
 use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
+use std::collections::BTreeMap;
 
 /// Kinds of records. Those from 64 on are perf's own, not the kernel's.
 pub(super) mod kind {
@@ -55,6 +57,9 @@ pub(super) struct Session {
     late_unmarked: u64,
     ids: Ids,
     findings: Findings,
+    /// The names of tracepoints that are not decoded, and the number of their samples, both by id.
+    others: Names,
+    passed_over: Vec<u64>,
 }
 
 /// Whether the ids in perf's own records are those of the tracepoints. perf in a PID namespace (a container) sees ids
@@ -68,7 +73,8 @@ enum Ids {
 
 impl Session {
     /// Creates a session for these events and the formats of their kernel.
-    pub(super) fn new(attrs: Vec<Attr>, formats: Vec<Format>) -> Result<Self> {
+    pub(super) fn new(attrs: Vec<Attr>, formats: Formats) -> Result<Self> {
+        let Formats { scheduling: formats, others } = formats;
         let recorded = |name: &str| {
             formats.iter().any(|f| f.name == name && attrs.iter().any(|a| a.tracepoint() == Some(u64::from(f.id))))
         };
@@ -105,6 +111,8 @@ impl Session {
             late_unmarked: 0,
             ids: Ids::Open(Vec::new()),
             findings: Findings::default(),
+            others,
+            passed_over: Vec::new(),
         })
     }
 
@@ -120,6 +128,24 @@ impl Session {
             other: self.findings.other + counts.other,
             malformed: self.findings.malformed + counts.malformed,
             ..self.findings
+        }
+    }
+
+    /// The tracepoints whose samples are not decoded, by name, and the number of their samples.
+    pub(super) fn passed_over(&self) -> BTreeMap<String, u64> {
+        let counted = (0..).zip(&self.passed_over).filter(|(_, count)| **count > 0);
+        let name = |id: u64| self.others.get(&id).cloned().unwrap_or_else(|| format!("event {id}"));
+        counted.map(|(id, count)| (name(id), *count)).collect()
+    }
+
+    /// Counts a sample of an event that is not decoded; `id` is its tracepoint's.
+    fn pass_over(&mut self, id: Option<u64>) {
+        self.findings.other += 1;
+        if let Some(id) = id.and_then(|id| u16::try_from(id).ok()).map(usize::from) {
+            if self.passed_over.len() <= id {
+                self.passed_over.resize(id + 1, 0);
+            }
+            self.passed_over[id] += 1;
         }
     }
 
@@ -201,11 +227,11 @@ impl Session {
             },
         };
         let Some(layout) = &self.layouts[index] else {
-            self.findings.other += 1;
+            self.pass_over(self.attrs[index].tracepoint());
             return;
         };
         if self.id_at.is_some() && self.attrs[index].tracepoint().is_none() {
-            self.findings.other += 1;
+            self.pass_over(None);
             return;
         }
         let Some((time, cpu, raw)) = place_and_raw(layout, body) else {
@@ -214,7 +240,7 @@ impl Session {
         };
         let id = raw.first_chunk().map_or(0, |id| u64::from(u16::from_le_bytes(*id)));
         if !self.decoder.knows(id) {
-            self.findings.other += 1;
+            self.pass_over(Some(id));
             return;
         }
         let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));

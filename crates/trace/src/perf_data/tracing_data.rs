@@ -3,14 +3,27 @@
 use super::cursor::Cursor;
 use crate::format::{Decoder, Format};
 use schedlab_base::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// The longest format of an event. Real ones have some 3 KB.
 const FORMAT_MAX: u64 = 1 << 20;
 
+/// Names of tracepoints by their ids.
+pub(super) type Names = BTreeMap<u64, String>;
+
+/// The tracepoints of a kernel.
+#[derive(Default)]
+pub(super) struct Formats {
+    /// The formats of scheduling events, and maybe of others.
+    pub(super) scheduling: Vec<Format>,
+    /// The names of the tracepoints that are not decoded, by their ids.
+    pub(super) others: Names,
+}
+
 /// The formats of scheduling events in a `HEADER_TRACING_DATA`.
-pub(super) fn formats(data: &[u8]) -> Result<Vec<Format>> {
+pub(super) fn formats(data: &[u8]) -> Result<Formats> {
     let short = || Error::input("its formats of events (HEADER_TRACING_DATA) are damaged or incomplete");
     let mut from = Cursor::new(data);
     if from.take(MAGIC.len() as u64).ok_or_else(short)? != MAGIC {
@@ -21,11 +34,12 @@ pub(super) fn formats(data: &[u8]) -> Result<Vec<Format>> {
     if big_endian {
         return Err(Error::input("its events come from a big-endian machine, which is not read"));
     }
-    scheduling(&mut from).ok_or_else(short)?.into_iter().map(parse).collect()
+    let (texts, others) = scheduling(&mut from).ok_or_else(short)?;
+    Ok(Formats { scheduling: texts.into_iter().map(parse).collect::<Result<_>>()?, others })
 }
 
-/// The texts of the scheduling events' formats.
-fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<Vec<&'a [u8]>> {
+/// The texts of the scheduling events' formats, and the names of the other events.
+fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<(Vec<&'a [u8]>, Names)> {
     from.take(1 + 4)?; // size of a long, size of a page
     for name in [&b"header_page"[..], b"header_event"] {
         (from.c_string()? == name).then_some(())?;
@@ -34,17 +48,19 @@ fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<Vec<&'a [u8]>> {
     for _ in 0..from.u32()? {
         sized(from)?; // formats of ftrace's own events
     }
-    let mut texts = Vec::new();
+    let (mut texts, mut others) = (Vec::new(), BTreeMap::new());
     for _ in 0..from.u32()? {
         let scheduling = from.c_string()? == b"sched";
         for _ in 0..from.u32()? {
             let text = sized(from)?;
             if scheduling && is_wanted(text) {
                 texts.push(text);
+            } else {
+                others.extend(id_and_name(text));
             }
         }
     }
-    Some(texts)
+    Some((texts, others))
 }
 
 /// A 64-bit size and that many bytes.
@@ -60,6 +76,14 @@ fn is_wanted(text: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| Decoder::wants(name.trim()))
 }
 
+/// The id and the name that a format begins with.
+fn id_and_name(text: &[u8]) -> Option<(u64, String)> {
+    let mut lines = text.split(|b| *b == b'\n').map(|line| std::str::from_utf8(line).unwrap_or_default());
+    let name = lines.next()?.strip_prefix("name:")?.trim();
+    let id = lines.next()?.strip_prefix("ID:")?.trim().parse().ok()?;
+    Some((id, name.to_owned()))
+}
+
 fn parse(text: &[u8]) -> Result<Format> {
     if text.len() as u64 > FORMAT_MAX {
         return Err(Error::input("an event's format is longer than 1 MiB"));
@@ -68,7 +92,7 @@ fn parse(text: &[u8]) -> Result<Format> {
 }
 
 /// The formats of all events under `sched/` in a folder such as `/sys/kernel/tracing/events`.
-pub(super) fn formats_in(folder: &Path) -> Result<Vec<Format>> {
+pub(super) fn formats_in(folder: &Path) -> Result<Formats> {
     let group = folder.join("sched");
     let listing = std::fs::read_dir(&group)
         .map_err(|e| Error::input(format!("no formats of events can be read here: {e}")).file(&group))?;
@@ -78,7 +102,8 @@ pub(super) fn formats_in(folder: &Path) -> Result<Vec<Format>> {
         formats.push(parse(&text).map_err(|e| e.file(&path))?);
     }
     formats.sort_by_key(|f| f.id);
-    Ok(formats)
+    let others = formats.iter().filter(|f| !Decoder::wants(&f.name));
+    Ok(Formats { others: others.map(|f| (u64::from(f.id), f.name.clone())).collect(), scheduling: formats })
 }
 
 #[cfg(test)]
@@ -100,7 +125,7 @@ mod tests {
         data.extend(b"irq\0\x01\0\0\0");
         data.extend(sized("name: sched_switch\nbut of another system"));
         data.extend(b"sched\0\x02\0\0\0");
-        data.extend(sized("name: sched_stat_runtime\nnot of interest"));
+        data.extend(sized("name: sched_stat_runtime\nID: 8\nnot of interest"));
         data.extend(sized(TEXT));
         data
     }
@@ -108,6 +133,8 @@ mod tests {
     #[test]
     fn the_scheduling_events_are_found() {
         let found = formats(&data()).unwrap();
+        assert_eq!(found.others, BTreeMap::from([(8, "sched_stat_runtime".to_owned())]));
+        let found = found.scheduling;
         assert_eq!(found.iter().map(|f| (f.name.as_str(), f.id)).collect::<Vec<_>>(), [("sched_process_exec", 9)]);
     }
 

@@ -3,7 +3,10 @@
 use crate::json::Json;
 use crate::place::{Field, Fields};
 use crate::{Action, Amount, MemAccess, Step, TimerMode};
-use schedlab_base::Result;
+use schedlab_base::{Nanos, Result};
+
+/// The shortest mean time that is not 0, in ns. A mean of a single nanosecond would simulate for ever.
+const LEAST_MEAN: Nanos = 100;
 
 type Read = fn(&Field) -> Result<Action>;
 
@@ -64,7 +67,15 @@ fn amount(field: &Field) -> Result<Amount> {
     let fields = Fields::of(field.value, &field.at)?;
     fields.only(&["mean", "sd"])?;
     let sd = fields.read("sd", Field::fine_micros)?.unwrap_or(0);
-    Ok(Amount { mean: fields.need("mean")?.fine_micros()?, sd })
+    let field = fields.need("mean")?;
+    let mean = field.fine_micros()?;
+    if (1..LEAST_MEAN).contains(&mean) {
+        return Err(field
+            .at
+            .error(format!("{} us is shorter than anything a task does", mean as f64 / 1e3))
+            .mend("give 0.1 us or more, or 0"));
+    }
+    Ok(Amount { mean, sd })
 }
 
 fn bytes(field: &Field) -> Result<u64> {

@@ -8,15 +8,27 @@ use std::collections::BTreeMap;
 
 /// The kernel's limits on `cpu.max`: 1 ms to 1 s (`min_cfs_quota_period`, `max_cfs_quota_period`).
 const BANDWIDTH_NS: std::ops::RangeInclusive<Nanos> = 1_000_000..=1_000_000_000;
+/// The longest path, as in the kernel (`PATH_MAX`).
+const MAX_PATH: usize = 4095;
+/// The deepest group. The kernel has no such limit, but every level above a group is a group too.
+const MAX_DEPTH: usize = 64;
 const KEYS: &[&str] = &["weight", "shares", "quota_us", "period_us", "burst_us", "idle"];
 
-/// Checks a group's path: it must start at the root and have no `.` or `..`.
+/// Checks a group's path: it must start at the root, have no `.` or `..`, and be neither too long nor too deep.
 pub(super) fn check_path(field_at: &At, path: &str) -> Result<()> {
+    if path.len() > MAX_PATH {
+        return Err(field_at.error(format!("the group's path has {} bytes, more than {MAX_PATH}", path.len())));
+    }
     if !path.starts_with('/') {
         return Err(field_at.error(format!("the group \"{path}\" does not start with '/'")).mend("write \"/group\""));
     }
     if path.split('/').any(|part| part == "." || part == "..") {
         return Err(field_at.error(format!("the group \"{path}\" must not hold . or ..")));
+    }
+    let depth = path.split('/').filter(|part| !part.is_empty()).count();
+    if depth > MAX_DEPTH {
+        let what = format!("the group is {depth} levels deep");
+        return Err(field_at.error(what).mend(format!("nest groups at most {MAX_DEPTH} deep")));
     }
     Ok(())
 }

@@ -44,6 +44,7 @@ const PROPS: &[&str] = &[
     "x-working-set",
     "x-memory",
     "x-clock-poll",
+    "x-reclaim",
 ];
 
 pub(super) fn check_top(fields: &Fields, remarks: &mut Remarks) -> Result<()> {

@@ -7,6 +7,9 @@ use crate::plan::{Fault, Plan};
 use crate::{Phase, Policy, Props, TaskDef};
 use schedlab_base::{Error, Result};
 
+/// The longest name of a task, in bytes. A trace takes names of up to 4096 bytes, the instance's number included.
+const MAX_NAME: usize = 255;
+
 /// Reads `tasks`. `default` is `default_policy`.
 pub(super) fn read_all(tasks: &Field, default: Policy, remarks: &mut Remarks) -> Result<Vec<TaskDef>> {
     let fields = Fields::of(tasks.value, &tasks.at)?;
@@ -16,6 +19,10 @@ pub(super) fn read_all(tasks: &Field, default: Policy, remarks: &mut Remarks) ->
         let fields = Fields::of(&member.value, &at)?;
         if member.key.is_empty() {
             return Err(at.error("a task has no name").mend("the key of a task is its name"));
+        }
+        if member.key.len() > MAX_NAME {
+            let what = format!("the name of a task has {} bytes, more than {MAX_NAME}", member.key.len());
+            return Err(tasks.at.error(what).mend("choose a shorter name; the kernel shows 15 characters"));
         }
         defs.push(read(&member.key, &fields, default, remarks)?);
     }

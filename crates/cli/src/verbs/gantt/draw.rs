@@ -1,6 +1,6 @@
 //! The picture of lanes: one line a lane, under a ruler of time.
 
-use schedlab_base::{CpuId, Nanos, Tid};
+use schedlab_base::{CpuId, Nanos, Tid, is_hidden};
 use schedlab_measure::lanes::{CpuCell, CpuCells, Sum, TaskCell, TaskCells, Window};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ pub struct TaskLabel {
 
 impl TaskLabel {
     fn text(&self) -> String {
-        let name: String = self.name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
+        let name: String = self.name.chars().filter(|c| !is_hidden(*c)).take(LONGEST_NAME).collect();
         if name.is_empty() { self.tid.to_string() } else { format!("{name} {}", self.tid) }
     }
 }

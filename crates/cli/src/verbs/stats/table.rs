@@ -1,5 +1,9 @@
 //! Tables and readable numbers.
 
+use schedlab_base::is_hidden;
+use schedlab_trace::ReadReport;
+use std::cmp::Reverse;
+
 /// A time with a unit that suits it.
 pub fn duration(us: f64) -> String {
     match us {
@@ -29,10 +33,17 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// The events that were passed over, by name with their numbers, the most frequent first.
+pub fn kinds_text(report: &ReadReport) -> String {
+    let mut kinds: Vec<_> = report.kinds.iter().collect();
+    kinds.sort_by_key(|(name, count)| (Reverse(**count), *name));
+    kinds.iter().map(|(name, count)| format!("{} {name}", grouped(**count))).collect::<Vec<_>>().join(", ")
+}
+
 /// A name that fits a column and cannot disturb the terminal.
 pub fn shorten(name: &str) -> String {
     const WIDTH: usize = 32;
-    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let clean = |c: char| if is_hidden(c) { '?' } else { c };
     match name.chars().count() {
         n if n <= WIDTH => name.chars().map(clean).collect(),
         n => std::iter::once('…').chain(name.chars().skip(n - WIDTH + 1).map(clean)).collect(),

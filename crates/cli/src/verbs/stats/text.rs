@@ -1,7 +1,7 @@
 //! Statistics as text for people.
 
 use super::By;
-use super::table::{Table, duration, grouped, percent, shorten};
+use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
 use schedlab_base::Meta;
 use schedlab_measure::{CpuStats, Fairness, GroupStats, NodeStats, QueueLength, Report, Sums, TaskStats};
 use schedlab_trace::ReadReport;
@@ -214,7 +214,8 @@ fn doubts(read: &ReadReport, report: &Report) -> String {
         let _ = writeln!(out, "CUT at byte {}: {}", grouped(cut.offset), cut.what);
     }
     if read.skipped > 0 {
-        let _ = writeln!(out, "skipped: {} records of kinds that are not read", grouped(read.skipped));
+        let kinds = if read.kinds.is_empty() { String::new() } else { format!(": {}", kinds_text(read)) };
+        let _ = writeln!(out, "skipped: {} records of kinds that are not read{kinds}", grouped(read.skipped));
     }
     if total.contradictions > 0 {
         let _ = writeln!(

@@ -59,9 +59,12 @@ impl O1<'_> {
         cpu
     }
 
-    /// Chooses a CPU for a task that may no longer run on its previous one: on the same node if that CPU went offline
-    /// (`move_task_off_dead_cpu`), otherwise the lowest CPU it is allowed on.
+    /// The CPU of a task that may not run where it was: where it is if that is allowed, on the same node if that CPU
+    /// went offline (`move_task_off_dead_cpu`), or else the lowest that is allowed.
     fn fallback(&self, cx: &Core, p: TaskId, prev: CpuId) -> CpuId {
+        if cx.task(p).allowed.contains(prev) {
+            return prev;
+        }
         let places = &cx.machine().cpus;
         let near = |cpu: &CpuId| places[*cpu as usize].place.node == places[prev as usize].place.node;
         let allowed = || (0..cx.nr_cpus()).filter(|cpu| cx.online(*cpu) && cx.task(p).allowed.contains(*cpu));
@@ -186,7 +189,7 @@ impl O1<'_> {
             widest = forks(cpu, span.weight());
         }
         if !cx.task(p).allowed.contains(cpu) {
-            return Choosing::new(prev, "the first CPU that is allowed");
+            return Choosing::new(self.fallback(cx, p, prev), "the first CPU that is allowed");
         }
         let rule = if cpu == from { "where its parent is" } else { "the idlest CPU of the idlest group" };
         Choosing::new(cpu, rule)

@@ -4,7 +4,7 @@
 use crate::support::{Accounts, MS, bare, forever, hog, once, pinned, run, sleep};
 use schedlab_base::CpuId;
 use schedlab_sim::program::{Load, Op, Setting};
-use schedlab_sim::{Core, Dequeue, Enqueue, Options, QueueList, Scheduler, State, TaskId};
+use schedlab_sim::{Core, Dequeue, Enqueue, Options, QueueList, Scheduler, State, Stranded, TaskId};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -98,7 +98,14 @@ fn load() -> Load {
 /// Returns the engine's message about a run under a scheduler with this fault.
 fn message(fault: Fault) -> Option<String> {
     let machine = bare("2");
-    let options = Options { duration: Some(50 * MS), seed: 1, skip_ticks: true, tick_period: MS, tick_first: MS };
+    let options = Options {
+        duration: Some(50 * MS),
+        seed: 1,
+        skip_ticks: true,
+        tick_period: MS,
+        tick_first: MS,
+        stranded: Stranded::default(),
+    };
     let load = load();
     let run = || {
         let fifo = Fifo { fault, queues: vec![VecDeque::new(); 2] };

@@ -1,0 +1,55 @@
+//! Text of others, made safe for a terminal.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// Whether a terminal would act on this character rather than show it: control characters, and those that reorder the
+/// text around them or take no room.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The text with hidden characters written as `\u001b`, which JSON reads as the same text. Line ends stay.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| c != '\n' && is_hidden(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for (n, line) in text.split('\n').enumerate() {
+        if n > 0 {
+            shown.push('\n');
+        }
+        write!(OneLine(&mut shown), "{line}").expect("a string takes any text");
+    }
+    Cow::Owned(shown)
+}
+
+/// Writes hidden characters and line ends as escapes.
+pub(crate) struct OneLine<'a, W>(pub &'a mut W);
+
+impl<W: Write> Write for OneLine<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(is_hidden) {
+            self.0.write_str(&rest[..at])?;
+            let c = rest[at..].chars().next().expect("found just now");
+            write!(self.0, "\\u{:04x}", u32::from(c))?;
+            rest = &rest[at + c.len_utf8()..];
+        }
+        self.0.write_str(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_hidden_characters_are_escaped() {
+        assert_eq!(visible("a\x1b[31m\u{202e}b\u{9b}\r\nc\u{7f}"), "a\\u001b[31m\\u202eb\\u009b\\u000d\nc\\u007f");
+        assert!(matches!(visible("größer, 大\n"), Cow::Borrowed(_)));
+    }
+}

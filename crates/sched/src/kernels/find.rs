@@ -1,0 +1,81 @@
+//! Finding a kernel by its name, and what to suggest when there is none of that name.
+
+use super::{KERNELS, Kernel};
+use schedlab_base::{Error, Release, Result, nearest};
+
+/// The kernel of that name.
+///
+/// # Errors
+/// When there is none: the error names the nearest releases, the kernels with a scheduler of that name, or the name
+/// that was probably meant.
+pub fn find(name: &str) -> Result<&'static Kernel> {
+    KERNELS.iter().find(|k| k.name == name).copied().ok_or_else(|| {
+        let mend = by_release(name).or_else(|| by_scheduler(name)).or_else(|| by_letters(name));
+        Error::input(format!("there is no kernel \"{name}\"")).mend(mend.unwrap_or_else(|| {
+            let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
+            format!("there are {}", names.join(", "))
+        }))
+    })
+}
+
+/// The release itself if only the name differs (`6.12`, `v6.12.3`), or else its neighbours.
+fn by_release(name: &str) -> Option<String> {
+    let number = name.strip_prefix("linux-").or_else(|| name.strip_prefix('v')).unwrap_or(name);
+    let number = if number.bytes().all(|b| b.is_ascii_digit()) { format!("{number}.0") } else { number.to_owned() };
+    let wanted: Release = number.parse().ok()?;
+    let releases = || KERNELS.iter().filter_map(|k| Some((k.release?, k.name)));
+    let before = releases().rfind(|(release, _)| *release <= wanted);
+    let after = releases().find(|(release, _)| *release >= wanted);
+    Some(match (before, after) {
+        (Some((release, same)), _) if release == wanted => format!("did you mean \"{same}\"?"),
+        (Some((_, before)), Some((_, after))) => format!("the nearest are {before} and {after}"),
+        (Some((_, nearest)), None) | (None, Some((_, nearest))) => format!("the nearest is {nearest}"),
+        (None, None) => return None,
+    })
+}
+
+/// The kernels with the scheduler of that name: `cfs`, `o(1)`, `O1`.
+fn by_scheduler(name: &str) -> Option<String> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let with: Vec<&Kernel> = KERNELS.iter().copied().filter(|k| plain(k.scheduler) == plain(name)).collect();
+    let (last, others) = with.split_last()?;
+    let scheduler = last.scheduler;
+    Some(match others {
+        [] => format!("the kernel with {scheduler} is {}", last.name),
+        _ => {
+            let others: Vec<_> = others.iter().map(|k| k.name).collect();
+            format!("the kernels with {scheduler} are {} and {}", others.join(", "), last.name)
+        }
+    })
+}
+
+fn by_letters(name: &str) -> Option<String> {
+    nearest(name, KERNELS.iter().map(|k| k.name)).map(|near| format!("did you mean \"{near}\"?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_is_not_there_leads_to_the_nearest() {
+        for (name, mend) in [
+            ("6.12", "did you mean \"linux-6.12\"?"),
+            ("v6.12.3", "did you mean \"linux-6.12\"?"),
+            ("linux-6.18", "the nearest is linux-6.12"),
+            ("7", "the nearest is linux-6.12"),
+            ("linux-0.99", "the nearest is linux-1.2"),
+            ("linux-2.6.33", "the nearest are linux-2.6.32 and linux-3.10"),
+            ("linux-6.2", "the nearest are linux-6.1 and linux-6.6"),
+            ("eevdf", "the kernels with EEVDF are linux-6.6 and linux-6.12"),
+            ("O1", "the kernels with O(1) are linux-2.6.0, linux-2.6.11 and linux-2.6.18"),
+            ("Stride", "the kernel with Stride is stride"),
+            ("mlqf", "did you mean \"mlfq\"?"),
+        ] {
+            assert_eq!(find(name).unwrap_err().to_string(), format!("there is no kernel \"{name}\"; {mend}"));
+        }
+        assert!(find("minix").unwrap_err().to_string().contains("there are linux-1.2, "));
+    }
+}

@@ -1,0 +1,123 @@
+//! What becomes of a task's affinity when its CPUs go offline and come back, under every kernel.
+
+use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate_how};
+use schedlab_base::{Nanos, Payload};
+use schedlab_sched::kernels::{How, KERNELS, Kernel};
+use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
+
+const MS: Nanos = 1_000_000;
+
+/// The kernels that have several CPUs.
+fn kernels() -> impl Iterator<Item = &'static Kernel> {
+    KERNELS.iter().copied().filter(|kernel| kernel.most_cpus().is_none())
+}
+
+/// CPU 1 of two is offline for a span of time.
+fn away(tasks: Vec<TaskSpec>, from: Nanos, to: Nanos) -> Load {
+    let change = |at, online| Hotplug { at, cpu: 1, online };
+    Load { tasks, hotplug: vec![change(from, false), change(to, true)], ..Load::default() }
+}
+
+/// A run of 1 s on two CPUs. No task may have run outside the affinity that the trace records.
+fn run(kernel: &Kernel, load: &Load) -> Accounts {
+    let how = How { duration: Some(1000 * MS), seed: 1, skip_ticks: true };
+    let accounts = simulate_how(kernel.name, &bare("2"), load, &[], &how);
+    for event in &accounts.events {
+        if let Payload::Switch { next, .. } = event.what
+            && next != 0
+        {
+            let cpus = affinity(&accounts, next, event.time);
+            assert!(cpus.contains(&event.cpu), "{}: {next} at {} on {}: {cpus:?}", kernel.name, event.time, event.cpu);
+        }
+    }
+    accounts
+}
+
+/// The affinity of a task that was recorded last before `time`, or at it.
+fn affinity(accounts: &Accounts, tid: i32, time: Nanos) -> Vec<u32> {
+    let record = accounts.affinities.iter().rfind(|record| record.tid == tid && record.time <= time);
+    record.expect("every task has one").cpus.iter().collect()
+}
+
+/// 2.6.24 to 5.2 leave a task on the CPUs that were online when it lost its own.
+fn to_online(kernel: &Kernel) -> bool {
+    kernel.release.is_some_and(|release| (("2.6.24".parse().unwrap())..("5.3".parse().unwrap())).contains(&release))
+}
+
+#[test]
+fn a_task_that_lost_its_cpu_never_gets_its_affinity_back() {
+    for kernel in kernels() {
+        let accounts = run(kernel, &away(vec![pinned(hog("t", 0), 1), pinned(hog("other", 0), 0)], 100 * MS, 200 * MS));
+        assert_eq!(affinity(&accounts, 1, 99 * MS), [1], "{}", kernel.name);
+        assert_eq!(affinity(&accounts, 1, 150 * MS), [0], "{}", kernel.name);
+        let after: &[u32] = if to_online(kernel) { &[0] } else { &[0, 1] };
+        assert_eq!(affinity(&accounts, 1, 1000 * MS), after, "{}", kernel.name);
+        // Two tasks, two CPUs: only where it may use CPU 1 again is it not held back by the other.
+        let ran = accounts.named("t").run;
+        let (least, most) = if to_online(kernel) { (500, 600) } else { (850, 1000) };
+        assert!((least * MS..most * MS).contains(&ran), "{}: {ran}", kernel.name);
+    }
+}
+
+/// The task starts at 0, when its CPU has gone already, so its request is refused and it keeps every CPU.
+#[test]
+fn a_request_for_a_cpu_that_is_offline_is_refused() {
+    for kernel in kernels() {
+        for start in [Start::Wake, Start::Fork, Start::Threads] {
+            for back in [1000, 50 * MS] {
+                let load = Load { start, ..away(vec![pinned(hog("t", 0), 1)], 0, back) };
+                let load =
+                    Load { tasks: load.tasks.into_iter().map(|t| TaskSpec { start: 500, ..t }).collect(), ..load };
+                let accounts = run(kernel, &load);
+                assert_eq!(affinity(&accounts, 1, 1000 * MS), [0, 1], "{}", kernel.name);
+                assert!(accounts.named("t").run > 990 * MS, "{}: {}", kernel.name, accounts.named("t").run);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_running_task_keeps_its_affinity_when_another_is_refused() {
+    let moves =
+        TaskSpec { program: vec![Op::Run(exactly(20 * MS)), Op::Set(0), Op::Run(exactly(100 * MS))], ..hog("t", 0) };
+    let settings = vec![Setting { cpus: Some(vec![1]), ..Setting::default() }];
+    let load = Load { settings, ..away(vec![pinned(moves, 0)], 10 * MS, 50 * MS) };
+    for kernel in kernels() {
+        let accounts = run(kernel, &load);
+        assert_eq!(affinity(&accounts, 1, 1000 * MS), [0], "{}", kernel.name);
+    }
+}
+
+/// It sleeps from 1 to 301 ms and so on. Up to 2.6.37 the kernel moves sleeping tasks too. Later ones leave it alone.
+#[test]
+fn a_task_that_sleeps_meanwhile_keeps_its_affinity_from_2_6_38_on() {
+    let sleeper = || pinned(forever("t", 0, vec![Op::Run(exactly(MS)), Op::Sleep(exactly(300 * MS))]), 1);
+    for kernel in kernels() {
+        let accounts = run(kernel, &away(vec![sleeper()], 100 * MS, 200 * MS));
+        let loses = kernel.release.is_some_and(|release| release < "2.6.38".parse().unwrap());
+        let after: &[u32] = match (loses, to_online(kernel)) {
+            (false, _) => &[1],
+            (true, true) => &[0],
+            (true, false) => &[0, 1],
+        };
+        assert_eq!(affinity(&accounts, 1, 1000 * MS), after, "{}", kernel.name);
+        // When it wakes while its CPU is away, it loses its affinity under every kernel.
+        let accounts = run(kernel, &away(vec![sleeper()], 100 * MS, 400 * MS));
+        let after: &[u32] = if to_online(kernel) { &[0] } else { &[0, 1] };
+        assert_eq!(affinity(&accounts, 1, 1000 * MS), after, "{}", kernel.name);
+    }
+}
+
+/// A new task whose parent's CPU is offline was put there by O(1).
+#[test]
+fn a_task_is_never_born_on_a_cpu_that_is_offline() {
+    let born = TaskSpec { start: 5 * MS, ..hog("t", 0) };
+    for kernel in kernels() {
+        for start in [Start::Wake, Start::Fork, Start::Threads] {
+            let hotplug = vec![Hotplug { at: MS, cpu: 0, online: false }];
+            let load = Load { start, hotplug, tasks: vec![born.clone()], ..Load::default() };
+            let accounts = run(kernel, &load);
+            assert!(accounts.named("t").run > 990 * MS, "{}", kernel.name);
+        }
+    }
+}
