@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub struct Workload {
     /// The preset's name, or the file's.
     pub name: String,
+    /// The file that it was read from, with its whole path; `None` for a preset or a text.
+    pub file: Option<std::path::PathBuf>,
     /// `global`.
     pub global: Global,
     /// `tasks`, in the order of the file.
