@@ -61,6 +61,8 @@ verbs! {
     Tunables => tunables,
     /// What workloads there are by name, and what one does.
     Workloads => workloads,
+    /// Print the JSON Schema of an experiment, a machine or a workload, for editors and scripts.
+    Schema => schema,
 }
 
 fn main() -> ExitCode {
