@@ -61,6 +61,8 @@ verbs! {
     Tunables => tunables,
     /// List the workloads, or describe one.
     Workloads => workloads,
+    /// Print the JSON Schema of an experiment, a machine or a workload, for editors and scripts.
+    Schema => schema,
 }
 
 fn main() -> ExitCode {

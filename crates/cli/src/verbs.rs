@@ -10,6 +10,7 @@ pub mod machines;
 pub mod model;
 pub mod record;
 pub mod run;
+pub mod schema;
 pub mod sim;
 pub mod stats;
 pub mod tunables;

@@ -5,8 +5,10 @@ mod expressions;
 mod heatmaps;
 mod margin;
 mod names;
+mod selection;
 
 pub use margin::Margin;
+pub use selection::Selection;
 
 use crate::expr::Expr;
 use crate::file::{ExpectationFile, ExperimentFile};
@@ -41,6 +43,8 @@ pub struct Experiment {
     pub(crate) heatmaps: Vec<HeatmapPlan>,
     /// The tables.
     pub(crate) tables: Tables,
+    /// The parameters of which a selection has left out values.
+    pub(crate) narrowed: Vec<String>,
 }
 
 /// An expectation's expressions.
@@ -121,7 +125,8 @@ impl Experiment {
         check.window(window)?;
         let points = points::points(&file.sweep);
         let heatmaps = check.heatmaps(&points)?;
-        Ok(Self { points, window, metrics, expectations, charts, heatmaps, tables, document, file })
+        let narrowed = Vec::new();
+        Ok(Self { points, window, metrics, expectations, charts, heatmaps, tables, narrowed, document, file })
     }
 
     /// The point whose runs the report draws in full.

@@ -9,6 +9,7 @@ mod functions;
 mod parse;
 
 pub use eval::{Scope, Selected, eval, eval_number};
+pub use functions::FUNCTIONS;
 pub use parse::parse;
 
 /// An expression.
@@ -79,11 +80,13 @@ pub enum Problem {
     Wrong(String),
     /// It makes sense, but this run has no such figure (a task never ended, a division by zero).
     Undefined(String),
+    /// It needs runs that were not made, because only a part of the experiment was selected.
+    NotRun(String),
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (Self::Wrong(text) | Self::Undefined(text)) = self;
+        let (Self::Wrong(text) | Self::Undefined(text) | Self::NotRun(text)) = self;
         f.write_str(text)
     }
 }

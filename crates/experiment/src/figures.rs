@@ -21,7 +21,7 @@ pub struct Run {
     /// The heat maps that were asked of it, each with its number.
     pub heats: Vec<(usize, Heat)>,
     /// What the backend remarked.
-    pub note: Option<String>,
+    pub notes: Vec<String>,
 }
 
 impl Run {
@@ -35,7 +35,7 @@ impl Run {
             .iter()
             .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
             .collect();
-        Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), note: None }
+        Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), notes: Vec::new() }
     }
 }
 

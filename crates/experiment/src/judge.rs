@@ -5,7 +5,11 @@
 
 use crate::experiment::Margin;
 use crate::file::Relation;
+use crate::scatter::{Interval, runs_for};
 use crate::verdict::Verdict;
+use schedlab_chart::number;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::fmt;
 
 /// One run's value and the bound that holds for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +27,8 @@ pub struct Judged {
     pub verdict: Verdict,
     /// How far inside the bound the mean lies, in units of the bound where it is not 0; negative is outside.
     pub slack: f64,
+    /// If the runs scatter across the bound: how many would settle it, where that can be foreseen.
+    pub runs_needed: Option<usize>,
 }
 
 /// Judges samples; `deterministic`: one run decides.
@@ -36,11 +42,13 @@ pub fn judge(relation: Relation, margin: Margin, samples: &[Sample], determinist
     let strict = matches!(relation, Relation::Less | Relation::More);
     let scale = samples.iter().map(|s| s.bound.abs()).fold(0.0, f64::max);
     let mut verdict = Verdict::Pass;
-    let mut slack = f64::INFINITY;
+    let mut nearest: Option<(f64, Vec<f64>)> = None;
     for side in sides {
         let distances: Vec<f64> = samples.iter().map(|s| side * (s.bound - s.value) + margin.of(s.bound)).collect();
-        let (low, mean, high) = interval(&distances);
-        slack = slack.min(if scale > 0.0 { mean / scale } else { mean });
+        let Interval { low, mean, high } = Interval::of(&distances);
+        if nearest.as_ref().is_none_or(|(least, _)| mean < *least) {
+            nearest = Some((mean, distances));
+        }
         let inside = |x: f64| if strict { x > 0.0 } else { x >= -1e-12 * scale };
         let here = match (samples.len(), inside(low), inside(high)) {
             (0, ..) => Verdict::Undecided,
@@ -51,29 +59,57 @@ pub fn judge(relation: Relation, margin: Margin, samples: &[Sample], determinist
         };
         verdict = Verdict::all([verdict, here]);
     }
-    Judged { verdict, slack }
+    let (mean, distances) = nearest.expect("every relation has a side");
+    let slack = if scale > 0.0 { mean / scale } else { mean };
+    // The side that the mean is nearest to, or farthest beyond, is the one that takes the most runs.
+    let runs_needed = (verdict == Verdict::Undecided).then(|| runs_for(&distances, mean)).flatten();
+    Judged { verdict, slack, runs_needed }
 }
 
-/// The 95% confidence interval of the mean, and the mean.
-fn interval(x: &[f64]) -> (f64, f64, f64) {
-    let n = x.len() as f64;
-    let mean = x.iter().sum::<f64>() / n;
-    if x.len() < 2 {
-        return (mean, mean, mean);
+/// The values that an expectation allows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Required {
+    relation: Relation,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Required {
+    /// What a relation to this bound, with this margin, allows.
+    #[must_use]
+    pub fn new(relation: Relation, bound: f64, margin: f64) -> Self {
+        let (low, high) = match relation {
+            Relation::Less | Relation::AtMost => (None, Some(bound + margin)),
+            Relation::AtLeast | Relation::More => (Some(bound - margin), None),
+            Relation::Equal => (Some(bound - margin), Some(bound + margin)),
+        };
+        Self { relation, low, high }
     }
-    let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let half = student_t(x.len() - 1) * (variance / n).sqrt();
-    (mean - half, mean, mean + half)
 }
 
-/// The 97.5% quantile of Student's t.
-fn student_t(freedom: usize) -> f64 {
-    const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    // Beyond the table: the first term of the expansion around the normal quantile, within 0.1% there.
-    TABLE.get(freedom - 1).copied().unwrap_or_else(|| 1.960 + 2.372 / freedom as f64)
+/// `9.5 to 10.5`, `at most 3`.
+impl fmt::Display for Required {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [low, high] = [self.low, self.high].map(|end| end.map_or_else(String::new, number));
+        match self.relation {
+            Relation::Less => write!(f, "less than {high}"),
+            Relation::AtMost => write!(f, "at most {high}"),
+            Relation::AtLeast => write!(f, "at least {low}"),
+            Relation::More => write!(f, "more than {low}"),
+            Relation::Equal if self.low == self.high => write!(f, "exactly {low}"),
+            Relation::Equal => write!(f, "{low} to {high}"),
+        }
+    }
+}
+
+impl Serialize for Required {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Required", 3)?;
+        fields.serialize_field("low", &self.low)?;
+        fields.serialize_field("high", &self.high)?;
+        fields.serialize_field("text", &self.to_string())?;
+        fields.end()
+    }
 }
 
 #[cfg(test)]
@@ -129,9 +165,28 @@ mod tests {
     }
 
     #[test]
-    fn the_t_quantiles_go_on_beyond_the_table() {
-        assert!((student_t(30) - 2.042).abs() < 1e-9);
-        assert!((student_t(60) - 2.000).abs() < 2e-3);
-        assert!((student_t(1000) - 1.962).abs() < 2e-3);
+    fn the_number_of_runs_needed_is_that_of_the_side_in_doubt() {
+        let judged = |relation, values: &[f64], bound| {
+            let samples: Vec<_> = values.iter().map(|v| Sample { value: *v, bound }).collect();
+            judge(relation, Margin::Absolute(1.0), &samples, true)
+        };
+        let high = judged(Relation::Equal, &[10.0, 11.0, 12.0], 10.5);
+        assert_eq!((high.verdict, high.runs_needed), (Verdict::Undecided, Some(18)), "0.5 below the upper end");
+        assert_eq!(judged(Relation::Equal, &[10.0, 11.0, 12.0], 10.0).runs_needed, None, "the mean is on the bound");
+        assert_eq!(judged(Relation::AtMost, &[10.0, 11.0, 12.0], 20.0).runs_needed, None, "it is decided");
+    }
+
+    #[test]
+    fn what_is_required_is_said_in_words() {
+        for (relation, margin, text) in [
+            (Relation::Equal, 0.5, "9.5 to 10.5"),
+            (Relation::Equal, 0.0, "exactly 10"),
+            (Relation::AtMost, 0.5, "at most 10.5"),
+            (Relation::Less, 0.0, "less than 10"),
+            (Relation::AtLeast, 0.5, "at least 9.5"),
+            (Relation::More, 0.0, "more than 10"),
+        ] {
+            assert_eq!(Required::new(relation, 10.0, margin).to_string(), text);
+        }
     }
 }

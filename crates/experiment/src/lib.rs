@@ -5,6 +5,7 @@
 //! ARCHITECTURE.md draws it.
 
 pub mod backend;
+mod baseline;
 pub mod catalogue;
 mod compare;
 mod experiment;
@@ -12,6 +13,7 @@ mod expr;
 mod figures;
 mod file;
 mod judge;
+pub mod junit;
 mod lower;
 mod measures;
 mod outcome;
@@ -19,13 +21,16 @@ mod points;
 pub mod report;
 mod run;
 mod scalar;
+mod scatter;
+pub mod schema;
 mod side_by_side;
 mod tables;
 pub mod text;
 mod verdict;
 
 pub use backend::Backend;
-pub use experiment::Experiment;
+pub use baseline::{Baseline, Compared};
+pub use experiment::{Experiment, Selection};
 pub use file::ExperimentFile;
 pub use outcome::{Judged, Outcome, run_experiments};
 pub use verdict::Verdict;

@@ -14,6 +14,8 @@ use schedlab_measure::{Idle, MemoryStats};
 pub struct Measure {
     /// Its name.
     pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
     get: Get,
 }
 
@@ -56,7 +58,7 @@ fn started(task: &TaskFigures) -> Result<f64, String> {
 macro_rules! measures {
     ($($(#[doc = $about:literal])+ $name:literal $get:expr;)*) => {
         /// All measures.
-        pub const MEASURES: &[Measure] = &[$(Measure { name: $name, get: $get }),*];
+        pub const MEASURES: &[Measure] = &[$(Measure { name: $name, about: concat!($($about),+), get: $get }),*];
     };
 }
 

@@ -11,6 +11,7 @@ use crate::run::{self, Job, RunResult};
 use crate::side_by_side::{self, Comparison};
 use crate::verdict::Verdict;
 use schedlab_base::Result;
+use serde::{Deserialize, Serialize};
 
 /// An experiment, run and judged.
 #[derive(Clone, Debug)]
@@ -81,16 +82,48 @@ impl Judged {
         side_by_side::comparisons(&self.experiment, &self.runs)
     }
 
-    /// What the backend remarked on the runs (what of the load it does not model, ...), each remark once.
+    /// Remarks on the workloads, and what the backend remarked on the runs (what of the load it does not model, ...),
+    /// each once.
     #[must_use]
     pub fn remarks(&self) -> Vec<&str> {
         let mut remarks: Vec<&str> = Vec::new();
-        for note in self.runs.iter().filter_map(|r| r.note.as_deref()) {
-            if !remarks.contains(&note) {
+        for note in self.runs.iter().flat_map(|r| &r.notes) {
+            if !remarks.contains(&note.as_str()) {
                 remarks.push(note);
             }
         }
         remarks
+    }
+}
+
+/// The values of a metric in the runs of one kernel at one point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricResult {
+    /// The kernel's name in the experiment's file.
+    pub kernel: String,
+    /// The parameters' values; empty without a sweep.
+    pub at: String,
+    /// The metric's name.
+    pub metric: String,
+    /// One value for each seed, in order; `None` where it is not defined.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Judged {
+    /// The values of every metric, for each kernel and point.
+    pub(crate) fn results(&self) -> Vec<MetricResult> {
+        let experiment = &self.experiment;
+        let groups = self.runs.chunk_by(|a, b| (a.kernel, a.point) == (b.kernel, b.point));
+        let of_group = |runs: &[RunResult]| -> Vec<MetricResult> {
+            let result = |metric: &String| MetricResult {
+                kernel: experiment.file.kernels[runs[0].kernel].name.clone(),
+                at: experiment.points[runs[0].point].label(),
+                metric: metric.clone(),
+                values: runs.iter().map(|r| r.metrics[metric].as_ref().ok().copied()).collect(),
+            };
+            experiment.file.metrics.keys().map(result).collect()
+        };
+        groups.flat_map(of_group).collect()
     }
 }
 
@@ -99,6 +132,13 @@ impl Outcome {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::all(self.experiments.iter().map(|e| e.verdict))
+    }
+
+    /// Whether there are expectations, but none that was judged.
+    #[must_use]
+    pub fn judges_nothing(&self) -> bool {
+        let mut rows = self.experiments.iter().flat_map(|e| &e.rows).peekable();
+        rows.peek().is_some() && rows.all(|row| row.verdict == Verdict::Skipped)
     }
 
     /// The JSON that `run --json` prints.
@@ -120,6 +160,7 @@ impl Outcome {
                 "remarks": judged.remarks(),
                 "expectations": judged.rows,
                 "comparisons": judged.comparisons().into_iter().map(as_json).collect::<Vec<_>>(),
+                "results": judged.results(),
             })
         };
         serde_json::json!({ "experiments": self.experiments.iter().map(one).collect::<Vec<_>>() })

@@ -51,8 +51,8 @@ pub struct RunResult {
     pub detail: Option<Box<Run>>,
     /// The heat maps drawn of it, by index into the experiment's.
     pub heats: Vec<(usize, Heat)>,
-    /// What the backend remarked.
-    pub note: Option<String>,
+    /// Remarks on the workload, and what the backend remarked.
+    pub notes: Vec<String>,
 }
 
 impl Job<'_> {
@@ -67,10 +67,10 @@ impl Job<'_> {
         run.label = self.experiment.kernel_label(self.kernel).to_owned();
         let metrics = self.metrics(&run)?;
         let shown = self.point == self.experiment.shown_point() && self.is_first_seed();
-        let note = run.note.clone();
+        let notes = [&self.workload.warnings[..], &run.notes[..]].concat();
         let heats = std::mem::take(&mut run.heats);
         let detail = shown.then(|| Box::new(run));
-        Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, heats, note })
+        Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, heats, notes })
     }
 
     fn request(&self) -> Request {

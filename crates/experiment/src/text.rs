@@ -46,7 +46,7 @@ pub(crate) fn place(row: &Row) -> String {
 /// The verdict, with how firm the claim is.
 fn verdict(row: &Row) -> String {
     match (row.kind, row.verdict) {
-        (Kind::Shape, Verdict::Pass) => "pass (shape)".to_owned(),
+        (Some(Kind::Shape), Verdict::Pass) => "pass (shape)".to_owned(),
         (_, verdict) => verdict.to_string(),
     }
 }
@@ -58,18 +58,28 @@ fn clip(text: &str) -> String {
     text.chars().take(WIDEST - 3).chain("...".chars()).collect()
 }
 
-/// The table, then the reasons of what neither passed nor plainly failed, then a line with the counts.
+/// The most cases of one expectation that are listed below the table.
+const MOST_CASES: usize = 5;
+
+/// The table, then what was found where something does not plainly pass, then a line with the counts. A column that
+/// would be empty is left out.
 #[must_use]
 pub fn table(outcome: &Outcome) -> String {
-    let mut rows = vec![["experiment", "figure", "published", "ours", "verdict"].map(str::to_owned)];
+    let all = || outcome.experiments.iter().flat_map(|e| &e.rows);
+    let figure = if all().any(|r| r.figure.is_some()) { "figure" } else { "expectation" };
+    let has_published = all().any(|r| r.published.is_some());
+    let mut rows = vec![["experiment", figure, "published", "ours", "verdict"].map(str::to_owned).to_vec()];
     for judged in &outcome.experiments {
         let id = &judged.experiment.file.id;
         for row in &judged.rows {
-            rows.push([id.clone(), clip(&row.figure), clip(&published(row)), ours(row), verdict(row)]);
+            rows.push(vec![id.clone(), clip(row.name()), clip(&published(row)), ours(row), verdict(row)]);
         }
         if judged.rows.is_empty() {
-            rows.push([id.clone(), NOTHING.into(), NOTHING.into(), NOTHING.into(), judged.verdict.to_string()]);
+            rows.push(vec![id.clone(), NOTHING.into(), NOTHING.into(), NOTHING.into(), judged.verdict.to_string()]);
         }
+    }
+    if !has_published {
+        rows.iter_mut().for_each(|row| drop(row.remove(2)));
     }
     let mut out = columns(&rows);
     for judged in &outcome.experiments {
@@ -94,12 +104,21 @@ pub fn table(outcome: &Outcome) -> String {
 }
 
 fn remark(out: &mut String, id: &str, row: &Row) {
-    if row.verdict == Verdict::Fail {
-        let bound = row.bound.map_or_else(String::new, |b| format!(", that is {}", number(b)));
-        let _ = writeln!(out, "\n{id}, {}: expected {}{bound}", row.figure, row.expected);
+    let mut say = |text: &str| {
+        let _ = writeln!(out, "\n{id}, {}: {}: {text}", row.name(), row.verdict);
+    };
+    if matches!(row.verdict, Verdict::Fail | Verdict::Undecided) {
+        let findings = row.findings();
+        findings.iter().take(MOST_CASES).for_each(|finding| say(finding));
+        if findings.len() > MOST_CASES {
+            say(&format!("{} more cases; --json lists them", findings.len() - MOST_CASES));
+        }
     }
-    if let Some(reason) = &row.reason {
-        let _ = writeln!(out, "\n{id}, {}: {}: {reason}", row.figure, row.verdict);
+    // The reason of an undecided case is in its finding.
+    if row.verdict != Verdict::Undecided
+        && let Some(reason) = &row.reason
+    {
+        say(reason);
     }
 }
 

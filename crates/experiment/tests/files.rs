@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_base::{Error, Meta, Nanos, Sink};
 use schedlab_experiment::backend::{self, Backend, Request, Sim};
-use schedlab_experiment::{Experiment, Verdict, report, run_experiments, text};
+use schedlab_experiment::{Baseline, Experiment, Outcome, Selection, Verdict, junit, report, run_experiments, text};
 use schedlab_machine::tomltext::TomlText;
 
 const GOOD: &str = r#"id = "x-1"
@@ -210,7 +210,7 @@ fn verdicts_are_judged_case_by_case() {
     let known = "margin = \"3%\"\nknown_difference = \"the cause\"";
     let (_, row) = verdict("margin = \"3%\"", known);
     assert_eq!(row.verdict, Verdict::Fail, "a known difference that holds fails");
-    assert!(row.reason.unwrap().contains("is no more"));
+    assert!(row.reason.unwrap().contains("has disappeared"));
     let off = format!("bound = 0.5\n{known}");
     let (all, row) = verdict("bound = \"paper.share[n=n]\"\nmargin = \"3%\"", &off);
     assert_eq!((all, row.reason.as_deref()), (Verdict::KnownDifference, Some("the cause")));
@@ -252,10 +252,163 @@ fn a_backend_that_scatters_is_judged_by_several_runs() {
         let outcome = run_experiments(vec![parse(text).unwrap()], &Scattering, 2, &|_, _| {}).unwrap();
         (outcome.verdict(), outcome.experiments[0].rows[0].reason.clone())
     };
-    let one = (Verdict::Undecided, Some("one run decides nothing".to_owned()));
+    let one = (Verdict::Undecided, Some("one run on this backend decides nothing; give several seeds".to_owned()));
     assert_eq!(verdict(GOOD), one);
     let several = GOOD.replacen("duration = \"1s\"", "duration = \"1s\"\nseeds = [1, 2, 3]", 1);
     assert_eq!(verdict(&several), (Verdict::Pass, None));
+}
+
+/// The good file under two kernels, judged at three seeds by a figure that scatters.
+const SEVERAL: &str = r#"id = "several"
+title = "two hogs that sleep"
+machine = "up"
+duration = "1s"
+seeds = [1, 2, 3]
+[sweep]
+n = [2, 3]
+[workload]
+inline = """{"tasks": {"hog": {"instance": {n}, "loop": -1, "run": {"mean": 3000, "sd": 900}, "sleep": 2000}}}"""
+[[kernels]]
+name = "cfs"
+kernel = "linux-2.6.32"
+[[kernels]]
+name = "eevdf"
+kernel = "linux-6.12"
+label = "EEVDF"
+[metrics.time]
+value = "sum(run_s)"
+[[expectations]]
+metric = "time"
+relation = "<="
+bound = 0.1
+[[expectations]]
+metric = "time@cfs"
+relation = ">"
+bound = "time@eevdf / 2"
+[[expectations]]
+metric = "slope(n[n=*], time[n=*])"
+relation = ">"
+bound = 0
+"#;
+
+fn run(text: &str, only: &[&str]) -> Outcome {
+    let experiments = vec![parse(text).unwrap()];
+    let only: Vec<String> = only.iter().map(|o| (*o).to_owned()).collect();
+    let selection = Selection::new(&experiments, &[], &only).unwrap();
+    run_experiments(selection.apply(experiments).unwrap(), &Sim, 2, &|_, _| {}).unwrap()
+}
+
+#[test]
+fn an_expectation_needs_no_figure_and_empty_columns_are_hidden() {
+    let table = text::table(&run(SEVERAL, &[]));
+    let head = table.lines().next().unwrap();
+    assert!(head.contains("expectation") && !head.contains("figure") && !head.contains("published"), "{table}");
+    assert!(table.contains("time@cfs > time@eevdf / 2"), "{table}");
+}
+
+#[test]
+fn a_failure_says_what_was_measured_what_is_required_and_where() {
+    let outcome = run(SEVERAL, &[]);
+    let table = text::table(&outcome);
+    let line = table.lines().find(|l| l.contains("time <= 0.1: fail") && l.contains("(EEVDF, n=3)")).expect(&table);
+    assert!(line.contains("measured 0.9") && line.contains("95% interval") && line.contains("3 seeds"), "{line}");
+    assert!(line.contains("; required at most 0.1 (EEVDF, n=3)"), "{line}");
+    let case = &outcome.to_json()["experiments"][0]["expectations"][0]["cases"][0];
+    assert_eq!((&case["required"]["low"], &case["required"]["high"]), (&serde_json::Value::Null, &0.1.into()));
+    let interval = case["interval"].as_array().unwrap();
+    assert!(interval[0].as_f64() < case["measured"].as_f64() && case["measured"].as_f64() < interval[1].as_f64());
+}
+
+#[test]
+fn runs_that_scatter_say_how_many_would_settle_it() {
+    let measured = run(SEVERAL, &[]).to_json()["experiments"][0]["expectations"][0]["cases"][0].clone();
+    let within = measured["measured"].as_f64().unwrap()
+        + (measured["interval"][1].as_f64().unwrap() - measured["measured"].as_f64().unwrap()) / 3.0;
+    let row =
+        run(&SEVERAL.replacen("bound = 0.1", &format!("bound = {within}\nkernels = [\"cfs\"]\nat.n = [2]"), 1), &[])
+            .experiments[0]
+            .rows[0]
+            .clone();
+    let reason = row.reason.unwrap();
+    // The interval has to shrink to a third: 4.303 / sqrt(3) to 2.2 / sqrt(n) or less.
+    assert_eq!(row.verdict, Verdict::Undecided);
+    assert!(reason.contains("about 9 seeds would settle it"), "{reason}");
+}
+
+#[test]
+fn a_selection_runs_a_part_and_judges_what_it_can() {
+    let verdicts = |only: &[&str]| {
+        let outcome = run(SEVERAL, only);
+        let rows = &outcome.experiments[0].rows;
+        let verdicts: Vec<_> = rows.iter().map(|r| r.verdict).collect();
+        (outcome.experiments[0].runs.len(), verdicts)
+    };
+    use Verdict::{Fail, Pass, Skipped};
+    assert_eq!(verdicts(&[]), (12, vec![Fail, Pass, Pass]));
+    assert_eq!(verdicts(&["several"]).0, 12);
+    assert_eq!(verdicts(&["EEVDF"]), (6, vec![Fail, Skipped, Pass]), "no cfs to compare with");
+    assert_eq!(verdicts(&["n=3"]), (6, vec![Fail, Pass, Skipped]), "no slope over one point");
+    assert_eq!(verdicts(&["n=3", "n=2"]), (12, vec![Fail, Pass, Pass]));
+    assert_eq!(verdicts(&["cfs", "n=3"]).0, 3);
+    let skipped = &run(SEVERAL, &["EEVDF"]).experiments[0].rows[1];
+    assert_eq!(skipped.reason.as_deref(), Some("it needs the kernel \"cfs\", which is not selected"));
+    let experiments = [parse(SEVERAL).unwrap()];
+    for (only, message) in
+        [("n=4", "did you mean"), ("m=3", "is no parameter"), ("severel", "did you mean \"several\"?")]
+    {
+        let error = Selection::new(&experiments, &[], &[only.to_owned()]).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn junit_has_a_test_for_each_case() {
+    let xml = junit::write(&run(SEVERAL, &["n=3"])).unwrap();
+    for part in [
+        "<testsuites name=\"schedlab run\" tests=\"5\" failures=\"2\" errors=\"0\"",
+        "<testcase name=\"time &lt;= 0.1 (EEVDF, n=3)\" classname=\"several\">",
+        "<failure message=\"measured 0.",
+        "<skipped message=",
+    ] {
+        assert!(xml.contains(part), "{part} is not in {xml}");
+    }
+}
+
+#[test]
+fn a_baseline_shows_what_has_changed_beyond_the_scatter() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.json");
+    std::fs::write(&file, run(SEVERAL, &[]).to_json().to_string()).unwrap();
+    let baseline = Baseline::open(&file).unwrap();
+    let compare = |text: &str, only: &[&str]| baseline.compare(&run(text, only), !only.is_empty());
+    let same = compare(SEVERAL, &[]);
+    assert_eq!(same.exit_status(), 0, "{}", same.text());
+    assert!(same.text().contains("of 4 metrics none has changed"), "{}", same.text());
+    let other_seeds = compare(&SEVERAL.replace("[1, 2, 3]", "[4, 5, 6]"), &[]);
+    assert_eq!(other_seeds.exit_status(), 0, "seeds scatter: {}", other_seeds.text());
+    let halved = compare(&SEVERAL.replace("\"mean\": 3000", "\"mean\": 300"), &[]);
+    assert_eq!(halved.exit_status(), 1, "{}", halved.text());
+    assert!(halved.text().contains("several: time (cfs, n=2): 0."), "{}", halved.text());
+    let part = compare(SEVERAL, &["cfs"]).text();
+    assert!(part.contains("of 2 metrics none has changed") && !part.contains("only in"), "{part}");
+    let none = compare(&SEVERAL.replace("id = \"several\"", "id = \"new\""), &[]);
+    assert_eq!(none.exit_status(), 3, "nothing was compared");
+    std::fs::write(&file, "{}").unwrap();
+    assert!(Baseline::open(&file).unwrap_err().to_string().contains("is not a baseline"));
+}
+
+#[test]
+fn remarks_on_workloads_reach_the_outcome_and_unknown_keys_are_refused() {
+    let remarked = GOOD.replacen("\"tasks\": {\"hog\"", "\"tasks\": {\"hog\": {\"run\": 1}, \"hog\"", 1);
+    let outcome = run_experiments(vec![parse(&remarked).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
+    let json = outcome.to_json();
+    assert!(json["experiments"][0]["remarks"][0].as_str().unwrap().contains("tasks.hog"), "{json}");
+    let page = report::experiments(&outcome, &report::Reproduce { command: String::new(), version: "0".into() });
+    assert!(page.contains("tasks.hog"), "the report has the remark");
+    let nice = slip_when_run("\"loop\": -1", "\"nice\": 5, \"loop\": -1");
+    assert!(nice.contains("tasks.hog.nice: no such key here; did you mean \"priority\"?"), "{nice}");
+    let colour = slip_when_run("\"loop\": -1", "\"colour\": 5, \"loop\": -1");
+    assert!(colour.contains("e.toml:10: workload.inline:") && colour.contains("no such key here"), "{colour}");
 }
 
 proptest! {

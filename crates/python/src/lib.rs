@@ -87,10 +87,12 @@ mod native {
             let workload = schedlab_workload::load(workload)?;
             let duration = duration.map(parse_duration).transpose()?;
             let request = Request { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
-            let mut writer = Writer::create(target, &backend::meta(&request))?.with_queues(queues);
+            let meta = backend::meta(&request);
+            let mut writer = Writer::create(target, &meta)?.with_queues(queues);
             let outcome = backend::simulate(&request, &mut writer, None)?;
             writer.finish()?;
-            Ok([request.workload.warnings, outcome.notes].concat())
+            let again = backend::again::remark(&meta);
+            Ok([request.workload.warnings, outcome.notes, again.into_iter().collect()].concat())
         })
         .map_err(raised)
     }

@@ -12,7 +12,10 @@ pub mod presets;
 mod write;
 
 pub use describe::time;
-pub use load::load;
+pub use load::{load, load_strictly};
 pub use model::*;
-pub use parse::{parse, path_of};
+pub use parse::{parse, parse_strictly, path_of};
 pub use write::write;
+
+/// The JSON Schema of a workload.
+pub const SCHEMA: &str = include_str!("schema.json");

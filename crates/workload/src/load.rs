@@ -1,6 +1,6 @@
 //! Loads a workload from what the user names, a file or a preset.
 
-use crate::{Workload, json, parse, presets};
+use crate::{Workload, json, parse, parse_strictly, presets};
 use schedlab_base::{Error, Result, nearest};
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +12,18 @@ use std::path::Path;
 /// # Errors
 /// When there is no such preset or file, or its content is wrong.
 pub fn load(spec: &str) -> Result<Workload> {
+    load_by(spec, parse)
+}
+
+/// [`load`], except that a key that is not known is an error, as in [`parse_strictly`](crate::parse_strictly).
+///
+/// # Errors
+/// Those of [`load`], and when a key is not known.
+pub fn load_strictly(spec: &str) -> Result<Workload> {
+    load_by(spec, parse_strictly)
+}
+
+fn load_by(spec: &str, parse: fn(&[u8], &Path) -> Result<Workload>) -> Result<Workload> {
     let name = spec.split(':').next().unwrap_or(spec);
     if presets::find(name).is_some() {
         return presets::build(spec);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct Workload {
     /// The preset's name, or the file's.
     pub name: String,
-    /// The file that it was read from, for messages.
+    /// The file that it was read from, as the user named it; `None` for a preset or a text.
     pub file: Option<PathBuf>,
     /// `global`.
     pub global: Global,

@@ -24,21 +24,25 @@ const MAX_REMARKS: usize = 100;
 
 /// Remarks about things that were accepted.
 #[derive(Default)]
-pub(crate) struct Remarks(Vec<Remark>);
+pub(crate) struct Remarks {
+    all: Vec<Remark>,
+    /// Whether a key that is not known is an error, not a remark.
+    strict: bool,
+}
 
 impl Remarks {
     pub(crate) fn add(&mut self, at: &At, what: impl Into<String>) {
-        self.0.push(Remark { line: at.line, key: at.path(), what: what.into() });
+        self.all.push(Remark { line: at.line, key: at.path(), what: what.into() });
     }
 
     /// Whether there are more remarks than anyone would read.
     pub(crate) fn many(&self) -> bool {
-        self.0.len() > 10 * MAX_REMARKS
+        self.all.len() > 10 * MAX_REMARKS
     }
 
     /// Adds a remark about an event.
     pub(crate) fn step(&mut self, task: &TaskDef, phase: &Phase, step: &Step, what: impl Into<String>) {
-        self.0.push(Remark { line: step.line, key: path_of(task, phase, &step.key), what: what.into() });
+        self.all.push(Remark { line: step.line, key: path_of(task, phase, &step.key), what: what.into() });
     }
 }
 
@@ -58,8 +62,20 @@ pub fn path_of(task: &TaskDef, phase: &Phase, key: &str) -> String {
 /// When rt-app would refuse the text, a key or a name is unknown, or a number is out of range. The error names the
 /// file, line and key.
 pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
+    parse_by(text, file, false)
+}
+
+/// [`parse`], except that a key that is not known is an error even if it resembles no known one.
+///
+/// # Errors
+/// Those of [`parse`], and when a key is not known.
+pub fn parse_strictly(text: &[u8], file: &Path) -> Result<Workload> {
+    parse_by(text, file, true)
+}
+
+fn parse_by(text: &[u8], file: &Path, strict: bool) -> Result<Workload> {
     let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let (mut workload, remarks) = document(text).map_err(|e| e.file(file))?;
+    let (mut workload, remarks) = document(text, strict).map_err(|e| e.file(file))?;
     workload.name = name;
     let mut lines: Vec<(u64, String)> = remarks
         .iter()
@@ -74,9 +90,9 @@ pub fn parse(text: &[u8], file: &Path) -> Result<Workload> {
     Ok(workload)
 }
 
-fn document(text: &[u8]) -> Result<(Workload, Vec<Remark>)> {
+fn document(text: &[u8], strict: bool) -> Result<(Workload, Vec<Remark>)> {
     let (root, remarks) = json::read(text)?;
-    let mut remarks = Remarks(remarks);
+    let mut remarks = Remarks { all: remarks, strict };
     let at = At::root(root.line);
     let fields = Fields::of(&root, &at)?;
     keys::check_top(&fields, &mut remarks)?;
@@ -100,7 +116,7 @@ fn document(text: &[u8]) -> Result<(Workload, Vec<Remark>)> {
     workload.tasks = task::read_all(&tasks, workload.global.default_policy, &mut remarks)?;
     suspend::resolve(&mut workload, &mut remarks);
     check::whole(&workload, &mut remarks)?;
-    Ok((workload, remarks.0))
+    Ok((workload, remarks.all))
 }
 
 /// Whether a key stands for the event with this name.

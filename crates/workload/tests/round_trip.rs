@@ -84,21 +84,45 @@ fn props() -> impl Strategy<Value = Props> {
     ));
     let cpus = || of(proptest::collection::btree_set(0..128_u32, 1..5).prop_map(|set| set.into_iter().collect()));
     let group = of("(/[a-z]{1,3}){1,3}");
-    (sched, of(0..512_u32), of(512..1025_u32), cpus(), cpus(), group, of(any::<u32>()), memory, of(us())).prop_map(
-        |((policy, priority), util_min, util_max, cpus, nodes_membind, taskgroup, set, memory, clock_poll)| Props {
-            policy,
-            priority,
-            util_min,
-            util_max,
-            cpus,
-            nodes_membind,
-            taskgroup,
-            working_set: set.map(u64::from),
-            memory,
-            clock_poll,
-            ..Props::default()
-        },
+    (
+        sched,
+        of(0..512_u32),
+        of(512..1025_u32),
+        cpus(),
+        cpus(),
+        group,
+        of(any::<u32>()),
+        memory,
+        of(us()),
+        of(any::<bool>()),
     )
+        .prop_map(
+            |(
+                (policy, priority),
+                util_min,
+                util_max,
+                cpus,
+                nodes_membind,
+                taskgroup,
+                set,
+                memory,
+                clock_poll,
+                reclaim,
+            )| Props {
+                policy,
+                priority,
+                util_min,
+                util_max,
+                cpus,
+                nodes_membind,
+                taskgroup,
+                working_set: set.map(u64::from),
+                memory,
+                clock_poll,
+                reclaim,
+                ..Props::default()
+            },
+        )
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -180,6 +204,7 @@ prop_compose! {
         }
         Workload {
             name: "w".to_owned(),
+            file: None,
             global: Global {
                 duration: duration.map(|s| s * 1_000_000_000),
                 calibration_ns,

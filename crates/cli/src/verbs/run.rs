@@ -3,16 +3,20 @@
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
-use schedlab_experiment::{Experiment, backend, report, run_experiments, text};
+use schedlab_experiment::backend::{self, Backend};
+use schedlab_experiment::{Baseline, Compared, Experiment, Outcome, Selection, junit, report, run_experiments, text};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What `run` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n\n\
-    Exit status: 0 all hold, 1 some fail, 2 bad input or output that cannot be written, \
-    3 nothing failed but something is undecided."
+    after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n  \
+    schedlab run experiments --only qe-01 --kernel linux-6.12 --only n=3\n  \
+    schedlab run experiments --json > before.json\n  \
+    schedlab run experiments --baseline before.json --junit results.xml\n\n\
+    Exit status: 0 all hold, 1 some fail or, with --baseline, something has changed, 2 bad input or output that cannot \
+    be written, 3 nothing failed but something is undecided, or nothing could be judged or compared."
 )]
 pub struct Args {
     /// Experiment files, or folders that contain them.
@@ -21,10 +25,22 @@ pub struct Args {
     /// Where to run: sim, the simulator, is the only one in this version.
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
+    /// Run only this kernel, by its name in the file, its profile or its label; may be repeated.
+    #[arg(short, long, value_name = "KERNEL")]
+    kernel: Vec<String>,
+    /// Run only this experiment (its id), this kernel, or these points of a sweep (n=3); may be repeated.
+    #[arg(long, value_name = "ID|KERNEL|NAME=VALUE")]
+    only: Vec<String>,
+    /// Compare with what an earlier run printed with --json; exit with 1 if a metric or a verdict has changed.
+    #[arg(long, value_name = "OLD.json")]
+    baseline: Option<PathBuf>,
     /// Write a report: one self-contained HTML page.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the report if it exists.
+    /// Write the verdicts as JUnit XML, for CI.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Overwrite the files if they exist.
     #[arg(long)]
     force: bool,
     /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
@@ -32,10 +48,12 @@ pub struct Args {
     jobs: Option<u16>,
 }
 
-/// Runs all experiments named and tells what came out.
+/// Runs all experiments named and prints what came out.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let backend = backend::parse(&args.on)?;
-    let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
+    let target = |path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(path, args.force)).transpose();
+    let (page, junit) = (target(&args.output)?, target(&args.junit)?);
+    let baseline = args.baseline.as_deref().map(Baseline::open).transpose()?;
     let mut experiments = Vec::new();
     for file in files(&args.experiments)? {
         experiments.push(Experiment::open(&file)?);
@@ -43,36 +61,79 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(id) = twice(&experiments) {
         return Err(Error::input(format!("two experiments have the id \"{id}\"")).mend("give each its own"));
     }
-    let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let selection = Selection::new(&experiments, &args.kernel, &args.only)?;
+    let experiments = selection.apply(experiments)?;
+    let outcome = run_with_progress(experiments, &*backend, args.jobs, ui)?;
+    for judged in &outcome.experiments {
+        judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
+    }
+    let compared = baseline.map(|baseline| baseline.compare(&outcome, !selection.is_everything()));
+    print(&outcome, compared.as_ref(), ui);
+    // After the results: they are printed even if a file cannot be written.
+    if let (Some(target), Some(path)) = (page, &args.output) {
+        target.write_all(report::experiments(&outcome, &reproduce()).as_bytes())?;
+        ui.note(format!("wrote {}", path.display()));
+    }
+    if let (Some(target), Some(path)) = (junit, &args.junit) {
+        target.write_all(junit::write(&outcome)?.as_bytes())?;
+        ui.note(format!("wrote {}", path.display()));
+    }
+    let mut status = outcome.verdict().exit_status();
+    if !selection.is_everything() && outcome.judges_nothing() {
+        ui.note("no expectation can be judged by the selected part");
+        status = 3;
+    }
+    Ok(ExitCode::from(with_baseline(status, compared.as_ref())))
+}
+
+fn run_with_progress(
+    experiments: Vec<Experiment>,
+    backend: &dyn Backend,
+    jobs: Option<u16>,
+    ui: &Ui,
+) -> Result<Outcome> {
+    let threads = jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let bar = ui.progress(Some(1), "simulating");
-    let outcome = run_experiments(experiments, &*backend, threads, &|done, all| {
+    let outcome = run_experiments(experiments, backend, threads, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    let outcome = outcome?;
-    for judged in &outcome.experiments {
-        judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
-    }
-    if ui.json {
-        ui.print_json(&outcome.to_json());
-    } else {
-        ui.print(&text::side_by_side(&outcome));
-        ui.print(&text::table(&outcome));
-    }
-    // After the results: they are printed even if the report cannot be written.
-    if let (Some(target), Some(output)) = (target, &args.output) {
-        target.write_all(report::experiments(&outcome, &reproduce(&args)).as_bytes())?;
-        ui.note(format!("wrote {}", output.display()));
-    }
-    Ok(ExitCode::from(outcome.verdict().exit_status()))
+    outcome
 }
 
-/// The command that makes the same report again.
-fn reproduce(args: &Args) -> report::Reproduce {
-    let files: Vec<String> = args.experiments.iter().map(|p| p.display().to_string()).collect();
+fn print(outcome: &Outcome, compared: Option<&Compared>, ui: &Ui) {
+    if ui.json {
+        let mut document = outcome.to_json();
+        if let Some(compared) = compared {
+            document["baseline"] = serde_json::to_value(compared).expect("plain data is always JSON");
+        }
+        ui.print_json(&document);
+        return;
+    }
+    ui.print(&text::side_by_side(outcome));
+    ui.print(&text::table(outcome));
+    if let Some(compared) = compared {
+        ui.print(&compared.text());
+    }
+}
+
+/// A failure and a change are 1; of the rest, what is not known is 3.
+fn with_baseline(status: u8, compared: Option<&Compared>) -> u8 {
+    match (status, compared.map_or(0, Compared::exit_status)) {
+        (1, _) | (_, 1) => 1,
+        (0, other) => other,
+        (status, _) => status,
+    }
+}
+
+/// The command that makes the same report again: the one that was given.
+fn reproduce() -> report::Reproduce {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let command: Vec<String> = std::iter::once("schedlab".to_owned()).chain(words).collect();
     report::Reproduce {
-        command: format!("schedlab run --on {} {} -o report.html", args.on, files.join(" ")),
+        // Only a word with a zero byte cannot be quoted, and no argument has one.
+        command: shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" ")),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

@@ -160,6 +160,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     for note in &outcome.notes {
         ui.note(note);
     }
+    if let Some(remark) = again::remark(&meta).filter(|_| args.output.is_some()) {
+        ui.note(remark);
+    }
     let report = stats.finish(Some(outcome.end));
     let seen = inspection.finish(&args.inspect, ui);
     if ui.json {
@@ -170,7 +173,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             seed: request.seed,
             duration_us: outcome.end as f64 / 1e3,
             tasks: outcome.tasks,
-            notes: &outcome.notes,
+            notes: &[&request.workload.warnings[..], &outcome.notes].concat(),
         };
         ui.print_json(&Document { simulation, seen: &seen, report: &report });
     } else {

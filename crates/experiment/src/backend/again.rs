@@ -1,31 +1,45 @@
 //! A simulated trace carries what made it, so that the same run can be made again and looked into.
 
 use super::Request;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_machine::MachineFile;
 use schedlab_machine::tomltext::TomlText;
+use schedlab_workload::Workload;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 const MACHINE: &str = "made.machine";
+/// The workload as JSON.
 const WORKLOAD: &str = "made.workload";
+/// The same compressed with zstd, as base64.
+const COMPRESSED: &str = "made.workload.zstd";
+/// Where the workload is, and the SHA-256 of that file.
+const FILE: &str = "made.workload.file";
+const SHA256: &str = "made.workload.sha256";
 const EVERY_TICK: &str = "made.every_tick";
 const SET: &str = "set.";
 
-/// The most bytes of workload that a trace carries.
-const MOST_WORKLOAD: usize = 1 << 20;
+/// The most bytes of workload that a trace carries as they are.
+const MOST_PLAIN: usize = 1 << 20;
+/// The most bytes of compressed workload that a trace carries. A trace's head has at most 16 MiB.
+const MOST_COMPRESSED: usize = 8 << 20;
+/// The most bytes that a compressed workload may have had, and that a file is read of.
+const MOST_BYTES: usize = 128 << 20;
 
 /// The longest run that is believed, in ns: a year.
 const LONGEST: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
 /// Notes what made the trace, where that can be written down.
 pub(super) fn note(request: &Request, notes: &mut BTreeMap<String, String>) {
-    let workload = schedlab_workload::write(&request.workload);
-    if let Some(machine) = MachineFile::of(&request.machine)
-        && workload.len() <= MOST_WORKLOAD
-    {
+    if let Some(machine) = MachineFile::of(&request.machine) {
         notes.insert(MACHINE.to_owned(), machine.to_toml());
-        notes.insert(WORKLOAD.to_owned(), workload);
+        note_workload(&request.workload, notes);
         notes.insert(EVERY_TICK.to_owned(), (!request.skip_ticks).to_string());
     }
     for (name, value) in &request.set {
@@ -33,23 +47,67 @@ pub(super) fn note(request: &Request, notes: &mut BTreeMap<String, String>) {
     }
 }
 
+/// Notes the workload: as it is, compressed, or by its file.
+fn note_workload(workload: &Workload, notes: &mut BTreeMap<String, String>) {
+    let text = schedlab_workload::write(workload);
+    if text.len() <= MOST_PLAIN {
+        notes.insert(WORKLOAD.to_owned(), text);
+        return;
+    }
+    if text.len() <= MOST_BYTES {
+        let packed = zstd::encode_all(text.as_bytes(), 0).expect("memory can be written to");
+        let packed = STANDARD.encode(packed);
+        if packed.len() <= MOST_COMPRESSED {
+            notes.insert(COMPRESSED.to_owned(), packed);
+            return;
+        }
+    }
+    if let Some(file) = workload.file.as_deref()
+        && let Ok(file) = std::path::absolute(file)
+        && let Some(path) = file.to_str()
+        && let Ok(hash) = hash(&file)
+    {
+        notes.insert(FILE.to_owned(), path.to_owned());
+        notes.insert(SHA256.to_owned(), hash);
+    }
+}
+
+/// The SHA-256 of a file, as `sha256sum` prints it.
+fn hash(file: &Path) -> std::io::Result<String> {
+    let mut hash = Sha256::new();
+    std::io::copy(&mut File::open(file)?.take(MOST_BYTES as u64 + 1), &mut hash)?;
+    Ok(hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
+/// What the user should know of how a trace with this metadata can be made again, if it does not carry all that made it.
+#[must_use]
+pub fn remark(meta: &Meta) -> Option<String> {
+    let notes = &meta.notes;
+    if let Some(file) = notes.get(FILE) {
+        return Some(format!(
+            "the workload is too large to be stored in the trace (more than {} MiB compressed); sim --again will read \
+             it from {file}, which must not change",
+            MOST_COMPRESSED >> 20
+        ));
+    }
+    if !notes.contains_key(MACHINE) {
+        return Some(
+            "this machine cannot be written as a machine file; sim --again cannot make the trace again".into(),
+        );
+    }
+    let carried = notes.contains_key(WORKLOAD) || notes.contains_key(COMPRESSED);
+    (!carried).then(|| "the workload is too large to be stored; sim --again cannot make the trace again".to_owned())
+}
+
 /// The request that made a trace.
 ///
 /// # Errors
-/// When the trace was not simulated, or does not carry what made it (a machine read from a host, a very large load).
+/// When the trace was not simulated, or does not carry what made it (a machine read from a host), or the file of a very
+/// large workload is gone or has changed.
 pub fn request(meta: &Meta) -> Result<Request> {
-    let note = |name: &str| {
-        meta.notes.get(name).ok_or_else(|| {
-            let error = Error::input(format!("the trace does not say what made it (no \"{name}\")"));
-            error.mend(if meta.source == "sim" {
-                "simulate again with --kernel, --machine and --workload"
-            } else {
-                "only a simulated trace can be made again"
-            })
-        })
-    };
+    let note = |name: &str| meta.notes.get(name).ok_or_else(|| lacks(meta, name));
     let machine = MachineFile::parse(&TomlText::new(MACHINE, note(MACHINE)?.as_str()))?;
-    let mut workload = schedlab_workload::parse(note(WORKLOAD)?.as_bytes(), Path::new(WORKLOAD))?;
+    let mut workload = workload(meta)?;
     workload.name.clone_from(note("workload")?);
     let seed = note("seed")?;
     let duration = meta.span.map(|(_, end)| end);
@@ -69,6 +127,43 @@ pub fn request(meta: &Meta) -> Result<Request> {
         seed: seed.parse().map_err(|_| Error::input(format!("\"{seed}\" is no seed")))?,
         skip_ticks: note(EVERY_TICK)? != "true",
     })
+}
+
+fn lacks(meta: &Meta, name: &str) -> Error {
+    let error = Error::input(format!("the trace does not say what made it (no \"{name}\")"));
+    error.mend(if meta.source == "sim" {
+        "simulate again with --kernel, --machine and --workload"
+    } else {
+        "only a simulated trace can be made again"
+    })
+}
+
+fn workload(meta: &Meta) -> Result<Workload> {
+    let parse = |text: &[u8]| schedlab_workload::parse(text, Path::new(WORKLOAD));
+    if let Some(text) = meta.notes.get(WORKLOAD) {
+        return parse(text.as_bytes());
+    }
+    if let Some(packed) = meta.notes.get(COMPRESSED) {
+        let damaged = |what: &dyn Display| Error::input(format!("{COMPRESSED} is damaged: {what}"));
+        let packed = STANDARD.decode(packed).map_err(|e| damaged(&e))?;
+        let mut text = Vec::new();
+        let mut reader = zstd::Decoder::new(packed.as_slice()).map_err(|e| damaged(&e))?.take(MOST_BYTES as u64 + 1);
+        reader.read_to_end(&mut text).map_err(|e| damaged(&e))?;
+        return if text.len() > MOST_BYTES { Err(damaged(&"it is larger than 128 MiB")) } else { parse(&text) };
+    }
+    let (Some(file), Some(wanted)) = (meta.notes.get(FILE), meta.notes.get(SHA256)) else {
+        return Err(lacks(meta, WORKLOAD));
+    };
+    let file = Path::new(file);
+    let mend = "the trace stores only its path and its SHA-256; put the file back, or simulate again with --workload";
+    let gone = |e: std::io::Error| {
+        Error::input(format!("the workload of this trace cannot be read from {}: {e}", file.display())).mend(mend)
+    };
+    if hash(file).map_err(gone)? != *wanted {
+        let what = format!("the workload of this trace, {}, has changed since", file.display());
+        return Err(Error::input(what).mend(mend));
+    }
+    schedlab_workload::load(&file.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -112,6 +207,72 @@ mod tests {
         assert_eq!(again.workload.name, "w");
         let (first, again) = (events(&first), events(&again));
         assert!(first.len() > 500 && first == again);
+    }
+
+    /// A workload of one task with this many phases, each unlike the others.
+    fn large(phases: u64) -> String {
+        let mut state = 1u64;
+        let mut draw = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % 1_000_000
+        };
+        let phases: Vec<String> =
+            (0..phases).map(|p| format!("\"p{p}\": {{\"run\": {}, \"sleep\": {}}}", 1 + draw(), 1 + draw())).collect();
+        format!("{{\"tasks\": {{\"a\": {{\"loop\": 1, \"phases\": {{{}}}}}}}}}", phases.join(",\n"))
+    }
+
+    fn of_file(file: &Path) -> Request {
+        Request {
+            kernel: "linux-6.12".into(),
+            machine: schedlab_machine::load("2").unwrap(),
+            workload: schedlab_workload::load(file.to_str().unwrap()).unwrap(),
+            set: Vec::new(),
+            duration: Some(2_000_000_000),
+            seed: 3,
+            skip_ticks: true,
+        }
+    }
+
+    #[test]
+    fn a_large_workload_travels_compressed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("large.json");
+        std::fs::write(&file, large(30_000)).unwrap();
+        let first = of_file(&file);
+        let meta = meta(&first);
+        assert!(meta.notes.contains_key(COMPRESSED) && !meta.notes.contains_key(WORKLOAD), "{:?}", meta.notes.keys());
+        assert_eq!(remark(&meta), None);
+        std::fs::remove_file(&file).unwrap();
+        let again = request(&meta).unwrap();
+        assert_eq!((&again.workload.tasks, &again.workload.name), (&first.workload.tasks, &first.workload.name));
+        assert_eq!(events(&first), events(&again));
+        for damage in ["", "!", "AAAA"] {
+            let mut damaged = meta.clone();
+            damaged.notes.insert(COMPRESSED.to_owned(), damage.to_owned());
+            assert!(request(&damaged).unwrap_err().to_string().contains("made.workload"), "{damage}");
+        }
+    }
+
+    #[test]
+    fn a_very_large_workload_is_found_by_path_and_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("huge.json");
+        let text = large(1_100_000);
+        std::fs::write(&file, &text).unwrap();
+        let first = of_file(&file);
+        let meta = meta(&first);
+        let path = file.to_str().unwrap();
+        assert_eq!(meta.notes.get(FILE).map(String::as_str), Some(path));
+        assert!(remark(&meta).unwrap().contains(path));
+        assert_eq!(request(&meta).unwrap().workload.tasks, first.workload.tasks);
+        std::fs::write(&file, text + "\n").unwrap();
+        let error = request(&meta).unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains("has changed since"), "{error}");
+        std::fs::remove_file(&file).unwrap();
+        let error = request(&meta).unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains("cannot be read"), "{error}");
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use super::{CompareScope, Results};
 use crate::experiment::{Expectation, Published};
 use crate::expr::{Expr, Problem, Selector, Value, eval, eval_number};
-use crate::judge::{Sample, judge};
+use crate::judge::{Judged, Required, Sample, judge};
 use crate::points::Point;
+use crate::scatter::Interval;
 use crate::verdict::Verdict;
 use schedlab_base::Result;
+use schedlab_chart::number;
 use serde::Serialize;
+use std::fmt::Write;
 
 /// One kernel at one point, judged.
 #[derive(Clone, Debug, Serialize)]
@@ -18,8 +21,17 @@ pub struct Case {
     pub at: String,
     /// Ours (the mean over the seeds).
     pub measured: Option<f64>,
+    /// Its 95% confidence interval, where several seeds were run.
+    pub interval: Option<[f64; 2]>,
+    /// How many seeds it is the mean of.
+    pub seeds: usize,
     /// What it was compared with (the mean over the seeds).
     pub bound: Option<f64>,
+    /// The values that are allowed, margin included.
+    pub required: Option<Required>,
+    /// Measured less bound with its 95% interval, where the bound differs between seeds: low, mean, high.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<[f64; 3]>,
     /// What was published.
     pub published: Option<serde_json::Value>,
     /// The verdict on this case.
@@ -30,6 +42,36 @@ pub struct Case {
     /// How far inside its bound, in units of the bound.
     #[serde(skip)]
     pub slack: f64,
+}
+
+impl Case {
+    /// The kernel and the parameters that it is of.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let kernel = self.kernel.iter().map(String::as_str);
+        kernel.chain((!self.at.is_empty()).then_some(self.at.as_str())).collect::<Vec<_>>().join(", ")
+    }
+
+    /// `measured 3.04 (95% interval 2.9 to 3.2, 5 seeds); required 9.5 to 10.5 (linux-6.12, n=3)`; `place` stands in
+    /// for a kernel that the expectation names itself.
+    #[must_use]
+    pub fn finding(&self, place: &str) -> String {
+        let Some(measured) = self.measured else { return format!("no value ({place})") };
+        let mut text = format!("measured {}", number(measured));
+        if let Some([low, high]) = self.interval {
+            let _ = write!(text, " (95% interval {} to {}, {} seeds)", number(low), number(high), self.seeds);
+        }
+        if let Some(required) = self.required {
+            let _ = write!(text, "; required {required}");
+        }
+        if let Some([low, mean, high]) = self.difference {
+            let [low, mean, high] = [low, mean, high].map(number);
+            let _ = write!(text, " on average; measured less bound {mean} (95% interval {low} to {high})");
+        }
+        let own = self.place();
+        let _ = write!(text, " ({})", if own.is_empty() { place } else { &own });
+        text
+    }
 }
 
 impl Results<'_> {
@@ -108,31 +150,44 @@ impl Results<'_> {
         deterministic: bool,
     ) -> Result<Case, String> {
         let mut samples = Vec::new();
-        let mut reason = None;
+        let (mut undefined, mut not_run) = (None, None);
         for seed in 0..self.experiment.file.seeds.len() {
             let scope = CompareScope { results: self, kernel, point, seed };
             let both = eval_number(&expectation.metric, &scope)
                 .and_then(|value| Ok(Sample { value, bound: eval_number(&expectation.bound, &scope)? }));
             match both {
                 Ok(sample) => samples.push(sample),
-                Err(Problem::Undefined(why)) => reason = Some(why),
+                Err(Problem::Undefined(why)) => undefined = Some(why),
+                Err(Problem::NotRun(why)) => not_run = Some(why),
                 Err(Problem::Wrong(what)) => return Err(what),
             }
         }
         let file = &expectation.file;
         let judged = judge(file.relation, expectation.margin, &samples, deterministic);
-        let verdict = if reason.is_some() { Verdict::Undecided } else { judged.verdict };
-        let mean = |get: fn(&Sample) -> f64| {
-            (!samples.is_empty()).then(|| samples.iter().map(get).sum::<f64>() / samples.len() as f64)
+        let (verdict, reason) = match (not_run, undefined) {
+            (Some(why), _) => (Verdict::Skipped, Some(why)),
+            (None, Some(why)) => (Verdict::Undecided, Some(why)),
+            (None, None) => {
+                (judged.verdict, (judged.verdict == Verdict::Undecided).then(|| scatter(&samples, &judged)))
+            }
         };
-        if verdict == Verdict::Undecided && reason.is_none() {
-            reason = Some(if samples.len() < 2 { "one run decides nothing" } else { "the runs scatter" }.to_owned());
-        }
+        let of = |get: fn(&Sample) -> f64| {
+            let figures: Vec<f64> = samples.iter().map(get).collect();
+            (!figures.is_empty()).then(|| Interval::of(&figures))
+        };
+        let several = samples.len() > 1;
+        let varies = samples.windows(2).any(|pair| pair[0].bound != pair[1].bound);
+        // The mean of equal numbers may differ from them in its last digit.
+        let bound = if varies { of(|s| s.bound).map(|i| i.mean) } else { samples.first().map(|s| s.bound) };
         Ok(Case {
             kernel: kernel.map(|k| self.experiment.kernel_label(k).to_owned()),
             at: point.label(),
-            measured: mean(|s| s.value),
-            bound: mean(|s| s.bound),
+            measured: of(|s| s.value).map(|i| i.mean),
+            interval: of(|s| s.value).filter(|_| several).map(|i| [i.low, i.high]),
+            seeds: samples.len(),
+            bound,
+            required: bound.map(|bound| Required::new(file.relation, bound, expectation.margin.of(bound))),
+            difference: of(|s| s.value - s.bound).filter(|_| varies).map(|i| [i.low, i.mean, i.high]),
             published: self.published(expectation, kernel, point),
             verdict: if file.known_difference.is_some() { verdict.with_known_difference() } else { verdict },
             reason,
@@ -151,6 +206,23 @@ impl Results<'_> {
                     Value::List(list) => serde_json::to_value(list).ok(),
                 }
             }
+        }
+    }
+}
+
+/// Why runs do not decide, and how many would.
+fn scatter(samples: &[Sample], judged: &Judged) -> String {
+    if samples.len() < 2 {
+        return "one run on this backend decides nothing; give several seeds".to_owned();
+    }
+    match judged.runs_needed {
+        Some(needed) => format!(
+            "the runs scatter across the bound; about {needed} seeds would settle it if they scatter as much as these \
+             (the interval then narrows with the square root of their number)"
+        ),
+        None => {
+            "the runs scatter across the bound, and the mean is so near to it that 10,000 seeds would not settle it"
+                .to_owned()
         }
     }
 }

@@ -23,7 +23,11 @@ impl Scope for CompareScope<'_> {
             return self.parameter(reference, values, selected);
         }
         let kernel = match &reference.kernel {
-            Some(name) => experiment.file.kernels.iter().position(|k| k.name == *name),
+            Some(name) => match experiment.file.kernels.iter().position(|k| k.name == *name) {
+                Some(kernel) => Some(kernel),
+                // All names were checked before a part was selected.
+                None => return Err(Problem::NotRun(format!("it needs the kernel \"{name}\", which is not selected"))),
+            },
             None => self.kernel.or((experiment.file.kernels.len() == 1).then_some(0)),
         };
         let kernel = kernel.ok_or_else(|| Problem::Wrong(format!("say of which kernel: {}@...", reference.path)))?;
@@ -45,6 +49,7 @@ impl CompareScope<'_> {
                 None => Err(Problem::Wrong(format!("\"{0}\" has no one value here; take {0}[{0}=*]", reference.path))),
             },
             [(_, None)] => {
+                self.whole(&reference.path)?;
                 let number = |v: &Scalar| {
                     v.number().ok_or_else(|| Problem::Wrong(format!("{}={v} is no number", reference.path)))
                 };
@@ -54,9 +59,18 @@ impl CompareScope<'_> {
         }
     }
 
+    /// Checks that no value of a parameter is left out.
+    fn whole(&self, parameter: &String) -> Result<(), Problem> {
+        if self.results.experiment.narrowed.contains(parameter) {
+            return Err(Problem::NotRun(format!("it needs every {parameter}, and not all are selected")));
+        }
+        Ok(())
+    }
+
     /// The points that the selectors and, where they say nothing, the case's own point name.
     fn points(&self, reference: &Reference, selected: &[Selected]) -> Result<(Vec<usize>, bool), Problem> {
         let experiment = self.results.experiment;
+        selected.iter().filter(|(_, wanted)| wanted.is_none()).try_for_each(|(name, _)| self.whole(name))?;
         let fits = |point: &Point| {
             point.0.iter().all(|(name, value)| match selected.iter().find(|(k, _)| k == name) {
                 Some((_, Some(wanted))) => same(value, wanted),
@@ -65,6 +79,10 @@ impl CompareScope<'_> {
             })
         };
         let found: Vec<usize> = (0..experiment.points.len()).filter(|p| fits(&experiment.points[*p])).collect();
+        let narrowed = selected.iter().any(|(name, _)| experiment.narrowed.contains(name));
+        if found.is_empty() && narrowed {
+            return Err(Problem::NotRun(format!("it needs \"{}\" at a point that is not selected", reference.path)));
+        }
         if found.is_empty() {
             return Err(Problem::Wrong(format!("\"{}\" was run at no such point", reference.path)));
         }

@@ -6,6 +6,8 @@ use super::Problem;
 pub struct Function {
     /// Its name.
     pub name: &'static str,
+    /// What it computes.
+    pub about: &'static str,
     /// How many arguments it takes.
     pub arguments: usize,
     /// Computes it; a single number comes as a list of one.
@@ -16,7 +18,7 @@ macro_rules! functions {
     ($($(#[doc = $about:literal])+ $name:literal $arguments:literal $apply:expr;)*) => {
         /// All of them.
         pub const FUNCTIONS: &[Function] =
-            &[$(Function { name: $name, arguments: $arguments, apply: $apply }),*];
+            &[$(Function { name: $name, about: concat!($($about),+), arguments: $arguments, apply: $apply }),*];
     };
 }
 

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectationFile {
-    /// The figure or table of the source that it answers to.
-    pub figure: String,
+    /// The figure or table of the source that it answers to, or any other short name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figure: Option<String>,
     /// What it says, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
     /// `number`: within a tolerance; `shape`: sign, order and rough factor.
-    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
     /// The expression that is judged: a metric's name, or more.
     pub metric: String,
     /// The kernels that it is asked of; all when left out.

@@ -2,24 +2,29 @@
 
 use crate::compare::Case;
 use crate::file::{ExpectationFile, Kind};
+use crate::judge::Required;
 use crate::verdict::Verdict;
 use serde::Serialize;
 
 /// An expectation, judged over all its cases.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The source's figure or table.
-    pub figure: String,
+    /// The source's figure or table, or the file's name for the expectation.
+    pub figure: Option<String>,
     /// What it says.
     pub claim: Option<String>,
     /// How firm it is.
-    pub kind: Kind,
+    pub kind: Option<Kind>,
     /// What was published.
     pub published: Option<serde_json::Value>,
     /// Ours, in the case that lies nearest to (or farthest beyond) its bound.
     pub measured: Option<f64>,
+    /// Its 95% confidence interval, where several seeds were run.
+    pub interval: Option<[f64; 2]>,
     /// The bound in that case.
     pub bound: Option<f64>,
+    /// The values that are allowed in that case, margin included.
+    pub required: Option<Required>,
     /// The metric, the relation, the bound and the margin as written.
     pub expected: String,
     /// That case's kernel.
@@ -32,6 +37,24 @@ pub struct Row {
     pub reason: Option<String>,
     /// Every case.
     pub cases: Vec<Case>,
+}
+
+impl Row {
+    /// What the user calls it: its figure, or else what is expected.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.figure.as_deref().unwrap_or(&self.expected)
+    }
+
+    /// What was found in each case that decided the verdict, the reason included.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let finding = |c: &Case| {
+            let reason = c.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            c.finding(&self.expected) + &reason
+        };
+        self.cases.iter().filter(|c| c.verdict == self.verdict).map(finding).collect()
+    }
 }
 
 /// The row of an expectation: the case that lies nearest to its bound, or farthest beyond, stands for all.
@@ -50,6 +73,7 @@ pub(super) fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
         (None, Some(_)) if passed_at_last => {
             Some("the known difference has disappeared: remove known_difference from the file".to_owned())
         }
+        (None, None) if cases.is_empty() => Some("none of its kernels and points is selected".to_owned()),
         _ => worst.and_then(|c| c.reason.clone()),
     };
     Row {
@@ -58,7 +82,9 @@ pub(super) fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
         kind: file.kind,
         published: worst.and_then(|c| c.published.clone()).or_else(|| plain_published(file)),
         measured: worst.and_then(|c| c.measured),
+        interval: worst.and_then(|c| c.interval),
         bound: worst.and_then(|c| c.bound),
+        required: worst.and_then(|c| c.required),
         expected: format!("{} {} {}{margin}", file.metric, file.relation.sign(), file.bound),
         kernel: worst.and_then(|c| c.kernel.clone()),
         at: worst.map_or_else(String::new, |c| c.at.clone()),

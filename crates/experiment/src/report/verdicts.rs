@@ -70,11 +70,11 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
         let small =
             |text: &str| if text.is_empty() { String::new() } else { format!("<small>{}</small>", escape(text)) };
         let measured = row.measured.map_or_else(|| "\u{2013}".to_owned(), number);
-        let kind = if row.kind == Kind::Shape { " (shape)" } else { "" };
+        let kind = if row.kind == Some(Kind::Shape) { " (shape)" } else { "" };
         let _ = write!(
             html,
             "<tr><td>{}{}</td>{}<td class=\"n\">{}{}</td><td><code>{}</code></td><td>{}{}</td></tr>",
-            escape(&row.figure),
+            escape(row.name()),
             small(row.claim.as_deref().unwrap_or("")),
             if published { format!("<td class=\"n\">{}</td>", escape(&text::published(row))) } else { String::new() },
             escape(&measured),

@@ -37,7 +37,7 @@ pub(super) fn measure(
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
-    run.note = (!outcome.notes.is_empty()).then(|| outcome.notes.join("; "));
+    run.notes = outcome.notes;
     Ok(run)
 }
 

@@ -94,9 +94,9 @@ fn workload(experiment: &Experiment, spec: &str) -> Result<Workload> {
         if !path.is_file() {
             return Err(document.error("workload.file", format!("there is no file {}", path.display())));
         }
-        schedlab_workload::load(&path.to_string_lossy())
+        schedlab_workload::load_strictly(&path.to_string_lossy())
     } else {
-        schedlab_workload::parse(spec.as_bytes(), Path::new("inline"))
+        schedlab_workload::parse_strictly(spec.as_bytes(), Path::new("inline"))
             .map_err(|e| document.error("workload.inline", e.to_string()))
     }
 }

@@ -1,0 +1,169 @@
+//! How figures scatter between runs: their mean with its 95% confidence interval, how many runs would narrow it enough,
+//! and how likely a difference between two sets of runs is by chance.
+//!
+//! All of this assumes what Student's t assumes: runs are independent, and their figures are normally distributed.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The largest number of runs that is suggested.
+const MOST_RUNS: usize = 10_000;
+
+/// A mean and its 95% confidence interval. One figure, or figures that are all equal, have an interval of no width.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The interval of the mean of these figures.
+    #[must_use]
+    pub fn of(figures: &[f64]) -> Self {
+        let mean = mean(figures);
+        let half = if figures.len() < 2 { 0.0 } else { half(deviation(figures), figures.len()) };
+        Self { low: mean - half, mean, high: mean + half }
+    }
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len() as f64
+}
+
+/// The standard deviation, over n - 1.
+fn deviation(figures: &[f64]) -> f64 {
+    let mean = mean(figures);
+    (figures.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (figures.len() as f64 - 1.0)).sqrt()
+}
+
+/// Half the width of the 95% interval of the mean of `runs` figures with this standard deviation.
+fn half(deviation: f64, runs: usize) -> f64 {
+    student(runs as f64 - 1.0).inverse_cdf(0.975) * deviation / (runs as f64).sqrt()
+}
+
+fn student(freedom: f64) -> StudentsT {
+    StudentsT::new(0.0, 1.0, freedom).expect("the degrees of freedom are above 0")
+}
+
+/// How many runs would make half the interval shorter than `distance`, if further runs scatter as these do; `None` for
+/// more than 10,000.
+#[must_use]
+pub fn runs_for(figures: &[f64], distance: f64) -> Option<usize> {
+    let deviation = deviation(figures);
+    let enough = |runs: usize| half(deviation, runs) < distance.abs();
+    if figures.len() < 2 || !enough(MOST_RUNS) {
+        return None;
+    }
+    let (mut few, mut many) = (figures.len(), MOST_RUNS);
+    while many - few > 1 {
+        let middle = few.midpoint(many);
+        if enough(middle) { many = middle } else { few = middle }
+    }
+    Some(many)
+}
+
+/// The difference between the means of two sets of runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The second mean less the first, with its 95% interval; none if neither set has several runs.
+    pub interval: Option<Interval>,
+    /// How likely a difference of this size or more is if nothing has changed; 0 if there is no scatter.
+    pub chance: f64,
+}
+
+/// Compares two sets of runs by Welch's t-test. A set of one run is taken to scatter as the other set does; if both have
+/// one run, every difference counts.
+#[must_use]
+pub fn difference(before: &[f64], now: &[f64]) -> Difference {
+    let by = mean(now) - mean(before);
+    let tiny = by.abs() <= 1e-9 * mean(now).abs().max(mean(before).abs());
+    let certain = |interval| Difference { interval, chance: if tiny { 1.0 } else { 0.0 } };
+    let variance = |figures: &[f64]| (figures.len() > 1).then(|| deviation(figures).powi(2));
+    let (freedom, error) = match (variance(before), variance(now)) {
+        (None, None) => return certain(None),
+        (Some(of), None) | (None, Some(of)) => {
+            let runs = before.len().max(now.len()) as f64;
+            (runs - 1.0, (of * (1.0 + 1.0 / runs)).sqrt())
+        }
+        (Some(old), Some(new)) => {
+            let (old, new) = (old / before.len() as f64, new / now.len() as f64);
+            let apart = old.powi(2) / (before.len() as f64 - 1.0) + new.powi(2) / (now.len() as f64 - 1.0);
+            ((old + new).powi(2) / apart, (old + new).sqrt())
+        }
+    };
+    if error <= 1e-12 * mean(now).abs().max(mean(before).abs()) {
+        return certain(Some(Interval { low: by, mean: by, high: by }));
+    }
+    let student = student(freedom);
+    let half = student.inverse_cdf(0.975) * error;
+    let chance = 2.0 * student.sf((by / error).abs());
+    Difference { interval: Some(Interval { low: by - half, mean: by, high: by + half }), chance }
+}
+
+/// Which of several tests show something, by Holm's method: the probability that any of them does by chance alone is
+/// at most 5%, however many there are.
+#[must_use]
+pub fn beyond_chance(chances: &[f64]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..chances.len()).collect();
+    order.sort_by(|a, b| chances[*a].total_cmp(&chances[*b]));
+    let mut beyond = vec![false; chances.len()];
+    for (rank, test) in order.into_iter().enumerate() {
+        if chances[test] > 0.05 / (chances.len() - rank) as f64 {
+            break;
+        }
+        beyond[test] = true;
+    }
+    beyond
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_students_t() {
+        // Mean 5, deviation 1, and the tables' 4.303 for 2 degrees of freedom.
+        let interval = Interval::of(&[4.0, 5.0, 6.0]);
+        assert!((interval.high - interval.mean - 4.3027 / 3f64.sqrt()).abs() < 1e-3, "{interval:?}");
+        assert_eq!(Interval::of(&[7.0]), Interval { low: 7.0, mean: 7.0, high: 7.0 });
+        assert_eq!(Interval::of(&[2.0, 2.0]), Interval { low: 2.0, mean: 2.0, high: 2.0 });
+        for (freedom, quantile) in [(1.0, 12.706), (30.0, 2.042), (1000.0, 1.962)] {
+            assert!((student(freedom).inverse_cdf(0.975) - quantile).abs() < 1e-3, "{freedom}");
+        }
+    }
+
+    #[test]
+    fn enough_runs_are_the_fewest_that_narrow_the_interval() {
+        let figures = [4.0, 5.0, 6.0];
+        let runs = runs_for(&figures, 0.5).unwrap();
+        assert!(half(1.0, runs) < 0.5 && half(1.0, runs - 1) >= 0.5, "{runs}");
+        assert_eq!(runs, 18, "2.110 / sqrt(18) is 0.497, and 2.120 / sqrt(17) is 0.514");
+        assert_eq!(runs_for(&figures, 0.0), None);
+        assert_eq!(runs_for(&figures, 1e-3), None, "some 4 million");
+    }
+
+    #[test]
+    fn a_difference_is_judged_by_welchs_test() {
+        // t = 2.75 / sqrt(1.6667 / 4 + 6.9167 / 4) = 1.8773 with 4.3664 degrees of freedom; integrated: p = 0.12768.
+        let d = difference(&[1.0, 2.0, 3.0, 4.0], &[3.0, 4.0, 5.0, 9.0]);
+        assert!((d.interval.unwrap().mean - 2.75).abs() < 1e-12 && (d.chance - 0.127_68).abs() < 1e-4, "{d:?}");
+        assert_eq!(difference(&[1.0], &[1.0]).chance, 1.0);
+        assert_eq!(difference(&[1.0], &[1.1]).chance, 0.0, "one run each: every difference counts");
+        assert_eq!(difference(&[1.0, 1.0], &[1.0, 1.0]).chance, 1.0);
+        assert_eq!(difference(&[1.0, 1.0], &[2.0, 2.0]).chance, 0.0);
+        let one = difference(&[1.0, 2.0, 3.0], &[2.5]);
+        assert!(one.chance > 0.5, "{one:?}");
+    }
+
+    #[test]
+    fn many_tests_need_stronger_evidence_each() {
+        assert_eq!(beyond_chance(&[0.04]), [true]);
+        assert_eq!(beyond_chance(&[0.04, 0.9]), [false, false]);
+        assert_eq!(beyond_chance(&[0.9, 0.0, 0.02, 0.04]), [false, true, false, false]);
+        assert_eq!(beyond_chance(&[0.0, 0.01, 0.02]), [true, true, true]);
+        assert_eq!(beyond_chance(&[]), Vec::<bool>::new());
+    }
+}
