@@ -10,6 +10,7 @@ mod ids;
 mod meta;
 mod release;
 mod rng;
+mod target;
 
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
@@ -18,3 +19,4 @@ pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};
+pub use target::{Coverage, Partial, Target};

@@ -6,6 +6,7 @@
 //! it is switched in.
 
 mod losses;
+mod members;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod wake;
 
 use crate::tasks::{Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
+use members::Members;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
 
 /// CPUs beyond this number are not believed.
@@ -38,6 +40,7 @@ struct Cpu {
 pub struct Tracker {
     cpus: Vec<Cpu>,
     tasks: TaskTable,
+    members: Members,
     started: bool,
     start: Nanos,
     now: Nanos,
@@ -65,6 +68,7 @@ impl Tracker {
         let mut tracker = Self {
             cpus: Vec::new(),
             tasks: TaskTable::new(),
+            members: Members::new(meta),
             started: false,
             start: 0,
             now: 0,
@@ -201,6 +205,7 @@ impl Tracker {
         }
         for (number, tid) in std::mem::take(&mut self.running) {
             let Some(occupant) = self.occupant(tid, observer).filter(|_| number < MAX_CPUS) else { continue };
+            let occupant = self.followed(occupant);
             self.cpus[number as usize].occupant = occupant;
             if let Occupant::Task(slot) = occupant {
                 let task = &mut self.tasks[slot];
@@ -251,6 +256,7 @@ impl Tracker {
             Some(slot) => Some(slot),
             None => {
                 let slot = self.tasks.add(tid)?;
+                self.members.appears(slot, tid);
                 observer.appears(slot, tid, false);
                 Some(slot)
             }
@@ -288,6 +294,7 @@ impl Tracker {
     fn tell_queue(&self, number: CpuId, observer: &mut impl Observer) {
         let cpu = &self.cpus[number as usize];
         let length = match cpu.occupant {
+            _ if !self.knows_queues() => None,
             Occupant::Unknown => None,
             Occupant::Idle => Some(cpu.waiting),
             Occupant::Task(_) => Some(cpu.waiting + 1),
