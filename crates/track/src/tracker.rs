@@ -47,6 +47,8 @@ pub struct Tracker {
     /// The trace holds everything from its start on, so the first switch says who ran until then.
     complete: bool,
     span: Option<(Nanos, Nanos)>,
+    /// A row of the trace says that it goes on until then.
+    until: Nanos,
     running: Vec<(CpuId, Tid)>,
     idle_at_start: bool,
     /// Events taken.
@@ -74,6 +76,7 @@ impl Tracker {
             now: 0,
             complete: meta.span.is_some(),
             span: meta.span,
+            until: 0,
             running: meta.running.clone(),
             // A simulated machine boots idle.
             idle_at_start: meta.source == "sim",
@@ -167,12 +170,17 @@ impl Tracker {
         }
     }
 
+    /// The recording went on until this time.
+    pub fn lasts(&mut self, until: Nanos) {
+        self.until = self.until.max(until);
+    }
+
     /// Ends the trace: at `end`, or else at the end of the metadata's span, but never before the last event.
     pub fn finish(&mut self, end: Option<Nanos>, observer: &mut impl Observer) {
         if !self.started {
-            self.begin(self.span.map_or(0, |(start, _)| start), observer);
+            self.begin(self.span.map_or(self.until, |(start, _)| start), observer);
         }
-        let end = end.or(self.span.map(|(_, end)| end)).unwrap_or(0).max(self.now);
+        let end = end.or(self.span.map(|(_, end)| end.max(self.until))).unwrap_or(self.until).max(self.now);
         self.now = end;
         for (number, cpu) in (0..).zip(&mut self.cpus).filter(|(_, cpu)| cpu.present) {
             observer.span(number, cpu.occupant, cpu.since, end);

@@ -14,12 +14,15 @@ pub(super) struct Members {
     /// By slot.
     of: Vec<bool>,
     covers: Option<Coverage>,
+    /// The metadata names a task that begins within the recording.
+    begins: bool,
 }
 
 impl Members {
     pub(super) fn new(meta: &Meta) -> Self {
         let named = meta.target.iter().flat_map(|target| target.threads.iter().copied()).collect();
-        Self { named, of: Vec::new(), covers: meta.partial.as_ref().map(|partial| partial.covers) }
+        let begins = meta.target.as_ref().is_some_and(|target| target.command.is_some());
+        Self { named, of: Vec::new(), covers: meta.partial.as_ref().map(|partial| partial.covers), begins }
     }
 
     /// A thread id is seen for the first time: it is the one that the metadata names, if it does.
@@ -29,10 +32,12 @@ impl Members {
         }
     }
 
-    /// A child belongs to the target if its parent does.
+    /// A child belongs to the target if its parent does. The thread id of another child may have been that of a task that
+    /// the metadata names.
     pub(super) fn forked(&mut self, parent: Option<Slot>, child: Slot) {
-        if parent.is_some_and(|parent| self.has(parent)) {
-            self.join(child);
+        let Some(parent) = parent else { return };
+        if self.has(parent) || (self.has(child) && !self.begins) {
+            *row(&mut self.of, child) = self.has(parent);
         }
     }
 
