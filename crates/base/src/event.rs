@@ -191,6 +191,8 @@ pub trait Sink {
     /// Takes a task's affinity, before the first event that it applies to. A task without a record has its parent's
     /// affinity, or an unknown one.
     fn affinity(&mut self, _record: &AffinityRecord) {}
+    /// The recording went on until this time, which may be later than its last event.
+    fn lasts(&mut self, _until: Nanos) {}
     /// Whether a simulation should also record the length and load of run queues and the CPUs that its scheduler
     /// examined ([`Payload::Queue`], [`Payload::Considered`]).
     fn wants_queues(&self) -> bool {
@@ -214,6 +216,11 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
         self.1.affinity(record);
     }
 
+    fn lasts(&mut self, until: Nanos) {
+        self.0.lasts(until);
+        self.1.lasts(until);
+    }
+
     fn wants_queues(&self) -> bool {
         self.0.wants_queues() || self.1.wants_queues()
     }
@@ -230,6 +237,10 @@ impl<S: Sink> Sink for [S] {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.iter_mut().for_each(|sink| sink.affinity(record));
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.iter_mut().for_each(|sink| sink.lasts(until));
     }
 
     fn wants_queues(&self) -> bool {

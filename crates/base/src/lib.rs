@@ -10,6 +10,7 @@ mod ids;
 mod meta;
 mod release;
 mod rng;
+mod target;
 mod visible;
 
 pub use cpulist::CpuList;
@@ -19,4 +20,5 @@ pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};
+pub use target::{Coverage, Partial, Target};
 pub use visible::{is_hidden, visible};

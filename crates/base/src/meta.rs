@@ -1,6 +1,6 @@
 //! The metadata of a trace.
 
-use crate::{CpuId, Nanos, Tid};
+use crate::{CpuId, Nanos, Partial, Target, Tid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,12 @@ pub struct Meta {
     /// Tasks that were running at the start, as pairs of CPU and tid, if known.
     #[serde(default)]
     pub running: Vec<(CpuId, Tid)>,
+    /// The tasks that the recording was made for, if it was made for some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// How much of the machine's scheduling it covers, if not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
     /// Anything else: the command, the host, the seed, the tunables.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,

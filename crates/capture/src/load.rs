@@ -51,6 +51,11 @@ impl Load {
         Ok(Self { child, status: None })
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> Tid {
+        self.child.id() as Tid
+    }
+
     /// How it ended, if it has ended.
     pub(crate) fn poll(&mut self) -> Option<CommandStatus> {
         if self.status.is_none() {

@@ -115,6 +115,11 @@ impl Merge {
         first
     }
 
+    /// Everything before this time has been passed on.
+    pub(crate) fn reached(&self) -> Nanos {
+        self.done
+    }
+
     /// Passes on everything before `until`. Names come before the events that need them.
     pub(crate) fn pass_on(&mut self, until: Nanos, tasks: &mut Tasks, sink: &mut dyn Sink) {
         let ready = self.events.partition_point(|event| event.time < until);

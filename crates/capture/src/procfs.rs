@@ -1,7 +1,7 @@
 //! What /proc says about tasks: names, processes, cgroups, and which tasks run or wait on which CPU.
 
 use schedlab_base::{CpuId, CpuList, Tid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub(crate) struct Task {
     pub(crate) tid: Tid,
     pub(crate) tgid: Tid,
+    /// The process that is its process's parent.
+    pub(crate) parent: Tid,
     pub(crate) comm: String,
     pub(crate) cgroup: Option<Arc<str>>,
     /// The CPUs that it may run on, if /proc says.
@@ -54,11 +56,6 @@ pub(crate) fn counts_as_the_kernel(proc: &Path) -> bool {
     fs::read_link(proc.join("self/ns/pid")).is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
-/// The threads of a process; empty if there is no such process.
-pub(crate) fn threads(proc: &Path, pid: Tid) -> Vec<Tid> {
-    numbered(&proc.join(pid.to_string()).join("task"))
-}
-
 /// Whether a process still runs. A zombie does not.
 pub(crate) fn runs(proc: &Path, pid: Tid) -> bool {
     fs::read(proc.join(pid.to_string()).join("stat")).is_ok_and(|stat| {
@@ -89,6 +86,11 @@ fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
     })
 }
 
+/// The CPUs that the thread may run on now.
+pub(crate) fn allowed_of(proc: &Path, tid: Tid) -> Option<CpuList> {
+    allowed(&proc.join(tid.to_string()))
+}
+
 /// The CPUs that a task may run on.
 fn allowed(dir: &Path) -> Option<CpuList> {
     // The file contains the task's name, which may not be UTF-8.
@@ -110,8 +112,22 @@ fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     let comm = head.split_once('(')?.1.to_owned();
     let mut fields = rest.split_whitespace();
     let runnable = fields.next()? == "R";
-    let cpu = fields.nth(35)?.parse().ok()?;
-    Some(Task { tid, tgid, comm, cgroup: None, allowed: None, runnable, cpu })
+    let parent = fields.next()?.parse().ok()?;
+    let cpu = fields.nth(34)?.parse().ok()?;
+    Some(Task { tid, tgid, parent, comm, cgroup: None, allowed: None, runnable, cpu })
+}
+
+/// The threads of these processes and of their descendants.
+pub(crate) fn family(tasks: &[Task], processes: &[Tid]) -> BTreeSet<Tid> {
+    let mut members: BTreeSet<Tid> = processes.iter().copied().collect();
+    loop {
+        let child = |task: &&Task| members.contains(&task.parent) && !members.contains(&task.tgid);
+        let children: Vec<Tid> = tasks.iter().filter(child).map(|task| task.tgid).collect();
+        if children.is_empty() {
+            return tasks.iter().filter(|task| members.contains(&task.tgid)).map(|task| task.tid).collect();
+        }
+        members.extend(children);
+    }
 }
 
 /// The task running on each of these CPUs, according to a list of tasks taken while none of them switched: the only
@@ -169,6 +185,19 @@ mod tests {
     }
 
     #[test]
+    fn a_family_is_the_threads_of_a_process_and_of_all_its_descendants() {
+        let task = |(tid, tgid, parent)| {
+            let line = format!("{tid} (x) S {parent} {}", "0 ".repeat(34) + "3");
+            parse_stat(&line, tid, tgid).expect("a stat line")
+        };
+        // 10 has a thread 11 and a child 20, whose thread forked 5; 30 is a child of init.
+        let tasks = [(5, 5, 20), (10, 10, 1), (11, 10, 1), (20, 20, 10), (21, 20, 10), (30, 30, 1)].map(task);
+        assert_eq!(tasks[0].cpu, 3);
+        assert_eq!(family(&tasks, &[10]).into_iter().collect::<Vec<_>>(), [5, 10, 11, 20, 21]);
+        assert_eq!(family(&tasks, &[5, 30, 99]).into_iter().collect::<Vec<_>>(), [5, 30]);
+    }
+
+    #[test]
     fn a_containers_ids_differ_from_the_kernels() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("self/ns")).unwrap();
@@ -188,8 +217,16 @@ mod tests {
 
     #[test]
     fn the_running_task_is_given_only_where_it_is_certain() {
-        let task =
-            |tid, cpu| Task { tid, tgid: tid, comm: String::new(), cgroup: None, allowed: None, runnable: true, cpu };
+        let task = |tid, cpu| Task {
+            tid,
+            tgid: tid,
+            cpu,
+            parent: 1,
+            comm: String::new(),
+            cgroup: None,
+            allowed: None,
+            runnable: true,
+        };
         let tasks = [task(1, 0), task(2, 1), task(3, 1)];
         assert_eq!(running(&tasks, [0, 1, 2]), vec![(0, 1), (2, 0)]);
     }

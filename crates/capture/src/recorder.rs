@@ -8,11 +8,11 @@ use crate::procfs;
 use crate::sys::{self, Signals};
 use crate::tasks::{self, Changes, Tasks};
 use crate::tracefs::{Tracefs, read_text, refused};
-use schedlab_base::{CpuId, CpuPlace, Error, Meta, Nanos, Result, Sink, Tid};
+use schedlab_base::{Coverage, CpuId, CpuPlace, Error, Meta, Nanos, Partial, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
 use schedlab_trace::ring_buffer::PageLayout;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
@@ -40,8 +40,10 @@ const FLUSH: Nanos = 1_000_000_000;
 pub struct Options {
     /// The command to record. It starts when recording is on, and the recording ends when it ends.
     pub command: Vec<OsString>,
-    /// The processes to record, with all their threads and the children they fork. Empty: everything is recorded.
+    /// The processes that the recording is about, with all their threads and descendants.
     pub processes: Vec<Tid>,
+    /// Whether to record these processes alone, and not the rest of the machine.
+    pub only: bool,
     /// The longest duration of the recording.
     pub duration: Option<Nanos>,
     /// The kernel buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).
@@ -134,6 +136,8 @@ pub struct Recorder {
     tasks: Tasks,
     /// Whether /proc uses the same task ids as the events.
     counts_alike: bool,
+    /// The threads that the kernel was asked to record alone.
+    followed: BTreeSet<Tid>,
     buffer_bytes: usize,
     /// The time of the last event in each buffer.
     last: Vec<Nanos>,
@@ -167,7 +171,7 @@ impl Recorder {
         if instance.has("buffer_percent") {
             instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
         }
-        choose_processes(&instance, proc, &options.processes)?;
+        let followed = if options.only { follow(&instance, proc, &options.processes)? } else { BTreeSet::new() };
         let formats = enable_events(&instance)?;
         let layout = page_layout(&tracefs, &instance)?;
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
@@ -178,6 +182,7 @@ impl Recorder {
             merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
             tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
             counts_alike,
+            followed,
             buffer_bytes: (buffer_kib << 10) as usize,
             last: vec![0; drain.len()],
             meta,
@@ -200,6 +205,7 @@ impl Recorder {
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
         let start = sys::monotonic();
+        self.meta.span = Some((start, start));
         self.instance.switch(true)?;
         let found = if self.counts_alike { procfs::tasks(Path::new("/proc")) } else { Vec::new() };
         let mut load = match self.options.command.as_slice() {
@@ -209,6 +215,7 @@ impl Recorder {
         self.sleep(start, FIRST)?;
         let first = self.drain()?;
         self.merge.order();
+        self.meta.target = self.target(&found, load.as_ref());
         self.meta.running = self.running(&found);
         let mut output = open(&self.meta)?;
         self.tasks.begin(&found, &mut output);
@@ -217,6 +224,7 @@ impl Recorder {
         let ending = loop {
             let now = sys::monotonic();
             if now - flushed >= FLUSH {
+                self.tasks.look_again(self.merge.reached(), &mut output);
                 output.flush()?;
                 flushed = now;
             }
@@ -291,6 +299,7 @@ impl Recorder {
         }
         self.merge.order();
         self.merge.pass_on(Nanos::MAX, &mut self.tasks, output);
+        output.lasts(end);
         Ok(end)
     }
 
@@ -319,19 +328,37 @@ impl Recorder {
         }
     }
 
-    /// The task on each CPU at the start: the task that left the CPU at its first switch, or, if there was no switch
-    /// yet, its only runnable task. Empty if only some processes are recorded.
-    fn running(&self, found: &[procfs::Task]) -> Vec<(CpuId, Tid)> {
-        if !self.options.processes.is_empty() {
-            return Vec::new();
+    /// The tasks that the recording is about: the command, or the processes with their threads and descendants. None in
+    /// a container, where the command's id is not the one in the events.
+    fn target(&self, found: &[procfs::Task], load: Option<&Load>) -> Option<Target> {
+        let command = load.map(|load| (load.pid(), self.meta.notes.get("command").cloned()));
+        match command {
+            Some((pid, command)) if self.counts_alike => {
+                Some(Target { command, processes: vec![pid], threads: vec![pid] })
+            }
+            None if !self.options.processes.is_empty() => {
+                let processes = self.options.processes.clone();
+                let threads = procfs::family(found, &processes).union(&self.followed).copied().collect();
+                Some(Target { command: None, processes, threads })
+            }
+            _ => None,
         }
+    }
+
+    /// The task on each CPU at the start: the task that left the CPU at its first switch, or, if there was no switch
+    /// yet, its only runnable task. If some processes are recorded alone, only their tasks are known.
+    fn running(&self, found: &[procfs::Task]) -> Vec<(CpuId, Tid)> {
         let mut known: BTreeMap<CpuId, Option<Tid>> = BTreeMap::new();
         if !found.is_empty() {
             let cpus = self.meta.cpus.iter().map(|place| place.cpu);
             known.extend(procfs::running(found, cpus).into_iter().map(|(cpu, tid)| (cpu, Some(tid))));
         }
         known.extend(self.merge.first_switches());
-        known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect()
+        let mut running: Vec<_> = known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect();
+        if let (true, Some(target)) = (self.options.only, &self.meta.target) {
+            running.retain(|(_, tid)| target.threads.contains(tid));
+        }
+        running
     }
 }
 
@@ -367,19 +394,17 @@ fn buffer_kib(asked: Option<u64>, cpus: u64) -> Result<u64> {
     Ok(share.clamp(256, BUFFER_KIB))
 }
 
-/// Restricts the instance to these processes, their threads, and the children that they will fork.
-fn choose_processes(instance: &Instance, proc: &Path, processes: &[Tid]) -> Result<()> {
-    if processes.is_empty() {
-        return Ok(());
-    }
+/// Restricts the instance to these processes, their descendants, and the children that they will fork. Returns the
+/// threads.
+fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Result<BTreeSet<Tid>> {
     // This comes first, so that threads created during the listing are followed from the beginning.
     instance.write("options/event-fork", "1")?;
-    let mut known: Vec<Tid> = Vec::new();
+    let mut known = BTreeSet::new();
     loop {
-        let threads = processes.iter().flat_map(|pid| procfs::threads(proc, *pid));
-        let new: Vec<Tid> = threads.filter(|tid| !known.contains(tid)).collect();
+        let threads = procfs::family(&procfs::tasks(proc), processes);
+        let new: Vec<Tid> = threads.difference(&known).copied().collect();
         if new.is_empty() {
-            return Ok(());
+            return Ok(known);
         }
         instance.append("set_event_pid", new.iter().map(|tid| format!("{tid}\n")))?;
         known.extend(new);
@@ -431,15 +456,19 @@ fn meta(options: &Options, cpus: Vec<CpuPlace>, buffer_kib: u64) -> Meta {
         let ids: Vec<_> = options.processes.iter().map(Tid::to_string).collect();
         notes.insert("processes".to_owned(), ids.join(","));
     }
+    let target = Target { processes: options.processes.clone(), ..Target::default() };
+    let partial = Partial {
+        covers: Coverage::Tasks,
+        only: format!("{target} and {} children", if target.processes.len() == 1 { "its" } else { "their" }),
+    };
     Meta {
         source: "record".to_owned(),
         kernel: kernel("osrelease"),
         machine: "host".to_owned(),
         clock: "mono".to_owned(),
-        span: None,
         cpus,
-        distances: Vec::new(),
-        running: Vec::new(),
         notes,
+        partial: options.only.then_some(partial),
+        ..Meta::default()
     }
 }

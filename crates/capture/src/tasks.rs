@@ -1,7 +1,7 @@
 //! The identity of each task: its name, process and cgroup, updated by the events that change them.
 
 use crate::procfs;
-use schedlab_base::{AffinityRecord, NameRecord, Nanos, Sink, Tid};
+use schedlab_base::{AffinityRecord, CpuList, NameRecord, Nanos, Sink, Tid};
 use schedlab_trace::format::{Field, Format, Shape};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,6 +13,8 @@ const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// The number of look-ups in /proc allowed between two drains. Few are needed, because events report most identities.
 const LOOKUPS: u32 = 64;
+/// The number of tasks whose affinity is read again each second, because no event reports that it changed.
+const LOOKED_AT_AGAIN: usize = 128;
 
 /// The events about identities, besides the scheduler's own, as system and name. A kernel may lack some of them.
 pub(crate) const EVENTS: [(&str, &str); 3] =
@@ -97,6 +99,10 @@ struct Task {
     comm: String,
     tgid: Option<Tid>,
     cgroup: Option<Arc<str>>,
+    /// The CPUs that it may run on, as last written or inherited.
+    allowed: Option<CpuList>,
+    /// /proc does not have it any more.
+    gone: bool,
 }
 
 /// Every task seen so far, with the identity that was last written.
@@ -106,19 +112,22 @@ pub(crate) struct Tasks {
     hierarchy: u32,
     tasks: HashMap<Tid, Task>,
     lookups: u32,
+    /// The last task whose affinity was read again.
+    looked_at: Tid,
 }
 
 impl Tasks {
     /// Creates an empty table; `proc` is where /proc is mounted, if its ids are the kernel's.
     pub(crate) fn new(proc: Option<PathBuf>) -> Self {
         let hierarchy = proc.as_deref().map_or(0, procfs::hierarchy);
-        Self { proc, hierarchy, tasks: HashMap::new(), lookups: LOOKUPS }
+        Self { proc, hierarchy, tasks: HashMap::new(), lookups: LOOKUPS, looked_at: 0 }
     }
 
     /// Writes the tasks that existed at the start.
     pub(crate) fn begin(&mut self, found: &[procfs::Task], sink: &mut dyn Sink) {
         for task in found {
-            let known = Task { comm: task.comm.clone(), tgid: Some(task.tgid), cgroup: task.cgroup.clone() };
+            let (tgid, cgroup, allowed) = (Some(task.tgid), task.cgroup.clone(), task.allowed.clone());
+            let known = Task { comm: task.comm.clone(), tgid, cgroup, allowed, gone: false };
             write(0, task.tid, &known, sink);
             if let Some(cpus) = task.allowed.clone() {
                 sink.affinity(&AffinityRecord { time: 0, tid: task.tid, cpus });
@@ -139,11 +148,16 @@ impl Tasks {
                 let parent = self.tasks.get(&parent).cloned().unwrap_or_default();
                 let tgid = if flags & CLONE_THREAD == 0 { Some(tid) } else { parent.tgid };
                 let cgroup = if flags & CLONE_INTO_CGROUP == 0 { parent.cgroup } else { self.look_up(tid).1 };
-                let task = Task { comm, tgid, cgroup };
+                let task = Task { comm, tgid, cgroup, allowed: parent.allowed, gone: false };
                 write(time, tid, &task, sink);
                 self.tasks.insert(tid, task);
             }
             Change::Named { tid, comm } => {
+                // A task may set its affinity before it calls exec, as taskset does; exec renames it.
+                if self.lookups > 0 {
+                    self.lookups -= 1;
+                    self.look_at_affinity(time, tid, sink);
+                }
                 let mut task = self.tasks.get(&tid).cloned().unwrap_or_default();
                 if task.comm == comm {
                     return;
@@ -170,6 +184,30 @@ impl Tasks {
         }
     }
 
+    /// Reads the affinity of some tasks again, those that have waited longest for it, and writes those that changed. To
+    /// be called about once a second.
+    pub(crate) fn look_again(&mut self, time: Nanos, sink: &mut dyn Sink) {
+        let mut living: Vec<Tid> = self.tasks.iter().filter(|(_, task)| !task.gone).map(|(tid, _)| *tid).collect();
+        living.sort_unstable();
+        let next = living.partition_point(|tid| *tid <= self.looked_at);
+        living.rotate_left(next);
+        living.truncate(LOOKED_AT_AGAIN);
+        self.looked_at = living.last().copied().unwrap_or(0);
+        living.into_iter().for_each(|tid| self.look_at_affinity(time, tid, sink));
+    }
+
+    /// Reads a task's affinity, and writes it if it is another than before.
+    fn look_at_affinity(&mut self, time: Nanos, tid: Tid, sink: &mut dyn Sink) {
+        let Some(proc) = &self.proc else { return };
+        let found = procfs::allowed_of(proc, tid);
+        let Some(task) = self.tasks.get_mut(&tid) else { return };
+        task.gone = found.is_none();
+        if let Some(cpus) = found.filter(|cpus| task.allowed.as_ref() != Some(cpus)) {
+            task.allowed = Some(cpus.clone());
+            sink.affinity(&AffinityRecord { time, tid, cpus });
+        }
+    }
+
     /// The process and cgroup of a task whose creation was missed, if it still lives.
     fn look_up(&mut self, tid: Tid) -> (Option<Tid>, Option<Arc<str>>) {
         let Some(proc) = self.proc.as_deref().filter(|_| self.lookups > 0) else { return (None, None) };
@@ -189,17 +227,21 @@ mod tests {
     use schedlab_base::Event;
 
     #[derive(Default)]
-    struct Written(Vec<NameRecord>);
+    struct Written(Vec<NameRecord>, Vec<String>);
 
     impl Sink for Written {
         fn events(&mut self, _: &[Event]) {}
         fn name(&mut self, record: &NameRecord) {
             self.0.push(record.clone());
         }
+        fn affinity(&mut self, record: &AffinityRecord) {
+            self.1.push(format!("{} {}: {}", record.time, record.tid, record.cpus));
+        }
     }
 
     fn task(tid: Tid, tgid: Tid) -> procfs::Task {
-        procfs::Task { tid, tgid, comm: "sh".into(), cgroup: Some("/a".into()), allowed: None, runnable: false, cpu: 0 }
+        let (comm, cgroup) = ("sh".into(), Some("/a".into()));
+        procfs::Task { tid, tgid, parent: 1, comm, cgroup, allowed: None, runnable: false, cpu: 0 }
     }
 
     type Row<'a> = (u64, Tid, Option<Tid>, &'a str, Option<&'a str>);
@@ -232,6 +274,29 @@ mod tests {
                 (14, 7, Some(5), "sh", Some("/b")),
             ]
         );
+    }
+
+    #[test]
+    fn affinities_are_read_at_an_exec_and_again_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let allow = |tid: Tid, cpus: &str| {
+            let own = dir.path().join(tid.to_string());
+            std::fs::create_dir_all(&own).unwrap();
+            std::fs::write(own.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n")).unwrap();
+        };
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
+        let both: CpuList = "0-1".parse().unwrap();
+        tasks.begin(&[procfs::Task { allowed: Some(both), ..task(5, 5) }], &mut out);
+        tasks.change(10, Change::New { parent: 5, tid: 6, comm: "sh".into(), flags: 0 }, &mut out);
+        // 6 is taskset, which binds itself and calls exec; 5 is bound by somebody at some time.
+        allow(6, "1");
+        tasks.change(12, Change::Named { tid: 6, comm: "load".into() }, &mut out);
+        allow(5, "0-1");
+        tasks.look_again(20, &mut out);
+        allow(5, "0");
+        tasks.look_again(30, &mut out);
+        tasks.look_again(40, &mut out);
+        assert_eq!(out.1, ["0 5: 0-1", "12 6: 1", "30 5: 0"]);
     }
 
     #[test]

@@ -18,10 +18,15 @@
 //! dropped, and when a CPU that was believed to be idle turns out to have run somebody, its violations since it became
 //! so; the most that they can have added to the waste is taken off.
 //!
+//! # Waiting by affinity
+//! A task that waits while every idle CPU is one that it is not allowed on is no violation. Such waits are summed up by
+//! the CPUs that tasks are bound to.
+//!
 //! # Cost
 //! An event costs no more than the CPUs whose state it changes, in words of 64; tasks are counted by affinity. Memory
 //! grows with tasks and CPUs alone.
 
+mod bound;
 mod classes;
 mod level;
 mod watch;
@@ -29,9 +34,10 @@ mod watch;
 pub use level::Level;
 
 use crate::names::Names;
+use bound::{Bound, BoundWait};
 use level::Shape;
-use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, Tid};
-use schedlab_track::{Replay, observers};
+use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Tid};
+use schedlab_track::{Replay, Slot, Tracker, observers};
 use serde::Serialize;
 use watch::{Found, Watch};
 
@@ -46,9 +52,15 @@ pub enum Verdict {
     Pass,
     /// It did not.
     Fail,
-    /// Too little is known of what the CPUs did.
+    /// Nobody can know: the report's reason says why.
     Undecided,
 }
+
+/// With a larger part of its switches contradicting others, or of its events lost, a trace decides nothing.
+pub const MOST_DOUBTFUL: f64 = 0.05;
+
+/// At most so many tasks are listed of those that waited because they are bound to the same CPUs.
+const MOST_BOUND_TASKS: usize = 16;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +90,32 @@ pub struct WaitingTask {
     pub wait_us: f64,
     /// Whether it is known where it may run.
     pub affinity_known: bool,
+}
+
+/// A task that waited while only CPUs were idle that it is not allowed on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoundTask {
+    /// Its thread id.
+    pub tid: Tid,
+    /// Its name; empty when the trace tells none.
+    pub name: String,
+    /// How long.
+    pub wait_us: f64,
+}
+
+/// Waiting by tasks that are bound to the same CPUs, while only other CPUs were idle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoundWaiting {
+    /// The CPUs that the tasks may run on, as the kernel writes them.
+    pub allowed: String,
+    /// The CPUs that were idle meanwhile, not necessarily all at once.
+    pub idle: String,
+    /// How long the tasks waited, summed.
+    pub wait_us: f64,
+    /// How many tasks waited.
+    pub waiting_tasks: u64,
+    /// Those that waited longest; 16 at most.
+    pub waiting: Vec<BoundTask>,
 }
 
 /// A CPU that was idle for too long while tasks waited that were allowed there.
@@ -120,6 +158,10 @@ pub struct CheckReport {
     pub violations_left_out: u64,
     /// The longest.
     pub longest_us: f64,
+    /// Waiting by affinity, the longest first.
+    pub bound: Vec<BoundWaiting>,
+    /// All of it.
+    pub bound_wait_us: f64,
     /// The CPU time wasted, in stretches of any length.
     pub wasted_cpu_us: f64,
     /// The part of the CPUs' known time that this is.
@@ -148,6 +190,8 @@ pub struct CheckReport {
     pub max_wasted_us: Option<f64>,
     /// What it comes to.
     pub verdict: Verdict,
+    /// Why it is undecided, if it is.
+    pub reason: Option<String>,
 }
 
 /// A check in the making: feed it a trace, then [`Check::finish`].
@@ -156,6 +200,8 @@ pub struct Check {
     bounds: Bounds,
     replay: Replay<Watching>,
     shape: Shape,
+    partial: Option<Partial>,
+    switches: u64,
 }
 
 /// Who is told.
@@ -163,27 +209,31 @@ pub struct Check {
 struct Watching {
     watch: Watch,
     names: Names,
+    bound: Bound,
 }
 
-observers!(Watching: watch, names);
+observers!(Watching: watch, names, bound);
 
 impl Check {
     /// A check of a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta, bounds: Bounds) -> Self {
-        let watching = Watching { watch: Watch::new(bounds.threshold), names: Names::default() };
+        let cpus = meta.cpus.iter().map(|place| place.cpu).collect();
+        // A recorder reads affinities now and then, a simulation writes every change.
+        let watch = Watch::new(bounds.threshold, meta.source == "sim");
+        let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus) };
         let mut replay = Replay::new(meta, watching);
         let Replay { tracker, observer: Watching { watch, .. } } = &mut replay;
         watch.exists(0);
         tracker.present().for_each(|cpu| watch.exists(cpu));
-        Self { bounds, replay, shape: Shape::new(meta) }
+        Self { bounds, replay, shape: Shape::new(meta), partial: meta.partial.clone(), switches: 0 }
     }
 
     /// Ends the check: at `end`, or else at the end of the metadata's span, but never before the last event.
     #[must_use]
     pub fn finish(mut self, end: Option<Nanos>) -> CheckReport {
         self.replay.finish(end);
-        let Replay { tracker, observer: Watching { watch, .. } } = &self.replay;
+        let Replay { tracker, observer: Watching { watch, bound, .. } } = &self.replay;
         let (start, end) = tracker.bounds();
         let us = |ns: u128| ns as f64 / 1e3;
         let known = watch.idle_time + watch.busy_time;
@@ -191,15 +241,19 @@ impl Check {
         let (tasks, unknown) =
             tasks.fold((0, 0), |(all, unknown), (slot, _)| (all + 1, unknown + u64::from(!watch.knows(slot))));
         let over = self.bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
+        let reason = self.doubt(over);
         let verdict = match over {
+            _ if reason.is_some() => Verdict::Undecided,
             true => Verdict::Fail,
-            false if watch.unknown_time > known => Verdict::Undecided,
             false => Verdict::Pass,
         };
+        let bound: Vec<BoundWaiting> = bound.waits().iter().map(|wait| self.bound_waiting(wait)).collect();
         CheckReport {
             violations: watch.found.iter().map(|found| self.violation(found, start)).collect(),
             violations_left_out: watch.left_out,
             longest_us: us(watch.longest.into()),
+            bound_wait_us: bound.iter().map(|wait| wait.wait_us).sum(),
+            bound,
             wasted_cpu_us: us(watch.wasted),
             wasted_share: if known == 0 { 0.0 } else { watch.wasted as f64 / known as f64 },
             idle_us: us(watch.idle_time),
@@ -214,13 +268,56 @@ impl Check {
             threshold_us: us(self.bounds.threshold.into()),
             max_wasted_us: self.bounds.max_wasted.map(|most| us(most.into())),
             verdict,
+            reason,
+        }
+    }
+
+    /// Why the trace decides nothing, if it does not; `over`: what was found is beyond the bounds.
+    fn doubt(&self, over: bool) -> Option<String> {
+        let Replay { tracker, observer: Watching { watch, .. } } = &self.replay;
+        let Tracker { events, lost, contradictions, .. } = *tracker;
+        let doubtful = |part: u64, all: u64| part as f64 > MOST_DOUBTFUL * all as f64;
+        let most = MOST_DOUBTFUL * 100.0;
+        if let Some(partial) = &self.partial {
+            Some(partial.reason())
+        } else if events == 0 {
+            Some("the trace has no events".to_owned())
+        } else if doubtful(contradictions, self.switches) {
+            let of = format!("{contradictions} events contradict others, beside {} switches", self.switches);
+            Some(format!("{of}: more than {most}% of the switches are in doubt"))
+        } else if over {
+            // What was found rests on events that are there.
+            None
+        } else if doubtful(lost, events + lost) {
+            Some(format!("{lost} of {} events were lost: more than {most}%", events + lost))
+        } else if watch.unknown_time > watch.idle_time + watch.busy_time {
+            Some("what the CPUs did is not known for more than half of the time".to_owned())
+        } else {
+            None
+        }
+    }
+
+    fn bound_waiting(&self, wait: &BoundWait) -> BoundWaiting {
+        let Replay { tracker, observer: Watching { names, .. } } = &self.replay;
+        let task = |(slot, time): &(Slot, Nanos)| BoundTask {
+            tid: tracker.tid(*slot),
+            name: names.of(*slot).comm.to_string(),
+            wait_us: *time as f64 / 1e3,
+        };
+        let text = |cpus: &CpuList| cpus.to_string();
+        BoundWaiting {
+            allowed: text(&wait.cpus),
+            idle: text(&wait.idle),
+            wait_us: wait.time as f64 / 1e3,
+            waiting_tasks: wait.tasks.len() as u64,
+            waiting: wait.tasks.iter().take(MOST_BOUND_TASKS).map(task).collect(),
         }
     }
 
     fn violation(&self, found: &Found, start: Nanos) -> Violation {
         let us = |ns: Nanos| ns as f64 / 1e3;
         let (level, distance) = self.shape.between(found.cpu, found.busy);
-        let Replay { tracker, observer: Watching { watch, names } } = &self.replay;
+        let Replay { tracker, observer: Watching { watch, names, .. } } = &self.replay;
         let told = watch.has_looks;
         let task = |w: &watch::Waited| WaitingTask {
             tid: tracker.tid(w.slot),
@@ -249,6 +346,7 @@ impl Check {
 
 impl Sink for Check {
     fn events(&mut self, batch: &[Event]) {
+        self.switches += batch.iter().filter(|event| matches!(event.what, Payload::Switch { .. })).count() as u64;
         self.replay.events(batch);
     }
 
@@ -258,5 +356,9 @@ impl Sink for Check {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.replay.affinity(record);
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.replay.lasts(until);
     }
 }

@@ -362,6 +362,10 @@ impl Sink for Heatmap {
 
     fn name(&mut self, _: &NameRecord) {}
 
+    fn lasts(&mut self, until: Nanos) {
+        self.now = self.now.max(until);
+    }
+
     fn wants_queues(&self) -> bool {
         self.what != What::Memory
     }

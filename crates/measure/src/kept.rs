@@ -1,9 +1,11 @@
 //! What the statistics keep while a trace is read.
 
+use crate::affinity::Affinities;
 use crate::measures::Measures;
 use crate::memory::MemoryTimes;
 use crate::names::Names;
 use crate::run_queue::RunQueues;
+use crate::task_cpu::TaskCpus;
 use schedlab_base::Meta;
 use schedlab_track::{MAX_CPUS, observers, row};
 use std::collections::BTreeSet;
@@ -15,9 +17,12 @@ pub(crate) struct Kept {
     pub(crate) queues: RunQueues,
     pub(crate) memory: MemoryTimes,
     pub(crate) names: Names,
+    pub(crate) affinities: Affinities,
+    /// Kept only if it is asked for.
+    pub(crate) task_cpus: Option<TaskCpus>,
 }
 
-observers!(Kept: measures, queues, memory, names);
+observers!(Kept: measures, queues, memory, names, affinities, task_cpus);
 
 impl Kept {
     pub(crate) fn new(places: &Nodes) -> Self {
@@ -27,6 +32,8 @@ impl Kept {
             queues: RunQueues::new(several.clone()),
             memory: MemoryTimes::new(several),
             names: Names::default(),
+            affinities: Affinities::default(),
+            task_cpus: None,
         }
     }
 }

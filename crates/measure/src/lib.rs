@@ -5,6 +5,7 @@
 //! summed by task, CPU, node and group into a [`Report`]. Other observers of the tracker stand beside the statistics:
 //! [`Series`] over time, the check for work conservation, lanes, heat maps, `/proc/schedstat`.
 
+mod affinity;
 mod conserve;
 mod energy;
 mod fairness;
@@ -19,6 +20,7 @@ mod measures;
 mod memory;
 mod migrations;
 mod names;
+pub mod partial;
 mod report;
 mod run_queue;
 mod run_time;
@@ -27,9 +29,13 @@ pub mod series;
 mod stats;
 mod summing;
 mod switches;
+mod task_cpu;
 mod wait_time;
 
-pub use conserve::{Bounds, Check, CheckReport, Level, THRESHOLD, Verdict, Violation, WaitingTask};
+pub use conserve::{
+    BoundTask, BoundWaiting, Bounds, Check, CheckReport, Level, MOST_DOUBTFUL, THRESHOLD, Verdict, Violation,
+    WaitingTask,
+};
 pub use energy::Energy;
 pub use fairness::Fairness;
 pub use heatmap::{Heat, Heatmap};
@@ -37,7 +43,8 @@ pub use histogram::{Histogram, Latency};
 pub use idle::Idle;
 pub use measures::Sums;
 pub use memory::MemoryStats;
-pub use report::{CpuStats, GroupStats, NodeStats, Report, TaskStats, TotalStats};
+pub use report::{CpuStats, GroupStats, NodeStats, Report, SomeTasks, TaskStats, TotalStats};
 pub use run_queue::QueueLength;
 pub use series::Series;
 pub use stats::Stats;
+pub use task_cpu::TaskCpuStats;

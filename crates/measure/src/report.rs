@@ -1,6 +1,6 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
-use crate::{Fairness, MemoryStats, QueueLength, Sums};
+use crate::{Fairness, MemoryStats, QueueLength, Sums, TaskCpuStats};
 use schedlab_base::{CpuId, Tid};
 use serde::Serialize;
 
@@ -15,6 +15,10 @@ pub struct TaskStats {
     pub tgid: Option<Tid>,
     /// Its cgroup's path, where known.
     pub group: Option<String>,
+    /// The CPUs that it may run on, as the kernel writes them, where known: the last that the trace shows.
+    pub allowed: Option<String>,
+    /// Whether it belongs to the target of the recording; none if the recording has no target.
+    pub target: Option<bool>,
     /// Its part of all CPU time that was run.
     pub share: f64,
     /// Moves from a CPU of one node to one of another.
@@ -23,6 +27,18 @@ pub struct TaskStats {
     pub settled_us: Option<f64>,
     /// Its process's memory, where the trace tells of it.
     pub memory: Option<MemoryStats>,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+/// Some tasks together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SomeTasks {
+    /// How many.
+    pub tasks: u64,
+    /// Their part of all CPU time that was run.
+    pub share: f64,
     /// The figures.
     #[serde(flatten)]
     pub sums: Sums,
@@ -137,6 +153,13 @@ pub struct Report {
     pub nodes: Vec<NodeStats>,
     /// The groups, by run time, longest first.
     pub groups: Vec<GroupStats>,
+    /// The tasks that the recording was made for, together; none if it was made for the whole machine.
+    pub target: Option<SomeTasks>,
+    /// The other tasks, together.
+    pub others: Option<SomeTasks>,
+    /// Each task on each CPU, in the order of the tasks, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_cpus: Option<Vec<TaskCpuStats>>,
     /// The whole.
     pub total: TotalStats,
 }

@@ -1,6 +1,7 @@
 //! The sink that feeds the measures.
 
 use crate::kept::{Kept, Nodes};
+use crate::task_cpu::TaskCpus;
 use crate::{Report, summing};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
 use schedlab_track::{Observer, Replay};
@@ -13,6 +14,8 @@ use schedlab_track::{Observer, Replay};
 pub struct Stats<More = ()> {
     replay: Replay<(Kept, More)>,
     places: Nodes,
+    /// The recording was made for some tasks.
+    targeted: bool,
 }
 
 impl Stats {
@@ -35,7 +38,14 @@ impl<More: Observer> Stats<More> {
     #[must_use]
     pub fn with(meta: &Meta, more: More) -> Self {
         let places = Nodes::new(meta);
-        Self { replay: Replay::new(meta, (Kept::new(&places), more)), places }
+        Self { replay: Replay::new(meta, (Kept::new(&places), more)), places, targeted: meta.target.is_some() }
+    }
+
+    /// Also keeps what each task did on each CPU: [`Report::task_cpus`].
+    #[must_use]
+    pub fn by_task_cpu(mut self) -> Self {
+        self.replay.observer.0.task_cpus = Some(TaskCpus::default());
+        self
     }
 
     /// As [`Stats::finish`]: the statistics, and the other observer.
@@ -43,7 +53,7 @@ impl<More: Observer> Stats<More> {
     pub fn finish_both(mut self, end: Option<Nanos>) -> (Report, More) {
         self.replay.finish(end);
         let Replay { tracker, observer: (kept, more) } = self.replay;
-        (summing::report(&tracker, &kept, &self.places), more)
+        (summing::report(&tracker, &kept, &self.places, self.targeted), more)
     }
 }
 
@@ -58,5 +68,9 @@ impl<More: Observer> Sink for Stats<More> {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.replay.affinity(record);
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.replay.lasts(until);
     }
 }

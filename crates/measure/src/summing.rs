@@ -5,7 +5,8 @@ use crate::kept::{Kept, Nodes};
 use crate::measure::us;
 use crate::measures::Sums;
 use crate::names::Name;
-use crate::report::{CpuStats, GroupStats, NodeStats, Report, TaskStats, TotalStats};
+use crate::report::{CpuStats, GroupStats, NodeStats, Report, SomeTasks, TaskStats, TotalStats};
+use crate::task_cpu::TaskCpuStats;
 use schedlab_base::{CpuId, Tid};
 use schedlab_track::{Slot, Tracker};
 
@@ -32,12 +33,14 @@ struct Summing<'a> {
     places: &'a Nodes,
     /// The CPU time of all tasks.
     all_run: f64,
+    /// The recording was made for some tasks.
+    targeted: bool,
 }
 
-pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes) -> Report {
+pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, targeted: bool) -> Report {
     let cpus: Vec<CpuId> = tracker.present().collect();
     let whole = kept.measures.of_cpus(&cpus);
-    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us };
+    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us, targeted };
     let lives = summing.lives();
     let cpu_stats = summing.cpus(&cpus);
     let (nodes, groups) = (summing.nodes(&cpu_stats), summing.groups(&lives));
@@ -49,8 +52,10 @@ pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes) -> Report {
         fairness_groups: Fairness::of(groups.iter().map(|group| group.sums.run.run_us)),
         ..summing.total(whole, &cpus)
     };
+    let (target, others) = (summing.part(&lives, true), summing.part(&lives, false));
+    let task_cpus = summing.task_cpus(&lives);
     let tasks = lives.into_iter().map(|life| summing.task(life)).collect();
-    Report { tasks, cpus: cpu_stats, nodes, groups, total }
+    Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, total }
 }
 
 impl Summing<'_> {
@@ -68,6 +73,28 @@ impl Summing<'_> {
         part(sums.run.run_us, self.all_run)
     }
 
+    /// Whether the task belongs to the target of the recording, if it has one.
+    fn in_target(&self, slot: Slot) -> Option<bool> {
+        self.targeted.then(|| self.tracker.is_target(slot))
+    }
+
+    /// The tasks of the target together, or the others.
+    fn part(&self, lives: &[Life], of_target: bool) -> Option<SomeTasks> {
+        let part = lives.iter().map(|life| life.slot).filter(|slot| self.in_target(*slot) == Some(of_target));
+        let slots: Vec<Slot> = part.collect();
+        let sums = self.kept.measures.of_tasks(&slots);
+        self.targeted.then(|| SomeTasks { tasks: slots.len() as u64, share: self.share(&sums), sums })
+    }
+
+    fn task_cpus(&self, lives: &[Life]) -> Option<Vec<TaskCpuStats>> {
+        let parts = self.kept.task_cpus.as_ref()?;
+        let rows = |life: &Life| {
+            let (name, tid, target) = (life.name.comm.to_string(), life.tid, self.in_target(life.slot));
+            parts.of(life.slot).map(move |row| TaskCpuStats { name: name.clone(), tid, target, ..row })
+        };
+        Some(lives.iter().flat_map(rows).collect())
+    }
+
     fn task(&self, life: Life) -> TaskStats {
         let memory = &self.kept.memory;
         TaskStats {
@@ -75,6 +102,8 @@ impl Summing<'_> {
             tid: life.tid,
             tgid: life.name.tgid,
             group: life.name.group.map(|group| self.kept.names.groups()[group as usize].to_string()),
+            allowed: self.kept.affinities.of(life.slot).map(ToString::to_string),
+            target: self.in_target(life.slot),
             share: self.share(&life.sums),
             node_migrations: memory.task(life.slot).node_migrations,
             settled_us: memory.settled(life.slot).map(us),

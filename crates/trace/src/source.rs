@@ -1,7 +1,7 @@
 //! What every format gives: the events of a trace, and what was found beside them.
 
 use crate::input::Input;
-use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Result, Sink};
+use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Result, Sink};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,6 +126,8 @@ pub struct Trace {
     pub names: Vec<NameRecord>,
     /// Where tasks may run, in the order of the file.
     pub affinities: Vec<AffinityRecord>,
+    /// When the recording ended, if the file has a row that says so.
+    pub end: Option<Nanos>,
     /// What was found while reading.
     pub report: ReadReport,
 }
@@ -141,5 +143,9 @@ impl Sink for Trace {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.affinities.push(record.clone());
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.end = Some(until);
     }
 }

@@ -23,6 +23,8 @@
 //! - *A task starts on one CPU before it was seen leaving another.* The clocks of the CPUs differ a little. Each CPU's
 //!   time counts as that CPU saw it; the late switch does not change what the task does.
 //! - *A reused thread id* is another task, with a slot of its own.
+//! - *A partial recording.* Only the tasks of its target are followed. A CPU that another task or the idle task gets is
+//!   unknown, and so is what waits on the queues.
 
 mod observer;
 mod replay;

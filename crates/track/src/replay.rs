@@ -40,4 +40,8 @@ impl<O: Observer> Sink for Replay<O> {
     fn affinity(&mut self, record: &AffinityRecord) {
         self.tracker.affinity(record, &mut self.observer);
     }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.tracker.lasts(until);
+    }
 }

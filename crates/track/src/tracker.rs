@@ -5,6 +5,7 @@
 //! runnable (woken, newly forked, or switched out while runnable) and ends when it is switched in.
 
 mod losses;
+mod members;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ mod wake;
 
 use crate::tasks::{Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
+use members::Members;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
 
 /// CPU numbers from this one on are rejected.
@@ -37,12 +39,15 @@ struct Cpu {
 pub struct Tracker {
     cpus: Vec<Cpu>,
     tasks: TaskTable,
+    members: Members,
     started: bool,
     start: Nanos,
     now: Nanos,
     /// Whether the trace contains everything from its start on, so that the first switch shows what ran until then.
     complete: bool,
     span: Option<(Nanos, Nanos)>,
+    /// A row of the trace says that it goes on until then.
+    until: Nanos,
     running: Vec<(CpuId, Tid)>,
     idle_at_start: bool,
     /// The number of events processed.
@@ -64,11 +69,13 @@ impl Tracker {
         let mut tracker = Self {
             cpus: Vec::new(),
             tasks: TaskTable::new(),
+            members: Members::new(meta),
             started: false,
             start: 0,
             now: 0,
             complete: meta.span.is_some(),
             span: meta.span,
+            until: 0,
             running: meta.running.clone(),
             // A simulated machine boots idle.
             idle_at_start: meta.source == "sim",
@@ -162,12 +169,17 @@ impl Tracker {
         }
     }
 
+    /// The recording went on until this time.
+    pub fn lasts(&mut self, until: Nanos) {
+        self.until = self.until.max(until);
+    }
+
     /// Ends the trace: at `end`, otherwise at the end of the metadata's span, but never before the last event.
     pub fn finish(&mut self, end: Option<Nanos>, observer: &mut impl Observer) {
         if !self.started {
-            self.begin(self.span.map_or(0, |(start, _)| start), observer);
+            self.begin(self.span.map_or(self.until, |(start, _)| start), observer);
         }
-        let end = end.or(self.span.map(|(_, end)| end)).unwrap_or(0).max(self.now);
+        let end = end.or(self.span.map(|(_, end)| end.max(self.until))).unwrap_or(self.until).max(self.now);
         self.now = end;
         for (number, cpu) in (0..).zip(&mut self.cpus).filter(|(_, cpu)| cpu.present) {
             observer.span(number, cpu.occupant, cpu.since, end);
@@ -200,6 +212,7 @@ impl Tracker {
         }
         for (number, tid) in std::mem::take(&mut self.running) {
             let Some(occupant) = self.occupant(tid, observer).filter(|_| number < MAX_CPUS) else { continue };
+            let occupant = self.followed(occupant);
             self.cpus[number as usize].occupant = occupant;
             if let Occupant::Task(slot) = occupant {
                 let task = &mut self.tasks[slot];
@@ -250,6 +263,7 @@ impl Tracker {
             Some(slot) => Some(slot),
             None => {
                 let slot = self.tasks.add(tid)?;
+                self.members.appears(slot, tid);
                 observer.appears(slot, tid, false);
                 Some(slot)
             }
@@ -287,6 +301,7 @@ impl Tracker {
     fn tell_queue(&self, number: CpuId, observer: &mut impl Observer) {
         let cpu = &self.cpus[number as usize];
         let length = match cpu.occupant {
+            _ if !self.knows_queues() => None,
             Occupant::Unknown => None,
             Occupant::Idle => Some(cpu.waiting),
             Occupant::Task(_) => Some(cpu.waiting + 1),

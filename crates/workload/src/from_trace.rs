@@ -34,7 +34,7 @@ use crate::{Global, Policy, Props, TaskDef, Workload};
 use cause::Facts;
 use coarse::Coarseness;
 use names::{Keys, bound_to};
-use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
+use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Partial, Result, Sink, Tid};
 use schedlab_track::{MAX_CPUS, Replay};
 use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
@@ -80,6 +80,7 @@ pub struct ModelBuilder {
     coarseness: Coarseness,
     most_tokens: usize,
     next_check: usize,
+    partial: Option<Partial>,
 }
 
 impl ModelBuilder {
@@ -108,6 +109,7 @@ impl ModelBuilder {
             coarseness: Coarseness::default(),
             most_tokens,
             next_check: most_tokens,
+            partial: meta.partial.clone(),
         }
     }
 
@@ -164,6 +166,7 @@ impl ModelBuilder {
             lost_events: tracker.lost,
             ..Report::default()
         };
+        report.remarks.extend(self.partial.as_ref().map(|partial| format!("partial: {}", partial.reason())));
         if tracker.losses > 0 {
             report.remarks.push(format!(
                 "events were lost in {} places: who woke a task across them is unknown, it sleeps instead",
@@ -270,6 +273,10 @@ impl Sink for ModelBuilder {
         if record.tid != 0 && (self.names.len() < 2 * MOST_TASKS || self.names.contains_key(&record.tid)) {
             self.names.insert(record.tid, record.comm.chars().take(64).collect());
         }
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.replay.lasts(until);
     }
 }
 

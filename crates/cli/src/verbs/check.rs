@@ -1,11 +1,13 @@
 //! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there.
 
 use super::stats::table::{Table, duration, grouped, percent, shorten};
+use crate::partial;
 use crate::ui::Ui;
-use schedlab_base::{Meta, Nanos, Result, parse_duration};
-use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Verdict, Violation};
+use schedlab_base::{Meta, Nanos, Partial, Result, parse_duration};
+use schedlab_measure::{BoundWaiting, Bounds, Check, CheckReport, THRESHOLD, Verdict, Violation};
 use schedlab_trace::ReadReport;
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +20,8 @@ use std::process::ExitCode;
   schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
 
 Exit status: 0 no violation, 1 violations (with --max-wasted: more CPU time was wasted), 2 bad input or output
-that cannot be written, 3 undecided: the trace does not say enough about what the CPUs did.")]
+that cannot be written, 3 undecided: the trace has no events, covers only a part of the machine, has too many losses
+or contradictions, or does not say enough about what the CPUs did.")]
 pub struct Args {
     /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
@@ -28,7 +31,7 @@ pub struct Args {
     /// Judge by the total of wasted CPU time alone, and accept up to this much.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     max_wasted: Option<Nanos>,
-    /// Print every violation, not just the 20 longest.
+    /// Print every violation and all waiting by affinity, not just the longest.
     #[arg(long)]
     all: bool,
 }
@@ -48,9 +51,19 @@ struct TraceFacts<'a> {
     source: &'a str,
     kernel: &'a str,
     machine: &'a str,
+    partial: &'a Option<Partial>,
     #[serde(flatten)]
     read: &'a ReadReport,
 }
+
+/// What a partial recording leaves open.
+const UNKNOWN: [&str; 5] = ["longest_us", "wasted_cpu_us", "wasted_share", "idle_us", "bound_wait_us"];
+
+/// Waiting by affinity is listed from this on, unless all is asked for.
+const LEAST_BOUND_US: f64 = 1000.0;
+
+/// So many sets of CPUs are listed, unless all are asked for, and so many tasks of each.
+const TOP_BOUND: usize = 5;
 
 /// So many violations unless all are asked for.
 const TOP: usize = 20;
@@ -66,9 +79,14 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let read = read?;
     let report = check.finish(None);
     if ui.json {
-        let Meta { source, kernel, machine, .. } = source.meta();
-        let trace = TraceFacts { file: &args.trace, source, kernel, machine, read: &read };
-        ui.print_json(&Document { trace, report: &report });
+        let Meta { source, kernel, machine, partial, .. } = source.meta();
+        let trace = TraceFacts { file: &args.trace, source, kernel, machine, partial, read: &read };
+        let document = serde_json::to_value(Document { trace, report: &report });
+        let mut document = document.expect("plain data is always JSON");
+        if partial.is_some() {
+            UNKNOWN.iter().for_each(|key| document[key] = Value::Null);
+        }
+        ui.print_json(&document);
     } else {
         ui.print(&text(&args, source.meta(), &read, &report));
     }
@@ -94,7 +112,11 @@ fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> St
         grouped(report.tasks),
         grouped(report.events)
     );
+    if meta.partial.is_some() {
+        return out + &partial::remark(meta) + &verdict(report);
+    }
     out.push_str(&violations(args, report));
+    out.push_str(&bound(args, report));
     let _ = writeln!(
         out,
         "wasted: {} of CPU time ({} of what the CPUs had), idle in all: {}",
@@ -140,6 +162,37 @@ fn violations(args: &Args, report: &CheckReport) -> String {
         let _ = writeln!(out, "... and {} more ({how})", grouped(more));
     }
     out.push('\n');
+    out
+}
+
+/// Waiting that no scheduler could have avoided, because tasks are bound to CPUs.
+fn bound(args: &Args, report: &CheckReport) -> String {
+    let listed = |(at, wait): &(usize, &BoundWaiting)| args.all || (*at < TOP_BOUND && wait.wait_us >= LEAST_BOUND_US);
+    let listed: Vec<_> = report.bound.iter().enumerate().filter(listed).map(|(_, wait)| wait).collect();
+    let mut out = String::new();
+    for wait in &listed {
+        let cpus = |list: &str| format!("CPU{} {list}", if list.contains([',', '-']) { "s" } else { "" });
+        let plural = if wait.idle.contains([',', '-']) { "were" } else { "was" };
+        let tasks: Vec<String> = wait
+            .waiting
+            .iter()
+            .take(TOP_BOUND)
+            .map(|task| format!("{} {} {}", shorten(&task.name), task.tid, duration(task.wait_us)))
+            .collect();
+        let more = wait.waiting_tasks - tasks.len() as u64;
+        let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "{} of waiting was by tasks bound to {} while {} {plural} idle:\n  {}{more}",
+            duration(wait.wait_us),
+            cpus(&wait.allowed),
+            cpus(&wait.idle),
+            tasks.join(", "),
+        );
+    }
+    if !listed.is_empty() {
+        out.push('\n');
+    }
     out
 }
 
@@ -195,9 +248,7 @@ fn verdict(report: &CheckReport) -> String {
         (Verdict::Pass, Some(most)) => ("pass", format!("no more than {} of CPU time was wasted", duration(most))),
         (Verdict::Fail, None) => ("fail", "CPUs were idle for too long beside waiting tasks".to_owned()),
         (Verdict::Fail, Some(most)) => ("fail", format!("more than {} of CPU time was wasted", duration(most))),
-        (Verdict::Undecided, _) => {
-            ("undecided", "what the CPUs did is not known for more than half of the time".to_owned())
-        }
+        (Verdict::Undecided, _) => ("undecided", report.reason.clone().unwrap_or_default()),
     };
     format!("verdict: {word}: {why}\n")
 }

@@ -2,9 +2,10 @@
 
 mod draw;
 
+use crate::partial;
 use crate::ui::Ui;
 use draw::{Picture, TaskLabel};
-use schedlab_base::{CpuId, Error, Nanos, Result, Tid, parse_duration};
+use schedlab_base::{Coverage, CpuId, Error, Nanos, Partial, Result, Tid, parse_duration};
 use schedlab_measure::lanes::{Census, CpuCells, Doing, Follow, Followed, Lanes, Span, Spans, TaskCells, Window};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,9 +31,9 @@ pub struct Args {
     /// End at this time after the beginning of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     to: Option<Nanos>,
-    /// Draw one lane for each CPU, or one for each task.
-    #[arg(long, value_enum, default_value = "cpu")]
-    by: By,
+    /// Draw one lane for each CPU, or one for each task [default: cpu; task if the recording covers only some tasks].
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// The width of the picture in columns (default: the terminal's width, or 80).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..=2000))]
     width: Option<u16>,
@@ -69,15 +70,16 @@ struct Overview {
 
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let by = lanes_by(&args)?;
     let overview = overview(&args)?;
     if ui.json {
-        ui.print_json(&spans(&args, &overview)?);
+        ui.print_json(&spans(&args, by, &overview)?);
         return Ok(ExitCode::SUCCESS);
     }
     let width = args.width.map_or_else(terminal_width, usize::from);
     let picture = Picture { window: overview.window, length: overview.length, width, color: colored(args.color) };
     let most = usize::from(args.lanes);
-    let text = match args.by {
+    let text = match by {
         By::Cpu => {
             let cpus = &overview.cpus[..overview.cpus.len().min(most)];
             let cells = CpuCells::new(overview.window, picture.cpu_cells(), cpus.iter().copied());
@@ -93,6 +95,19 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     };
     ui.print_styled(&text);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a lane is. A partial recording does not show what a CPU did all the time, and some do not show when tasks ran.
+fn lanes_by(args: &Args) -> Result<By> {
+    let source = schedlab_trace::open(&args.trace)?;
+    match (&source.meta().partial, args.by) {
+        (None, by) => Ok(by.unwrap_or(By::Cpu)),
+        (Some(Partial { covers: Coverage::Tasks, .. }), None | Some(By::Task)) => Ok(By::Task),
+        (Some(Partial { covers: Coverage::Tasks, .. }), Some(By::Cpu)) => {
+            partial::refuse(source.meta(), &args.trace, "--by").map(|()| By::Cpu)
+        }
+        (Some(_), _) => partial::refuse(source.meta(), &args.trace, "gantt").map(|()| By::Cpu),
+    }
 }
 
 fn follow<L: Lanes>(trace: &Path, lanes: L) -> Result<Followed<L>> {
@@ -129,8 +144,8 @@ fn overview(args: &Args) -> Result<Overview> {
 }
 
 /// The lanes' spans as JSON.
-fn spans(args: &Args, overview: &Overview) -> Result<Value> {
-    match args.by {
+fn spans(args: &Args, by: By, overview: &Overview) -> Result<Value> {
+    match by {
         By::Cpu => cpu_spans(args, overview),
         By::Task => task_spans(args, overview),
     }

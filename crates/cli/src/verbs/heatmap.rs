@@ -1,5 +1,6 @@
 //! `schedlab heatmap`: CPUs by time as a picture.
 
+use crate::partial;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
@@ -96,6 +97,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let target = output.map(|(path, _)| Target::new(path, args.force)).transpose()?;
     let mut source = schedlab_trace::open(&args.trace)?;
+    partial::refuse(source.meta(), &args.trace, "heatmap")?;
     let (what, window) = (what(&args, source.meta())?, window(&args)?);
     let mut heatmap = Heatmap::new(source.meta(), what, window);
     let bar = ui.progress(None, "reading");

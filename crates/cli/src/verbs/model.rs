@@ -1,9 +1,10 @@
 //! `schedlab model`: makes a workload from a trace, to be simulated under other schedulers.
 
 use super::stats::table::grouped;
+use crate::partial;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_base::{Coverage, Error, Nanos, Partial, Result, parse_duration};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
 use serde_json::json;
@@ -59,6 +60,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 
 fn read(args: &Args, ui: &Ui) -> Result<Model> {
     let mut source = schedlab_trace::open(&args.trace)?;
+    if let Some(Partial { covers: Coverage::Inside | Coverage::Cpus, .. }) = source.meta().partial {
+        partial::refuse(source.meta(), &args.trace, "model")?;
+    }
     let mut builder = ModelBuilder::new(source.meta());
     let progress = ui.progress(None, "reading the trace");
     let read = source.run(&mut builder)?;

@@ -1,4 +1,5 @@
-//! `schedlab record`: records the scheduling events of this kernel, during a command, for a time, or of some processes.
+//! `schedlab record`: records the scheduling events of this kernel, during a command, for a time, or until some
+//! processes end.
 
 use super::stats::table::grouped;
 use crate::target::{Draft, Target};
@@ -24,9 +25,14 @@ pub struct Args {
     /// Stop after this time (10s, 250ms); a command that still runs is told to end.
     #[arg(long, value_parser = schedlab_base::parse_duration)]
     duration: Option<Nanos>,
-    /// Record only these processes, with all their threads and the children they fork.
+    /// Record until these processes end, and remember them as what the recording is about, with their threads, their
+    /// children and those that they fork. Everything else on the machine is recorded too.
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pids: Vec<Tid>,
+    /// With -p: record the processes and their children alone. This costs the least, but the trace does not show what
+    /// else ran: it has no idle time, no run queues and no shares of CPUs.
+    #[arg(long, requires = "pids")]
+    only: bool,
     /// Kernel buffer for each CPU (512K, 8M); more rides out longer bursts. Default 8M, less where memory is scarce.
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
     buffer: Option<u64>,
@@ -45,6 +51,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let recorder = Recorder::new(Options {
         command: args.command,
         processes: args.pids,
+        only: args.only,
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
@@ -71,7 +78,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     match recorded {
         Ok((written, recorded)) => {
             complete(&draft)?;
-            report(&args.output, &written, &recorded, ui);
+            report(&args.output, &written, &recorded, args.only, ui);
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
@@ -92,7 +99,7 @@ fn complete(draft: &Draft) -> Result<()> {
     })
 }
 
-fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
+fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &Ui) {
     let per_event = if recorded.events == 0 { None } else { Some(written.bytes as f64 / recorded.events as f64) };
     if ui.json {
         ui.print_json(&json!({
@@ -107,6 +114,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
             "ending": recorded.ending,
             "command": recorded.command,
         }));
+        nothing(recorded, only, ui);
         return;
     }
     let lost = match (recorded.lost, recorded.gaps) {
@@ -121,6 +129,7 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
         grouped(written.bytes),
         per_event.map_or_else(String::new, |n| format!(", {n:.1} an event")),
     ));
+    nothing(recorded, only, ui);
     if recorded.ending == Ending::Processes {
         ui.note("the processes have ended");
     }
@@ -131,6 +140,20 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, ui: &Ui) {
             ui.note(format!("the command was ended by signal {}", signal.unwrap_or(0)));
         }
     }
+}
+
+/// Says that nothing was recorded, and the likely cause.
+fn nothing(recorded: &Recorded, only: bool, ui: &Ui) {
+    if recorded.events > 0 {
+        return;
+    }
+    let cause = if only {
+        "the processes slept all the time, or ran without a break. Without --only, the trace shows what else ran"
+    } else {
+        "the kernel reported no scheduling event on any CPU: the host may hide them, as some virtual machines and \
+         sandboxes do"
+    };
+    ui.note(format!("nothing was recorded. The likely cause: {cause}"));
 }
 
 /// Parses a size with its unit into KiB: `512K`, `8M`, `1G`.

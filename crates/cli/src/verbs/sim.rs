@@ -146,6 +146,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
     let mut stats = Stats::new(&meta);
+    if args.by == By::TaskCpu {
+        stats = stats.by_task_cpu();
+    }
     let inspection = Inspection::new(&args.inspect, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.inspect, &inspection, ui)?,

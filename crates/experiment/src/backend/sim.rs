@@ -96,6 +96,7 @@ pub fn meta(request: &Request) -> Meta {
         distances: request.machine.distances.clone(),
         running: request.machine.cpus.iter().map(|cpu| (cpu.place.cpu, 0)).collect(),
         notes,
+        ..Meta::default()
     }
 }
 

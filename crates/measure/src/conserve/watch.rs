@@ -111,6 +111,8 @@ impl Task {
 #[derive(Debug)]
 pub(super) struct Watch {
     threshold: Nanos,
+    /// Every change of an affinity is told when it happens, not when somebody looks.
+    exact: bool,
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     classes: Classes,
@@ -136,9 +138,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(threshold: Nanos) -> Self {
+    pub(super) fn new(threshold: Nanos, exact: bool) -> Self {
         Self {
             threshold,
+            exact,
             cpus: Vec::new(),
             tasks: Vec::new(),
             classes: Classes::new(),

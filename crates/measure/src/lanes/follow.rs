@@ -207,4 +207,8 @@ impl<L: Lanes> Sink for Follow<L> {
     fn affinity(&mut self, record: &AffinityRecord) {
         self.replay.affinity(record);
     }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.replay.lasts(until);
+    }
 }

@@ -1,7 +1,7 @@
 //! Gathers the rows of a batch, column by column.
 
 use super::schema::{COLUMNS, KINDS, Kind, STATES, Type};
-use super::{META_KEY, VERSION, VERSION_KEY};
+use super::{META_KEY, VERSION, VERSION_KEY, VERSION_WITHOUT_END};
 use arrow_array::builder::{ArrayBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt16Type, UInt64Type};
 use arrow_array::{
@@ -30,9 +30,15 @@ pub(super) fn schema(meta: &Meta) -> SchemaRef {
             Field::new(name, data_type, nullable)
         })
         .collect();
+    let version = if has_end(meta) { VERSION } else { VERSION_WITHOUT_END };
     let meta = serde_json::to_string(meta).expect("plain data is always JSON");
-    let metadata = HashMap::from([(VERSION_KEY.to_owned(), VERSION.to_owned()), (META_KEY.to_owned(), meta)]);
+    let metadata = HashMap::from([(VERSION_KEY.to_owned(), version.to_owned()), (META_KEY.to_owned(), meta)]);
     Arc::new(Schema::new_with_metadata(fields, metadata))
+}
+
+/// Whether a row says when the recording ended. Nobody knows that when a recording of a live kernel begins.
+pub(super) fn has_end(meta: &Meta) -> bool {
+    meta.source == "record"
 }
 
 /// The rows of the batch being gathered, column by column. The kind of a row decides which columns it fills. So only
@@ -94,7 +100,7 @@ const fn of(kinds: &[Kind]) -> u32 {
 }
 
 /// The kinds whose rows have a subject, the subject's priority, the columns of a switch, another task, a target.
-const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages]);
+const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::End]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
 const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
@@ -130,10 +136,11 @@ impl Rows {
 }
 
 impl Gather {
-    pub(super) fn new(schema: SchemaRef) -> Self {
+    pub(super) fn new(schema: SchemaRef, has_end: bool) -> Self {
+        let kinds = &KINDS[..KINDS.len() - usize::from(!has_end)];
         Self {
             schema,
-            kinds: Arc::new(StringArray::from_iter_values(KINDS.iter().map(|(_, name)| name))),
+            kinds: Arc::new(StringArray::from_iter_values(kinds.iter().map(|(_, name)| name))),
             states: Arc::new(StringArray::from_iter_values(STATES.iter().map(|(_, letter)| letter))),
             rows: Rows::default(),
             orig_cpus: Vec::new(),
@@ -179,6 +186,10 @@ impl Gather {
     pub(super) fn affinity(&mut self, record: &AffinityRecord) {
         self.cpus.push((self.len(), record.cpus.to_string()));
         self.rows.push(record.time, 0, Kind::Affinity, &Row { tid: record.tid, ..Row::default() });
+    }
+
+    pub(super) fn end(&mut self, time: Nanos) {
+        self.rows.push(time, 0, Kind::End, &Row::default());
     }
 
     /// Builds a batch of the rows so far and starts a new one.

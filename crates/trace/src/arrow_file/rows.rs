@@ -138,6 +138,11 @@ impl Rows {
                 return Err(in_row(format!("time goes back by {} ns, to {time} ns", last - time)));
             }
             last = time;
+            if kind == Kind::End {
+                hand_on(events, sink, report);
+                sink.lasts(time);
+                continue;
+            }
             if kind == Kind::Considered {
                 let cpu = u32::from(u16::from_le_bytes(view.cpu[row]));
                 match self.considered(&view, row).map_err(in_row)? {
@@ -320,7 +325,9 @@ impl<'a> View<'a> {
                 pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
                     .map_err(|_| "more pages than 4294967295")?,
             },
-            Kind::Name | Kind::Affinity | Kind::Considered => unreachable!("their rows were handled before"),
+            Kind::Name | Kind::Affinity | Kind::Considered | Kind::End => {
+                unreachable!("their rows were handled before")
+            }
         }))
     }
 }

@@ -20,10 +20,11 @@ pub(super) enum Kind {
     Queue,
     Considered,
     Pages,
+    End,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 14] = [
+pub(super) const KINDS: [(Kind, &str); 15] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -38,6 +39,7 @@ pub(super) const KINDS: [(Kind, &str); 14] = [
     (Kind::Queue, "queue"),
     (Kind::Considered, "considered"),
     (Kind::Pages, "pages"),
+    (Kind::End, "end"),
 ];
 
 /// Every task state with its letter in the file.

@@ -109,6 +109,24 @@ fn a_trace_without_events_is_read() {
 }
 
 #[test]
+fn the_end_of_a_recording_comes_back_and_other_files_keep_their_version() {
+    let written = |source: &str| {
+        let out = Shared::default();
+        let mut writer = Writer::new(out.clone(), &Meta { source: source.into(), ..meta() }).unwrap();
+        writer.events(&one_of_each()[..3]);
+        writer.lasts(5_000);
+        writer.finish().unwrap();
+        out.0.take()
+    };
+    let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let (recorded, simulated) = (written("record"), written("sim"));
+    assert!(has(&recorded, "1.3") && has(&simulated, "1.2"));
+    let (recorded, simulated) = (read(recorded).unwrap(), read(simulated).unwrap());
+    assert_eq!((recorded.end, simulated.end), (Some(5_000), None));
+    assert_eq!((recorded.events, recorded.report), (simulated.events, simulated.report));
+}
+
+#[test]
 fn affinities_keep_their_place_among_the_events() {
     #[derive(Default)]
     struct Order(Vec<String>);

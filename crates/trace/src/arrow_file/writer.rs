@@ -1,6 +1,6 @@
 //! Writes a trace: checks events, gathers them, and writes them as compressed batches.
 
-use super::gather::{Gather, schema};
+use super::gather::{Gather, has_end, schema};
 use super::{MAX_NAME, MAX_ROWS, MAX_TID};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
@@ -39,6 +39,7 @@ pub struct Writer<W: Write = File> {
     out: StreamWriter<Counted<BufWriter<W>>>,
     path: Option<PathBuf>,
     rows: Gather,
+    has_end: bool,
     batch_rows: usize,
     last: Nanos,
     summary: Summary,
@@ -83,7 +84,8 @@ impl<W: Write> Writer<W> {
         Ok(Self {
             out,
             path: None,
-            rows: Gather::new(schema),
+            rows: Gather::new(schema, has_end(meta)),
+            has_end: has_end(meta),
             batch_rows: BATCH_ROWS,
             last: 0,
             summary: Summary::default(),
@@ -217,6 +219,13 @@ impl<W: Write> Sink for Writer<W> {
         self.rows.affinity(record);
         if self.rows.len() >= self.batch_rows {
             self.write_batch();
+        }
+    }
+
+    fn lasts(&mut self, until: Nanos) {
+        if self.has_end {
+            self.last = self.last.max(until);
+            self.rows.end(self.last);
         }
     }
 

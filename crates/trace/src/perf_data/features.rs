@@ -68,9 +68,8 @@ impl Features {
             // perf records only the times of the first and last sample, not when the recording began and ended.
             span: None,
             cpus: self.topology.places(),
-            distances: Vec::new(),
-            running: Vec::new(),
             notes: self.notes.clone(),
+            ..Meta::default()
         }
     }
 }

@@ -19,6 +19,10 @@ impl Tracker {
             self.contradictions += 1;
             return;
         };
+        if let Occupant::Task(slot) = left {
+            self.members.leaves(slot);
+        }
+        let (left, entered) = (self.followed(left), self.followed(entered));
         let since = self.close(number, left, prev_prio, observer);
         if let Occupant::Task(slot) = left {
             let last = self.cpus[number as usize].last_event;

@@ -1,7 +1,7 @@
 //! What is reported for traces that are incomplete or contradict themselves.
 
 use crate::{Move, Observer, Occupant, Replay, Slot, Start, Stop, Wake};
-use schedlab_base::{CpuId, Event, Meta, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{Coverage, CpuId, Event, Meta, Nanos, Partial, Payload, Sink, Target, TaskState, Tid};
 use std::fmt::Write;
 
 /// Writes the facts down, with tasks by their thread ids.
@@ -165,4 +165,65 @@ fn a_wake_up_of_a_task_that_waits_leaves_it_in_doubt() {
     let expected = "woken 2 by Some(1); queued 2 on 0 at 2; woken 2 by Some(1); doubted 2 ; cpu0 1 0-9; \
                     waited 2 on 0 2-9 and on";
     assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+/// A trace whose target is the task 1; nothing else is recorded if it is partial.
+fn of_target(covers: Option<Coverage>) -> Meta {
+    Meta {
+        target: Some(Target { processes: vec![1], threads: vec![1], ..Target::default() }),
+        partial: covers.map(|covers| Partial { covers, only: "process 1".into() }),
+        ..Meta::default()
+    }
+}
+
+#[test]
+fn children_of_the_target_belong_to_it_and_reused_ids_do_not() {
+    let mut replay = Replay::new(&of_target(None), ());
+    let fork = |time, parent, child| Event { time, cpu: 0, what: Payload::Fork { parent, child } };
+    let end = |time, tid| switch(time, 0, tid, TaskState::Dead, 0);
+    // 1 forks 2, which forks 3; 9 is a stranger and forks 4. Then 3 and 1 end, and new children of 9 get their ids.
+    replay.events(&[fork(0, 1, 2), fork(1, 2, 3), fork(2, 9, 4), end(3, 3), end(4, 1), fork(5, 9, 3), fork(6, 9, 1)]);
+    let tracker = &replay.tracker;
+    let members = |tid: Tid| {
+        let lives = tracker.tasks().filter(move |(_, of)| *of == tid);
+        lives.map(|(slot, _)| tracker.is_target(slot)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        [1, 2, 3, 4, 9].map(members),
+        [vec![true, false], vec![true], vec![true, false], vec![false], vec![false]]
+    );
+}
+
+#[test]
+fn a_partial_recording_follows_its_target_alone() {
+    // 1 gives way to 7, which the recording does not follow: who runs until 1 is back is not recorded.
+    let events = [
+        woken(0, 0, 1, 0),
+        switch(2, 0, 8, Runnable, 1),
+        woken(3, 0, 7, 0),
+        switch(5, 0, 1, Runnable, 7),
+        switch(9, 0, 6, Sleeping, 1),
+        switch(12, 0, 1, Sleeping, 0),
+    ];
+    let meta = of_target(Some(Coverage::Tasks));
+    assert_eq!(
+        told(&meta, &events, 20),
+        "woken 1 by None; queued 1 on 0 at 0; cpu0 ? 0-2; waited 1 on 0 0-2; started 1 on 0 at 2; cpu0 1 2-5; \
+         stopped 1 on 0 at 5 since Some(2); queued 1 on 0 at 5; cpu0 ? 5-9; waited 1 on 0 5-9; started 1 on 0 at 9; \
+         cpu0 1 9-12; stopped 1 on 0 at 12 since Some(9); cpu0 ? 12-20"
+    );
+    let mut replay = Replay::new(&meta, ());
+    replay.events(&events);
+    assert_eq!(replay.tracker.contradictions, 0);
+}
+
+#[test]
+fn a_recording_from_inside_shows_tasks_leaving_only() {
+    let meta = Meta { target: None, ..of_target(Some(Coverage::Inside)) };
+    let events = [switch(5, 0, 1, Runnable, 7), switch(9, 0, 1, Sleeping, 2), switch(11, 0, 2, Sleeping, 1)];
+    assert_eq!(
+        told(&meta, &events, 20),
+        "cpu0 ? 5-5; stopped 1 on 0 at 5 since None; queued 1 on 0 at 5; cpu0 ? 5-9; stopped 1 on 0 at 9 since None; \
+         cpu0 ? 9-11; stopped 2 on 0 at 11 since None; started 1 on 0 at 11; cpu0 1 11-20"
+    );
 }

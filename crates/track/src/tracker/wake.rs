@@ -16,7 +16,7 @@ impl Tracker {
         waker: Tid,
         observer: &mut impl Observer,
     ) {
-        let Some(slot) = self.living(tid, observer) else { return };
+        let Some(slot) = self.living(tid, observer).filter(|slot| self.follows(*slot)) else { return };
         let by = self.certainly_on(cpu).filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
         observer.waking(slot, Wake { now: self.now, cpu, target, by, prio, new: false });
         let task = &mut self.tasks[slot];
@@ -36,7 +36,7 @@ impl Tracker {
         new: bool,
         observer: &mut impl Observer,
     ) {
-        let Some(mut slot) = self.task(tid, observer) else { return };
+        let Some(mut slot) = self.task(tid, observer).filter(|slot| self.follows(*slot)) else { return };
         if !self.has(target) && !self.admit(target) {
             return;
         }
@@ -78,7 +78,7 @@ impl Tracker {
     /// Handles that the task was migrated from one CPU's queue to another's.
     #[inline]
     pub(super) fn migrate(&mut self, tid: Tid, from: CpuId, to: CpuId, observer: &mut impl Observer) {
-        let Some(slot) = self.task(tid, observer) else { return };
+        let Some(slot) = self.task(tid, observer).filter(|slot| self.follows(*slot)) else { return };
         if (!self.has(from) && !self.admit(from)) || (!self.has(to) && !self.admit(to)) {
             return;
         }
@@ -106,6 +106,7 @@ impl Tracker {
             slot = self.reborn(slot, observer);
         }
         let parent = self.task(parent, observer);
+        self.members.forked(parent, slot);
         let sure = parent.is_some() && parent == self.certainly_on(cpu);
         observer.forked(parent, slot, sure, self.now);
     }

@@ -1,6 +1,7 @@
 //! `schedlab stats --schedstat`: what `/proc/schedstat` would have said.
 
 use super::Ticker;
+use crate::partial;
 use crate::ui::Ui;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_measure::schedstat::{Format, SchedstatSink};
@@ -14,6 +15,7 @@ const HZ: u64 = 250;
 /// Reads the trace and prints the file.
 pub fn run(trace: &Path, version: Option<u32>, ui: &Ui) -> Result<ExitCode> {
     let mut source = schedlab_trace::open(trace)?;
+    partial::refuse(source.meta(), trace, "--schedstat")?;
     let format = format(source.meta(), version)?;
     let hz = hz(source.meta());
     let mut counts = SchedstatSink::new(source.meta(), format);

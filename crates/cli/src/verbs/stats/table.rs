@@ -67,8 +67,9 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Takes a column out.
-    pub fn drop_column(&mut self, at: usize) {
+    /// Takes the column with this head out, if there is one.
+    pub fn drop_head(&mut self, head: &str) {
+        let Some(at) = self.rows[0].iter().position(|text| text == head) else { return };
         self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
         self.left -= usize::from(at < self.left);
     }

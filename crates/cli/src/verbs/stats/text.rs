@@ -1,9 +1,11 @@
 //! Statistics as text for people.
 
 use super::By;
+use super::rows::{self, Rows};
 use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
-use schedlab_base::Meta;
-use schedlab_measure::{CpuStats, Fairness, GroupStats, NodeStats, QueueLength, Report, Sums, TaskStats};
+use crate::partial;
+use schedlab_base::{Coverage, CpuList, Meta};
+use schedlab_measure::{CpuStats, Fairness, GroupStats, NodeStats, QueueLength, Report, Sums, TaskCpuStats, TaskStats};
 use schedlab_trace::ReadReport;
 use std::fmt::Write;
 
@@ -14,19 +16,32 @@ const TOP: usize = 30;
 pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: By, all: bool) -> String {
     let mut out = head(title, meta, report);
     let limit = if all { usize::MAX } else { TOP };
-    let (table, rows) = match by {
-        By::Task => (tasks(report, limit), report.tasks.len()),
+    let listed = Rows::new(report, all);
+    out.push_str(&rows::target(meta, report, listed));
+    out.push_str(&partial::remark(meta));
+    out.push_str(&nothing(report));
+    out.push('\n');
+    let (mut table, rows) = match by {
+        By::Task => (tasks(report, listed, limit), listed.tasks().len()),
+        By::TaskCpu => (task_cpus(listed, limit), listed.task_cpus().len()),
         By::Cpu => (cpus(report, limit), report.cpus.len()),
         By::Node => (nodes(report, limit), report.nodes.len()),
         By::Group => (groups(report, limit), report.groups.len()),
     };
+    let covers = meta.partial.as_ref().map(|partial| partial.covers);
+    covers.iter().for_each(|covers| unknown_heads(*covers).for_each(|head| table.drop_head(head)));
     out.push_str(&table.render());
     if rows > limit {
         let _ = writeln!(out, "... and {} more (--all shows them)", grouped((rows - limit) as u64));
     }
     out.push('\n');
-    out.push_str(&foot(by, report));
-    out.push_str(&doubts(read, report));
+    if covers.is_none() {
+        out.push_str(&foot(by, report));
+    }
+    if covers.is_none_or(|covers| covers == Coverage::Tasks) {
+        out.push_str(&waits(report));
+    }
+    out.push_str(&doubts(read, report, covers.is_some()));
     out
 }
 
@@ -40,7 +55,7 @@ fn head(title: &str, meta: &Meta, report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "\n{} CPU{} for {}: {} tasks, {} events\n",
+        "\n{} CPU{} for {}: {} tasks, {} events",
         total.cpus,
         if total.cpus == 1 { "" } else { "s" },
         duration(total.span_us),
@@ -52,6 +67,31 @@ fn head(title: &str, meta: &Meta, report: &Report) -> String {
 
 const FIGURES: [&str; 10] =
     ["run", "share", "wait", "slices", "volunt", "involunt", "migr", "lat p50", "lat p99", "lat max"];
+
+/// Says that there is nothing, if there is nothing.
+fn nothing(report: &Report) -> String {
+    match report.total.events {
+        0 => format!("no events were recorded in {}\n", duration(report.total.span_us)),
+        _ => String::new(),
+    }
+}
+
+/// The columns that a partial recording cannot fill, by their figures.
+fn unknown_heads(covers: Coverage) -> impl Iterator<Item = &'static str> {
+    schedlab_measure::partial::unknown(covers)
+        .flat_map(|key| match key {
+            "run_us" => &["run", "of task"][..],
+            "share" => &["share"],
+            "wait_us" => &["wait"],
+            "slices" => &["slices"],
+            "migrations" => &["migr"],
+            "latency_us" => &["lat p50", "lat p99", "lat max"],
+            "queue" => &["queue"],
+            "fairness" => &["Jain"],
+            _ => &[],
+        })
+        .copied()
+}
 
 /// Some recorders write wakings only (`perf sched record` among them): then latency is from there.
 fn only_wakings(report: &Report) -> bool {
@@ -76,19 +116,53 @@ fn figures(sums: &Sums, share: f64) -> Vec<String> {
     ]
 }
 
-fn tasks(report: &Report, limit: usize) -> Table {
-    let mut table = Table::new(2, ["task", "group", "tid"].into_iter().chain(FIGURES));
-    let grouped = report.tasks.iter().any(|task| task.group.is_some());
-    for task in report.tasks.iter().take(limit) {
+fn tasks(report: &Report, rows: Rows, limit: usize) -> Table {
+    let mut table = Table::new(2, ["task", "group", "tid", "allowed"].into_iter().chain(FIGURES));
+    let listed = rows.tasks();
+    let grouped = listed.iter().any(|task| task.group.is_some());
+    for task in listed.iter().take(limit) {
         let TaskStats { name, tid, group, sums, share, .. } = task;
         let group = group.as_deref().unwrap_or(if grouped { "?" } else { "" });
-        let name = if name.is_empty() { "?" } else { name };
-        table.row([shorten(name), shorten(group), tid.to_string()].into_iter().chain(figures(sums, *share)));
+        let allowed = allowed(report, task).unwrap_or_else(|| "?".to_owned());
+        let names = [named(name), shorten(group), tid.to_string(), allowed];
+        table.row(names.into_iter().chain(figures(sums, *share)));
     }
-    let total = figures(&report.total.sums, whole(report));
-    table.row(["total".to_owned(), String::new(), String::new()].into_iter().chain(total));
+    let together = |name: String, sums: &Sums, share: f64| {
+        [name, String::new(), String::new(), String::new()].into_iter().chain(figures(sums, share))
+    };
+    if let Some(others) = rows.others {
+        table.row(together(rows::others_name(others), &others.sums, others.share));
+    }
+    table.row(together("total".to_owned(), &report.total.sums, whole(report)));
+    if !listed.iter().any(|task| allowed(report, task).is_some_and(|cpus| cpus != ANYWHERE)) {
+        table.drop_head("allowed");
+    }
     if !grouped {
-        table.drop_column(1);
+        table.drop_head("group");
+    }
+    table
+}
+
+/// What stands for all the CPUs of the trace.
+const ANYWHERE: &str = "all";
+
+/// Where a task may run, if the trace shows it.
+fn allowed(report: &Report, task: &TaskStats) -> Option<String> {
+    let cpus: CpuList = task.allowed.as_deref()?.parse().ok()?;
+    let all = report.cpus.iter().all(|cpu| cpus.contains(cpu.cpu));
+    Some(if all { ANYWHERE.to_owned() } else { cpus.to_string() })
+}
+
+fn named(name: &str) -> String {
+    if name.is_empty() { "?".to_owned() } else { shorten(name) }
+}
+
+fn task_cpus(rows: Rows, limit: usize) -> Table {
+    let mut table = Table::new(1, ["task", "tid", "cpu", "run", "of task", "wait", "slices"]);
+    for row in rows.task_cpus().into_iter().take(limit) {
+        let TaskCpuStats { name, tid, cpu, run_us, run_share, wait_us, slices, .. } = row;
+        let figures = [duration(*run_us), percent(*run_share), duration(*wait_us), grouped(*slices)];
+        table.row([named(name), tid.to_string(), cpu.to_string()].into_iter().chain(figures));
     }
     table
 }
@@ -157,7 +231,7 @@ fn groups(report: &Report, limit: usize) -> Table {
 fn foot(by: By, report: &Report) -> String {
     let total = &report.total;
     let mut out = String::new();
-    if matches!(by, By::Task | By::Group) {
+    if matches!(by, By::Task | By::TaskCpu | By::Group) {
         let all = total.sums.run.run_us + total.idle_us;
         let busy = if all > 0.0 { total.sums.run.run_us / all } else { 0.0 };
         let _ = writeln!(
@@ -170,7 +244,7 @@ fn foot(by: By, report: &Report) -> String {
         );
     }
     let (what, fairness): (_, &Fairness) = match by {
-        By::Task => ("tasks", &total.fairness),
+        By::Task | By::TaskCpu => ("tasks", &total.fairness),
         By::Cpu => ("CPUs", &total.fairness_cpus),
         By::Node => ("nodes", &total.fairness_nodes),
         By::Group => ("groups", &total.fairness_groups),
@@ -182,6 +256,12 @@ fn foot(by: By, report: &Report) -> String {
         fairness.jain,
         fairness.share_variance
     );
+    out
+}
+
+/// What there is to say of waits and latencies.
+fn waits(report: &Report) -> String {
+    let (total, mut out) = (&report.total, String::new());
     if only_wakings(report) {
         out.push_str("latency is from waking to running: the trace holds no wakeups\n");
     }
@@ -192,7 +272,7 @@ fn foot(by: By, report: &Report) -> String {
 }
 
 /// What makes the figures less than certain.
-fn doubts(read: &ReadReport, report: &Report) -> String {
+fn doubts(read: &ReadReport, report: &Report, partial: bool) -> String {
     let total = &report.total;
     let mut out = String::new();
     if total.losses > 0 {
@@ -203,7 +283,7 @@ fn doubts(read: &ReadReport, report: &Report) -> String {
             grouped(total.losses)
         );
     }
-    if total.unknown_us > 0.0 {
+    if total.unknown_us > 0.0 && !partial {
         let _ = writeln!(
             out,
             "unknown: who ran in {} of the CPUs' time (before a CPU's first switch, or around lost events)",

@@ -1,6 +1,7 @@
 //! What the tracker says, as it changes what is watched.
 
 use super::{NONE, Task, Use, Wait, Watch};
+use crate::affinity::bound_by_name;
 use crate::conserve::classes::members;
 use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos};
 use schedlab_track::{Move, Observer, Occupant, Slot, row};
@@ -28,6 +29,10 @@ impl Observer for Watch {
     }
 
     fn allowed(&mut self, task: Slot, record: &AffinityRecord) {
+        if !self.exact && self.knows(task) {
+            // The affinity changed some time before: perhaps the task could not have run elsewhere.
+            self.doubted(task, record.time);
+        }
         self.allow(task, &record.cpus, record.time);
     }
 
@@ -169,29 +174,6 @@ impl Observer for Watch {
             for slot in self.waiting(number) {
                 self.unqueued(slot, now);
             }
-        }
-    }
-}
-
-/// The CPU that a kernel thread of this name is bound to.
-fn bound_by_name(comm: &str) -> Option<CpuId> {
-    const BOUND: [&str; 8] =
-        ["kworker", "migration", "ksoftirqd", "cpuhp", "idle_inject", "irq_work", "rcuc", "watchdog"];
-    let (kind, rest) = comm.split_once('/')?;
-    let digits = rest.split(':').next()?;
-    BOUND.contains(&kind).then(|| digits.parse().ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bound_by_name;
-
-    #[test]
-    fn names_tell_where_the_kernels_threads_are_bound() {
-        assert_eq!(bound_by_name("kworker/3:1H-kblockd"), Some(3));
-        assert_eq!(bound_by_name("migration/12"), Some(12));
-        for free in ["kworker/u8:2", "kworker/R-netns", "bash", "make/3", "scsi_eh_0"] {
-            assert_eq!(bound_by_name(free), None, "{free}");
         }
     }
 }

@@ -1,0 +1,17 @@
+//! Partial recordings: what can be asked of them, and what is said of them.
+
+use schedlab_base::{Error, Meta, Result};
+use std::path::Path;
+
+/// Refuses what a partial recording cannot tell; `key` is the option that asks for it, or the verb.
+pub fn refuse(meta: &Meta, trace: &Path, key: &str) -> Result<()> {
+    match &meta.partial {
+        Some(partial) => Err(Error::input(partial.reason()).mend(partial.remedy()).key(key).file(trace)),
+        None => Ok(()),
+    }
+}
+
+/// The line that says so at the head of an answer; empty if the recording is whole.
+pub fn remark(meta: &Meta) -> String {
+    meta.partial.as_ref().map_or_else(String::new, |partial| format!("partial: {}\n", partial.reason()))
+}
