@@ -43,6 +43,8 @@ verbs! {
     Record => record,
     /// Read a recording that another tool made (perf.data).
     Import => import,
+    /// Write a trace as CSV, for DuckDB, spreadsheets and other tools that do not read Arrow streams.
+    Export => export,
     /// A workload out of a trace, for what-if.
     Model => model,
     /// Find CPUs that were idle while tasks waited that were allowed to run there; exit 1 when there are any.
