@@ -263,7 +263,9 @@ fn knobs_in(dir: &Path) -> Option<Check> {
     let refusal =
         tried.iter().filter_map(|(_, file)| file.as_ref().err()).find(|e| e.kind() != io::ErrorKind::NotFound)?;
     let why = match refusal.raw_os_error() {
-        Some(libc::EPERM) if sys::effective_user() == 0 => "the kernel is locked down; switch off Secure Boot or drop lockdown= from its command line",
+        Some(libc::EPERM) if sys::effective_user() == 0 => {
+            "the kernel is locked down; switch off Secure Boot or drop lockdown= from its command line"
+        }
         _ => "they are root's",
     };
     Some(Check::no("knobs", format!("not writable: {refusal}"), why))

@@ -52,7 +52,10 @@ impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
         let refuse = |what: &str, mend: &str| Err(Error::input(what).mend(mend).file(path));
         if path == Path::new("-") {
-            return refuse("cannot be standard output, where the results go", "name a file; ./- is a file of this name");
+            return refuse(
+                "cannot be standard output, where the results go",
+                "name a file; ./- is a file of this name",
+            );
         }
         let failed = |e: io::Error| Error::input(format!("cannot be written: {e}")).file(path);
         let place = match path.metadata() {

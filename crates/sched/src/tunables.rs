@@ -135,13 +135,12 @@ impl Tunable {
                 .parse::<i64>()
                 .map_err(|_| fail(format!("\"{text}\" is no whole number")).mend("write a whole number"))?,
             (_, text) => text.parse::<i64>().map_err(|_| {
-                fail(format!("\"{text}\" is no whole number"))
-                    .mend(match (self.unit.nanos(), parse_duration(text)) {
-                        (Some(unit), Ok(time)) if time % unit == 0 => {
-                            format!("write {}, which is {text} in {}", time / unit, self.unit.name())
-                        }
-                        _ => format!("write it in {}, without a unit", self.unit.name()),
-                    })
+                fail(format!("\"{text}\" is no whole number")).mend(match (self.unit.nanos(), parse_duration(text)) {
+                    (Some(unit), Ok(time)) if time % unit == 0 => {
+                        format!("write {}, which is {text} in {}", time / unit, self.unit.name())
+                    }
+                    _ => format!("write it in {}, without a unit", self.unit.name()),
+                })
             })?,
         };
         if !(low..=high).contains(&value) {

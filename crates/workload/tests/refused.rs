@@ -51,7 +51,10 @@ fn errors_in_the_document_name_line_key_and_fix() {
 fn errors_in_tasks_and_times_name_line_key_and_fix() {
     refused(&[
         (task("\"run\": -5"), "w.json:2: tasks.t.run: -5 is negative; a time in us is 0 or more"),
-        (task("\"run\": {\"mean\": 0.001}"), "w.json:2: tasks.t.run.mean: 0.001 us is shorter than anything a task does"),
+        (
+            task("\"run\": {\"mean\": 0.001}"),
+            "w.json:2: tasks.t.run.mean: 0.001 us is shorter than anything a task does",
+        ),
         (task("\"sleep\": 1.5"), "w.json:2: tasks.t.sleep: is a fractional number, but should be a whole number"),
         (task("\"run\": 9223372036854775807"), "w.json:2: tasks.t.run: 9223372036854775807 us is too long a time"),
         (task("\"run\": 99999999999999999999"), "w.json:2: tasks.t.run: is a number beyond 64 bits"),
@@ -225,8 +228,11 @@ fn remarks_about_duplicate_keys_are_counted_rather_than_kept() {
 
 #[test]
 fn every_documented_key_is_known() {
-    let workload = read(&task("\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 1000, \"dl-period\": 10000,
-        \"dl-deadline\": 10000, \"x-reclaim\": true, \"run\": 1")).unwrap();
+    let workload = read(&task(
+        "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 1000, \"dl-period\": 10000,
+        \"dl-deadline\": 10000, \"x-reclaim\": true, \"run\": 1",
+    ))
+    .unwrap();
     assert_eq!(workload.tasks[0].props.reclaim, Some(true));
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads.md")).unwrap();
     let keys: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `x-")?.split('`').next()).collect();

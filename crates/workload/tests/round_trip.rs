@@ -15,7 +15,8 @@ fn us() -> impl Strategy<Value = u64> {
 
 fn amount() -> impl Strategy<Value = Amount> {
     // These are in ns. Times finer than 1 us are written as a mean.
-    let fine = (prop_oneof![Just(0), 100..1_000_000_000_u64], 0..1_000_000_u64).prop_map(|(mean, sd)| Amount { mean, sd });
+    let fine =
+        (prop_oneof![Just(0), 100..1_000_000_000_u64], 0..1_000_000_u64).prop_map(|(mean, sd)| Amount { mean, sd });
     prop_oneof![us().prop_map(|mean| Amount { mean, sd: 0 }), fine]
 }
 

@@ -57,8 +57,11 @@ fn write(trace: &Path, out: impl Write) -> Result<u64> {
     }
     table.csv.flush().map_err(|e| failed(&e))?;
     if let Some(cut) = report.cut {
-        return Err(Error::input(format!("is cut at byte {}: {}; the rows before that are written", cut.offset, cut.what))
-            .file(trace));
+        return Err(Error::input(format!(
+            "is cut at byte {}: {}; the rows before that are written",
+            cut.offset, cut.what
+        ))
+        .file(trace));
     }
     Ok(table.rows)
 }

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The files in a folder of the repository with this ending, in a fixed order.
 fn files(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("one").path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("one").path()).collect();
     paths.sort();
     let texts = paths.iter().filter(|path| path.to_string_lossy().ends_with(ending));
     texts.map(|path| std::fs::read(path).expect("a file")).collect()

@@ -7,8 +7,7 @@ use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, GRANULARITY, Handle, SYSCTL_SCALING, Tunable, Unit, Values};
 
 const SCHED_LATENCY_NS: Handle<u64> =
-    Handle::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once")
-        .within(GRANULARITY);
+    Handle::online_ns("sched_latency_ns", 6_000_000, "the period in which each task runs once").within(GRANULARITY);
 const SCHED_MIN_GRANULARITY_NS: Handle<u64> =
     Handle::online_ns("sched_min_granularity_ns", 750_000, "the least slice when there are many tasks")
         .within(GRANULARITY);

@@ -23,7 +23,7 @@ const SCHED_MIN_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(
     200_000_000,
     "how the period grows when there are many tasks",
 )
-        .within(GRANULARITY);
+.within(GRANULARITY);
 const SCHED_WAKEUP_GRANULARITY_NS: Handle<u64> =
     Handle::at_boot_ns("sched_wakeup_granularity_ns", 10_000_000, 0, "how far behind a woken task must be to preempt");
 const SCHED_BATCH_WAKEUP_GRANULARITY_NS: Handle<u64> = Handle::at_boot_ns(

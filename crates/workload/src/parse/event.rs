@@ -70,7 +70,9 @@ fn amount(field: &Field) -> Result<Amount> {
     let field = fields.need("mean")?;
     let mean = field.fine_micros()?;
     if (1..LEAST_MEAN).contains(&mean) {
-        return Err(field.at.error(format!("{} us is shorter than anything a task does", mean as f64 / 1e3))
+        return Err(field
+            .at
+            .error(format!("{} us is shorter than anything a task does", mean as f64 / 1e3))
             .mend("give 0.1 us or more, or 0"));
     }
     Ok(Amount { mean, sd })

@@ -66,7 +66,8 @@ fn a_request_for_a_cpu_that_is_offline_is_refused() {
         for start in [Start::Wake, Start::Fork, Start::Threads] {
             for back in [1000, 50 * MS] {
                 let load = Load { start, ..away(vec![pinned(hog("t", 0), 1)], 0, back) };
-                let load = Load { tasks: load.tasks.into_iter().map(|t| TaskSpec { start: 500, ..t }).collect(), ..load };
+                let load =
+                    Load { tasks: load.tasks.into_iter().map(|t| TaskSpec { start: 500, ..t }).collect(), ..load };
                 let accounts = run(kernel, &load);
                 assert_eq!(affinity(&accounts, 1, 1000 * MS), [0, 1], "{}", kernel.name);
                 assert!(accounts.named("t").run > 990 * MS, "{}: {}", kernel.name, accounts.named("t").run);
@@ -77,7 +78,8 @@ fn a_request_for_a_cpu_that_is_offline_is_refused() {
 
 #[test]
 fn a_running_task_keeps_its_affinity_when_another_is_refused() {
-    let moves = TaskSpec { program: vec![Op::Run(exactly(20 * MS)), Op::Set(0), Op::Run(exactly(100 * MS))], ..hog("t", 0) };
+    let moves =
+        TaskSpec { program: vec![Op::Run(exactly(20 * MS)), Op::Set(0), Op::Run(exactly(100 * MS))], ..hog("t", 0) };
     let settings = vec![Setting { cpus: Some(vec![1]), ..Setting::default() }];
     let load = Load { settings, ..away(vec![pinned(moves, 0)], 10 * MS, 50 * MS) };
     for kernel in kernels() {

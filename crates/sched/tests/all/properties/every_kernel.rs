@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use schedlab_base::Nanos;
 use schedlab_sched::fair::load::WEIGHTS;
 use schedlab_sched::kernels::{Feature, How, KERNELS, Kernel};
-use schedlab_sim::{Options, Stranded};
 use schedlab_sim::program::{Load, Op, Start, TaskSpec};
+use schedlab_sim::{Options, Stranded};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
@@ -42,7 +42,14 @@ impl Run {
 
     fn of_toy(fault: Fault, cpus: &str, load: &Load, duration: Nanos) -> Self {
         let machine = bare(cpus);
-        let options = Options { duration: Some(duration), seed: 7, skip_ticks: true, tick_period: MS, tick_first: MS, stranded: Stranded::default() };
+        let options = Options {
+            duration: Some(duration),
+            seed: 7,
+            skip_ticks: true,
+            tick_period: MS,
+            tick_first: MS,
+            stranded: Stranded::default(),
+        };
         let mut accounts = Accounts::default();
         let toy = Toy::new(machine.cpus.len(), fault);
         schedlab_sim::run(toy, &machine, load, &options, &mut accounts, None).expect("a run");

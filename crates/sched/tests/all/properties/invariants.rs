@@ -97,7 +97,14 @@ fn load() -> Load {
 /// What the engine says of a run under a scheduler with this fault.
 fn message(fault: Fault) -> Option<String> {
     let machine = bare("2");
-    let options = Options { duration: Some(50 * MS), seed: 1, skip_ticks: true, tick_period: MS, tick_first: MS, stranded: Stranded::default() };
+    let options = Options {
+        duration: Some(50 * MS),
+        seed: 1,
+        skip_ticks: true,
+        tick_period: MS,
+        tick_first: MS,
+        stranded: Stranded::default(),
+    };
     let load = load();
     let run = || {
         let fifo = Fifo { fault, queues: vec![VecDeque::new(); 2] };
