@@ -180,6 +180,7 @@ prop_compose! {
         }
         Workload {
             name: "w".to_owned(),
+            file: None,
             global: Global {
                 duration: duration.map(|s| s * 1_000_000_000),
                 calibration_ns,
