@@ -7,8 +7,8 @@ use std::fmt::{self, Write};
 /// text around them or take no room.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    let reorders = matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}');
+    reorders || c.is_control() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}')
 }
 
 /// The text with hidden characters written as `\u001b`, which JSON reads as the same text. Line ends stay.

@@ -44,6 +44,8 @@ verbs! {
     Record => record,
     /// Read a recording that another tool made (perf.data).
     Import => import,
+    /// Write a trace as CSV, for DuckDB, spreadsheets and other tools that do not read Arrow streams.
+    Export => export,
     /// Turn a trace into a workload that can be simulated.
     Model => model,
     /// Find CPUs that were idle while tasks that could have run there waited; exit 1 if there are any.

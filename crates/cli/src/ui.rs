@@ -74,7 +74,12 @@ impl Ui {
 
     /// Prints text that contains styles. The caller has escaped what others wrote.
     pub fn print_styled(&self, text: &str) {
-        self.output().write(text.as_bytes());
+        self.write(text.as_bytes());
+    }
+
+    /// Writes bytes on standard output as they are.
+    pub fn write(&self, bytes: &[u8]) {
+        self.output().write(bytes);
     }
 
     /// Prints one JSON document on standard output.

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod doctor;
+pub mod export;
 pub mod gantt;
 pub mod heatmap;
 pub mod import;

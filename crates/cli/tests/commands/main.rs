@@ -2,6 +2,7 @@
 
 mod check;
 mod docs;
+mod export;
 mod gantt;
 mod heatmap;
 mod import;

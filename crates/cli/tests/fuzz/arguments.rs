@@ -7,8 +7,21 @@ use std::path::Path;
 use std::process::Command;
 
 /// The verbs that neither record nor read this machine.
-const VERBS: [&str; 12] =
-    ["sim", "sim", "sim", "import", "model", "check", "gantt", "heatmap", "stats", "kernels", "machines", "workloads"];
+const VERBS: [&str; 13] = [
+    "sim",
+    "sim",
+    "sim",
+    "import",
+    "model",
+    "check",
+    "gantt",
+    "heatmap",
+    "stats",
+    "kernels",
+    "machines",
+    "workloads",
+    "export",
+];
 const OPTIONS: [&str; 34] = [
     "-k",
     "-m",

@@ -148,12 +148,12 @@ impl Kernel {
     ///
     /// `move_task_off_dead_cpu` gave it every CPU, asleep or not, until "hotplug cpu: migrate a task within its cpuset"
     /// (2.6.24) gave it those of its cpuset that were online: when its CPU returned, it could run anywhere but there.
-    /// "cpuset: restore sanity to cpuset_cpus_allowed_fallback()" (5.3) gives it every CPU again. Since "sched: Simplify
-    /// cpu-hot-unplug task migration" (2.6.38) a task that sleeps is left alone until it wakes. Kernels before 2.6.5
-    /// know no hotplug; here they act as the first that do.
+    /// "cpuset: restore sanity to cpuset_cpus_allowed_fallback()" (5.2) gives it every CPU again. Since "sched:
+    /// Simplify cpu-hot-unplug task migration" (2.6.38) a task that sleeps is left alone until it wakes. The oldest
+    /// kernels have no hotplug; here they act as the first that do.
     fn stranded(&self) -> Stranded {
         self.release.map_or_else(Stranded::default, |release| Stranded {
-            to_online: release >= v2_6(24) && release < v(5, 3),
+            to_online: release >= v2_6(24) && release < v(5, 2),
             asleep: release < v2_6(38),
         })
     }

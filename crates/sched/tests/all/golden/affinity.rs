@@ -39,9 +39,9 @@ fn affinity(accounts: &Accounts, tid: i32, time: Nanos) -> Vec<u32> {
     record.expect("every task has one").cpus.iter().collect()
 }
 
-/// 2.6.24 to 5.2 leave a task on the CPUs that were online when it lost its own.
+/// 2.6.24 to 5.1 leave a task on the CPUs that were online when it lost its own.
 fn to_online(kernel: &Kernel) -> bool {
-    kernel.release.is_some_and(|release| (("2.6.24".parse().unwrap())..("5.3".parse().unwrap())).contains(&release))
+    kernel.release.is_some_and(|release| (("2.6.24".parse().unwrap())..("5.2".parse().unwrap())).contains(&release))
 }
 
 #[test]

@@ -2,12 +2,13 @@
 //! on.
 
 use crate::support::loads::{loads_in_groups, loads_with_changes, with_costs};
-use crate::support::{Accounts, bare, exactly, forever, hog, simulate, simulate_how};
+use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate, simulate_how};
 use proptest::prelude::*;
-use schedlab_base::{Nanos, Payload};
+use schedlab_base::{CpuId, Nanos, Payload};
 use schedlab_machine::MachineFile;
 use schedlab_sched::kernels::{Feature, How, KERNELS, find};
 use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+use schedlab_sim::{Core, Dequeue, Enqueue, Options, Scheduler, Stranded, TaskId};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
@@ -183,4 +184,71 @@ fn spinning_waiters_burn_cpu_until_the_lock_is_free() {
     let accounts = simulate("linux-6.1", &bare("2"), &load, &[], 100 * MS);
     assert_eq!(accounts.named("a").run, 10 * MS);
     assert_eq!(accounts.named("b").run, 20 * MS, "10 ms spinning, 10 ms holding");
+}
+
+/// The stopper of CPU 0 moves the running task to CPU 1, and CPU 0 pulls it back at once.
+struct Bouncer {
+    queues: [Vec<TaskId>; 2],
+    bounced: bool,
+}
+
+impl Scheduler for Bouncer {
+    fn enqueue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
+        self.queues[cpu as usize].push(p);
+    }
+
+    fn dequeue_task(&mut self, _cx: &mut Core, cpu: CpuId, p: TaskId, _how: Dequeue) {
+        self.queues[cpu as usize].retain(|q| *q != p);
+    }
+
+    fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.queues[cpu as usize].extend(prev.filter(|p| cx.task(*p).on_rq));
+        if cpu == 0 && self.queues[0].is_empty() {
+            let p = self.queues[1].pop()?;
+            cx.set_task_cpu(p, 0);
+            return Some(p);
+        }
+        self.queues[cpu as usize].pop()
+    }
+
+    fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
+        if cpu == 0 && cx.now() >= 5 * MS && !std::mem::replace(&mut self.bounced, true) {
+            cx.wake_stopper(0);
+        }
+    }
+
+    fn run_stopper(&mut self, cx: &mut Core, _cpu: CpuId, prev: Option<TaskId>) {
+        let p = prev.expect("it runs");
+        cx.set_task_cpu(p, 1);
+        self.queues[1].push(p);
+    }
+}
+
+#[test]
+fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
+    let load = Load { tasks: vec![pinned(hog("t", 0), 0)], ..Load::default() };
+    let options = Options {
+        duration: Some(20 * MS),
+        seed: 1,
+        skip_ticks: true,
+        tick_period: MS,
+        tick_first: MS,
+        stranded: Stranded::default(),
+    };
+    let mut accounts = Accounts::default();
+    let bouncer = Bouncer { queues: Default::default(), bounced: false };
+    schedlab_sim::run(bouncer, &bare("2"), &load, &options, &mut accounts, None).unwrap();
+    let seen: Vec<_> = accounts
+        .events
+        .iter()
+        .filter(|event| event.time == 5 * MS)
+        .map(|event| match event.what {
+            Payload::Switch { prev, next, .. } => format!("switch {prev} {next}"),
+            Payload::Migrate { from, to, .. } => format!("migrate {from} {to}"),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(seen, ["switch 1 0", "migrate 0 1", "migrate 1 0", "switch 0 1"]);
+    accounts.finish(20 * MS);
+    assert_eq!(accounts.named("t").run, 20 * MS);
 }
