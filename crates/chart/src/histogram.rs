@@ -18,8 +18,8 @@ const SHORTEST: usize = 8;
 /// Counts by powers of two: bucket `k` holds those of 2^k up to 2^(k+1) ns, bucket 0 from 0.
 pub type Histogram = [u64; 48];
 
-/// Draws one histogram a row. Heights are shares of each kernel's own wake-ups; one that is too small to see is drawn as
-/// a line, so that the tail shows.
+/// Draws one histogram a row. Heights are shares of each kernel's own wake-ups; one that is too small to see is drawn
+/// as a line, so that the tail shows.
 pub fn histograms(title: &str, rows: &[(&str, &Histogram)]) -> String {
     let rows: Vec<(&str, Histogram)> = rows.iter().map(|(label, h)| (*label, joined(h))).collect();
     let used = |k: &usize| rows.iter().any(|(_, h)| h[*k] > 0);

@@ -81,8 +81,8 @@ impl Page {
     pub fn table(&mut self, rows: &[[String; 4]]) {
         let mut html = String::from("<table class=\"narrow\">");
         for [name, unit, value, remark] in rows.iter().map(|row| row.each_ref().map(|cell| escape(cell))) {
-            let _ =
-                write!(html, "<tr><td>{name}</td><td class=\"n\">{value}</td><td>{unit}</td><td>{remark}</td></tr>");
+            let _ = write!(html, "<tr><td>{name}</td><td class=\"n\">{value}</td><td>{unit}</td>");
+            let _ = write!(html, "<td>{remark}</td></tr>");
         }
         let _ = writeln!(self.body, "{html}</table>");
     }
@@ -120,8 +120,9 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n\
-             <style>\n{}</style>\n</head>\n<body>\n{navigation}<main>\n{}<footer>schedlab {}. Simulations are deterministic: the \
-             same files and seeds give the same figures.</footer>\n</main>\n</body>\n</html>\n",
+             <style>\n{}</style>\n</head>\n<body>\n{navigation}<main>\n{}<footer>\
+             schedlab {}. Simulations are deterministic: the same files and seeds give the same figures.</footer>\n\
+             </main>\n</body>\n</html>\n",
             escape(&self.title),
             include_str!("style.css"),
             self.body,
