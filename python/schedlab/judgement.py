@@ -13,7 +13,8 @@ class Judgement:
     """The verdicts of an experiment, as `schedlab run` reports them."""
 
     status: int
-    """The command's exit status: 0 if all expectations held, 1 if one failed, 3 if undecided."""
+    """The command's exit status: 0 if all expectations held, 1 if one failed (or, compared with a baseline, something
+    changed), 3 if undecided."""
     document: dict[str, Any]
     """The whole document, as `schedlab run --json` prints it."""
 
@@ -31,6 +32,23 @@ class Judgement:
             for expectation in experiment["expectations"]
         ]
         return pd.DataFrame(rows)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """One row per metric and seed: its experiment, kernel, point, seed and value."""
+        rows = [
+            {"experiment": experiment["id"], **{k: v for k, v in result.items() if k != "values"}, "seed": seed}
+            | {"value": value}
+            for experiment in self.document["experiments"]
+            for result in experiment["results"]
+            for seed, value in zip(experiment["seeds"], result["values"], strict=True)
+        ]
+        return pd.DataFrame(rows, columns=["experiment", "kernel", "at", "metric", "seed", "value"])
+
+    @property
+    def remarks(self) -> list[str]:
+        """The remarks on the workloads and on the runs."""
+        return [remark for experiment in self.document["experiments"] for remark in experiment["remarks"]]
 
 
 @dataclass(frozen=True)

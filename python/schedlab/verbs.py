@@ -173,11 +173,28 @@ def domains(
 
 
 def run(
-    experiment: PathLike, *, on: str | None = None, report: PathLike | None = None, force: bool = False
+    experiment: PathLike,
+    *,
+    on: str | None = None,
+    kernel: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    baseline: PathLike | None = None,
+    report: PathLike | None = None,
+    junit: PathLike | None = None,
+    force: bool = False,
 ) -> Judgement:
-    """Run an experiment file and judge its expectations. `report` is the path of an HTML file to write."""
+    """Run an experiment file and judge its expectations.
+
+    `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `baseline` is a
+    file with an earlier result (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an
+    HTML file and a JUnit XML file to write.
+    """
     options = [] if on is None else ["--on", on]
-    options += [] if report is None else ["--output", os.fspath(report)]
+    for option, values in (("--kernel", kernel), ("--only", only)):
+        for value in [values] if isinstance(values, str) else values:
+            options += [option, value]
+    for option, path in (("--baseline", baseline), ("--output", report), ("--junit", junit)):
+        options += [] if path is None else [option, os.fspath(path)]
     options += ["--force"] if force else []
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["run", os.fspath(experiment), *options], statuses)

@@ -166,7 +166,23 @@ def test_an_experiment_is_judged(bound: float, status: int, tmp_path: Path) -> N
     assert (row["experiment"], row["figure"]) == ("hogs", "time given")
     assert row["measured"] == pytest.approx(2.0, rel=0.01)
     assert row["verdict"] == ("pass" if judgement.held else "fail")
+    assert row["required"]["low"] == pytest.approx(0.99 * bound)
+    metric = judgement.metrics.iloc[0]
+    assert (metric["kernel"], metric["metric"], metric["seed"]) == ("cfs", "time", 1)
+    assert metric["value"] == row["measured"]
+    assert judgement.remarks == []
     assert "Three hogs" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_part_of_an_experiment_is_compared_with_a_baseline(tmp_path: Path) -> None:
+    file = tmp_path / "hogs.toml"
+    file.write_text(EXPERIMENT.format(bound=2.0), encoding="utf-8")
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(schedlab.run(file).document), encoding="utf-8")
+    again = schedlab.run(file, kernel="cfs", only=["hogs"], baseline=old, junit=tmp_path / "results.xml")
+    assert again.held
+    assert again.document["baseline"]["changes"] == []
+    assert "<testcase" in (tmp_path / "results.xml").read_text(encoding="utf-8")
 
 
 def test_an_experiment_with_a_mistake_is_refused(tmp_path: Path) -> None:

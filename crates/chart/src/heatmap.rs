@@ -2,6 +2,7 @@
 //!
 //! The same drawing goes into pages, SVG files and PNG files.
 
+mod hover;
 mod legend;
 mod rows;
 mod scale;
@@ -17,6 +18,7 @@ use crate::colour::{KINDS, NOTHING, UNKNOWN};
 use crate::number::number;
 use crate::raster::Raster;
 use crate::svg::{Anchor, Svg, clip};
+use crate::time::unit;
 use schedlab_base::Nanos;
 
 /// The columns of a picture: one for each unit of its width.
@@ -81,6 +83,7 @@ impl Picture {
     pub fn inline(&self) -> String {
         let mut svg = Svg::new(WIDTH, self.height(), &self.title);
         self.draw(&mut svg);
+        hover::values(&mut svg, self);
         svg.finish()
     }
 
@@ -143,12 +146,7 @@ impl Picture {
         let bottom = self.bottom();
         outline(canvas, (LEFT, TOP), (RIGHT - LEFT, bottom - TOP));
         let (from, to) = self.span;
-        let (unit, name) = match to {
-            ..10_000 => (1.0, "ns"),
-            10_000..10_000_000 => (1e3, "us"),
-            10_000_000..10_000_000_000 => (1e6, "ms"),
-            _ => (1e9, "s"),
-        };
+        let (unit, name) = unit(to as f64);
         let axis = Axis::exact((from as f64 / unit, to as f64 / unit), (LEFT, RIGHT));
         for tick in axis.ticks() {
             let x = axis.at(tick);

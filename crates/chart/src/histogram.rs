@@ -1,10 +1,15 @@
 //! Latencies by powers of two: one row a kernel over one common axis.
 
+use crate::axis::Axis;
 use crate::colour::SERIES;
+use crate::number::number;
 use crate::svg::{Anchor, Svg};
+use crate::time::unit;
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 150.0;
+const LEFT: f64 = 200.0;
+/// Where the names of the rows end.
+const NAMES: f64 = LEFT - 60.0;
 const RIGHT: f64 = 924.0;
 const ROW: f64 = 92.0;
 /// Everything shorter than 2^8 ns is drawn as one bar: such differences mean nothing.
@@ -13,8 +18,8 @@ const SHORTEST: usize = 8;
 /// Counts by powers of two: bucket `k` holds those of 2^k up to 2^(k+1) ns, bucket 0 from 0.
 pub type Histogram = [u64; 48];
 
-/// Draws one histogram a row. Heights go by the square root of each kernel's part of its own wake-ups, so that the
-/// tail shows.
+/// Draws one histogram a row. Heights are shares of each kernel's own wake-ups; one that is too small to see is drawn
+/// as a line, so that the tail shows.
 pub fn histograms(title: &str, rows: &[(&str, &Histogram)]) -> String {
     let rows: Vec<(&str, Histogram)> = rows.iter().map(|(label, h)| (*label, joined(h))).collect();
     let used = |k: &usize| rows.iter().any(|(_, h)| h[*k] > 0);
@@ -38,7 +43,7 @@ pub fn histograms(title: &str, rows: &[(&str, &Histogram)]) -> String {
         "label",
         ((LEFT + RIGHT) / 2.0, bottom + 42.0),
         Anchor::Middle,
-        "from wake-up to running (heights by the square root)",
+        "time from wake-up to running; height: share of the wake-ups in %",
     );
     svg.finish()
 }
@@ -63,35 +68,32 @@ fn label_stride(width: f64) -> usize {
 fn row(svg: &mut Svg, label: &str, histogram: &Histogram, i: usize, place: (f64, usize, usize, f64)) {
     let (top, first, last, width) = place;
     let all: u64 = histogram.iter().sum();
-    let base = top + ROW - 14.0;
-    let height = ROW - 34.0;
-    svg.text("heading", (LEFT - 14.0, top + 34.0), Anchor::End, label);
-    svg.text("tick", (LEFT - 14.0, top + 52.0), Anchor::End, &format!("{all} wake-ups"));
-    svg.line("axis", (LEFT, base), (RIGHT, base));
-    let most = histogram.iter().copied().max().unwrap_or(0).max(1);
+    let (ceiling, base) = (top + 20.0, top + ROW - 14.0);
+    svg.text("heading", (NAMES, top + 34.0), Anchor::End, label);
+    svg.text("tick", (NAMES, top + 52.0), Anchor::End, &format!("{all} wake-ups"));
+    let percent = |count: u64| 100.0 * count as f64 / all.max(1) as f64;
+    let most = percent(histogram.iter().copied().max().unwrap_or(0));
+    let axis = Axis::exact((0.0, most), (base, ceiling));
+    for tick in [0.0, most / 2.0, most] {
+        svg.line("grid", (LEFT, axis.at(tick)), (RIGHT, axis.at(tick)));
+        svg.text("tick small", (LEFT - 6.0, axis.at(tick) + 4.0), Anchor::End, &format!("{}%", number(tick.round())));
+    }
     for (k, count) in histogram.iter().enumerate().take(last + 1).skip(first).filter(|(_, count)| **count > 0) {
-        let part = *count as f64 / all as f64;
-        let tall = ((*count as f64 / most as f64).sqrt() * height).max(1.0);
+        let share = percent(*count);
+        let tall = (base - axis.at(share)).max(1.0);
         let x = LEFT + width * (k - first) as f64;
-        let title = format!("{label}: {:.2}% from {} to {}", part * 100.0, edge(k), edge(k + 1));
-        svg.rect(&format!("bar s{}", i % SERIES), (x + 1.0, base - tall), (width - 2.0, tall), &title);
-        if part >= 0.01 {
-            svg.text(
-                "value small",
-                (x + width / 2.0, base - tall - 4.0),
-                Anchor::Middle,
-                &format!("{:.0}%", part * 100.0),
-            );
+        svg.rect(&format!("bar s{}", i % SERIES), (x + 1.0, base - tall), (width - 2.0, tall), "");
+        let title = format!("{label}: {} to {}\n{count} of {all} ({}%)", edge(k), edge(k + 1), number(share));
+        svg.rect("hover", (x, ceiling), (width, base - ceiling), &title);
+        if share >= 1.0 {
+            let at = (x + width / 2.0, base - tall - 4.0);
+            svg.text("value small", at, Anchor::Middle, &format!("{share:.0}%"));
         }
     }
 }
 
 /// A power of two of ns in the unit that suits it.
 fn time(ns: u64) -> String {
-    match ns {
-        ..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.0} us", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.0} ms", ns as f64 / 1e6),
-        _ => format!("{:.0} s", ns as f64 / 1e9),
-    }
+    let (size, name) = unit(ns as f64);
+    format!("{:.0} {name}", ns as f64 / size)
 }

@@ -18,6 +18,7 @@ mod raster;
 mod shares;
 mod stack;
 mod svg;
+mod time;
 
 pub use bars::{Bar, bars};
 pub use histogram::histograms;
@@ -26,3 +27,4 @@ pub use number::number;
 pub use shares::shares;
 pub use stack::{Layer, Span, stack};
 pub use svg::escape;
+pub use time::unit;

@@ -23,6 +23,8 @@ pub struct Line {
     pub mark: Mark,
     /// Its points, by x.
     pub points: Vec<(f64, f64)>,
+    /// The runs that the points are the means of, drawn faintly.
+    pub scatter: Vec<(f64, f64)>,
 }
 
 /// A chart of lines.
@@ -52,7 +54,7 @@ pub fn lines(chart: &LineChart) -> String {
     let bottom = top + PLOT;
     let mut svg = Svg::new(WIDTH, bottom + 52.0, &chart.title);
     let xs = || chart.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0));
-    let ys = || chart.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1));
+    let ys = || chart.lines.iter().flat_map(|l| l.points.iter().chain(&l.scatter).map(|p| p.1));
     let x = Axis::linear(xs(), false, (LEFT, RIGHT));
     let y = if chart.log { Axis::log(ys(), (bottom, top)) } else { Axis::linear(ys(), false, (bottom, top)) };
     y.draw_vertical(&mut svg, (LEFT, RIGHT));
@@ -98,6 +100,10 @@ fn draw(svg: &mut Svg, line: &Line, class: &str, x: &Axis, y: &Axis) {
     svg.path(&format!("line {class}{dashed}"), &places, false, &line.label);
     if places.len() > 120 {
         return;
+    }
+    for value in &line.scatter {
+        let title = format!("{}, one run: {} at {}", line.label, number(value.1), number(value.0));
+        svg.circle(&format!("faint {class}"), (x.at(value.0), y.at(value.1)), 2.5, &title);
     }
     for (place, value) in places.iter().zip(&line.points) {
         let title = format!("{}: {} at {}", line.label, number(value.1), number(value.0));

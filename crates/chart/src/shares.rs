@@ -2,7 +2,7 @@
 
 use crate::axis::Axis;
 use crate::number::number;
-use crate::stack::{Layer, Span};
+use crate::stack::{Layer, Span, draw_time};
 use crate::svg::{Anchor, Svg, clip};
 
 const WIDTH: f64 = 960.0;
@@ -39,11 +39,13 @@ pub fn shares(title: &str, span: Span, layers: &[Layer]) -> String {
             if value > 0.0 {
                 let from = x.at(span.edge(k * merge));
                 let to = x.at(span.edge(((k + 1) * merge).min(windows)));
-                svg.cell((value / full).min(1.0), (from, y), (to - from + 0.3, row - 1.5));
+                let title =
+                    format!("{}, {}: {value:.2}", layer.label, span.words(k * merge, ((k + 1) * merge).min(windows)));
+                svg.cell((value / full).min(1.0), (from, y), (to - from + 0.3, row - 1.5), &title);
             }
         }
     }
-    x.draw_horizontal(&mut svg, bottom, " s");
+    draw_time(&mut svg, span, (LEFT, RIGHT), bottom);
     svg.finish()
 }
 

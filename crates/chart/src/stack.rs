@@ -4,6 +4,7 @@ use crate::axis::Axis;
 use crate::colour::TASKS;
 use crate::number::number;
 use crate::svg::{Anchor, Svg, clip};
+use crate::time::unit;
 
 /// One layer: its values in each window, in CPUs.
 #[derive(Clone, Debug)]
@@ -28,6 +29,33 @@ impl Span {
     pub fn edge(self, window: usize) -> f64 {
         (window as f64 * self.window_s).min(self.end_s)
     }
+
+    /// `1.2 to 1.4 s`: from the start of a window to that of another.
+    pub(crate) fn words(self, from: usize, to: usize) -> String {
+        let (size, name) = unit(self.end_s * 1e9);
+        let [from, to] = [from, to].map(|window| number(self.edge(window) * 1e9 / size));
+        format!("{from} to {to} {name}")
+    }
+}
+
+/// Up to so many parts of a drawing show their values when pointed at.
+const MOST_BLOCKS: usize = 60;
+
+/// Windows, a few at a time.
+fn blocks(windows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let step = windows.div_ceil(MOST_BLOCKS).max(1);
+    (0..windows).step_by(step).map(move |from| (from, (from + step).min(windows)))
+}
+
+/// The mean of some windows.
+fn mean(values: &[f64], from: usize, to: usize) -> f64 {
+    (from..to).map(|k| values.get(k).unwrap_or(&0.0)).sum::<f64>() / (to - from) as f64
+}
+
+/// Draws an axis of time from 0 to the end of the run, in the unit that suits it.
+pub(crate) fn draw_time(svg: &mut Svg, span: Span, place: (f64, f64), y: f64) {
+    let (size, name) = unit(span.end_s * 1e9);
+    Axis::exact((0.0, span.end_s * 1e9 / size), place).draw_horizontal(svg, y, &format!(" {name}"));
 }
 
 const WIDTH: f64 = 960.0;
@@ -65,7 +93,18 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
     for tick in y.ticks() {
         svg.text("tick", (LEFT - 8.0, y.at(tick) + 4.0), Anchor::End, &number(tick));
     }
-    x.draw_horizontal(&mut svg, bottom, " s");
+    draw_time(&mut svg, span, (LEFT, RIGHT), bottom);
+    for (from, to) in blocks(windows) {
+        let mut title = span.words(from, to);
+        for layer in layers {
+            let share = mean(&layer.values, from, to);
+            if share >= 0.005 {
+                title += &format!("\n{}: {share:.2}", layer.label);
+            }
+        }
+        let (left, right) = (x.at(span.edge(from)), x.at(span.edge(to)));
+        svg.rect("hover", (left, TOP), (right - left, PLOT), &title);
+    }
     svg.text_up("label", (16.0, (TOP + bottom) / 2.0), "CPUs");
     svg.finish()
 }

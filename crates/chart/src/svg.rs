@@ -100,12 +100,9 @@ impl Svg {
     }
 
     /// A rectangle of the sequential scale, at `part` of it (0 to 1).
-    pub fn cell(&mut self, part: f64, (x, y): (f64, f64), (width, height): (f64, f64)) {
-        let _ = write!(
-            self.out,
-            "<rect class=\"cell\" x=\"{x:.1}\" y=\"{y:.1}\" \
-             width=\"{width:.2}\" height=\"{height:.2}\" fill-opacity=\"{part:.2}\"/>"
-        );
+    pub fn cell(&mut self, part: f64, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
+        let size = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{height:.2}\"");
+        self.titled("rect", &format!("class=\"cell\" {size} fill-opacity=\"{part:.2}\""), title);
     }
 
     /// A circle.

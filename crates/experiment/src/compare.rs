@@ -29,13 +29,17 @@ impl<'a> Results<'a> {
         &self.runs[(kernel * points + point) * seeds + seed]
     }
 
-    /// An expression's number for one kernel at one point, the mean over the seeds that have one.
+    /// An expression's number for one kernel at one point, for each seed that has one.
+    #[must_use]
+    pub fn numbers(&self, expr: &Expr, kernel: Option<usize>, point: &Point) -> Vec<f64> {
+        let seeds = 0..self.experiment.file.seeds.len();
+        seeds.filter_map(|seed| eval_number(expr, &CompareScope { results: self, kernel, point, seed }).ok()).collect()
+    }
+
+    /// The mean of [`Self::numbers`].
     #[must_use]
     pub fn number(&self, expr: &Expr, kernel: Option<usize>, point: &Point) -> Option<f64> {
-        let seeds = 0..self.experiment.file.seeds.len();
-        let values: Vec<f64> = seeds
-            .filter_map(|seed| eval_number(expr, &CompareScope { results: self, kernel, point, seed }).ok())
-            .collect();
+        let values = self.numbers(expr, kernel, point);
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }

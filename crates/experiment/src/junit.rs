@@ -6,7 +6,8 @@ use crate::verdict::Verdict;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use schedlab_base::{Error, Result};
 
-/// The document. An undecided case is an error; a known difference, and what was not judged, is skipped with the reason.
+/// The document. An undecided case is an error; a known difference, and what was not judged, is skipped with the
+/// reason.
 ///
 /// # Errors
 /// When a text cannot be in XML.

@@ -145,7 +145,7 @@ impl Outcome {
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let as_json = |c: Comparison| {
-            let values: serde_json::Map<_, _> = c.values.into_iter().map(|(k, v)| (k, v.into())).collect();
+            let values: serde_json::Map<_, _> = c.values.into_iter().map(|(k, v, _)| (k, v.into())).collect();
             serde_json::json!({ "metric": c.metric, "label": c.label, "unit": c.unit, "at": c.at, "values": values })
         };
         let one = |judged: &Judged| {

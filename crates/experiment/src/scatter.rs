@@ -74,8 +74,8 @@ pub struct Difference {
     pub chance: f64,
 }
 
-/// Compares two sets of runs by Welch's t-test. A set of one run is taken to scatter as the other set does; if both have
-/// one run, every difference counts.
+/// Compares two sets of runs by Welch's t-test. A set of one run is taken to scatter as the other set does; if both
+/// have one run, every difference counts.
 #[must_use]
 pub fn difference(before: &[f64], now: &[f64]) -> Difference {
     let by = mean(now) - mean(before);

@@ -15,8 +15,8 @@ pub struct Comparison {
     pub unit: String,
     /// The parameters' values; empty without a sweep.
     pub at: String,
-    /// Each kernel's label, and the mean over its seeds; `None` where it is not defined.
-    pub values: Vec<(String, Option<f64>)>,
+    /// Each kernel's label, the mean over its seeds (`None` where it is not defined), and the value of each seed.
+    pub values: Vec<(String, Option<f64>, Vec<f64>)>,
 }
 
 /// Compares the kernels by every metric.
@@ -29,18 +29,18 @@ pub fn comparisons(experiment: &Experiment, runs: &[RunResult]) -> Vec<Compariso
         unit: metric.unit.clone().unwrap_or_default(),
         at: experiment.points[point].label(),
         values: (0..experiment.file.kernels.len())
-            .map(|kernel| (experiment.kernel_label(kernel).to_owned(), mean(runs, kernel, point, name)))
+            .map(|kernel| {
+                let seeds = seeds(runs, kernel, point, name);
+                let mean = (!seeds.is_empty()).then(|| seeds.iter().sum::<f64>() / seeds.len() as f64);
+                (experiment.kernel_label(kernel).to_owned(), mean, seeds)
+            })
             .collect(),
     };
     experiment.file.metrics.iter().map(compared).collect()
 }
 
-/// The mean over the seeds.
-fn mean(runs: &[RunResult], kernel: usize, point: usize, metric: &str) -> Option<f64> {
-    let values: Vec<f64> = runs
-        .iter()
-        .filter(|r| r.kernel == kernel && r.point == point)
-        .filter_map(|r| r.metrics.get(metric)?.clone().ok())
-        .collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+/// The value of each seed that has one.
+fn seeds(runs: &[RunResult], kernel: usize, point: usize, metric: &str) -> Vec<f64> {
+    let of = |r: &&RunResult| r.kernel == kernel && r.point == point;
+    runs.iter().filter(of).filter_map(|r| r.metrics.get(metric)?.clone().ok()).collect()
 }

@@ -131,11 +131,11 @@ pub fn side_by_side(outcome: &Outcome) -> String {
         let Some(first) = comparisons.first() else { continue };
         let id = &judged.experiment.file.id;
         let mut rows = vec![vec![if first.at.is_empty() { id.clone() } else { format!("{id} at {}", first.at) }]];
-        rows[0].extend(first.values.iter().map(|(kernel, _)| kernel.clone()));
+        rows[0].extend(first.values.iter().map(|(kernel, ..)| kernel.clone()));
         for c in &comparisons {
             let label = if c.unit.is_empty() { c.label.clone() } else { format!("{} ({})", c.label, c.unit) };
             let mut row = vec![label];
-            row.extend(c.values.iter().map(|(_, value)| value.map_or_else(|| "-".to_owned(), number)));
+            row.extend(c.values.iter().map(|(_, value, _)| value.map_or_else(|| "-".to_owned(), number)));
             rows.push(row);
         }
         out.push_str(&columns(&rows));

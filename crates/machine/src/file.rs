@@ -110,7 +110,7 @@ macro_rules! costs_file {
                 Costs { $($key: self.$key.unwrap_or(default.$key)),* }
             }
 
-            fn of(costs: &Costs) -> Self {
+            pub(crate) fn of(costs: &Costs) -> Self {
                 let default = Costs::measured();
                 Self { $($key: (costs.$key != default.$key).then_some(costs.$key)),* }
             }

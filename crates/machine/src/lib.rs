@@ -9,6 +9,7 @@ mod host;
 mod load;
 mod model;
 mod picture;
+mod possible;
 pub mod presets;
 pub mod tomltext;
 

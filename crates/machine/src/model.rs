@@ -1,13 +1,14 @@
 //! The model of a machine.
 
 use schedlab_base::{CpuPlace, Nanos};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The largest number of CPUs in a machine (Linux's own `NR_CPUS` limit on x86-64).
 pub(crate) const MAX_CPUS: u32 = 8192;
 
 /// One logical CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
     /// Its position and capacity.
     pub place: CpuPlace,
@@ -19,7 +20,7 @@ pub struct Cpu {
 /// none`).
 ///
 /// [`Costs::default`] sets everything to 0. A machine whose file gives no costs has measured ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     /// The time from a wake-up that preempts to the switch.
     pub wakeup_to_switch_ns: Nanos,
@@ -114,7 +115,7 @@ impl Costs {
 }
 
 /// The sizes of the caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caches {
     /// The size of a core's own caches together, or of the L2 that a cluster of cores shares, in KiB.
     pub l2_kib: u32,
@@ -130,7 +131,7 @@ impl Default for Caches {
 }
 
 /// A frequency that a CPU can run at, and the power it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerfState {
     /// The frequency in MHz.
     pub mhz: u32,
@@ -139,7 +140,7 @@ pub struct PerfState {
 }
 
 /// CPUs that always run at the same frequency: a performance domain of the energy model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerfDomain {
     /// Its CPUs, all of the same capacity.
     pub cpus: Vec<u32>,
@@ -148,7 +149,7 @@ pub struct PerfDomain {
 }
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Its name.
     pub name: String,

@@ -21,7 +21,7 @@ pub enum Row {
 }
 
 impl Row {
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         match self {
             Self::Cpu(cpu, _) => format!("cpu {cpu}"),
             Self::Node(node) => format!("node {node}"),

@@ -10,6 +10,7 @@ mod machines;
 mod model;
 mod outputs;
 mod run;
+mod schema;
 mod sim;
 mod stats;
 mod streams;

@@ -113,3 +113,76 @@ fn missing_files_are_reported() {
     let out = run(&[empty.path().to_str().unwrap()]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("no experiment is in this folder"));
 }
+
+#[test]
+fn a_part_is_run_and_what_ci_reads_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file =
+        FILE.replace("[workload]", "[sweep]\nn = [2, 3]\n[workload]").replace("\"instance\": 2", "\"instance\": {n}");
+    let path = write(folder.path(), "hogs.toml", &file.replace("bound = 0.01", "bound = -1"));
+    let (path, xml) = (path.to_str().unwrap(), folder.path().join("results.xml"));
+    let out = run(&[path, "--only", "n=3", "--kernel", "cfs", "--junit", xml.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("; required at most -1 (linux-6.1, n=3)") && text.contains("\n1 runs;"), "{text}");
+    let xml = std::fs::read_to_string(xml).expect("the JUnit file is there");
+    assert!(xml.contains("<testcase name=\"T1 (linux-6.1, n=3)\" classname=\"hogs\">"), "{xml}");
+    assert!(xml.contains("<failure message=\"measured 0") && xml.contains("required at most -1"), "{xml}");
+    let out = run(&[path, "--only", "n=4"]);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("\"4\" is no value of the sweep"), "{stderr}");
+}
+
+#[test]
+fn a_part_that_judges_nothing_is_undecided() {
+    let folder = tempfile::tempdir().unwrap();
+    let two = "[[kernels]]\nname = \"o1\"\nkernel = \"linux-2.6.11\"\n[metrics.spread]";
+    let file = FILE.replace("[metrics.spread]", two).replace("metric = \"spread\"", "metric = \"spread@cfs\"");
+    let path = write(folder.path(), "hogs.toml", &file);
+    let out = run(&[path.to_str().unwrap(), "--kernel", "o1"]);
+    assert_eq!(out.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(text.contains("skipped: it needs the kernel \"cfs\", which is not selected"), "{text}");
+}
+
+#[test]
+fn a_baseline_decides_the_exit_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "hogs.toml", FILE);
+    let path = path.to_str().unwrap();
+    let old = write(folder.path(), "old.json", "");
+    std::fs::write(&old, run(&[path, "--json"]).stdout).unwrap();
+    let old = old.to_str().unwrap();
+    let same = run(&[path, "--baseline", old]);
+    assert_eq!(same.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&same.stdout).into_owned();
+    assert!(text.contains("of 1 metrics none has changed"), "{text}");
+    write(
+        folder.path(),
+        "hogs.toml",
+        &FILE.replace("\"run\": 1000", "\"run\": 1000, \"priority\": 5").replace("2s", "1900ms"),
+    );
+    let changed = run(&[path, "--baseline", old, "--json"]);
+    assert_eq!(changed.status.code(), Some(1));
+    let value: serde_json::Value = serde_json::from_slice(&changed.stdout).expect("one JSON document");
+    let change = &value["baseline"]["changes"][0];
+    assert_eq!((&change["metric"], &change["kernel"]), (&"spread".into(), &"cfs".into()), "{value}");
+    assert_eq!(run(&[path, "--baseline", path]).status.code(), Some(2), "no baseline");
+}
+
+#[test]
+fn remarks_are_printed_and_the_report_names_the_command_that_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let remarked = FILE.replace("{\"hog\":", "{\"hog\": {\"run\": 1}, \"hog\":");
+    let path = write(folder.path(), "two hogs.toml", &remarked);
+    let page = folder.path().join("a report.html");
+    let out = run(&[path.to_str().unwrap(), "--jobs", "1", "-o", page.to_str().unwrap()]);
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(stderr.contains("schedlab: hogs: inline:1: tasks.hog:"), "{stderr}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    let command = format!("schedlab run &#39;{}&#39; --jobs 1 -o &#39;{}&#39;", path.display(), page.display());
+    assert!(html.contains(&command), "{command}");
+    assert!(html.contains("inline:1: tasks.hog:") && html.contains("<nav"), "remarks and navigation");
+    assert!(!html.contains("square root"), "heights are linear");
+}

@@ -37,3 +37,20 @@ fn a_failed_simulation_leaves_the_file_that_was_there() {
     assert!(sim(&file, "linux-6.12").status.success());
     assert_eq!(std::fs::read(&file).unwrap(), before, "the same seed gives the same bytes");
 }
+
+#[test]
+fn a_trace_of_a_large_workload_is_made_again_without_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let phases: Vec<String> = (0..40_000)
+        .map(|p| format!("\"p{p}\": {{\"run\": {}, \"sleep\": {}}}", 1 + p * 7 % 301, 1 + p * 11 % 97))
+        .collect();
+    let text = format!("{{\"tasks\": {{\"a\": {{\"loop\": 1, \"phases\": {{{}}}}}}}}}", phases.join(","));
+    assert!(text.len() > 1 << 20, "it does not fit into the trace as it is");
+    std::fs::write(dir.path().join("w.json"), text).unwrap();
+    let first = ["sim", "-k", "linux-6.12", "-w", "w.json", "-d", "500ms", "-o", "t.arrows", "--json"];
+    let first = super::support::ok(dir.path(), &first);
+    std::fs::remove_file(dir.path().join("w.json")).unwrap();
+    let again = super::support::ok(dir.path(), &["sim", "--again", "t.arrows", "--json"]);
+    let [first, again]: [serde_json::Value; 2] = [first, again].map(|text| serde_json::from_str(&text).unwrap());
+    assert_eq!((&first["tasks"], &first["simulation"]), (&again["tasks"], &again["simulation"]));
+}

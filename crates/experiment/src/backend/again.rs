@@ -4,8 +4,8 @@ use super::Request;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schedlab_base::{Error, Meta, Result};
-use schedlab_machine::MachineFile;
 use schedlab_machine::tomltext::TomlText;
+use schedlab_machine::{Machine, MachineFile};
 use schedlab_workload::Workload;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::io::Read;
 use std::path::Path;
 
 const MACHINE: &str = "made.machine";
+/// A machine that no machine file can describe, because its CPUs are not regular, as JSON.
+const IRREGULAR: &str = "made.machine.json";
 /// The workload as JSON.
 const WORKLOAD: &str = "made.workload";
 /// The same compressed with zstd, as base64.
@@ -37,8 +39,15 @@ const LONGEST: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
 /// Notes what made the trace, where that can be written down.
 pub(super) fn note(request: &Request, notes: &mut BTreeMap<String, String>) {
-    if let Some(machine) = MachineFile::of(&request.machine) {
-        notes.insert(MACHINE.to_owned(), machine.to_toml());
+    let machine = match MachineFile::of(&request.machine) {
+        Some(machine) => Some((MACHINE, machine.to_toml())),
+        None if request.machine.check().is_ok() => {
+            Some((IRREGULAR, serde_json::to_string(&request.machine).expect("plain data is always JSON")))
+        }
+        None => None,
+    };
+    if let Some((key, machine)) = machine {
+        notes.insert(key.to_owned(), machine);
         note_workload(&request.workload, notes);
         notes.insert(EVERY_TICK.to_owned(), (!request.skip_ticks).to_string());
     }
@@ -79,7 +88,7 @@ fn hash(file: &Path) -> std::io::Result<String> {
     Ok(hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
 }
 
-/// What the user should know of how a trace with this metadata can be made again, if it does not carry all that made it.
+/// What the user should know about making a trace with this metadata again, if it does not carry all that made it.
 #[must_use]
 pub fn remark(meta: &Meta) -> Option<String> {
     let notes = &meta.notes;
@@ -90,10 +99,8 @@ pub fn remark(meta: &Meta) -> Option<String> {
             MOST_COMPRESSED >> 20
         ));
     }
-    if !notes.contains_key(MACHINE) {
-        return Some(
-            "this machine cannot be written as a machine file; sim --again cannot make the trace again".into(),
-        );
+    if !notes.contains_key(MACHINE) && !notes.contains_key(IRREGULAR) {
+        return Some("this machine cannot be stored in the trace; sim --again cannot make it again".into());
     }
     let carried = notes.contains_key(WORKLOAD) || notes.contains_key(COMPRESSED);
     (!carried).then(|| "the workload is too large to be stored; sim --again cannot make the trace again".to_owned())
@@ -102,11 +109,14 @@ pub fn remark(meta: &Meta) -> Option<String> {
 /// The request that made a trace.
 ///
 /// # Errors
-/// When the trace was not simulated, or does not carry what made it (a machine read from a host), or the file of a very
-/// large workload is gone or has changed.
+/// When the trace was not simulated, or does not carry what made it, or the file of a very large workload is gone or
+/// has changed.
 pub fn request(meta: &Meta) -> Result<Request> {
     let note = |name: &str| meta.notes.get(name).ok_or_else(|| lacks(meta, name));
-    let machine = MachineFile::parse(&TomlText::new(MACHINE, note(MACHINE)?.as_str()))?;
+    let machine = match meta.notes.get(IRREGULAR) {
+        Some(text) => irregular(text)?,
+        None => MachineFile::parse(&TomlText::new(MACHINE, note(MACHINE)?.as_str()))?,
+    };
     let mut workload = workload(meta)?;
     workload.name.clone_from(note("workload")?);
     let seed = note("seed")?;
@@ -136,6 +146,13 @@ fn lacks(meta: &Meta, name: &str) -> Error {
     } else {
         "only a simulated trace can be made again"
     })
+}
+
+fn irregular(text: &str) -> Result<Machine> {
+    let machine: Machine =
+        serde_json::from_str(text).map_err(|e| Error::input(format!("{IRREGULAR} is damaged: {e}")))?;
+    machine.check()?;
+    Ok(machine)
 }
 
 fn workload(meta: &Meta) -> Result<Workload> {
@@ -232,6 +249,37 @@ mod tests {
             duration: Some(2_000_000_000),
             seed: 3,
             skip_ticks: true,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_no_file_describes_travels_too() {
+        let text = r#"{"tasks": {"a": {"instance": 5, "loop": -1, "run": 900, "sleep": 500}}}"#;
+        let mut machine = schedlab_machine::load("2x2x2").unwrap();
+        // The second thread of core n is CPU n + 4, as on most servers.
+        for (number, cpu) in machine.cpus.iter_mut().enumerate() {
+            cpu.place.core = number as u32 % 4;
+            cpu.cluster = cpu.place.core;
+            cpu.place.package = cpu.place.core / 2;
+            cpu.place.llc = cpu.place.package;
+        }
+        let first = Request {
+            kernel: "linux-6.12".into(),
+            machine,
+            workload: schedlab_workload::parse(text.as_bytes(), Path::new("w.json")).unwrap(),
+            set: Vec::new(),
+            duration: Some(100_000_000),
+            seed: 1,
+            skip_ticks: true,
+        };
+        let mut meta = meta(&first);
+        assert!(!meta.notes.contains_key(MACHINE) && remark(&meta).is_none());
+        let again = request(&meta).unwrap();
+        assert_eq!(again.machine, first.machine);
+        assert_eq!(events(&first), events(&again));
+        for damage in ["", "{}", "[1"] {
+            meta.notes.insert(IRREGULAR.to_owned(), damage.to_owned());
+            assert!(request(&meta).unwrap_err().to_string().contains("made.machine.json is damaged"), "{damage}");
         }
     }
 

@@ -10,14 +10,13 @@ use std::fmt::Write;
 /// Writes the experiment; `headed`: with its own heading, for a page of several.
 pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
     let file = &judged.experiment.file;
-    page.push("<article>\n");
+    let (id, title) = (escape(&file.id), escape(&file.title));
+    page.push(&format!("<article id=\"{id}\">\n"));
+    page.part(&file.id, format!("{id} {}", verdicts::sign(judged)));
     if headed {
-        let (id, title) = (escape(&file.id), escape(&file.title));
-        page.push(&format!("<h2 id=\"{id}\">{id}: {title}</h2>\n<p>{}</p>\n", verdicts::chip(judged.verdict, "")));
+        page.push(&format!("<h2>{id}: {title}</h2>\n"));
     }
-    if !headed {
-        page.push(&format!("<p>{}</p>\n", verdicts::chip(judged.verdict, "")));
-    }
+    page.push(&format!("<p>{}</p>\n", verdicts::whole(judged)));
     source(page, judged);
     let published = judged.rows.iter().any(|r| r.published.is_some());
     page.heading(if published { "Published and ours" } else { "Expected and found" });

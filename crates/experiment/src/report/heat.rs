@@ -2,7 +2,7 @@
 
 use schedlab_base::Looking;
 use schedlab_chart::heatmap::{Cells, Picture, Row, Scale};
-use schedlab_chart::number;
+use schedlab_chart::{number, unit};
 use schedlab_measure::heatmap::{self, Heat, HeatRow, Looks, What};
 
 /// A scale of queues reaches to so many tasks at least: two are no crowd.
@@ -111,12 +111,7 @@ fn small_print(heat: &Heat, about: &str) -> String {
 
 /// A time to three digits in the unit that suits it.
 fn duration(ns: f64) -> String {
-    let (unit, name) = match ns {
-        ..1e3 => (1.0, "ns"),
-        ..1e6 => (1e3, "us"),
-        ..1e9 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
+    let (unit, name) = unit(ns);
     let value = ns / unit;
     let digits = (2 - value.max(1.0).log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.digits$}");

@@ -2,37 +2,64 @@
 
 use super::page::Page;
 use crate::figures::Run;
-use schedlab_chart::{Bar, Layer, Span, bars, histograms, stack};
+use schedlab_chart::{Bar, Layer, Span, bars, histograms, number, stack, unit};
+use schedlab_measure::Latency;
 use schedlab_measure::series::Track;
 use std::collections::BTreeMap;
 
 /// Up to so many tasks are stacked; of more, their kinds; many of one kind are a heat map.
 const MOST_LAYERS: usize = 8;
 
-/// Bars for the main figures of each run.
+/// A main figure of a run: its title, and its value.
+type Figure = (&'static str, Quantity, fn(&Run) -> Option<f64>);
+
+/// What a figure counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Quantity {
+    /// Nanoseconds.
+    Time,
+    /// How many.
+    Number,
+}
+
+/// A time of the wake-up latencies, in ns.
+fn latency(run: &Run, get: fn(&Latency) -> f64) -> Option<f64> {
+    let latency = &run.report.total.sums.latency.latency_us;
+    (latency.count > 0).then(|| get(latency) * 1e3)
+}
+
+const FIGURES: [Figure; 6] = [
+    ("Wake-up latency, mean", Quantity::Time, |r| latency(r, |l| l.mean)),
+    ("Wake-up latency, 99th percentile", Quantity::Time, |r| latency(r, |l| l.p99)),
+    ("Switches while runnable (involuntary)", Quantity::Number, |r| {
+        Some(r.report.total.sums.switches.involuntary as f64)
+    }),
+    ("Moves between CPUs", Quantity::Number, |r| Some(r.report.total.sums.moves.migrations as f64)),
+    ("CPU time, all tasks", Quantity::Time, |r| Some(r.report.total.sums.run.run_us * 1e3)),
+    ("Time waited for a CPU, all tasks", Quantity::Time, |r| Some(r.report.total.sums.wait.wait_us * 1e3)),
+];
+
+/// The main figures of each run: bars, or a table of a single run. A figure that no run has is left out.
 pub fn figures(page: &mut Page, runs: &[&Run]) {
-    let chart = |title: &str, unit: &str, get: &dyn Fn(&Run) -> Option<f64>| {
-        let rows: Vec<Bar> = runs.iter().map(|r| Bar { label: r.label.clone(), value: get(r) }).collect();
-        bars(title, unit, &rows)
-    };
-    let latency = |get: fn(&schedlab_measure::Latency) -> f64| {
-        move |r: &Run| {
-            (r.report.total.sums.latency.latency_us.count > 0).then(|| get(&r.report.total.sums.latency.latency_us))
-        }
-    };
-    let woken = runs.iter().any(|r| r.report.total.sums.latency.latency_us.count > 0);
-    let mut drawings = Vec::new();
-    if woken {
-        drawings.push(chart("Wake-up latency, mean", "us", &latency(|l| l.mean)));
-        drawings.push(chart("Wake-up latency, 99th percentile", "us", &latency(|l| l.p99)));
+    let figures = FIGURES.iter().filter(|(.., get)| runs.iter().any(|r| get(r).is_some()));
+    let scaled = figures.map(|(title, quantity, get)| {
+        let values: Vec<Option<f64>> = runs.iter().map(|r| get(r)).collect();
+        let longest = values.iter().flatten().copied().fold(0.0, f64::max);
+        let (size, name) = if *quantity == Quantity::Time { unit(longest) } else { (1.0, "") };
+        (*title, name, values.into_iter().map(|v| v.map(|v| v / size)).collect::<Vec<_>>())
+    });
+    if runs.len() == 1 {
+        let row = |(title, unit, values): (&str, &str, Vec<Option<f64>>)| {
+            [title.to_owned(), unit.to_owned(), values[0].map_or_else(String::new, number), String::new()]
+        };
+        page.table(&scaled.map(row).collect::<Vec<_>>());
+        return;
     }
-    drawings.extend([
-        chart("Switches while runnable (involuntary)", "", &|r| Some(r.report.total.sums.switches.involuntary as f64)),
-        chart("Moves between CPUs", "", &|r| Some(r.report.total.sums.moves.migrations as f64)),
-        chart("CPU time, all tasks", "s", &|r| Some(r.report.total.sums.run.run_us / 1e6)),
-        chart("Time waited for a CPU, all tasks", "s", &|r| Some(r.report.total.sums.wait.wait_us / 1e6)),
-    ]);
-    page.grid(&drawings);
+    let bar = |(run, value): (&&Run, Option<f64>)| Bar { label: run.label.clone(), value, scatter: Vec::new() };
+    let drawing = |(title, unit, values): (&str, &str, Vec<Option<f64>>)| {
+        bars(title, unit, &runs.iter().zip(values).map(bar).collect::<Vec<_>>())
+    };
+    page.grid(&scaled.map(drawing).collect::<Vec<_>>());
 }
 
 /// Which task had each CPU, one drawing a run.

@@ -2,25 +2,28 @@
 
 use super::page::Page;
 use crate::file::Kind;
-use crate::outcome::{Outcome, Row};
+use crate::outcome::{Judged, Outcome, Row};
 use crate::text;
 use crate::verdict::Verdict;
 use schedlab_chart::{escape, number};
 use std::fmt::Write;
 
-/// `2 experiments, 180 runs: 8 expectations hold, 1 fails`.
+/// `180 runs; 8 of 9 expectations hold, 1 fails`.
 pub fn summary(outcome: &Outcome) -> String {
-    let count = |v: Verdict| outcome.experiments.iter().flat_map(|e| &e.rows).filter(|r| r.verdict == v).count();
+    let rows = || outcome.experiments.iter().flat_map(|e| &e.rows);
+    let count = |v: Verdict| rows().filter(|r| r.verdict == v).count();
     let runs: usize = outcome.experiments.iter().map(|e| e.runs.len()).sum();
-    let mut text = format!("{runs} runs; of the expectations {} hold", count(Verdict::Pass));
-    for (verdict, word) in [
-        (Verdict::Fail, "fail"),
-        (Verdict::Undecided, "undecided"),
-        (Verdict::KnownDifference, "known to differ"),
-        (Verdict::Skipped, "skipped"),
+    let mut text = format!("{runs} runs; {} of {} expectations hold", count(Verdict::Pass), rows().count());
+    for (verdict, one, several) in [
+        (Verdict::Fail, "fails", "fail"),
+        (Verdict::Undecided, "is undecided", "are undecided"),
+        (Verdict::KnownDifference, "is a known difference", "are known differences"),
+        (Verdict::Skipped, "was skipped", "were skipped"),
     ] {
-        if count(verdict) > 0 {
-            let _ = write!(text, ", {} {word}", count(verdict));
+        match count(verdict) {
+            0 => {}
+            1 => _ = write!(text, ", 1 {one}"),
+            n => _ = write!(text, ", {n} {several}"),
         }
     }
     text
@@ -36,22 +39,59 @@ pub fn contents(page: &mut Page, outcome: &Outcome) {
             "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td>{2}</td></tr>",
             escape(&file.id),
             escape(&file.title),
-            chip(judged.verdict, "")
+            whole(judged)
         );
     }
     page.push(&(html + "</table>\n"));
 }
 
+/// How many of its expectations are known differences, in words; empty if none is.
+fn known_differences(judged: &Judged) -> String {
+    match judged.rows.iter().filter(|r| r.verdict == Verdict::KnownDifference).count() {
+        0 => String::new(),
+        1 => "1 known difference".to_owned(),
+        n => format!("{n} known differences"),
+    }
+}
+
+/// The verdict on an experiment, with its known differences.
+pub fn whole(judged: &Judged) -> String {
+    let known = known_differences(judged);
+    if known.is_empty() || judged.verdict == Verdict::KnownDifference {
+        return chip(judged.verdict, "");
+    }
+    let (class, sign) = class_and_sign(Verdict::KnownDifference);
+    format!("{} <span class=\"chip {class}\">{sign} {known}</span>", chip(judged.verdict, ""))
+}
+
+/// The verdict on an experiment as a sign alone, for the navigation.
+pub fn sign(judged: &Judged) -> String {
+    let sign = |verdict: Verdict, title: &str| {
+        let (class, sign) = class_and_sign(verdict);
+        format!("<span class=\"{class}\" title=\"{}\">{sign}</span>", escape(title))
+    };
+    let known = known_differences(judged);
+    let verdict = sign(judged.verdict, &judged.verdict.to_string());
+    if known.is_empty() || judged.verdict == Verdict::KnownDifference {
+        return verdict;
+    }
+    verdict + &sign(Verdict::KnownDifference, &known)
+}
+
 /// A verdict as a small label.
 pub fn chip(verdict: Verdict, suffix: &str) -> String {
-    let (class, sign) = match verdict {
+    let (class, sign) = class_and_sign(verdict);
+    format!("<span class=\"chip {class}\">{sign} {verdict}{suffix}</span>")
+}
+
+fn class_and_sign(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
         Verdict::Pass => ("pass", "\u{2713}"),
         Verdict::Fail => ("fail", "\u{2717}"),
         Verdict::Undecided => ("undecided", "?"),
         Verdict::KnownDifference => ("known", "\u{2260}"),
         Verdict::Skipped => ("skipped", "\u{2013}"),
-    };
-    format!("<span class=\"chip {class}\">{sign} {verdict}{suffix}</span>")
+    }
 }
 
 /// Every expectation with its figures and its verdict.
@@ -78,11 +118,24 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
             small(row.claim.as_deref().unwrap_or("")),
             if published { format!("<td class=\"n\">{}</td>", escape(&text::published(row))) } else { String::new() },
             escape(&measured),
-            small(&text::place(row)),
+            small(&text::place(row)) + &small(&interval(row)),
             escape(&row.expected),
             chip(row.verdict, kind),
-            small(row.reason.as_deref().unwrap_or(""))
+            why(row).iter().map(|text| small(text)).collect::<String>()
         );
     }
     page.push(&(html + "</table></div>\n"));
+}
+
+/// Between which values the mean lies, where several seeds were run.
+fn interval(row: &Row) -> String {
+    row.interval.map_or_else(String::new, |[low, high]| format!("95%: {} to {}", number(low), number(high)))
+}
+
+/// What was found where it fails or is undecided; the reason of the rest.
+fn why(row: &Row) -> Vec<String> {
+    match row.verdict {
+        Verdict::Fail | Verdict::Undecided => row.findings(),
+        _ => row.reason.iter().cloned().collect(),
+    }
 }
