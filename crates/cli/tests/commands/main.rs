@@ -8,6 +8,7 @@ mod import;
 mod machines;
 mod model;
 mod outputs;
+mod partial;
 mod run;
 mod sim;
 mod stats;
