@@ -22,7 +22,8 @@
 //! - *A task starts on one CPU before it was seen leaving another*: the clocks of the CPUs differ a little. Each CPU's
 //!   time counts as that CPU saw it; the late switch changes nothing in what the task does.
 //! - *A partial recording.* Only the tasks of its target are followed. A CPU that another task or the idle task gets is
-//!   unknown, and nobody knows what waits on queues.
+//!   unknown, and nobody knows what waits on queues. A task of the target that leaves a CPU without having been seen to
+//!   get it is a contradiction, and its time is not made up.
 //! - *A thread id that is used again* is another task, with a slot of its own.
 
 mod observer;

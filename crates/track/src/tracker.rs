@@ -31,6 +31,8 @@ struct Cpu {
     epoch: u32,
     /// Nothing was seen of it yet, and nothing was missed.
     fresh: bool,
+    /// It was seen to be given to a task that a partial recording does not follow.
+    aside: bool,
     /// The metadata lists it, or an event names it: not just a gap in the numbering.
     present: bool,
 }
@@ -250,6 +252,7 @@ impl Tracker {
             waiting: 0,
             epoch: 0,
             fresh: true,
+            aside: false,
             present: false,
         };
         let at = number as usize;

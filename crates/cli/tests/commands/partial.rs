@@ -106,7 +106,7 @@ fn a_partial_recording_is_asked_only_what_it_can_tell() {
     let folder = folder();
     let text = ok(folder.path(), &["stats", "alone.arrows"]);
     assert!(text.contains("partial: the recording has only the events of process 10 and its children"), "{text}");
-    assert_eq!(row(&text, "server")[..4], ["server", "10", "30.000", "ms"]);
+    assert_eq!(row(&text, "server")[..5], ["server", "10", "0", "30.000", "ms"]);
     for never in ["share", "idle", "Jain", "migr", "stranger", "others"] {
         assert!(!text.contains(never), "{never}: {text}");
     }
@@ -139,7 +139,7 @@ fn from_inside_only_switches_away_are_known() {
     write(folder.path(), "inside.arrows", &meta, &seen);
     let text = ok(folder.path(), &["stats", "inside.arrows"]);
     assert!(text.contains("when tasks got a CPU is not known") && !text.contains("run"), "{text}");
-    assert_eq!(row(&text, "server")[2..], ["1", "0"]);
+    assert_eq!(row(&text, "server")[3..], ["1", "0"]);
     for arguments in [&["gantt", "inside.arrows"][..], &["model", "inside.arrows"]] {
         assert_eq!(schedlab(folder.path(), arguments).status.code(), Some(2), "{arguments:?}");
     }

@@ -85,6 +85,12 @@ impl Tracker {
         }
     }
 
+    /// Whether a CPU goes to an occupant from which a task of the target cannot take it unseen.
+    #[inline]
+    pub(super) fn sets_aside(&self, entered: Occupant) -> bool {
+        self.members.covers == Some(Coverage::Tasks) && self.followed(entered) == Occupant::Unknown
+    }
+
     /// Whether it is known which tasks wait on queues.
     #[inline]
     pub(super) fn knows_queues(&self) -> bool {

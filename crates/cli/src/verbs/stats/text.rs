@@ -298,10 +298,13 @@ fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> Strin
     }
     // Only times depend on them, and a recording from inside has none.
     if total.contradictions > 0 && covers != Some(Coverage::Inside) {
+        let what = match covers {
+            Some(Coverage::Tasks) => "run time or waits is not counted",
+            _ => "run or idle time is a guess",
+        };
         let _ = writeln!(
             out,
-            "contradictions: {} events do not fit those before (a switch was not recorded); {} of run or idle time is \
-             a guess because of that",
+            "contradictions: {} events do not fit those before (a switch was not recorded); {} of {what} because of that",
             grouped(total.contradictions),
             duration(total.contradicted_us)
         );

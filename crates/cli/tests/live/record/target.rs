@@ -65,18 +65,24 @@ fn a_recording_of_some_processes_alone_agrees_with_one_of_the_machine() {
         return;
     }
     let us = |task: &Value, key: &str| task[key].as_f64().unwrap();
+    // Some hosts hide some tasks, and so switches: then the one guesses when a task got its CPU, the other does not.
+    let guessed = us(&full["total"], "contradicted_us") + us(&partial["total"], "contradicted_us");
     let mut compared = 0.0;
     assert_eq!(tasks.len(), full_tasks.len());
     for (tid, task) in &tasks {
         let other = full_tasks.get(tid).unwrap_or_else(|| panic!("{task} is in one recording only"));
         for key in ["run_us", "wait_us"] {
             let (is, should) = (us(task, key), us(other, key));
-            assert!((is - should).abs() <= 3_000.0 + should * 0.05, "{tid} {}: {key} {is} {should}", task["name"]);
+            assert!(
+                (is - should).abs() <= 500.0 + should * 0.01 + guessed,
+                "{tid} {}: {key} {is} {should}",
+                task["name"]
+            );
         }
         compared += us(task, "run_us");
     }
     let whole_run = full["target"]["run_us"].as_f64().unwrap();
-    assert!(compared > 0.95 * whole_run && compared < 1.05 * whole_run, "{compared} of {whole_run}");
+    assert!((compared - whole_run).abs() <= 0.02 * whole_run + guessed, "{compared} of {whole_run}, {guessed} guessed");
     assert!(full["others"]["tasks"].as_u64().unwrap() > 0 && !full["cpus"].as_array().unwrap().is_empty());
 }
 
