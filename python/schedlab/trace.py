@@ -59,8 +59,15 @@ class Stats:
         def frame(key: str) -> pd.DataFrame:
             return pd.json_normalize(document.get(key, []), sep="_")
 
-        frames = [frame(key) for key in ("tasks", "cpus", "nodes", "groups", "task_cpus")]
-        return cls(*frames, document["total"], document)
+        return cls(
+            tasks=frame("tasks"),
+            cpus=frame("cpus"),
+            nodes=frame("nodes"),
+            groups=frame("groups"),
+            task_cpus=frame("task_cpus"),
+            total=document["total"],
+            document=document,
+        )
 
 
 class Trace:

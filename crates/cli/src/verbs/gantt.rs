@@ -97,8 +97,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a lane is, and what to say of a partial recording: it does not show what a CPU did all the time, and some do not
-/// show when tasks ran.
+/// What a lane is, and what to say of a partial recording: it does not show what a CPU did all the time, and some do
+/// not show when tasks ran.
 fn lanes_by(args: &Args) -> Result<(By, String)> {
     let source = schedlab_trace::open(&args.trace)?;
     let meta = source.meta();

@@ -1,8 +1,8 @@
 //! Which part of the machine a perf.data covers, as far as it can be known before its records are read.
 //!
-//! `perf record -a` and `perf sched record` open each event on every CPU. Without `-a`, perf opens events for tasks: the
-//! kernel then samples a tracepoint only while one of these tasks is the current one, and `sched_switch` happens while
-//! the task that leaves is current. With `-C`, perf opens events on some CPUs.
+//! `perf record -a` and `perf sched record` open each event on every CPU. Without `-a`, perf opens events for tasks:
+//! the kernel then samples a tracepoint only while one of these tasks is the current one, and `sched_switch` happens
+//! while the task that leaves is current. With `-C`, perf opens events on some CPUs.
 
 use super::attr::Attr;
 use schedlab_base::{Coverage, Partial};

@@ -32,8 +32,8 @@ impl Members {
         }
     }
 
-    /// A child belongs to the target if its parent does. The thread id of another child may have been that of a task that
-    /// the metadata names.
+    /// A child belongs to the target if its parent does. The thread id of another child may have been that of a task
+    /// that the metadata names.
     pub(super) fn forked(&mut self, parent: Option<Slot>, child: Slot) {
         let Some(parent) = parent else { return };
         if self.has(parent) || (self.has(child) && !self.begins) {
