@@ -67,10 +67,22 @@ class Conservation:
 
     @property
     def wasted_cpu_us(self) -> float:
-        """The total CPU time wasted."""
-        return float(self.document["wasted_cpu_us"])
+        """The total CPU time wasted; NaN if the recording is partial."""
+        wasted = self.document["wasted_cpu_us"]
+        return float("nan") if wasted is None else float(wasted)
 
     @property
     def violations(self) -> pd.DataFrame:
         """One row per violation: its time and duration, the CPUs, what separates them, and the task that waited."""
         return pd.DataFrame(self.document["violations"])
+
+    @property
+    def bound(self) -> pd.DataFrame:
+        """One row per set of CPUs whose tasks waited while other CPUs were idle: the waiting and the tasks."""
+        return pd.DataFrame(self.document["bound"])
+
+    @property
+    def reason(self) -> str | None:
+        """Why the check is undecided, if it is."""
+        reason: str | None = self.document["reason"]
+        return reason

@@ -20,6 +20,7 @@ from schedlab.remarks import CutWarning
 # The values of the column `event` in rows that are not events.
 _NAME = "name"
 _AFFINITY = "affinity"
+_END = "end"
 _META_KEY = b"schedlab.meta"
 
 
@@ -44,6 +45,8 @@ class Stats:
     """One row per NUMA node."""
     groups: pd.DataFrame
     """One row per task group; empty if the trace has none."""
+    task_cpus: pd.DataFrame
+    """One row per task and CPU; empty unless it was asked for."""
     total: dict[str, Any]
     """The figures of the whole machine."""
     document: dict[str, Any]
@@ -56,7 +59,15 @@ class Stats:
         def frame(key: str) -> pd.DataFrame:
             return pd.json_normalize(document.get(key, []), sep="_")
 
-        return cls(frame("tasks"), frame("cpus"), frame("nodes"), frame("groups"), document["total"], document)
+        return cls(
+            tasks=frame("tasks"),
+            cpus=frame("cpus"),
+            nodes=frame("nodes"),
+            groups=frame("groups"),
+            task_cpus=frame("task_cpus"),
+            total=document["total"],
+            document=document,
+        )
 
 
 class Trace:
@@ -103,7 +114,7 @@ class Trace:
     def events(self) -> pd.DataFrame:
         """One row per event, with the columns that docs/trace-format.md describes."""
         rows = self._table.to_pandas()
-        others = [kind for kind in (_NAME, _AFFINITY) if kind in rows["event"].cat.categories]
+        others = [kind for kind in (_NAME, _AFFINITY, _END) if kind in rows["event"].cat.categories]
         events = rows[~rows["event"].isin(others)].drop(columns=["tgid", "comm", "cgroup"]).reset_index(drop=True)
         events["event"] = events["event"].cat.remove_categories(others)
         return events
@@ -122,9 +133,13 @@ class Trace:
         found = rows.loc[rows["event"] == _AFFINITY]
         return found.reindex(columns=["time_ns", "tid", "cpus"]).reset_index(drop=True)
 
-    def stats(self) -> Stats:
-        """Return the statistics of tasks, CPUs, nodes, groups and the whole machine."""
-        return Stats.of(json.loads(_native.stats(str(self.path))))
+    def stats(self, *, task_cpus: bool = False) -> Stats:
+        """Return the statistics of tasks, CPUs, nodes, groups and the whole machine.
+
+        With `task_cpus` they also have what each task did on each CPU. In a recording for some processes or a
+        command, the column `target` of `tasks` marks its tasks. What a partial recording cannot tell is missing.
+        """
+        return Stats.of(json.loads(_native.stats(str(self.path), task_cpus)))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> "Trace":
         """Save the trace to a file. An existing file is overwritten only with `force`."""

@@ -87,15 +87,20 @@ def record(
     *,
     duration: Duration | None = None,
     pids: Sequence[int] = (),
+    only: bool = False,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
-    """Record what this kernel's scheduler does: during a command, for a duration, or for some processes.
+    """Record what this kernel's scheduler does: during a command, for a duration, or until some processes end.
+
+    The whole machine is recorded, and the trace remembers which tasks it is about. With `only`, the processes in
+    `pids` are recorded alone, which costs less but does not show what else ran.
 
     Raises `NotPermittedError` if a right is missing; the message names it.
     """
     options = [] if duration is None else ["--duration", str(_duration(duration))]
     options += [option for pid in pids for option in ("--pid", str(pid))]
+    options += ["--only"] if only else []
     options += ["--", *run] if run else []
     return _made(output, force, lambda target: command.call(["record", "--output", target, *options]))
 

@@ -41,6 +41,13 @@ def test_statistics_agree_with_the_events(hogs: schedlab.Trace) -> None:
     assert stats.total["run_us"] == pytest.approx(stats.cpus["run_us"].sum())
 
 
+def test_tasks_are_told_apart_by_cpu_on_request(hogs: schedlab.Trace) -> None:
+    assert hogs.stats().task_cpus.empty
+    stats = hogs.stats(task_cpus=True)
+    by_task = stats.task_cpus.groupby("tid").run_us.sum()
+    assert by_task.to_dict() == pytest.approx(stats.tasks.set_index("tid").run_us.to_dict())
+
+
 def test_nested_figures_become_columns(hogs: schedlab.Trace) -> None:
     tasks = hogs.stats().tasks
     assert {"latency_us_mean", "latency_us_p999", "waking_latency_us_max"} <= set(tasks.columns)

@@ -219,8 +219,8 @@ impl Check {
     #[must_use]
     pub fn new(meta: &Meta, bounds: Bounds) -> Self {
         let cpus = meta.cpus.iter().map(|place| place.cpu).collect();
-        // A recorder reads affinities now and then, a simulation writes every change.
-        let watch = Watch::new(bounds.threshold, meta.source == "sim");
+        // `schedlab record` reads affinities now and then; whatever else writes them writes every change.
+        let watch = Watch::new(bounds.threshold, meta.source != "record");
         let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus) };
         let mut replay = Replay::new(meta, watching);
         let Replay { tracker, observer: Watching { watch, .. } } = &mut replay;

@@ -1,6 +1,7 @@
 //! The sink that feeds the measures.
 
 use crate::kept::{Kept, Nodes};
+use crate::summing::About;
 use crate::task_cpu::TaskCpus;
 use crate::{Report, summing};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
@@ -14,8 +15,7 @@ use schedlab_track::{Observer, Replay};
 pub struct Stats<More = ()> {
     replay: Replay<(Kept, More)>,
     places: Nodes,
-    /// The recording was made for some tasks.
-    targeted: bool,
+    about: About,
 }
 
 impl Stats {
@@ -38,7 +38,7 @@ impl<More: Observer> Stats<More> {
     #[must_use]
     pub fn with(meta: &Meta, more: More) -> Self {
         let places = Nodes::new(meta);
-        Self { replay: Replay::new(meta, (Kept::new(&places), more)), places, targeted: meta.target.is_some() }
+        Self { replay: Replay::new(meta, (Kept::new(&places), more)), places, about: About::new(meta) }
     }
 
     /// Also keeps what each task did on each CPU: [`Report::task_cpus`].
@@ -53,7 +53,7 @@ impl<More: Observer> Stats<More> {
     pub fn finish_both(mut self, end: Option<Nanos>) -> (Report, More) {
         self.replay.finish(end);
         let Replay { tracker, observer: (kept, more) } = self.replay;
-        (summing::report(&tracker, &kept, &self.places, self.targeted), more)
+        (summing::report(&tracker, &kept, &self.places, self.about), more)
     }
 }
 

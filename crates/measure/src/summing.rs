@@ -7,7 +7,7 @@ use crate::measures::Sums;
 use crate::names::Name;
 use crate::report::{CpuStats, GroupStats, NodeStats, Report, SomeTasks, TaskStats, TotalStats};
 use crate::task_cpu::TaskCpuStats;
-use schedlab_base::{CpuId, Tid};
+use schedlab_base::{Coverage, CpuId, Meta, Tid};
 use schedlab_track::{Slot, Tracker};
 
 /// A task with its figures.
@@ -19,10 +19,25 @@ struct Life {
 }
 
 impl Life {
-    /// Whether it ran, waited or was moved.
-    fn was_there(&self) -> bool {
+    /// Whether it ran, waited or was moved; `inside`: also if it was only seen to leave a CPU.
+    fn was_there(&self, inside: bool) -> bool {
         let Sums { run, wait, switches, moves, .. } = &self.sums;
-        run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations > 0
+        let left = if inside { switches.voluntary + switches.involuntary } else { 0 };
+        run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations + left > 0
+    }
+}
+
+/// What the metadata says of a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    targeted: bool,
+    inside: bool,
+}
+
+impl About {
+    pub(crate) fn new(meta: &Meta) -> Self {
+        let inside = meta.partial.as_ref().is_some_and(|partial| partial.covers == Coverage::Inside);
+        Self { targeted: meta.target.is_some(), inside }
     }
 }
 
@@ -35,12 +50,15 @@ struct Summing<'a> {
     all_run: f64,
     /// The recording was made for some tasks.
     targeted: bool,
+    /// It shows when tasks leave a CPU, and not when they get one.
+    inside: bool,
 }
 
-pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, targeted: bool) -> Report {
+pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, about: About) -> Report {
+    let About { targeted, inside } = about;
     let cpus: Vec<CpuId> = tracker.present().collect();
     let whole = kept.measures.of_cpus(&cpus);
-    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us, targeted };
+    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us, targeted, inside };
     let lives = summing.lives();
     let cpu_stats = summing.cpus(&cpus);
     let (nodes, groups) = (summing.nodes(&cpu_stats), summing.groups(&lives));
@@ -63,7 +81,7 @@ impl Summing<'_> {
     fn lives(&self) -> Vec<Life> {
         let Kept { measures, names, .. } = self.kept;
         let life = |(slot, tid)| Life { slot, tid, name: names.of(slot), sums: measures.of_tasks(&[slot]) };
-        let mut lives: Vec<Life> = self.tracker.tasks().map(life).filter(Life::was_there).collect();
+        let mut lives: Vec<Life> = self.tracker.tasks().map(life).filter(|life| life.was_there(self.inside)).collect();
         let run = |life: &Life| life.sums.run.run_us;
         lives.sort_by(|a, b| run(b).total_cmp(&run(a)).then(a.tid.cmp(&b.tid)).then(a.slot.cmp(&b.slot)));
         lives

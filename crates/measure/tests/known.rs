@@ -1,6 +1,9 @@
 //! Hand-made traces whose statistics are known.
 
-use schedlab_base::{CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{
+    AffinityRecord, Coverage, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Target,
+    TaskState, Tid,
+};
 use schedlab_measure::{Report, Stats, TaskStats};
 
 const MS: Nanos = 1_000_000;
@@ -332,4 +335,64 @@ fn tasks_come_to_rest_when_they_and_their_memory_move_no_more() {
     assert_eq!((of(7).settled_us, of(8).settled_us), (Some(5e3), Some(5e3)), "most of it came to node 1 then");
     let memory = of(8).memory.as_ref().expect("it is 7's");
     assert_eq!((&memory.bytes_by_node[..], memory.moved_bytes, memory.node), (&[0, 40_960][..], 40_960, Some(1)));
+}
+
+/// Task 1 is the target and forks 2; task 9 is a stranger. CPU 0: 1 from 0, 9 from 4, 2 from 6, idle from 8.
+fn for_a_target() -> (Script, Meta) {
+    let script = Script::default()
+        .switch(0, 0, 0, R, 1)
+        .at(1, 0, Payload::Fork { parent: 1, child: 2 })
+        .new_task(1, 0, 2)
+        .wakeup(2, 0, 9, 0)
+        .switch(4, 0, 1, S, 9)
+        .switch(6, 0, 9, S, 2)
+        .switch(8, 0, 2, Z, 0);
+    let target = Target { processes: vec![1], threads: vec![1], ..Target::default() };
+    (script, Meta { target: Some(target), ..meta(1) })
+}
+
+#[test]
+fn a_target_and_the_others_add_up_to_the_whole() {
+    let (script, meta) = for_a_target();
+    let report = script.stats(&meta, 10);
+    let (target, others) = (report.target.as_ref().unwrap(), report.others.as_ref().unwrap());
+    assert_eq!((target.tasks, target.sums.run.run_us, target.sums.wait.wait_us, target.share), (2, 6e3, 5e3, 0.75));
+    assert_eq!((others.tasks, others.sums.run.run_us, others.sums.wait.wait_us, others.share), (1, 2e3, 2e3, 0.25));
+    let marks: Vec<_> = [1, 2, 9].map(|tid| task(&report, tid).target).to_vec();
+    assert_eq!(marks, [Some(true), Some(true), Some(false)]);
+    let whole = Script::default().switch(0, 0, 0, R, 1).stats(&Meta { target: None, ..meta }, 10);
+    assert_eq!((whole.target, whole.others, whole.tasks[0].target), (None, None, None));
+}
+
+#[test]
+fn a_partial_recording_has_the_same_figures_of_its_target() {
+    let (script, meta) = for_a_target();
+    let alone = Partial { covers: Coverage::Tasks, only: "process 1".into() };
+    let report = script.stats(&Meta { partial: Some(alone), running: Vec::new(), ..meta }, 10);
+    assert_eq!(report.tasks.iter().map(|task| task.tid).collect::<Vec<_>>(), [1, 2]);
+    let figures = |tid| (task(&report, tid).sums.run.run_us, task(&report, tid).sums.wait.wait_us);
+    assert_eq!((figures(1), figures(2)), ((4e3, 0.0), (2e3, 5e3)));
+    assert_eq!((report.total.idle_us, report.total.queue.max), (0.0, 0), "neither is known");
+}
+
+#[test]
+fn tasks_are_told_apart_by_cpu_and_affinities_are_inherited() {
+    let mut stats = Stats::new(&meta(2)).by_task_cpu();
+    let list = |text: &str| text.parse().unwrap();
+    stats.affinity(&AffinityRecord { time: 0, tid: 1, cpus: list("0-1") });
+    let script = Script::default()
+        .switch(0, 0, 0, R, 1)
+        .at(1, 0, Payload::Fork { parent: 1, child: 2 })
+        .new_task(1, 0, 2)
+        .migrate(2, 2, 0, 1)
+        .switch(3, 1, 0, R, 2)
+        .switch(6, 1, 2, R, 0);
+    stats.events(&script.0);
+    stats.affinity(&AffinityRecord { time: 6 * MS, tid: 1, cpus: list("0") });
+    let report = stats.finish(Some(8 * MS));
+    let rows = report.task_cpus.as_ref().unwrap().iter();
+    let rows: Vec<_> = rows.map(|r| (r.tid, r.cpu, r.run_us, r.wait_us, r.slices, r.run_share)).collect();
+    assert_eq!(rows, [(1, 0, 8e3, 0.0, 1, 1.0), (2, 0, 0.0, 1e3, 0, 0.0), (2, 1, 3e3, 3e3, 1, 1.0)]);
+    let allowed = [1, 2].map(|tid| task(&report, tid).allowed.clone());
+    assert_eq!(allowed, [Some("0".to_owned()), Some("0-1".to_owned())]);
 }

@@ -15,6 +15,7 @@ mod native {
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
     use schedlab_measure::Stats;
+    use schedlab_measure::partial::withhold;
     use schedlab_trace::{Reader, Writer};
 
     #[pymodule_init]
@@ -52,14 +53,21 @@ mod native {
             .map_err(raised)
     }
 
-    /// The statistics of a trace in any known format, as JSON.
+    /// The statistics of a trace in any known format, as JSON; with `task_cpus`, also what each task did on each CPU.
     #[pyfunction]
-    fn stats(py: Python<'_>, path: &str) -> PyResult<String> {
+    fn stats(py: Python<'_>, path: &str, task_cpus: bool) -> PyResult<String> {
         py.detach(|| {
             let mut source = schedlab_trace::open(path)?;
             let mut stats = Stats::new(source.meta());
+            if task_cpus {
+                stats = stats.by_task_cpu();
+            }
             source.run(&mut stats)?;
-            Ok(serde_json::to_string(&stats.finish(None)).expect("plain data is always JSON"))
+            let mut document = serde_json::to_value(stats.finish(None)).expect("plain data is always JSON");
+            if let Some(partial) = &source.meta().partial {
+                withhold(&mut document, partial.covers);
+            }
+            Ok(document.to_string())
         })
         .map_err(raised)
     }

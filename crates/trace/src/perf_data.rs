@@ -8,6 +8,7 @@
 //! ([`Options::formats`]).
 
 mod attr;
+mod coverage;
 mod cursor;
 mod features;
 mod header;

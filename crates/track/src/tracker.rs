@@ -30,6 +30,8 @@ struct Cpu {
     epoch: u32,
     /// Whether nothing has been seen of this CPU yet, and nothing was lost.
     fresh: bool,
+    /// Whether the CPU was last seen to be given to a task that a partial recording does not follow.
+    aside: bool,
     /// Whether the metadata lists the CPU or an event names it; otherwise it is only a gap in the numbering.
     present: bool,
 }
@@ -249,6 +251,7 @@ impl Tracker {
             waiting: 0,
             epoch: 0,
             fresh: true,
+            aside: false,
             present: false,
         };
         let at = number as usize;

@@ -70,7 +70,7 @@ struct Overview {
 
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let by = lanes_by(&args)?;
+    let (by, remark) = lanes_by(&args)?;
     let overview = overview(&args)?;
     if ui.json {
         ui.print_json(&spans(&args, by, &overview)?);
@@ -93,21 +93,26 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             picture.tasks(&drawn, tasks, overview.tasks.len() - tasks.len())
         }
     };
-    ui.print_styled(&text);
+    ui.print_styled(&(remark + &text));
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a lane is. A partial recording does not show what a CPU did all the time, and some do not show when tasks ran.
-fn lanes_by(args: &Args) -> Result<By> {
+/// What a lane is, and what to say of a partial recording: it does not show what a CPU did all the time, and some do
+/// not show when tasks ran.
+fn lanes_by(args: &Args) -> Result<(By, String)> {
     let source = schedlab_trace::open(&args.trace)?;
-    match (&source.meta().partial, args.by) {
-        (None, by) => Ok(by.unwrap_or(By::Cpu)),
-        (Some(Partial { covers: Coverage::Tasks, .. }), None | Some(By::Task)) => Ok(By::Task),
+    let meta = source.meta();
+    match (&meta.partial, args.by) {
         (Some(Partial { covers: Coverage::Tasks, .. }), Some(By::Cpu)) => {
-            partial::refuse(source.meta(), &args.trace, "--by").map(|()| By::Cpu)
+            partial::refuse(meta, &args.trace, "--by")?;
         }
-        (Some(_), _) => partial::refuse(source.meta(), &args.trace, "gantt").map(|()| By::Cpu),
+        (Some(Partial { covers: Coverage::Inside | Coverage::Cpus, .. }), _) => {
+            partial::refuse(meta, &args.trace, "gantt")?;
+        }
+        _ => {}
     }
+    let all_there_is = if meta.partial.is_some() { By::Task } else { By::Cpu };
+    Ok((args.by.unwrap_or(all_there_is), partial::remark(meta)))
 }
 
 fn follow<L: Lanes>(trace: &Path, lanes: L) -> Result<Followed<L>> {

@@ -88,6 +88,7 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
             "source": source.meta().source,
             "kernel": source.meta().kernel,
             "clock": source.meta().clock,
+            "partial": source.meta().partial,
             "events": report.events,
             "names": report.names,
             "other": found.other,
@@ -110,6 +111,9 @@ fn tell(args: &Args, source: &dyn Source, report: &ReadReport, written: &Summary
         grouped(found.other),
         grouped(written.bytes),
     ));
+    if let Some(partial) = &source.meta().partial {
+        ui.note(format!("partial: {}", partial.reason()));
+    }
     let remark = |count: u64, text: &str| {
         if count > 0 {
             ui.note(format!("{} {text}", grouped(count)));

@@ -9,6 +9,7 @@ mod import;
 mod machines;
 mod model;
 mod outputs;
+mod partial;
 mod run;
 mod schema;
 mod sim;

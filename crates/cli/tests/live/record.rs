@@ -1,6 +1,7 @@
 //! Recording on this kernel through the command line. If the rights are missing, each test says so and passes.
 
 mod file;
+mod target;
 
 use crate::one_at_a_time;
 use schedlab_base::{Event, Payload};
@@ -221,7 +222,7 @@ fn only_the_chosen_process_and_its_children_are_recorded() {
     let file = dir.path().join("t.arrows");
     let mut load = Command::new("/bin/sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
     let pid = load.id() as i32;
-    let output = record(&file, &["-p", &pid.to_string(), "--duration", "1s"]);
+    let output = record(&file, &["-p", &pid.to_string(), "--only", "--duration", "1s"]);
     load.kill().unwrap();
     load.wait().unwrap();
     let summary = json(&output);
@@ -260,6 +261,7 @@ fn impossible_requests_are_refused_and_leave_nothing() {
         (&["-p", "4194304"], "there is no process 4194304"),
         (&["--buffer", "1K", "--duration", "1s"], "--buffer"),
         (&["--duration", "5"], "no unit"),
+        (&["--only", "--duration", "1s"], "--pid"),
     ] {
         let output = record(&file, arguments);
         let problem = String::from_utf8_lossy(&output.stderr);

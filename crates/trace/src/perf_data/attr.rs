@@ -30,6 +30,7 @@ mod read {
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
 const SOFTWARE_DUMMY: u64 = 9;
+const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 /// The first published size of a `perf_event_attr`. Every later one is larger.
@@ -44,6 +45,8 @@ pub(super) struct Attr {
     sample_type: u64,
     read_format: u64,
     sample_id_all: bool,
+    /// It was opened for a command that had yet to start, and counts for its tasks alone.
+    pub(super) enable_on_exec: bool,
     /// The requested clock, in the numbering of `clock_gettime`.
     pub(super) clockid: Option<i32>,
     /// The ids that its samples refer to it by.
@@ -64,6 +67,7 @@ impl Attr {
             sample_type: u64_at(bytes, 24)?,
             read_format: u64_at(bytes, 32)?,
             sample_id_all: flags & FLAG_SAMPLE_ID_ALL != 0,
+            enable_on_exec: flags & FLAG_ENABLE_ON_EXEC != 0,
             clockid,
             ids,
         })
@@ -77,6 +81,13 @@ impl Attr {
         };
         let (attr, ids) = body.split_at_checked(size)?;
         Self::read(attr, ids.chunks_exact(8).filter_map(|c| u64_at(c, 0)).collect())
+    }
+
+    /// A tracepoint that was opened so many times.
+    #[cfg(test)]
+    pub(super) fn tracepoint_for_tests(opened: usize, enable_on_exec: bool) -> Self {
+        let (kind, sample_id_all, ids) = (TYPE_TRACEPOINT, true, vec![0; opened]);
+        Self { kind, config: 1, sample_type: 0, read_format: 0, sample_id_all, enable_on_exec, clockid: None, ids }
     }
 
     /// The tracepoint's id, if it is a tracepoint.
@@ -204,7 +215,7 @@ mod tests {
     use super::*;
 
     fn attr(sample_type: u64, read_format: u64) -> Attr {
-        Attr { kind: 2, config: 1, sample_type, read_format, sample_id_all: true, clockid: None, ids: vec![] }
+        Attr { sample_type, read_format, ..Attr::tracepoint_for_tests(0, false) }
     }
 
     fn words(values: &[u64]) -> Vec<u8> {

@@ -29,6 +29,7 @@ pub(super) struct Features {
     hostname: String,
     kernel: String,
     topology: Topology,
+    words: Vec<String>,
     notes: BTreeMap<String, String>,
 }
 
@@ -47,7 +48,10 @@ impl Features {
             id::VERSION => note("perf", from.header_string()),
             id::ARCH => note("architecture", from.header_string()),
             id::CPUDESC => note("cpu", from.header_string()),
-            id::CMDLINE => note("command", from.header_strings().map(|words| words.join(" "))),
+            id::CMDLINE => {
+                self.words = from.header_strings().unwrap_or_default();
+                note("command", Some(self.words.join(" ")));
+            }
             id::CLOCK_DATA => note("wall_clock", wall_clock(&mut from)),
             id::SAMPLE_TIME => note("samples", samples(&mut from)),
             id::NRCPUS => drop(self.topology.cpu_counts(data)),
@@ -56,6 +60,16 @@ impl Features {
             id::CACHE => drop(self.topology.cache(data)),
             _ => {}
         }
+    }
+
+    /// perf's own command line, in words.
+    pub(super) fn command_line(&self) -> &[String] {
+        &self.words
+    }
+
+    /// How many CPUs were online; 0 if the file does not say.
+    pub(super) fn online(&self) -> u32 {
+        self.topology.online()
     }
 
     /// The trace's metadata; `clockid` is the clock that perf was told to use.

@@ -1,6 +1,7 @@
 //! What a perf.data holds before its records: its events, their formats, and the origin of the trace.
 
 use super::attr::Attr;
+use super::coverage::Signs;
 use super::cursor::{Cursor, u32_at, u64_at};
 use super::features::{self, Features};
 use super::header::{Head, Section};
@@ -133,7 +134,9 @@ impl Prelude {
 
     /// The trace's metadata.
     pub(super) fn meta(&self) -> Meta {
-        self.features.meta(self.attrs.iter().find_map(|a| a.clockid))
+        let (words, online) = (self.features.command_line(), self.features.online());
+        let partial = Signs { attrs: &self.attrs, words, online }.partial();
+        Meta { partial, ..self.features.meta(self.attrs.iter().find_map(|a| a.clockid)) }
     }
 
     /// The events and their formats. If the file has no formats, those in `folder` are used, or this kernel's if it has

@@ -33,6 +33,11 @@ impl Topology {
         Some(())
     }
 
+    /// How many CPUs were online; 0 if nothing said so.
+    pub(super) fn online(&self) -> u32 {
+        self.online
+    }
+
     /// `HEADER_CPU_TOPOLOGY`: the siblings in a package, the siblings in a core, then each CPU's core and package.
     pub(super) fn cpus(&mut self, data: &[u8]) -> Option<()> {
         let mut from = Cursor::new(data);

@@ -27,7 +27,7 @@ impl Tracker {
         cpu.since = known;
         cpu.waiting = 0;
         cpu.epoch = cpu.epoch.wrapping_add(1);
-        cpu.fresh = false;
+        (cpu.fresh, cpu.aside) = (false, false);
     }
 
     /// Marks the task that ran on this CPU as unknown since then.

@@ -32,8 +32,8 @@ impl Members {
         }
     }
 
-    /// A child belongs to the target if its parent does. The thread id of another child may have been that of a task that
-    /// the metadata names.
+    /// A child belongs to the target if its parent does. The thread id of another child may have been that of a task
+    /// that the metadata names.
     pub(super) fn forked(&mut self, parent: Option<Slot>, child: Slot) {
         let Some(parent) = parent else { return };
         if self.has(parent) || (self.has(child) && !self.begins) {
@@ -83,6 +83,12 @@ impl Tracker {
             Occupant::Idle if self.members.alone() => Occupant::Unknown,
             who => who,
         }
+    }
+
+    /// Whether a CPU goes to an occupant from which a task of the target cannot take it unseen.
+    #[inline]
+    pub(super) fn sets_aside(&self, entered: Occupant) -> bool {
+        self.members.covers == Some(Coverage::Tasks) && self.followed(entered) == Occupant::Unknown
     }
 
     /// Whether it is known which tasks wait on queues.

@@ -22,6 +22,7 @@ impl Tracker {
         if let Occupant::Task(slot) = left {
             self.members.leaves(slot);
         }
+        let aside = self.sets_aside(entered);
         let (left, entered) = (self.followed(left), self.followed(entered));
         let since = self.close(number, left, prev_prio, observer);
         if let Occupant::Task(slot) = left {
@@ -39,7 +40,7 @@ impl Tracker {
         let cpu = &mut self.cpus[number as usize];
         cpu.occupant = entered;
         cpu.since = self.now;
-        cpu.fresh = false;
+        (cpu.fresh, cpu.aside) = (false, aside);
         observer.occupied(number, entered, self.now);
         self.tell_queue(number, observer);
     }
@@ -63,6 +64,12 @@ impl Tracker {
                 Some(at)
             }
             Occupant::Unknown => {
+                if cpu.aside {
+                    // The switch to it should have been recorded. Nobody can tell when it was.
+                    let at = self.earliest(number, left);
+                    self.contradictions += 1;
+                    self.contradicted = self.contradicted.saturating_add(now - at);
+                }
                 observer.span(number, Occupant::Unknown, since, now);
                 None
             }

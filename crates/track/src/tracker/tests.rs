@@ -215,6 +215,12 @@ fn a_partial_recording_follows_its_target_alone() {
     let mut replay = Replay::new(&meta, ());
     replay.events(&events);
     assert_eq!(replay.tracker.contradictions, 0);
+    // 1 leaves the CPU again, and nobody saw it coming: that is said, and its time is not made up.
+    replay.events(&[switch(15, 0, 1, Sleeping, 0)]);
+    assert_eq!((replay.tracker.contradictions, replay.tracker.contradicted), (1, 3));
+    // Events were lost: it is no wonder.
+    replay.events(&[Event { time: 16, cpu: 0, what: Payload::Lost { count: 1 } }, switch(18, 0, 1, Sleeping, 0)]);
+    assert_eq!(replay.tracker.contradictions, 1);
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: 
     if covers.is_none_or(|covers| covers == Coverage::Tasks) {
         out.push_str(&waits(report));
     }
-    out.push_str(&doubts(read, report, covers.is_some()));
+    out.push_str(&doubts(read, report, covers));
     out
 }
 
@@ -272,7 +272,7 @@ fn waits(report: &Report) -> String {
 }
 
 /// What makes the figures less than certain.
-fn doubts(read: &ReadReport, report: &Report, partial: bool) -> String {
+fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> String {
     let total = &report.total;
     let mut out = String::new();
     if total.losses > 0 {
@@ -283,7 +283,7 @@ fn doubts(read: &ReadReport, report: &Report, partial: bool) -> String {
             grouped(total.losses)
         );
     }
-    if total.unknown_us > 0.0 && !partial {
+    if total.unknown_us > 0.0 && covers.is_none() {
         let _ = writeln!(
             out,
             "unknown: who ran in {} of the CPUs' time (before a CPU's first switch, or around lost events)",
@@ -297,11 +297,16 @@ fn doubts(read: &ReadReport, report: &Report, partial: bool) -> String {
         let kinds = if read.kinds.is_empty() { String::new() } else { format!(": {}", kinds_text(read)) };
         let _ = writeln!(out, "skipped: {} records of kinds that are not read{kinds}", grouped(read.skipped));
     }
-    if total.contradictions > 0 {
+    // Only times depend on them, and a recording from inside has none.
+    if total.contradictions > 0 && covers != Some(Coverage::Inside) {
+        let what = match covers {
+            Some(Coverage::Tasks) => "run time or waits is not counted",
+            _ => "run or idle time is a guess",
+        };
         let _ = writeln!(
             out,
-            "contradictions: {} events do not fit those before (a switch was not recorded); {} of run or idle time is \
-             a guess because of that",
+            "contradictions: {} events do not fit those before (a switch was not recorded); {} of {what} because \
+             of that",
             grouped(total.contradictions),
             duration(total.contradicted_us)
         );

@@ -2,6 +2,8 @@
 //! moves, forks, ends, affinities, lost events, tasks that run from before the start) against a reference that looks at
 //! every CPU and task at every instant.
 
+mod bound;
+
 use proptest::prelude::*;
 use schedlab_base::{AffinityRecord, CpuPlace, Event, Looking, Meta, NameRecord, Nanos, Payload, Sink, TaskState};
 use schedlab_measure::{Bounds, Check, CheckReport, Level, Verdict};
@@ -324,7 +326,8 @@ impl Machine {
 
     fn meta(&self) -> Meta {
         let running = (0..).zip(&self.running).map(|(cpu, task)| (cpu, task.map_or(0, |task| task as i32 + 1)));
-        Meta { source: "record".into(), running: running.collect(), ..meta(self.running.len() as u32) }
+        // Not "sim", which begins idle, nor "record", whose affinities are late.
+        Meta { source: "test".into(), running: running.collect(), ..meta(self.running.len() as u32) }
     }
 
     fn see(&mut self) {
