@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -64,20 +65,84 @@ def test_costs_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kernel": "linux_6.12"}, r"did you mean \"linux-6\.12\""),
-        ({"machine": "z80"}, "z800"),
-        ({"machine": "0"}, "0"),
-        ({"workload": "mesaging"}, "messaging"),
-        ({"workload": {"tasks": {}}}, "task"),
-        ({"workload": {"tasks": {"t": {"rum": 5}}}}, "rum"),
-        ({"duration": "10"}, "unit"),
-        ({"duration": "-1s"}, "negative"),
-        ({"set": {"base_slice_n": 1}}, "base_slice_ns"),
+        ({"kernel": "linux_6.12"}, r"^kernel: .*did you mean \"linux-6\.12\""),
+        ({"machine": "z80"}, "^machine: .*z800"),
+        ({"machine": "0"}, "^machine: .*0"),
+        ({"workload": "mesaging"}, "^workload: .*messaging"),
+        ({"workload": {"tasks": {}}}, "^workload: .*task"),
+        ({"workload": {"tasks": {"t": {"rum": 5}}}}, "^workload: .*rum"),
+        ({"duration": "10"}, "^duration: .*unit"),
+        ({"duration": "-1s"}, "^duration: .*negative"),
+        ({"seed": -1}, "^seed: -1"),
+        ({"set": {"base_slice_n": 1}}, "^set: .*base_slice_ns"),
     ],
 )
 def test_mistakes_are_reported(options: dict[str, Any], said: str) -> None:
     with pytest.raises(schedlab.InputError, match=said):
         sim(**options)
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "said"),
+    [
+        ("check", {"threshold": "5"}, "^threshold: .*unit"),
+        ("check", {"max_wasted": "-1s"}, "^max_wasted: .*negative"),
+        ("gantt", {"by": "cpus"}, "^by: .*cpus.*task"),
+        ("gantt", {"lanes": 0}, "^lanes: "),
+        ("gantt", {"from_": "2s", "to": "1s"}, "^to: "),
+        ("heatmap", {"what": "queues"}, "^what: .*queues.*queue"),
+        ("heatmap", {"cpu": -1}, "^cpu: "),
+        ("heatmap", {"why": "woke"}, "^why: .*wake"),
+        ("heatmap", {"from_": "1"}, "^from_: .*unit"),
+        ("model", {"tasks": 0}, "^tasks: "),
+    ],
+)
+def test_errors_name_the_argument(verb: str, options: dict[str, Any], said: str, hogs: schedlab.Trace) -> None:
+    with pytest.raises(schedlab.InputError, match=said):
+        getattr(schedlab, verb)(hogs, **options)
+
+
+# Values that no type checker lets through.
+NOTHING: Any = None
+ANYTHING: Any = object()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sim(duration=10), "^duration: 10"),
+        (lambda: sim(seed="x"), "^seed: 'x'"),
+        (lambda: sim(machine=4), "^machine: 4"),
+        (lambda: sim(workload=None), "^workload: None"),
+        (lambda: schedlab.check(NOTHING), "^trace: None"),
+        (lambda: schedlab.read(NOTHING), "^path: None"),
+        (lambda: schedlab.record("ls -l"), r"^run: .*\['ls', '-l'\]"),
+        (lambda: schedlab.heatmap("t.arrows", cpu=ANYTHING), "^cpu: "),
+    ],
+)
+def test_wrong_types_name_the_argument(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+def test_ticks_that_change_nothing_can_be_simulated() -> None:
+    assert len(sim(every_tick=True).events) == len(sim().events)
+
+
+def test_remarks_of_the_command_are_warnings(hogs: schedlab.Trace, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.arrows"
+    cut.write_bytes(hogs.path.read_bytes()[:-20])
+    with pytest.warns(schedlab.SchedlabWarning, match="cut off") as remarks:
+        schedlab.heatmap(cut)
+    assert remarks[0].filename == __file__
+
+
+def test_representations_are_short(hogs: schedlab.Trace) -> None:
+    results = [hogs, hogs.stats(), schedlab.check(hogs), schedlab.gantt(hogs), schedlab.heatmap(hogs)]
+    for result in results:
+        assert repr(result).startswith("<schedlab.")
+        assert len(repr(result)) < 150
+    assert repr(schedlab.Trace("nowhere.arrows")) == "<schedlab.Trace nowhere.arrows, which cannot be read>"
 
 
 def test_a_deadlock_is_reported_and_not_simulated_for_ever() -> None:
@@ -207,7 +272,7 @@ def test_a_heat_map_shows_which_cpus_were_busy() -> None:
     assert means["0"] + means["1"] == pytest.approx(5, rel=0.05)
     assert means["2"] == means["3"] == 0
     assert heat.png.startswith(b"\x89PNG")
-    looks = schedlab.heatmap(trace, what="considered", why=["newidle", "periodic", "nohz"], end="100ms")
+    looks = schedlab.heatmap(trace, what="considered", why=["newidle", "periodic", "nohz"], to="100ms")
     assert looks.document["end_us"] == 100_000
     assert looks.cells.to_numpy().sum() == sum(looks.document["looks"].values())
 
