@@ -33,7 +33,7 @@ def read(path: PathLike) -> Trace:
     source = text("path", path)
     if _native.is_trace(source):
         return Trace(source)
-    return made(lambda target: _native.convert(source, target))
+    return made(lambda target: command.text(["import", *options(output=target), "--", source]))
 
 
 def import_(
@@ -45,7 +45,7 @@ def import_(
     """
     source, given = text("path", path), options(formats=formats)
     return written(
-        output, force, lambda target: command.call(["import", *options(output=target), *given, "--", source])
+        output, force, lambda target: command.text(["import", *options(output=target), *given, "--", source])
     )
 
 
@@ -113,7 +113,21 @@ def record(
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
     given = options(duration=checked("duration", duration), pid=pids, buffer=buffer)
     given += ["--", *run] if run else []
-    return written(output, force, lambda target: command.call(["record", *options(output=target), *given]))
+    return written(
+        output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)
+    )
+
+
+def _remark(recorded: dict[str, Any], buffer: str | None) -> None:
+    """Warn about what a recording lacks. With `--json`, the command has this in its document only."""
+    if recorded.get("lost") or recorded.get("gaps"):
+        larger = "a larger buffer" if buffer else 'buffer="32M"'
+        warn(f"{recorded['lost']} events were lost at {recorded['gaps']} places, each marked; try {larger}")
+    status = recorded.get("command") or {}
+    if status.get("code"):
+        warn(f"the command's exit status was {status['code']}")
+    elif status.get("signal"):
+        warn(f"the command was ended by signal {status['signal']}")
 
 
 def model(

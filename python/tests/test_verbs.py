@@ -247,7 +247,44 @@ def test_recording_works_or_says_what_is_missing() -> None:
     except schedlab.NotPermittedError as error:
         pytest.skip(str(error))
     assert "sleep" in set(trace.names["comm"])
+    named = trace.events.loc[trace.events["next_tid"].notna(), "next_name"]
+    assert "sleep" in set(named)
+    assert "sleep" in set(trace.intervals["name"])
     assert (trace.events["event"] == "switch").any()
+
+
+def test_the_end_of_a_recorded_command_is_a_remark() -> None:
+    try:
+        with pytest.warns(schedlab.SchedlabWarning, match="exit status was 3"):
+            schedlab.record(["sh", "-c", "exit 3"])
+    except schedlab.NotPermittedError as error:
+        pytest.skip(str(error))
+
+
+PERF_DATA = Path(__file__).parents[2] / "crates/trace/tests/data/pipes.perf.data"
+
+
+def test_a_perf_data_is_read_and_imported(tmp_path: Path) -> None:
+    read, imported = schedlab.read(PERF_DATA), schedlab.import_(PERF_DATA, tmp_path / "t.arrows")
+    assert read.arrow().equals(imported.arrow())
+    assert read.meta["source"] == "import:perf.data"
+    tasks = read.stats().tasks.set_index("tid")
+    frame = read.intervals.assign(length=lambda f: f["end_ns"] - f["start_ns"])
+    for state, figure in (("running", "run_us"), ("waiting", "wait_us")):
+        sums = frame[frame["state"] == state].groupby("tid")["length"].sum() / 1e3
+        expected = tasks.loc[tasks[figure] > 0, figure]
+        assert sums[sums > 0].to_dict() == pytest.approx(expected.groupby("tid").sum().to_dict())
+
+
+def test_a_cut_recording_is_read_with_a_remark(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.data"
+    cut.write_bytes(PERF_DATA.read_bytes()[:-20_000])
+    try:
+        with pytest.warns(schedlab.SchedlabWarning, match="lost the formats"):
+            assert len(schedlab.read(cut).events) > 0
+    except schedlab.InputError as error:
+        # Without its own formats it needs those of this machine.
+        pytest.skip(str(error))
 
 
 def test_listings_contain_the_expected_names() -> None:
