@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from schedlab import _native
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ def duration(name: str, value: Duration | None) -> str | None:
     """Return a duration in the form that the command takes. The error names the argument."""
     if value is None:
         return None
-    if isinstance(value, timedelta):
+    if isinstance(value, pd.Timedelta):
+        value = f"{value.value}ns"
+    elif isinstance(value, timedelta):
         # A timedelta is a whole number of microseconds, so this is exact.
         value = f"{value // timedelta(microseconds=1)}us"
     if not isinstance(value, str):

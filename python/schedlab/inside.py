@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pandas as pd
 
-from schedlab import command
+from schedlab import _native, command
 from schedlab.arguments import Duration, PathLike, duration, options, path_of
 from schedlab.output import written
 from schedlab.trace import Trace
@@ -28,8 +28,10 @@ def explain(trace: Trace | PathLike, from_: Duration | None = None, to: Duration
     A row has the time, the CPU, what was decided (`choice`), for `who` and `over` which tasks, the `rule`, and the
     `numbers` that were compared.
     """
-    window = f"{duration('from_', from_) or ''}..{duration('to', to) or ''}"
-    document = command.call(["sim", *options(again=path_of(trace), explain=window)])
+    start, end = duration("from_", from_) or "0ns", duration("to", to)
+    if end is not None and _native.duration_ns(end) <= _native.duration_ns(start):
+        raise _native.InputError(f"to: the window ends at {end}, before it begins at {start}")
+    document = command.call(["sim", *options(again=path_of(trace), explain=f"{start}..{end or ''}")])
     columns = ["time_us", "cpu", "choice", "who", "over", "rule", "numbers"]
     return pd.DataFrame(document.get("decisions", []), columns=columns)
 

@@ -27,6 +27,7 @@ def fail(name: str) -> None:
     schedlab.sim(kernel=name, workload="messaging", duration="1ms")
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_traces_go_through_a_pool_both_ways(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:
@@ -64,6 +65,7 @@ def test_a_kept_file_is_pickled_by_its_path(
     assert pickle.loads(data).path == tmp_path / "kept.arrows"
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_leaves_the_file_to_its_owner() -> None:
     run = simulate(1)
     child = os.fork()

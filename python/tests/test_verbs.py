@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import schedlab
@@ -46,6 +47,8 @@ def test_python_and_the_command_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_durations_may_be_timedeltas() -> None:
     assert sim(duration=timedelta(milliseconds=50)).arrow().equals(sim().arrow())
+    exact = sim(duration=pd.Timedelta(20_000_001, unit="ns"))
+    assert exact.meta["span"] == [0, 20_000_001]
 
 
 def test_a_tunable_changes_the_run() -> None:
