@@ -14,8 +14,6 @@ from maturin import (
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
-    prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
@@ -28,6 +26,21 @@ __all__ = [
     "prepare_metadata_for_build_editable",
     "prepare_metadata_for_build_wheel",
 ]
+
+
+def _make_folder() -> None:
+    """Make the folder that maturin packs: it must exist for maturin to look at the project at all."""
+    Path("build/wheel/scripts").mkdir(parents=True, exist_ok=True)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, *args: Any, **options: Any) -> str:  # noqa: ANN401 (as below)
+    """Write the wheel's metadata; returns the name of its folder."""
+    _make_folder()
+    return str(maturin.prepare_metadata_for_build_wheel(metadata_directory, *args, **options))
+
+
+# An editable wheel has the same metadata.
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def _build_binary() -> None:
@@ -48,6 +61,6 @@ def build_editable(wheel_directory: str, *args: Any, **options: Any) -> str:  # 
 
 
 def build_sdist(sdist_directory: str, *args: Any, **options: Any) -> str:  # noqa: ANN401 (as above)
-    """Build the source package; returns its file name. The data folder must exist for maturin to look at it."""
-    Path("build/wheel/scripts").mkdir(parents=True, exist_ok=True)
+    """Build the source package; returns its file name."""
+    _make_folder()
     return str(maturin.build_sdist(sdist_directory, *args, **options))

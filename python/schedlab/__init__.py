@@ -16,13 +16,16 @@ failure raises a `SchedlabError` whose text is the message of the command.
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
 from schedlab.heat import Heatmap
+from schedlab.inside import again, explain, queues_at, sched_debug
 from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import CutWarning, SchedlabWarning
+from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
     doctor,
     domains,
+    gantt,
     heatmap,
     import_,
     kernels,
@@ -39,6 +42,7 @@ from schedlab.verbs import (
 __all__ = [
     "Conservation",
     "CutWarning",
+    "Gantt",
     "Heatmap",
     "InputError",
     "Judgement",
@@ -48,17 +52,22 @@ __all__ = [
     "Stats",
     "Trace",
     "__version__",
+    "again",
     "check",
     "doctor",
     "domains",
+    "explain",
+    "gantt",
     "heatmap",
     "import_",
     "kernels",
     "machines",
     "model",
+    "queues_at",
     "read",
     "record",
     "run",
+    "sched_debug",
     "sim",
     "tunables",
     "workloads",

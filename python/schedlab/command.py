@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError
+from schedlab.arguments import in_python
+from schedlab.remarks import is_summary, warn
 
 # The exit statuses of the command.
 DONE = 0
@@ -17,6 +19,11 @@ FAILED = 1
 BAD_INPUT = 2
 UNDECIDED = 3
 NOT_PERMITTED = 4
+
+# The verbs that can take long. They show their progress if standard error is a terminal.
+_LONG = ("record", "run")
+
+_PREFIX = "schedlab: "
 
 
 def binary() -> Path:
@@ -42,22 +49,46 @@ def call(arguments: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON)
 def call_with_status(arguments: Sequence[str], allowed: Collection[int]) -> tuple[int, Any]:
     """Call the command with `--json` and return its exit status and its document.
 
-    Progress goes to this process's standard error. A status that is not `allowed` raises the command's error.
+    Its remarks become warnings. A status that is not `allowed` raises the command's error.
     """
-    # A progress bar needs the terminal, so standard error is captured only if it is not one.
-    watched = sys.stderr.isatty()
+    done = _run(["--json", *arguments], allowed)
+    return done.returncode, json.loads(done.stdout) if done.stdout.strip() else None
+
+
+def text(arguments: Sequence[str]) -> str:
+    """Call the command and return the text that it prints."""
+    return _run(arguments, (DONE,)).stdout
+
+
+def _run(arguments: Sequence[str], allowed: Collection[int]) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end. Its remarks become warnings, and its failure an exception."""
+    # A progress bar needs the terminal, so standard error is not captured there.
+    watched = sys.stderr.isatty() and any(verb in arguments[:2] for verb in _LONG)
     done = subprocess.run(
-        [binary(), "--json", *arguments],
+        [binary(), *arguments],
         check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=None if watched else subprocess.PIPE,
         text=True,
+        errors="replace",
     )
+    said = done.stderr or ""
     if done.returncode not in allowed:
-        said = done.stderr.strip().removeprefix("schedlab: ") if done.stderr else ""
-        raise _error(done.returncode, said or f"schedlab {arguments[0]} ended with status {done.returncode}")
-    return done.returncode, json.loads(done.stdout) if done.stdout.strip() else None
+        verb = next(own for own in arguments if not own.startswith("-"))
+        raise _error(done.returncode, _last_error(said) or f"schedlab {verb} ended with status {done.returncode}")
+    for line in said.splitlines():
+        if not line.startswith(_PREFIX):
+            # A command that was recorded wrote it.
+            print(line, file=sys.stderr)
+        elif not is_summary(remark := line.removeprefix(_PREFIX)):
+            warn(remark)
+    return done
+
+
+def _last_error(said: str) -> str:
+    """Return the error that ended the command: remarks may stand before it."""
+    return in_python(said.strip().split("\n" + _PREFIX)[-1].removeprefix(_PREFIX))
 
 
 def _error(status: int, message: str) -> SchedlabError:

@@ -1,20 +1,24 @@
 """A heat map: a figure for each CPU over time, as numbers and as a picture."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Heatmap:
     """The result of `schedlab heatmap`."""
 
     document: dict[str, Any]
     """The whole document, as `schedlab heatmap --json` prints it."""
-    png: bytes = field(repr=False)
+    png: bytes
     """The picture."""
+
+    def __repr__(self) -> str:
+        rows, columns = len(self.document["cells"]), self.document["columns"]
+        return f"<schedlab.Heatmap of {rows} rows, {columns} time slices>"
 
     @property
     def cells(self) -> pd.DataFrame:

@@ -7,8 +7,11 @@ import pandas as pd
 
 from schedlab import command
 
+# The exit statuses of a judgement in words.
+_VERDICTS = {command.DONE: "held", command.FAILED: "failed", command.UNDECIDED: "undecided"}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """The verdicts of an experiment, as `schedlab run` reports them."""
 
@@ -17,6 +20,11 @@ class Judgement:
     changed), 3 if undecided."""
     document: dict[str, Any]
     """The whole document, as `schedlab run --json` prints it."""
+
+    def __repr__(self) -> str:
+        verdict = _VERDICTS.get(self.status, str(self.status))
+        experiments = ", ".join(str(experiment["id"]) for experiment in self.document["experiments"])
+        return f"<schedlab.Judgement of {experiments}: {verdict}>"
 
     @property
     def held(self) -> bool:
@@ -51,7 +59,7 @@ class Judgement:
         return [remark for experiment in self.document["experiments"] for remark in experiment["remarks"]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Conservation:
     """Whether CPUs were idle while tasks waited, as `schedlab check` reports it."""
 
@@ -59,6 +67,10 @@ class Conservation:
     """The command's exit status: 0 if none was, 1 if some were, 3 if undecided."""
     document: dict[str, Any]
     """The whole document, as `schedlab check --json` prints it."""
+
+    def __repr__(self) -> str:
+        verdict, found = _VERDICTS.get(self.status, str(self.status)), len(self.document["violations"])
+        return f"<schedlab.Conservation: {verdict}, {found} violations, {self.wasted_cpu_us:.0f} us wasted>"
 
     @property
     def held(self) -> bool:

@@ -6,88 +6,102 @@ Files are given as paths. A workload may also be a mapping. A duration is text w
 
 import json
 import os
-import shutil
+import re
 import tempfile
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from schedlab import _native, command
+from schedlab.arguments import Duration, PathLike, in_python, options, path_of, setting, text, whole
+from schedlab.arguments import duration as checked
 from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
-from schedlab.remarks import SchedlabWarning
-from schedlab.trace import Trace
+from schedlab.output import written
+from schedlab.remarks import warn
+from schedlab.timeline import Gantt
+from schedlab.trace import Trace, made
 
-PathLike = str | os.PathLike[str]
-Duration = str | timedelta
 Workload = PathLike | Mapping[str, Any]
 
 
 def read(path: PathLike) -> Trace:
     """Open a trace in any format that schedlab can read."""
-    path = os.fspath(path)
-    if _native.is_trace(path):
-        return Trace(path)
-    return _made(None, False, lambda target: _native.convert(path, target))
+    source = text("path", path)
+    if _native.is_trace(source):
+        return Trace(source)
+    return made(lambda target: command.text(["import", *options(output=target), "--", source]))
 
 
-def import_(path: PathLike, output: PathLike | None = None, *, force: bool = False) -> Trace:
-    """Import a trace in another program's format. With `output`, it is saved to that file."""
-    return _made(output, force, lambda target: _native.convert(os.fspath(path), target))
+def import_(
+    path: PathLike, output: PathLike | None = None, *, formats: PathLike | None = None, force: bool = False
+) -> Trace:
+    """Import a trace in another program's format. With `output`, it is saved to that file.
+
+    `formats` is a folder with the formats of the recording's events, for a recording that was cut off and lost its own.
+    """
+    source, given = text("path", path), options(formats=formats)
+    return written(
+        output, force, lambda target: command.text(["import", *options(output=target), *given, "--", source])
+    )
 
 
 def sim(
     *,
     kernel: str,
-    machine: PathLike,
     workload: Workload,
+    machine: PathLike = "up",
     duration: Duration | None = None,
     seed: int = 1,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
     costs: bool = True,
+    every_tick: bool = False,
     trace_queues: bool = False,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
     """Simulate a workload on a machine under a kernel's scheduler.
 
-    `set` changes tunables by name. `costs=False` simulates only the algorithm. With `trace_queues` the trace also
-    records queue lengths, loads and the CPUs that the scheduler examined. The same arguments give the same bytes.
-    Without `output`, the trace's file exists as long as the returned object.
+    `set` changes tunables by name. `costs=False` simulates only the algorithm. `every_tick` simulates also the ticks
+    that can change nothing. With `trace_queues` the trace also records queue lengths, loads and the CPUs that the
+    scheduler examined. The same arguments give the same bytes. Without `output`, the trace's file exists as long as the
+    returned object.
     """
-    with ExitStack() as stack:
-        load = _workload(workload, stack)
+    with _workload(workload) as load:
 
         def simulate(target: str) -> None:
-            settings = [(name, _setting(value)) for name, value in (set or {}).items()]
+            settings = [(str(name), setting(value)) for name, value in (set or {}).items()]
             remarks = _native.simulate(
-                kernel,
-                os.fspath(machine),
+                text("kernel", kernel),
+                text("machine", machine),
                 load,
                 target,
-                _duration(duration),
-                seed,
+                checked("duration", duration),
+                whole("seed", seed),
                 settings,
                 costs,
+                every_tick,
                 trace_queues,
             )
             for remark in remarks:
-                warnings.warn(remark, SchedlabWarning, stacklevel=4)
+                warn(remark)
 
-        return _made(output, force, simulate)
+        try:
+            return written(output, force, simulate)
+        except _native.InputError as error:
+            raise _native.InputError(in_python(str(error))) from None
 
 
 def record(
     run: Sequence[str] = (),
     *,
     duration: Duration | None = None,
-    pids: Sequence[int] = (),
+    pids: int | Sequence[int] = (),
     only: bool = False,
+    buffer: str | None = None,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
@@ -96,22 +110,49 @@ def record(
     The whole machine is recorded, and the trace remembers which tasks it is about. With `only`, the processes in
     `pids` are recorded alone, which costs less but does not show what else ran.
 
-    Raises `NotPermittedError` if a right is missing; the message names it.
+    `buffer` is the size of the kernel's buffer for each CPU (`"8M"`). Raises `NotPermittedError` if a right is missing;
+    the message names it.
     """
-    options = [] if duration is None else ["--duration", str(_duration(duration))]
-    options += [option for pid in pids for option in ("--pid", str(pid))]
-    options += ["--only"] if only else []
-    options += ["--", *run] if run else []
-    return _made(output, force, lambda target: command.call(["record", "--output", target, *options]))
+    if isinstance(run, str):
+        raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
+    given = options(duration=checked("duration", duration), pid=pids, only=only, buffer=buffer)
+    given += ["--", *run] if run else []
+    return written(
+        output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)
+    )
 
 
-def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
-    """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task."""
-    source = trace.path if isinstance(trace, Trace) else trace
+def _remark(recorded: dict[str, Any], buffer: str | None) -> None:
+    """Warn about what a recording lacks. With `--json`, the command has this in its document only."""
+    if recorded.get("lost") or recorded.get("gaps"):
+        larger = "a larger buffer" if buffer else 'buffer="32M"'
+        warn(f"{recorded['lost']} events were lost at {recorded['gaps']} places, each marked; try {larger}")
+    status = recorded.get("command") or {}
+    if status.get("code"):
+        warn(f"the command's exit status was {status['code']}")
+    elif status.get("signal"):
+        warn(f"the command was ended by signal {status['signal']}")
+
+
+def model(
+    trace: Trace | PathLike,
+    output: PathLike | None = None,
+    *,
+    tasks: int | None = None,
+    min_run: Duration | None = None,
+    most_events: int = 500_000,
+    no_pin: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task.
+
+    It keeps the `tasks` busiest tasks and those that ran for at least `min_run`, folds repeated cycles until it has at
+    most `most_events` events, and with `no_pin` does not bind per-CPU kernel threads to their CPU.
+    """
+    given = options(tasks=tasks, min_run=checked("min_run", min_run), most_events=most_events, no_pin=no_pin)
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         target = Path(home, "model.json") if output is None else Path(output)
-        options = ["--force"] if force else []
-        command.call(["model", os.fspath(source), "--output", str(target), *options])
+        command.call(["model", *options(output=target, force=force), *given, "--", path_of(trace)])
         workload: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
     return workload
 
@@ -123,12 +164,29 @@ def check(
 
     With `max_wasted`, the verdict depends only on the total CPU time wasted.
     """
-    source = trace.path if isinstance(trace, Trace) else trace
-    options = [] if threshold is None else ["--threshold", str(_duration(threshold))]
-    options += [] if max_wasted is None else ["--max-wasted", str(_duration(max_wasted))]
+    given = options(threshold=checked("threshold", threshold), max_wasted=checked("max_wasted", max_wasted))
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
-    status, document = command.call_with_status(["check", os.fspath(source), *options], statuses)
+    status, document = command.call_with_status(["check", *given, "--", path_of(trace)], statuses)
     return Conservation(status, document)
+
+
+def gantt(
+    trace: Trace | PathLike,
+    *,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    by: str = "cpu",
+    width: int | None = None,
+    lanes: int = 24,
+    color: str = "auto",
+) -> Gantt:
+    """Draw a timeline of what ran on each CPU, or with `by="task"` of what each task did.
+
+    `width` is in columns (80), and `lanes` is the greatest number of lanes.
+    """
+    given = options(from_=checked("from_", from_), to=checked("to", to), by=by, width=width, lanes=lanes, color=color)
+    arguments = ["gantt", *given, "--", path_of(trace)]
+    return Gantt(command.call(arguments), command.text(arguments))
 
 
 def heatmap(
@@ -136,9 +194,9 @@ def heatmap(
     *,
     what: str = "queue",
     cpu: int | None = None,
-    why: Sequence[str] = (),
-    start: Duration | None = None,
-    end: Duration | None = None,
+    why: str | Sequence[str] = (),
+    from_: Duration | None = None,
+    to: Duration | None = None,
 ) -> Heatmap:
     """Compute a figure for each CPU over time. A notebook shows the result as a picture.
 
@@ -146,15 +204,10 @@ def heatmap(
     `"load"`, or `"considered"` (CPUs that the scheduler examined, on behalf of one `cpu` or all, for the reasons
     `why`). The last two need `sim(trace_queues=True)`.
     """
-    source = trace.path if isinstance(trace, Trace) else trace
-    options = ["--what", what]
-    options += [] if cpu is None else ["--cpu", str(cpu)]
-    options += ["--why", ",".join(why)] if why else []
-    options += [] if start is None else ["--from", str(_duration(start))]
-    options += [] if end is None else ["--to", str(_duration(end))]
+    given = options(what=what, cpu=cpu, why=why, from_=checked("from_", from_), to=checked("to", to))
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         picture = Path(home, "heatmap.png")
-        document = command.call(["heatmap", os.fspath(source), "--output", str(picture), *options])
+        document = command.call(["heatmap", *options(output=picture), *given, "--", path_of(trace)])
         return Heatmap(document, picture.read_bytes())
 
 
@@ -162,47 +215,44 @@ def domains(
     machine: PathLike,
     *,
     kernel: str,
-    offline: Sequence[int] = (),
-    online: Sequence[int] = (),
+    offline: int | Sequence[int] = (),
+    online: int | Sequence[int] = (),
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
 ) -> pd.DataFrame:
     """List the scheduling domains that a kernel builds on a machine, one row per CPU and level.
 
     First the CPUs in `offline` go offline, then those in `online` come back.
     """
-    options = [option for cpu in offline for option in ("--offline", str(cpu))]
-    options += [option for cpu in online for option in ("--online", str(cpu))]
-    options += [option for name, value in (set or {}).items() for option in ("--set", f"{name}={_setting(value)}")]
-    document = command.call(["machines", os.fspath(machine), "--domains", "--kernel", kernel, *options])
+    given = options(kernel=kernel, offline=offline, online=online, set=set)
+    document = command.call(["machines", "--domains", *given, "--", text("machine", machine)])
     return pd.DataFrame([{"cpu": int(cpu), **level} for cpu, own in document["domains"].items() for level in own])
 
 
 def run(
-    experiment: PathLike,
+    experiment: PathLike | Sequence[PathLike],
     *,
-    on: str | None = None,
+    on: str = "sim",
     kernel: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
     baseline: PathLike | None = None,
     report: PathLike | None = None,
     junit: PathLike | None = None,
+    jobs: int | None = None,
     force: bool = False,
 ) -> Judgement:
-    """Run an experiment file and judge its expectations.
+    """Run experiment files, or folders of them, and judge their expectations.
 
     `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `baseline` is a
     file with an earlier result (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an
-    HTML file and a JUnit XML file to write.
+    HTML file and a JUnit XML file to write, and `jobs` is the number of simulations to run at once.
     """
-    options = [] if on is None else ["--on", on]
-    for option, values in (("--kernel", kernel), ("--only", only)):
-        for value in [values] if isinstance(values, str) else values:
-            options += [option, value]
-    for option, path in (("--baseline", baseline), ("--output", report), ("--junit", junit)):
-        options += [] if path is None else [option, os.fspath(path)]
-    options += ["--force"] if force else []
+    listed = [experiment] if isinstance(experiment, (str, os.PathLike)) else experiment
+    given = options(
+        on=on, kernel=kernel, only=only, baseline=baseline, output=report, junit=junit, jobs=jobs, force=force
+    )
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
-    status, document = command.call_with_status(["run", os.fspath(experiment), *options], statuses)
+    paths = [text("experiment", path) for path in listed]
+    status, document = command.call_with_status(["run", *given, "--", *paths], statuses)
     return Judgement(status, document)
 
 
@@ -211,10 +261,10 @@ def kernels() -> pd.DataFrame:
     return _listing("kernels")
 
 
-def tunables(kernel: str | None = None, machine: str = "up") -> pd.DataFrame:
+def tunables(kernel: str | None = None, machine: PathLike = "up") -> pd.DataFrame:
     """List the tunables of all releases, or those of `kernel` with their defaults on `machine`."""
-    of_kernel = ["--kernel", kernel, "--machine", machine] if kernel else []
-    return pd.json_normalize(command.call(["tunables", *of_kernel])["tunables"], sep="_")
+    given = options(kernel=kernel, machine=machine) if kernel else []
+    return pd.json_normalize(command.call(["tunables", *given])["tunables"], sep="_")
 
 
 def machines() -> pd.DataFrame:
@@ -238,47 +288,17 @@ def _listing(verb: str) -> pd.DataFrame:
     return pd.json_normalize(command.call([verb])[verb], sep="_")
 
 
-def _made(output: PathLike | None, force: bool, make: Callable[[str], object]) -> Trace:
-    """Let `make` write a trace to `output`, or to a folder that is removed with the trace."""
-    if output is None:
-        home = Path(tempfile.mkdtemp(prefix="schedlab-"))
-        try:
-            make(str(home / "trace.arrows"))
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
-        return Trace(home / "trace.arrows", home=home)
-    path = Path(output)
-    if path.exists() and not force:
-        raise _native.InputError(f"{path}: exists already; choose another name or give force=True")
-    # The draft is beside the target, so that an existing file stays until the new one is complete.
-    draft = path.with_name(f".{path.name}.new")
-    try:
-        make(str(draft))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return Trace(path)
-
-
-def _workload(workload: Workload, stack: ExitStack) -> str:
-    """Return a workload's name or file. A mapping is written to a file that is removed when the stack unwinds."""
+@contextmanager
+def _workload(workload: Workload) -> Iterator[str]:
+    """Give a workload's name or file. A mapping is in a file for as long as the context lasts."""
     if not isinstance(workload, Mapping):
-        return os.fspath(workload)
-    home = stack.enter_context(tempfile.TemporaryDirectory(prefix="schedlab-"))
-    path = Path(home, "workload.json")
-    path.write_text(json.dumps(workload), encoding="utf-8")
-    return str(path)
-
-
-def _duration(duration: Duration | None) -> str | None:
-    """Return a duration in the form that the command takes."""
-    if isinstance(duration, timedelta):
-        # A timedelta is a whole number of microseconds, so this is exact.
-        return f"{duration // timedelta(microseconds=1)}us"
-    return duration
-
-
-def _setting(value: object) -> str:
-    """Return a tunable's value in the form that `--set` takes."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
+        yield text("workload", workload)
+        return
+    with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
+        path = Path(home, "workload.json")
+        path.write_text(json.dumps(workload), encoding="utf-8")
+        try:
+            yield str(path)
+        except _native.InputError as error:
+            # The user has not seen this file.
+            raise _native.InputError(re.sub(rf"{re.escape(str(path))}(:\d+)?", "workload", str(error))) from None

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import schedlab
+from schedlab.naming import Names
 
 
 def test_the_file_is_an_arrow_stream_that_needs_no_schedlab(hogs: schedlab.Trace) -> None:
@@ -23,6 +26,48 @@ def test_names_are_separate_from_events(hogs: schedlab.Trace) -> None:
     assert set(hogs.names["comm"]) == {"hog-0", "hog-1", "hog-2"}
     assert "name" not in set(hogs.events["event"])
     assert len(hogs.names) + len(hogs.affinities) + len(hogs.events) == hogs.arrow().num_rows
+
+
+def test_integers_that_may_be_missing_are_nullable(hogs: schedlab.Trace) -> None:
+    types = hogs.events.dtypes.astype(str).to_dict()
+    assert (types["time_ns"], types["cpu"], types["tid"], types["next_tid"]) == ("int64", "UInt16", "Int32", "Int32")
+    wakeups = hogs.events[hogs.events["event"] == "wakeup_new"]
+    assert wakeups["next_tid"].isna().all()
+    assert wakeups["tid"].notna().all()
+    assert (hogs.events["time_ns"].diff().dropna() >= 0).all()
+
+
+def test_events_have_the_names_of_their_tasks(hogs: schedlab.Trace) -> None:
+    named = hogs.names.set_index("tid")["comm"].to_dict() | {0: "idle"}
+    for tid, name in (("tid", "name"), ("next_tid", "next_name"), ("other_tid", "other_name")):
+        known = hogs.events[hogs.events[tid].notna()]
+        assert list(known[name]) == [named[number] for number in known[tid]]
+        assert hogs.events.loc[hogs.events[tid].isna(), name].isna().all()
+
+
+def rows(*events: dict[str, object]) -> pa.Table:
+    """Return a table with the columns that names come from."""
+    types = {"event": pa.string(), "tid": pa.int32(), "other_tid": pa.int32(), "comm": pa.string()}
+    schema = pa.schema([pa.field(name, of) for name, of in types.items()])
+    return pa.Table.from_pylist(list(events), schema=schema)
+
+
+def test_names_follow_forks_and_execs() -> None:
+    table = rows(
+        {"event": "wakeup", "tid": 7},
+        {"event": "name", "tid": 7, "comm": "sh"},
+        {"event": "fork", "tid": 8, "other_tid": 7},
+        {"event": "wakeup", "tid": 8},
+        {"event": "name", "tid": 8, "comm": "ls"},
+        {"event": "wakeup", "tid": 8},
+        {"event": "fork", "tid": 9, "other_tid": 8},
+        {"event": "exec", "tid": 8, "other_tid": 9},
+        {"event": "wakeup", "tid": 0},
+    )
+    tids = pd.Series(table["tid"].to_pylist(), dtype="Int32")
+    found = Names(table).of(tids, np.arange(table.num_rows))
+    names = ["?" if pd.isna(name) else name for name in found]
+    assert names == ["?", "sh", "sh", "sh", "ls", "ls", "ls", "ls", "idle"]
 
 
 def test_meta_names_the_source(hogs: schedlab.Trace) -> None:

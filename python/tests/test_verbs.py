@@ -2,10 +2,12 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import schedlab
@@ -45,6 +47,8 @@ def test_python_and_the_command_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_durations_may_be_timedeltas() -> None:
     assert sim(duration=timedelta(milliseconds=50)).arrow().equals(sim().arrow())
+    exact = sim(duration=pd.Timedelta(20_000_001, unit="ns"))
+    assert exact.meta["span"] == [0, 20_000_001]
 
 
 def test_a_tunable_changes_the_run() -> None:
@@ -64,20 +68,84 @@ def test_costs_can_be_switched_off() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kernel": "linux_6.12"}, r"did you mean \"linux-6\.12\""),
-        ({"machine": "z80"}, "z800"),
-        ({"machine": "0"}, "0"),
-        ({"workload": "mesaging"}, "messaging"),
-        ({"workload": {"tasks": {}}}, "task"),
-        ({"workload": {"tasks": {"t": {"rum": 5}}}}, "rum"),
-        ({"duration": "10"}, "unit"),
-        ({"duration": "-1s"}, "negative"),
-        ({"set": {"base_slice_n": 1}}, "base_slice_ns"),
+        ({"kernel": "linux_6.12"}, r"^kernel: .*did you mean \"linux-6\.12\""),
+        ({"machine": "z80"}, "^machine: .*z800"),
+        ({"machine": "0"}, "^machine: .*0"),
+        ({"workload": "mesaging"}, "^workload: .*messaging"),
+        ({"workload": {"tasks": {}}}, "^workload: .*task"),
+        ({"workload": {"tasks": {"t": {"rum": 5}}}}, "^workload: .*rum"),
+        ({"duration": "10"}, "^duration: .*unit"),
+        ({"duration": "-1s"}, "^duration: .*negative"),
+        ({"seed": -1}, "^seed: -1"),
+        ({"set": {"base_slice_n": 1}}, "^set: .*base_slice_ns"),
     ],
 )
 def test_mistakes_are_reported(options: dict[str, Any], said: str) -> None:
     with pytest.raises(schedlab.InputError, match=said):
         sim(**options)
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "said"),
+    [
+        ("check", {"threshold": "5"}, "^threshold: .*unit"),
+        ("check", {"max_wasted": "-1s"}, "^max_wasted: .*negative"),
+        ("gantt", {"by": "cpus"}, "^by: .*cpus.*task"),
+        ("gantt", {"lanes": 0}, "^lanes: "),
+        ("gantt", {"from_": "2s", "to": "1s"}, "^to: "),
+        ("heatmap", {"what": "queues"}, "^what: .*queues.*queue"),
+        ("heatmap", {"cpu": -1}, "^cpu: "),
+        ("heatmap", {"why": "woke"}, "^why: .*wake"),
+        ("heatmap", {"from_": "1"}, "^from_: .*unit"),
+        ("model", {"tasks": 0}, "^tasks: "),
+    ],
+)
+def test_errors_name_the_argument(verb: str, options: dict[str, Any], said: str, hogs: schedlab.Trace) -> None:
+    with pytest.raises(schedlab.InputError, match=said):
+        getattr(schedlab, verb)(hogs, **options)
+
+
+# Values that no type checker lets through.
+NOTHING: Any = None
+ANYTHING: Any = object()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sim(duration=10), "^duration: 10"),
+        (lambda: sim(seed="x"), "^seed: 'x'"),
+        (lambda: sim(machine=4), "^machine: 4"),
+        (lambda: sim(workload=None), "^workload: None"),
+        (lambda: schedlab.check(NOTHING), "^trace: None"),
+        (lambda: schedlab.read(NOTHING), "^path: None"),
+        (lambda: schedlab.record("ls -l"), r"^run: .*\['ls', '-l'\]"),
+        (lambda: schedlab.heatmap("t.arrows", cpu=ANYTHING), "^cpu: "),
+    ],
+)
+def test_wrong_types_name_the_argument(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+def test_ticks_that_change_nothing_can_be_simulated() -> None:
+    assert len(sim(every_tick=True).events) == len(sim().events)
+
+
+def test_remarks_of_the_command_are_warnings(hogs: schedlab.Trace, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.arrows"
+    cut.write_bytes(hogs.path.read_bytes()[:-20])
+    with pytest.warns(schedlab.SchedlabWarning, match="cut off") as remarks:
+        schedlab.heatmap(cut)
+    assert remarks[0].filename == __file__
+
+
+def test_representations_are_short(hogs: schedlab.Trace) -> None:
+    results = [hogs, hogs.stats(), schedlab.check(hogs), schedlab.gantt(hogs), schedlab.heatmap(hogs)]
+    for result in results:
+        assert repr(result).startswith("<schedlab.")
+        assert len(repr(result)) < 150
+    assert repr(schedlab.Trace("nowhere.arrows")) == "<schedlab.Trace nowhere.arrows, which cannot be read>"
 
 
 def test_a_deadlock_is_reported_and_not_simulated_for_ever() -> None:
@@ -198,7 +266,44 @@ def test_recording_works_or_says_what_is_missing() -> None:
     except schedlab.NotPermittedError as error:
         pytest.skip(str(error))
     assert "sleep" in set(trace.names["comm"])
+    named = trace.events.loc[trace.events["next_tid"].notna(), "next_name"]
+    assert "sleep" in set(named)
+    assert "sleep" in set(trace.intervals["name"])
     assert (trace.events["event"] == "switch").any()
+
+
+def test_the_end_of_a_recorded_command_is_a_remark() -> None:
+    try:
+        with pytest.warns(schedlab.SchedlabWarning, match="exit status was 3"):
+            schedlab.record(["sh", "-c", "exit 3"])
+    except schedlab.NotPermittedError as error:
+        pytest.skip(str(error))
+
+
+PERF_DATA = Path(__file__).parents[2] / "crates/trace/tests/data/pipes.perf.data"
+
+
+def test_a_perf_data_is_read_and_imported(tmp_path: Path) -> None:
+    read, imported = schedlab.read(PERF_DATA), schedlab.import_(PERF_DATA, tmp_path / "t.arrows")
+    assert read.arrow().equals(imported.arrow())
+    assert read.meta["source"] == "import:perf.data"
+    tasks = read.stats().tasks.set_index("tid")
+    frame = read.intervals.assign(length=lambda f: f["end_ns"] - f["start_ns"])
+    for state, figure in (("running", "run_us"), ("waiting", "wait_us")):
+        sums = frame[frame["state"] == state].groupby("tid")["length"].sum() / 1e3
+        expected = tasks.loc[tasks[figure] > 0, figure]
+        assert sums[sums > 0].to_dict() == pytest.approx(expected.groupby("tid").sum().to_dict())
+
+
+def test_a_cut_recording_is_read_with_a_remark(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.data"
+    cut.write_bytes(PERF_DATA.read_bytes()[:-20_000])
+    try:
+        with pytest.warns(schedlab.SchedlabWarning, match="lost the formats"):
+            assert len(schedlab.read(cut).events) > 0
+    except schedlab.InputError as error:
+        # Without its own formats it needs those of this machine.
+        pytest.skip(str(error))
 
 
 def test_listings_contain_the_expected_names() -> None:
@@ -223,7 +328,7 @@ def test_a_heat_map_shows_which_cpus_were_busy() -> None:
     assert means["0"] + means["1"] == pytest.approx(5, rel=0.05)
     assert means["2"] == means["3"] == 0
     assert heat.png.startswith(b"\x89PNG")
-    looks = schedlab.heatmap(trace, what="considered", why=["newidle", "periodic", "nohz"], end="100ms")
+    looks = schedlab.heatmap(trace, what="considered", why=["newidle", "periodic", "nohz"], to="100ms")
     assert looks.document["end_us"] == 100_000
     assert looks.cells.to_numpy().sum() == sum(looks.document["looks"].values())
 

@@ -16,7 +16,7 @@ use schedlab_base::{CpuId, Nanos, Tid};
 use std::collections::BTreeMap;
 
 /// What a task is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doing {
     /// On a CPU.
     Running,

@@ -12,6 +12,7 @@ mod fairness;
 pub mod heatmap;
 mod histogram;
 mod idle;
+pub mod intervals;
 mod kept;
 pub mod lanes;
 mod latency;

@@ -2,6 +2,7 @@
 //! returns the answer as JSON. The user's interface is in `python/schedlab`.
 
 mod error;
+mod frame;
 
 use pyo3::prelude::*;
 
@@ -10,12 +11,17 @@ use pyo3::prelude::*;
 #[pyo3(name = "_native")]
 mod native {
     use crate::error::{InputError, NotPermittedError, SchedlabError, raised};
+    use crate::frame;
+    #[pymodule_export]
+    use crate::frame::Frame;
     use pyo3::prelude::*;
-    use schedlab_base::{Event, NameRecord, Sink, parse_duration};
+    use schedlab_base::{Error, Event, NameRecord, Sink, parse_duration};
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
     use schedlab_measure::Stats;
+    use schedlab_measure::intervals::Intervals;
     use schedlab_measure::partial::withhold;
+    use schedlab_sched::kernels;
     use schedlab_trace::{Reader, Writer};
 
     #[pymodule_init]
@@ -25,6 +31,12 @@ mod native {
         module.add("SchedlabError", py.get_type::<SchedlabError>())?;
         module.add("InputError", py.get_type::<InputError>())?;
         module.add("NotPermittedError", py.get_type::<NotPermittedError>())
+    }
+
+    /// A duration with a unit, in nanoseconds.
+    #[pyfunction]
+    fn duration_ns(text: &str) -> PyResult<u64> {
+        parse_duration(text).map_err(raised)
     }
 
     /// Whether the file is a trace in schedlab's own format.
@@ -72,6 +84,19 @@ mod native {
         .map_err(raised)
     }
 
+    /// What each task did, from when until when, as an Arrow table.
+    #[pyfunction]
+    fn intervals(py: Python<'_>, path: &str) -> PyResult<Frame> {
+        py.detach(|| {
+            let mut source = schedlab_trace::open(path)?;
+            let mut intervals = Intervals::new(source.meta());
+            source.run(&mut intervals)?;
+            Ok(intervals.finish())
+        })
+        .map_err(raised)
+        .and_then(|table| py.detach(|| frame::intervals(&table)))
+    }
+
     /// Simulates and writes the trace to `target`. Returns the remarks about the run.
     #[pyfunction]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
@@ -85,16 +110,18 @@ mod native {
         seed: u64,
         settings: Vec<(String, String)>,
         costs: bool,
+        every_tick: bool,
         queues: bool,
     ) -> PyResult<Vec<String>> {
         py.detach(|| {
-            let mut machine = schedlab_machine::load(machine)?;
+            let mut machine = schedlab_machine::load(machine).map_err(of("machine"))?;
             if !costs {
                 machine.costs = Costs::none();
             }
-            let workload = schedlab_workload::load(workload)?;
-            let duration = duration.map(parse_duration).transpose()?;
-            let request = Request { kernel, machine, workload, set: settings, duration, seed, skip_ticks: true };
+            let workload = schedlab_workload::load(workload).map_err(of("workload"))?;
+            let duration = duration.map(parse_duration).transpose().map_err(of("duration"))?;
+            kernels::find(&kernel).map_err(of("kernel"))?;
+            let request = Request { kernel, machine, workload, set: settings, duration, seed, skip_ticks: !every_tick };
             let meta = backend::meta(&request);
             let mut writer = Writer::create(target, &meta)?.with_queues(queues);
             let outcome = backend::simulate(&request, &mut writer, None)?;
@@ -103,6 +130,11 @@ mod native {
             Ok([request.workload.warnings, outcome.notes, again.into_iter().collect()].concat())
         })
         .map_err(raised)
+    }
+
+    /// Adds which argument an error is about.
+    fn of(argument: &str) -> impl Fn(Error) -> Error {
+        move |error| error.key(argument)
     }
 
     /// A sink that ignores all events.

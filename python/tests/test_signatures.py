@@ -1,0 +1,143 @@
+"""The verbs take what the command takes, with the same defaults: its `--help` is compared with each signature."""
+
+import inspect
+import re
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import schedlab
+from schedlab import command
+from schedlab.arguments import RENAMED
+
+# Verbs whose function is not called like them.
+FUNCTIONS: dict[str, Callable[..., Any]] = {"import": schedlab.import_, "stats": schedlab.Trace.stats}
+
+# Arguments whose name differs in one verb.
+OTHER_NAMES = {
+    ("run", "output"): "report",
+    ("run", "file"): "experiment",
+    ("record", "command"): "run",
+    ("import", "file"): "path",
+    ("stats", "trace"): "self",
+}
+
+# What has no argument in Python, and why.
+EVERYWHERE = {
+    "json": "the functions read the JSON document",
+    "help": "the functions have docstrings",
+    "version": "schedlab.__version__",
+    "all": "it shortens the text; the frames are whole",
+}
+LEFT_OUT = {
+    ("sim", "again"): "schedlab.again",
+    ("sim", "explain"): "schedlab.explain",
+    ("sim", "queues_at"): "schedlab.queues_at",
+    ("sim", "sched_debug"): "schedlab.sched_debug",
+    ("sim", "by"): "it selects the table of the text; Stats has them all",
+    ("stats", "by"): "it selects the table of the text; Stats has them all",
+    ("stats", "schedstat"): "a text file in the kernel's format",
+    ("heatmap", "output"): "Heatmap.png",
+    ("heatmap", "force"): "Heatmap.png",
+    ("kernels", "kernel"): "schedlab.tunables(kernel)",
+    ("kernels", "machine"): "schedlab.tunables(kernel, machine)",
+    ("tunables", "name"): "a row of the frame",
+    ("machines", "machine"): "it draws; schedlab.domains has the domains",
+    ("machines", "host"): "it draws",
+    ("machines", "toml"): "it prints a file to edit",
+    ("machines", "domains"): "schedlab.domains",
+    ("machines", "kernel"): "schedlab.domains",
+    ("machines", "cpu"): "rows of schedlab.domains",
+    ("machines", "offline"): "schedlab.domains",
+    ("machines", "online"): "schedlab.domains",
+    ("machines", "set"): "schedlab.domains",
+    ("workloads", "workload"): "it describes one in words",
+    ("workloads", "output"): "it writes a file to edit",
+    ("workloads", "force"): "it writes a file to edit",
+}
+
+# Defaults that differ, as (the command's, Python's), and why.
+OTHER_DEFAULTS = {
+    ("sim", "costs"): ("machine", "True"),  # False is `none`
+    ("record", "output"): ("schedlab.arrows", ""),  # the returned trace owns its file
+    ("check", "threshold"): ("100ms", ""),  # --max-wasted replaces it
+}
+
+
+def ask(*arguments: str) -> str:
+    """Return what the command prints."""
+    return subprocess.run([command.binary(), *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def verbs() -> list[str]:
+    """Return the names of all verbs."""
+    listing = ask("--help").split("Commands:\n")[1].split("\n\n")[0]
+    return [name for name in re.findall(r"^  (\w+)", listing, re.MULTILINE) if name != "help"]
+
+
+def options(verb: str) -> dict[str, str]:
+    """Return each option and argument of a verb with its default; empty if it has none."""
+    found: dict[str, str] = {}
+    head = r"^ {2,6}(?:(?:-\w, )?--(?P<option>[\w-]+)|[<\[](?P<argument>[A-Z][A-Z|]*)[>\]])"
+    body = ask(verb, "--help").split("Examples:")[0]
+    parts = re.split(r"(?=^ {2,6}(?:-\w, )?--\w|^  [<\[][A-Z])", body, flags=re.MULTILINE)
+    for part in parts:
+        if match := re.match(head, part):
+            name = (match["option"] or match["argument"].split("|")[0].lower()).replace("-", "_")
+            default = re.search(r"\[default: (.*?)\]", part)
+            found[name] = default[1] if default else ""
+    return found
+
+
+def argument(verb: str, option: str) -> str:
+    """Return the name that an option has in Python."""
+    return OTHER_NAMES.get((verb, option), RENAMED.get(option, option))
+
+
+def left_out(verb: str, option: str) -> bool:
+    """Whether an option has no argument in Python."""
+    return option in EVERYWHERE or (verb, option) in LEFT_OUT
+
+
+def written(default: object) -> str:
+    """Return a default of Python as the command writes it; empty if there is none."""
+    return "" if default in (None, (), False, inspect.Parameter.empty) else str(default)
+
+
+def parameters(verb: str) -> dict[str, str]:
+    """Return each parameter of a verb's function with its default."""
+    function = FUNCTIONS.get(verb) or getattr(schedlab, verb)
+    return {name: written(own.default) for name, own in inspect.signature(function).parameters.items()}
+
+
+def test_the_help_is_understood() -> None:
+    assert {"sim", "gantt", "stats", "record"} <= set(verbs())
+    found = options("sim")
+    assert (found["machine"], found["seed"], found["duration"], found["costs"]) == ("up", "1", "", "machine")
+    assert options("gantt")["trace"] == ""
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_option_is_an_argument_with_the_same_default(verb: str) -> None:
+    own = parameters(verb)
+    for option, default in options(verb).items():
+        if left_out(verb, option):
+            continue
+        name = argument(verb, option)
+        assert name in own, f"schedlab {verb} --{option} has no argument in Python"
+        there, here = OTHER_DEFAULTS.get((verb, option), (default, default))
+        assert (default, own[name]) == (there, here), f"{verb}: {name}"
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_argument_is_an_option(verb: str) -> None:
+    known = {argument(verb, option) for option in options(verb) if not left_out(verb, option)}
+    assert set(parameters(verb)) <= known
+
+
+def test_no_exception_is_out_of_date() -> None:
+    all_options = {verb: options(verb) for verb in verbs()}
+    for verb, option in [*LEFT_OUT, *OTHER_NAMES, *OTHER_DEFAULTS]:
+        assert option in all_options[verb], f"schedlab {verb} has no {option}: remove its exception"
