@@ -8,6 +8,7 @@ mod error;
 mod event;
 mod ids;
 mod meta;
+mod pattern;
 mod release;
 mod rng;
 
@@ -16,5 +17,6 @@ pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{AffinityRecord, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
+pub use pattern::fits;
 pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};

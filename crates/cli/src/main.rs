@@ -1,5 +1,6 @@
 //! The `schedlab` command. Each verb has its own file under `verbs/`.
 
+mod selection;
 mod target;
 mod ui;
 mod verbs;

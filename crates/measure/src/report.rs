@@ -86,11 +86,47 @@ pub struct GroupStats {
     pub queue_mean: f64,
 }
 
+/// What the tasks of a process, or of a name, have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TeamStats {
+    /// How many tasks.
+    pub tasks: u64,
+    /// Their part of all CPU time that was run.
+    pub share: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+/// A process: the tasks of a thread group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessStats {
+    /// Its number; none for a task whose process is not known, which then stands for itself.
+    pub tgid: Option<Tid>,
+    /// The name of its first thread, or else of the one that ran longest.
+    pub name: String,
+    /// Its tasks together.
+    #[serde(flatten)]
+    pub team: TeamStats,
+}
+
+/// The tasks of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NameStats {
+    /// The name; empty for the tasks of which none is known.
+    pub name: String,
+    /// Its tasks together.
+    #[serde(flatten)]
+    pub team: TeamStats,
+}
+
 /// The whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TotalStats {
-    /// The first instant, on the trace's clock.
+    /// The first instant of the trace, or of the window, on the trace's clock.
     pub start_us: f64,
+    /// The first instant of the trace: `--from` and `--to` count from here.
+    pub trace_start_us: f64,
     /// The time that the trace spans.
     pub span_us: f64,
     /// How many CPUs.
@@ -137,6 +173,12 @@ pub struct Report {
     pub nodes: Vec<NodeStats>,
     /// The groups, by run time, longest first.
     pub groups: Vec<GroupStats>,
+    /// The processes, by run time, longest first; only where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessStats>,
+    /// The tasks by name, by run time, longest first; only where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameStats>,
     /// The whole.
     pub total: TotalStats,
 }

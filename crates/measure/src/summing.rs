@@ -5,9 +5,12 @@ use crate::kept::{Kept, Nodes};
 use crate::measure::us;
 use crate::measures::Sums;
 use crate::names::Name;
-use crate::report::{CpuStats, GroupStats, NodeStats, Report, TaskStats, TotalStats};
-use schedlab_base::{CpuId, Tid};
+use crate::report::{
+    CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats,
+};
+use schedlab_base::{CpuId, Nanos, Tid};
 use schedlab_track::{Slot, Tracker};
+use std::collections::BTreeMap;
 
 /// A task with its figures.
 struct Life {
@@ -18,7 +21,7 @@ struct Life {
 }
 
 impl Life {
-    /// Whether it ran, waited or was moved.
+    /// Whether it ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost.
     fn was_there(&self) -> bool {
         let Sums { run, wait, switches, moves, .. } = &self.sums;
         run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations > 0
@@ -30,14 +33,26 @@ struct Summing<'a> {
     tracker: &'a Tracker,
     kept: &'a Kept,
     places: &'a Nodes,
+    looked_at: LookedAt,
     /// The CPU time of all tasks.
     all_run: f64,
 }
 
-pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes) -> Report {
+/// What of the trace is summed up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookedAt {
+    /// From when to when.
+    pub(crate) bounds: (Nanos, Nanos),
+    /// The events in it.
+    pub(crate) events: u64,
+    /// By process and by name too.
+    pub(crate) teams: bool,
+}
+
+pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, looked_at: LookedAt) -> Report {
     let cpus: Vec<CpuId> = tracker.present().collect();
     let whole = kept.measures.of_cpus(&cpus);
-    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us };
+    let summing = Summing { tracker, kept, places, looked_at, all_run: whole.run.run_us };
     let lives = summing.lives();
     let cpu_stats = summing.cpus(&cpus);
     let (nodes, groups) = (summing.nodes(&cpu_stats), summing.groups(&lives));
@@ -49,8 +64,10 @@ pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes) -> Report {
         fairness_groups: Fairness::of(groups.iter().map(|group| group.sums.run.run_us)),
         ..summing.total(whole, &cpus)
     };
+    let (processes, names) =
+        if looked_at.teams { (summing.processes(&lives), summing.names(&lives)) } else { Default::default() };
     let tasks = lives.into_iter().map(|life| summing.task(life)).collect();
-    Report { tasks, cpus: cpu_stats, nodes, groups, total }
+    Report { tasks, cpus: cpu_stats, nodes, groups, processes, names, total }
 }
 
 impl Summing<'_> {
@@ -136,7 +153,7 @@ impl Summing<'_> {
         for life in lives {
             members[life.name.group.map_or(paths.len(), |group| group as usize)].push(life);
         }
-        let (start, end) = self.tracker.bounds();
+        let (start, end) = self.looked_at.bounds;
         let group = |(index, members): (usize, Vec<&Life>)| {
             let slots: Vec<Slot> = members.iter().map(|life| life.slot).collect();
             let sums = self.kept.measures.of_tasks(&slots);
@@ -155,15 +172,49 @@ impl Summing<'_> {
         groups
     }
 
+    /// The tasks of each process. One whose process is not known stands for itself.
+    fn processes(&self, lives: &[Life]) -> Vec<ProcessStats> {
+        let mut members: BTreeMap<(Option<Tid>, Tid), Vec<&Life>> = BTreeMap::new();
+        for life in lives {
+            // A process that ended and another with its number are told apart by their threads' lives alone.
+            let key = life.name.tgid.map_or((None, life.tid), |tgid| (Some(tgid), tgid));
+            members.entry(key).or_default().push(life);
+        }
+        let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
+            let leader = members.iter().find(|life| Some(life.tid) == tgid).unwrap_or(&members[0]);
+            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team(&members) }
+        };
+        let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
+        processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
+        processes
+    }
+
+    /// The tasks of each name.
+    fn names(&self, lives: &[Life]) -> Vec<NameStats> {
+        let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
+        lives.iter().for_each(|life| members.entry(&*life.name.comm).or_default().push(life));
+        let name = |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team(&members) };
+        let mut names: Vec<NameStats> = members.into_iter().map(name).collect();
+        names.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
+        names
+    }
+
+    fn team(&self, members: &[&Life]) -> TeamStats {
+        let slots: Vec<Slot> = members.iter().map(|life| life.slot).collect();
+        let sums = self.kept.measures.of_tasks(&slots);
+        TeamStats { tasks: members.len() as u64, share: self.share(&sums), sums }
+    }
+
     /// The whole, but for who shared how evenly.
     fn total(&self, sums: Sums, cpus: &[CpuId]) -> TotalStats {
-        let (start, end) = self.tracker.bounds();
+        let (start, end) = self.looked_at.bounds;
         let off = self.kept.measures.run.off(cpus);
         TotalStats {
             start_us: us(start),
+            trace_start_us: us(self.tracker.bounds().0),
             span_us: us(end - start),
             cpus: cpus.len() as u64,
-            events: self.tracker.events,
+            events: self.looked_at.events,
             lost_events: self.tracker.lost,
             losses: self.tracker.losses,
             contradictions: self.tracker.contradictions,

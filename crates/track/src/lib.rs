@@ -25,11 +25,15 @@
 
 mod observer;
 mod replay;
+mod seen;
+mod selected;
 mod tasks;
 mod tracker;
 
 pub use observer::{Delay, Move, Observer, Occupant, Start, Stop, Wake};
 pub use replay::Replay;
+pub use seen::Seen;
+pub use selected::{Chosen, Kept, Part, Selected};
 pub use tasks::Slot;
 pub use tracker::{MAX_CPUS, Tracker};
 

@@ -23,6 +23,8 @@ pub struct Delay {
     pub wakeup: Option<Nanos>,
     /// Since its waking, if that led to it.
     pub waking: Option<Nanos>,
+    /// When it got the CPU.
+    pub end: Nanos,
 }
 
 /// How a task got a CPU.
@@ -134,6 +136,10 @@ facts! {$
     fn clock(now: Nanos);
     /// The trace ends; what still lasted was told just before.
     fn ends(now: Nanos);
+    /// The window that is looked at begins ([`crate::Selected`]): what was told before is its initial state.
+    fn opens(now: Nanos);
+    /// The window that is looked at has ended: what is told later only says more of the time before.
+    fn closes(now: Nanos);
 
     /// From now on this thread id is that of the task: it is seen for the first time, or it called exec as a thread.
     /// `again`: the id was that of another task, which has ended.

@@ -145,7 +145,8 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
-    let mut stats = Stats::new(&meta);
+    let stats = Stats::new(&meta);
+    let mut stats = if matches!(args.by, By::Process | By::Name) { stats.with_teams() } else { stats };
     let inspection = Inspection::new(&args.inspect, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.inspect, &inspection, ui)?,

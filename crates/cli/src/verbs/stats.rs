@@ -1,9 +1,11 @@
 //! `schedlab stats`: run time, wait time, latency, migrations, run queues and fairness of a trace.
 
 mod schedstat;
+mod sort;
 pub mod table;
 pub mod text;
 
+use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use indicatif::ProgressBar;
 use schedlab_base::{Event, Meta, NameRecord, Result, Sink};
@@ -15,21 +17,30 @@ use std::process::ExitCode;
 
 /// What `stats` is asked.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by cpu\n  \
+#[command(
+    after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by process --sort wait\n  \
+                        schedlab stats trace.arrows --from 2s --to 3s --task 'nginx*'\n  \
                         schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n  \
                         schedlab stats trace.arrows --schedstat\n\n\
-                        latency is from wakeup to running; waking latency, from waking to running, is in the JSON.")]
+                        lat is the latency from wakeup to running; waking latency, from waking to running, is in the \
+                        JSON. delay max is the longest wait of any kind, at is when it began, from the trace's start."
+)]
 pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
     /// What a row of the table stands for; the JSON holds all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
-    /// Every row, not just the 30 that ran longest.
+    /// Sort the rows by this column: numbers from the highest down, names from A to Z.
+    #[arg(long, value_enum, value_name = "COLUMN")]
+    sort: Option<sort::Column>,
+    /// Every row, not just the first 30.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// What /proc/schedstat would have said of the trace's time, in the format of its kernel, or of this VERSION.
-    #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all"])]
+    #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all", "sort", "from", "to", "names", "pids", "groups"])]
     schedstat: Option<Option<u32>>,
 }
 
@@ -44,6 +55,10 @@ pub enum By {
     Node,
     /// A cgroup.
     Group,
+    /// A process: its threads together.
+    Process,
+    /// All tasks of the same name.
+    Name,
 }
 
 /// The JSON document.
@@ -71,19 +86,26 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(version) = args.schedstat {
         return schedstat::run(&args.trace, version, ui);
     }
+    let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
-    let mut stats = Stats::new(source.meta());
+    let stats = part.map_or_else(|| Stats::new(source.meta()), |part| Stats::of_part(source.meta(), part));
+    let mut stats = stats.with_teams();
     let mut ticker = Ticker(ui.progress(None, "reading"), 0);
     let read = source.run(&mut (&mut stats, &mut ticker));
     ticker.0.finish_and_clear();
     let read = read?;
-    let report = stats.finish(None);
+    let mut report = stats.finish(None);
+    args.selection.check_window(report.total.span_us, &args.trace)?;
+    if let Some(column) = args.sort {
+        sort::sort(&mut report, args.by, column)?;
+    }
     if ui.json {
         let Meta { source, kernel, machine, clock, .. } = source.meta();
         let trace = TraceFacts { file: &args.trace, source, kernel, machine, clock, read: &read };
         ui.print_json(&Document { trace, report: &report });
     } else {
         let title = args.trace.display().to_string();
+        let title = format!("{title}{}", args.selection.words());
         ui.print(&text::report(&title, source.meta(), &read, &report, args.by, args.all));
     }
     Ok(ExitCode::SUCCESS)
