@@ -27,6 +27,7 @@ mod level;
 mod watch;
 
 pub use level::Level;
+pub(crate) use watch::bound_by_name;
 
 use crate::names::Names;
 use level::Shape;

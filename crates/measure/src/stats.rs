@@ -3,7 +3,7 @@
 use crate::kept::{Kept, Nodes};
 use crate::{Report, summing};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
-use schedlab_track::{Kept as Told, Observer, Part, Replay, Selected};
+use schedlab_track::{Kept as Told, Observer, Part, View, Viewed};
 
 /// Statistics in the making: feed it a trace, then [`Stats::finish`].
 ///
@@ -11,17 +11,9 @@ use schedlab_track::{Kept as Told, Observer, Part, Replay, Selected};
 /// one replay of the events for both.
 #[derive(Debug)]
 pub struct Stats<More = ()> {
-    replay: Fed<More>,
+    view: View<(Kept, More)>,
     places: Nodes,
     teams: bool,
-}
-
-/// The whole trace, or a part of it.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it")]
-enum Fed<More> {
-    Whole(Replay<(Kept, More)>),
-    Part(Replay<Selected<(Kept, More)>>),
 }
 
 impl Stats {
@@ -31,12 +23,12 @@ impl Stats {
         Self::with(meta, ())
     }
 
-    /// Statistics for a part of a trace with this metadata.
+    /// Statistics for a part of a trace with this metadata, or for the whole.
     #[must_use]
-    pub fn of_part(meta: &Meta, part: Part) -> Self {
+    pub fn of_part(meta: &Meta, part: Option<Part>) -> Self {
         let places = Nodes::new(meta);
-        let selected = Selected::new(part, Told::Figures, (Kept::new(&places), ()));
-        Self { replay: Fed::Part(Replay::new(meta, selected)), places, teams: false }
+        let view = View::new(meta, part, Told::Figures, (Kept::new(&places), ()));
+        Self { view, places, teams: false }
     }
 
     /// Sums the tasks up by process and by name too.
@@ -58,51 +50,29 @@ impl<More: Observer> Stats<More> {
     #[must_use]
     pub fn with(meta: &Meta, more: More) -> Self {
         let places = Nodes::new(meta);
-        let replay = Fed::Whole(Replay::new(meta, (Kept::new(&places), more)));
-        Self { replay, places, teams: false }
+        let view = View::new(meta, None, Told::Figures, (Kept::new(&places), more));
+        Self { view, places, teams: false }
     }
 
     /// As [`Stats::finish`]: the statistics, and the other observer.
     #[must_use]
     pub fn finish_both(self, end: Option<Nanos>) -> (Report, More) {
-        let Self { replay, places, teams } = self;
-        match replay {
-            Fed::Whole(mut replay) => {
-                replay.finish(end);
-                let Replay { tracker, observer: (kept, more) } = replay;
-                let looked_at = summing::LookedAt { bounds: tracker.bounds(), events: tracker.events, teams };
-                (summing::report(&tracker, &kept, &places, looked_at), more)
-            }
-            Fed::Part(mut replay) => {
-                replay.finish(end);
-                let Replay { tracker, observer } = replay;
-                let looked_at = summing::LookedAt { bounds: observer.bounds(), events: observer.events, teams };
-                let (kept, more) = observer.inner;
-                (summing::report(&tracker, &kept, &places, looked_at), more)
-            }
-        }
+        let Viewed { tracker, observer: (kept, more), bounds, events } = self.view.finish(end);
+        let looked_at = summing::LookedAt { bounds, events, teams: self.teams };
+        (summing::report(&tracker, &kept, &self.places, looked_at), more)
     }
 }
 
 impl<More: Observer> Sink for Stats<More> {
     fn events(&mut self, batch: &[Event]) {
-        match &mut self.replay {
-            Fed::Whole(replay) => replay.events(batch),
-            Fed::Part(replay) => replay.events(batch),
-        }
+        self.view.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        match &mut self.replay {
-            Fed::Whole(replay) => replay.name(record),
-            Fed::Part(replay) => replay.name(record),
-        }
+        self.view.name(record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {
-        match &mut self.replay {
-            Fed::Whole(replay) => replay.affinity(record),
-            Fed::Part(replay) => replay.affinity(record),
-        }
+        self.view.affinity(record);
     }
 }

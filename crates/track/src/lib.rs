@@ -29,6 +29,7 @@ mod seen;
 mod selected;
 mod tasks;
 mod tracker;
+mod view;
 
 pub use observer::{Delay, Move, Observer, Occupant, Start, Stop, Wake};
 pub use replay::Replay;
@@ -36,6 +37,7 @@ pub use seen::Seen;
 pub use selected::{Chosen, Kept, Part, Selected};
 pub use tasks::Slot;
 pub use tracker::{MAX_CPUS, Tracker};
+pub use view::{View, Viewed};
 
 /// The types that facts are made of, for the macro `observers!`.
 #[doc(hidden)]

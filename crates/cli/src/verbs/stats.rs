@@ -88,8 +88,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
-    let stats = part.map_or_else(|| Stats::new(source.meta()), |part| Stats::of_part(source.meta(), part));
-    let mut stats = stats.with_teams();
+    let mut stats = Stats::of_part(source.meta(), part).with_teams();
     let mut ticker = Ticker(ui.progress(None, "reading"), 0);
     let read = source.run(&mut (&mut stats, &mut ticker));
     ticker.0.finish_and_clear();

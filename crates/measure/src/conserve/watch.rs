@@ -3,6 +3,7 @@
 mod facts;
 mod found;
 
+pub(crate) use facts::bound_by_name;
 pub(super) use found::{Found, Waited};
 
 use super::classes::{ANYWHERE, Classes, Words};

@@ -174,7 +174,7 @@ impl Observer for Watch {
 }
 
 /// The CPU that a kernel thread of this name is bound to.
-fn bound_by_name(comm: &str) -> Option<CpuId> {
+pub(crate) fn bound_by_name(comm: &str) -> Option<CpuId> {
     const BOUND: [&str; 8] =
         ["kworker", "migration", "ksoftirqd", "cpuhp", "idle_inject", "irq_work", "rcuc", "watchdog"];
     let (kind, rest) = comm.split_once('/')?;
