@@ -54,6 +54,8 @@ verbs! {
     Heatmap => heatmap,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
+    /// Show the longest waits and which tasks ran meanwhile: who delayed whom.
+    Delays => delays,
     /// What kernels there are, and what one lets you set.
     Kernels => kernels,
     /// What machines there are, and what one looks like.

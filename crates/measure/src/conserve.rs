@@ -32,7 +32,7 @@ pub(crate) use watch::bound_by_name;
 use crate::names::Names;
 use level::Shape;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, Tid};
-use schedlab_track::{Replay, observers};
+use schedlab_track::{Kept, Part, Seen, View, Viewed, observers};
 use serde::Serialize;
 use watch::{Found, Watch};
 
@@ -155,7 +155,7 @@ pub struct CheckReport {
 #[derive(Debug)]
 pub struct Check {
     bounds: Bounds,
-    replay: Replay<Watching>,
+    view: View<Watching>,
     shape: Shape,
 }
 
@@ -164,41 +164,49 @@ pub struct Check {
 struct Watching {
     watch: Watch,
     names: Names,
+    seen: Seen,
 }
 
-observers!(Watching: watch, names);
+observers!(Watching: watch, names, seen);
 
 impl Check {
     /// A check of a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta, bounds: Bounds) -> Self {
-        let watching = Watching { watch: Watch::new(bounds.threshold), names: Names::default() };
-        let mut replay = Replay::new(meta, watching);
-        let Replay { tracker, observer: Watching { watch, .. } } = &mut replay;
+        Self::of_part(meta, bounds, None)
+    }
+
+    /// A check of a part of a trace with this metadata, or of the whole. Only the waits of the part's tasks count.
+    #[must_use]
+    pub fn of_part(meta: &Meta, bounds: Bounds, part: Option<Part>) -> Self {
+        let watching = Watching { watch: Watch::new(bounds.threshold), names: Names::default(), seen: Seen::default() };
+        let mut view = View::new(meta, part, Kept::Waits, watching);
+        let (tracker, Watching { watch, .. }) = view.parts();
         watch.exists(0);
         tracker.present().for_each(|cpu| watch.exists(cpu));
-        Self { bounds, replay, shape: Shape::new(meta) }
+        Self { bounds, view, shape: Shape::new(meta) }
     }
 
     /// Ends the check: at `end`, or else at the end of the metadata's span, but never before the last event.
     #[must_use]
-    pub fn finish(mut self, end: Option<Nanos>) -> CheckReport {
-        self.replay.finish(end);
-        let Replay { tracker, observer: Watching { watch, .. } } = &self.replay;
-        let (start, end) = tracker.bounds();
+    pub fn finish(self, end: Option<Nanos>) -> CheckReport {
+        let Self { bounds, view, shape } = self;
+        let viewed = view.finish(end);
+        let Viewed { tracker, observer: Watching { watch, seen, .. }, .. } = &viewed;
+        let (start, end) = viewed.bounds;
         let us = |ns: u128| ns as f64 / 1e3;
         let known = watch.idle_time + watch.busy_time;
-        let tasks = tracker.tasks().filter(|(slot, tid)| *tid != 0 && tracker.knows(*slot));
+        let tasks = tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.has(*slot));
         let (tasks, unknown) =
             tasks.fold((0, 0), |(all, unknown), (slot, _)| (all + 1, unknown + u64::from(!watch.knows(slot))));
-        let over = self.bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
+        let over = bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
         let verdict = match over {
             true => Verdict::Fail,
             false if watch.unknown_time > known => Verdict::Undecided,
             false => Verdict::Pass,
         };
         CheckReport {
-            violations: watch.found.iter().map(|found| self.violation(found, start)).collect(),
+            violations: watch.found.iter().map(|found| violation(&viewed, &shape, found)).collect(),
             violations_left_out: watch.left_out,
             longest_us: us(watch.longest.into()),
             wasted_cpu_us: us(watch.wasted),
@@ -209,55 +217,57 @@ impl Check {
             cpus: tracker.present().count() as u64,
             tasks,
             affinity_unknown: unknown,
-            events: tracker.events,
+            events: viewed.events,
             losses: tracker.losses,
             contradictions: tracker.contradictions,
-            threshold_us: us(self.bounds.threshold.into()),
-            max_wasted_us: self.bounds.max_wasted.map(|most| us(most.into())),
+            threshold_us: us(bounds.threshold.into()),
+            max_wasted_us: bounds.max_wasted.map(|most| us(most.into())),
             verdict,
         }
     }
+}
 
-    fn violation(&self, found: &Found, start: Nanos) -> Violation {
-        let us = |ns: Nanos| ns as f64 / 1e3;
-        let (level, distance) = self.shape.between(found.cpu, found.busy);
-        let Replay { tracker, observer: Watching { watch, names } } = &self.replay;
-        let told = watch.has_looks;
-        let task = |w: &watch::Waited| WaitingTask {
-            tid: tracker.tid(w.slot),
-            name: names.of(w.slot).comm.to_string(),
-            cpu: w.cpu,
-            wait_us: us(w.time),
-            affinity_known: w.known,
-        };
-        Violation {
-            start_us: us(found.from.saturating_sub(start)),
-            duration_us: us(found.to - found.from),
-            idle_cpu: found.cpu,
-            busy_cpu: found.busy,
-            waiting: found.waited.iter().map(task).collect(),
-            waiting_tasks: found.tasks as u64,
-            level,
-            distance,
-            migrations_to_idle: found.moves.into(),
-            migrations_elsewhere: found.moves_elsewhere,
-            looks: told.then_some(found.looks.into()),
-            looked_at_busy: told.then_some(found.saw_busy),
-            until_end: found.until_end,
-        }
+/// A violation as the report has it.
+fn violation(viewed: &Viewed<Watching>, shape: &Shape, found: &Found) -> Violation {
+    let us = |ns: Nanos| ns as f64 / 1e3;
+    let (level, distance) = shape.between(found.cpu, found.busy);
+    let Viewed { tracker, observer: Watching { watch, names, .. }, .. } = viewed;
+    let (start, _) = tracker.bounds();
+    let told = watch.has_looks;
+    let task = |w: &watch::Waited| WaitingTask {
+        tid: tracker.tid(w.slot),
+        name: names.of(w.slot).comm.to_string(),
+        cpu: w.cpu,
+        wait_us: us(w.time),
+        affinity_known: w.known,
+    };
+    Violation {
+        start_us: us(found.from.saturating_sub(start)),
+        duration_us: us(found.to - found.from),
+        idle_cpu: found.cpu,
+        busy_cpu: found.busy,
+        waiting: found.waited.iter().map(task).collect(),
+        waiting_tasks: found.tasks as u64,
+        level,
+        distance,
+        migrations_to_idle: found.moves.into(),
+        migrations_elsewhere: found.moves_elsewhere,
+        looks: told.then_some(found.looks.into()),
+        looked_at_busy: told.then_some(found.saw_busy),
+        until_end: found.until_end,
     }
 }
 
 impl Sink for Check {
     fn events(&mut self, batch: &[Event]) {
-        self.replay.events(batch);
+        self.view.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        self.replay.name(record);
+        self.view.name(record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {
-        self.replay.affinity(record);
+        self.view.affinity(record);
     }
 }

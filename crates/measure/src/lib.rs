@@ -41,7 +41,7 @@ pub use measures::Sums;
 pub use memory::MemoryStats;
 pub use report::{CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats};
 pub use run_queue::QueueLength;
-pub use schedlab_track::{Chosen, Part};
+pub use schedlab_track::{Chosen, Part, Slot};
 pub use selection::{Chooser, Selection};
 pub use series::Series;
 pub use stats::Stats;

@@ -89,9 +89,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
     let mut stats = Stats::of_part(source.meta(), part).with_teams();
-    let mut ticker = Ticker(ui.progress(None, "reading"), 0);
+    let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut stats, &mut ticker));
-    ticker.0.finish_and_clear();
+    ticker.finish();
     let read = read?;
     let mut report = stats.finish(None);
     args.selection.check_window(report.total.span_us, &args.trace)?;
@@ -111,7 +111,19 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 }
 
 /// Shows how far the reading has come.
-struct Ticker(ProgressBar, u64);
+pub struct Ticker(ProgressBar, u64);
+
+impl Ticker {
+    /// Begins.
+    pub fn new(ui: &Ui) -> Self {
+        Self(ui.progress(None, "reading"), 0)
+    }
+
+    /// Ends.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
 
 impl Sink for Ticker {
     fn events(&mut self, batch: &[Event]) {

@@ -159,6 +159,7 @@ pub struct Total {
 #[allow(missing_docs, reason = "the field's name says by what the sums are")]
 pub struct DelayReport {
     /// The longest waits, the longest first.
+    #[serde(skip)]
     pub waits: Vec<Wait>,
     /// The tasks that kept others waiting, the longest first.
     pub culprits: Vec<CulpritSum<TaskRef>>,
