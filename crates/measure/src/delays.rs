@@ -50,7 +50,8 @@ impl Delays {
     #[must_use]
     pub fn new(meta: &Meta, part: Option<Part>, worst: usize) -> Self {
         let chosen = part.as_ref().and_then(|part| part.tasks.clone());
-        let watch = Watch::new(worst, chosen, part.is_none());
+        let whole = part.as_ref().is_none_or(|part| part.from == 0);
+        let watch = Watch::new(worst, chosen, whole);
         let watching = Watching { watch, names: Names::default() };
         Self { view: View::new(meta, part, Kept::Story, watching) }
     }

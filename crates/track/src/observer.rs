@@ -136,7 +136,8 @@ facts! {$
     fn clock(now: Nanos);
     /// The trace ends; what still lasted was told just before.
     fn ends(now: Nanos);
-    /// The window that is looked at begins ([`crate::Selected`]): what was told before is its initial state.
+    /// The window that is looked at begins, later than the trace ([`crate::Selected`]): what was told before is its
+    /// initial state.
     fn opens(now: Nanos);
     /// The window that is looked at has ended: what is told later only says more of the time before.
     fn closes(now: Nanos);

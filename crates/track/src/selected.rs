@@ -133,7 +133,9 @@ impl<O: Observer> Selected<O> {
     fn open(&mut self) {
         self.place = Place::Inside;
         self.inner.clock(self.from);
-        self.inner.opens(self.from);
+        if self.part.from > 0 {
+            self.inner.opens(self.from);
+        }
         for (cpu, length) in (0..).zip(std::mem::take(&mut self.lengths)) {
             if let Some(length) = length {
                 self.inner.queue(cpu, self.from, length);

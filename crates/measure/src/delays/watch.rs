@@ -204,9 +204,9 @@ impl Watch {
         victim.wait = victim.wait.saturating_add(length);
         victim.waits += 1;
         victim.longest = victim.longest.max(length);
-        let full = self.found.len() >= self.worst;
-        let shortest = if full { self.found.peek().map_or(Nanos::MAX, |found| found.to - found.from) } else { 0 };
-        if length > shortest {
+        let rank = (length, Reverse(now.saturating_sub(length)), Reverse(task));
+        let kept = self.found.len() < self.worst || self.found.peek().is_some_and(|found| rank > found.rank());
+        if kept && length > 0 {
             self.keep(task, cpu, since, now, finished);
         }
         self.queues.remove(task);
