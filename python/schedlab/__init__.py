@@ -21,6 +21,7 @@ from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
+    delays,
     doctor,
     domains,
     heatmap,
@@ -35,10 +36,12 @@ from schedlab.verbs import (
     tunables,
     workloads,
 )
+from schedlab.waits import Delays
 
 __all__ = [
     "Conservation",
     "CutWarning",
+    "Delays",
     "Heatmap",
     "InputError",
     "Judgement",
@@ -49,6 +52,7 @@ __all__ = [
     "Trace",
     "__version__",
     "check",
+    "delays",
     "doctor",
     "domains",
     "heatmap",

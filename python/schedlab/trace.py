@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from schedlab import _native
 from schedlab.remarks import CutWarning
+from schedlab.selection import Duration, Numbers, Selection, Texts, duration_text
 
 # The values of the column `event` in rows that are not events.
 _NAME = "name"
@@ -44,6 +45,10 @@ class Stats:
     """One row per NUMA node."""
     groups: pd.DataFrame
     """One row per task group; empty if the trace has none."""
+    processes: pd.DataFrame
+    """One row per process."""
+    names: pd.DataFrame
+    """One row per name: all tasks of the same name together."""
     total: dict[str, Any]
     """The figures of the whole machine."""
     document: dict[str, Any]
@@ -56,7 +61,16 @@ class Stats:
         def frame(key: str) -> pd.DataFrame:
             return pd.json_normalize(document.get(key, []), sep="_")
 
-        return cls(frame("tasks"), frame("cpus"), frame("nodes"), frame("groups"), document["total"], document)
+        return cls(
+            tasks=frame("tasks"),
+            cpus=frame("cpus"),
+            nodes=frame("nodes"),
+            groups=frame("groups"),
+            processes=frame("processes"),
+            names=frame("names"),
+            total=document["total"],
+            document=document,
+        )
 
 
 class Trace:
@@ -122,9 +136,23 @@ class Trace:
         found = rows.loc[rows["event"] == _AFFINITY]
         return found.reindex(columns=["time_ns", "tid", "cpus"]).reset_index(drop=True)
 
-    def stats(self) -> Stats:
-        """Return the statistics of tasks, CPUs, nodes, groups and the whole machine."""
-        return Stats.of(json.loads(_native.stats(str(self.path))))
+    def stats(
+        self,
+        *,
+        start: Duration | None = None,
+        end: Duration | None = None,
+        task: Texts = (),
+        pid: Numbers = (),
+        group: Texts = (),
+    ) -> Stats:
+        """Return the statistics of tasks, CPUs, nodes, groups and the whole machine.
+
+        `start` and `end` select a window, counted from the trace's start; `task`, `pid` and `group` select tasks by
+        name (`*` and `?` are wildcards), by thread or process id, and by cgroup.
+        """
+        of = Selection(start, end, task, pid, group)
+        selected = (duration_text(of.start), duration_text(of.end), of.tasks, of.pids, of.groups)
+        return Stats.of(json.loads(_native.stats(str(self.path), *selected)))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> "Trace":
         """Save the trace to a file. An existing file is overwritten only with `force`."""

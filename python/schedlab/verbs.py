@@ -11,7 +11,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,11 @@ from schedlab import _native, command
 from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.remarks import SchedlabWarning
+from schedlab.selection import Duration, Numbers, Selection, Texts, duration_text
 from schedlab.trace import Trace
+from schedlab.waits import Delays
 
 PathLike = str | os.PathLike[str]
-Duration = str | timedelta
 Workload = PathLike | Mapping[str, Any]
 
 
@@ -70,7 +70,7 @@ def sim(
                 os.fspath(machine),
                 load,
                 target,
-                _duration(duration),
+                duration_text(duration),
                 seed,
                 settings,
                 costs,
@@ -94,33 +94,57 @@ def record(
 
     Raises `NotPermittedError` if a right is missing; the message names it.
     """
-    options = [] if duration is None else ["--duration", str(_duration(duration))]
+    options = [] if duration is None else ["--duration", str(duration_text(duration))]
     options += [option for pid in pids for option in ("--pid", str(pid))]
     options += ["--", *run] if run else []
     return _made(output, force, lambda target: command.call(["record", "--output", target, *options]))
 
 
-def model(trace: Trace | PathLike, output: PathLike | None = None, *, force: bool = False) -> dict[str, Any]:
-    """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task."""
+def model(
+    trace: Trace | PathLike,
+    output: PathLike | None = None,
+    *,
+    start: Duration | None = None,
+    end: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+    force: bool = False,
+) -> dict[str, Any]:
+    """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task.
+
+    The workload starts at `start` with the tasks that run or wait then, and contains only the selected tasks.
+    """
     source = trace.path if isinstance(trace, Trace) else trace
+    selected = Selection(start, end, task, pid, group).options()
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         target = Path(home, "model.json") if output is None else Path(output)
         options = ["--force"] if force else []
-        command.call(["model", os.fspath(source), "--output", str(target), *options])
+        command.call(["model", os.fspath(source), "--output", str(target), *selected, *options])
         workload: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
     return workload
 
 
 def check(
-    trace: Trace | PathLike, *, threshold: Duration | None = None, max_wasted: Duration | None = None
+    trace: Trace | PathLike,
+    *,
+    threshold: Duration | None = None,
+    max_wasted: Duration | None = None,
+    start: Duration | None = None,
+    end: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
 ) -> Conservation:
     """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks that could run there waited.
 
-    With `max_wasted`, the verdict depends only on the total CPU time wasted.
+    With `max_wasted`, the verdict depends only on the total CPU time wasted. Only waits of the selected tasks, between
+    `start` and `end`, are considered.
     """
     source = trace.path if isinstance(trace, Trace) else trace
-    options = [] if threshold is None else ["--threshold", str(_duration(threshold))]
-    options += [] if max_wasted is None else ["--max-wasted", str(_duration(max_wasted))]
+    options = Selection(start, end, task, pid, group).options()
+    options += [] if threshold is None else ["--threshold", str(duration_text(threshold))]
+    options += [] if max_wasted is None else ["--max-wasted", str(duration_text(max_wasted))]
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["check", os.fspath(source), *options], statuses)
     return Conservation(status, document)
@@ -134,23 +158,46 @@ def heatmap(
     why: Sequence[str] = (),
     start: Duration | None = None,
     end: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
 ) -> Heatmap:
     """Compute a figure for each CPU over time. A notebook shows the result as a picture.
 
     `what` is `"queue"` (runnable tasks), `"memory"` (of each node in MiB; for simulations with an `x-memory`),
     `"load"`, or `"considered"` (CPUs that the scheduler examined, on behalf of one `cpu` or all, for the reasons
-    `why`). The last two need `sim(trace_queues=True)`.
+    `why`). The last two need `sim(trace_queues=True)`. `task`, `pid` and `group` select the tasks that `"queue"`
+    counts.
     """
     source = trace.path if isinstance(trace, Trace) else trace
     options = ["--what", what]
     options += [] if cpu is None else ["--cpu", str(cpu)]
     options += ["--why", ",".join(why)] if why else []
-    options += [] if start is None else ["--from", str(_duration(start))]
-    options += [] if end is None else ["--to", str(_duration(end))]
+    options += Selection(start, end, task, pid, group).options()
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         picture = Path(home, "heatmap.png")
         document = command.call(["heatmap", os.fspath(source), "--output", str(picture), *options])
         return Heatmap(document, picture.read_bytes())
+
+
+def delays(
+    trace: Trace | PathLike,
+    *,
+    worst: int = 20,
+    start: Duration | None = None,
+    end: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+) -> Delays:
+    """Find the longest waits and the tasks that ran meanwhile.
+
+    `worst` is the number of waits that are listed. Only waits of the selected tasks, between `start` and `end`, are
+    considered; the culprits are all tasks.
+    """
+    source = trace.path if isinstance(trace, Trace) else trace
+    selected = Selection(start, end, task, pid, group).options()
+    return Delays.of(command.call(["delays", os.fspath(source), "--worst", str(worst), *selected]))
 
 
 def domains(
@@ -247,14 +294,6 @@ def _workload(workload: Workload, stack: ExitStack) -> str:
     path = Path(home, "workload.json")
     path.write_text(json.dumps(workload), encoding="utf-8")
     return str(path)
-
-
-def _duration(duration: Duration | None) -> str | None:
-    """Return a duration in the form that the command takes."""
-    if isinstance(duration, timedelta):
-        # A timedelta is a whole number of microseconds, so this is exact.
-        return f"{duration // timedelta(microseconds=1)}us"
-    return duration
 
 
 def _setting(value: object) -> str:

@@ -14,7 +14,7 @@ mod native {
     use schedlab_base::{Event, NameRecord, Sink, parse_duration};
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
-    use schedlab_measure::Stats;
+    use schedlab_measure::{Chooser, Selection, Stats};
     use schedlab_trace::{Reader, Writer};
 
     #[pymodule_init]
@@ -52,12 +52,30 @@ mod native {
             .map_err(raised)
     }
 
-    /// The statistics of a trace in any known format, as JSON.
+    /// The statistics of a part of a trace in any known format, as JSON.
     #[pyfunction]
-    fn stats(py: Python<'_>, path: &str) -> PyResult<String> {
+    fn stats(
+        py: Python<'_>,
+        path: &str,
+        start: Option<&str>,
+        end: Option<&str>,
+        tasks: Vec<String>,
+        pids: Vec<i32>,
+        groups: Vec<String>,
+    ) -> PyResult<String> {
         py.detach(|| {
+            let (from, to) = (start.map(parse_duration).transpose()?, end.map(parse_duration).transpose()?);
+            let selection = Selection { from, to, names: tasks, pids, groups };
+            let mut part = selection.part(None)?;
+            if selection.chooses_tasks() {
+                let mut source = schedlab_trace::open(path)?;
+                let mut chooser = Chooser::new(source.meta());
+                source.run(&mut chooser)?;
+                part.tasks = Some(chooser.finish(&selection).map_err(|e| e.file(path))?);
+            }
+            let part = (!selection.is_all()).then_some(part);
             let mut source = schedlab_trace::open(path)?;
-            let mut stats = Stats::new(source.meta());
+            let mut stats = Stats::of_part(source.meta(), part).with_teams();
             source.run(&mut stats)?;
             Ok(serde_json::to_string(&stats.finish(None)).expect("plain data is always JSON"))
         })
