@@ -15,7 +15,7 @@ pub use rows::{HeatRow, MOST_ROWS};
 use few::{Counting, Few};
 use grid::{Cell, Grid};
 use rows::Rows;
-use schedlab_base::{CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
+use schedlab_base::{AffinityRecord, CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
 use schedlab_track::{Chosen, Observer, Tracker, row};
 
 /// How many reasons to look there are.
@@ -378,7 +378,18 @@ impl Sink for Heatmap {
         batch.iter().for_each(|event| self.one(event));
     }
 
-    fn name(&mut self, _: &NameRecord) {}
+    fn name(&mut self, record: &NameRecord) {
+        // Slots are numbered by names and affinities too: tasks were chosen in a reading that had them.
+        if self.few.is_some() {
+            self.tracker.name(record, &mut ());
+        }
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        if self.few.is_some() {
+            self.tracker.affinity(record, &mut ());
+        }
+    }
 
     fn wants_queues(&self) -> bool {
         self.what != What::Memory && self.few.is_none()

@@ -7,7 +7,7 @@
 use crate::{Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
 use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos, Tid};
 
-/// The tasks that were chosen.
+/// The tasks that were chosen. Slots are those of a tracker that is fed everything: events, names and affinities.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen(Vec<bool>);
 

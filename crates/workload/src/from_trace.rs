@@ -34,7 +34,7 @@ use crate::{Global, Policy, Props, TaskDef, Workload};
 use cause::Facts;
 use coarse::Coarseness;
 use names::{Keys, bound_to};
-use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
+use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Result, Sink, Tid};
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
@@ -282,9 +282,15 @@ impl Sink for ModelBuilder {
     }
 
     fn name(&mut self, record: &NameRecord) {
+        // Slots are numbered by names too: tasks were chosen in a reading that had them.
+        self.replay.name(record);
         if record.tid != 0 && (self.names.len() < 2 * MOST_TASKS || self.names.contains_key(&record.tid)) {
             self.names.insert(record.tid, record.comm.chars().take(64).collect());
         }
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.replay.affinity(record);
     }
 }
 

@@ -66,7 +66,9 @@ fn one(args: &Args, number: usize, wait: &Wait) -> String {
     let _ = writeln!(out, "{margin}meanwhile: {}", meanwhile(wait));
     if wait.queues.len() > 1 {
         let queues = wait.queues.iter().map(|queue| format!("cpu{} {}", queue.cpu, duration(queue.wait_us)));
-        let _ = writeln!(out, "{margin}moved between queues: {}", queues.collect::<Vec<_>>().join(", then "));
+        let more = wait.queues.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(", and {more} more (--json shows them)") } else { String::new() };
+        let _ = writeln!(out, "{margin}queues: {}{more}", queues.take(NAMED).collect::<Vec<_>>().join(", then "));
     }
     if wait.preempted_by.len() > 1 {
         let chain: Vec<String> = wait.preempted_by.iter().map(task).collect();
