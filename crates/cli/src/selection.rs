@@ -72,11 +72,11 @@ impl SelectionArgs {
         }
     }
 
-    /// What is selected, for the head of a text; empty if that is the whole trace.
-    pub fn words(&self) -> String {
+    /// What is selected, for the head of a text; empty if that is the whole trace. `time` writes microseconds.
+    pub fn words(&self, time: impl Fn(f64) -> String) -> String {
         let mut words = Vec::new();
         if self.from.is_some() || self.to.is_some() {
-            let time = |ns: Nanos| super::verbs::stats::table::duration(ns as f64 / 1e3);
+            let time = |ns: Nanos| time(ns as f64 / 1e3);
             let from = self.from.map_or_else(|| "the start".to_owned(), time);
             words.push(format!("from {from} to {}", self.to.map_or_else(|| "the end".to_owned(), time)));
         }

@@ -1,13 +1,13 @@
-//! Who delayed whom: the longest waits with what ran meanwhile, and sums by culprit and by victim.
+//! Delays: the longest waits with what ran meanwhile, and sums by culprit and by victim.
 //!
 //! # What a wait is
 //! As in the statistics: from the instant at which a task becomes runnable (woken, new, or off its CPU while it is
 //! runnable) to the one at which it gets a CPU. A move to another queue does not end it.
 //!
-//! # Who is to blame
-//! At each instant of a wait, whatever has the CPU on whose queue the task is then: a task, the idle task (the CPU is on
-//! its way out of idleness, or nobody has told it), or nobody knows. So the parts add up to the wait. In the sums each
-//! culprit is charged with its time once for each task that waits for its CPU.
+//! # Culprits
+//! At each instant of a wait, the task that has the CPU on whose queue the waiting task is then. That CPU may also be
+//! idle (it is about to switch), or what it runs is unknown. So the parts add up to the wait. In the sums each culprit
+//! is charged with its time once for each task that waits for its CPU.
 //!
 //! # Cost
 //! What ran is written down once, by the last task of each queue (`ran`), so that an event costs the same however many

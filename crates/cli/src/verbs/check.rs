@@ -92,7 +92,7 @@ fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> St
             let _ = write!(out, " · {what}{value}");
         }
     }
-    out.push_str(&args.selection.words());
+    out.push_str(&args.selection.words(duration));
     let _ = writeln!(
         out,
         "\n{} CPUs for {}: {} tasks, {} events\n",

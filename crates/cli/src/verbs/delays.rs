@@ -26,8 +26,8 @@ pub struct Args {
     /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
     /// Show this many of the longest waits.
-    #[arg(long, value_name = "N", default_value_t = WORST as u16, value_parser = clap::value_parser!(u16).range(0..=10_000))]
-    worst: u16,
+    #[arg(long, value_name = "N", default_value_t = WORST as u32, value_parser = worst())]
+    worst: u32,
     /// What the totals are summed by; the JSON contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
@@ -36,6 +36,11 @@ pub struct Args {
     all: bool,
     #[command(flatten)]
     selection: SelectionArgs,
+}
+
+/// At most 10,000 waits are listed.
+fn worst() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(0..=10_000)
 }
 
 /// What a row of the totals stands for.
@@ -83,7 +88,7 @@ struct TraceFacts<'a> {
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
-    let mut delays = Delays::new(source.meta(), part, args.worst.into());
+    let mut delays = Delays::new(source.meta(), part, args.worst as usize);
     let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut delays, &mut ticker));
     ticker.finish();

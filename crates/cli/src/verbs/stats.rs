@@ -40,7 +40,13 @@ pub struct Args {
     #[command(flatten)]
     selection: SelectionArgs,
     /// What /proc/schedstat would have said of the trace's time, in the format of its kernel, or of this VERSION.
-    #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all", "sort", "from", "to", "names", "pids", "groups"])]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["by", "all", "sort", "from", "to", "names", "pids", "groups"]
+    )]
     schedstat: Option<Option<u32>>,
 }
 
@@ -104,7 +110,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         ui.print_json(&Document { trace, report: &report });
     } else {
         let title = args.trace.display().to_string();
-        let title = format!("{title}{}", args.selection.words());
+        let title = format!("{title}{}", args.selection.words(table::duration));
         ui.print(&text::report(&title, source.meta(), &read, &report, args.by, args.all));
     }
     Ok(ExitCode::SUCCESS)

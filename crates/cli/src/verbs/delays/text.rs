@@ -21,7 +21,7 @@ pub fn report(args: &Args, meta: &Meta, read: &ReadReport, report: &DelayReport)
             let _ = write!(out, " · {what}{value}");
         }
     }
-    out.push_str(&args.selection.words());
+    out.push_str(&args.selection.words(duration));
     let total = &report.total;
     let _ = writeln!(
         out,
@@ -41,6 +41,8 @@ pub fn report(args: &Args, meta: &Meta, read: &ReadReport, report: &DelayReport)
     }
     out.push_str(&totals(args, report));
     doubts(&mut out, read, report);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     out
 }
 
