@@ -54,7 +54,7 @@ verbs! {
     Heatmap => heatmap,
     /// What a trace comes to: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
-    /// Show the longest waits and which tasks ran meanwhile: who delayed whom.
+    /// Show the longest waits, the tasks that ran meanwhile, and which tasks delay others most.
     Delays => delays,
     /// What kernels there are, and what one lets you set.
     Kernels => kernels,

@@ -8,7 +8,6 @@ use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
 pub struct View<O>(Which<O>);
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum Which<O> {
     Whole(Replay<O>),
     Part(Replay<Selected<O>>),
