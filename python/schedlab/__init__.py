@@ -23,6 +23,7 @@ from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
+    delays,
     doctor,
     domains,
     gantt,
@@ -38,10 +39,12 @@ from schedlab.verbs import (
     tunables,
     workloads,
 )
+from schedlab.waits import Delays
 
 __all__ = [
     "Conservation",
     "CutWarning",
+    "Delays",
     "Gantt",
     "Heatmap",
     "InputError",
@@ -54,6 +57,7 @@ __all__ = [
     "__version__",
     "again",
     "check",
+    "delays",
     "doctor",
     "domains",
     "explain",

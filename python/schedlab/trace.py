@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from pandas.api.extensions import ExtensionDtype
 
 from schedlab import _native
-from schedlab.arguments import PathLike
+from schedlab.arguments import Duration, PathLike
 from schedlab.naming import Names
 from schedlab.remarks import CutWarning, warn
+from schedlab.selection import Numbers, Selection, Texts
 
 # The values of the column `event` in rows that are not events.
 _NAME = "name"
@@ -118,6 +119,10 @@ class Stats:
     """One row per task group; empty if the trace has none."""
     task_cpus: pd.DataFrame
     """One row per task and CPU; empty unless it was asked for."""
+    processes: pd.DataFrame
+    """One row per process."""
+    names: pd.DataFrame
+    """One row per name: all tasks of the same name together."""
     total: dict[str, Any]
     """The figures of the whole machine."""
     document: dict[str, Any]
@@ -135,6 +140,8 @@ class Stats:
             cpus=frame("cpus"),
             nodes=frame("nodes"),
             groups=frame("groups"),
+            processes=frame("processes"),
+            names=frame("names"),
             task_cpus=frame("task_cpus"),
             total=document["total"],
             document=document,
@@ -243,13 +250,26 @@ class Trace:
         """The known affinities of tasks (`0-3,8`), each with the time from which it applies."""
         return self._rows(_AFFINITY).reindex(columns=["time_ns", "tid", "cpus"])
 
-    def stats(self, *, task_cpus: bool = False) -> Stats:
+    def stats(
+        self,
+        *,
+        from_: Duration | None = None,
+        to: Duration | None = None,
+        task: Texts = (),
+        pid: Numbers = (),
+        group: Texts = (),
+        task_cpus: bool = False,
+    ) -> Stats:
         """Return the statistics of tasks, CPUs, nodes, groups and the whole machine.
+
+        `from_` and `to` select a window, counted from the trace's start; `task`, `pid` and `group` select tasks by
+        name (`*` and `?` are wildcards), by thread or process id, and by cgroup.
 
         With `task_cpus` they also have what each task did on each CPU. In a recording for some processes or a
         command, the column `target` of `tasks` marks its tasks. What a partial recording cannot tell is missing.
         """
-        return Stats.of(json.loads(_native.stats(str(self.path), task_cpus)))
+        selected = Selection(from_, to, task, pid, group).native()
+        return Stats.of(json.loads(_native.stats(str(self.path), *selected, task_cpus)))
 
     def save(self, path: PathLike, *, force: bool = False) -> "Trace":
         """Save the trace to a file. An existing file is overwritten only with `force`."""

@@ -22,8 +22,10 @@ from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.output import written
 from schedlab.remarks import warn
+from schedlab.selection import Numbers, Selection, Texts
 from schedlab.timeline import Gantt
 from schedlab.trace import Trace, made
+from schedlab.waits import Delays
 
 Workload = PathLike | Mapping[str, Any]
 
@@ -142,14 +144,21 @@ def model(
     min_run: Duration | None = None,
     most_events: int = 500_000,
     no_pin: bool = False,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
     force: bool = False,
 ) -> dict[str, Any]:
     """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task.
 
     It keeps the `tasks` busiest tasks and those that ran for at least `min_run`, folds repeated cycles until it has at
     most `most_events` events, and with `no_pin` does not bind per-CPU kernel threads to their CPU.
+    The workload starts at `from_` with the tasks that run or wait then, and contains only the selected tasks.
     """
     given = options(tasks=tasks, min_run=checked("min_run", min_run), most_events=most_events, no_pin=no_pin)
+    given += Selection(from_, to, task, pid, group).options()
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         target = Path(home, "model.json") if output is None else Path(output)
         command.call(["model", *options(output=target, force=force), *given, "--", path_of(trace)])
@@ -158,13 +167,23 @@ def model(
 
 
 def check(
-    trace: Trace | PathLike, *, threshold: Duration | None = None, max_wasted: Duration | None = None
+    trace: Trace | PathLike,
+    *,
+    threshold: Duration | None = None,
+    max_wasted: Duration | None = None,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
 ) -> Conservation:
     """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks that could run there waited.
 
-    With `max_wasted`, the verdict depends only on the total CPU time wasted.
+    With `max_wasted`, the verdict depends only on the total CPU time wasted. Only waits of the selected tasks, between
+    `from_` and `to`, are considered.
     """
     given = options(threshold=checked("threshold", threshold), max_wasted=checked("max_wasted", max_wasted))
+    given += Selection(from_, to, task, pid, group).options()
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["check", *given, "--", path_of(trace)], statuses)
     return Conservation(status, document)
@@ -173,18 +192,24 @@ def check(
 def gantt(
     trace: Trace | PathLike,
     *,
+    cpu: str | int | None = None,
     from_: Duration | None = None,
     to: Duration | None = None,
-    by: str = "cpu",
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+    by: str | None = None,
     width: int | None = None,
     lanes: int = 24,
     color: str = "auto",
 ) -> Gantt:
     """Draw a timeline of what ran on each CPU, or with `by="task"` of what each task did.
 
-    `width` is in columns (80), and `lanes` is the greatest number of lanes.
+    `cpu` selects CPUs (`"0-3,8"`); `task`, `pid` and `group` select tasks. `width` is in columns (80), and `lanes` is
+    the greatest number of lanes.
     """
-    given = options(from_=checked("from_", from_), to=checked("to", to), by=by, width=width, lanes=lanes, color=color)
+    given = options(cpu=cpu, by=by, width=width, lanes=lanes, color=color)
+    given += Selection(from_, to, task, pid, group).options()
     arguments = ["gantt", *given, "--", path_of(trace)]
     return Gantt(command.call(arguments), command.text(arguments))
 
@@ -197,18 +222,41 @@ def heatmap(
     why: str | Sequence[str] = (),
     from_: Duration | None = None,
     to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
 ) -> Heatmap:
     """Compute a figure for each CPU over time. A notebook shows the result as a picture.
 
     `what` is `"queue"` (runnable tasks), `"memory"` (of each node in MiB; for simulations with an `x-memory`),
     `"load"`, or `"considered"` (CPUs that the scheduler examined, on behalf of one `cpu` or all, for the reasons
-    `why`). The last two need `sim(trace_queues=True)`.
+    `why`). The last two need `sim(trace_queues=True)`. `task`, `pid` and `group` select the tasks that `"queue"`
+    counts.
     """
-    given = options(what=what, cpu=cpu, why=why, from_=checked("from_", from_), to=checked("to", to))
+    given = options(what=what, cpu=cpu, why=why) + Selection(from_, to, task, pid, group).options()
     with tempfile.TemporaryDirectory(prefix="schedlab-") as home:
         picture = Path(home, "heatmap.png")
         document = command.call(["heatmap", *options(output=picture), *given, "--", path_of(trace)])
         return Heatmap(document, picture.read_bytes())
+
+
+def delays(
+    trace: Trace | PathLike,
+    *,
+    worst: int = 20,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+) -> Delays:
+    """Find the longest waits and the tasks that ran meanwhile.
+
+    `worst` is the number of waits that are listed. Only waits of the selected tasks, between `from_` and `to`, are
+    considered; the culprits are all tasks.
+    """
+    given = options(worst=worst) + Selection(from_, to, task, pid, group).options()
+    return Delays.of(command.call(["delays", *given, "--", path_of(trace)]))
 
 
 def domains(

@@ -1,5 +1,6 @@
 """Traces as tables, frames and statistics."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -135,3 +136,14 @@ def test_files_that_are_not_traces_are_refused(content: bytes, tmp_path: Path) -
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(schedlab.InputError, match="nowhere"):
         schedlab.read("nowhere.arrows")
+
+
+def test_statistics_of_a_part(hogs: schedlab.Trace) -> None:
+    part = hogs.stats(from_="200ms", end=timedelta(milliseconds=300), task="hog-*")
+    assert part.total["span_us"] == 100_000
+    assert part.total["run_us"] == pytest.approx(200_000)
+    one = hogs.stats(pid=int(hogs.stats().tasks["tid"][0]))
+    assert len(one.tasks) == 1
+    assert set(hogs.stats(task=["hog-0", "hog-1"]).names["name"]) == {"hog-0", "hog-1"}
+    with pytest.raises(schedlab.InputError, match="no task is named"):
+        hogs.stats(task="nobody")

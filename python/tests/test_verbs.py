@@ -338,3 +338,22 @@ def test_domains_have_one_row_per_cpu_and_level() -> None:
     assert sorted(set(built.cpu)) == list(range(8))
     assert built.level.iloc[0] == "SMT"
     assert 3 not in set(schedlab.domains("2x2x2", kernel="linux-6.12", offline=[3]).explode("span").span)
+
+
+def test_delays_name_the_culprits(hogs: schedlab.Trace) -> None:
+    found = schedlab.delays(hogs, worst=5, from_="100ms")
+    assert len(found.waits) == 5
+    assert found.waits["duration_us"].is_monotonic_decreasing
+    assert set(found.blame["culprit"]) <= {"hog-0", "hog-1", "hog-2"}
+    caused = found.culprits["caused_us"].sum() + found.total["idle_us"] + found.total["unknown_us"]
+    assert caused == pytest.approx(found.total["wait_us"])
+    assert found.total["wait_us"] == pytest.approx(hogs.stats(from_="100ms").total["wait_us"])
+    only = schedlab.delays(hogs, task="hog-0")
+    assert set(only.victims["task"]) == {"hog-0"}
+
+
+def test_every_verb_takes_a_window(hogs: schedlab.Trace) -> None:
+    assert schedlab.heatmap(hogs, from_="10ms", to="20ms", task="hog-*").document["end_us"] == 20_000
+    assert schedlab.check(hogs, from_="10ms", to="20ms").document["span_us"] == 10_000
+    workload = schedlab.model(hogs, from_="10ms", to="20ms", task="hog-0")
+    assert len(workload["tasks"]) == 1

@@ -1,6 +1,7 @@
 //! The `schedlab` command. Each verb has its own file under `verbs/`.
 
 mod partial;
+mod selection;
 mod target;
 mod ui;
 mod verbs;
@@ -56,6 +57,8 @@ verbs! {
     Heatmap => heatmap,
     /// Summarise a trace: run and wait time, latency, switches, migrations, run queues, fairness.
     Stats => stats,
+    /// Show the longest waits, the tasks that ran meanwhile, and which tasks delay others most.
+    Delays => delays,
     /// List the kernels, or the tunables of one.
     Kernels => kernels,
     /// List the machines, or draw one.

@@ -1,6 +1,7 @@
 //! The verbs. Each module has `Args` and `run`.
 
 pub mod check;
+pub mod delays;
 pub mod doctor;
 pub mod export;
 pub mod gantt;

@@ -1,6 +1,5 @@
 //! The measures of one run as lists that metrics' expressions are made of.
 
-mod pattern;
 mod scope;
 
 pub use scope::RunScope;

@@ -1,9 +1,10 @@
-//! How many events a CPU second of statistics takes: from memory, and from a trace file.
+//! How many events of statistics and of delays are done in a CPU second: from memory, and from a trace file.
 //!
 //! `cargo bench -p schedlab-measure [-- TRACE]`; without a trace, 1.5 million events of 64 tasks on 8 CPUs.
 
 use schedlab_base::{CpuPlace, Event, Meta, Payload, Rng, Sink, TaskState};
 use schedlab_measure::Stats;
+use schedlab_measure::delays::{Delays, WORST};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -120,6 +121,16 @@ fn main() {
         let mut stats = Stats::new(&meta);
         stats.events(&events);
         std::hint::black_box(stats.finish(None));
+    });
+    measure("delays from memory", count, || {
+        let mut delays = Delays::new(&meta, None, WORST);
+        delays.events(&events);
+        std::hint::black_box(delays.finish(None));
+    });
+    measure("delays from the file", count, || {
+        let mut delays = Delays::new(&meta, None, WORST);
+        schedlab_trace::read_into(&path, &mut delays).expect("the trace is readable");
+        std::hint::black_box(delays.finish(None));
     });
     measure("stats from the file", count, || {
         let mut stats = Stats::new(&meta);

@@ -37,7 +37,7 @@ use crate::names::Names;
 use bound::{Bound, BoundWait};
 use level::Shape;
 use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Tid};
-use schedlab_track::{Replay, Slot, Tracker, observers};
+use schedlab_track::{Kept, Part, Seen, Slot, Tracker, View, Viewed, observers};
 use serde::Serialize;
 use watch::{Found, Watch};
 
@@ -198,7 +198,7 @@ pub struct CheckReport {
 #[derive(Debug)]
 pub struct Check {
     bounds: Bounds,
-    replay: Replay<Watching>,
+    view: View<Watching>,
     shape: Shape,
     partial: Option<Partial>,
     switches: u64,
@@ -210,46 +210,54 @@ struct Watching {
     watch: Watch,
     names: Names,
     bound: Bound,
+    seen: Seen,
 }
 
-observers!(Watching: watch, names, bound);
+observers!(Watching: watch, names, bound, seen);
 
 impl Check {
     /// A check of a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta, bounds: Bounds) -> Self {
+        Self::of_part(meta, bounds, None)
+    }
+
+    /// A check of a part of a trace with this metadata, or of the whole. Only the waits of the part's tasks count.
+    #[must_use]
+    pub fn of_part(meta: &Meta, bounds: Bounds, part: Option<Part>) -> Self {
         let cpus = meta.cpus.iter().map(|place| place.cpu).collect();
-        // `schedlab record` reads affinities now and then; whatever else writes them writes every change.
-        let watch = Watch::new(bounds.threshold, meta.source != "record");
-        let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus) };
-        let mut replay = Replay::new(meta, watching);
-        let Replay { tracker, observer: Watching { watch, .. } } = &mut replay;
+        // A recorder reads affinities now and then, a simulation writes every change.
+        let watch = Watch::new(bounds.threshold, meta.source == "sim");
+        let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus), seen: Seen::default() };
+        let mut view = View::new(meta, part, Kept::Waits, watching);
+        let (tracker, Watching { watch, .. }) = view.parts();
         watch.exists(0);
         tracker.present().for_each(|cpu| watch.exists(cpu));
-        Self { bounds, replay, shape: Shape::new(meta), partial: meta.partial.clone(), switches: 0 }
+        Self { bounds, view, shape: Shape::new(meta), partial: meta.partial.clone(), switches: 0 }
     }
 
     /// Ends the check: at `end`, or else at the end of the metadata's span, but never before the last event.
     #[must_use]
-    pub fn finish(mut self, end: Option<Nanos>) -> CheckReport {
-        self.replay.finish(end);
-        let Replay { tracker, observer: Watching { watch, bound, .. } } = &self.replay;
-        let (start, end) = tracker.bounds();
+    pub fn finish(self, end: Option<Nanos>) -> CheckReport {
+        let Self { bounds, view, shape, partial, switches } = self;
+        let viewed = view.finish(end);
+        let Viewed { tracker, observer: Watching { watch, seen, bound, .. }, .. } = &viewed;
+        let (start, end) = viewed.bounds;
         let us = |ns: u128| ns as f64 / 1e3;
         let known = watch.idle_time + watch.busy_time;
-        let tasks = tracker.tasks().filter(|(slot, tid)| *tid != 0 && tracker.knows(*slot));
+        let tasks = tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.has(*slot));
         let (tasks, unknown) =
             tasks.fold((0, 0), |(all, unknown), (slot, _)| (all + 1, unknown + u64::from(!watch.knows(slot))));
-        let over = self.bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
-        let reason = self.doubt(over);
+        let over = bounds.max_wasted.map_or(!watch.found.is_empty(), |most| watch.wasted > u128::from(most));
+        let reason = doubt(&viewed, partial.as_ref(), switches, over);
         let verdict = match over {
             _ if reason.is_some() => Verdict::Undecided,
             true => Verdict::Fail,
             false => Verdict::Pass,
         };
-        let bound: Vec<BoundWaiting> = bound.waits().iter().map(|wait| self.bound_waiting(wait)).collect();
+        let bound: Vec<BoundWaiting> = bound.waits().iter().map(|wait| bound_waiting(&viewed, wait)).collect();
         CheckReport {
-            violations: watch.found.iter().map(|found| self.violation(found, start)).collect(),
+            violations: watch.found.iter().map(|found| violation(&viewed, &shape, found)).collect(),
             violations_left_out: watch.left_out,
             longest_us: us(watch.longest.into()),
             bound_wait_us: bound.iter().map(|wait| wait.wait_us).sum(),
@@ -262,103 +270,105 @@ impl Check {
             cpus: tracker.present().count() as u64,
             tasks,
             affinity_unknown: unknown,
-            events: tracker.events,
+            events: viewed.events,
             losses: tracker.losses,
             contradictions: tracker.contradictions,
-            threshold_us: us(self.bounds.threshold.into()),
-            max_wasted_us: self.bounds.max_wasted.map(|most| us(most.into())),
+            threshold_us: us(bounds.threshold.into()),
+            max_wasted_us: bounds.max_wasted.map(|most| us(most.into())),
             verdict,
             reason,
         }
     }
+}
 
-    /// Why the trace decides nothing, if it does not; `over`: what was found is beyond the bounds.
-    fn doubt(&self, over: bool) -> Option<String> {
-        let Replay { tracker, observer: Watching { watch, .. } } = &self.replay;
-        let Tracker { events, lost, contradictions, .. } = *tracker;
-        let doubtful = |part: u64, all: u64| part as f64 > MOST_DOUBTFUL * all as f64;
-        let most = MOST_DOUBTFUL * 100.0;
-        if let Some(partial) = &self.partial {
-            Some(partial.reason())
-        } else if events == 0 {
-            Some("the trace has no events".to_owned())
-        } else if doubtful(contradictions, self.switches) {
-            let of = format!("{contradictions} events contradict others, beside {} switches", self.switches);
-            Some(format!("{of}: more than {most}% of the switches are in doubt"))
-        } else if over {
-            // What was found rests on events that are there.
-            None
-        } else if doubtful(lost, events + lost) {
-            Some(format!("{lost} of {} events were lost: more than {most}%", events + lost))
-        } else if watch.unknown_time > watch.idle_time + watch.busy_time {
-            Some("what the CPUs did is not known for more than half of the time".to_owned())
-        } else {
-            None
-        }
+/// Why the trace decides nothing, if it does not; `over`: what was found is beyond the bounds.
+fn doubt(viewed: &Viewed<Watching>, partial: Option<&Partial>, switches: u64, over: bool) -> Option<String> {
+    let Viewed { tracker, observer: Watching { watch, .. }, .. } = viewed;
+    let Tracker { events, lost, contradictions, .. } = *tracker;
+    let doubtful = |part: u64, all: u64| part as f64 > MOST_DOUBTFUL * all as f64;
+    let most = MOST_DOUBTFUL * 100.0;
+    if let Some(partial) = partial {
+        Some(partial.reason())
+    } else if events == 0 {
+        Some("the trace has no events".to_owned())
+    } else if doubtful(contradictions, switches) {
+        let of = format!("{contradictions} events contradict others, beside {switches} switches");
+        Some(format!("{of}: more than {most}% of the switches are in doubt"))
+    } else if over {
+        // What was found rests on events that are there.
+        None
+    } else if doubtful(lost, events + lost) {
+        Some(format!("{lost} of {} events were lost: more than {most}%", events + lost))
+    } else if watch.unknown_time > watch.idle_time + watch.busy_time {
+        Some("what the CPUs did is not known for more than half of the time".to_owned())
+    } else {
+        None
     }
+}
 
-    fn bound_waiting(&self, wait: &BoundWait) -> BoundWaiting {
-        let Replay { tracker, observer: Watching { names, .. } } = &self.replay;
-        let task = |(slot, time): &(Slot, Nanos)| BoundTask {
-            tid: tracker.tid(*slot),
-            name: names.of(*slot).comm.to_string(),
-            wait_us: *time as f64 / 1e3,
-        };
-        let text = |cpus: &CpuList| cpus.to_string();
-        BoundWaiting {
-            allowed: text(&wait.cpus),
-            idle: text(&wait.idle),
-            wait_us: wait.time as f64 / 1e3,
-            waiting_tasks: wait.tasks.len() as u64,
-            waiting: wait.tasks.iter().take(MOST_BOUND_TASKS).map(task).collect(),
-        }
+fn bound_waiting(viewed: &Viewed<Watching>, wait: &BoundWait) -> BoundWaiting {
+    let Viewed { tracker, observer: Watching { names, .. }, .. } = viewed;
+    let task = |(slot, time): &(Slot, Nanos)| BoundTask {
+        tid: tracker.tid(*slot),
+        name: names.of(*slot).comm.to_string(),
+        wait_us: *time as f64 / 1e3,
+    };
+    let text = |cpus: &CpuList| cpus.to_string();
+    BoundWaiting {
+        allowed: text(&wait.cpus),
+        idle: text(&wait.idle),
+        wait_us: wait.time as f64 / 1e3,
+        waiting_tasks: wait.tasks.len() as u64,
+        waiting: wait.tasks.iter().take(MOST_BOUND_TASKS).map(task).collect(),
     }
+}
 
-    fn violation(&self, found: &Found, start: Nanos) -> Violation {
-        let us = |ns: Nanos| ns as f64 / 1e3;
-        let (level, distance) = self.shape.between(found.cpu, found.busy);
-        let Replay { tracker, observer: Watching { watch, names, .. } } = &self.replay;
-        let told = watch.has_looks;
-        let task = |w: &watch::Waited| WaitingTask {
-            tid: tracker.tid(w.slot),
-            name: names.of(w.slot).comm.to_string(),
-            cpu: w.cpu,
-            wait_us: us(w.time),
-            affinity_known: w.known,
-        };
-        Violation {
-            start_us: us(found.from.saturating_sub(start)),
-            duration_us: us(found.to - found.from),
-            idle_cpu: found.cpu,
-            busy_cpu: found.busy,
-            waiting: found.waited.iter().map(task).collect(),
-            waiting_tasks: found.tasks as u64,
-            level,
-            distance,
-            migrations_to_idle: found.moves.into(),
-            migrations_elsewhere: found.moves_elsewhere,
-            looks: told.then_some(found.looks.into()),
-            looked_at_busy: told.then_some(found.saw_busy),
-            until_end: found.until_end,
-        }
+/// A violation as the report has it.
+fn violation(viewed: &Viewed<Watching>, shape: &Shape, found: &Found) -> Violation {
+    let us = |ns: Nanos| ns as f64 / 1e3;
+    let (level, distance) = shape.between(found.cpu, found.busy);
+    let Viewed { tracker, observer: Watching { watch, names, .. }, .. } = viewed;
+    let (start, _) = tracker.bounds();
+    let told = watch.has_looks;
+    let task = |w: &watch::Waited| WaitingTask {
+        tid: tracker.tid(w.slot),
+        name: names.of(w.slot).comm.to_string(),
+        cpu: w.cpu,
+        wait_us: us(w.time),
+        affinity_known: w.known,
+    };
+    Violation {
+        start_us: us(found.from.saturating_sub(start)),
+        duration_us: us(found.to - found.from),
+        idle_cpu: found.cpu,
+        busy_cpu: found.busy,
+        waiting: found.waited.iter().map(task).collect(),
+        waiting_tasks: found.tasks as u64,
+        level,
+        distance,
+        migrations_to_idle: found.moves.into(),
+        migrations_elsewhere: found.moves_elsewhere,
+        looks: told.then_some(found.looks.into()),
+        looked_at_busy: told.then_some(found.saw_busy),
+        until_end: found.until_end,
     }
 }
 
 impl Sink for Check {
     fn events(&mut self, batch: &[Event]) {
         self.switches += batch.iter().filter(|event| matches!(event.what, Payload::Switch { .. })).count() as u64;
-        self.replay.events(batch);
+        self.view.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        self.replay.name(record);
+        self.view.name(record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {
-        self.replay.affinity(record);
+        self.view.affinity(record);
     }
 
     fn lasts(&mut self, until: Nanos) {
-        self.replay.lasts(until);
+        self.view.lasts(until);
     }
 }

@@ -4,6 +4,7 @@
 //! neither with the trace's length nor with its events. Queue lengths and loads are means over a cell, weighted by
 //! time; of the CPUs that a scheduler looked at, each cell counts the looks by their reasons.
 
+mod few;
 mod grid;
 mod rows;
 #[cfg(test)]
@@ -11,10 +12,11 @@ mod tests;
 
 pub use rows::{HeatRow, MOST_ROWS};
 
+use few::{Counting, Few};
 use grid::{Cell, Grid};
 use rows::Rows;
-use schedlab_base::{CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
-use schedlab_track::{Observer, Tracker, row};
+use schedlab_base::{AffinityRecord, CpuId, Event, Looking, Meta, NameRecord, Nanos, PAGE, Payload, Sink};
+use schedlab_track::{Chosen, Observer, Tracker, row};
 
 /// How many reasons to look there are.
 const REASONS: usize = Looking::ALL.len();
@@ -239,6 +241,8 @@ pub struct Heatmap {
     window: Window,
     store: Store,
     tracker: Tracker,
+    /// Only these tasks are counted.
+    few: Option<Few>,
     /// A simulation's CPUs begin with empty queues, and it does not say so.
     idle_at_start: bool,
     told: bool,
@@ -270,7 +274,14 @@ impl Heatmap {
         };
         let idle_at_start = meta.source == "sim";
         let (span, tracker) = (meta.span, Tracker::new(meta));
-        Self { what, window, store, tracker, idle_at_start, told: false, span, start: None, now: 0 }
+        Self { what, window, store, tracker, few: None, idle_at_start, told: false, span, start: None, now: 0 }
+    }
+
+    /// A heat map of how many of these tasks are runnable on each CPU. It follows from switches and wake-ups, because
+    /// what a trace tells of its queues counts all tasks.
+    #[must_use]
+    pub fn of_tasks(meta: &Meta, window: Window, tasks: Chosen) -> Self {
+        Self { few: Some(Few::new(tasks)), ..Self::new(meta, What::Queue, window) }
     }
 
     /// Ends it: at `end`, or else at the end of the metadata's span, but never before the last event.
@@ -287,7 +298,10 @@ impl Heatmap {
             Store::Means(mut means) => {
                 if !self.told && self.what == What::Queue {
                     means.start = start;
-                    self.tracker.finish(Some(end), &mut means);
+                    match &mut self.few {
+                        Some(few) => self.tracker.finish(Some(end), &mut Counting { means: &mut means, few }),
+                        None => self.tracker.finish(Some(end), &mut means),
+                    }
                 }
                 means.close(end);
                 let (cells, to) = means.grid.finish(length);
@@ -310,6 +324,10 @@ impl Heatmap {
         }
         let start = self.start.unwrap_or(event.time);
         self.now = self.now.max(event.time);
+        if let (Store::Means(means), Some(few)) = (&mut self.store, &mut self.few) {
+            self.tracker.event(event, &mut Counting { means, few });
+            return;
+        }
         match (&mut self.store, event.what) {
             (Store::Means(means), Payload::Pages { from, to, pages, .. }) if self.what == What::Memory => {
                 self.told = true;
@@ -360,13 +378,24 @@ impl Sink for Heatmap {
         batch.iter().for_each(|event| self.one(event));
     }
 
-    fn name(&mut self, _: &NameRecord) {}
+    fn name(&mut self, record: &NameRecord) {
+        // Slots are numbered by names and affinities too: tasks were chosen in a reading that had them.
+        if self.few.is_some() {
+            self.tracker.name(record, &mut ());
+        }
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        if self.few.is_some() {
+            self.tracker.affinity(record, &mut ());
+        }
+    }
 
     fn lasts(&mut self, until: Nanos) {
         self.now = self.now.max(until);
     }
 
     fn wants_queues(&self) -> bool {
-        self.what != What::Memory
+        self.what != What::Memory && self.few.is_none()
     }
 }

@@ -1,7 +1,8 @@
 //! A histogram of durations: exact while they are few, log-linear afterwards.
 //!
 //! Each octave has 64 buckets of equal width, so a quantile, given as the middle of its bucket, is off
-//! by less than 0.8% (1/128); durations below 64 ns are exact. Count, mean and maximum are always exact.
+//! by less than 0.8% (1/128) and never outside of what was recorded; durations below 64 ns are exact. Count, mean, the
+//! shortest and the longest are always exact.
 
 use schedlab_base::Nanos;
 use serde::Serialize;
@@ -17,6 +18,8 @@ const FEW: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     count: u64,
+    /// The shortest, if there is any.
+    min: Nanos,
     max: Nanos,
     sum: u128,
     few: Vec<Nanos>,
@@ -54,9 +57,10 @@ impl Histogram {
     /// Takes a duration.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
-        self.max = self.max.max(value);
         match &mut self.many {
             Some(buckets) => buckets.add(value, 1),
             None => self.record_few(value),
@@ -80,6 +84,7 @@ impl Histogram {
             self.record(value);
         }
         let Some(theirs) = &other.many else { return };
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -94,12 +99,15 @@ impl Histogram {
         self.count
     }
 
-    /// The duration that a share `q` (0 to 1) of all do not exceed: the one of rank ⌈q·n⌉. 0 when there is none.
+    /// The duration that a share `q` (0 to 1) of all do not exceed: the one of rank ⌈q·n⌉. The first and the last rank
+    /// are exact, and no quantile lies outside of them. 0 when there is none.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         match &self.many {
-            Some(buckets) => buckets.at_rank(rank).min(self.max),
+            Some(_) if rank == 1 => self.min,
+            Some(_) if rank >= self.count => self.max,
+            Some(buckets) => buckets.at_rank(rank).clamp(self.min, self.max),
             None => {
                 let mut few = self.few.clone();
                 few.sort_unstable();
@@ -202,6 +210,29 @@ mod tests {
                 let (got, want) = (histogram.quantile(q) as f64, exact(&mut values, q) as f64);
                 assert!((got - want).abs() <= want / 128.0, "{scale} {q}: {got} {want}");
             }
+        }
+    }
+
+    #[test]
+    fn no_quantile_lies_outside_of_what_was_recorded() {
+        // The bucket of 3,000 ns has its middle at 2,992.
+        let mut same = Histogram::default();
+        (0..100).for_each(|_| same.record(3_000));
+        let latency = same.latency();
+        assert_eq!([latency.p50, latency.p90, latency.p999, latency.max], [3.0; 4]);
+        let mut merged = Histogram::default();
+        merged.merge(&same);
+        assert_eq!(merged.latency(), latency);
+        let mut rng = Rng::new(3);
+        for _ in 0..200 {
+            let (low, width) = (rng.below(1 << 20), 1 + rng.below(1 << 12));
+            let mut histogram = Histogram::default();
+            let mut values: Vec<Nanos> = (0..33 + rng.below(40)).map(|_| low + rng.below(width)).collect();
+            values.iter().for_each(|&v| histogram.record(v));
+            values.sort_unstable();
+            let quantiles = [0.0, 0.01, 0.5, 0.99, 1.0].map(|q| histogram.quantile(q));
+            assert!(quantiles.is_sorted(), "{quantiles:?}");
+            assert_eq!((quantiles[0], quantiles[4]), (values[0], values[values.len() - 1]));
         }
     }
 

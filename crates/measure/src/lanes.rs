@@ -13,6 +13,7 @@ pub use cells::{CpuCell, CpuCells, TaskCell, TaskCells};
 pub use follow::{Follow, Followed};
 
 use schedlab_base::{CpuId, Nanos, Tid};
+use schedlab_track::Slot;
 use std::collections::BTreeMap;
 
 /// What a task is doing.
@@ -45,6 +46,8 @@ impl Doing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The task.
+    pub task: Slot,
+    /// Its thread id.
     pub tid: Tid,
     /// What it did.
     pub doing: Doing,
@@ -85,7 +88,7 @@ pub trait Lanes {
     /// A task did one thing for some time; it does another now, or the trace is over.
     fn span(&mut self, span: &Span);
     /// A sleeping task was woken, to run on `cpu`.
-    fn wakeup(&mut self, _time: Nanos, _tid: Tid, _cpu: CpuId) {}
+    fn wakeup(&mut self, _time: Nanos, _task: Slot, _cpu: CpuId) {}
     /// Events of this CPU were lost before this time.
     fn lost(&mut self, _time: Nanos, _cpu: CpuId) {}
 }
@@ -105,7 +108,7 @@ pub struct Census {
     /// The window that is looked at.
     pub window: Window,
     /// Each task that ran or waited in it.
-    pub tasks: BTreeMap<Tid, Sum>,
+    pub tasks: BTreeMap<Slot, Sum>,
     /// How long each CPU was busy in it; every CPU of the trace is there.
     pub busy: BTreeMap<CpuId, Nanos>,
 }
@@ -127,10 +130,10 @@ impl Lanes for Census {
         let length = part.to - part.from;
         match span.doing {
             Doing::Running => {
-                self.tasks.entry(span.tid).or_default().run += length;
+                self.tasks.entry(span.task).or_default().run += length;
                 *self.busy.entry(span.cpu).or_default() += length;
             }
-            Doing::Waiting => self.tasks.entry(span.tid).or_default().wait += length,
+            Doing::Waiting => self.tasks.entry(span.task).or_default().wait += length,
             Doing::Sleeping | Doing::Blocked => {}
         }
     }

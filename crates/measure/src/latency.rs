@@ -3,9 +3,9 @@
 //! The first start of a new task is no wake-up and counts in neither; nor does a wait after preemption.
 //! These two count in the delay, which is any wait that ended.
 
-use crate::measure::{Measure, Part, Parts};
+use crate::measure::{Measure, Part, Parts, us};
 use crate::{Histogram, Latency};
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Delay, Observer, Slot};
 use serde::Serialize;
 
@@ -18,6 +18,10 @@ pub struct LatencyFigures {
     pub waking_latency_us: Latency,
     /// Each wait that ended, from becoming runnable (woken, forked or preempted) to running.
     pub delay_us: Latency,
+    /// When the longest delay began, on the trace's clock; none where no wait ended.
+    pub delay_max_start_us: Option<f64>,
+    /// When it ended.
+    pub delay_max_end_us: Option<f64>,
 }
 
 /// The latencies of a task, or of the tasks that started on a CPU.
@@ -32,6 +36,8 @@ pub(crate) struct Kept {
     preempted: Histogram,
     /// All other.
     rest: Option<Box<Apart>>,
+    /// The longest delay, and when it ended.
+    longest: (Nanos, Nanos),
 }
 
 /// The three latencies, each by itself.
@@ -59,9 +65,14 @@ impl Kept {
 
     #[inline]
     fn record(&mut self, delay: Delay) {
+        if delay.wait > self.longest.0 || self.longest.1 == 0 {
+            self.longest = (delay.wait, delay.end);
+        }
         match delay {
-            Delay { wait, wakeup: None, waking: None } => self.preempted.record(wait),
-            Delay { wait, wakeup, waking } if wakeup == Some(wait) && waking == Some(wait) => self.at_once.record(wait),
+            Delay { wait, wakeup: None, waking: None, .. } => self.preempted.record(wait),
+            Delay { wait, wakeup, waking, .. } if wakeup == Some(wait) && waking == Some(wait) => {
+                self.at_once.record(wait)
+            }
             _ => self.rest.get_or_insert_default().record(delay),
         }
     }
@@ -73,6 +84,11 @@ impl Part for Kept {
     fn add(&mut self, other: &Self) {
         self.at_once.merge(&other.at_once);
         self.preempted.merge(&other.preempted);
+        // Of equal ones the first.
+        let rank = |(wait, end): (Nanos, Nanos)| (wait, std::cmp::Reverse(end));
+        if self.longest.1 == 0 || (other.longest.1 > 0 && rank(other.longest) > rank(self.longest)) {
+            self.longest = other.longest;
+        }
         if let Some(theirs) = &other.rest {
             let mine = self.rest.get_or_insert_default();
             mine.wakeup.merge(&theirs.wakeup);
@@ -82,10 +98,13 @@ impl Part for Kept {
     }
 
     fn figures(&self) -> LatencyFigures {
+        let longest = Some(self.longest).filter(|(_, end)| *end > 0);
         LatencyFigures {
             latency_us: self.of(|rest| &rest.wakeup, None),
             waking_latency_us: self.of(|rest| &rest.waking, None),
             delay_us: self.of(|rest| &rest.delay, Some(&self.preempted)),
+            delay_max_start_us: longest.map(|(wait, end)| us(end - wait)),
+            delay_max_end_us: longest.map(|(_, end)| us(end)),
         }
     }
 }
@@ -128,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_once_counts_wherever_it_belongs() {
-        let delay = |wait, wakeup, waking| Delay { wait, wakeup, waking };
+        let delay = |wait, wakeup, waking| Delay { wait, wakeup, waking, end: 1000 };
         let all = [
             delay(7, Some(7), Some(7)),
             delay(100, None, None),
@@ -146,7 +165,7 @@ mod tests {
             apart.record(delay);
         }
         latencies.add(&other);
-        let LatencyFigures { latency_us, waking_latency_us, delay_us } = latencies.figures();
+        let LatencyFigures { latency_us, waking_latency_us, delay_us, .. } = latencies.figures();
         let told = [latency_us, waking_latency_us, delay_us];
         assert_eq!(told, [apart.wakeup.latency(), apart.waking.latency(), apart.delay.latency()]);
         assert_eq!(told.map(|latency| latency.count), [120, 120, 200]);

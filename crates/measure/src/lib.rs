@@ -7,6 +7,7 @@
 
 mod affinity;
 mod conserve;
+pub mod delays;
 mod energy;
 mod fairness;
 pub mod heatmap;
@@ -26,6 +27,7 @@ mod report;
 mod run_queue;
 mod run_time;
 pub mod schedstat;
+mod selection;
 pub mod series;
 mod stats;
 mod summing;
@@ -44,8 +46,10 @@ pub use histogram::{Histogram, Latency};
 pub use idle::Idle;
 pub use measures::Sums;
 pub use memory::MemoryStats;
-pub use report::{CpuStats, GroupStats, NodeStats, Report, SomeTasks, TaskStats, TotalStats};
+pub use report::{CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats};
 pub use run_queue::QueueLength;
+pub use schedlab_track::{Chosen, Part, Slot};
+pub use selection::{Chooser, Selection};
 pub use series::Series;
 pub use stats::Stats;
 pub use task_cpu::TaskCpuStats;

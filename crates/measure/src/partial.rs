@@ -20,7 +20,15 @@ const OF_THE_MACHINE: [&str; 12] = [
 ];
 
 /// The keys of figures that need every instant at which a task became runnable or got a CPU.
-const OF_WAITS: [&str; 5] = ["wait_us", "wait_unfinished_us", "latency_us", "waking_latency_us", "delay_us"];
+const OF_WAITS: [&str; 7] = [
+    "wait_us",
+    "wait_unfinished_us",
+    "latency_us",
+    "waking_latency_us",
+    "delay_us",
+    "delay_max_start_us",
+    "delay_max_end_us",
+];
 
 /// The keys of figures that need the instants at which a task got a CPU.
 const OF_STARTS: [&str; 3] = ["run_us", "run_share", "slices"];

@@ -32,18 +32,6 @@ pub struct TaskStats {
     pub sums: Sums,
 }
 
-/// Some tasks together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct SomeTasks {
-    /// How many.
-    pub tasks: u64,
-    /// Their part of all CPU time that was run.
-    pub share: f64,
-    /// The figures.
-    #[serde(flatten)]
-    pub sums: Sums,
-}
-
 /// A CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CpuStats {
@@ -102,11 +90,47 @@ pub struct GroupStats {
     pub queue_mean: f64,
 }
 
+/// What the tasks of a process, or of a name, have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TeamStats {
+    /// How many tasks.
+    pub tasks: u64,
+    /// Their part of all CPU time that was run.
+    pub share: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub sums: Sums,
+}
+
+/// A process: the tasks of a thread group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessStats {
+    /// Its number; none for a task whose process is not known, which then stands for itself.
+    pub tgid: Option<Tid>,
+    /// The name of its first thread, or else of the one that ran longest.
+    pub name: String,
+    /// Its tasks together.
+    #[serde(flatten)]
+    pub team: TeamStats,
+}
+
+/// The tasks of one name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct NameStats {
+    /// The name; empty for the tasks of which none is known.
+    pub name: String,
+    /// Its tasks together.
+    #[serde(flatten)]
+    pub team: TeamStats,
+}
+
 /// The whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TotalStats {
-    /// The first instant, on the trace's clock.
+    /// The first instant of the trace, or of the window, on the trace's clock.
     pub start_us: f64,
+    /// The first instant of the trace: `--from` and `--to` count from here.
+    pub trace_start_us: f64,
     /// The time that the trace spans.
     pub span_us: f64,
     /// How many CPUs.
@@ -154,12 +178,18 @@ pub struct Report {
     /// The groups, by run time, longest first.
     pub groups: Vec<GroupStats>,
     /// The tasks that the recording was made for, together; none if it was made for the whole machine.
-    pub target: Option<SomeTasks>,
+    pub target: Option<TeamStats>,
     /// The other tasks, together.
-    pub others: Option<SomeTasks>,
+    pub others: Option<TeamStats>,
     /// Each task on each CPU, in the order of the tasks, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_cpus: Option<Vec<TaskCpuStats>>,
+    /// The processes, by run time, longest first; only where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessStats>,
+    /// The tasks by name, by run time, longest first; only where they are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<NameStats>,
     /// The whole.
     pub total: TotalStats,
 }

@@ -5,7 +5,7 @@ use crate::summing::About;
 use crate::task_cpu::TaskCpus;
 use crate::{Report, summing};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
-use schedlab_track::{Observer, Replay};
+use schedlab_track::{Kept as Told, Observer, Part, View, Viewed};
 
 /// Statistics in the making: feed it a trace, then [`Stats::finish`].
 ///
@@ -13,8 +13,9 @@ use schedlab_track::{Observer, Replay};
 /// one replay of the events for both.
 #[derive(Debug)]
 pub struct Stats<More = ()> {
-    replay: Replay<(Kept, More)>,
+    view: View<(Kept, More)>,
     places: Nodes,
+    teams: bool,
     about: About,
 }
 
@@ -23,6 +24,20 @@ impl Stats {
     #[must_use]
     pub fn new(meta: &Meta) -> Self {
         Self::with(meta, ())
+    }
+
+    /// Statistics for a part of a trace with this metadata, or for the whole.
+    #[must_use]
+    pub fn of_part(meta: &Meta, part: Option<Part>) -> Self {
+        let places = Nodes::new(meta);
+        let view = View::new(meta, part, Told::Figures, (Kept::new(&places), ()));
+        Self { view, places, teams: false, about: About::new(meta) }
+    }
+
+    /// Sums the tasks up by process and by name too.
+    #[must_use]
+    pub fn with_teams(self) -> Self {
+        Self { teams: true, ..self }
     }
 
     /// Ends the statistics: at `end`, or else at the end of the metadata's span, but never before the last
@@ -38,39 +53,40 @@ impl<More: Observer> Stats<More> {
     #[must_use]
     pub fn with(meta: &Meta, more: More) -> Self {
         let places = Nodes::new(meta);
-        Self { replay: Replay::new(meta, (Kept::new(&places), more)), places, about: About::new(meta) }
+        let view = View::new(meta, None, Told::Figures, (Kept::new(&places), more));
+        Self { view, places, teams: false, about: About::new(meta) }
     }
 
     /// Also keeps what each task did on each CPU: [`Report::task_cpus`].
     #[must_use]
     pub fn by_task_cpu(mut self) -> Self {
-        self.replay.observer.0.task_cpus = Some(TaskCpus::default());
+        self.view.parts().1.0.task_cpus = Some(TaskCpus::default());
         self
     }
 
     /// As [`Stats::finish`]: the statistics, and the other observer.
     #[must_use]
-    pub fn finish_both(mut self, end: Option<Nanos>) -> (Report, More) {
-        self.replay.finish(end);
-        let Replay { tracker, observer: (kept, more) } = self.replay;
-        (summing::report(&tracker, &kept, &self.places, self.about), more)
+    pub fn finish_both(self, end: Option<Nanos>) -> (Report, More) {
+        let Viewed { tracker, observer: (kept, more), bounds, events } = self.view.finish(end);
+        let looked_at = summing::LookedAt { bounds, events, teams: self.teams, about: self.about };
+        (summing::report(&tracker, &kept, &self.places, looked_at), more)
     }
 }
 
 impl<More: Observer> Sink for Stats<More> {
     fn events(&mut self, batch: &[Event]) {
-        self.replay.events(batch);
+        self.view.events(batch);
     }
 
     fn name(&mut self, record: &NameRecord) {
-        self.replay.name(record);
+        self.view.name(record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {
-        self.replay.affinity(record);
+        self.view.affinity(record);
     }
 
     fn lasts(&mut self, until: Nanos) {
-        self.replay.lasts(until);
+        self.view.lasts(until);
     }
 }

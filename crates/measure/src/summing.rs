@@ -5,10 +5,13 @@ use crate::kept::{Kept, Nodes};
 use crate::measure::us;
 use crate::measures::Sums;
 use crate::names::Name;
-use crate::report::{CpuStats, GroupStats, NodeStats, Report, SomeTasks, TaskStats, TotalStats};
+use crate::report::{
+    CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats,
+};
 use crate::task_cpu::TaskCpuStats;
-use schedlab_base::{Coverage, CpuId, Meta, Tid};
+use schedlab_base::{Coverage, CpuId, Meta, Nanos, Tid};
 use schedlab_track::{Slot, Tracker};
+use std::collections::BTreeMap;
 
 /// A task with its figures.
 struct Life {
@@ -19,7 +22,8 @@ struct Life {
 }
 
 impl Life {
-    /// Whether it ran, waited or was moved; `inside`: also if it was only seen to leave a CPU.
+    /// Whether it ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost. With
+    /// `inside`, also whether it was only seen to leave a CPU.
     fn was_there(&self, inside: bool) -> bool {
         let Sums { run, wait, switches, moves, .. } = &self.sums;
         let left = if inside { switches.voluntary + switches.involuntary } else { 0 };
@@ -30,7 +34,9 @@ impl Life {
 /// What the metadata says of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
+    /// The recording was made for some tasks.
     targeted: bool,
+    /// It shows when tasks leave a CPU, and not when they get one.
     inside: bool,
 }
 
@@ -46,19 +52,28 @@ struct Summing<'a> {
     tracker: &'a Tracker,
     kept: &'a Kept,
     places: &'a Nodes,
+    looked_at: LookedAt,
     /// The CPU time of all tasks.
     all_run: f64,
-    /// The recording was made for some tasks.
-    targeted: bool,
-    /// It shows when tasks leave a CPU, and not when they get one.
-    inside: bool,
 }
 
-pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, about: About) -> Report {
-    let About { targeted, inside } = about;
+/// What of the trace is summed up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookedAt {
+    /// From when to when.
+    pub(crate) bounds: (Nanos, Nanos),
+    /// The events in it.
+    pub(crate) events: u64,
+    /// By process and by name too.
+    pub(crate) teams: bool,
+    /// What the recording covers.
+    pub(crate) about: About,
+}
+
+pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, looked_at: LookedAt) -> Report {
     let cpus: Vec<CpuId> = tracker.present().collect();
     let whole = kept.measures.of_cpus(&cpus);
-    let summing = Summing { tracker, kept, places, all_run: whole.run.run_us, targeted, inside };
+    let summing = Summing { tracker, kept, places, looked_at, all_run: whole.run.run_us };
     let lives = summing.lives();
     let cpu_stats = summing.cpus(&cpus);
     let (nodes, groups) = (summing.nodes(&cpu_stats), summing.groups(&lives));
@@ -72,8 +87,10 @@ pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, about: Abou
     };
     let (target, others) = (summing.part(&lives, true), summing.part(&lives, false));
     let task_cpus = summing.task_cpus(&lives);
+    let (processes, names) =
+        if looked_at.teams { (summing.processes(&lives), summing.names(&lives)) } else { Default::default() };
     let tasks = lives.into_iter().map(|life| summing.task(life)).collect();
-    Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, total }
+    Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, processes, names, total }
 }
 
 impl Summing<'_> {
@@ -81,7 +98,8 @@ impl Summing<'_> {
     fn lives(&self) -> Vec<Life> {
         let Kept { measures, names, .. } = self.kept;
         let life = |(slot, tid)| Life { slot, tid, name: names.of(slot), sums: measures.of_tasks(&[slot]) };
-        let mut lives: Vec<Life> = self.tracker.tasks().map(life).filter(|life| life.was_there(self.inside)).collect();
+        let mut lives: Vec<Life> =
+            self.tracker.tasks().map(life).filter(|life| life.was_there(self.looked_at.about.inside)).collect();
         let run = |life: &Life| life.sums.run.run_us;
         lives.sort_by(|a, b| run(b).total_cmp(&run(a)).then(a.tid.cmp(&b.tid)).then(a.slot.cmp(&b.slot)));
         lives
@@ -93,15 +111,13 @@ impl Summing<'_> {
 
     /// Whether the task belongs to the target of the recording, if it has one.
     fn in_target(&self, slot: Slot) -> Option<bool> {
-        self.targeted.then(|| self.tracker.is_target(slot))
+        self.looked_at.about.targeted.then(|| self.tracker.is_target(slot))
     }
 
     /// The tasks of the target together, or the others.
-    fn part(&self, lives: &[Life], of_target: bool) -> Option<SomeTasks> {
-        let part = lives.iter().map(|life| life.slot).filter(|slot| self.in_target(*slot) == Some(of_target));
-        let slots: Vec<Slot> = part.collect();
-        let sums = self.kept.measures.of_tasks(&slots);
-        self.targeted.then(|| SomeTasks { tasks: slots.len() as u64, share: self.share(&sums), sums })
+    fn part(&self, lives: &[Life], of_target: bool) -> Option<TeamStats> {
+        let part: Vec<&Life> = lives.iter().filter(|life| self.in_target(life.slot) == Some(of_target)).collect();
+        self.looked_at.about.targeted.then(|| self.team(&part))
     }
 
     fn task_cpus(&self, lives: &[Life]) -> Option<Vec<TaskCpuStats>> {
@@ -183,7 +199,7 @@ impl Summing<'_> {
         for life in lives {
             members[life.name.group.map_or(paths.len(), |group| group as usize)].push(life);
         }
-        let (start, end) = self.tracker.bounds();
+        let (start, end) = self.looked_at.bounds;
         let group = |(index, members): (usize, Vec<&Life>)| {
             let slots: Vec<Slot> = members.iter().map(|life| life.slot).collect();
             let sums = self.kept.measures.of_tasks(&slots);
@@ -202,15 +218,49 @@ impl Summing<'_> {
         groups
     }
 
+    /// The tasks of each process. One whose process is not known stands for itself.
+    fn processes(&self, lives: &[Life]) -> Vec<ProcessStats> {
+        let mut members: BTreeMap<(Option<Tid>, Tid), Vec<&Life>> = BTreeMap::new();
+        for life in lives {
+            // A process that ended and another with its number are told apart by their threads' lives alone.
+            let key = life.name.tgid.map_or((None, life.tid), |tgid| (Some(tgid), tgid));
+            members.entry(key).or_default().push(life);
+        }
+        let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
+            let leader = members.iter().find(|life| Some(life.tid) == tgid).unwrap_or(&members[0]);
+            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team(&members) }
+        };
+        let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
+        processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
+        processes
+    }
+
+    /// The tasks of each name.
+    fn names(&self, lives: &[Life]) -> Vec<NameStats> {
+        let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
+        lives.iter().for_each(|life| members.entry(&*life.name.comm).or_default().push(life));
+        let name = |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team(&members) };
+        let mut names: Vec<NameStats> = members.into_iter().map(name).collect();
+        names.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
+        names
+    }
+
+    fn team(&self, members: &[&Life]) -> TeamStats {
+        let slots: Vec<Slot> = members.iter().map(|life| life.slot).collect();
+        let sums = self.kept.measures.of_tasks(&slots);
+        TeamStats { tasks: members.len() as u64, share: self.share(&sums), sums }
+    }
+
     /// The whole, but for who shared how evenly.
     fn total(&self, sums: Sums, cpus: &[CpuId]) -> TotalStats {
-        let (start, end) = self.tracker.bounds();
+        let (start, end) = self.looked_at.bounds;
         let off = self.kept.measures.run.off(cpus);
         TotalStats {
             start_us: us(start),
+            trace_start_us: us(self.tracker.bounds().0),
             span_us: us(end - start),
             cpus: cpus.len() as u64,
-            events: self.tracker.events,
+            events: self.looked_at.events,
             lost_events: self.tracker.lost,
             losses: self.tracker.losses,
             contradictions: self.tracker.contradictions,

@@ -18,9 +18,9 @@ mod native {
     use schedlab_base::{Error, Event, NameRecord, Sink, parse_duration};
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
-    use schedlab_measure::Stats;
     use schedlab_measure::intervals::Intervals;
     use schedlab_measure::partial::withhold;
+    use schedlab_measure::{Chooser, Selection, Stats};
     use schedlab_sched::kernels;
     use schedlab_trace::{Reader, Writer};
 
@@ -65,12 +65,33 @@ mod native {
             .map_err(raised)
     }
 
-    /// The statistics of a trace in any known format, as JSON; with `task_cpus`, also what each task did on each CPU.
+    /// The statistics of a part of a trace in any known format, as JSON; with `task_cpus`, also what each task did on
+    /// each CPU.
     #[pyfunction]
-    fn stats(py: Python<'_>, path: &str, task_cpus: bool) -> PyResult<String> {
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
+    fn stats(
+        py: Python<'_>,
+        path: &str,
+        from: Option<&str>,
+        to: Option<&str>,
+        tasks: Vec<String>,
+        pids: Vec<i32>,
+        groups: Vec<String>,
+        task_cpus: bool,
+    ) -> PyResult<String> {
         py.detach(|| {
+            let (from, to) = (from.map(parse_duration).transpose()?, to.map(parse_duration).transpose()?);
+            let selection = Selection { from, to, names: tasks, pids, groups };
+            let mut part = selection.part(None)?;
+            if selection.chooses_tasks() {
+                let mut source = schedlab_trace::open(path)?;
+                let mut chooser = Chooser::new(source.meta());
+                source.run(&mut chooser)?;
+                part.tasks = Some(chooser.finish(&selection).map_err(|e| e.file(path))?);
+            }
+            let part = (!selection.is_all()).then_some(part);
             let mut source = schedlab_trace::open(path)?;
-            let mut stats = Stats::new(source.meta());
+            let mut stats = Stats::of_part(source.meta(), part).with_teams();
             if task_cpus {
                 stats = stats.by_task_cpu();
             }

@@ -29,13 +29,19 @@
 
 mod observer;
 mod replay;
+mod seen;
+mod selected;
 mod tasks;
 mod tracker;
+mod view;
 
 pub use observer::{Delay, Move, Observer, Occupant, Start, Stop, Wake};
 pub use replay::Replay;
+pub use seen::Seen;
+pub use selected::{Chosen, Kept, Part, Selected};
 pub use tasks::Slot;
 pub use tracker::{MAX_CPUS, Tracker};
+pub use view::{View, Viewed};
 
 /// The types that facts are made of, for the macro `observers!`.
 #[doc(hidden)]

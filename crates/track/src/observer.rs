@@ -23,6 +23,8 @@ pub struct Delay {
     pub wakeup: Option<Nanos>,
     /// The time since its waking, if that led to it.
     pub waking: Option<Nanos>,
+    /// When it got the CPU.
+    pub end: Nanos,
 }
 
 /// How a task got a CPU.
@@ -136,6 +138,11 @@ facts! {$
     fn clock(now: Nanos);
     /// The trace ends. What was still going on has been reported just before.
     fn ends(now: Nanos);
+    /// The window that is looked at begins, later than the trace ([`crate::Selected`]): what was told before is its
+    /// initial state.
+    fn opens(now: Nanos);
+    /// The window that is looked at has ended: what is told later only says more of the time before.
+    fn closes(now: Nanos);
 
     /// From now on this thread id belongs to the task: it is seen for the first time, or it called exec as a thread.
     /// `again`: the id belonged to another task, which has ended.

@@ -34,8 +34,8 @@ use crate::{Global, Policy, Props, TaskDef, Workload};
 use cause::Facts;
 use coarse::Coarseness;
 use names::{Keys, bound_to};
-use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Partial, Result, Sink, Tid};
-use schedlab_track::{MAX_CPUS, Replay};
+use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Partial, Result, Sink, Tid};
+use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
 use track::{Begin, MOST_TASKS, Task, Track};
@@ -74,9 +74,9 @@ pub struct Model {
 /// Builds a workload from the events of a trace.
 #[derive(Debug)]
 pub struct ModelBuilder {
-    replay: Replay<Track>,
+    replay: Replay<(Selected<Track>, Selected<Seen>)>,
+    chosen: Option<Chosen>,
     names: HashMap<Tid, String>,
-    events: u64,
     coarseness: Coarseness,
     most_tokens: usize,
     next_check: usize,
@@ -90,22 +90,32 @@ impl ModelBuilder {
     /// A builder for a trace with this head.
     #[must_use]
     pub fn new(meta: &Meta) -> Self {
-        Self::with_bound(meta, Self::MOST_TOKENS)
+        Self::of_part(meta, Part::default())
+    }
+
+    /// A builder for a part of a trace. The workload begins with the window, with the tasks that run or wait then, and
+    /// has the part's tasks alone.
+    #[must_use]
+    pub fn of_part(meta: &Meta, part: Part) -> Self {
+        Self::with_bound(meta, part, Self::MOST_TOKENS)
     }
 
     /// A builder that holds at most about `most_tokens` bursts, blocks and wake-ups.
     #[must_use]
-    pub fn with_bound(meta: &Meta, most_tokens: usize) -> Self {
+    pub fn with_bound(meta: &Meta, part: Part, most_tokens: usize) -> Self {
         let mut capacity = Vec::new();
         for place in meta.cpus.iter().filter(|p| p.cpu < MAX_CPUS) {
             let at = place.cpu as usize;
             capacity.resize(capacity.len().max(at + 1), 0);
             capacity[at] = place.capacity;
         }
+        let chosen = part.tasks.clone();
+        let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity));
+        let seen = Selected::new(part, Kept::Figures, Seen::default());
         Self {
-            replay: Replay::new(meta, Track::new(capacity)),
+            replay: Replay::new(meta, (track, seen)),
+            chosen,
             names: HashMap::new(),
-            events: 0,
             coarseness: Coarseness::default(),
             most_tokens,
             next_check: most_tokens,
@@ -122,16 +132,21 @@ impl ModelBuilder {
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
         self.settle(&kept);
-        self.coarseness.shrink(&mut self.replay.observer, options.most_events);
+        self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let workload = self.write(&kept, options, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
 
+    fn track(&self) -> &Track {
+        &self.replay.observer.0.inner
+    }
+
     /// Which tasks the model has.
     fn kept(&self, options: &Options) -> Result<Vec<bool>> {
-        let tasks = &self.replay.observer.tasks;
-        let enough = |t: &Task| t.run >= options.min_run.max(SHORTEST);
+        let tasks = &self.track().tasks;
+        let chosen = |t: &Task| self.chosen.as_ref().is_none_or(|chosen| chosen.has(t.slot));
+        let enough = |t: &Task| t.run >= options.min_run.max(SHORTEST) && chosen(t);
         let mut order: Vec<usize> = (0..tasks.len()).filter(|i| enough(&tasks[*i])).collect();
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
         order.truncate(options.tasks.unwrap_or(usize::MAX));
@@ -150,16 +165,16 @@ impl ModelBuilder {
     }
 
     fn count(&self, kept: &[bool]) -> Report {
-        let Replay { tracker, observer: track } = &self.replay;
-        let (start, end) = tracker.bounds();
+        let Replay { tracker, observer: (selected, seen) } = &self.replay;
+        let ((start, end), track) = (selected.bounds(), &selected.inner);
         let run = |want: bool| {
             let of = track.tasks.iter().zip(kept).filter(|(_, k)| **k == want);
             of.map(|(t, _)| t.run).fold(0, Nanos::saturating_add)
         };
         let mut report = Report {
-            events: self.events,
+            events: selected.events,
             tasks: kept.iter().filter(|k| **k).count(),
-            left_out: track.tasks.iter().zip(kept).filter(|(t, k)| !**k && t.run > 0).count(),
+            left_out: taking_part(tracker, &seen.inner).saturating_sub(kept.iter().filter(|k| **k).count()),
             modelled_ns: run(true),
             left_out_ns: run(false),
             span_ns: end - start,
@@ -191,8 +206,8 @@ impl ModelBuilder {
 
     /// Decides who woke whom, and drops what belongs to tasks that are left out.
     fn settle(&mut self, kept: &[bool]) {
-        let Replay { tracker, observer: track } = &mut self.replay;
-        let (start, end) = tracker.bounds();
+        let selected = &mut self.replay.observer.0;
+        let ((start, end), track) = (selected.bounds(), &mut selected.inner);
         let span = end - start;
         let mut decided: HashMap<(TaskIx, TaskIx), bool> = HashMap::new();
         for own in 0..track.tasks.len() as TaskIx {
@@ -223,7 +238,7 @@ impl ModelBuilder {
     fn write(&self, kept: &[bool], options: &Options, report: &mut Report) -> Workload {
         let mut unique = Keys::default();
         let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
-        let tasks = &self.replay.observer.tasks;
+        let tasks = &self.track().tasks;
         let keys: Vec<String> = std::iter::zip(tasks, kept)
             .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
             .collect();
@@ -255,29 +270,40 @@ impl ModelBuilder {
 impl Sink for ModelBuilder {
     fn events(&mut self, batch: &[Event]) {
         for event in batch {
-            let Replay { tracker, observer: track } = &mut self.replay;
+            let Replay { tracker, observer } = &mut self.replay;
             if event.cpu >= MAX_CPUS {
-                track.beyond += 1;
+                observer.0.inner.beyond += 1;
                 continue;
             }
-            tracker.event(event, track);
+            tracker.event(event, observer);
+            let track = &mut observer.0.inner;
             if track.tokens > self.next_check {
                 self.coarseness.shrink(track, self.most_tokens / 2);
                 self.next_check = self.most_tokens.max(track.tokens * 2);
             }
         }
-        self.events += batch.len() as u64;
     }
 
     fn name(&mut self, record: &NameRecord) {
+        // Slots are numbered by names too: tasks were chosen in a reading that had them.
+        self.replay.name(record);
         if record.tid != 0 && (self.names.len() < 2 * MOST_TASKS || self.names.contains_key(&record.tid)) {
             self.names.insert(record.tid, record.comm.chars().take(64).collect());
         }
     }
 
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.replay.affinity(record);
+    }
+
     fn lasts(&mut self, until: Nanos) {
         self.replay.lasts(until);
     }
+}
+
+/// How many tasks ran, waited or were moved.
+fn taking_part(tracker: &Tracker, seen: &Seen) -> usize {
+    tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.has(*slot)).count()
 }
 
 /// Policy and priority of a kernel priority: 100..=139 are nice -20..=19; below are real-time ones, of

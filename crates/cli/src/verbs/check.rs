@@ -2,6 +2,7 @@
 
 use super::stats::table::{Table, duration, grouped, percent, shorten};
 use crate::partial;
+use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use schedlab_base::{Meta, Nanos, Partial, Result, parse_duration};
 use schedlab_measure::{BoundWaiting, Bounds, Check, CheckReport, THRESHOLD, Verdict, Violation};
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   schedlab check trace.arrows
   schedlab check trace.arrows --threshold 20ms --max-wasted 500ms
+  schedlab check trace.arrows --from 10s --to 20s --task 'worker*'
   schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
 
 Exit status: 0 no violation, 1 violations (with --max-wasted: more CPU time was wasted), 2 bad input or output
@@ -34,6 +36,8 @@ pub struct Args {
     /// Print every violation and all waiting by affinity, not just the longest.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
 }
 
 /// The JSON document.
@@ -70,14 +74,16 @@ const TOP: usize = 20;
 
 /// Reads the trace, prints what was found, and judges.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
     let bounds = Bounds { threshold: args.threshold.unwrap_or(THRESHOLD), max_wasted: args.max_wasted };
-    let mut check = Check::new(source.meta(), bounds);
+    let mut check = Check::of_part(source.meta(), bounds, part);
     let bar = ui.progress(None, "reading");
     let read = source.run(&mut check);
     bar.finish_and_clear();
     let read = read?;
     let report = check.finish(None);
+    args.selection.check_window(report.span_us, &args.trace)?;
     if ui.json {
         let Meta { source, kernel, machine, partial, .. } = source.meta();
         let trace = TraceFacts { file: &args.trace, source, kernel, machine, partial, read: &read };
@@ -104,6 +110,7 @@ fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> St
             let _ = write!(out, " · {what}{value}");
         }
     }
+    out.push_str(&args.selection.words(duration));
     let _ = writeln!(
         out,
         "\n{} CPUs for {}: {} tasks, {} events\n",

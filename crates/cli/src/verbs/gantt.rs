@@ -3,10 +3,12 @@
 mod draw;
 
 use crate::partial;
+use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use draw::{Picture, TaskLabel};
-use schedlab_base::{Coverage, CpuId, Error, Nanos, Partial, Result, Tid, parse_duration};
+use schedlab_base::{Coverage, CpuId, CpuList, Error, Nanos, Partial, Result};
 use schedlab_measure::lanes::{Census, CpuCells, Doing, Follow, Followed, Lanes, Span, Spans, TaskCells, Window};
+use schedlab_measure::{Chosen, Slot};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -21,16 +23,16 @@ const MOST_SPANS: usize = 200_000;
 #[command(after_help = "Examples:
   schedlab gantt t.arrows
   schedlab gantt t.arrows --from 10ms --to 30ms --by task
+  schedlab gantt t.arrows --cpu 0-3 --task 'nginx*'
   schedlab gantt t.arrows --by task --lanes 5 --json")]
 pub struct Args {
     /// The trace.
     trace: PathBuf,
-    /// Start at this time after the beginning of the trace.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
-    from: Option<Nanos>,
-    /// End at this time after the beginning of the trace.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
-    to: Option<Nanos>,
+    /// Draw only these CPUs (0-3,8): their lanes, or with --by task the tasks that ran on them or waited for them.
+    #[arg(long, value_name = "CPUS")]
+    cpu: Option<CpuList>,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Draw one lane for each CPU, or one for each task [default: cpu; task if the recording covers only some tasks].
     #[arg(long, value_enum)]
     by: Option<By>,
@@ -71,25 +73,26 @@ struct Overview {
 /// Draws the picture.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let (by, remark) = lanes_by(&args)?;
-    let overview = overview(&args)?;
+    let overview = overview(&args, ui)?;
     if ui.json {
         ui.print_json(&spans(&args, by, &overview)?);
         return Ok(ExitCode::SUCCESS);
     }
     let width = args.width.map_or_else(terminal_width, usize::from);
-    let picture = Picture { window: overview.window, length: overview.length, width, color: colored(args.color) };
+    let (window, length, color) = (overview.window, overview.length, colored(args.color));
+    let picture = Picture { window, length, width, color, selected: args.selection.selection().chooses_tasks() };
     let most = usize::from(args.lanes);
     let text = match by {
         By::Cpu => {
             let cpus = &overview.cpus[..overview.cpus.len().min(most)];
             let cells = CpuCells::new(overview.window, picture.cpu_cells(), cpus.iter().copied());
-            let drawn = follow(&args.trace, cells)?.lanes;
+            let drawn = follow(&args.trace, cells, overview.window)?.lanes;
             picture.cpus(&drawn, &overview.busy, &overview.tasks, overview.cpus.len() - cpus.len())
         }
         By::Task => {
             let tasks = &overview.tasks[..overview.tasks.len().min(most)];
-            let cells = TaskCells::new(overview.window, picture.task_cells(tasks), tasks.iter().map(|t| t.tid));
-            let drawn = follow(&args.trace, cells)?.lanes;
+            let cells = TaskCells::new(overview.window, picture.task_cells(tasks), tasks.iter().map(|t| t.task));
+            let drawn = follow(&args.trace, cells, overview.window)?.lanes;
             picture.tasks(&drawn, tasks, overview.tasks.len() - tasks.len())
         }
     };
@@ -115,37 +118,64 @@ fn lanes_by(args: &Args) -> Result<(By, String)> {
     Ok((args.by.unwrap_or(all_there_is), partial::remark(meta)))
 }
 
-fn follow<L: Lanes>(trace: &Path, lanes: L) -> Result<Followed<L>> {
+fn follow<L: Lanes>(trace: &Path, lanes: L, window: Window) -> Result<Followed<L>> {
     let mut source = schedlab_trace::open(trace)?;
-    let mut follow = Follow::new(source.meta(), lanes);
+    let mut follow = Follow::new(source.meta(), lanes, window);
     source.run(&mut follow)?;
     Ok(follow.finish())
 }
 
-/// Reads the trace once, to learn its length and who is in the window.
-fn overview(args: &Args) -> Result<Overview> {
-    let from = args.from.unwrap_or(0);
-    let mut window = Window { from, to: args.to.unwrap_or(Nanos::MAX) };
-    if window.to <= from {
-        return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
-    }
-    let Followed { lanes: census, length, names } = follow(&args.trace, Census::new(window))?;
+/// Reads the trace once, to learn its length and which tasks are in the window.
+fn overview(args: &Args, ui: &Ui) -> Result<Overview> {
+    let part = args.selection.selection().part(None)?;
+    let chosen = args.selection.chosen(&args.trace, ui)?;
+    let mut window = Window { from: part.from, to: part.to };
+    let census = Sight { census: Census::new(window), cpus: args.cpu.clone(), near: BTreeSet::new() };
+    let Followed { lanes: sight, length, tasks } = follow(&args.trace, census, window)?;
+    let Sight { mut census, cpus: only, near } = sight;
     if length == 0 {
         return Err(Error::input("the trace has nothing to draw: no time passes in it").file(&args.trace));
     }
-    if from >= length {
+    if window.from >= length {
         let length = draw::time(length);
         return Err(Error::input(format!("the trace ends {length} after its start")).key("--from").file(&args.trace));
     }
     window.to = window.to.min(length);
-    let mut tasks: Vec<TaskLabel> = census
-        .tasks
-        .iter()
-        .map(|(tid, sum)| TaskLabel { tid: *tid, name: names.get(tid).cloned().unwrap_or_default(), sum: *sum })
-        .collect();
+    let wanted = |task: &Slot| {
+        chosen.as_ref().is_none_or(|chosen: &Chosen| chosen.has(*task)) && (only.is_none() || near.contains(task))
+    };
+    let label = |(task, (tid, name)): (Slot, (_, String))| {
+        let sum = census.tasks.get(&task).copied().unwrap_or_default();
+        TaskLabel { task, tid, name: name.chars().take(64).collect(), sum }
+    };
+    let mut tasks: Vec<TaskLabel> = tasks.into_iter().filter(|(task, _)| wanted(task)).map(label).collect();
     tasks.sort_by_key(|t| (std::cmp::Reverse(t.sum.run), std::cmp::Reverse(t.sum.wait), t.tid));
+    if let Some(only) = &only {
+        census.busy.retain(|cpu, _| only.contains(*cpu));
+        if census.busy.is_empty() {
+            let what = format!("nothing ran on CPU {only} in this trace");
+            return Err(Error::input(what).key("--cpu").file(&args.trace));
+        }
+    }
     let cpus = census.busy.keys().copied().collect();
     Ok(Overview { window, length, cpus, busy: census.busy, tasks })
+}
+
+/// A census, and the tasks that ran on some CPUs or waited for them in the window.
+struct Sight {
+    census: Census,
+    cpus: Option<CpuList>,
+    near: BTreeSet<Slot>,
+}
+
+impl Lanes for Sight {
+    fn span(&mut self, span: &Span) {
+        self.census.span(span);
+        let here = self.cpus.as_ref().is_some_and(|cpus| cpus.contains(span.cpu));
+        if here && matches!(span.doing, Doing::Running | Doing::Waiting) && self.census.window.clip(span).is_some() {
+            self.near.insert(span.task);
+        }
+    }
 }
 
 /// The lanes' spans as JSON.
@@ -158,12 +188,14 @@ fn spans(args: &Args, by: By, overview: &Overview) -> Result<Value> {
 
 fn cpu_spans(args: &Args, overview: &Overview) -> Result<Value> {
     let cpus: Vec<CpuId> = overview.cpus.iter().copied().take(args.lanes.into()).collect();
-    let wanted = |s: &Span| s.doing == Doing::Running && cpus.binary_search(&s.cpu).is_ok();
-    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted))?.lanes;
-    let names: BTreeMap<Tid, &str> = overview.tasks.iter().map(|t| (t.tid, t.name.as_str())).collect();
+    let selected: BTreeSet<Slot> = overview.tasks.iter().map(|t| t.task).collect();
+    let wanted =
+        |s: &Span| s.doing == Doing::Running && cpus.binary_search(&s.cpu).is_ok() && selected.contains(&s.task);
+    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted), overview.window)?.lanes;
+    let names: BTreeMap<Slot, &str> = overview.tasks.iter().map(|t| (t.task, t.name.as_str())).collect();
     let mut by_cpu: BTreeMap<CpuId, Vec<Value>> = BTreeMap::new();
-    for Span { tid, cpu, from, to, .. } in found.kept {
-        let span = json!({ "start_us": us(from), "end_us": us(to), "tid": tid, "name": names.get(&tid) });
+    for Span { task, tid, cpu, from, to, .. } in found.kept {
+        let span = json!({ "start_us": us(from), "end_us": us(to), "tid": tid, "name": names.get(&task) });
         by_cpu.entry(cpu).or_default().push(span);
     }
     let lane = |cpu: &CpuId| json!({ "cpu": cpu, "spans": by_cpu.remove(cpu).unwrap_or_default() });
@@ -173,18 +205,18 @@ fn cpu_spans(args: &Args, overview: &Overview) -> Result<Value> {
 
 fn task_spans(args: &Args, overview: &Overview) -> Result<Value> {
     let tasks = &overview.tasks[..overview.tasks.len().min(args.lanes.into())];
-    let tids: BTreeSet<Tid> = tasks.iter().map(|t| t.tid).collect();
-    let wanted = |s: &Span| tids.contains(&s.tid);
-    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted))?.lanes;
-    let mut by_task: BTreeMap<Tid, Vec<Value>> = BTreeMap::new();
-    for Span { tid, doing, cpu, from, to } in found.kept {
+    let shown: BTreeSet<Slot> = tasks.iter().map(|t| t.task).collect();
+    let wanted = |s: &Span| shown.contains(&s.task);
+    let found = follow(&args.trace, Spans::new(overview.window, MOST_SPANS, wanted), overview.window)?.lanes;
+    let mut by_task: BTreeMap<Slot, Vec<Value>> = BTreeMap::new();
+    for Span { task, doing, cpu, from, to, .. } in found.kept {
         let span = json!({ "start_us": us(from), "end_us": us(to), "state": doing.word(), "cpu": cpu });
-        by_task.entry(tid).or_default().push(span);
+        by_task.entry(task).or_default().push(span);
     }
     let lane = |t: &TaskLabel| {
         json!({
             "tid": t.tid, "name": t.name, "run_us": us(t.sum.run), "wait_us": us(t.sum.wait),
-            "spans": by_task.remove(&t.tid).unwrap_or_default(),
+            "spans": by_task.remove(&t.task).unwrap_or_default(),
         })
     };
     let lanes: Vec<Value> = tasks.iter().map(lane).collect();

@@ -1,9 +1,10 @@
 //! `schedlab heatmap`: CPUs by time as a picture.
 
 use crate::partial;
+use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest, parse_duration};
+use schedlab_base::{CpuId, Error, Looking, Meta, Nanos, Result, nearest};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_experiment::report::heat;
 use schedlab_measure::heatmap::{Cells, HeatRow, What, Window};
@@ -36,12 +37,8 @@ pub struct Args {
     /// With `--what considered`: only for these reasons (wake, fork, exec, newidle, periodic, nohz, active, numa).
     #[arg(long, value_name = "REASON,...", value_delimiter = ',', value_parser = reason)]
     why: Vec<Looking>,
-    /// Start at this time after the beginning of the trace.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
-    from: Option<Nanos>,
-    /// End at this time after the beginning of the trace.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
-    to: Option<Nanos>,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
@@ -96,10 +93,18 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
             .mend("add -o FILE.png or -o FILE.svg, or --json for the numbers alone"));
     }
     let target = output.map(|(path, _)| Target::new(path, args.force)).transpose()?;
+    let window = window(&args)?;
+    if args.selection.selection().chooses_tasks() && args.what != WhatArg::Queue {
+        return Err(Error::input("--task, --pid and --group count tasks on run queues").mend("use --what queue"));
+    }
+    let chosen = args.selection.chosen(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
     partial::refuse(source.meta(), &args.trace, "heatmap")?;
-    let (what, window) = (what(&args, source.meta())?, window(&args)?);
-    let mut heatmap = Heatmap::new(source.meta(), what, window);
+    let what = what(&args, source.meta())?;
+    let mut heatmap = match chosen {
+        Some(chosen) => Heatmap::of_tasks(source.meta(), window, chosen),
+        None => Heatmap::new(source.meta(), what, window),
+    };
     let bar = ui.progress(None, "reading");
     let read = source.run(&mut heatmap);
     bar.finish_and_clear();
@@ -168,11 +173,8 @@ fn what(args: &Args, meta: &Meta) -> Result<What> {
 }
 
 fn window(args: &Args) -> Result<Window> {
-    let from = args.from.unwrap_or(0);
-    if args.to.is_some_and(|to| to <= from) {
-        return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
-    }
-    Ok(Window { from, to: args.to, columns: COLUMNS })
+    let part = args.selection.selection().part(None)?;
+    Ok(Window { from: part.from, to: args.selection.to, columns: COLUMNS })
 }
 
 fn picture(args: &Args, format: Format, meta: &Meta, heat: &Heat) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use super::stats::table::grouped;
 use crate::partial;
+use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Coverage, Error, Nanos, Partial, Result, parse_duration};
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:
   schedlab model t.arrows -o load.json
   schedlab model t.arrows --tasks 20 --min-run 1ms -o load.json
+  schedlab model t.arrows --from 10s --to 12s --group /system.slice -o load.json
   schedlab sim --kernel linux-6.12 --machine 2x6 --workload load.json")]
 pub struct Args {
     /// The trace.
@@ -35,6 +37,8 @@ pub struct Args {
     /// Do not bind per-CPU kernel threads to their CPU (a smaller machine may lack it).
     #[arg(long)]
     no_pin: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Overwrite the file if it exists.
     #[arg(long, requires = "output")]
     force: bool,
@@ -59,11 +63,12 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 }
 
 fn read(args: &Args, ui: &Ui) -> Result<Model> {
+    let part = args.selection.part(&args.trace, ui)?.unwrap_or_default();
     let mut source = schedlab_trace::open(&args.trace)?;
     if let Some(Partial { covers: Coverage::Inside | Coverage::Cpus, .. }) = source.meta().partial {
         partial::refuse(source.meta(), &args.trace, "model")?;
     }
-    let mut builder = ModelBuilder::new(source.meta());
+    let mut builder = ModelBuilder::of_part(source.meta(), part);
     let progress = ui.progress(None, "reading the trace");
     let read = source.run(&mut builder)?;
     progress.finish_and_clear();

@@ -2,7 +2,7 @@
 
 mod inspect;
 
-use super::stats::{By, text};
+use super::stats::{By, of_rows, text};
 use crate::target::Target;
 use crate::ui::Ui;
 use inspect::Inspection;
@@ -145,10 +145,7 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let request = request(&args, ui)?;
     let meta = meta(&request);
-    let mut stats = Stats::new(&meta);
-    if args.by == By::TaskCpu {
-        stats = stats.by_task_cpu();
-    }
+    let mut stats = of_rows(Stats::new(&meta), args.by);
     let inspection = Inspection::new(&args.inspect, &request.kernel, args.output.is_none(), ui);
     let outcome = match &args.output {
         None => simulate_with_progress(&request, &meta, &mut stats, &args.inspect, &inspection, ui)?,

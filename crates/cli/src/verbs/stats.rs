@@ -2,10 +2,12 @@
 
 mod rows;
 mod schedstat;
+mod sort;
 pub mod table;
 pub mod text;
 
 use crate::partial;
+use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use indicatif::ProgressBar;
 use schedlab_base::{Event, Meta, NameRecord, Partial, Result, Sink, Target};
@@ -19,22 +21,37 @@ use std::process::ExitCode;
 
 /// What `stats` is asked.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by cpu\n  \
+#[command(
+    after_help = "Examples:\n  schedlab stats trace.arrows\n  schedlab stats trace.arrows --by process --sort wait\n  \
+                        schedlab stats trace.arrows --from 2s --to 3s --task 'nginx*'\n  \
                         schedlab stats perf.data --json | jq '.tasks[0].latency_us.p99'\n  \
                         schedlab stats trace.arrows --schedstat\n\n\
-                        latency is the time from wake-up to running; the JSON also has waking_latency.")]
+                        lat is the latency from wake-up to running; waking latency, from waking to running, is in the \
+                        JSON. delay max is the longest wait of any kind; at is when it began, from the trace's start."
+)]
 pub struct Args {
     /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
     /// What each row of the table stands for; the JSON always contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
-    /// Print every row, not just the 30 that ran longest. For a recording around a command or with -p, also print the
-    /// tasks that do not belong to it, which otherwise share a row.
+    /// Sort the rows by this column: numbers from the highest down, names from A to Z.
+    #[arg(long, value_enum, value_name = "COLUMN")]
+    sort: Option<sort::Column>,
+    /// Print every row, not just the first 30. For a recording around a command or with -p, also print the tasks that
+    /// do not belong to it, which otherwise share a row.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    selection: SelectionArgs,
     /// Print what /proc/schedstat would have shown for the trace, in the format of its kernel or of VERSION.
-    #[arg(long, value_name = "VERSION", num_args = 0..=1, require_equals = true, conflicts_with_all = ["by", "all"])]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["by", "all", "sort", "from", "to", "names", "pids", "groups"]
+    )]
     schedstat: Option<Option<u32>>,
 }
 
@@ -43,14 +60,18 @@ pub struct Args {
 pub enum By {
     /// Each thread.
     Task,
-    /// A thread on a CPU.
+    /// Each thread on each CPU.
     TaskCpu,
-    /// A CPU.
+    /// Each CPU.
     Cpu,
-    /// A NUMA node.
+    /// Each NUMA node.
     Node,
-    /// A cgroup.
+    /// Each cgroup.
     Group,
+    /// Each process: its threads together.
+    Process,
+    /// All tasks of the same name.
+    Name,
 }
 
 /// The JSON document.
@@ -82,26 +103,39 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(version) = args.schedstat {
         return schedstat::run(&args.trace, version, ui);
     }
+    let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
     if matches!(args.by, By::Cpu | By::Node) {
         partial::refuse(source.meta(), &args.trace, "--by")?;
     }
-    let mut stats = Stats::new(source.meta());
-    if args.by == By::TaskCpu {
-        stats = stats.by_task_cpu();
-    }
-    let mut ticker = Ticker(ui.progress(None, "reading"), 0);
+    let mut stats = of_rows(Stats::of_part(source.meta(), part).with_teams(), args.by);
+    let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut stats, &mut ticker));
-    ticker.0.finish_and_clear();
+    ticker.finish();
     let read = read?;
-    let report = stats.finish(None);
+    let mut report = stats.finish(None);
+    args.selection.check_window(report.total.span_us, &args.trace)?;
+    if let Some(column) = args.sort {
+        sort::sort(&mut report, args.by, column)?;
+    }
     if ui.json {
         ui.print_json(&document(&args.trace, source.meta(), &read, &report));
     } else {
         let title = args.trace.display().to_string();
-        ui.print(&text::report(&title, source.meta(), &read, &report, args.by, args.all));
+        let title = format!("{title}{}", args.selection.words(table::duration));
+        let all = args.all || args.selection.selection().chooses_tasks();
+        ui.print(&text::report(&title, source.meta(), &read, &report, args.by, all));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Statistics that keep what the rows of this table show.
+pub fn of_rows(stats: Stats, by: By) -> Stats {
+    match by {
+        By::Process | By::Name => stats.with_teams(),
+        By::TaskCpu => stats.by_task_cpu(),
+        By::Task | By::Cpu | By::Node | By::Group => stats,
+    }
 }
 
 fn document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report) -> Value {
@@ -114,7 +148,19 @@ fn document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report) -> Val
 }
 
 /// Shows how far the reading has come.
-struct Ticker(ProgressBar, u64);
+pub struct Ticker(ProgressBar, u64);
+
+impl Ticker {
+    /// Begins.
+    pub fn new(ui: &Ui) -> Self {
+        Self(ui.progress(None, "reading"), 0)
+    }
+
+    /// Ends.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
 
 impl Sink for Ticker {
     fn events(&mut self, batch: &[Event]) {

@@ -112,6 +112,11 @@ fn the_page_on_the_inside_shows_real_output() {
 }
 
 #[test]
+fn the_page_on_delays_shows_real_output() {
+    check("delays.md");
+}
+
+#[test]
 fn the_page_on_statistics_shows_real_output() {
     check("stats.md");
 }

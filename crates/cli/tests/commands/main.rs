@@ -1,6 +1,7 @@
 //! The verbs through the command line, as a user types them.
 
 mod check;
+mod delays;
 mod docs;
 mod export;
 mod gantt;

@@ -4,7 +4,9 @@
 //! the tests say so and pass. If perf may not record, the recording in the tests' data is compared.
 
 use crate::perf_sched::rules::{Delays, Facts, facts};
-use crate::perf_sched::{Latency, TimeHist, last_switches, latency, latency_starts_at_waking, preemptions, time_hist};
+use crate::perf_sched::{
+    Latency, TimeHist, delays_before_runs, last_switches, latency, latency_starts_at_waking, preemptions, time_hist,
+};
 use schedlab_base::{Event, Payload, Tid};
 use schedlab_trace::read_all;
 use serde_json::Value;
@@ -194,6 +196,45 @@ fn check_latency(our: &Ours, theirs: &Latency, fact: &Facts, (preempted, from_wa
     let average = delay.sum_us / count.max(1) as f64;
     assert!((average - theirs.average_us).abs() <= DIGIT_US, "{context}: we say {delay:?}, {average} us on average");
     assert!((delay.max_us - theirs.max_us).abs() <= DIGIT_US, "{context}: we say {delay:?}");
+}
+
+/// Every wait of `schedlab delays` that a wake-up began and that ended: the thread, and when and how long it waited.
+fn woken_waits(file: &Path) -> Vec<(Tid, f64, f64)> {
+    let arguments = ["delays", "--worst", "10000", "--json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).args(arguments).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let waits = document["waits"].as_array().unwrap().iter();
+    let woken = waits.filter(|wait| wait["after"] == "wakeup" && wait["finished"] == true && wait["doubtful"] == false);
+    let number = |wait: &Value, key: &str| wait[key].as_f64().unwrap();
+    woken.map(|wait| (number(wait, "tid") as Tid, number(wait, "end_us"), number(wait, "duration_us"))).collect()
+}
+
+/// perf prints a run when it ends, with the delay before it: so its wait ended where the run began. perf counts from
+/// the waking, `delays` from the wakeup: its waits are no longer, and shorter by no more than the time in between.
+#[test]
+fn the_waits_of_woken_tasks_are_those_of_timehist() {
+    if !perf_is_here() {
+        return;
+    }
+    let trace = read_all(fixture()).unwrap();
+    let start = trace.meta.span.map_or(trace.events[0].time, |(start, _)| start) as f64 / 1e3;
+    let theirs = delays_before_runs(&fixture());
+    let ours = woken_waits(&fixture());
+    let (mut compared, mut alone) = (0, 0);
+    for (tid, end, duration) in &ours {
+        let run = theirs.iter().find(|run| run.0 == *tid && (run.1 - (start + end)).abs() <= 3.0 * DIGIT_US);
+        match run {
+            Some((_, _, delay)) => {
+                assert!(*delay + DIGIT_US >= *duration, "{tid} until {end}: {duration}, perf says {delay}");
+                assert!(*delay - *duration <= 100.0, "{tid} until {end}: {duration}, perf says {delay}");
+                compared += 1;
+            }
+            // Its run had not ended when the recording did, or perf takes it for task -1.
+            None => alone += 1,
+        }
+    }
+    assert!(compared > 100 && alone * 10 <= compared, "{compared} waits compared, {alone} perf does not have");
 }
 
 #[test]

@@ -58,6 +58,18 @@ pub fn time_hist(file: &Path) -> BTreeMap<Tid, TimeHist> {
     tasks
 }
 
+/// Every run that ended: its thread, when it began and the delay before it, in us.
+pub fn delays_before_runs(file: &Path) -> Vec<(Tid, f64, f64)> {
+    let output = perf_sched(&["timehist"], file);
+    let run = |line: &str| {
+        let (head, rest) = line.split_once("] ").filter(|(head, _)| head.contains('['))?;
+        let end: f64 = head.split_whitespace().next()?.parse().ok()?;
+        let (tid, [_wait, delay, run]) = row(rest)?;
+        Some((tid, end * 1e6 - run * 1e3, delay * 1e3))
+    };
+    output.lines().filter_map(run).collect()
+}
+
 /// The switches that perf attributes to task -1: the task that the event itself names, and the length of the run in us.
 pub fn last_switches(file: &Path) -> Vec<(Tid, f64)> {
     let script = Command::new("perf").args(["script", "-F", "tid,trace", "-i"]).arg(file).output().unwrap();

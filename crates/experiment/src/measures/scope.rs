@@ -1,12 +1,11 @@
 //! The values of a run's measures, parameters and tables, as a metric's expression asks for them.
 
-use super::pattern::fits;
 use super::{Get, MIB, NS, find, memory};
 use crate::expr::{Problem, Reference, Scope, Selected, Selector, Value};
 use crate::figures::{Run, TaskFigures};
 use crate::points::{Point, value_of};
 use crate::tables::Tables;
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, fits};
 use schedlab_measure::series::Track;
 
 /// The names that a metric's expression may use: measures of a run, the point's parameters, and tables.

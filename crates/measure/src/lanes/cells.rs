@@ -2,6 +2,7 @@
 
 use super::{Doing, Lanes, Span, Window};
 use schedlab_base::{CpuId, Nanos, Tid};
+use schedlab_track::Slot;
 use std::collections::BTreeMap;
 
 /// Where cells lie in a window.
@@ -93,7 +94,7 @@ impl Lanes for CpuCells {
         });
     }
 
-    fn wakeup(&mut self, time: Nanos, _tid: Tid, cpu: CpuId) {
+    fn wakeup(&mut self, time: Nanos, _task: Slot, cpu: CpuId) {
         if let Some(lane) = self.lanes.get_mut(&cpu).filter(|_| self.grid.window.contains(time)) {
             lane[self.grid.cell(time)].wakeups += 1;
         }
@@ -126,21 +127,21 @@ pub struct TaskCell {
 pub struct TaskCells {
     grid: Grid,
     /// A lane for each task asked for.
-    pub lanes: BTreeMap<Tid, Vec<TaskCell>>,
+    pub lanes: BTreeMap<Slot, Vec<TaskCell>>,
 }
 
 impl TaskCells {
     /// Reduces the window to `cells` cells (at least one) for these tasks.
-    pub fn new(window: Window, cells: usize, tids: impl IntoIterator<Item = Tid>) -> Self {
+    pub fn new(window: Window, cells: usize, tasks: impl IntoIterator<Item = Slot>) -> Self {
         let grid = Grid { window, cells: cells.max(1) };
-        let lanes = tids.into_iter().map(|tid| (tid, vec![TaskCell::default(); grid.cells])).collect();
+        let lanes = tasks.into_iter().map(|task| (task, vec![TaskCell::default(); grid.cells])).collect();
         Self { grid, lanes }
     }
 }
 
 impl Lanes for TaskCells {
     fn span(&mut self, span: &Span) {
-        let Some(lane) = self.lanes.get_mut(&span.tid) else { return };
+        let Some(lane) = self.lanes.get_mut(&span.task) else { return };
         let grid = self.grid;
         grid.parts(span, |cell, time| {
             let part = time as f64 / (grid.edge(cell + 1) - grid.edge(cell)) as f64;
@@ -154,8 +155,8 @@ impl Lanes for TaskCells {
         });
     }
 
-    fn wakeup(&mut self, time: Nanos, tid: Tid, _cpu: CpuId) {
-        if let Some(lane) = self.lanes.get_mut(&tid).filter(|_| self.grid.window.contains(time)) {
+    fn wakeup(&mut self, time: Nanos, task: Slot, _cpu: CpuId) {
+        if let Some(lane) = self.lanes.get_mut(&task).filter(|_| self.grid.window.contains(time)) {
             lane[self.grid.cell(time)].wakeups += 1;
         }
     }

@@ -1,12 +1,10 @@
 //! Turns what the tracker says into spans.
 
-use super::{Doing, Lanes, Span};
+use super::{Doing, Lanes, Span, Window};
+use crate::names::Names;
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Sink, TaskState, Tid};
-use schedlab_track::{Observer, Occupant, Replay, Slot, Stop, Wake, row};
+use schedlab_track::{Kept, Observer, Occupant, Part, Replay, Seen, Selected, Slot, Stop, Wake, observers, row};
 use std::collections::BTreeMap;
-
-/// Names beyond this number are not kept.
-const MOST_NAMES: usize = 1 << 20;
 
 /// What a task does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,9 +25,17 @@ struct Here {
 /// A wait is drawn from the waking on, which the statistics count as latency only.
 #[derive(Debug)]
 pub struct Follow<L> {
-    replay: Replay<Following<L>>,
-    names: BTreeMap<Tid, String>,
+    replay: Replay<(Following<L>, Taking)>,
 }
+
+/// Which tasks take part in the window, and their names.
+#[derive(Debug)]
+struct Taking {
+    seen: Selected<Seen>,
+    names: Names,
+}
+
+observers!(Taking: seen, names);
 
 /// The observer.
 #[derive(Debug)]
@@ -49,30 +55,35 @@ pub struct Followed<L> {
     pub lanes: L,
     /// The length of the trace.
     pub length: Nanos,
-    /// The last known name of each task.
-    pub names: BTreeMap<Tid, String>,
+    /// The tasks that ran, waited or were moved in the window, with their thread ids and last names.
+    pub tasks: BTreeMap<Slot, (Tid, String)>,
 }
 
 impl<L: Lanes> Follow<L> {
-    /// Follows a trace with this head.
-    pub fn new(meta: &Meta, lanes: L) -> Self {
+    /// Follows a trace with this head. The window decides which tasks take part; the lanes get all spans.
+    pub fn new(meta: &Meta, lanes: L, window: Window) -> Self {
         let following = Following { lanes, start: 0, now: 0, tasks: Vec::new(), unknown_since: Vec::new() };
-        Self { replay: Replay::new(meta, following), names: BTreeMap::new() }
+        let part = Part { from: window.from, to: window.to, tasks: None };
+        let seen = Selected::new(part, Kept::Figures, Seen::default());
+        Self { replay: Replay::new(meta, (following, Taking { seen, names: Names::default() })) }
     }
 
     /// Ends what still lasts.
     pub fn finish(mut self) -> Followed<L> {
         self.replay.finish(None);
-        let (start, end) = self.replay.tracker.bounds();
-        Followed { lanes: self.replay.observer.lanes, length: end - start, names: self.names }
+        let Replay { tracker, observer: (following, Taking { seen, names }) } = self.replay;
+        let (start, end) = tracker.bounds();
+        let there = tracker.tasks().filter(|(slot, tid)| *tid != 0 && seen.inner.has(*slot));
+        let tasks = there.map(|(slot, tid)| (slot, (tid, names.of(slot).comm.to_string()))).collect();
+        Followed { lanes: following.lanes, length: end - start, tasks }
     }
 }
 
 impl<L: Lanes> Following<L> {
-    fn hand_on(&mut self, here: Here, to: Nanos) {
+    fn hand_on(&mut self, task: Slot, here: Here, to: Nanos) {
         let Here { tid, doing, since, cpu, .. } = here;
         if let Some(doing) = doing.filter(|_| since < to) {
-            self.lanes.span(&Span { tid, doing, cpu, from: since, to });
+            self.lanes.span(&Span { task, tid, doing, cpu, from: since, to });
         }
     }
 
@@ -83,7 +94,7 @@ impl<L: Lanes> Following<L> {
         // An earlier guess may lie before what is known of it since.
         let now = old.since.max(now);
         *here = Here { seen: true, doing, since: now, cpu, ..old };
-        self.hand_on(old, now);
+        self.hand_on(task, old, now);
     }
 
     fn runs_on(&mut self, task: Slot, cpu: CpuId) -> bool {
@@ -92,14 +103,14 @@ impl<L: Lanes> Following<L> {
     }
 
     fn wake(&mut self, task: Slot, wake: Wake) {
-        let Here { tid, doing, .. } = *row(&mut self.tasks, task);
+        let doing = row(&mut self.tasks, task).doing;
         let asleep = matches!(doing, None | Some(Doing::Sleeping | Doing::Blocked));
         if asleep || wake.new {
             let now = wake.now - self.start;
             // A new task begins here: nothing is known of before.
             let before = if wake.new { None } else { Some(Doing::Sleeping) };
             self.turn(task, now, before, Some(Doing::Waiting), wake.target);
-            self.lanes.wakeup(now, tid, wake.target);
+            self.lanes.wakeup(now, task, wake.target);
         }
     }
 }
@@ -110,10 +121,10 @@ impl<L: Lanes> Observer for Following<L> {
     }
 
     fn ends(&mut self, end: Nanos) {
-        let mut tasks = std::mem::take(&mut self.tasks);
-        tasks.sort_by_key(|here| here.tid);
-        for here in tasks {
-            self.hand_on(here, end - self.start);
+        let mut tasks: Vec<(Slot, Here)> = (0..).zip(std::mem::take(&mut self.tasks)).collect();
+        tasks.sort_by_key(|(_, here)| here.tid);
+        for (task, here) in tasks {
+            self.hand_on(task, here, end - self.start);
         }
     }
 
@@ -131,7 +142,7 @@ impl<L: Lanes> Observer for Following<L> {
         } else if old.seen {
             // Until now it had another id.
             here.since = old.since.max(now);
-            self.hand_on(old, now);
+            self.hand_on(task, old, now);
         }
     }
 
@@ -199,9 +210,6 @@ impl<L: Lanes> Sink for Follow<L> {
 
     fn name(&mut self, record: &NameRecord) {
         self.replay.name(record);
-        if self.names.len() < MOST_NAMES || self.names.contains_key(&record.tid) {
-            self.names.insert(record.tid, record.comm.chars().take(64).collect());
-        }
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {

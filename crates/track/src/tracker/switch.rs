@@ -162,7 +162,7 @@ impl Tracker {
                 if known {
                     observer.waited(slot, task.cpu, task.since, now, true);
                     let wait = now.saturating_sub(task.queued);
-                    let delay = Delay { wait, wakeup: since(task.wakeup), waking: since(task.waking) };
+                    let delay = Delay { wait, wakeup: since(task.wakeup), waking: since(task.waking), end: now };
                     observer.served(slot, number, delay);
                 }
             }
@@ -170,7 +170,7 @@ impl Tracker {
             Status::Sleeping | Status::Unknown if task.waking != NEVER => {
                 observer.waited(slot, number, task.waking, now, true);
                 let wait = now.saturating_sub(task.waking);
-                observer.served(slot, number, Delay { wait, wakeup: None, waking: Some(wait) });
+                observer.served(slot, number, Delay { wait, wakeup: None, waking: Some(wait), end: now });
             }
             Status::Dead => slot = self.reborn(slot, observer),
             _ => {}

@@ -18,7 +18,7 @@ pub struct Report {
     pub tasks: usize,
     /// CPU time of these tasks, as recorded.
     pub modelled_ns: Nanos,
-    /// Tasks that ran but are not in the model.
+    /// Tasks that ran, waited or were moved but are not in the model.
     pub left_out: usize,
     /// CPU time of those.
     pub left_out_ns: Nanos,

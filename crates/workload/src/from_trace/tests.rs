@@ -303,7 +303,7 @@ proptest! {
     ) {
         let (events, run) = chaos(seed, steps, cpus, tasks);
         let meta = Meta { span: Some((0, 0)), ..Meta::default() };
-        let mut builder = ModelBuilder::with_bound(&meta, memory);
+        let mut builder = ModelBuilder::with_bound(&meta, Part::default(), memory);
         events.chunks(100).for_each(|c| builder.events(c));
         let options = Options { most_events, ..Options::default() };
         let Ok(model) = builder.finish(&options) else {
@@ -325,7 +325,7 @@ proptest! {
         raw in prop::collection::vec((0u8..8, 0u32..4, 0i32..6, 0i32..6, 0u64..9_000), 1..400),
     ) {
         let mut now = 0;
-        let mut builder = ModelBuilder::with_bound(&Meta::default(), 200);
+        let mut builder = ModelBuilder::with_bound(&Meta::default(), Part::default(), 200);
         for (kind, cpu, a, b, gap) in raw {
             now += gap;
             let prev_state = [Runnable, Sleeping, Dead][gap as usize % 3];

@@ -33,6 +33,8 @@ pub(super) enum Begin {
 /// What is known of one task.
 #[derive(Debug)]
 pub(super) struct Task {
+    /// The task in the trace.
+    pub slot: Slot,
     pub tid: Tid,
     pub begin: Begin,
     pub sequence: Vec<Token>,
@@ -74,6 +76,8 @@ pub(super) struct Track {
     start: Nanos,
     lossy: bool,
     wakings: bool,
+    /// The window is over: what is told now only says more of the time before.
+    closed: bool,
 }
 
 impl Track {
@@ -99,6 +103,7 @@ impl Track {
             return None;
         }
         self.tasks.push(Task {
+            slot,
             tid: seat.tid,
             begin,
             sequence: Vec::new(),
@@ -222,7 +227,38 @@ impl Observer for Track {
         self.start = now;
     }
 
+    /// The model begins here: with the tasks that run or wait, which do so from now on.
+    fn opens(&mut self, now: Nanos) {
+        let before = std::mem::take(&mut self.tasks);
+        (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
+        for slot in 0..self.seats.len() as Slot {
+            let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
+            let Some(old) = old else { continue };
+            let place = match old.place {
+                Place::Running { cpu, .. } => Place::Running { cpu, since: now },
+                Place::Ready => Place::Ready,
+                // It begins when it is woken.
+                Place::Blocked { .. } | Place::Dead => continue,
+            };
+            let (prio, cpu) = (old.prio, old.place);
+            if let Some(ix) = self.create(slot, Begin::After(0), place) {
+                self.tasks[ix as usize].prio = prio;
+                if let Place::Running { cpu, .. } = cpu {
+                    self.seen_on(ix, cpu);
+                }
+            }
+        }
+    }
+
+    fn closes(&mut self, now: Nanos) {
+        self.ends(now);
+        self.closed = true;
+    }
+
     fn ends(&mut self, end: Nanos) {
+        if self.closed {
+            return;
+        }
         for ix in 0..self.tasks.len() {
             if let Place::Running { cpu, .. } = self.tasks[ix].place {
                 self.charge(ix as TaskIx, cpu, end);
@@ -245,6 +281,7 @@ impl Observer for Track {
     /// Who is on a CPU when the trace begins, was there already; all others are seen to start.
     fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
         if let Occupant::Task(task) = who
+            && !self.closed
             && self.index(Some(task)) == NOBODY
             && self.tasks.len() < MOST_TASKS
             && let Some(ix) = self.create(task, Begin::After(now - self.start), Place::Running { cpu, since: now })
@@ -254,6 +291,9 @@ impl Observer for Track {
     }
 
     fn started(&mut self, task: Slot, cpu: CpuId, start: Start) {
+        if self.closed {
+            return;
+        }
         // A task that nobody woke since the start was waiting from the start.
         let waited = !self.lossy && !start.unseen;
         let after = if waited { 0 } else { start.now - self.start };
@@ -267,6 +307,11 @@ impl Observer for Track {
     }
 
     fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
+        // After the window, only a task that nobody had seen so far can have run in it.
+        if self.closed && (row(&mut self.seats, task).ix.is_some() || stop.since.is_none_or(|since| since >= stop.now))
+        {
+            return;
+        }
         let since = stop.since.unwrap_or(stop.now);
         let begin = Begin::After(since - self.start);
         let Some(ix) = self.lookup(task, begin, Place::Running { cpu, since }) else { return };
@@ -288,6 +333,9 @@ impl Observer for Track {
 
     /// What was thought to run does not: since it was last counted nobody knows where it is.
     fn vanished(&mut self, task: Slot, cpu: CpuId, since: Nanos) {
+        if self.closed {
+            return;
+        }
         let ix = self.index(Some(task));
         if ix == NOBODY {
             return;
@@ -301,6 +349,9 @@ impl Observer for Track {
 
     fn waking(&mut self, task: Slot, wake: Wake) {
         self.wakings = true;
+        if self.closed {
+            return;
+        }
         let asleep_until = Begin::After(wake.now - self.start);
         if let Some(ix) = self.lookup(task, asleep_until, Place::Ready) {
             self.asked(ix, wake);
@@ -308,6 +359,9 @@ impl Observer for Track {
     }
 
     fn woken(&mut self, task: Slot, wake: Wake) {
+        if self.closed {
+            return;
+        }
         let asleep_until = Begin::After(wake.now - self.start);
         let Some(ix) = self.lookup(task, asleep_until, Place::Ready) else { return };
         if wake.new {
@@ -319,6 +373,9 @@ impl Observer for Track {
     }
 
     fn forked(&mut self, parent: Option<Slot>, child: Slot, sure: bool, now: Nanos) {
+        if self.closed {
+            return;
+        }
         let by = if sure { self.index(parent) } else { NOBODY };
         let after = now - self.start;
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };

@@ -1,6 +1,7 @@
 //! The picture of lanes: one line a lane, under a ruler of time.
 
 use schedlab_base::{CpuId, Nanos, Tid, is_hidden};
+use schedlab_measure::Slot;
 use schedlab_measure::lanes::{CpuCell, CpuCells, Sum, TaskCell, TaskCells, Window};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,7 +27,9 @@ const TASK_MARGIN: usize = 2 + " 100%  100%".len();
 
 /// A task as the legend shows it.
 pub struct TaskLabel {
-    /// Its id.
+    /// The task.
+    pub task: Slot,
+    /// Its thread id.
     pub tid: Tid,
     /// Its name.
     pub name: String,
@@ -51,6 +54,8 @@ pub struct Picture {
     pub width: usize,
     /// Whether to colour.
     pub color: bool,
+    /// Whether only some of the tasks are selected.
+    pub selected: bool,
 }
 
 /// A time in the unit that suits it.
@@ -150,7 +155,7 @@ impl Picture {
         let mut out = self.head(columns);
         out += &self.ruler(&" ".repeat(names), columns, "  run  wait");
         for task in tasks {
-            let Some(lane) = cells.lanes.get(&task.tid) else { continue };
+            let Some(lane) = cells.lanes.get(&task.task) else { continue };
             let before = std::iter::once(None).chain(lane.iter().map(Some));
             let row: String = std::iter::zip(before, lane).map(|(b, c)| self.task_cell(b, c)).collect();
             let (run, wait) = (self.percent(task.sum.run), self.percent(task.sum.wait));
@@ -265,9 +270,13 @@ impl Picture {
             out.push('\n');
         }
         match tasks.len() - shown.len() {
+            0 if self.selected => {
+                let _ = writeln!(out, "{OTHER} where a task that is not selected ran longest");
+            }
             0 => {}
             n => {
-                let _ = writeln!(out, "and {n} more tasks ({OTHER} where one of them ran longest)");
+                let others = if self.selected { "one of them, or a task that is not selected," } else { "one of them" };
+                let _ = writeln!(out, "and {n} more tasks ({OTHER} where {others} ran longest)");
             }
         }
         out
@@ -312,7 +321,7 @@ mod tests {
     use super::*;
 
     fn picture(from: Nanos, to: Nanos) -> Picture {
-        Picture { window: Window { from, to }, length: 50_000_000, width: 80, color: false }
+        Picture { window: Window { from, to }, length: 50_000_000, width: 80, color: false, selected: false }
     }
 
     #[test]

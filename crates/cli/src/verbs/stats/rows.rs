@@ -2,14 +2,14 @@
 
 use super::table::{grouped, shorten};
 use schedlab_base::Meta;
-use schedlab_measure::{Report, SomeTasks, TaskCpuStats, TaskStats};
+use schedlab_measure::{Report, TaskCpuStats, TaskStats, TeamStats};
 
 /// Which tasks have a row of their own.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     report: &'a Report,
     /// The other tasks, if they share a row.
-    pub others: Option<&'a SomeTasks>,
+    pub others: Option<&'a TeamStats>,
 }
 
 impl<'a> Rows<'a> {
@@ -67,6 +67,6 @@ fn shorten_command(text: &str) -> String {
 }
 
 /// The name of the row that the other tasks share.
-pub fn others_name(others: &SomeTasks) -> String {
+pub fn others_name(others: &TeamStats) -> String {
     shorten(&format!("others ({})", grouped(others.tasks)))
 }

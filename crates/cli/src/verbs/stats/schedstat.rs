@@ -19,9 +19,9 @@ pub fn run(trace: &Path, version: Option<u32>, ui: &Ui) -> Result<ExitCode> {
     let format = format(source.meta(), version)?;
     let hz = hz(source.meta());
     let mut counts = SchedstatSink::new(source.meta(), format);
-    let mut ticker = Ticker(ui.progress(None, "reading"), 0);
+    let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut counts, &mut ticker));
-    ticker.0.finish_and_clear();
+    ticker.finish();
     read?;
     if counts.losses() > 0 {
         ui.note("events were lost: what happened then is not counted");

@@ -5,7 +5,10 @@ use super::rows::{self, Rows};
 use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
 use crate::partial;
 use schedlab_base::{Coverage, CpuList, Meta};
-use schedlab_measure::{CpuStats, Fairness, GroupStats, NodeStats, QueueLength, Report, Sums, TaskCpuStats, TaskStats};
+use schedlab_measure::{
+    CpuStats, Fairness, GroupStats, Latency, NameStats, NodeStats, ProcessStats, QueueLength, Report, Sums,
+    TaskCpuStats, TaskStats, TotalStats,
+};
 use schedlab_trace::ReadReport;
 use std::fmt::Write;
 
@@ -27,6 +30,8 @@ pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: 
         By::Cpu => (cpus(report, limit), report.cpus.len()),
         By::Node => (nodes(report, limit), report.nodes.len()),
         By::Group => (groups(report, limit), report.groups.len()),
+        By::Process => (processes(report, limit), report.processes.len()),
+        By::Name => (names(report, limit), report.names.len()),
     };
     let covers = meta.partial.as_ref().map(|partial| partial.covers);
     covers.iter().for_each(|covers| unknown_heads(*covers).for_each(|head| table.drop_head(head)));
@@ -65,8 +70,20 @@ fn head(title: &str, meta: &Meta, report: &Report) -> String {
     out
 }
 
-const FIGURES: [&str; 10] =
-    ["run", "share", "wait", "slices", "volunt", "involunt", "migr", "lat p50", "lat p99", "lat max"];
+const FIGURES: [&str; 12] = [
+    "run",
+    "share",
+    "wait",
+    "slices",
+    "volunt",
+    "involunt",
+    "migr",
+    "lat p50",
+    "lat p99",
+    "lat max",
+    "delay max",
+    "at",
+];
 
 /// Says that there is nothing, if there is nothing.
 fn nothing(report: &Report) -> String {
@@ -86,6 +103,7 @@ fn unknown_heads(covers: Coverage) -> impl Iterator<Item = &'static str> {
             "slices" => &["slices"],
             "migrations" => &["migr"],
             "latency_us" => &["lat p50", "lat p99", "lat max"],
+            "delay_us" => &["delay max", "at"],
             "queue" => &["queue"],
             "fairness" => &["Jain"],
             _ => &[],
@@ -98,9 +116,16 @@ fn only_wakings(report: &Report) -> bool {
     report.total.sums.latency.latency_us.count == 0 && report.total.sums.latency.waking_latency_us.count > 0
 }
 
-fn figures(sums: &Sums, share: f64) -> Vec<String> {
-    let measured =
-        if sums.latency.latency_us.count == 0 { &sums.latency.waking_latency_us } else { &sums.latency.latency_us };
+/// The latency of a row: from wakeup to running, or from waking where no wakeup was recorded.
+pub fn shown_latency(sums: &Sums) -> &Latency {
+    if sums.latency.latency_us.count == 0 { &sums.latency.waking_latency_us } else { &sums.latency.latency_us }
+}
+
+fn figures(sums: &Sums, share: f64, total: &TotalStats) -> Vec<String> {
+    let measured = shown_latency(sums);
+    let delay = &sums.latency.delay_us;
+    // From the trace's start, as --from and --to take it.
+    let began = sums.latency.delay_max_start_us.map(|start| start - total.trace_start_us);
     let latency = |us: f64| if measured.count == 0 { "-".to_owned() } else { duration(us) };
     vec![
         duration(sums.run.run_us),
@@ -113,6 +138,8 @@ fn figures(sums: &Sums, share: f64) -> Vec<String> {
         latency(measured.p50),
         latency(measured.p99),
         latency(measured.max),
+        if delay.count == 0 { "-".to_owned() } else { duration(delay.max) },
+        began.map_or_else(|| "-".to_owned(), duration),
     ]
 }
 
@@ -124,11 +151,12 @@ fn tasks(report: &Report, rows: Rows, limit: usize) -> Table {
         let TaskStats { name, tid, group, sums, share, .. } = task;
         let group = group.as_deref().unwrap_or(if grouped { "?" } else { "" });
         let allowed = allowed(report, task).unwrap_or_else(|| "?".to_owned());
-        let names = [named(name), shorten(group), tid.to_string(), allowed];
-        table.row(names.into_iter().chain(figures(sums, *share)));
+        let names = [shown(name), shorten(group), tid.to_string(), allowed];
+        table.row(names.into_iter().chain(figures(sums, *share, &report.total)));
     }
     let together = |name: String, sums: &Sums, share: f64| {
-        [name, String::new(), String::new(), String::new()].into_iter().chain(figures(sums, share))
+        let names = [name, String::new(), String::new(), String::new()];
+        names.into_iter().chain(figures(sums, share, &report.total))
     };
     if let Some(others) = rows.others {
         table.row(together(rows::others_name(others), &others.sums, others.share));
@@ -153,16 +181,12 @@ fn allowed(report: &Report, task: &TaskStats) -> Option<String> {
     Some(if all { ANYWHERE.to_owned() } else { cpus.to_string() })
 }
 
-fn named(name: &str) -> String {
-    if name.is_empty() { "?".to_owned() } else { shorten(name) }
-}
-
 fn task_cpus(rows: Rows, limit: usize) -> Table {
     let mut table = Table::new(1, ["task", "tid", "cpu", "run", "of task", "wait", "slices"]);
     for row in rows.task_cpus().into_iter().take(limit) {
         let TaskCpuStats { name, tid, cpu, run_us, run_share, wait_us, slices, .. } = row;
         let figures = [duration(*run_us), percent(*run_share), duration(*wait_us), grouped(*slices)];
-        table.row([named(name), tid.to_string(), cpu.to_string()].into_iter().chain(figures));
+        table.row([shown(name), tid.to_string(), cpu.to_string()].into_iter().chain(figures));
     }
     table
 }
@@ -172,13 +196,28 @@ fn whole(report: &Report) -> f64 {
     if report.total.sums.run.run_us > 0.0 { 1.0 } else { 0.0 }
 }
 
-/// A CPU's or node's rows show how busy it was: its part of the time that is known.
-fn place_row(sums: &Sums, idle_us: f64, unknown_us: f64, queue: &QueueLength) -> Vec<String> {
-    let known = sums.run.run_us + idle_us;
-    let mut row = figures(sums, if known > 0.0 { sums.run.run_us / known } else { 0.0 });
-    row.splice(2..2, [duration(idle_us), duration(unknown_us)]);
+/// The time of a CPU, node or machine of which nobody ran anything, and that of which nothing is known.
+struct Off {
+    idle_us: f64,
+    unknown_us: f64,
+}
+
+/// A row of so many CPUs shows how busy they were: the part of the time that is known.
+fn place_row(sums: &Sums, off: &Off, queue: &QueueLength, cpus: usize, total: &TotalStats) -> Vec<String> {
+    let mut row = figures(sums, busy(sums, off, cpus, total), total);
+    row.splice(2..2, [duration(off.idle_us), duration(off.unknown_us)]);
     row.extend([format!("{:.2}", queue.mean), queue.max.to_string()]);
     row
+}
+
+/// The part of the known time of so many CPUs that the row's tasks ran.
+fn busy(sums: &Sums, off: &Off, cpus: usize, total: &TotalStats) -> f64 {
+    let known = total.span_us * cpus as f64 - off.unknown_us;
+    if known > 0.0 { sums.run.run_us / known } else { 0.0 }
+}
+
+fn all_off(total: &TotalStats) -> Off {
+    Off { idle_us: total.idle_us, unknown_us: total.unknown_us }
 }
 
 fn place_table(names: &[&'static str]) -> Table {
@@ -192,11 +231,12 @@ fn place_table(names: &[&'static str]) -> Table {
 fn cpus(report: &Report, limit: usize) -> Table {
     let mut table = place_table(&["cpu", "node"]);
     for CpuStats { cpu, node, idle_us, unknown_us, sums, queue, .. } in report.cpus.iter().take(limit) {
-        let figures = place_row(sums, *idle_us, *unknown_us, queue);
+        let off = Off { idle_us: *idle_us, unknown_us: *unknown_us };
+        let figures = place_row(sums, &off, queue, 1, &report.total);
         table.row([cpu.to_string(), node.to_string()].into_iter().chain(figures));
     }
     let total = &report.total;
-    let figures = place_row(&total.sums, total.idle_us, total.unknown_us, &total.queue);
+    let figures = place_row(&total.sums, &all_off(total), &total.queue, total.cpus as usize, total);
     table.row(["total".to_owned(), String::new()].into_iter().chain(figures));
     table
 }
@@ -204,36 +244,65 @@ fn cpus(report: &Report, limit: usize) -> Table {
 fn nodes(report: &Report, limit: usize) -> Table {
     let mut table = place_table(&["node", "cpus"]);
     for NodeStats { node, cpus, idle_us, unknown_us, sums, queue, .. } in report.nodes.iter().take(limit) {
-        let figures = place_row(sums, *idle_us, *unknown_us, queue);
+        let off = Off { idle_us: *idle_us, unknown_us: *unknown_us };
+        let figures = place_row(sums, &off, queue, cpus.len(), &report.total);
         table.row([node.to_string(), cpus.len().to_string()].into_iter().chain(figures));
     }
     let total = &report.total;
-    let figures = place_row(&total.sums, total.idle_us, total.unknown_us, &total.queue);
+    let figures = place_row(&total.sums, &all_off(total), &total.queue, total.cpus as usize, total);
     table.row(["total".to_owned(), total.cpus.to_string()].into_iter().chain(figures));
     table
 }
 
 fn groups(report: &Report, limit: usize) -> Table {
+    let total = &report.total;
     let mut table = Table::new(1, ["group", "tasks"].into_iter().chain(FIGURES).chain(["queue", "Jain"]));
     for GroupStats { group, tasks, share, sums, fairness, queue_mean } in report.groups.iter().take(limit) {
         let name = group.as_deref().map_or("(no group known)".to_owned(), shorten);
         let ends = [format!("{queue_mean:.2}"), format!("{:.3}", fairness.jain)];
-        table.row([name, grouped(*tasks)].into_iter().chain(figures(sums, *share)).chain(ends));
+        table.row([name, grouped(*tasks)].into_iter().chain(figures(sums, *share, total)).chain(ends));
     }
-    let total = &report.total;
     let ends = [format!("{:.2}", total.queue.mean), format!("{:.3}", total.fairness.jain)];
-    let figures = figures(&total.sums, whole(report)).into_iter().chain(ends);
+    let figures = figures(&total.sums, whole(report), total).into_iter().chain(ends);
     table.row(["total".to_owned(), grouped(total.tasks)].into_iter().chain(figures));
     table
+}
+
+fn processes(report: &Report, limit: usize) -> Table {
+    let total = &report.total;
+    let mut table = Table::new(1, ["process", "pid", "tasks"].into_iter().chain(FIGURES));
+    for ProcessStats { tgid, name, team } in report.processes.iter().take(limit) {
+        let pid = tgid.map_or_else(|| "?".to_owned(), |tgid| tgid.to_string());
+        let figures = figures(&team.sums, team.share, total);
+        table.row([shown(name), pid, grouped(team.tasks)].into_iter().chain(figures));
+    }
+    let figures = figures(&total.sums, whole(report), total);
+    table.row(["total".to_owned(), String::new(), grouped(total.tasks)].into_iter().chain(figures));
+    table
+}
+
+fn names(report: &Report, limit: usize) -> Table {
+    let total = &report.total;
+    let mut table = Table::new(1, ["name", "tasks"].into_iter().chain(FIGURES));
+    for NameStats { name, team } in report.names.iter().take(limit) {
+        let figures = figures(&team.sums, team.share, total);
+        table.row([shown(name), grouped(team.tasks)].into_iter().chain(figures));
+    }
+    let figures = figures(&total.sums, whole(report), total);
+    table.row(["total".to_owned(), grouped(total.tasks)].into_iter().chain(figures));
+    table
+}
+
+fn shown(name: &str) -> String {
+    if name.is_empty() { "?".to_owned() } else { shorten(name) }
 }
 
 /// The figures of the whole that have no column.
 fn foot(by: By, report: &Report) -> String {
     let total = &report.total;
     let mut out = String::new();
-    if matches!(by, By::Task | By::TaskCpu | By::Group) {
-        let all = total.sums.run.run_us + total.idle_us;
-        let busy = if all > 0.0 { total.sums.run.run_us / all } else { 0.0 };
+    if !matches!(by, By::Cpu | By::Node) {
+        let busy = busy(&total.sums, &all_off(total), total.cpus as usize, total);
         let _ = writeln!(
             out,
             "CPUs busy {}, idle {}; run queues {:.2} runnable on average, {} at most",
@@ -244,7 +313,7 @@ fn foot(by: By, report: &Report) -> String {
         );
     }
     let (what, fairness): (_, &Fairness) = match by {
-        By::Task | By::TaskCpu => ("tasks", &total.fairness),
+        By::Task | By::TaskCpu | By::Process | By::Name => ("tasks", &total.fairness),
         By::Cpu => ("CPUs", &total.fairness_cpus),
         By::Node => ("nodes", &total.fairness_nodes),
         By::Group => ("groups", &total.fairness_groups),

@@ -1,6 +1,7 @@
-//! Patterns of tasks' names.
+//! Patterns of names.
 
 /// Whether `name` fits the pattern, in which `*` stands for any text and `?` for one character.
+#[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n, mut star) = (0, 0, None);
@@ -23,9 +24,11 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::fits;
+
     #[test]
     fn patterns_match_names() {
-        for (pattern, name, fits) in [
+        for (pattern, name, fit) in [
             ("hog-*", "hog-12", true),
             ("hog-?", "hog-12", false),
             ("*", "", true),
@@ -33,7 +36,7 @@ mod tests {
             ("a*b", "abc", false),
             ("", "a", false),
         ] {
-            assert_eq!(super::fits(pattern, name), fits, "{pattern} {name}");
+            assert_eq!(fits(pattern, name), fit, "{pattern} {name}");
         }
     }
 }

@@ -1,0 +1,491 @@
+//! Follows every wait from its beginning to its end, and keeps the longest ones.
+
+use super::allowed::{ANYWHERE, Allowed};
+use super::chain::{Chain, Preemptions};
+use super::ran::{Caused, IDLE, Queues, Ran, UNKNOWN, Who};
+use crate::affinity::bound_by_name;
+use schedlab_base::{AffinityRecord, CpuId, NameRecord, Nanos, TaskState};
+use schedlab_track::{Chosen, Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// What made a task wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum After {
+    /// It was woken.
+    #[default]
+    Wakeup,
+    /// It is new.
+    Fork,
+    /// It had to leave its CPU, or gave it up, while it was runnable.
+    Preemption,
+}
+
+/// A wait under way.
+#[derive(Clone, Debug, Default)]
+struct Task {
+    begin: Nanos,
+    after: After,
+    /// What the next wait comes after.
+    next_after: After,
+    /// It began before the window.
+    before: bool,
+    /// The task ran meanwhile, and nobody saw it.
+    doubtful: bool,
+    /// It counts from the waking on, which is given up if wakeups are recorded.
+    tentative: bool,
+    /// It has a CPU; followed as long as no wakeup was recorded.
+    running: bool,
+    /// The queues that it has left, and what ran there.
+    left: Option<Box<(Vec<(CpuId, Nanos)>, Ran)>>,
+    /// Where it may run, and whether that is known.
+    set: u32,
+    known: bool,
+    /// How long a CPU of the set had been idle when the wait began; and with an earlier affinity, in this wait.
+    idle_before: Nanos,
+    idle: Nanos,
+}
+
+/// Waits of a task.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Victim {
+    pub(super) wait: Nanos,
+    pub(super) waits: u64,
+    pub(super) longest: Nanos,
+}
+
+/// A long wait.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) task: Slot,
+    pub(super) from: Nanos,
+    pub(super) to: Nanos,
+    pub(super) after: After,
+    pub(super) before: bool,
+    pub(super) finished: bool,
+    pub(super) doubtful: bool,
+    pub(super) queues: Vec<(CpuId, Nanos)>,
+    pub(super) ran: Ran,
+    pub(super) chain: Chain,
+    pub(super) idle_allowed: Nanos,
+    pub(super) known: bool,
+}
+
+impl Found {
+    /// The longest first; of equal ones the first.
+    fn rank(&self) -> (Nanos, Reverse<Nanos>, Reverse<Slot>) {
+        (self.to - self.from, Reverse(self.from), Reverse(self.task))
+    }
+}
+
+/// In a heap the shortest is on top.
+impl Ord for Found {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.rank().cmp(&self.rank())
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Found {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Found {}
+
+/// The observer.
+#[derive(Debug)]
+pub(super) struct Watch {
+    worst: usize,
+    chosen: Option<Chosen>,
+    start: Nanos,
+    now: Nanos,
+    opened: bool,
+    closed: bool,
+    /// Wakeups are recorded, so that wakings begin no wait.
+    wakeups: bool,
+    queues: Queues,
+    tasks: Vec<Task>,
+    victims: Vec<Victim>,
+    allowed: Allowed,
+    preemptions: Preemptions,
+    /// The task that leaves its queue in this event, and when: it is told next why.
+    pending: Option<(Slot, Nanos)>,
+    /// The task that is being moved in this event.
+    moving: Option<Slot>,
+    /// The task that leaves a CPU in this event, still runnable.
+    left: Option<(CpuId, Slot)>,
+    found: BinaryHeap<Found>,
+}
+
+impl Watch {
+    /// Keeps so many of the longest waits; of the chosen tasks, if any were. `opened`: there is no window to wait for.
+    pub(super) fn new(worst: usize, chosen: Option<Chosen>, opened: bool) -> Self {
+        Self {
+            worst,
+            chosen,
+            start: 0,
+            now: 0,
+            opened,
+            closed: false,
+            wakeups: false,
+            queues: Queues::default(),
+            tasks: Vec::new(),
+            victims: Vec::new(),
+            allowed: Allowed::new(),
+            preemptions: Preemptions::default(),
+            pending: None,
+            moving: None,
+            left: None,
+            found: BinaryHeap::new(),
+        }
+    }
+
+    /// The longest waits, the longest first.
+    pub(super) fn found(&self) -> Vec<&Found> {
+        let mut found: Vec<&Found> = self.found.iter().collect();
+        found.sort();
+        found
+    }
+
+    pub(super) fn victim(&self, task: Slot) -> Victim {
+        self.victims.get(task as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn caused(&self) -> &Caused {
+        &self.queues.caused
+    }
+
+    pub(super) fn preemptions(&self) -> &Preemptions {
+        &self.preemptions
+    }
+
+    fn begin(&mut self, task: Slot, cpu: CpuId, now: Nanos, after: After, tentative: bool) {
+        if self.closed || self.chosen.as_ref().is_some_and(|chosen| !chosen.has(task)) {
+            return;
+        }
+        let before = !self.opened;
+        let state = row(&mut self.tasks, task);
+        (state.begin, state.after, state.before) = (now, after, before);
+        (state.doubtful, state.tentative, state.left) = (false, tentative, None);
+        (state.idle_before, state.idle) = (self.allowed.time(state.set, now), 0);
+        self.queues.push(task, cpu, now);
+        self.preemptions.waits(task);
+    }
+
+    /// The task leaves its queue for another: what ran there so far is kept with it.
+    fn leave_queue(&mut self, task: Slot, now: Nanos) {
+        let Some((cpu, since)) = self.queues.place(task) else { return };
+        self.queues.settle(cpu, now);
+        let (queues, ran) = &mut **self.tasks[task as usize].left.get_or_insert_default();
+        queues.push((cpu, now.saturating_sub(since)));
+        self.queues.collect(task, ran);
+        self.queues.remove(task);
+        self.preemptions.free(task);
+    }
+
+    /// The wait ends, or the trace does.
+    #[inline]
+    fn end(&mut self, task: Slot, now: Nanos, finished: bool) {
+        let Some((cpu, since)) = self.queues.place(task) else { return };
+        let state = &self.tasks[task as usize];
+        let length = now.saturating_sub(state.begin);
+        if now < self.queues.until(cpu) {
+            self.unsure(task, now.saturating_sub(since));
+        }
+        let victim = row(&mut self.victims, task);
+        victim.wait = victim.wait.saturating_add(length);
+        victim.waits += 1;
+        victim.longest = victim.longest.max(length);
+        let rank = (length, Reverse(now.saturating_sub(length)), Reverse(task));
+        let kept = self.found.len() < self.worst || self.found.peek().is_some_and(|found| rank > found.rank());
+        if kept && length > 0 {
+            self.keep(task, cpu, since, now, finished);
+        }
+        self.queues.remove(task);
+        self.preemptions.free(task);
+    }
+
+    /// What ran while the task waited is a guess: it counts as unknown.
+    #[cold]
+    fn unsure(&mut self, task: Slot, length: Nanos) {
+        self.queues.acquit(task);
+        self.queues.caused.add(UNKNOWN, length);
+        self.tasks[task as usize].doubtful = true;
+    }
+
+    fn keep(&mut self, task: Slot, cpu: CpuId, since: Nanos, now: Nanos, finished: bool) {
+        let state = &mut self.tasks[task as usize];
+        let (mut queues, mut ran) = state.left.take().map(|left| *left).unwrap_or_default();
+        queues.push((cpu, now.saturating_sub(since)));
+        if now < self.queues.until(cpu) {
+            ran.add(UNKNOWN, now.saturating_sub(since));
+        } else {
+            self.queues.collect(task, &mut ran);
+        }
+        // Beside its own CPU: a task that is queued on an idle CPU is about to run there.
+        let any = state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before);
+        let found = Found {
+            task,
+            from: state.begin,
+            to: now,
+            after: state.after,
+            before: state.before,
+            finished: finished && !self.closed,
+            doubtful: state.doubtful,
+            idle_allowed: any.saturating_sub(ran.of(IDLE)),
+            known: state.known,
+            chain: self.preemptions.longest(task),
+            queues,
+            ran,
+        };
+        if self.found.len() >= self.worst {
+            self.found.pop();
+        }
+        self.found.push(found);
+    }
+
+    /// The wait never was: nothing says that the task waited until it got a CPU.
+    fn drop_wait(&mut self, task: Slot) {
+        if let Some((cpu, _)) = self.queues.place(task) {
+            self.queues.settle(cpu, self.now);
+            self.queues.acquit(task);
+            self.queues.remove(task);
+            self.preemptions.free(task);
+        }
+    }
+
+    #[cold]
+    fn drop_pending(&mut self) {
+        if let Some((task, _)) = self.pending.take() {
+            self.drop_wait(task);
+        }
+    }
+
+    #[cold]
+    fn drop_tentative(&mut self) {
+        let slots = self.queues.cpus().flat_map(|cpu| self.queues.waiting(cpu)).collect::<Vec<_>>();
+        for task in slots {
+            if self.tasks[task as usize].tentative {
+                self.drop_wait(task);
+            }
+        }
+    }
+
+    fn allow(&mut self, task: Slot, set: Option<u32>, now: Nanos) {
+        let waits = self.queues.place(task).is_some();
+        let state = row(&mut self.tasks, task);
+        if waits {
+            state.idle += self.allowed.time(state.set, now).saturating_sub(state.idle_before);
+        }
+        (state.set, state.known) = (set.unwrap_or(ANYWHERE), set.is_some());
+        state.idle_before = self.allowed.time(state.set, now);
+    }
+}
+
+fn key(who: Occupant) -> Who {
+    match who {
+        Occupant::Unknown => UNKNOWN,
+        Occupant::Idle => IDLE,
+        Occupant::Task(task) => task,
+    }
+}
+
+impl Observer for Watch {
+    fn begins(&mut self, now: Nanos) {
+        (self.start, self.now) = (now, now);
+    }
+
+    #[inline]
+    fn clock(&mut self, now: Nanos) {
+        self.now = now;
+        if self.pending.is_some() {
+            self.drop_pending();
+        }
+        (self.moving, self.left) = (None, None);
+    }
+
+    fn opens(&mut self, _: Nanos) {
+        self.opened = true;
+        self.found.clear();
+        self.victims.clear();
+    }
+
+    fn closes(&mut self, _: Nanos) {
+        self.closed = true;
+    }
+
+    fn ends(&mut self, end: Nanos) {
+        self.now = end;
+        self.drop_pending();
+        self.drop_tentative();
+        for cpu in self.queues.cpus() {
+            self.queues.settle(cpu, end);
+            for task in self.queues.waiting(cpu) {
+                self.end(task, end, false);
+            }
+        }
+    }
+
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        if !row(&mut self.tasks, task).known
+            && let Some(cpu) = bound_by_name(&record.comm)
+        {
+            let set = self.allowed.set(&[cpu].into_iter().collect(), self.now);
+            self.allow(task, set, self.now);
+        }
+    }
+
+    fn allowed(&mut self, task: Slot, record: &AffinityRecord) {
+        let set = self.allowed.set(&record.cpus, self.now);
+        self.allow(task, set, self.now);
+    }
+
+    fn forked(&mut self, parent: Option<Slot>, child: Slot, _: bool, _: Nanos) {
+        let Some(parent) = parent else { return };
+        let Task { set, known, .. } = *row(&mut self.tasks, parent);
+        if known && !row(&mut self.tasks, child).known {
+            self.allow(child, Some(set), self.now);
+        }
+    }
+
+    #[inline]
+    fn waking(&mut self, task: Slot, wake: Wake) {
+        if !self.wakeups && self.queues.place(task).is_none() && !row(&mut self.tasks, task).running {
+            self.begin(task, wake.target, self.now, After::Wakeup, true);
+        }
+    }
+
+    #[inline]
+    fn woken(&mut self, task: Slot, wake: Wake) {
+        if !self.wakeups && !wake.new {
+            self.wakeups = true;
+            self.drop_tentative();
+        }
+        row(&mut self.tasks, task).next_after = if wake.new { After::Fork } else { After::Wakeup };
+    }
+
+    #[inline]
+    fn queued(&mut self, task: Slot, cpu: CpuId, now: Nanos) {
+        if self.moving == Some(task) && self.pending.take_if(|(pending, _)| *pending == task).is_some() {
+            self.leave_queue(task, now);
+            self.queues.push(task, cpu, now);
+            return;
+        }
+        self.pending = self.pending.filter(|(pending, _)| *pending != task);
+        self.drop_wait(task);
+        let after = std::mem::take(&mut row(&mut self.tasks, task).next_after);
+        self.begin(task, cpu, now, after, false);
+    }
+
+    #[inline]
+    fn unqueued(&mut self, task: Slot, now: Nanos) {
+        if let Some((cpu, _)) = self.queues.place(task) {
+            self.queues.settle(cpu, now);
+            self.pending = Some((task, now));
+        }
+    }
+
+    #[inline]
+    fn served(&mut self, task: Slot, _: CpuId, delay: Delay) {
+        let pending = self.pending.take_if(|(pending, _)| *pending == task);
+        if let Some((_, now)) = pending {
+            self.end(task, now, true);
+        } else if let Some((cpu, _)) = self.queues.place(task).filter(|_| self.tasks[task as usize].tentative) {
+            self.queues.settle(cpu, self.now);
+            self.end(task, self.now, true);
+        } else if self.opened && !self.closed && self.chosen.as_ref().is_none_or(|chosen| chosen.has(task)) {
+            // A wait from a waking on in a trace that has wakeups otherwise: who ran meanwhile was not followed.
+            let wait = delay.wait.min(self.now.saturating_sub(self.start));
+            let victim = row(&mut self.victims, task);
+            (victim.wait, victim.waits) = (victim.wait.saturating_add(wait), victim.waits + 1);
+            victim.longest = victim.longest.max(wait);
+            self.queues.caused.add(UNKNOWN, wait);
+        }
+    }
+
+    #[inline]
+    fn started(&mut self, task: Slot, cpu: CpuId, _: Start) {
+        if self.queues.place(task).is_some() && self.pending.is_none_or(|(pending, _)| pending != task) {
+            self.drop_wait(task);
+        }
+        if let Some((_, victim)) = self.left.take_if(|(left, _)| *left == cpu)
+            && victim != task
+        {
+            self.preemptions.preempts(task, victim, self.opened && !self.closed);
+        }
+    }
+
+    #[inline]
+    fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
+        if stop.late {
+            return;
+        }
+        if !self.wakeups {
+            row(&mut self.tasks, task).running = false;
+        }
+        if stop.state == TaskState::Runnable {
+            row(&mut self.tasks, task).next_after = After::Preemption;
+            self.left = Some((cpu, task));
+        } else {
+            self.preemptions.leaves(task);
+        }
+    }
+
+    #[inline]
+    fn migrated(&mut self, task: Slot, moved: Move) {
+        self.moving = Some(task);
+        if self.queues.place(task).is_some_and(|(cpu, _)| cpu != moved.to) && self.tasks[task as usize].tentative {
+            self.leave_queue(task, self.now);
+            self.queues.push(task, moved.to, self.now);
+        }
+    }
+
+    #[inline]
+    fn span(&mut self, cpu: CpuId, who: Occupant, from: Nanos, to: Nanos) {
+        self.queues.was(cpu, key(who), from, to);
+    }
+
+    #[inline]
+    fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        if let Occupant::Task(task) = who
+            && !self.wakeups
+        {
+            row(&mut self.tasks, task).running = true;
+        }
+        self.queues.occupy(cpu, key(who), now);
+        self.allowed.turn(cpu, who == Occupant::Idle, now);
+    }
+
+    #[cold]
+    fn forgotten(&mut self, cpu: CpuId, now: Nanos) {
+        self.queues.settle(cpu, now);
+        for task in self.queues.waiting(cpu) {
+            self.queues.acquit(task);
+        }
+        for task in self.queues.waiting(cpu) {
+            self.queues.remove(task);
+            self.preemptions.free(task);
+        }
+    }
+
+    #[cold]
+    fn vanished(&mut self, task: Slot, _: CpuId, _: Nanos) {
+        row(&mut self.tasks, task).running = false;
+        self.preemptions.leaves(task);
+    }
+
+    #[cold]
+    fn doubted(&mut self, task: Slot, _: Nanos) {
+        if self.queues.place(task).is_some() {
+            self.tasks[task as usize].doubtful = true;
+        }
+    }
+}
