@@ -8,7 +8,8 @@ use super::attr::Attr;
 use schedlab_base::{Coverage, Partial};
 
 /// The options of `perf record` that choose tasks, each with what it is followed by.
-const TASKS: [(&str, &str, &str); 3] = [("-p", "--pid", "process"), ("-t", "--tid", "thread"), ("-u", "--uid", "user")];
+const TASKS: [(&str, &str, &str); 4] =
+    [("-p", "--pid", "process"), ("-t", "--tid", "thread"), ("-u", "--uid", "user"), ("-G", "--cgroup", "cgroup")];
 
 /// What is known of a perf.data before its records.
 pub(super) struct Signs<'a> {
@@ -127,6 +128,7 @@ mod tests {
         let cpus = |only: &str| Some((Coverage::Cpus, only.to_owned()));
         assert_eq!(covers("perf record -e sched:* -p 12,13", 4, false), inside("process 12,13"));
         assert_eq!(covers("perf record --tid=7 -e sched:*", 4, false), inside("thread 7"));
+        assert_eq!(covers("perf record -a -e sched:* -G web", 4, false), inside("cgroup web"));
         assert_eq!(covers("perf record -e sched:* make", 4, true), inside("the command and its children"));
         assert_eq!(covers("", 4, true), inside("the command and its children"));
         assert_eq!(covers("perf record -a -C 0-1 -e sched:*", 2, false), cpus("CPUs 0-1"));
