@@ -11,18 +11,18 @@ pub fn is_hidden(c: char) -> bool {
     reorders || c.is_control() || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}')
 }
 
-/// The text with hidden characters written as `\u001b`, which JSON reads as the same text. Line ends stay.
+/// The text with hidden characters written as `\u001b`, which JSON reads as the same text. Line ends and tabs stay.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(|c| c != '\n' && is_hidden(c)) {
+    let layout = |c| matches!(c, '\n' | '\t');
+    if !text.contains(|c| is_hidden(c) && !layout(c)) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    for (n, line) in text.split('\n').enumerate() {
-        if n > 0 {
-            shown.push('\n');
-        }
-        write!(OneLine(&mut shown), "{line}").expect("a string takes any text");
+    for piece in text.split_inclusive(layout) {
+        let plain = piece.trim_end_matches(layout);
+        write!(OneLine(&mut shown), "{plain}").expect("a string takes any text");
+        shown.push_str(&piece[plain.len()..]);
     }
     Cow::Owned(shown)
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn only_hidden_characters_are_escaped() {
-        assert_eq!(visible("a\x1b[31m\u{202e}b\u{9b}\r\nc\u{7f}"), "a\\u001b[31m\\u202eb\\u009b\\u000d\nc\\u007f");
+        assert_eq!(visible("a\x1b[31m\u{202e}b\u{9b}\r\n\tc\u{7f}"), "a\\u001b[31m\\u202eb\\u009b\\u000d\n\tc\\u007f");
         assert!(matches!(visible("größer, 大\n"), Cow::Borrowed(_)));
     }
 }

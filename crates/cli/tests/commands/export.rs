@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// A trace with queues and examined CPUs, and its rows by kind.
 fn exported(folder: &Path) -> (String, BTreeMap<String, usize>) {
-    let load = r#"{"tasks": {"a, \"b\"": {"cpus": [0, 1], "x-memory": {"bytes": 1000000}, "run": 500, "sleep": 300}}}"#;
+    let load = r#"{"tasks": {"a, \"b\"": {"cpus": [0, 1], "x-memory": {"bytes": 1000000}, "run": 500, "sleep": 300},
+        "hog": {"instance": 14, "run": 9000}}}"#;
     std::fs::write(folder.join("w.json"), load).unwrap();
     let sim = "sim -k linux-6.12 -m z800 -w w.json -d 20ms --trace-queues -o t.arrows --json";
     ok(folder, &sim.split(' ').collect::<Vec<_>>());
