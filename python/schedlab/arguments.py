@@ -100,6 +100,8 @@ def in_python(message: str) -> str:
         option, why = refused["option"], re.split("\n\nFor more information", refused["why"])[0].strip()
         if choices := _CHOICES.search(why):
             why = f'there is no "{refused["value"]}"; choose one of {choices[1]}'
+        elif refused["value"] not in why:
+            why = f'"{refused["value"]}": {why}'
         return f"{_argument(option)}: {why}" if option else why
     message = (
         message.split("\n\nUsage:", maxsplit=1)[0]
@@ -107,6 +109,18 @@ def in_python(message: str) -> str:
         .removeprefix("error: ")
     )
     return re.sub(r"^--([\w-]+)(?=[ :])", lambda own: _argument(own[1]) + ":", message).replace("::", ":", 1)
+
+
+def naming(message: str, arguments: Iterable[str]) -> str:
+    """Return a message of the command, with the argument that it is about if it quotes the value of one."""
+    message = in_python(message)
+    for own in arguments:
+        option, _, value = own.partition("=")
+        quoted = rf'"{re.escape(value)}"|\bno (CPU|process) {re.escape(value)}\b'
+        name = _argument(option.removeprefix("--"))
+        if option.startswith("--") and value and re.search(quoted, message) and not message.startswith(f"{name}:"):
+            return f"{name}: {message}"
+    return message
 
 
 def _argument(option: str) -> str:

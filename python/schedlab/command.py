@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab._native import InputError, NotPermittedError, SchedlabError
-from schedlab.arguments import in_python
+from schedlab.arguments import naming
 from schedlab.remarks import is_summary, warn
 
 # The exit statuses of the command.
@@ -76,7 +76,9 @@ def _run(arguments: Sequence[str], allowed: Collection[int]) -> subprocess.Compl
     said = done.stderr or ""
     if done.returncode not in allowed:
         verb = next(own for own in arguments if not own.startswith("-"))
-        raise _error(done.returncode, _last_error(said) or f"schedlab {verb} ended with status {done.returncode}")
+        raise _error(
+            done.returncode, _last_error(said, arguments) or f"schedlab {verb} ended with status {done.returncode}"
+        )
     for line in said.splitlines():
         if not line.startswith(_PREFIX):
             # A command that was recorded wrote it.
@@ -86,9 +88,9 @@ def _run(arguments: Sequence[str], allowed: Collection[int]) -> subprocess.Compl
     return done
 
 
-def _last_error(said: str) -> str:
+def _last_error(said: str, arguments: Sequence[str]) -> str:
     """Return the error that ended the command: remarks may stand before it."""
-    return in_python(said.strip().split("\n" + _PREFIX)[-1].removeprefix(_PREFIX))
+    return naming(said.strip().split("\n" + _PREFIX)[-1].removeprefix(_PREFIX), arguments)
 
 
 def _error(status: int, message: str) -> SchedlabError:

@@ -20,6 +20,10 @@ def written(output: PathLike | None, force: bool, make: Callable[[str], object])
     try:
         make(str(draft))
         draft.replace(path)
+    except _native.InputError as error:
+        if str(draft) not in str(error):
+            raise
+        raise _native.InputError(f"output: {str(error).replace(str(draft), str(path))}") from None
     finally:
         draft.unlink(missing_ok=True)
     return Trace(path)

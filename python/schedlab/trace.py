@@ -37,14 +37,15 @@ _MOST_SLICES = 4096
 # The columns of events with a thread id, and the columns with the names that belong to them.
 _TASKS = {"tid": "name", "next_tid": "next_name", "other_tid": "other_name"}
 
-# Integers that may be missing keep their type. Times are signed, so that their differences are too.
+# The columns of times that are never missing.
+_TIMES = ("time_ns", "start_ns", "end_ns")
+
+# Integers that may be missing are nullable, and signed where they fit, so that a difference may be negative.
 _NULLABLE: dict[pa.DataType, ExtensionDtype] = {
     pa.int16(): pd.Int16Dtype(),
+    pa.uint16(): pd.Int32Dtype(),
     pa.int32(): pd.Int32Dtype(),
     pa.int64(): pd.Int64Dtype(),
-    pa.uint8(): pd.UInt8Dtype(),
-    pa.uint16(): pd.UInt16Dtype(),
-    pa.uint32(): pd.UInt32Dtype(),
     pa.uint64(): pd.UInt64Dtype(),
 }
 
@@ -62,12 +63,12 @@ def _nullable(of: pa.DataType) -> ExtensionDtype | None:
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a data frame, in which integers that may be missing are nullable."""
-    if "time_ns" in table.column_names:
-        at = table.column_names.index("time_ns")
-        table = table.set_column(at, "time_ns", table["time_ns"].cast(pa.int64()))
-    whole = {name: table[name].null_count == 0 for name in table.column_names if name.endswith("_ns")}
-    frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable)
-    return frame.astype({name: "int64" for name, full in whole.items() if full})
+    times = [name for name in table.column_names if name in _TIMES]
+    frame: pd.DataFrame = table.drop_columns(times).to_pandas(types_mapper=_nullable)
+    for at, name in enumerate(table.column_names):
+        if name in times:
+            frame.insert(at, name, table[name].to_numpy().astype("int64"))
+    return frame
 
 
 def _without(table: pa.Table, others: npt.NDArray[np.bool_]) -> pa.Table:

@@ -29,6 +29,9 @@ from schedlab.waits import Delays
 
 Workload = PathLike | Mapping[str, Any]
 
+# The values of `costs`.
+_COSTS: dict[object, bool] = {"machine": True, True: True, "none": False, False: False}
+
 
 def read(path: PathLike) -> Trace:
     """Open a trace in any format that schedlab can read."""
@@ -59,7 +62,7 @@ def sim(
     duration: Duration | None = None,
     seed: int = 1,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
-    costs: bool = True,
+    costs: str | bool = "machine",
     every_tick: bool = False,
     trace_queues: bool = False,
     output: PathLike | None = None,
@@ -67,11 +70,16 @@ def sim(
 ) -> Trace:
     """Simulate a workload on a machine under a kernel's scheduler.
 
-    `set` changes tunables by name. `costs=False` simulates only the algorithm. `every_tick` simulates also the ticks
+    `set` changes tunables by name. `costs="none"` simulates only the algorithm. `every_tick` simulates also the ticks
     that can change nothing. With `trace_queues` the trace also records queue lengths, loads and the CPUs that the
     scheduler examined. The same arguments give the same bytes. Without `output`, the trace's file exists as long as the
     returned object.
     """
+    applied = _COSTS.get(costs)
+    if applied is None:
+        raise _native.InputError(f'costs: there is no "{costs}"; choose one of machine, none')
+    if set is not None and not isinstance(set, Mapping):
+        raise TypeError(f"set: {set!r} is not a mapping of names to values")
     with _workload(workload) as load:
 
         def simulate(target: str) -> None:
@@ -84,9 +92,9 @@ def sim(
                 checked("duration", duration),
                 whole("seed", seed),
                 settings,
-                costs,
-                every_tick,
-                trace_queues,
+                applied,
+                bool(every_tick),
+                bool(trace_queues),
             )
             for remark in remarks:
                 warn(remark)
@@ -295,6 +303,8 @@ def run(
     HTML file and a JUnit XML file to write, and `jobs` is the number of simulations to run at once.
     """
     listed = [experiment] if isinstance(experiment, (str, os.PathLike)) else experiment
+    if not listed:
+        raise _native.InputError("experiment: no file; give the path of an experiment file or of a folder with some")
     given = options(
         on=on, kernel=kernel, only=only, baseline=baseline, output=report, junit=junit, jobs=jobs, force=force
     )

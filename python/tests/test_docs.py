@@ -77,7 +77,9 @@ def texts(cell: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")  # those of the kernel's own libraries
-def test_the_notebook_shows_what_its_code_prints() -> None:
+def test_the_notebook_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
+        monkeypatch.setenv(folder, str(tmp_path / folder))
     path = DOCS / "notebook.ipynb"
     before = nbformat.read(path, as_version=4)
     now = nbformat.read(path, as_version=4)

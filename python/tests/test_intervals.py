@@ -23,7 +23,7 @@ def test_the_columns_are_typed_and_in_order(busy: schedlab.Trace) -> None:
     assert types == {
         "start_ns": "int64",
         "end_ns": "int64",
-        "cpu": "UInt16",
+        "cpu": "Int32",
         "tid": "Int32",
         "tgid": "Int32",
         "name": "category",

@@ -60,7 +60,6 @@ LEFT_OUT = {
 
 # Defaults that differ, as (the command's, Python's), and why.
 OTHER_DEFAULTS = {
-    ("sim", "costs"): ("machine", "True"),  # False is `none`
     ("record", "output"): ("schedlab.arrows", ""),  # the returned trace owns its file
     ("check", "threshold"): ("100ms", ""),  # --max-wasted replaces it
 }

@@ -31,7 +31,7 @@ def test_names_are_separate_from_events(hogs: schedlab.Trace) -> None:
 
 def test_integers_that_may_be_missing_are_nullable(hogs: schedlab.Trace) -> None:
     types = hogs.events.dtypes.astype(str).to_dict()
-    assert (types["time_ns"], types["cpu"], types["tid"], types["next_tid"]) == ("int64", "UInt16", "Int32", "Int32")
+    assert (types["time_ns"], types["cpu"], types["tid"], types["next_tid"]) == ("int64", "Int32", "Int32", "Int32")
     wakeups = hogs.events[hogs.events["event"] == "wakeup_new"]
     assert wakeups["next_tid"].isna().all()
     assert wakeups["tid"].notna().all()

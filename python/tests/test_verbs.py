@@ -60,7 +60,7 @@ def test_a_tunable_changes_the_run() -> None:
 
 def test_costs_can_be_switched_off() -> None:
     load = {"tasks": {"hog": {"instance": 2, "loop": -1, "run": 10_000}}}
-    free = sim(machine="1", workload=load, costs=False).stats().total
+    free = sim(machine="1", workload=load, costs="none").stats().total
     assert free["run_us"] == pytest.approx(50_000)
     assert sim(machine="1", workload=load).arrow() != sim(machine="1", workload=load, costs=False).arrow()
 
@@ -117,6 +117,7 @@ ANYTHING: Any = object()
         (lambda: sim(seed="x"), "^seed: 'x'"),
         (lambda: sim(machine=4), "^machine: 4"),
         (lambda: sim(workload=None), "^workload: None"),
+        (lambda: sim(set=5), "^set: 5"),
         (lambda: schedlab.check(NOTHING), "^trace: None"),
         (lambda: schedlab.read(NOTHING), "^path: None"),
         (lambda: schedlab.record("ls -l"), r"^run: .*\['ls', '-l'\]"),
@@ -125,6 +126,26 @@ ANYTHING: Any = object()
 )
 def test_wrong_types_name_the_argument(call: Callable[[], object], said: str) -> None:
     with pytest.raises(TypeError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sim(costs="no"), "^costs: .*none"),
+        (lambda: sim(output="/nowhere/t.arrows"), r"^output: /nowhere/t\.arrows: "),
+        (lambda: schedlab.tunables("linux-9"), "^kernel: "),
+        (lambda: schedlab.domains("dual", kernel="x"), "^kernel: "),
+        (lambda: schedlab.domains("z80", kernel="linux-6.12"), "z800"),
+        (lambda: schedlab.domains("dual", kernel="linux-6.12", offline=9), "^offline: there is no CPU 9"),
+        (lambda: schedlab.domains("dual", kernel="linux-6.12", set={"a": 1}), "^set: a: no such tunable"),
+        (lambda: schedlab.run([]), "^experiment: "),
+        (lambda: schedlab.run("x.toml", on="smi"), "^on: smi"),
+        (lambda: schedlab.run("x.toml", jobs=0), "^jobs: 0"),
+    ],
+)
+def test_errors_of_other_verbs_name_the_argument(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(schedlab.InputError, match=said):
         call()
 
 

@@ -24,8 +24,8 @@
 //!   time counts as that CPU saw it; the late switch does not change what the task does.
 //! - *A reused thread id* is another task, with a slot of its own.
 //! - *A partial recording.* Only the tasks of its target are followed. A CPU that another task or the idle task gets is
-//!   unknown, and so is what waits on the queues. A task of the target that leaves a CPU without having been seen to get
-//!   it is a contradiction, and its time is not made up.
+//!   unknown, and so is what waits on the queues. A task of the target that leaves a CPU without having been seen to
+//!   get it is a contradiction, and its time is not made up.
 
 mod observer;
 mod replay;
