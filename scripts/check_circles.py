@@ -91,9 +91,9 @@ def main() -> int:
         uses = uses_of(source)
         found = circles(uses)
         wrong += [
-            f"{crate}: the circle of {module} with {', '.join(sorted(uses[module] & found))}" for module in sorted(found)
+            f"{crate}: {module} is in a circle with {', '.join(sorted(uses[module] & found))}" for module in found
         ]
-    print("\n".join(wrong) or f"{len(sources)} crates, no circle among the modules of any")
+    print("\n".join(sorted(wrong)) or f"{len(sources)} crates, no circle among the modules of any")
     return 1 if wrong else 0
 
 

@@ -139,7 +139,7 @@ def test_a_missing_file_is_named() -> None:
 
 
 def test_statistics_of_a_part(hogs: schedlab.Trace) -> None:
-    part = hogs.stats(from_="200ms", end=timedelta(milliseconds=300), task="hog-*")
+    part = hogs.stats(from_="200ms", to=timedelta(milliseconds=300), task="hog-*")
     assert part.total["span_us"] == 100_000
     assert part.total["run_us"] == pytest.approx(200_000)
     one = hogs.stats(pid=int(hogs.stats().tasks["tid"][0]))
