@@ -18,8 +18,8 @@ const FEW: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     count: u64,
-    /// The shortest, if there is any.
-    min: Nanos,
+    /// The complement of the shortest, so that it begins at 0 and grows.
+    not_min: Nanos,
     max: Nanos,
     sum: u128,
     few: Vec<Nanos>,
@@ -57,7 +57,7 @@ impl Histogram {
     /// Takes a duration.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.not_min = self.not_min.max(!value);
         self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
@@ -84,7 +84,7 @@ impl Histogram {
             self.record(value);
         }
         let Some(theirs) = &other.many else { return };
-        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.not_min = self.not_min.max(other.not_min);
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -105,9 +105,9 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> Nanos {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         match &self.many {
-            Some(_) if rank == 1 => self.min,
+            Some(_) if rank == 1 => !self.not_min,
             Some(_) if rank >= self.count => self.max,
-            Some(buckets) => buckets.at_rank(rank).clamp(self.min, self.max),
+            Some(buckets) => buckets.at_rank(rank).clamp(!self.not_min, self.max),
             None => {
                 let mut few = self.few.clone();
                 few.sort_unstable();

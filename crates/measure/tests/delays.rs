@@ -85,8 +85,11 @@ fn consistent(report: &DelayReport) {
     assert!(report.waits.is_sorted_by(|a, b| a.duration_us >= b.duration_us));
 }
 
-/// The task's longest wait: start, duration, culprits, all in ms.
-fn wait(report: &DelayReport, tid: Tid) -> (&Wait, (f64, f64, Vec<(Tid, f64)>)) {
+/// Start, duration and culprits of a wait, in ms.
+type Figures = (f64, f64, Vec<(Tid, f64)>);
+
+/// The task's longest wait.
+fn wait(report: &DelayReport, tid: Tid) -> (&Wait, Figures) {
     let wait = report.waits.iter().find(|wait| wait.task.tid == tid).expect("the task waited");
     let culprits = wait.culprits.iter().map(|culprit| (culprit.task.tid, culprit.run_us / 1e3)).collect();
     (wait, (wait.start_us / 1e3, wait.duration_us / 1e3, culprits))
@@ -284,8 +287,11 @@ fn a_trace_without_wakeups_has_waits_from_the_waking_on() {
     assert_eq!(wait(&report, 6).1, (3.0, 6.0, vec![(1, 4.0), (5, 2.0)]));
 }
 
+/// A task's wait from one instant to another, and how long which tasks ran.
+type Known = (Tid, Nanos, Nanos, Vec<(Tid, Nanos)>);
+
 /// Every wait with what ran, by the definition: one look at the events for each instant.
-fn by_definition(events: &[Event], end: Nanos) -> Vec<(Tid, Nanos, Nanos, Vec<(Tid, Nanos)>)> {
+fn by_definition(events: &[Event], end: Nanos) -> Vec<Known> {
     let mut on = [0; 3];
     let mut waiting: Vec<(Tid, CpuId, Nanos, std::collections::BTreeMap<Tid, Nanos>)> = Vec::new();
     let (mut now, mut found) = (0, Vec::new());

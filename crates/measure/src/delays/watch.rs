@@ -22,6 +22,13 @@ pub enum After {
     Preemption,
 }
 
+/// The queues that a task has left while it waits, with its time on each, and what ran there.
+#[derive(Clone, Debug, Default)]
+struct Left {
+    queues: Vec<(CpuId, Nanos)>,
+    ran: Ran,
+}
+
 /// A wait under way.
 #[derive(Clone, Debug, Default)]
 struct Task {
@@ -38,7 +45,7 @@ struct Task {
     /// It has a CPU; followed as long as no wakeup was recorded.
     running: bool,
     /// The queues that it has left, and what ran there.
-    left: Option<Box<(Vec<(CpuId, Nanos)>, Ran)>>,
+    left: Option<Box<Left>>,
     /// Where it may run, and whether that is known.
     set: u32,
     known: bool,
@@ -184,7 +191,7 @@ impl Watch {
     fn leave_queue(&mut self, task: Slot, now: Nanos) {
         let Some((cpu, since)) = self.queues.place(task) else { return };
         self.queues.settle(cpu, now);
-        let (queues, ran) = &mut **self.tasks[task as usize].left.get_or_insert_default();
+        let Left { queues, ran } = &mut **self.tasks[task as usize].left.get_or_insert_default();
         queues.push((cpu, now.saturating_sub(since)));
         self.queues.collect(task, ran);
         self.queues.remove(task);
@@ -223,7 +230,7 @@ impl Watch {
 
     fn keep(&mut self, task: Slot, cpu: CpuId, since: Nanos, now: Nanos, finished: bool) {
         let state = &mut self.tasks[task as usize];
-        let (mut queues, mut ran) = state.left.take().map(|left| *left).unwrap_or_default();
+        let Left { mut queues, mut ran } = state.left.take().map(|left| *left).unwrap_or_default();
         queues.push((cpu, now.saturating_sub(since)));
         if now < self.queues.until(cpu) {
             ran.add(UNKNOWN, now.saturating_sub(since));

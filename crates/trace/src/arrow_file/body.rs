@@ -86,9 +86,11 @@ impl Inflate {
     }
 
     fn zstd(&mut self, data: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        // The slice has exactly the claimed size, so a frame that holds more fails, whatever size it states.
-        out.resize(size, 0);
-        let got = self.0.decompress_to_buffer(data, out.as_mut_slice()).map_err(|e| e.to_string());
+        // A frame that holds more than the buffer has room for fails, whatever size it states; so does any that does not
+        // have the claimed size. The bytes need not be zeroed first.
+        out.clear();
+        out.reserve_exact(size);
+        let got = self.0.decompress_to_buffer(data, out).map_err(|e| e.to_string());
         match got? {
             n if n == size => Ok(()),
             n => Err(format!("{n} bytes came out where {size} were claimed")),
