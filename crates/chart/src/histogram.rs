@@ -97,3 +97,24 @@ fn time(ns: u64) -> String {
     let (size, name) = unit(ns as f64);
     format!("{:.0} {name}", ns as f64 / size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The heights of the bars.
+    fn heights(svg: &str) -> Vec<f64> {
+        let bars = svg.split("<rect class=\"bar").skip(1);
+        bars.map(|bar| bar.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn heights_are_in_proportion_to_the_shares() {
+        let mut counts: Histogram = [0; 48];
+        (counts[12], counts[14]) = (400, 100);
+        let svg = histograms("latency", &[("cfs", &counts)]);
+        let heights = heights(&svg);
+        assert!((heights[0] / heights[1] - 4.0).abs() < 0.01, "{heights:?}");
+        assert!(svg.contains("cfs: 4 us to 8 us\n400 of 500 (80%)"), "{svg}");
+    }
+}

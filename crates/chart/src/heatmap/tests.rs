@@ -60,7 +60,7 @@ fn an_svg_names_cpus_nodes_scale_and_time() {
         "class=\"node\"",
         "runnable tasks",
         ">2<",
-        "time since the start, ms",
+        "time since the start, s",
         "not known",
         "t.arrows",
         "a &amp; b",
