@@ -26,6 +26,7 @@ from schedlab.remarks import CutWarning, warn
 # The values of the column `event` in rows that are not events.
 _NAME = "name"
 _AFFINITY = "affinity"
+_OTHERS = (_NAME, _AFFINITY)
 _META_KEY = b"schedlab.meta"
 
 # A table of more pieces than this is slower than a copy.
@@ -198,10 +199,10 @@ class Trace:
         Each thread id has a column with the name that the task had then: `name`, `next_name`, `other_name`.
         """
         table = self._table
-        others = pc.is_in(table["event"].cast(pa.string()), value_set=pa.array([_NAME, _AFFINITY])).to_numpy()
+        others = pc.is_in(table["event"].cast(pa.string()), value_set=pa.array(_OTHERS)).to_numpy()
         events = _frame(_without(table.drop_columns(["tgid", "comm", "cgroup"]), others))
         events["event"] = events["event"].cat.remove_categories(
-            [kind for kind in (_NAME, _AFFINITY) if kind in events["event"].cat.categories]
+            [kind for kind in _OTHERS if kind in events["event"].cat.categories]
         )
         rows = np.flatnonzero(~others)
         names = Names(table)

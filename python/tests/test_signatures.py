@@ -20,6 +20,7 @@ OTHER_NAMES = {
     ("run", "output"): "report",
     ("run", "file"): "experiment",
     ("record", "command"): "run",
+    ("record", "pid"): "pids",
     ("import", "file"): "path",
     ("stats", "trace"): "self",
 }
