@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 Duration = str | timedelta
 
-# Options of the command whose argument has another name in Python.
-RENAMED = {"from": "from_", "pid": "pids"}
+# Options of the command whose argument has another name in Python, in every verb.
+RENAMED = {"from": "from_"}
 
 # What clap says of an option's value.
 _REFUSED = re.compile(

@@ -319,6 +319,14 @@ def kernels() -> pd.DataFrame:
     return _listing("kernels")
 
 
+def schema(file: str) -> dict[str, Any]:
+    """Return the JSON Schema of an `"experiment"`, a `"machine"` or a `"workload"` file.
+
+    That of an experiment also lists the kernels with their tunables, machines, workloads and measures (`x-schedlab`).
+    """
+    return command.call(["schema", "--", text("file", file)])
+
+
 def tunables(kernel: str | None = None, machine: PathLike = "up") -> pd.DataFrame:
     """List the tunables of all releases, or those of `kernel` with their defaults on `machine`."""
     given = options(kernel=kernel, machine=machine) if kernel else []

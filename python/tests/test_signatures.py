@@ -20,9 +20,14 @@ OTHER_NAMES = {
     ("run", "output"): "report",
     ("run", "file"): "experiment",
     ("record", "command"): "run",
+    ("stats", "by"): "task_cpus",
+    ("record", "pid"): "pids",
     ("import", "file"): "path",
     ("stats", "trace"): "self",
 }
+
+# Verbs without a function, and why.
+NOT_IN_PYTHON = {"export": "Trace.events and Trace.arrow() have the rows"}
 
 # What has no argument in Python, and why.
 EVERYWHERE = {
@@ -37,7 +42,8 @@ LEFT_OUT = {
     ("sim", "queues_at"): "schedlab.queues_at",
     ("sim", "sched_debug"): "schedlab.sched_debug",
     ("sim", "by"): "it selects the table of the text; Stats has them all",
-    ("stats", "by"): "it selects the table of the text; Stats has them all",
+    ("stats", "sort"): "DataFrame.sort_values",
+    ("delays", "by"): "it selects the totals of the text; Delays has them all",
     ("stats", "schedstat"): "a text file in the kernel's format",
     ("heatmap", "output"): "Heatmap.png",
     ("heatmap", "force"): "Heatmap.png",
@@ -62,6 +68,8 @@ LEFT_OUT = {
 OTHER_DEFAULTS = {
     ("record", "output"): ("schedlab.arrows", ""),  # the returned trace owns its file
     ("check", "threshold"): ("100ms", ""),  # --max-wasted replaces it
+    ("gantt", "by"): ("cpu; task if the recording covers only some tasks", ""),
+    ("stats", "by"): ("task", ""),  # task-cpu is the only one that costs something
 }
 
 
@@ -73,7 +81,7 @@ def ask(*arguments: str) -> str:
 def verbs() -> list[str]:
     """Return the names of all verbs."""
     listing = ask("--help").split("Commands:\n")[1].split("\n\n")[0]
-    return [name for name in re.findall(r"^  (\w+)", listing, re.MULTILINE) if name != "help"]
+    return [name for name in re.findall(r"^  (\w+)", listing, re.MULTILINE) if name not in {"help", *NOT_IN_PYTHON}]
 
 
 def options(verb: str) -> dict[str, str]:
