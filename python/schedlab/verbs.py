@@ -324,7 +324,8 @@ def schema(file: str) -> dict[str, Any]:
 
     That of an experiment also lists the kernels with their tunables, machines, workloads and measures (`x-schedlab`).
     """
-    return command.call(["schema", "--", text("file", file)])
+    found: dict[str, Any] = command.call(["schema", "--", text("file", file)])
+    return found
 
 
 def tunables(kernel: str | None = None, machine: PathLike = "up") -> pd.DataFrame:
