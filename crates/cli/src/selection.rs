@@ -14,13 +14,13 @@ pub struct SelectionArgs {
     /// End this long after the start of the trace.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub to: Option<Nanos>,
-    /// Only tasks with this name; * stands for any text, ? for one character. May be repeated.
+    /// Select tasks with this name; * stands for any text, ? for one character. May be repeated.
     #[arg(long = "task", value_name = "PATTERN")]
     pub names: Vec<String>,
-    /// Only the thread with this id, or the threads of the process with it. May be repeated.
+    /// Select the thread with this id, or the threads of the process with this id. May be repeated.
     #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<Tid>,
-    /// Only tasks in this cgroup or in one below it; * and ? as in --task. May be repeated.
+    /// Select tasks in this cgroup or in one below it; * and ? as in --task. May be repeated.
     #[arg(long = "group", value_name = "PATTERN")]
     pub groups: Vec<String>,
 }

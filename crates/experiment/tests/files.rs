@@ -165,7 +165,7 @@ fn heat_maps_that_cannot_be_are_refused() {
         ("kernels = [\"cf\"]", "heatmaps[0].kernels: \"cf\" is no kernel of this file; did you mean \"cfs\"?"),
         ("from = \"5\"", "heatmaps[0].from: the duration \"5\" has no unit"),
         ("from = \"2s\"\nto = \"2s\"", "heatmaps[0].to: ends before it begins"),
-        ("cpu = 1", "heatmaps[0].cpu: chooses who looked at CPUs"),
+        ("cpu = 1", "heatmaps[0].cpu: chooses the CPU that looked"),
     ] {
         let got = parse(&with_heatmaps(&format!("[[heatmaps]]\ntitle = \"t\"\n{key}\n"))).expect_err(key);
         assert!(got.starts_with("e.toml:") && got.contains(told), "{key}: {got}");

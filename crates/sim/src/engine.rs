@@ -316,10 +316,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     fn livelock(&self) -> Error {
         let who = self.cx.cpus.iter().find_map(|c| c.curr).map_or("a task", |p| &self.processes[p as usize].name);
-        Error::input(format!(
-            "time stands still at {:.6} s: {who} goes on without ever taking time",
-            self.cx.now as f64 / 1e9
-        ))
-        .mend("let each loop run, sleep or wait for something")
+        Error::input(format!("time stands still at {:.6} s: {who} never uses any time", self.cx.now as f64 / 1e9))
+            .mend("let each loop run, sleep or wait for something")
     }
 }

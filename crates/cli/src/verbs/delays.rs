@@ -23,12 +23,12 @@ use std::process::ExitCode;
 A wait lasts from the instant at which a task becomes runnable to the one at which it gets a CPU. The culprits
 are the tasks that ran on the CPU that it waited for. --task, --pid and --group select the tasks that waited.")]
 pub struct Args {
-    /// The trace: of `schedlab record`, `sim` or `import`, or a perf.data file.
+    /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
     trace: PathBuf,
     /// Show this many of the longest waits.
     #[arg(long, value_name = "N", default_value_t = WORST as u32, value_parser = worst())]
     worst: u32,
-    /// What the totals are summed by; the JSON contains all of them.
+    /// What the totals are summed by; the JSON always contains all of them.
     #[arg(long, value_enum, default_value_t = By::Task)]
     by: By,
     /// Show every row of the totals, not just the first 10.

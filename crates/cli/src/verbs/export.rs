@@ -20,7 +20,7 @@ use std::process::ExitCode;
 pub struct Args {
     /// A trace, in any format that `stats` reads.
     trace: PathBuf,
-    /// The CSV file; standard output when left out.
+    /// The CSV file to write (default: standard output).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite the file if it exists.

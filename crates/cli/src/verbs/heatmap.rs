@@ -79,7 +79,9 @@ impl Format {
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("png") => Ok(Self::Png),
             Some("svg") => Ok(Self::Svg),
-            _ => Err(Error::input("its name tells no kind of picture").mend("end it in .png or .svg").file(path)),
+            _ => Err(Error::input("its name does not say what kind of picture it is")
+                .mend("end it in .png or .svg")
+                .file(path)),
         }
     }
 }
@@ -116,8 +118,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         let told = heat.told || heat.what == What::Queue;
         let mend = match heat.what {
             _ if told => "choose another --from and --to",
-            What::Memory => "only `schedlab sim` tells it, of a workload with x-memory",
-            _ => "only `schedlab sim --trace-queues` tells them",
+            What::Memory => "only `schedlab sim` records it, for a workload with x-memory",
+            _ => "only `schedlab sim --trace-queues` records them",
         };
         return Err(Error::input(what).mend(mend).file(&args.trace));
     }

@@ -22,18 +22,19 @@ pub struct Args {
     /// The trace to write.
     #[arg(short, long, value_name = "FILE", default_value = "schedlab.arrows")]
     output: PathBuf,
-    /// Stop after this time (10s, 250ms); a command that still runs is told to end.
+    /// Stop after this time (10s, 250ms); a command that is still running is asked to end.
     #[arg(long, value_parser = schedlab_base::parse_duration)]
     duration: Option<Nanos>,
     /// Record until these processes end, and remember them as what the recording is about, with their threads, their
     /// children and those that they fork. Everything else on the machine is recorded too.
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
     pids: Vec<Tid>,
-    /// With -p: record the processes and their children alone. This costs the least, but the trace does not show what
+    /// With -p: record only the processes and their children. This costs the least, but the trace does not show what
     /// else ran: it has no idle time, no run queues and no shares of CPUs.
     #[arg(long, requires = "pids")]
     only: bool,
-    /// Kernel buffer for each CPU (512K, 8M); more rides out longer bursts. Default 8M, less where memory is scarce.
+    /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts (default: 8M, or
+    /// less if memory is scarce).
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
     buffer: Option<u64>,
     /// Replace the trace if it exists, once the new one is complete.

@@ -22,7 +22,7 @@ pub struct Args {
     /// Experiment files, or folders that contain them.
     #[arg(required = true, value_name = "FILE|DIR")]
     experiments: Vec<PathBuf>,
-    /// Where to run: sim, the simulator, is the only one in this version.
+    /// Where to run; `sim`, the simulator, is the only choice in this version.
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
     /// Run only this kernel, by its name in the file, its profile or its label; may be repeated.

@@ -38,7 +38,7 @@ impl Check<'_> {
             (HeatmapChoice::Considered, by) => What::Considered { by, why: Vec::new() },
             (_, Some(_)) => {
                 let mend = "leave it out, or draw what = \"considered\"";
-                return self.wrong(&format!("{path}.cpu"), "chooses who looked at CPUs", mend);
+                return self.wrong(&format!("{path}.cpu"), "chooses the CPU that looked", mend);
             }
             (HeatmapChoice::Queue, None) => What::Queue,
             (HeatmapChoice::Load, None) => What::Load,

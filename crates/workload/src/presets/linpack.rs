@@ -21,7 +21,7 @@ pub(super) const PRESET: Preset = Preset {
         ),
         param("run", "3s", "what each computes, alone on a core beside its memory"),
         param("stagger", "2ms", "from the start of one to the start of the next"),
-        param("nodes", "4", "of the machine, whose CPUs are numbered node by node, core by core"),
+        param("nodes", "4", "nodes of the machine, whose CPUs are numbered node by node, core by core"),
         param("cores", "15", "of a node"),
         param("threads", "2", "of a core"),
     ],

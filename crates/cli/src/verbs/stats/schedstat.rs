@@ -32,7 +32,7 @@ pub fn run(trace: &Path, version: Option<u32>, ui: &Ui) -> Result<ExitCode> {
     } else {
         ui.note(
             "sched_count counts switches, yld_count is not known (0), and the lines of the domains are left out: \
-             traces do not tell",
+             traces do not have these",
         );
         ui.print(&told.text());
     }
@@ -46,7 +46,7 @@ fn format(meta: &Meta, version: Option<u32>) -> Result<Format> {
             Error::input(format!("{version} is no version")).key("--schedstat").mend(format!("one of {known}"))
         }),
         None => Format::of_kernel(&meta.kernel).ok_or_else(|| {
-            Error::input(format!("\"{}\" is no kernel whose /proc/schedstat is known", meta.kernel))
+            Error::input(format!("\"{}\" is not a kernel whose /proc/schedstat is known", meta.kernel))
                 .key("--schedstat")
                 .mend(format!("choose a version: --schedstat=15 (of {known})"))
         }),

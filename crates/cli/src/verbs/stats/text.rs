@@ -355,7 +355,7 @@ fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> Strin
     if total.unknown_us > 0.0 && covers.is_none() {
         let _ = writeln!(
             out,
-            "unknown: who ran in {} of the CPUs' time (before a CPU's first switch, or around lost events)",
+            "unknown: what ran during {} of the CPUs' time (before a CPU's first switch, or around lost events)",
             duration(total.unknown_us)
         );
     }

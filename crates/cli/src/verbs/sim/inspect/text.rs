@@ -7,7 +7,7 @@ use std::fmt::Write;
 const MOST_NAMED: usize = 8;
 
 /// What stands above the decisions.
-pub const HEADER: &str = "     time ms  CPU  what was decided, for whom over whom; the rule; what it compared\n";
+pub const HEADER: &str = "     time ms  CPU  what was decided, and over which tasks; the rule; what it compared\n";
 
 /// Where the text of a decision begins.
 const INDENT: usize = 19;
