@@ -1,6 +1,6 @@
 //! Partial recordings: what can be asked of them, and what is said of them.
 
-use schedlab_base::{Error, Meta, Result};
+use schedlab_base::{Coverage, Error, Meta, Result};
 use std::path::Path;
 
 /// Refuses what a partial recording cannot tell; `key` is the option that asks for it, or the verb.
@@ -8,6 +8,14 @@ pub fn refuse(meta: &Meta, trace: &Path, key: &str) -> Result<()> {
     match &meta.partial {
         Some(partial) => Err(Error::input(partial.reason()).mend(partial.remedy()).key(key).file(trace)),
         None => Ok(()),
+    }
+}
+
+/// Refuses a recording that does not show when tasks ran and waited: of some CPUs, or from inside the tasks.
+pub fn refuse_without_waits(meta: &Meta, trace: &Path, verb: &str) -> Result<()> {
+    match meta.partial.as_ref().map(|partial| partial.covers) {
+        Some(Coverage::Inside | Coverage::Cpus) => refuse(meta, trace, verb),
+        Some(Coverage::Tasks) | None => Ok(()),
     }
 }
 

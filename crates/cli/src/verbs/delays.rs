@@ -3,12 +3,14 @@
 mod text;
 
 use super::stats::Ticker;
+use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
-use schedlab_base::{CpuId, Meta, Result};
+use schedlab_base::{CpuId, Meta, Partial, Result};
 use schedlab_measure::delays::{DelayReport, Delays, WORST, Wait};
 use schedlab_trace::ReadReport;
 use serde::Serialize;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -80,6 +82,8 @@ struct TraceFacts<'a> {
     source: &'a str,
     kernel: &'a str,
     machine: &'a str,
+    /// Set if it does not cover the whole machine.
+    partial: &'a Option<Partial>,
     #[serde(flatten)]
     read: &'a ReadReport,
 }
@@ -88,6 +92,7 @@ struct TraceFacts<'a> {
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let part = args.selection.part(&args.trace, ui)?;
     let mut source = schedlab_trace::open(&args.trace)?;
+    partial::refuse_without_waits(source.meta(), &args.trace, "delays")?;
     let mut delays = Delays::new(source.meta(), part, args.worst as usize);
     let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut delays, &mut ticker));
@@ -96,14 +101,31 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let report = delays.finish(None);
     args.selection.check_window(report.total.span_us, &args.trace)?;
     if ui.json {
-        let Meta { source, kernel, machine, .. } = source.meta();
-        let trace = TraceFacts { file: &args.trace, source, kernel, machine, read: &read };
+        let Meta { source, kernel, machine, partial, .. } = source.meta();
+        let trace = TraceFacts { file: &args.trace, source, kernel, machine, partial, read: &read };
         let shown = |wait| Shown { wait, gantt: gantt(&args.trace, wait) };
-        ui.print_json(&Document { trace, waits: report.waits.iter().map(shown).collect(), report: &report });
+        let document = Document { trace, waits: report.waits.iter().map(shown).collect(), report: &report };
+        let mut document = serde_json::to_value(document).expect("plain data is always JSON");
+        if partial.is_some() {
+            withhold_idle(&mut document);
+        }
+        ui.print_json(&document);
     } else {
         ui.print(&text::report(&args, source.meta(), &read, &report));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A partial recording does not show which CPUs were idle.
+fn withhold_idle(document: &mut Value) {
+    let (waits, total) = (document["waits"].take(), &mut document["total"]);
+    total["idle_us"] = Value::Null;
+    let blank = |mut wait: Value| {
+        ["idle_us", "idle_allowed_us"].into_iter().for_each(|key| wait[key] = Value::Null);
+        wait
+    };
+    let waits = waits.as_array().cloned().unwrap_or_default();
+    document["waits"] = waits.into_iter().map(blank).collect();
 }
 
 /// The command that draws the CPUs on whose queues the task was, for the time of its wait.

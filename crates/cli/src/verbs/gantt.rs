@@ -6,7 +6,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use draw::{Picture, TaskLabel};
-use schedlab_base::{Coverage, CpuId, CpuList, Error, Nanos, Partial, Result};
+use schedlab_base::{CpuId, CpuList, Error, Nanos, Result};
 use schedlab_measure::lanes::{Census, CpuCells, Doing, Follow, Followed, Lanes, Span, Spans, TaskCells, Window};
 use schedlab_measure::{Chosen, Slot};
 use serde_json::{Value, json};
@@ -105,14 +105,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 fn lanes_by(args: &Args) -> Result<(By, String)> {
     let source = schedlab_trace::open(&args.trace)?;
     let meta = source.meta();
-    match (&meta.partial, args.by) {
-        (Some(Partial { covers: Coverage::Tasks, .. }), Some(By::Cpu)) => {
-            partial::refuse(meta, &args.trace, "--by")?;
-        }
-        (Some(Partial { covers: Coverage::Inside | Coverage::Cpus, .. }), _) => {
-            partial::refuse(meta, &args.trace, "gantt")?;
-        }
-        _ => {}
+    partial::refuse_without_waits(meta, &args.trace, "gantt")?;
+    if matches!(args.by, Some(By::Cpu)) {
+        partial::refuse(meta, &args.trace, "--by")?;
     }
     let all_there_is = if meta.partial.is_some() { By::Task } else { By::Cpu };
     Ok((args.by.unwrap_or(all_there_is), partial::remark(meta)))

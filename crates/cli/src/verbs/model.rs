@@ -5,7 +5,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Coverage, Error, Nanos, Partial, Result, parse_duration};
+use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
 use serde_json::json;
@@ -65,9 +65,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 fn read(args: &Args, ui: &Ui) -> Result<Model> {
     let part = args.selection.part(&args.trace, ui)?.unwrap_or_default();
     let mut source = schedlab_trace::open(&args.trace)?;
-    if let Some(Partial { covers: Coverage::Inside | Coverage::Cpus, .. }) = source.meta().partial {
-        partial::refuse(source.meta(), &args.trace, "model")?;
-    }
+    partial::refuse_without_waits(source.meta(), &args.trace, "model")?;
     let mut builder = ModelBuilder::of_part(source.meta(), part);
     let progress = ui.progress(None, "reading the trace");
     let read = source.run(&mut builder)?;

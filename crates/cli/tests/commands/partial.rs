@@ -71,6 +71,26 @@ fn row(text: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
+fn delays_of_a_target_alone_are_of_its_own_tasks_or_unknown() {
+    let folder = folder();
+    let text = ok(folder.path(), &["delays", "alone.arrows", "--json"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let wait = &document["waits"][0];
+    assert_eq!((&wait["task"], &wait["tid"]), (&Value::from(""), &Value::from(11)), "{wait}");
+    assert_eq!((&wait["duration_us"], &wait["unknown_us"]), (&Value::from(30_000.0), &Value::from(10_000.0)), "{wait}");
+    assert_eq!(
+        (&wait["culprits"][0]["tid"], &wait["culprits"][0]["run_us"]),
+        (&Value::from(10), &Value::from(20_000.0))
+    );
+    assert!(wait["idle_us"].is_null() && wait["idle_allowed_us"].is_null(), "{wait}");
+    assert!(ok(folder.path(), &["delays", "alone.arrows"]).contains("partial: the recording has only the events of"));
+    write(folder.path(), "inside.arrows", &meta(Some(Coverage::Inside)), &events());
+    let refused = schedlab(folder.path(), &["delays", "inside.arrows"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("when tasks got a CPU is not known"), "{refused:?}");
+}
+
+#[test]
 fn the_target_has_rows_and_the_others_share_one() {
     let folder = folder();
     let text = ok(folder.path(), &["stats", "whole.arrows"]);

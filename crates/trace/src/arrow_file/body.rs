@@ -86,8 +86,8 @@ impl Inflate {
     }
 
     fn zstd(&mut self, data: &[u8], size: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        // A frame that holds more than the buffer has room for fails, whatever size it states; so does any that does
-        // not have the claimed size. The bytes need not be zeroed first.
+        // A frame that holds more than the buffer has room for fails, whatever size it states. So does any frame that
+        // does not have the claimed size. The bytes need not be zeroed first.
         out.clear();
         out.reserve_exact(size);
         let got = self.0.decompress_to_buffer(data, out).map_err(|e| e.to_string());

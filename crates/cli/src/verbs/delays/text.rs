@@ -2,6 +2,7 @@
 
 use super::super::stats::table::{Table, duration, grouped, percent, shorten};
 use super::{Args, By, gantt};
+use crate::partial;
 use schedlab_base::Meta;
 use schedlab_measure::delays::{After, CulpritSum, DelayReport, Share, TaskRef, VictimSum, Wait};
 use schedlab_trace::ReadReport;
@@ -33,6 +34,7 @@ pub fn report(args: &Args, meta: &Meta, read: &ReadReport, report: &DelayReport)
         grouped(total.waits),
         duration(total.wait_us)
     );
+    out.push_str(&partial::remark(meta));
     if !report.waits.is_empty() {
         let _ = writeln!(out, "The longest waits:\n");
         for (number, wait) in (1..).zip(&report.waits) {
