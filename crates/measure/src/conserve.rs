@@ -226,8 +226,8 @@ impl Check {
     #[must_use]
     pub fn of_part(meta: &Meta, bounds: Bounds, part: Option<Part>) -> Self {
         let cpus = meta.cpus.iter().map(|place| place.cpu).collect();
-        // A recorder reads affinities now and then, a simulation writes every change.
-        let watch = Watch::new(bounds.threshold, meta.source == "sim");
+        // `schedlab record` reads affinities now and then; whatever else writes them writes every change.
+        let watch = Watch::new(bounds.threshold, meta.source != "record");
         let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus), seen: Seen::default() };
         let mut view = View::new(meta, part, Kept::Waits, watching);
         let (tracker, Watching { watch, .. }) = view.parts();

@@ -9,7 +9,7 @@ use crate::report::{
     CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats,
 };
 use crate::task_cpu::TaskCpuStats;
-use schedlab_base::{Coverage, CpuId, Meta, Nanos, Tid};
+use schedlab_base::{CpuId, Meta, Nanos, Tid};
 use schedlab_track::{Slot, Tracker};
 use std::collections::BTreeMap;
 
@@ -22,11 +22,11 @@ struct Life {
 }
 
 impl Life {
-    /// Whether it ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost. With
-    /// `inside`, also whether it was only seen to leave a CPU.
-    fn was_there(&self, inside: bool) -> bool {
+    /// Whether it ran, waited or was moved: the figures say the same as [`schedlab_track::Seen`], at no cost. In a
+    /// partial recording also whether it was only seen to leave a CPU.
+    fn was_there(&self, partial: bool) -> bool {
         let Sums { run, wait, switches, moves, .. } = &self.sums;
-        let left = if inside { switches.voluntary + switches.involuntary } else { 0 };
+        let left = if partial { switches.voluntary + switches.involuntary } else { 0 };
         run.run_us > 0.0 || wait.wait_us > 0.0 || switches.slices + moves.migrations + left > 0
     }
 }
@@ -36,14 +36,13 @@ impl Life {
 pub(crate) struct About {
     /// The recording was made for some tasks.
     targeted: bool,
-    /// It shows when tasks leave a CPU, and not when they get one.
-    inside: bool,
+    /// It does not cover the whole machine, so that it may show how a task left a CPU, but not how it got there.
+    partial: bool,
 }
 
 impl About {
     pub(crate) fn new(meta: &Meta) -> Self {
-        let inside = meta.partial.as_ref().is_some_and(|partial| partial.covers == Coverage::Inside);
-        Self { targeted: meta.target.is_some(), inside }
+        Self { targeted: meta.target.is_some(), partial: meta.partial.is_some() }
     }
 }
 
@@ -99,7 +98,7 @@ impl Summing<'_> {
         let Kept { measures, names, .. } = self.kept;
         let life = |(slot, tid)| Life { slot, tid, name: names.of(slot), sums: measures.of_tasks(&[slot]) };
         let mut lives: Vec<Life> =
-            self.tracker.tasks().map(life).filter(|life| life.was_there(self.looked_at.about.inside)).collect();
+            self.tracker.tasks().map(life).filter(|life| life.was_there(self.looked_at.about.partial)).collect();
         let run = |life: &Life| life.sums.run.run_us;
         lives.sort_by(|a, b| run(b).total_cmp(&run(a)).then(a.tid.cmp(&b.tid)).then(a.slot.cmp(&b.slot)));
         lives

@@ -76,7 +76,7 @@ fn delays_of_a_target_alone_are_of_its_own_tasks_or_unknown() {
     let text = ok(folder.path(), &["delays", "alone.arrows", "--json"]);
     let document: Value = serde_json::from_str(&text).unwrap();
     let wait = &document["waits"][0];
-    assert_eq!((&wait["task"], &wait["tid"]), (&Value::from(""), &Value::from(11)), "{wait}");
+    assert_eq!((&wait["task"], &wait["tid"]), (&Value::from("server"), &Value::from(11)), "{wait}");
     assert_eq!((&wait["duration_us"], &wait["unknown_us"]), (&Value::from(30_000.0), &Value::from(10_000.0)), "{wait}");
     assert_eq!(
         (&wait["culprits"][0]["tid"], &wait["culprits"][0]["run_us"]),

@@ -113,7 +113,7 @@ fn losses_and_cuts_are_reported() {
     let (dir, path) = trace(&[Event { time: 500 * MS, cpu: 0, what: Payload::Lost { count: 12_345 } }]);
     let output = text(&path, &[]);
     assert!(output.contains("LOST: the recorder lost 12,345 events"), "{output}");
-    assert!(output.contains("unknown: who ran in 250.000 us"), "{output}");
+    assert!(output.contains("unknown: what ran during 250.000 us"), "{output}");
 
     let bytes = std::fs::read(&path).unwrap();
     let cut = dir.path().join("cut.arrows");

@@ -142,7 +142,7 @@ impl Picture {
         }
         out.push('\n');
         out += &self.letters_legend(&letters, tasks);
-        out += "blank: idle   · busy for less than half   ↑ one wake-up; 2, 3: number of wake-ups\n";
+        out += "blank: idle   · busy for less than half   ↑ woken; 2, 3: number of wake-ups\n";
         if cells.lanes.values().flatten().any(|cell| cell.lost) {
             out += "? events were lost\n";
         }

@@ -181,11 +181,11 @@ fn o1_says_why() {
         [
             "100 TurnEnds 0: its slice is used up and it is not interactive",
             "100 Pick 1: the first task of the best list of the active array",
-            "102 Pick 0: nobody was active",
+            "102 Pick 0: no task was active",
             "110 Wait 1: its priority is no better than the running task's",
             "202 TurnEnds 0: its slice is used up and it is not interactive",
             "202 Pick 1: the first task of the best list of the active array",
-            "204 Pick 0: nobody was active",
+            "204 Pick 0: no task was active",
             "212 Preempt 1: a better priority than the running task's preempts it",
             "212 Pick 1: the first task of the best list of the active array",
         ]
@@ -270,7 +270,7 @@ fn staircases_say_why() {
     // SD: nice 0 has every second slot, 10 ms each; after the twentieth a new rotation begins.
     let (seen, _) = look("sd", "up", &load, &[], 401 * MS);
     let told = rules(&seen);
-    assert!(told.iter().any(|r| r == "400 Pick 0: nobody was active"), "{told:#?}");
+    assert!(told.iter().any(|r| r == "400 Pick 0: no task was active"), "{told:#?}");
     let expired = seen.decisions.iter().filter(|d| d.numbers.iter().any(|n| n.1 == "expired_level")).count();
     assert!(expired >= 2, "{told:#?}");
 }
