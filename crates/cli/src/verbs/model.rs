@@ -114,7 +114,8 @@ fn tell(report: &Report, ui: &Ui) {
         grouped(report.sleeps),
     ));
     if report.left_out > 0 {
-        ui.note(format!("left out: {} tasks with {}", grouped(report.left_out as u64), seconds(report.left_out_ns)));
+        let tasks = if report.left_out == 1 { "task" } else { "tasks" };
+        ui.note(format!("left out: {} {tasks} with {}", grouped(report.left_out as u64), seconds(report.left_out_ns)));
     }
     if report.pinned > 0 {
         ui.note(format!(
