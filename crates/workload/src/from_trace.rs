@@ -151,12 +151,15 @@ impl ModelBuilder {
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
         order.truncate(options.tasks.unwrap_or(usize::MAX));
         if order.is_empty() {
-            let longest = tasks.iter().map(|t| t.run).max().unwrap_or(0);
-            return Err(if longest < SHORTEST {
+            let longest = |tasks: &mut dyn Iterator<Item = &Task>| tasks.map(|t| t.run).max().unwrap_or(0);
+            let longest_chosen = longest(&mut tasks.iter().filter(|t| chosen(t)));
+            return Err(if longest(&mut tasks.iter()) < SHORTEST {
                 Error::input("the trace has no task that ran").mend("record one with context switches in it")
+            } else if longest_chosen < SHORTEST {
+                Error::input("none of the selected tasks ran").mend("select a longer window, or other tasks")
             } else {
                 Error::input("no task ran long enough to be kept")
-                    .mend(format!("the busiest ran {} us: lower the bound", longest / 1000))
+                    .mend(format!("the busiest ran {} us: lower the bound", longest_chosen / 1000))
             });
         }
         let mut kept = vec![false; tasks.len()];

@@ -98,6 +98,8 @@ fn existing_outputs_and_bad_inputs_are_refused() {
     let sim = ["sim", "--kernel", "linux-6.12", "--workload", "li:tasks=2", "--duration", "50ms", "-o", "t.arrows"];
     ok(folder, &sim);
     assert!(message(&["model", "t.arrows", "--min-run", "1h"]).contains("no task ran long enough"));
+    let unlucky = ["model", "t.arrows", "--task", "li-1", "--to", "1us"];
+    assert!(message(&unlucky).contains("none of the selected tasks ran"));
     // Without -o the workload itself is printed.
     assert!(json(folder, &["model", "t.arrows", "--tasks", "1"])["tasks"].as_object().expect("tasks").len() == 1);
 }
