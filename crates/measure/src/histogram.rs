@@ -9,7 +9,6 @@ use serde::Serialize;
 
 const BITS: u32 = 6;
 const SUB: usize = 1 << BITS;
-const OCTAVES: usize = 64 - BITS as usize + 1;
 
 /// So many durations are kept as they are.
 const FEW: usize = 32;
@@ -23,16 +22,15 @@ pub struct Histogram {
     max: Nanos,
     sum: u128,
     few: Vec<Nanos>,
-    many: Option<Box<Buckets>>,
+    many: Buckets,
 }
 
-/// The buckets of the octaves that occurred.
-#[derive(Clone, Debug)]
-struct Buckets {
-    /// The place of each octave in `counts`, plus one; 0 where it has none yet.
-    place: [u8; OCTAVES],
-    counts: Vec<[u32; SUB]>,
-}
+/// The buckets of the octaves that occurred, a row each; none while the durations are few.
+///
+/// The first row is the index: by octave the number of its row, 0 where it has none. It stands with the counts so that
+/// a duration is counted in few cache lines.
+#[derive(Clone, Debug, Default)]
+struct Buckets(Vec<[u32; SUB]>);
 
 /// What a distribution of latencies comes to, in microseconds. All zero when `count` is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -61,10 +59,7 @@ impl Histogram {
         self.max = self.max.max(value);
         self.count += 1;
         self.sum += u128::from(value);
-        match &mut self.many {
-            Some(buckets) => buckets.add(value, 1),
-            None => self.record_few(value),
-        }
+        if self.many.is_empty() { self.record_few(value) } else { self.many.add(value) }
     }
 
     fn record_few(&mut self, value: Nanos) {
@@ -72,25 +67,21 @@ impl Histogram {
             self.few.push(value);
             return;
         }
-        let mut buckets = Box::new(Buckets { place: [0; OCTAVES], counts: Vec::new() });
-        self.few.drain(..).chain([value]).for_each(|value| buckets.add(value, 1));
-        self.few = Vec::new();
-        self.many = Some(buckets);
+        std::mem::take(&mut self.few).into_iter().chain([value]).for_each(|value| self.many.add(value));
     }
 
     /// Takes all that the other has taken.
     pub fn merge(&mut self, other: &Self) {
-        for &value in &other.few {
-            self.record(value);
+        if other.many.is_empty() {
+            other.few.iter().for_each(|value| self.record(*value));
+            return;
         }
-        let Some(theirs) = &other.many else { return };
         self.not_min = self.not_min.max(other.not_min);
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
-        let mine = self.many.get_or_insert_with(|| Box::new(Buckets { place: [0; OCTAVES], counts: Vec::new() }));
-        self.few.drain(..).for_each(|value| mine.add(value, 1));
-        theirs.each(|value, count| mine.add(value, count));
+        std::mem::take(&mut self.few).into_iter().for_each(|value| self.many.add(value));
+        self.many.merge(&other.many);
     }
 
     /// How many durations were taken.
@@ -103,17 +94,26 @@ impl Histogram {
     /// are exact, and no quantile lies outside of them. 0 when there is none.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
-        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
-        match &self.many {
-            Some(_) if rank == 1 => !self.not_min,
-            Some(_) if rank >= self.count => self.max,
-            Some(buckets) => buckets.at_rank(rank).clamp(!self.not_min, self.max),
-            None => {
-                let mut few = self.few.clone();
-                few.sort_unstable();
-                few.get(rank as usize - 1).copied().unwrap_or(0)
-            }
+        self.quantiles([q])[0]
+    }
+
+    /// As [`Histogram::quantile`], of several shares in rising order.
+    fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [Nanos; N] {
+        let ranks = shares.map(|q| ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1)));
+        if self.many.is_empty() {
+            let mut few = self.few.clone();
+            few.sort_unstable();
+            return ranks.map(|rank| few.get(rank as usize - 1).copied().unwrap_or(0));
         }
+        let mut found = self.many.at_ranks(ranks);
+        for (value, rank) in found.iter_mut().zip(ranks) {
+            *value = match rank {
+                1 => !self.not_min,
+                rank if rank >= self.count => self.max,
+                _ => (*value).clamp(!self.not_min, self.max),
+            };
+        }
+        found
     }
 
     /// Mean, quantiles and maximum.
@@ -122,53 +122,77 @@ impl Histogram {
         if self.count == 0 {
             return Latency::default();
         }
-        let us = |q| self.quantile(q) as f64 / 1e3;
-        Latency {
-            count: self.count,
-            mean: self.sum as f64 / self.count as f64 / 1e3,
-            p50: us(0.5),
-            p90: us(0.9),
-            p99: us(0.99),
-            p999: us(0.999),
-            max: self.max as f64 / 1e3,
-        }
+        let [p50, p90, p99, p999] = self.quantiles([0.5, 0.9, 0.99, 0.999]).map(|nanos| nanos as f64 / 1e3);
+        let mean = self.sum as f64 / self.count as f64 / 1e3;
+        Latency { count: self.count, mean, p50, p90, p99, p999, max: self.max as f64 / 1e3 }
     }
 }
 
 impl Buckets {
     #[inline]
-    fn add(&mut self, value: Nanos, count: u32) {
-        let octave = (64 - (value >> BITS).leading_zeros()) as usize;
-        let sub = (value >> octave.saturating_sub(1)) as usize & (SUB - 1);
-        if self.place[octave] == 0 {
-            self.counts.push([0; SUB]);
-            self.place[octave] = self.counts.len() as u8;
-        }
-        let bucket = &mut self.counts[usize::from(self.place[octave]) - 1][sub];
-        *bucket = bucket.saturating_add(count);
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Each bucket that is not empty, lowest first: its middle and its count.
-    fn each(&self, mut f: impl FnMut(Nanos, u32)) {
-        for octave in 0..OCTAVES {
-            let Some(place) = usize::from(self.place[octave]).checked_sub(1) else { continue };
-            for (sub, &count) in self.counts[place].iter().enumerate() {
-                if count > 0 {
-                    f(middle(octave, sub), count);
+    #[inline]
+    fn add(&mut self, value: Nanos) {
+        let octave = (64 - (value >> BITS).leading_zeros()) as usize;
+        let sub = (value >> octave.saturating_sub(1)) as usize & (SUB - 1);
+        let bucket = &mut self.octave(octave)[sub];
+        *bucket = bucket.saturating_add(1);
+    }
+
+    /// The counts of an octave.
+    #[inline]
+    fn octave(&mut self, octave: usize) -> &mut [u32; SUB] {
+        let row = match self.0.first() {
+            Some(index) if index[octave] > 0 => index[octave],
+            _ => self.add_octave(octave),
+        };
+        &mut self.0[row as usize]
+    }
+
+    #[cold]
+    fn add_octave(&mut self, octave: usize) -> u32 {
+        let row = self.0.len().max(1);
+        self.0.resize(row + 1, [0; SUB]);
+        self.0[0][octave] = row as u32;
+        row as u32
+    }
+
+    /// The octaves that occurred, lowest first, with their counts.
+    fn octaves(&self) -> impl Iterator<Item = (usize, &[u32; SUB])> {
+        let index = self.0.first().into_iter().flatten();
+        index.enumerate().filter(|(_, row)| **row > 0).map(|(octave, row)| (octave, &self.0[*row as usize]))
+    }
+
+    /// Adds the counts of the other's buckets.
+    fn merge(&mut self, other: &Self) {
+        for (octave, theirs) in other.octaves() {
+            let mine = self.octave(octave);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
+        }
+    }
+
+    /// The middles of the buckets with these ranks, which rise.
+    fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> [Nanos; N] {
+        let mut found = [Nanos::MAX; N];
+        let (mut below, mut next) = (0, 0);
+        for (octave, counts) in self.octaves() {
+            let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+            if next == N || below + all < ranks[next] {
+                below += all;
+                continue;
+            }
+            for (sub, count) in counts.iter().enumerate() {
+                below += u64::from(*count);
+                while next < N && below >= ranks[next] {
+                    found[next] = middle(octave, sub);
+                    next += 1;
                 }
             }
         }
-    }
-
-    fn at_rank(&self, rank: u64) -> Nanos {
-        let (mut below, mut found) = (0, None);
-        self.each(|value, count| {
-            below += u64::from(count);
-            if found.is_none() && below >= rank {
-                found = Some(value);
-            }
-        });
-        found.unwrap_or(Nanos::MAX)
+        found
     }
 }
 

@@ -24,57 +24,59 @@ pub struct LatencyFigures {
     pub delay_max_end_us: Option<f64>,
 }
 
+/// The kinds of latency, as bits.
+const WAKEUP: usize = 1;
+const WAKING: usize = 2;
+const DELAY: usize = 4;
+const SETS: usize = 8;
+
 /// The latencies of a task, or of the tasks that started on a CPU.
 ///
-/// A duration that counts in several is kept once: there are as many of these as there are tasks, and none of them is
-/// in a cache when it is needed.
+/// A duration that counts as several kinds is kept once, with all others that count as the same kinds: a wake-up that
+/// put the task onto a queue the moment it began counts as all three, a wait after preemption as a delay alone. There
+/// are as many of these as there are tasks, and none of them is in a cache when it is needed.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Wake-ups that put the task onto a queue the moment they began: all three latencies are one.
-    at_once: Histogram,
-    /// Waits that no wake-up began: delays and nothing else.
-    preempted: Histogram,
-    /// All other.
-    rest: Option<Box<Apart>>,
+    /// By the set of kinds.
+    sets: [Option<Box<Histogram>>; SETS],
     /// The longest delay, and when it ended.
     longest: (Nanos, Nanos),
 }
 
-/// The three latencies, each by itself.
-#[derive(Debug, Default)]
-struct Apart {
-    wakeup: Histogram,
-    waking: Histogram,
-    delay: Histogram,
-}
-
 impl Kept {
-    fn of(&self, rest: impl Fn(&Apart) -> &Histogram, more: Option<&Histogram>) -> Latency {
-        let parts = [Some(&self.at_once), more, self.rest.as_deref().map(rest)];
-        let mut parts = parts.into_iter().flatten().filter(|part| part.count() > 0);
-        match (parts.next(), parts.next(), parts.next()) {
-            (None, ..) => Latency::default(),
-            (Some(one), None, _) => one.latency(),
-            (Some(one), Some(two), three) => {
+    fn of(&self, kind: usize) -> Latency {
+        let mut parts =
+            self.sets.iter().enumerate().filter(|(set, _)| set & kind != 0).filter_map(|(_, h)| h.as_deref());
+        match (parts.next(), parts.next()) {
+            (None, _) => Latency::default(),
+            (Some(one), None) => one.latency(),
+            (Some(one), second) => {
                 let mut sum = one.clone();
-                [Some(two), three].into_iter().flatten().for_each(|part| sum.merge(part));
+                second.into_iter().chain(parts).for_each(|part| sum.merge(part));
                 sum.latency()
             }
         }
     }
 
     #[inline]
-    fn record(&mut self, delay: Delay) {
-        if delay.wait > self.longest.0 || self.longest.1 == 0 {
-            self.longest = (delay.wait, delay.end);
+    fn set(&mut self, kinds: usize) -> &mut Histogram {
+        self.sets[kinds].get_or_insert_default()
+    }
+
+    #[inline]
+    fn record(&mut self, Delay { wait, wakeup, waking, end }: Delay) {
+        if wait > self.longest.0 || self.longest.1 == 0 {
+            self.longest = (wait, end);
         }
-        match delay {
-            Delay { wait, wakeup: None, waking: None, .. } => self.preempted.record(wait),
-            Delay { wait, wakeup, waking, .. } if wakeup == Some(wait) && waking == Some(wait) => {
-                self.at_once.record(wait)
+        let mut kinds = DELAY;
+        for (kind, latency) in [(WAKEUP, wakeup), (WAKING, waking)] {
+            match latency {
+                Some(latency) if latency == wait => kinds |= kind,
+                Some(latency) => self.set(kind).record(latency),
+                None => {}
             }
-            _ => self.rest.get_or_insert_default().record(delay),
         }
+        self.set(kinds).record(wait);
     }
 }
 
@@ -82,54 +84,64 @@ impl Part for Kept {
     type Figures = LatencyFigures;
 
     fn add(&mut self, other: &Self) {
-        self.at_once.merge(&other.at_once);
-        self.preempted.merge(&other.preempted);
+        for (set, theirs) in other.sets.iter().enumerate() {
+            if let Some(theirs) = theirs {
+                self.set(set).merge(theirs);
+            }
+        }
         // Of equal ones the first.
         let rank = |(wait, end): (Nanos, Nanos)| (wait, std::cmp::Reverse(end));
         if self.longest.1 == 0 || (other.longest.1 > 0 && rank(other.longest) > rank(self.longest)) {
             self.longest = other.longest;
-        }
-        if let Some(theirs) = &other.rest {
-            let mine = self.rest.get_or_insert_default();
-            mine.wakeup.merge(&theirs.wakeup);
-            mine.waking.merge(&theirs.waking);
-            mine.delay.merge(&theirs.delay);
         }
     }
 
     fn figures(&self) -> LatencyFigures {
         let longest = Some(self.longest).filter(|(_, end)| *end > 0);
         LatencyFigures {
-            latency_us: self.of(|rest| &rest.wakeup, None),
-            waking_latency_us: self.of(|rest| &rest.waking, None),
-            delay_us: self.of(|rest| &rest.delay, Some(&self.preempted)),
+            latency_us: self.of(WAKEUP),
+            waking_latency_us: self.of(WAKING),
+            delay_us: self.of(DELAY),
             delay_max_start_us: longest.map(|(wait, end)| us(end - wait)),
             delay_max_end_us: longest.map(|(_, end)| us(end)),
         }
     }
 }
 
-impl Apart {
-    fn record(&mut self, delay: Delay) {
-        self.delay.record(delay.wait);
-        if let Some(latency) = delay.wakeup {
-            self.wakeup.record(latency);
-        }
-        if let Some(latency) = delay.waking {
-            self.waking.record(latency);
+/// So many delays wait to be counted.
+const BATCH: usize = 512;
+
+/// The measure: by task, and by the CPU on which the task started to run.
+///
+/// The counts of many tasks are in no cache. Delays are therefore counted many at a time, so that the processor fetches
+/// the counts of several at once.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies {
+    parts: Parts<Kept>,
+    pending: Vec<(Slot, CpuId, Delay)>,
+}
+
+impl Latencies {
+    #[cold]
+    fn count(&mut self) {
+        for (task, cpu, delay) in self.pending.drain(..) {
+            self.parts.task(task).record(delay);
+            self.parts.cpu(cpu).record(delay);
         }
     }
 }
 
-/// The measure: by task, and by the CPU on which the task started to run.
-#[derive(Debug, Default)]
-pub(crate) struct Latencies(Parts<Kept>);
-
 impl Observer for Latencies {
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        self.0.task(task).record(delay);
-        self.0.cpu(cpu).record(delay);
+        self.pending.push((task, cpu, delay));
+        if self.pending.len() == BATCH {
+            self.count();
+        }
+    }
+
+    fn ends(&mut self, _: Nanos) {
+        self.count();
     }
 }
 
@@ -137,7 +149,7 @@ impl Measure for Latencies {
     type Part = Kept;
 
     fn parts(&self) -> &Parts<Kept> {
-        &self.0
+        &self.parts
     }
 }
 
@@ -155,20 +167,23 @@ mod tests {
             delay(40, Some(40), None),
             delay(50, None, Some(50)),
         ];
-        let (mut latencies, mut other, mut apart) = (Kept::default(), Kept::default(), Apart::default());
+        let (mut latencies, mut other) = (Kept::default(), Kept::default());
+        let mut apart: [Histogram; 3] = Default::default();
         for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
             if n < 90 {
                 latencies.record(delay)
             } else {
                 other.record(delay)
             }
-            apart.record(delay);
+            for (histogram, value) in apart.iter_mut().zip([delay.wakeup, delay.waking, Some(delay.wait)]) {
+                value.into_iter().for_each(|value| histogram.record(value));
+            }
         }
         latencies.add(&other);
         let LatencyFigures { latency_us, waking_latency_us, delay_us, .. } = latencies.figures();
-        let told = [latency_us, waking_latency_us, delay_us];
-        assert_eq!(told, [apart.wakeup.latency(), apart.waking.latency(), apart.delay.latency()]);
-        assert_eq!(told.map(|latency| latency.count), [120, 120, 200]);
+        let figures = [latency_us, waking_latency_us, delay_us];
+        assert_eq!(figures, apart.map(|histogram| histogram.latency()));
+        assert_eq!(figures.map(|latency| latency.count), [120, 120, 200]);
         assert_eq!(Kept::default().figures(), LatencyFigures::default());
     }
 }

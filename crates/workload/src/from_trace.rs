@@ -75,6 +75,8 @@ pub struct Model {
 #[derive(Debug)]
 pub struct ModelBuilder {
     replay: Replay<(Selected<Track>, Selected<Seen>)>,
+    /// Whether the model is of a part of the trace.
+    of_part: bool,
     chosen: Option<Chosen>,
     names: HashMap<Tid, String>,
     coarseness: Coarseness,
@@ -109,11 +111,13 @@ impl ModelBuilder {
             capacity.resize(capacity.len().max(at + 1), 0);
             capacity[at] = place.capacity;
         }
+        let of_part = part.from > 0 || part.to < Nanos::MAX || part.tasks.is_some();
         let chosen = part.tasks.clone();
         let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity));
         let seen = Selected::new(part, Kept::Figures, Seen::default());
         Self {
             replay: Replay::new(meta, (track, seen)),
+            of_part,
             chosen,
             names: HashMap::new(),
             coarseness: Coarseness::default(),
@@ -151,15 +155,14 @@ impl ModelBuilder {
         order.sort_by_key(|i| std::cmp::Reverse(tasks[*i].run));
         order.truncate(options.tasks.unwrap_or(usize::MAX));
         if order.is_empty() {
-            let longest = |tasks: &mut dyn Iterator<Item = &Task>| tasks.map(|t| t.run).max().unwrap_or(0);
-            let longest_chosen = longest(&mut tasks.iter().filter(|t| chosen(t)));
-            return Err(if longest(&mut tasks.iter()) < SHORTEST {
+            let longest = tasks.iter().filter(|t| chosen(t)).map(|t| t.run).max().unwrap_or(0);
+            return Err(if longest < SHORTEST && self.of_part {
+                Error::input("no task that was selected ran").mend("select a longer window, or other tasks")
+            } else if longest < SHORTEST {
                 Error::input("the trace has no task that ran").mend("record one with context switches in it")
-            } else if longest_chosen < SHORTEST {
-                Error::input("none of the selected tasks ran").mend("select a longer window, or other tasks")
             } else {
                 Error::input("no task ran long enough to be kept")
-                    .mend(format!("the busiest ran {} us: lower the bound", longest_chosen / 1000))
+                    .mend(format!("the busiest ran {} us: lower the bound", longest / 1000))
             });
         }
         let mut kept = vec![false; tasks.len()];
