@@ -15,7 +15,7 @@ pub fn load(spec: &str) -> Result<Workload> {
     load_by(spec, parse)
 }
 
-/// [`load`], except that a key that is not known is an error, as in [`parse_strictly`](crate::parse_strictly).
+/// [`load`], except that a key that is not known is an error, as in [`parse_strictly`].
 ///
 /// # Errors
 /// Those of [`load`], and when a key is not known.
