@@ -106,6 +106,48 @@ impl Looking {
     }
 }
 
+/// What the kernel was doing on a CPU when a wake-up was requested there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Context {
+    /// The trace does not contain it.
+    #[default]
+    Unknown,
+    /// It ran the current task: that task is the waker.
+    Task,
+    /// It handled soft interrupts, either on behalf of the current task, which sent a packet over the loopback
+    /// interface for example, or after an interrupt that has nothing to do with it.
+    SoftIrq,
+    /// It handled an interrupt: the current task was only interrupted.
+    HardIrq,
+}
+
+impl Context {
+    /// Every known context with the name that files use for it.
+    pub const ALL: [(Self, &'static str); 3] =
+        [(Self::Task, "task"), (Self::SoftIrq, "softirq"), (Self::HardIrq, "hardirq")];
+
+    /// Its name in files; `None` if it is unknown.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        Self::ALL.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
+    }
+
+    /// The context that a record's `common_flags` state (`TRACE_FLAG_HARDIRQ`, `_NMI` and `_SOFTIRQ` of the kernel).
+    #[must_use]
+    pub fn of_flags(flags: u8) -> Self {
+        const HARDIRQ_OR_NMI: u8 = 0x08 | 0x40;
+        const SOFTIRQ: u8 = 0x10;
+        if flags & HARDIRQ_OR_NMI != 0 {
+            Self::HardIrq
+        } else if flags & SOFTIRQ != 0 {
+            Self::SoftIrq
+        } else {
+            Self::Task
+        }
+    }
+}
+
 /// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
 /// No node: used where pages are touched for the first time or freed.
@@ -117,8 +159,8 @@ pub const NOWHERE: u16 = u16::MAX;
 pub enum Payload {
     /// The CPU went from `prev` to `next` (`sched_switch`); tid 0 is idle.
     Switch { prev: Tid, prev_prio: i16, prev_state: TaskState, next: Tid, next_prio: i16 },
-    /// The task `waker`, running on the event's CPU, asked to wake `tid` (`sched_waking`).
-    Waking { tid: Tid, prio: i16, target: CpuId, waker: Tid },
+    /// A wake-up of `tid` was requested while the task `waker` was current on the event's CPU (`sched_waking`).
+    Waking { tid: Tid, prio: i16, target: CpuId, waker: Tid, context: Context },
     /// The task became runnable on `target` (`sched_wakeup`).
     Wakeup { tid: Tid, prio: i16, target: CpuId },
     /// A new task became runnable for the first time on `target` (`sched_wakeup_new`).

@@ -16,7 +16,7 @@ mod visible;
 
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
-pub use event::{AffinityRecord, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
+pub use event::{AffinityRecord, Context, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use pattern::fits;

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p schedlab-measure [-- TRACE]`; without a trace, 1.5 million events of 64 tasks on 8 CPUs.
 
-use schedlab_base::{CpuPlace, Event, Meta, Payload, Rng, Sink, TaskState};
+use schedlab_base::{Context, CpuPlace, Event, Meta, Payload, Rng, Sink, TaskState};
 use schedlab_measure::Stats;
 use schedlab_measure::delays::{Delays, WORST};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ fn load() -> (Meta, Vec<Event>) {
         if rng.below(2) == 0 && !sleeping.is_empty() {
             let tid = sleeping.swap_remove(rng.below(sleeping.len() as u64) as usize);
             let target = rng.below(u64::from(CPUS)) as u32;
-            push(Payload::Waking { tid, prio: 120, target, waker: current[cpu as usize] });
+            push(Payload::Waking { tid, prio: 120, target, waker: current[cpu as usize], context: Context::Task });
             if rng.below(4) == 0 {
                 push(Payload::Migrate { tid, prio: 120, from: cpu, to: target });
             }

@@ -1,7 +1,9 @@
 //! Hand-made traces in which it is known who delayed whom.
 
 use proptest::prelude::*;
-use schedlab_base::{AffinityRecord, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{
+    AffinityRecord, Context, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
+};
 use schedlab_measure::delays::{After, DelayReport, Delays, Wait};
 use schedlab_measure::{Part, Stats};
 
@@ -31,7 +33,7 @@ impl Script {
     }
 
     fn waking(self, ms: u64, cpu: CpuId, tid: Tid, target: CpuId) -> Self {
-        self.at(ms, cpu, Payload::Waking { tid, prio: 120, target, waker: 0 })
+        self.at(ms, cpu, Payload::Waking { tid, prio: 120, target, waker: 0, context: Context::Unknown })
     }
 
     fn wakeup(self, ms: u64, cpu: CpuId, tid: Tid, target: CpuId) -> Self {

@@ -1,7 +1,7 @@
 //! Hand-made traces whose statistics are known.
 
 use schedlab_base::{
-    AffinityRecord, Coverage, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Target,
+    AffinityRecord, Context, Coverage, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Target,
     TaskState, Tid,
 };
 use schedlab_measure::{Report, Stats, TaskStats};
@@ -31,7 +31,7 @@ impl Script {
     }
 
     fn waking(self, ms: u64, cpu: CpuId, tid: Tid, target: CpuId) -> Self {
-        self.at(ms, cpu, Payload::Waking { tid, prio: 120, target, waker: 0 })
+        self.at(ms, cpu, Payload::Waking { tid, prio: 120, target, waker: 0, context: Context::Unknown })
     }
 
     fn wakeup(self, ms: u64, cpu: CpuId, tid: Tid, target: CpuId) -> Self {

@@ -1,6 +1,6 @@
 //! `/proc/schedstat` of traces made by hand.
 
-use schedlab_base::{CpuId, CpuPlace, Event, Meta, Nanos, Payload, Sink, TaskState, Tid};
+use schedlab_base::{Context, CpuId, CpuPlace, Event, Meta, Nanos, Payload, Sink, TaskState, Tid};
 use schedlab_measure::schedstat::{CpuLine, Format, Schedstat, SchedstatSink};
 
 const MS: Nanos = 1_000_000;
@@ -28,12 +28,12 @@ fn events(wakeups: bool) -> Vec<Event> {
     let mut events = vec![
         at(0, 0, Payload::WakeupNew { tid: 1, prio: 120, target: 0 }),
         at(2, 0, switch(0, TaskState::Runnable, 1)),
-        at(4, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1 }),
+        at(4, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1, context: Context::Unknown }),
         at(4, 0, Payload::Wakeup { tid: 2, prio: 120, target: 0 }),
         at(10, 1, Payload::Migrate { tid: 2, prio: 120, from: 0, to: 1 }),
         at(11, 1, switch(0, TaskState::Runnable, 2)),
         at(21, 1, switch(2, TaskState::Sleeping, 0)),
-        at(30, 1, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 0 }),
+        at(30, 1, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 0, context: Context::Unknown }),
         at(30, 1, Payload::Wakeup { tid: 2, prio: 120, target: 1 }),
         at(30, 1, switch(0, TaskState::Runnable, 2)),
     ];

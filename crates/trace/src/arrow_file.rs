@@ -23,10 +23,10 @@ pub use writer::{Summary, Writer};
 
 /// The version of the format, `major.minor`, kept in the schema's metadata. A new minor version adds columns or kinds
 /// of event, which an older reader skips. A reader refuses a newer major version.
-pub(crate) const VERSION: &str = "1.3";
+pub(crate) const VERSION: &str = "1.4";
 
-/// The version that files without a row `end` state: simulations, whose end is in their metadata, and imports.
-pub(crate) const VERSION_WITHOUT_END: &str = "1.2";
+/// The version that simulations state: they have no row `end`, because their end is in their metadata, and no contexts.
+pub(crate) const VERSION_OF_SIMULATIONS: &str = "1.2";
 
 /// The key of the schema's metadata that holds [`VERSION`].
 pub(crate) const VERSION_KEY: &str = "schedlab.version";

@@ -1,7 +1,7 @@
 //! The facts that follow from the events of a trace, as observers receive them.
 
 use crate::Slot;
-use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos, TaskState, Tid};
+use schedlab_base::{AffinityRecord, Context, CpuId, Looking, NameRecord, Nanos, TaskState, Tid};
 
 /// What a CPU was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,11 @@ pub struct Wake {
     pub cpu: CpuId,
     /// The CPU on whose queue the task will wait.
     pub target: CpuId,
-    /// The task that certainly ran on `cpu` at that time, and is the waker if the event names one.
+    /// The task that certainly ran on `cpu` at that time, and is the waker if the event names one. None if an interrupt
+    /// requested the wake-up.
     pub by: Option<Slot>,
+    /// In what context it was requested.
+    pub context: Context,
     /// The task's priority.
     pub prio: i16,
     /// Whether the task is runnable for the first time.

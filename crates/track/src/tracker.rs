@@ -138,7 +138,9 @@ impl Tracker {
             Payload::Switch { prev, prev_prio, prev_state, next, next_prio } => {
                 self.switch(cpu, (prev, prev_prio, prev_state), (next, next_prio), observer);
             }
-            Payload::Waking { tid, prio, target, waker } => self.waking(cpu, (tid, prio), target, waker, observer),
+            Payload::Waking { tid, prio, target, waker, context } => {
+                self.waking(cpu, (tid, prio), target, (waker, context), observer);
+            }
             Payload::Wakeup { tid, prio, target } => self.woken(cpu, (tid, prio), target, false, observer),
             Payload::WakeupNew { tid, prio, target } => self.woken(cpu, (tid, prio), target, true, observer),
             Payload::Migrate { tid, from, to, .. } => self.migrate(tid, from, to, observer),

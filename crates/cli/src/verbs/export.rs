@@ -106,6 +106,7 @@ struct Row<'a> {
     orig_node: Option<u16>,
     target_node: Option<u16>,
     pages: Option<u32>,
+    context: Option<&'static str>,
 }
 
 fn row(what: &Payload) -> Row<'static> {
@@ -118,9 +119,13 @@ fn row(what: &Payload) -> Row<'static> {
             next_prio: Some(next_prio),
             ..about("switch", prev)
         },
-        Payload::Waking { tid, prio, target, waker } => {
-            Row { prio: Some(prio), target_cpu: Some(target), other_tid: Some(waker), ..about("waking", tid) }
-        }
+        Payload::Waking { tid, prio, target, waker, context } => Row {
+            prio: Some(prio),
+            target_cpu: Some(target),
+            other_tid: Some(waker),
+            context: context.name(),
+            ..about("waking", tid)
+        },
         Payload::Wakeup { tid, prio, target } => {
             Row { prio: Some(prio), target_cpu: Some(target), ..about("wakeup", tid) }
         }

@@ -1,7 +1,7 @@
 //! `schedlab delays`, and the selections that `stats`, `gantt`, `heatmap`, `check` and `model` share with it.
 
 use crate::support::{ok, schedlab};
-use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
+use schedlab_base::{Context, CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
 use serde_json::Value;
 use std::path::Path;
@@ -34,7 +34,11 @@ fn write(path: &Path) {
     };
     use TaskState::{Runnable as R, Sleeping as S};
     writer.events(&[
-        Event { time: 5 * MS, cpu: 0, what: Payload::Waking { tid: 51, prio: 120, target: 0, waker: 31 } },
+        Event {
+            time: 5 * MS,
+            cpu: 0,
+            what: Payload::Waking { tid: 51, prio: 120, target: 0, waker: 31, context: Context::Unknown },
+        },
         wake(20, 12),
         wake(25, 21),
         switch(30, 31, R, 21),

@@ -295,3 +295,26 @@ fn without_root_the_missing_right_is_named_and_the_status_is_four() {
     assert_eq!(output.status.code(), Some(4), "{problem}");
     assert!(problem.contains("root") && problem.contains("sudo"), "{problem}");
 }
+
+#[test]
+fn a_waking_says_what_asked_for_it() {
+    let Some(_guard) = may_record() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contexts.arrows");
+    // A shell that ends wakes the one that waits for it; a sleeper is woken by the timer's interrupt.
+    json(&record(&file, &["--", "sh", "-c", "for i in 1 2 3 4 5 6; do sleep 0.02; done"]));
+    let trace = read_all(&file).unwrap();
+    let named = |comm: &str| -> HashSet<i32> {
+        trace.names.iter().filter(|name| name.comm == comm).map(|name| name.tid).collect()
+    };
+    let (sleepers, shells) = (named("sleep"), named("sh"));
+    let of = |tids: &HashSet<i32>| -> BTreeSet<&str> {
+        let context = |event: &Event| match event.what {
+            Payload::Waking { tid, context, .. } if tids.contains(&tid) => context.name(),
+            _ => None,
+        };
+        trace.events.iter().filter_map(context).collect()
+    };
+    assert!(of(&sleepers).contains("hardirq"), "{:?}", of(&sleepers));
+    assert!(of(&shells).contains("task"), "{:?}", of(&shells));
+}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Stats;
 use proptest::prelude::*;
-use schedlab_base::{Payload, Tid};
+use schedlab_base::{Context, Payload, Tid};
 use std::collections::BTreeMap;
 
 fn switch(time: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
@@ -11,7 +11,7 @@ fn switch(time: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) 
 }
 
 fn waking(time: Nanos, tid: Tid) -> Event {
-    Event { time, cpu: 0, what: Payload::Waking { tid, prio: 120, target: 0, waker: 1 } }
+    Event { time, cpu: 0, what: Payload::Waking { tid, prio: 120, target: 0, waker: 1, context: Context::Unknown } }
 }
 
 fn wakeup(time: Nanos, tid: Tid, target: CpuId) -> Event {
@@ -131,7 +131,7 @@ proptest! {
             now += gap;
             let what = match kind {
                 0 | 1 => return switch(now, cpu, a, [Runnable, Sleeping, Dead][gap as usize % 3], b),
-                2 => Payload::Waking { tid: a, prio: 0, target: cpu, waker: b },
+                2 => Payload::Waking { tid: a, prio: 0, target: cpu, waker: b, context: Context::Unknown },
                 3 => Payload::WakeupNew { tid: a, prio: 0, target: cpu },
                 4 => Payload::Wakeup { tid: a, prio: 0, target: cpu },
                 5 => Payload::Migrate { tid: a, prio: 0, from: cpu, to: b as CpuId % 3 },

@@ -2,14 +2,14 @@
 
 use super::*;
 use proptest::prelude::*;
-use schedlab_base::{Event, Meta, Payload, Sink, TaskState};
+use schedlab_base::{Context, Event, Meta, Payload, Sink, TaskState};
 
 fn switch(time: Nanos, cpu: CpuId, prev: Tid, prev_state: TaskState, next: Tid) -> Event {
     Event { time, cpu, what: Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 } }
 }
 
 fn waking(time: Nanos, tid: Tid) -> Event {
-    Event { time, cpu: 0, what: Payload::Waking { tid, prio: 120, target: 0, waker: 1 } }
+    Event { time, cpu: 0, what: Payload::Waking { tid, prio: 120, target: 0, waker: 1, context: Context::Unknown } }
 }
 
 const WHOLE: Window = Window { from: 0, to: Nanos::MAX };
@@ -130,7 +130,7 @@ proptest! {
             now += gap;
             let what = match kind {
                 0 | 1 => return switch(now, cpu, a, [Runnable, Sleeping, Dead][gap as usize % 3], b),
-                2 => Payload::Waking { tid: a, prio: 0, target: u32::MAX, waker: b },
+                2 => Payload::Waking { tid: a, prio: 0, target: u32::MAX, waker: b, context: Context::Unknown },
                 3 => Payload::WakeupNew { tid: a, prio: 0, target: cpu },
                 _ => Payload::Lost { count: 0 },
             };

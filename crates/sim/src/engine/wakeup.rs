@@ -4,7 +4,7 @@ use super::Engine;
 use crate::process::Wait;
 use crate::scheduler::{Enqueue, Placement, Scheduler};
 use crate::task::{State, Task, TaskId, tid};
-use schedlab_base::{CpuId, Payload};
+use schedlab_base::{Context, CpuId, Payload};
 
 impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn wake_up_new(&mut self, p: TaskId, parent: Option<TaskId>) {
@@ -37,7 +37,9 @@ impl<S: Scheduler> Engine<'_, S> {
         process.wait = Wait::Nothing;
         self.cx.tasks[p as usize].state = State::Runnable;
         self.active += 1;
-        self.cx.emit(from, Payload::Waking { tid: tid(p), prio, target: prev, waker: waker.map_or(0, tid) });
+        // A simulation needs no context: without a waker, a timer or an interrupt wakes the task.
+        let (waker, context) = (waker.map_or(0, tid), Context::Unknown);
+        self.cx.emit(from, Payload::Waking { tid: tid(p), prio, target: prev, waker, context });
         self.catch_up(prev);
         let cpu = if self.sched.wake_delayed(&mut self.cx, p) {
             self.cx.set_on_rq(p, true);

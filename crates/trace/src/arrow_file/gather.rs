@@ -1,7 +1,7 @@
 //! Gathers the rows of a batch, column by column.
 
-use super::schema::{COLUMNS, KINDS, Kind, STATES, Type};
-use super::{META_KEY, VERSION, VERSION_KEY, VERSION_WITHOUT_END};
+use super::schema::{COLUMNS, CONTEXTS, KINDS, Kind, STATES, Type};
+use super::{META_KEY, VERSION, VERSION_KEY, VERSION_OF_SIMULATIONS};
 use arrow_array::builder::{ArrayBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt16Type, UInt64Type};
 use arrow_array::{
@@ -10,13 +10,15 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload, Tid};
+use schedlab_base::{
+    AffinityRecord, Context, CpuId, CpuList, Event, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload, Tid,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The Arrow schema with the version and the trace's metadata.
 pub(super) fn schema(meta: &Meta) -> SchemaRef {
-    let fields: Vec<Field> = COLUMNS
+    let fields: Vec<Field> = COLUMNS[..columns(meta)]
         .iter()
         .map(|&(name, column, nullable)| {
             let data_type = match column {
@@ -30,10 +32,19 @@ pub(super) fn schema(meta: &Meta) -> SchemaRef {
             Field::new(name, data_type, nullable)
         })
         .collect();
-    let version = if has_end(meta) { VERSION } else { VERSION_WITHOUT_END };
+    let version = if is_simulated(meta) { VERSION_OF_SIMULATIONS } else { VERSION };
     let meta = serde_json::to_string(meta).expect("plain data is always JSON");
     let metadata = HashMap::from([(VERSION_KEY.to_owned(), version.to_owned()), (META_KEY.to_owned(), meta)]);
     Arc::new(Schema::new_with_metadata(fields, metadata))
+}
+
+fn is_simulated(meta: &Meta) -> bool {
+    meta.source == "sim"
+}
+
+/// How many columns the file has. That of contexts is the last one, and of no use in a simulation.
+fn columns(meta: &Meta) -> usize {
+    COLUMNS.len() - usize::from(is_simulated(meta))
 }
 
 /// Whether a row says when the recording ended. Nobody knows that when a recording of a live kernel begins.
@@ -48,6 +59,7 @@ pub(super) struct Gather {
     schema: SchemaRef,
     kinds: ArrayRef,
     states: ArrayRef,
+    contexts: ArrayRef,
     rows: Rows,
     /// Values of the columns that few rows fill, each with its row.
     orig_cpus: Vec<(usize, u16)>,
@@ -75,6 +87,7 @@ struct Rows {
     next_prio: Vec<i16>,
     other_tid: Vec<i32>,
     target_cpu: Vec<u16>,
+    context: Vec<u8>,
 }
 
 /// A row's values besides its time, CPU and kind; 0 where its kind has no such value.
@@ -87,6 +100,7 @@ struct Row {
     next_prio: i16,
     other_tid: Tid,
     target_cpu: CpuId,
+    context: Context,
 }
 
 /// A set of kinds, one bit per kind.
@@ -118,6 +132,7 @@ impl Rows {
         self.next_prio.reserve(rows);
         self.other_tid.reserve(rows);
         self.target_cpu.reserve(rows);
+        self.context.reserve(rows);
     }
 
     #[inline]
@@ -132,6 +147,7 @@ impl Rows {
         self.next_prio.push(row.next_prio);
         self.other_tid.push(row.other_tid);
         self.target_cpu.push(row.target_cpu as u16);
+        self.context.push(row.context as u8);
     }
 }
 
@@ -142,6 +158,7 @@ impl Gather {
             schema,
             kinds: Arc::new(StringArray::from_iter_values(kinds.iter().map(|(_, name)| name))),
             states: Arc::new(StringArray::from_iter_values(STATES.iter().map(|(_, letter)| letter))),
+            contexts: Arc::new(StringArray::from_iter_values(CONTEXTS.iter().map(|(_, name)| name))),
             rows: Rows::default(),
             orig_cpus: Vec::new(),
             counts: Vec::new(),
@@ -211,7 +228,9 @@ impl Gather {
         let (tgid, comm, cgroup) = self.take_names(len, &moved);
         let [orig_node, target_node, pages] = page_columns(len, &moved);
         let [cpus, why, length, load] = self.take_queues(len);
-        let columns: Vec<ArrayRef> = vec![
+        let known = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| rows.context[at] > 0));
+        let contexts = rows.context.iter().map(|context| context.saturating_sub(1)).collect();
+        let mut columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
             Arc::new(UInt16Array::new(rows.cpu.into(), None)),
             dictionary(rows.kind, None, &self.kinds),
@@ -234,7 +253,9 @@ impl Gather {
             orig_node,
             target_node,
             pages,
+            dictionary(contexts, Some(known), &self.contexts),
         ];
+        columns.truncate(self.schema.fields().len());
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
 
@@ -308,8 +329,8 @@ fn row_of(what: &Payload) -> (Kind, Row) {
             let state = STATE_KEYS[prev_state as usize];
             (Kind::Switch, Row { tid: prev, prio: prev_prio, state, next_tid: next, next_prio, ..none })
         }
-        Payload::Waking { tid, prio, target, waker } => {
-            (Kind::Waking, Row { tid, prio, target_cpu: target, other_tid: waker, ..none })
+        Payload::Waking { tid, prio, target, waker, context } => {
+            (Kind::Waking, Row { tid, prio, target_cpu: target, other_tid: waker, context, ..none })
         }
         Payload::Wakeup { tid, prio, target } => (Kind::Wakeup, Row { tid, prio, target_cpu: target, ..none }),
         Payload::WakeupNew { tid, prio, target } => (Kind::WakeupNew, Row { tid, prio, target_cpu: target, ..none }),

@@ -3,8 +3,7 @@
 use super::body::Batch;
 use super::frame::{Frame, Frames};
 use super::layout::Layout;
-use super::rows::Rows;
-use super::schema::Col;
+use super::rows::{DICTIONARIES, Rows};
 use crate::input::{Bytes, Input};
 use crate::source::{FileFormat, Options, ReadReport, Source, mistaken};
 use arrow_ipc::MessageHeader;
@@ -122,7 +121,7 @@ impl Reader {
             return Err(frames.damaged("it is neither rows nor a dictionary"));
         };
         let batch = dictionary.data().ok_or_else(|| frames.damaged("its dictionary is empty"))?;
-        for col in [Col::Event, Col::State] {
+        for col in DICTIONARIES {
             if self.layout.places[col as usize].and_then(|place| place.dictionary) == Some(dictionary.id()) {
                 let batch = Batch::new(batch, frames.body(), 3).map_err(damaged)?;
                 rows.define(col, &batch, dictionary.isDelta()).map_err(damaged)?;

@@ -2,11 +2,11 @@
 
 use super::body::{Batch, Column, Inflate};
 use super::layout::Layout;
-use super::schema::{COLUMNS, Col, KINDS, Kind, STATES, Type};
+use super::schema::{COLUMNS, CONTEXTS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
-    AffinityRecord, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
+    AffinityRecord, Context, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
 };
 
 /// Events are passed on in portions of this size, which stay in the cache.
@@ -15,14 +15,25 @@ const PORTION: usize = 2048;
 /// The meanings of the 8-bit indices of a dictionary; `None` for a text that this version does not know.
 pub(super) type Dictionary<T> = [Option<T>; 256];
 
+/// The columns that have a dictionary.
+pub(super) const DICTIONARIES: [Col; 3] = [Col::Event, Col::State, Col::Context];
+/// How many indices of each of them the file has defined.
+pub(super) type Defined = [usize; DICTIONARIES.len()];
+
+/// What a dictionary's text stands for; `None` if this version does not know it.
+fn meaning<T: Copy>(known: &[(T, &str)], text: &str) -> Option<T> {
+    known.iter().find(|(_, name)| *name == text).map(|(meaning, _)| *meaning)
+}
+
 /// Decodes batches. Its buffers are reused from batch to batch.
 pub(super) struct Rows {
     columns: [Column; COLUMNS.len()],
     inflate: Inflate,
     pub(super) kinds: Dictionary<Kind>,
     pub(super) states: Dictionary<TaskState>,
+    pub(super) contexts: Dictionary<Context>,
     /// How many indices of each dictionary the file has defined.
-    pub(super) defined: [usize; 2],
+    pub(super) defined: Defined,
     events: Vec<Event>,
     last: Nanos,
     rows: u64,
@@ -35,32 +46,37 @@ impl Rows {
             inflate: Inflate::new(),
             kinds: [None; 256],
             states: [None; 256],
-            defined: [0; 2],
+            contexts: [None; 256],
+            defined: Defined::default(),
             events: Vec::with_capacity(PORTION),
             last: 0,
             rows: 0,
         }
     }
 
-    /// Takes a batch of dictionary texts. `which` is [`Col::Event`] or [`Col::State`].
+    /// Takes a batch of texts of a dictionary column.
     pub(super) fn define(&mut self, which: Col, batch: &Batch<'_>, delta: bool) -> Result<(), String> {
-        let slot = usize::from(which == Col::State);
+        let slot = DICTIONARIES.iter().position(|col| *col == which).ok_or("it is of no column")?;
         let first = if delta { self.defined[slot] } else { 0 };
         if first + batch.rows > 256 {
             return Err(format!("a dictionary has {} texts; the limit is 256", first + batch.rows));
         }
         if !delta {
-            self.kinds = if slot == 0 { [None; 256] } else { self.kinds };
-            self.states = if slot == 1 { [None; 256] } else { self.states };
+            match which {
+                Col::Event => self.kinds = [None; 256],
+                Col::State => self.states = [None; 256],
+                _ => self.contexts = [None; 256],
+            }
         }
         let mut texts = Column::default();
         texts.load_text(batch, 0, &mut self.inflate)?;
         for row in 0..batch.rows {
             let text = texts.text(row)?.ok_or("a dictionary's text is missing")?;
-            if slot == 0 {
-                self.kinds[first + row] = KINDS.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind);
-            } else {
-                self.states[first + row] = STATES.iter().find(|(_, name)| *name == text).map(|(state, _)| *state);
+            let at = first + row;
+            match which {
+                Col::Event => self.kinds[at] = meaning(&KINDS, text),
+                Col::State => self.states[at] = meaning(&STATES, text),
+                _ => self.contexts[at] = meaning(&CONTEXTS, text),
             }
         }
         self.defined[slot] = first + batch.rows;
@@ -107,7 +123,7 @@ impl Rows {
         sink: &mut dyn Sink,
         report: &mut ReadReport,
     ) -> Result<(), String> {
-        let view = View::new(&self.columns, &self.states, self.defined);
+        let view = View::new(&self.columns, &self.states, &self.contexts, self.defined);
         let mut last = self.last;
         for row in 0..rows {
             let in_row = |what: String| format!("row {}: {what}", self.rows + row as u64 + 1);
@@ -221,17 +237,24 @@ fn hand_on(events: &mut Vec<Event>, sink: &mut dyn Sink, report: &mut ReadReport
 struct View<'a> {
     columns: &'a [Column; COLUMNS.len()],
     states: &'a Dictionary<TaskState>,
-    defined: [usize; 2],
+    contexts: &'a Dictionary<Context>,
+    defined: Defined,
     time: &'a [[u8; 8]],
     cpu: &'a [[u8; 2]],
     event: &'a [[u8; 1]],
 }
 
 impl<'a> View<'a> {
-    fn new(columns: &'a [Column; COLUMNS.len()], states: &'a Dictionary<TaskState>, defined: [usize; 2]) -> Self {
+    fn new(
+        columns: &'a [Column; COLUMNS.len()],
+        states: &'a Dictionary<TaskState>,
+        contexts: &'a Dictionary<Context>,
+        defined: Defined,
+    ) -> Self {
         Self {
             columns,
             states,
+            contexts,
             defined,
             time: columns[Col::Time as usize].values(),
             cpu: columns[Col::Cpu as usize].values(),
@@ -271,6 +294,20 @@ impl<'a> View<'a> {
         self.value(col, row).map(|bytes| u32::from(u16::from_le_bytes(bytes)))
     }
 
+    /// The context of a waking; unknown where the row has none, or one that this version does not know.
+    #[inline]
+    fn context(&self, row: usize) -> Result<Context, &'static str> {
+        let column = &self.columns[Col::Context as usize];
+        if !column.is_valid(row) {
+            return Ok(Context::Unknown);
+        }
+        let index = usize::from(column.values::<1>()[row][0]);
+        if index >= self.defined[2] {
+            return Err("the context's index is not in its dictionary");
+        }
+        Ok(self.contexts[index].unwrap_or_default())
+    }
+
     /// The event of a row; `None` if this version does not know the task state.
     #[inline]
     fn payload(&self, kind: Kind, row: usize) -> Result<Option<Payload>, &'static str> {
@@ -297,6 +334,7 @@ impl<'a> View<'a> {
                 prio: prio(Col::Prio)?,
                 target: cpu(Col::TargetCpu)?,
                 waker: tid(Col::OtherTid)?,
+                context: self.context(row)?,
             },
             Kind::Wakeup => {
                 Payload::Wakeup { tid: tid(Col::Tid)?, prio: prio(Col::Prio)?, target: cpu(Col::TargetCpu)? }

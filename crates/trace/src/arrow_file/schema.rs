@@ -1,6 +1,6 @@
 //! The columns of the file and the names in its dictionaries.
 
-use schedlab_base::TaskState;
+use schedlab_base::{Context, TaskState};
 
 /// The kinds of row, in the order of the `event` dictionary that the writer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub(super) const STATES: [(TaskState, &str); 9] = [
     (TaskState::Idle, "I"),
 ];
 
+/// Every known context of a waking with its name in the file.
+pub(super) const CONTEXTS: [(Context, &str); 3] = Context::ALL;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
@@ -92,6 +95,7 @@ pub(super) enum Col {
     OrigNode,
     TargetNode,
     Pages,
+    Context,
 }
 
 const fn unsigned(bytes: usize) -> Type {
@@ -103,7 +107,7 @@ const fn signed(bytes: usize) -> Type {
 }
 
 /// Every column in the order of [`Col`]: its name, its type, and whether it may be null.
-pub(super) const COLUMNS: [(&str, Type, bool); 22] = [
+pub(super) const COLUMNS: [(&str, Type, bool); 23] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
     ("event", Type::Dictionary, false),
@@ -126,6 +130,7 @@ pub(super) const COLUMNS: [(&str, Type, bool); 22] = [
     ("orig_node", unsigned(2), true),
     ("target_node", unsigned(2), true),
     ("pages", unsigned(8), true),
+    ("context", Type::Dictionary, true),
 ];
 
 /// The number of columns of version 1.0. A file may lack the later ones.
@@ -140,7 +145,7 @@ mod tests {
         assert!(KINDS.iter().enumerate().all(|(i, (kind, _))| *kind as usize == i));
         assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
         assert_eq!(COLUMNS[Col::Load as usize].0, "load");
-        assert_eq!(COLUMNS[Col::Pages as usize].0, "pages");
+        assert_eq!(COLUMNS[Col::Context as usize].0, "context");
         assert!(COLUMNS[FIRST_COLUMNS..].iter().all(|(.., nullable)| *nullable));
         assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
         assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));

@@ -4,7 +4,7 @@ use super::*;
 use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
-    AffinityRecord, CpuPlace, Event, Looking, Meta, NOWHERE, NameRecord, Payload, Result, Sink, TaskState,
+    AffinityRecord, Context, CpuPlace, Event, Looking, Meta, NOWHERE, NameRecord, Payload, Result, Sink, TaskState,
 };
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
@@ -45,7 +45,7 @@ fn one_of_each() -> Vec<Event> {
     let kinds = [
         Payload::Switch { prev: 1, prev_prio: 120, prev_state: TaskState::Runnable, next: 2, next_prio: -1 },
         Payload::Switch { prev: 2, prev_prio: 98, prev_state: TaskState::Zombie, next: 0, next_prio: 120 },
-        Payload::Waking { tid: 3, prio: 100, target: 2, waker: 9 },
+        Payload::Waking { tid: 3, prio: 100, target: 2, waker: 9, context: Context::Unknown },
         Payload::Wakeup { tid: 3, prio: 100, target: 2 },
         Payload::WakeupNew { tid: 4, prio: 139, target: 65535 },
         Payload::Migrate { tid: 4, prio: 139, from: 3, to: 1 },
@@ -120,10 +120,28 @@ fn the_end_of_a_recording_comes_back_and_other_files_keep_their_version() {
     };
     let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     let (recorded, simulated) = (written("record"), written("sim"));
-    assert!(has(&recorded, "1.3") && has(&simulated, "1.2"));
+    assert!(has(&recorded, "1.4") && has(&simulated, "1.2"));
     let (recorded, simulated) = (read(recorded).unwrap(), read(simulated).unwrap());
     assert_eq!((recorded.end, simulated.end), (Some(5_000), None));
     assert_eq!((recorded.events, recorded.report), (simulated.events, simulated.report));
+}
+
+#[test]
+fn contexts_come_back_and_simulations_have_none() {
+    let contexts = [Context::HardIrq, Context::Unknown, Context::Task, Context::SoftIrq];
+    let wakings = contexts.map(|context| Payload::Waking { tid: 3, prio: 100, target: 2, waker: 9, context });
+    let events = wakings.map(|what| Event { time: 7, cpu: 1, what });
+    let back = |source: &str| {
+        let out = Shared::default();
+        let mut writer = Writer::new(out.clone(), &Meta { source: source.into(), ..meta() }).unwrap();
+        writer.events(&events);
+        writer.finish().unwrap();
+        let of = |event: &Event| matches!(event.what, Payload::Waking { context, .. } if context != Context::Unknown);
+        let events = read(out.0.take()).unwrap().events;
+        (events.clone(), events.iter().filter(|event| of(event)).count())
+    };
+    assert_eq!(back("import:perf.data"), (events.to_vec(), 3));
+    assert_eq!(back("sim").1, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Format;
 use super::names::{Names, TID_END, packed};
 use super::plan::{Plan, Task, Wake, What};
-use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
+use schedlab_base::{Context, CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
 
 /// No kernel is built for this many CPUs; a CPU number from here on means damage.
 const CPU_END: i64 = 1 << 16;
@@ -181,7 +181,10 @@ fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128))
             let (tid_, prio) = (task(woken)?, prio(p.get(raw)));
             let target = target.map_or(Ok(here), |t| cpu(t.get(raw)))?;
             match kind {
-                Wake::Waking => Payload::Waking { tid: tid_, prio, target, waker: tid(plan.current.get(raw))? },
+                Wake::Waking => {
+                    let context = plan.flags.map_or(Context::Unknown, |flags| Context::of_flags(flags.get(raw) as u8));
+                    Payload::Waking { tid: tid_, prio, target, waker: tid(plan.current.get(raw))?, context }
+                }
                 Wake::Wakeup => Payload::Wakeup { tid: tid_, prio, target },
                 Wake::New => Payload::WakeupNew { tid: tid_, prio, target },
             }

@@ -92,7 +92,24 @@ fn a_wakeup_without_a_target_woke_on_its_own_cpu() {
     let fields: &[(&str, u32)] = &[("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4)];
     let raw = record(9, 44, &[&comm("x"), &[7, 120].map(i32::to_le_bytes).concat()]);
     let (what, ..) = decode(vec![format("sched_waking", 9, fields)], &raw);
-    assert_eq!(what, Some(Payload::Waking { tid: 7, prio: 120, target: 5, waker: 44 }));
+    assert_eq!(what, Some(Payload::Waking { tid: 7, prio: 120, target: 5, waker: 44, context: Context::Task }));
+}
+
+#[test]
+fn flags_say_what_asked_for_a_wakeup() {
+    let fields: &[(&str, u32)] = &[("char comm[16]", 16), ("pid_t pid", 4), ("int prio", 4)];
+    let context = |flags: u8| {
+        let mut raw = record(9, 44, &[&comm("x"), &[7, 120].map(i32::to_le_bytes).concat()]);
+        raw[2] = flags;
+        match decode(vec![format("sched_waking", 9, fields)], &raw).0 {
+            Some(Payload::Waking { context, .. }) => context,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Interrupts off and a rescheduling due say nothing of it; bottom halves off neither.
+    let found = [0, 0x01 | 0x04, 0x80, 0x10, 0x10 | 0x80, 0x08, 0x08 | 0x10, 0x40].map(context);
+    let (task, soft, hard) = (Context::Task, Context::SoftIrq, Context::HardIrq);
+    assert_eq!(found, [task, task, task, soft, soft, hard, hard, hard]);
 }
 
 #[test]

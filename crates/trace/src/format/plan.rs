@@ -142,6 +142,8 @@ pub(super) struct Plan {
     pub(super) what: What,
     /// `common_pid`: the task that was running.
     pub(super) current: Number,
+    /// `common_flags`: among others, whether an interrupt was being handled.
+    pub(super) flags: Option<Number>,
     /// The length of the shortest record that holds every fixed field.
     pub(super) need: usize,
 }
@@ -186,6 +188,6 @@ impl Plan {
             _ => return Ok(None),
         };
         let need = format.fields.iter().map(|f| (f.offset + f.size) as usize).max().unwrap_or(0);
-        Ok(Some(Self { what, current: number("common_pid")?, need }))
+        Ok(Some(Self { what, current: number("common_pid")?, flags: maybe("common_flags")?, need }))
     }
 }

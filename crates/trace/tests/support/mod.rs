@@ -3,7 +3,7 @@
 
 pub mod forge;
 
-use schedlab_base::{CpuId, Event, Nanos, Payload, TaskState, Tid};
+use schedlab_base::{Context, CpuId, Event, Nanos, Payload, TaskState, Tid};
 use schedlab_trace::Trace;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,10 @@ fn line(line: &str) -> Option<Told> {
             };
             (what, vec![named("prev_comm", prev), named("next_comm", next)])
         }
-        "sched:sched_waking" => (Payload::Waking { tid: tid(), prio: prio(), target: target(), waker: current }, one()),
+        "sched:sched_waking" => (
+            Payload::Waking { tid: tid(), prio: prio(), target: target(), waker: current, context: Context::Unknown },
+            one(),
+        ),
         "sched:sched_wakeup" => (Payload::Wakeup { tid: tid(), prio: prio(), target: target() }, one()),
         "sched:sched_wakeup_new" => (Payload::WakeupNew { tid: tid(), prio: prio(), target: target() }, one()),
         "sched:sched_migrate_task" => {
@@ -96,7 +99,11 @@ impl Fields<'_> {
 pub fn assert_agrees(ours: &Trace, perf: &[Told]) {
     for (index, (our, theirs)) in ours.events.iter().zip(perf).enumerate() {
         let mut expected = theirs.event;
-        if let (Payload::Waking { waker, .. }, Payload::Waking { waker: known, .. }) = (&mut expected.what, our.what) {
+        if let (Payload::Waking { waker, context, .. }, Payload::Waking { waker: known, context: recorded, .. }) =
+            (&mut expected.what, our.what)
+        {
+            // perf does not print it.
+            *context = recorded;
             // perf finds the waker by the sample's id, which is gone once a task is reaped. The event's own id remains.
             *waker = if *waker == -1 { known } else { *waker };
         }

@@ -3,7 +3,7 @@
 use super::Tracker;
 use crate::tasks::{NEVER, Slot, Status, Task};
 use crate::{Move, Observer, Occupant, Wake};
-use schedlab_base::{CpuId, Tid};
+use schedlab_base::{Context, CpuId, Tid};
 
 impl Tracker {
     /// Handles a wake-up of the task requested by `waker` on the CPU `cpu`.
@@ -13,12 +13,13 @@ impl Tracker {
         cpu: CpuId,
         (tid, prio): (Tid, i16),
         target: CpuId,
-        waker: Tid,
+        (waker, context): (Tid, Context),
         observer: &mut impl Observer,
     ) {
         let Some(slot) = self.living(tid, observer).filter(|slot| self.follows(*slot)) else { return };
-        let by = self.certainly_on(cpu).filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
-        observer.waking(slot, Wake { now: self.now, cpu, target, by, prio, new: false });
+        let current = self.certainly_on(cpu).filter(|_| context != Context::HardIrq);
+        let by = current.filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
+        observer.waking(slot, Wake { now: self.now, cpu, target, by, context, prio, new: false });
         let task = &mut self.tasks[slot];
         // A task that is about to sleep may be woken before it is switched out; its waking counts from here.
         if matches!(task.status, Status::Sleeping | Status::Unknown | Status::Running) {
@@ -44,7 +45,8 @@ impl Tracker {
         if status == Status::Dead {
             slot = self.reborn(slot, observer);
         }
-        observer.woken(slot, Wake { now: self.now, cpu, target, by: self.certainly_on(cpu), prio, new });
+        let by = self.certainly_on(cpu);
+        observer.woken(slot, Wake { now: self.now, cpu, target, by, context: Context::Unknown, prio, new });
         match status {
             Status::Waiting => {
                 // It has run and slept unseen.

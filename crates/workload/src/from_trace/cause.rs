@@ -1,7 +1,7 @@
 //! Who truly woke whom: a wake-up names the task that was on the CPU, which an interrupt may only have interrupted.
 
 use super::sequence::{NOBODY, TaskIx};
-use schedlab_base::Nanos;
+use schedlab_base::{Context, Nanos};
 use std::collections::HashMap;
 
 /// How many pairs of waker and sleeper are counted; wake-ups of further pairs count as an interrupt's.
@@ -105,37 +105,43 @@ pub(super) struct Facts<'a> {
     pub run: Nanos,
 }
 
+/// How often a waker woke a sleeper.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: u64,
+    /// In the context of the waker itself, not in that of an interrupt.
+    sure: u64,
+}
+
 /// Wake-ups counted by waker and sleeper.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(HashMap<(TaskIx, TaskIx), u64>);
+pub(super) struct Pairs(HashMap<(TaskIx, TaskIx), Count>);
 
 impl Pairs {
     /// Counts one; `false` when there is no room for another pair.
-    pub(super) fn add(&mut self, waker: TaskIx, sleeper: TaskIx) -> bool {
-        let room = self.0.len() < MOST_PAIRS;
-        match self.0.get_mut(&(waker, sleeper)) {
-            Some(count) => *count += 1,
-            None if room => {
-                self.0.insert((waker, sleeper), 1);
-            }
-            None => return false,
+    pub(super) fn add(&mut self, waker: TaskIx, sleeper: TaskIx, context: Context) -> bool {
+        if self.0.len() >= MOST_PAIRS && !self.0.contains_key(&(waker, sleeper)) {
+            return false;
         }
+        let count = self.0.entry((waker, sleeper)).or_default();
+        count.all += 1;
+        count.sure += u64::from(context == Context::Task);
         true
     }
 
-    fn count(&self, waker: TaskIx, sleeper: TaskIx) -> u64 {
-        self.0.get(&(waker, sleeper)).copied().unwrap_or(0)
+    fn count(&self, waker: TaskIx, sleeper: TaskIx) -> Count {
+        self.0.get(&(waker, sleeper)).copied().unwrap_or_default()
     }
 
     /// Whether the waker is taken as the cause of the sleeper's wake-ups.
     ///
-    /// It is, unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps
+    /// It is if the trace contains that most of them were requested in its own context. Otherwise it is, unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps
     /// are timed) and the waker was on the CPU no more often than its share of the CPU time explains
     /// by chance (within three standard deviations). Two tasks that wake each other are each other's cause.
     pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
-        let count = self.count(waker, sleeper);
-        let back = self.count(sleeper, waker);
-        if count == 0 || back * 2 >= count {
+        let Count { all: count, sure } = self.count(waker, sleeper);
+        let back = self.count(sleeper, waker).all;
+        if count == 0 || sure * 2 >= count || back * 2 >= count {
             return count > 0;
         }
         let n = s.wakes.all as f64;
@@ -161,9 +167,13 @@ mod tests {
     }
 
     fn judge(wakes: &Wakes, count: u64, back: u64, waker_share: f64) -> bool {
+        judge_in(Context::Unknown, wakes, count, back, waker_share)
+    }
+
+    fn judge_in(context: Context, wakes: &Wakes, count: u64, back: u64, waker_share: f64) -> bool {
         let mut pairs = Pairs::default();
-        (0..count).for_each(|_| assert!(pairs.add(1, 2)));
-        (0..back).for_each(|_| assert!(pairs.add(2, 1)));
+        (0..count).for_each(|_| assert!(pairs.add(1, 2, context)));
+        (0..back).for_each(|_| assert!(pairs.add(2, 1, context)));
         let quiet = Wakes::default();
         let w = Facts { wakes: &quiet, run: (waker_share * 1e9) as Nanos };
         pairs.causal(1, &w, 2, &Facts { wakes, run: 0 }, 1_000_000_000)
@@ -175,6 +185,14 @@ mod tests {
         assert!(!judge(&timed, 100, 0, 1.0));
         // Without a pattern the task on the CPU is believed.
         assert!(judge(&wakes(100, |i| 100_000 * (1 + i * 7 % 13), |_| 1), 100, 0, 1.0));
+    }
+
+    #[test]
+    fn a_hog_that_wakes_on_a_beat_is_the_cause_if_the_trace_says_so() {
+        let timed = wakes(100, |_| 1_000_000, |_| 1);
+        assert!(judge_in(Context::Task, &timed, 100, 0, 1.0));
+        // A soft interrupt may have been on behalf of the task or not.
+        assert!(!judge_in(Context::SoftIrq, &timed, 100, 0, 1.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Action, Step};
 use proptest::prelude::*;
-use schedlab_base::{CpuId, Payload, Rng, TaskState};
+use schedlab_base::{Context, CpuId, Payload, Rng, TaskState};
 use std::collections::BTreeMap;
 
 const US: Nanos = 1_000;
@@ -26,7 +26,11 @@ impl Script {
     }
 
     fn wake(&mut self, us: Nanos, cpu: CpuId, waker: Tid, tid: Tid) -> &mut Self {
-        self.at(us, cpu, Payload::Waking { tid, prio: 120, target: cpu, waker });
+        self.wake_in(Context::Unknown, us, cpu, waker, tid)
+    }
+
+    fn wake_in(&mut self, context: Context, us: Nanos, cpu: CpuId, waker: Tid, tid: Tid) -> &mut Self {
+        self.at(us, cpu, Payload::Waking { tid, prio: 120, target: cpu, waker, context });
         self.at(us, cpu, Payload::Wakeup { tid, prio: 120, target: cpu })
     }
 
@@ -142,6 +146,25 @@ fn a_timer_that_interrupts_a_hog_is_a_sleep() {
 }
 
 #[test]
+fn the_context_of_a_waking_decides_whatever_the_pattern() {
+    let model = |context: Context, apart: &dyn Fn(u64) -> u64| {
+        let (mut s, mut t) = (Script::default(), 1_000);
+        s.name(1, "hog").name(2, "nap");
+        for round in 0..50 {
+            s.wake_in(context, t, 0, 1, 2).switch(t, 0, 1, Runnable, 2).switch(t + 100, 0, 2, Sleeping, 1);
+            t += apart(round);
+        }
+        s.switch(t, 0, 1, Dead, 0);
+        s.model(&Options::default()).unwrap().workload
+    };
+    let (steady, irregular) = (|_| 1_100, |round| 300 + round * 977 % 3_000);
+    let posts = |workload: &Workload| told(workload, "hog-1").join(";").contains("post wake-nap-2");
+    assert!(posts(&model(Context::Task, &steady)) && !posts(&model(Context::Unknown, &steady)));
+    assert!(!posts(&model(Context::HardIrq, &irregular)) && posts(&model(Context::Unknown, &irregular)));
+    assert!(!posts(&model(Context::SoftIrq, &steady)));
+}
+
+#[test]
 fn a_beat_is_a_timer() {
     let mut s = Script::default();
     s.name(2, "beat");
@@ -217,7 +240,7 @@ fn a_wake_up_that_races_with_the_switch_counts_once() {
     s.name(1, "a").name(2, "b").wake(0, 0, 0, 1).switch(0, 0, 0, Runnable, 1);
     s.wake(1, 1, 0, 2).switch(1, 1, 0, Runnable, 2);
     // b is on its way to sleep: waking is reported before its switch, the wake-up after it.
-    s.at(50, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1 });
+    s.at(50, 0, Payload::Waking { tid: 2, prio: 120, target: 1, waker: 1, context: Context::Unknown });
     s.switch(51, 1, 2, Sleeping, 0).at(53, 0, Payload::Wakeup { tid: 2, prio: 120, target: 1 });
     s.switch(55, 1, 0, Runnable, 2);
     // b is woken while it still runs: no sleep comes of it.
@@ -267,7 +290,7 @@ fn chaos(seed: u64, steps: u64, cpus: u32, tasks: i32) -> (Vec<Event>, BTreeMap<
         if rng.below(3) == 0 && !asleep.is_empty() {
             let tid = asleep.swap_remove(rng.below(asleep.len() as u64) as usize);
             let waker = if rng.below(4) == 0 { 0 } else { running };
-            let waking = Payload::Waking { tid, prio: 120, target: 0, waker };
+            let waking = Payload::Waking { tid, prio: 120, target: 0, waker, context: Context::Unknown };
             events.push(Event { time: now, cpu, what: waking });
             ready.push(tid);
             continue;
@@ -331,7 +354,7 @@ proptest! {
             let prev_state = [Runnable, Sleeping, Dead][gap as usize % 3];
             let what = match kind {
                 0..=2 => Payload::Switch { prev: a, prev_prio: -1, prev_state, next: b, next_prio: i16::MAX },
-                3 => Payload::Waking { tid: a, prio: 0, target: cpu, waker: b },
+                3 => Payload::Waking { tid: a, prio: 0, target: cpu, waker: b, context: Context::Unknown },
                 4 => Payload::Wakeup { tid: a, prio: 0, target: u32::MAX },
                 5 => Payload::Fork { parent: a, child: b },
                 6 => Payload::Exec { tid: a, old: b },

@@ -2,8 +2,11 @@
 
 use super::cause::{Pairs, Wakes};
 use super::sequence::{NOBODY, TaskIx, Token, push};
-use schedlab_base::{CpuId, Nanos, TaskState, Tid};
+use schedlab_base::{Context, CpuId, Nanos, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
+
+/// An interrupt woke the task, or something that is not modelled.
+const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
@@ -51,7 +54,7 @@ pub(super) struct Task {
     prio: i16,
     moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
-    asked: Option<TaskIx>,
+    asked: Option<(TaskIx, Context)>,
 }
 
 /// A task of the trace.
@@ -162,7 +165,7 @@ impl Track {
 
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
-        self.wake(ix, now, NOBODY);
+        self.wake(ix, now, NO_WAKER);
         let task = &mut self.tasks[ix as usize];
         task.place = Place::Running { cpu, since: now };
         task.asked = None;
@@ -170,7 +173,7 @@ impl Track {
 
     /// A wake-up is asked for: a blocked task gets ready, another notes who asked.
     fn asked(&mut self, ix: TaskIx, wake: Wake) {
-        let by = self.index(wake.by);
+        let by = (self.index(wake.by), wake.context);
         let task = &mut self.tasks[ix as usize];
         task.prio = if matches!(task.place, Place::Running { .. }) { task.prio } else { wake.prio };
         match task.place {
@@ -187,9 +190,9 @@ impl Track {
             task.prio = wake.prio;
             // Kernels without sched_waking report the wake-up where the waker is.
             let by = match asked {
-                Some(by) => self.still_running(by),
-                None if self.wakings => NOBODY,
-                None => self.index(wake.by),
+                Some((by, context)) => (self.still_running(by), context),
+                None if self.wakings => NO_WAKER,
+                None => (self.index(wake.by), wake.context),
             };
             self.wake(ix, wake.now, by);
         }
@@ -202,12 +205,12 @@ impl Track {
     }
 
     /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
-    fn wake(&mut self, ix: TaskIx, now: Nanos, by: TaskIx) {
+    fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
         let task = &self.tasks[ix as usize];
         let Place::Blocked { since, sure } = task.place else { return };
         let length = now.saturating_sub(since);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
-            Some(Place::Running { cpu, .. }) if sure && !task.cut && by != ix && self.pairs.add(by, ix) => {
+            Some(Place::Running { cpu, .. }) if sure && !task.cut && by != ix && self.pairs.add(by, ix, context) => {
                 self.charge(by, cpu, now);
                 self.push(by, Token::Post(ix));
                 by
@@ -366,7 +369,7 @@ impl Observer for Track {
         let Some(ix) = self.lookup(task, asleep_until, Place::Ready) else { return };
         if wake.new {
             self.tasks[ix as usize].prio = wake.prio;
-            self.wake(ix, wake.now, NOBODY);
+            self.wake(ix, wake.now, NO_WAKER);
         } else {
             self.wakeup(ix, wake);
         }
