@@ -1,5 +1,6 @@
 //! `schedlab stats` through the command line: its tables, its JSON, and how it reports damaged files.
 
+use crate::support::ok;
 use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
 use serde_json::Value;
@@ -152,4 +153,13 @@ fn a_reader_that_goes_away_is_no_failure() {
     let script = format!("'{}' stats '{}' --all | head -n 1", env!("CARGO_BIN_EXE_schedlab"), path.display());
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_window_without_events_shows_what_runs_through_it() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), &["sim", "-k", "linux-6.12", "-w", "li:tasks=1", "-d", "50ms", "-o", "t.arrows"]);
+    let text = ok(folder.path(), &["stats", "t.arrows", "--from", "10ms", "--to", "11ms"]);
+    assert!(text.contains("1 CPU for 1.000 ms: 1 task, 0 events\n"), "{text}");
+    assert!(text.contains("100.0%") && !text.contains("no events were recorded"), "{text}");
 }

@@ -60,12 +60,11 @@ fn head(title: &str, meta: &Meta, report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "\n{} CPU{} for {}: {} tasks, {} events",
-        total.cpus,
-        if total.cpus == 1 { "" } else { "s" },
+        "\n{} for {}: {}, {}",
+        counted(total.cpus, "CPU"),
         duration(total.span_us),
-        grouped(total.tasks),
-        grouped(total.events)
+        counted(total.tasks, "task"),
+        counted(total.events, "event")
     );
     out
 }
@@ -85,10 +84,16 @@ const FIGURES: [&str; 12] = [
     "at",
 ];
 
+/// A number of things: `1 task`, `2 tasks`.
+fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// Says that there is nothing, if there is nothing.
 fn nothing(report: &Report) -> String {
     match report.total.events {
-        0 => format!("no events were recorded in {}\n", duration(report.total.span_us)),
+        // In a part of a trace a task may run or wait without any event.
+        0 if report.total.tasks == 0 => format!("no events were recorded in {}\n", duration(report.total.span_us)),
         _ => String::new(),
     }
 }
