@@ -38,6 +38,7 @@ from schedlab.verbs import (
     schema,
     sim,
     tunables,
+    validate,
     workloads,
 )
 from schedlab.waits import Delays
@@ -76,5 +77,6 @@ __all__ = [
     "schema",
     "sim",
     "tunables",
+    "validate",
     "workloads",
 ]

@@ -174,6 +174,30 @@ def model(
     return workload
 
 
+def validate(
+    trace: Trace | PathLike,
+    *,
+    kernel: str | None = None,
+    machine: str | None = None,
+    seeds: int = 3,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+) -> dict[str, Any]:
+    """Simulate the model of a trace as recorded, and compare with the trace.
+
+    `kernel` and `machine` are the recorded ones unless given. The result has the figures `recorded` and `simulated` of
+    all tasks, those of the `tasks` that used over 1% of a CPU, relative `errors` (0.1 is 10% too much), `trust`, which
+    says the same in a sentence, and `causes` of differences.
+    """
+    given = options(validate=True, kernel=kernel, machine=machine, seeds=seeds)
+    given += Selection(from_, to, task, pid, group).options()
+    found: dict[str, Any] = command.call(["model", *given, "--", path_of(trace)])["validation"]
+    return found
+
+
 def check(
     trace: Trace | PathLike,
     *,

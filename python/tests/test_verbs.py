@@ -381,3 +381,12 @@ def test_every_verb_takes_a_window(hogs: schedlab.Trace) -> None:
     assert schedlab.check(hogs, from_="10ms", to="20ms").document["span_us"] == 10_000
     workload = schedlab.model(hogs, from_="100ms", to="200ms", task="hog-0")
     assert len(workload["tasks"]) == 1
+
+
+def test_a_model_is_validated(hogs: schedlab.Trace) -> None:
+    found = schedlab.validate(hogs, seeds=1)
+    assert found["recorded"]["run_us"] == pytest.approx(found["simulated"]["run_us"], rel=0.01)
+    assert abs(found["errors"]["wait"]) < 0.2
+    assert len(found["tasks"]) == 3
+    with pytest.raises(schedlab.InputError, match="no kernel"):
+        schedlab.validate(hogs, kernel="minix")

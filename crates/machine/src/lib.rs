@@ -11,6 +11,7 @@ mod model;
 mod picture;
 mod possible;
 pub mod presets;
+mod recorded;
 pub mod tomltext;
 
 pub use file::{CostsFile, MachineFile, PerfDomainFile};
@@ -18,3 +19,4 @@ pub use host::host;
 pub use load::load;
 pub use model::{Caches, Costs, Cpu, Machine, PerfDomain, PerfState};
 pub use picture::picture;
+pub use recorded::recorded;

@@ -33,6 +33,7 @@ mod stats;
 mod summing;
 mod switches;
 mod task_cpu;
+pub mod validation;
 mod wait_time;
 
 pub use conserve::{

@@ -34,7 +34,7 @@ mod sd;
 mod stride;
 
 pub use build::{Build, Preemption};
-pub use find::find;
+pub use find::{find, not_newer_than};
 pub use lacks::Feature;
 pub use profile::Kernel;
 pub use run::How;

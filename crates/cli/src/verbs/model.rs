@@ -1,22 +1,27 @@
 //! `schedlab model`: makes a workload from a trace, to be simulated under other schedulers.
 
+mod validate;
+
 use super::stats::table::grouped;
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_measure::{Part, Stats};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use validate::{Recorded, ValidateArgs, validate};
 
 /// What `model` is asked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   schedlab model t.arrows -o load.json
   schedlab model t.arrows --tasks 20 --min-run 1ms -o load.json
+  schedlab model t.arrows -o load.json --validate
   schedlab model t.arrows --from 10s --to 12s --group /system.slice -o load.json
   schedlab sim --kernel linux-6.12 --machine 2x6 --workload load.json")]
 pub struct Args {
@@ -39,6 +44,8 @@ pub struct Args {
     no_pin: bool,
     #[command(flatten)]
     selection: SelectionArgs,
+    #[command(flatten)]
+    validate: ValidateArgs,
     /// Overwrite the file if it exists.
     #[arg(long, requires = "output")]
     force: bool,
@@ -47,23 +54,45 @@ pub struct Args {
 /// Builds the model and writes it.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
-    let Model { workload, mut report } = read(&args, ui)?;
+    let part = args.selection.part(&args.trace, ui)?;
+    let Model { workload, mut report } = read(&args, part.clone(), ui)?;
     let text = written(&workload, &args.trace, &mut report)?;
-    match target {
-        Some(target) => {
-            target.write_all(text.as_bytes())?;
-            if ui.json {
-                ui.print_json(&json!({ "workload": args.output, "report": report }));
-            }
-        }
-        None => ui.print(&text),
+    let to_file = target.is_some();
+    if let Some(target) = target {
+        target.write_all(text.as_bytes())?;
     }
     tell(&report, ui);
+    let validated = if args.validate.validate {
+        let (meta, recorded) = statistics(&args.trace, part, ui)?;
+        let recorded = Recorded { meta: &meta, report: recorded };
+        Some(validate(&args.validate, &recorded, (&workload, &report), ui).map_err(|e| e.file(&args.trace))?)
+    } else {
+        None
+    };
+    match (to_file, validated) {
+        (false, None) => ui.print(&text),
+        (_, Some(validated)) if !ui.json => ui.print(&validated.text()),
+        (_, validated) if ui.json => {
+            ui.print_json(&json!({ "workload": args.output, "report": report, "validation": validated }));
+        }
+        _ => {}
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(args: &Args, ui: &Ui) -> Result<Model> {
-    let part = args.selection.part(&args.trace, ui)?.unwrap_or_default();
+/// The statistics of what is modelled.
+fn statistics(trace: &Path, part: Option<Part>, ui: &Ui) -> Result<(Meta, schedlab_measure::Report)> {
+    let mut source = schedlab_trace::open(trace)?;
+    let meta = source.meta().clone();
+    let mut stats = Stats::of_part(&meta, part);
+    let progress = ui.progress(None, "measuring the trace");
+    source.run(&mut stats)?;
+    progress.finish_and_clear();
+    Ok((meta, stats.finish(None)))
+}
+
+fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<Model> {
+    let part = part.unwrap_or_default();
     let mut source = schedlab_trace::open(&args.trace)?;
     partial::refuse_without_waits(source.meta(), &args.trace, "model")?;
     let mut builder = ModelBuilder::of_part(source.meta(), part);

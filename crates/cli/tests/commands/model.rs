@@ -105,3 +105,29 @@ fn existing_outputs_and_bad_inputs_are_refused() {
     // Without -o the workload itself is printed.
     assert!(json(folder, &["model", "t.arrows", "--tasks", "1"])["tasks"].as_object().expect("tasks").len() == 1);
 }
+
+#[test]
+fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    std::fs::write(folder.join("server.json"), SERVER).expect("written");
+    ok(folder, &["sim", "-k", "linux-6.1", "-m", "2", "-w", "server.json", "-o", "t.arrows"]);
+    let validated = |more: &[&str]| {
+        let args = ["model", "t.arrows", "-o", "x.json", "--force", "--validate", "--json"];
+        json(folder, &[&args[..], more].concat())["validation"].clone()
+    };
+    let same = validated(&[]);
+    assert_eq!((&same["kernel"], &same["machine"], &same["seeds"]), (&"linux-6.1".into(), &"2".into(), &3.into()));
+    let (run, again) = (same["recorded"]["run_us"].as_f64(), same["simulated"]["run_us"].as_f64());
+    let (run, again) = (run.expect("a time"), again.expect("a time"));
+    assert!((run - again).abs() < run * 0.01, "{run} {again}");
+    // The scheduler that was recorded repeats the waits; another one does not.
+    let error = |validation: &Value| validation["errors"]["task_wait_median"].as_f64().expect("a part");
+    let other = validated(&["--kernel", "linux-2.6.11", "--seeds", "2"]);
+    assert_eq!((&other["kernel"], &other["seeds"]), (&"linux-2.6.11".into(), &2.into()));
+    assert!(error(&same) < 0.2 && error(&other) > 3.0 * error(&same), "{} {}", error(&same), error(&other));
+    let text = ok(folder, &["model", "t.arrows", "--validate", "--seeds", "1"]);
+    assert!(text.contains("as recorded: linux-6.1 on 2, 1 seed\n") && text.contains("how far to trust it: "), "{text}");
+    let refused = schedlab(folder, &["model", "t.arrows", "--seeds", "2"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+}

@@ -18,6 +18,14 @@ pub fn find(name: &str) -> Result<&'static Kernel> {
     })
 }
 
+/// The newest kernel of Linux that is not newer than this release; the oldest one if all are newer.
+#[must_use]
+pub fn not_newer_than(release: Release) -> &'static Kernel {
+    let mut linux = KERNELS.iter().copied().filter_map(|kernel| Some((kernel.release?, kernel)));
+    let oldest = linux.next().expect("there are kernels of Linux");
+    linux.take_while(|(own, _)| *own <= release).last().unwrap_or(oldest).1
+}
+
 /// The release itself if only the name differs (`6.12`, `v6.12.3`), or else its neighbours.
 fn by_release(name: &str) -> Option<String> {
     let number = name.strip_prefix("linux-").or_else(|| name.strip_prefix('v')).unwrap_or(name);
@@ -58,6 +66,13 @@ fn by_letters(name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_profile_of_a_running_kernel_is_not_newer() {
+        for (release, name) in [("6.12.94-cloud-amd64", "linux-6.12"), ("6.2", "linux-6.1"), ("0.99", "linux-1.2")] {
+            assert_eq!(not_newer_than(release.parse().unwrap()).name, name);
+        }
+    }
 
     #[test]
     fn a_kernel_that_is_not_there_leads_to_the_nearest() {
