@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 const LOCAL: u32 = 10;
 const REMOTE: u32 = 20;
 
-/// The machine of a trace: its CPUs and distances, with default caches and costs. CPUs that were offline are left out, and
-/// the others, nodes included, are numbered without gaps.
+/// The machine of a trace: its CPUs and distances, with default caches and costs. CPUs that were offline are left out,
+/// and the others, nodes included, are numbered without gaps.
 ///
 /// # Errors
 /// When the trace does not list its CPUs, or they are impossible.

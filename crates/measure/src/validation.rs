@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tasks with less than this part of one CPU's time are not judged one by one.
 const LEAST_SHARE: f64 = 0.01;
 
-/// A wait shorter than this part of the task's CPU time counts as this long: the error of no wait at all has no meaning.
+/// A wait shorter than this part of the task's CPU time counts as this long: no wait at all has no relative error.
 const LEAST_WAIT: f64 = 0.01;
 
 /// The figures that are compared.
@@ -177,8 +177,9 @@ impl Errors {
     }
 }
 
-/// The thread id of the modelled task that a simulated one stands for. The simulated name is a key, or a key and the number
-/// of the task among those forked from it (`rustc-4711-0`). A key like `rustc-4711.2` is of a further life of 4711.
+/// The thread id of the modelled task that a simulated one stands for. The simulated name is a key, or a key and the
+/// number of the task among those forked from it (`rustc-4711-0`). A key like `rustc-4711.2` is of a further life of
+/// 4711.
 fn recorded_tid(name: &str, keys: &BTreeSet<&str>) -> Option<Tid> {
     let key = if keys.contains(name) { name } else { name.rsplit_once('-')?.0 };
     keys.get(key)?.rsplit_once('-')?.1.split('.').next()?.parse().ok()

@@ -14,7 +14,9 @@ fn payload(tids: std::ops::Range<i32>, cpus: u32) -> impl Strategy<Value = Paylo
         6 => (tid(), state(), tid()).prop_map(|(prev, prev_state, next)| {
             Payload::Switch { prev, prev_prio: 120, prev_state, next, next_prio: 120 }
         }),
-        2 => (tid(), cpu(), tid()).prop_map(|(tid, target, waker)| Payload::Waking { tid, prio: 1, target, waker, context: Context::Unknown }),
+        2 => (tid(), cpu(), tid()).prop_map(|(tid, target, waker)| {
+            Payload::Waking { tid, prio: 1, target, waker, context: Context::Unknown }
+        }),
         3 => (tid(), cpu()).prop_map(|(tid, target)| Payload::Wakeup { tid, prio: 1, target }),
         1 => (tid(), cpu()).prop_map(|(tid, target)| Payload::WakeupNew { tid, prio: 1, target }),
         2 => (tid(), cpu(), cpu()).prop_map(|(tid, from, to)| Payload::Migrate { tid, prio: 1, from, to }),

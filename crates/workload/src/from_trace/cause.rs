@@ -135,9 +135,10 @@ impl Pairs {
 
     /// Whether the waker is taken as the cause of the sleeper's wake-ups.
     ///
-    /// It is if the trace contains that most of them were requested in its own context. Otherwise it is, unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps
-    /// are timed) and the waker was on the CPU no more often than its share of the CPU time explains
-    /// by chance (within three standard deviations). Two tasks that wake each other are each other's cause.
+    /// It is if the trace contains that most of them were requested in its own context. Otherwise it is, unless the
+    /// sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the waker was
+    /// on the CPU no more often than its share of the CPU time explains by chance (within three standard deviations).
+    /// Two tasks that wake each other are each other's cause.
     pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
         let Count { all: count, sure } = self.count(waker, sleeper);
         let back = self.count(sleeper, waker).all;
