@@ -40,6 +40,8 @@ pub(crate) struct Cpu {
     pub burst_end: Nanos,
     /// Whether its stopper is about to run.
     pub stopper: bool,
+    /// Whether it reschedules as soon as it has switched.
+    pub again: bool,
     /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
@@ -98,6 +100,7 @@ impl Core {
             speed: cpu.place.capacity,
             burst_end: Nanos::MAX,
             stopper: false,
+            again: false,
             touched: false,
         };
         Self {
@@ -250,6 +253,12 @@ impl Core {
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
+    }
+
+    /// Asks a CPU, while it picks, to reschedule again as soon as it has switched to what it picks: the task has
+    /// something to do before it returns to user mode (`task_work_add`).
+    pub fn resched_after_switch(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].again = true;
     }
 
     /// Wakes the stopper of a CPU, the kernel thread that every task makes way for (`migration/N`). When the CPU

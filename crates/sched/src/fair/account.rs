@@ -37,7 +37,7 @@ impl<D: Discipline> Fair<D> {
         }
         if ended {
             if let Some(e) = self.rqs.queues[q as usize].curr {
-                self.explain_turn(cx, q, e, "its request is consumed, or it lost its protection and owes time", None);
+                self.explain_turn(cx, q, e, self.d.charge_rule(), None);
             }
             cx.resched(self.rqs.cpu_of(q));
         }

@@ -47,7 +47,7 @@ impl<D: Discipline> Class for Fair<D> {
             self.pelt.util_est.add(cpu, p);
             self.enqueue(cx, e, Enqueue::Migrated);
             if cx.curr(cpu) == Some(p) {
-                self.set_next(cx, cpu, e);
+                self.set_next(cx, cpu, e, false);
             }
         }
     }

@@ -84,6 +84,9 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         empty_keeps_weight: true,
         picks_again: true,
         tree_by_vruntime: false,
+        protects_least_slice: false,
+        reweight_places: false,
+        lag_by_longest: false,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };

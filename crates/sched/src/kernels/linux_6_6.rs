@@ -74,6 +74,9 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         empty_keeps_weight: false,
         picks_again: false,
         tree_by_vruntime: true,
+        protects_least_slice: false,
+        reweight_places: false,
+        lag_by_longest: false,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };

@@ -18,6 +18,7 @@ mod groups;
 mod hotplug;
 mod inside;
 mod linux_5;
+mod linux_6_18;
 mod mlfq;
 mod numa;
 mod o1;

@@ -29,6 +29,10 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.cx.events[before..].rotate_left(by_stopper);
             }
         }
+        let slot = &mut self.cx.cpus[cpu as usize];
+        if slot.again {
+            (slot.again, slot.resched_at) = (false, slot.run_from.max(self.cx.now));
+        }
         self.cx.touch(cpu);
     }
 
