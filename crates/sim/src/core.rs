@@ -42,6 +42,8 @@ pub(crate) struct Cpu {
     pub stopper: bool,
     /// Whether it reschedules as soon as it has switched.
     pub again: bool,
+    /// Whether it reschedules when it next returns to user mode (`TIF_NEED_RESCHED_LAZY`).
+    pub lazy: bool,
     /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
@@ -74,6 +76,10 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
+    pub(crate) interrupted: Option<CpuId>,
+    /// Whether requests of the fair class to reschedule another CPU wait until that returns to user mode.
+    pub(crate) lazy: bool,
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
     pub(crate) touched: Vec<CpuId>,
@@ -101,6 +107,7 @@ impl Core {
             burst_end: Nanos::MAX,
             stopper: false,
             again: false,
+            lazy: false,
             touched: false,
         };
         Self {
@@ -116,6 +123,8 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            interrupted: None,
+            lazy: false,
             start,
             events: Vec::with_capacity(Self::BATCH + 64),
             touched: Vec::new(),
@@ -218,6 +227,13 @@ impl Core {
         self.cpus[cpu as usize].resched_at != Nanos::MAX
     }
 
+    /// Returns whether a CPU was asked to reschedule, at once or when it returns to user mode, and has not done so yet.
+    #[inline]
+    #[must_use]
+    pub fn will_resched(&self, cpu: CpuId) -> bool {
+        self.need_resched(cpu) || self.cpus[cpu as usize].lazy
+    }
+
     /// Returns whether the present event was caused by an interrupt (a timer, the tick) rather than by a running task.
     #[inline]
     #[must_use]
@@ -253,6 +269,38 @@ impl Core {
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
+    }
+
+    /// Asks a CPU to reschedule when it next returns to user mode (`resched_curr_lazy`). With lazy preemption, a CPU
+    /// that is running a task gets no interrupt for that if another CPU asks: it reschedules at the end of its next
+    /// tick, interrupt or system call. The own CPU is in the kernel now, and returns at once. `queued` says that a
+    /// wake-up asks: one of a CPU with another last-level cache is done there, in an interrupt (`ttwu_queue_cond`).
+    /// Otherwise this is [`Self::resched`].
+    pub fn resched_lazy(&mut self, cpu: CpuId, queued: bool) {
+        if !self.lazy || self.cpus[cpu as usize].curr.is_none() || self.is_here(cpu, queued) {
+            return self.resched(cpu);
+        }
+        self.cpus[cpu as usize].lazy = true;
+        self.touch(cpu);
+    }
+
+    /// Whether what happens now is done by `cpu` itself, as far as is known.
+    fn is_here(&self, cpu: CpuId, queued: bool) -> bool {
+        let here = match self.cause {
+            Cause::Tick => Some(self.tick_cpu),
+            Cause::Task | Cause::Change => Some(self.acting),
+            Cause::Wakeup => self.interrupted,
+        };
+        let llc = |cpu: CpuId| self.machine.cpus[cpu as usize].place.llc;
+        here.is_none_or(|here| here == cpu || queued && llc(here) != llc(cpu))
+    }
+
+    /// A CPU returns to user mode, and does what was asked of it lazily.
+    #[inline]
+    pub(crate) fn return_to_user(&mut self, cpu: CpuId) {
+        if std::mem::take(&mut self.cpus[cpu as usize].lazy) {
+            self.resched(cpu);
+        }
     }
 
     /// Asks a CPU, while it picks, to reschedule again as soon as it has switched to what it picks: the task has

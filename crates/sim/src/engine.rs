@@ -42,6 +42,8 @@ pub struct Options {
     pub tick_first: Nanos,
     /// What becomes of a task when the last CPU of its affinity goes offline.
     pub stranded: Stranded,
+    /// Whether the kernel preempts lazily (`PREEMPT_LAZY`, [`Core::resched_lazy`]).
+    pub lazy: bool,
 }
 
 /// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old
@@ -138,6 +140,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     ) -> Self {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
+        cx.lazy = options.lazy;
         Self {
             cx,
             sched,
@@ -225,7 +228,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             Phase::Tick => self.tick(who),
             Phase::Timer if key == self.next_hotplug => self.hotplug(),
             Phase::Timer => {
-                self.cx.cause = Cause::Wakeup;
+                (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, None);
                 self.cx.timers.pop();
                 self.sched.timer(&mut self.cx, who);
             }
@@ -255,18 +258,22 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.catch_up(cpu);
         self.cx.cpus[cpu as usize].next_tick += self.cx.tick_period;
         self.sched.task_tick(&mut self.cx, cpu);
+        self.cx.return_to_user(cpu);
         self.cx.touch(cpu);
     }
 
     /// Handles an expired timer: starts a task, or wakes a sleeper.
     fn timer(&mut self, p: TaskId) {
-        self.cx.cause = Cause::Wakeup;
+        // A task's timer is on the CPU where it went to sleep.
+        let cpu = self.cx.task(p).cpu;
+        (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, Some(cpu));
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
         match self.load.start {
             Start::Fork if fresh => self.start_by_fork(p),
             Start::Threads if fresh => self.wake_up_new(p, None),
             _ => self.wake(p, None),
         }
+        self.cx.return_to_user(cpu);
     }
 
     #[inline]

@@ -39,7 +39,7 @@ impl<D: Discipline> Fair<D> {
             if let Some(e) = self.rqs.queues[q as usize].curr {
                 self.explain_turn(cx, q, e, self.d.charge_rule(), None);
             }
-            cx.resched(self.rqs.cpu_of(q));
+            cx.resched_lazy(self.rqs.cpu_of(q), false);
         }
     }
 

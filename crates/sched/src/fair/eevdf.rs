@@ -414,8 +414,8 @@ impl Discipline for Eevdf {
         f.turn_ends_at(e)
     }
 
-    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, _how: Enqueue) {
-        f.check_preempt(cx, curr, e);
+    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        f.check_preempt(cx, curr, e, how);
     }
 
     fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
@@ -450,7 +450,7 @@ impl Discipline for Eevdf {
             }
         } else if let Some(curr) = f.rqs.running[cpu as usize] {
             let e = f.rqs.entity(p);
-            f.check_preempt(cx, curr, e);
+            f.check_preempt(cx, curr, e, Enqueue::Migrated);
         }
     }
 }

@@ -67,7 +67,7 @@ impl<D: Discipline> Fair<D> {
     /// Explains why a task that became runnable preempts or does not. `before` says that the CPU was already to
     /// reschedule.
     pub(super) fn explain_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
-        let preempts = !before && cx.need_resched(cpu);
+        let preempts = !before && cx.will_resched(cpu);
         cx.explain(|_| {
             let throttled = self.rqs.is_cut_off(self.rqs.entities[e as usize].queue);
             let mut numbers = Vec::new();

@@ -1,6 +1,6 @@
 //! Linux 6.12: EEVDF with lag preserved across sleep, custom slices and delayed dequeue.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -30,6 +30,7 @@ const PICK_BUDDY: Handle<bool> =
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::REAL_TIME],
     &classes::RT,
     &[classes::RR.tunable],
     &classes::DL,

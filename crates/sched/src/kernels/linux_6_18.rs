@@ -1,7 +1,7 @@
 //! Linux 6.18: EEVDF that protects the running task for the least slice of its queue, and throttles the tasks of a group
 //! without quota one by one. The source is 6.18.26.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -31,6 +31,7 @@ const PICK_BUDDY: Handle<bool> =
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::LAZY.tunable],
     &classes::RT,
     &[classes::RR.tunable],
     &classes::DL,

@@ -1,7 +1,7 @@
 //! Linux 6.6: the first kernel with EEVDF. A task that sleeps is dequeued at once and keeps its lag, and every request
 //! is for the same slice.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -24,6 +24,7 @@ const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::DYNAMIC],
     &classes::RT,
     &[classes::RR.tunable],
     &classes::DL,

@@ -48,7 +48,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     pub(super) fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Nanos {
-        if !self.options.skip_ticks {
+        if !self.options.skip_ticks || self.cx.cpus[cpu as usize].lazy {
             return next_tick;
         }
         let decision = self.sched.next_decision(&self.cx, cpu);

@@ -5,8 +5,8 @@ use crate::fair::entity::{Entity, EntityId, QueueId};
 use crate::fair::timeline::before;
 use crate::fair::{Discipline, Fair};
 use schedlab_base::Nanos;
-use schedlab_sim::Core;
 use schedlab_sim::program::Policy;
+use schedlab_sim::{Core, Enqueue};
 
 /// `normalized_sysctl_sched_base_slice`, in ns.
 const NORMALIZED_BASE_SLICE: Nanos = 700_000;
@@ -144,7 +144,7 @@ impl Fair<Eevdf> {
 
     /// Reschedules the CPU if `e`, which became runnable, would be picked instead of `curr`
     /// (`check_preempt_wakeup_fair`).
-    pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId) {
+    pub(super) fn check_preempt(&mut self, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
         let cpu = self.rqs.cpu_of(self.rqs.entities[curr as usize].queue);
         let there = self.rqs.entities[e as usize].queue;
         if curr == e || self.rqs.is_cut_off(there) || cx.need_resched(cpu) || !self.d.features.wakeup_preemption {
@@ -156,7 +156,7 @@ impl Fair<Eevdf> {
             if self.d.features.idle_loses_protection {
                 self.cancel_protection(se);
             }
-            cx.resched(cpu);
+            cx.resched_lazy(cpu, how == Enqueue::Wakeup);
             return;
         }
         if curr_idle != idle || cx.task(e - self.rqs.first_task).attributes.policy != Policy::Other {
@@ -165,26 +165,26 @@ impl Fair<Eevdf> {
         let q = self.rqs.entities[se as usize].queue;
         self.update_curr(cx, q);
         if self.d.features.protects_least_slice {
-            return self.preempts_as_shorter(cx, q, pse, se);
+            return self.preempts_as_shorter(cx, q, (pse, se), how);
         }
         if self.overrides(q, pse, se) {
             self.cancel_protection(se);
         }
         if self.pick_eevdf(q, self.rqs.queued_curr(q), true) == Some(pse) {
-            cx.resched(cpu);
+            cx.resched_lazy(cpu, how == Enqueue::Wakeup);
         }
     }
 
     /// Reschedules the CPU if the woken `e` would be picked, from 6.17 on. If its slice is shorter, the protection of
     /// `curr` does not count. If it is not picked all the same, the protection lasts for its slice at most.
-    fn preempts_as_shorter(&mut self, cx: &mut Core, q: QueueId, e: EntityId, curr: EntityId) {
+    fn preempts_as_shorter(&mut self, cx: &mut Core, q: QueueId, (e, curr): (EntityId, EntityId), how: Enqueue) {
         let shorter = self.d.features.preempt_short
             && self.rqs.entities[e as usize].slice < self.rqs.entities[curr as usize].slice;
         if self.pick_eevdf(q, self.rqs.queued_curr(q), !shorter) == Some(e) {
             if shorter {
                 self.cancel_protection(curr);
             }
-            cx.resched(self.rqs.cpu_of(q));
+            cx.resched_lazy(self.rqs.cpu_of(q), how == Enqueue::Wakeup);
         } else if shorter && self.d.features.run_to_parity {
             let least = Eevdf::min_slice(self, q);
             self.narrow_protection(curr, least);

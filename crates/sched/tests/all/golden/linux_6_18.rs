@@ -137,3 +137,53 @@ fn a_switch_to_a_task_that_is_throttled_costs_as_much_as_any() {
     assert_eq!(short[1].time - short[0].time, 5_000);
     assert!(matches!(short[1].what, Payload::Switch { prev: 1, prev_state: TaskState::Runnable, .. }), "{short:?}");
 }
+
+/// Returns the tasks that ran on CPU 1 and from when on, under a preemption model. W, on CPU 0, wakes S at 0.5, which asks for less and
+/// preempts H on CPU 1. H makes a system call of its own after every `call` us.
+fn remote(model: &str, machine: &str, call: Nanos) -> String {
+    let on = |cpu, mut task: TaskSpec| {
+        task.initial.cpus = Some(vec![cpu]);
+        task
+    };
+    let waker =
+        TaskSpec { name: "W".into(), program: vec![run(500), Op::SemPost(0), run(9_000)], ..TaskSpec::default() };
+    let sleeper = TaskSpec { name: "S".into(), program: vec![Op::SemWait(0), run(100)], ..TaskSpec::default() };
+    let hog = forever("H", 0, vec![run(call), Op::SemPost(1)]);
+    let mut load = load(vec![on(0, waker), on(1, asking(1, sleeper)), on(1, hog)]);
+    load.sems = vec!["woken".into(), "nobody".into()];
+    let set = [("hz", "1000".to_owned()), ("base_slice_ns", "3000000".to_owned()), ("preempt", model.to_owned())];
+    let accounts = simulate("linux-6.18", &bare(machine), &load, &set, 3 * MS);
+    let lines = accounts.events.iter().filter(|e| e.cpu == 1).filter_map(|e| match e.what {
+        Payload::Switch { next, .. } if next > 0 => {
+            Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1]))
+        }
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_lazy_wake_up_of_another_cpu_waits_for_its_return_to_user_mode() {
+    let at_once = "0 S, 0 H, 0.5 S, 0.6 H";
+    for model in ["none", "voluntary", "full", "rt"] {
+        assert_eq!(remote(model, "2", 50_000), at_once, "{model}");
+    }
+    // __resched_curr() sends no interrupt for TIF_NEED_RESCHED_LAZY. H returns to user mode at the end of its tick, or
+    // of a system call.
+    assert_eq!(remote("lazy", "2", 50_000), "0 S, 0 H, 1 S, 1.1 H");
+    assert_eq!(remote("lazy", "2", 700), "0 S, 0 H, 0.7 S, 0.8 H");
+    // Across caches ttwu_queue_cond() has the wake-up done by CPU 1, in an interrupt.
+    assert_eq!(remote("lazy", "2x1", 50_000), at_once);
+}
+
+#[test]
+fn a_lazy_wake_up_by_a_timer_preempts_at_once() {
+    // The timer interrupts the CPU on which the task went to sleep, which then returns to user mode. A real-time task
+    // never waits (resched_curr() of wakeup_preempt()).
+    let lazy = [("hz", "1000".to_owned()), ("base_slice_ns", "3000000".to_owned()), ("preempt", "lazy".to_owned())];
+    let nap = forever("N", 0, vec![run(100), Op::Sleep(exactly(1_400 * US))]);
+    let load = load(vec![nap, hog("H", 0)]);
+    let accounts = simulate("linux-6.18", &bare("up"), &load, &lazy, 2 * MS);
+    let runs: Vec<_> = accounts.events.iter().filter(|e| matches!(e.what, Payload::Switch { next: 1, .. })).collect();
+    assert_eq!(runs.iter().map(|e| e.time / US).collect::<Vec<_>>(), [0, 1_500]);
+}
