@@ -2,6 +2,7 @@
 //! resources, as rt-app 55cb0c0 would carry them out.
 
 mod groups;
+mod interrupts;
 mod names;
 mod program;
 mod progress;
@@ -100,6 +101,7 @@ impl<'a> Lowering<'a> {
             self.instances(task, &initial, program)?;
         }
         self.load.hotplug = settings::hotplug(workload, self.machine)?;
+        self.load.interrupts = interrupts::of(workload, self.machine)?;
         self.names.fill(&mut self.load);
         Ok(())
     }

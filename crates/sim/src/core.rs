@@ -26,6 +26,20 @@ pub struct Ticks {
     pub count: u64,
 }
 
+impl Ticks {
+    /// The ticks at `since` and later; `None` if there are none.
+    #[inline]
+    #[must_use]
+    pub fn since(self, since: Nanos) -> Option<Self> {
+        let Self { first, period, count } = self;
+        if first >= since {
+            return Some(self);
+        }
+        let before = (since - first).div_ceil(period);
+        (before < count).then(|| Self { first: first + before * period, period, count: count - before })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub curr: Option<TaskId>,
@@ -44,6 +58,10 @@ pub(crate) struct Cpu {
     pub again: bool,
     /// Whether it reschedules when it next returns to user mode (`TIF_NEED_RESCHED_LAZY`).
     pub lazy: bool,
+    /// Until when an interrupt, softirq or the hypervisor has the CPU, if that is later than now.
+    pub taken_until: Nanos,
+    /// Until when timers of the CPU do not expire, if that is later than now.
+    pub deaf_until: Nanos,
     /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
@@ -108,6 +126,8 @@ impl Core {
             stopper: false,
             again: false,
             lazy: false,
+            taken_until: 0,
+            deaf_until: 0,
             touched: false,
         };
         Self {

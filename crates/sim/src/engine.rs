@@ -1,6 +1,7 @@
 //! The main loop: advances to the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
+use self::interrupts::Interrupts;
 use crate::core::{Cause, Core};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
@@ -22,6 +23,7 @@ mod homes;
 mod hotplug;
 mod inspecting;
 mod instants;
+mod interrupts;
 mod set;
 mod speed;
 mod switch;
@@ -125,6 +127,9 @@ pub(crate) struct Engine<'a, S> {
     /// When the next CPU goes offline or comes online; `hotplugged` counts those that have.
     next_hotplug: Key,
     hotplugged: usize,
+    interrupts: Interrupts,
+    /// The earlier of the next change of a CPU and the next interrupt.
+    next_outside: Key,
     affinities: hotplug::Notes,
     checks: Checks,
 }
@@ -141,6 +146,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
         cx.lazy = options.lazy;
+        let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {
             cx,
             sched,
@@ -158,8 +164,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             homes: Homes::new(machine),
             next_inspection: Nanos::MAX,
             inspect,
-            next_hotplug: hotplug::first(load),
+            next_hotplug,
             hotplugged: 0,
+            next_outside: next_hotplug.min(interrupts.first()),
+            interrupts,
             affinities: hotplug::Notes::default(),
             checks: Checks::default(),
         }
@@ -191,7 +199,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 idle_note = self.stalled()?;
                 break;
             }
-            let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_hotplug);
+            let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_outside);
             if key.time() >= end {
                 self.inspect_until(end);
                 break;
@@ -227,6 +235,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         match key.phase() {
             Phase::Tick => self.tick(who),
             Phase::Timer if key == self.next_hotplug => self.hotplug(),
+            Phase::Timer if key == self.next_outside => self.interrupt(),
             Phase::Timer => {
                 (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, None);
                 self.cx.timers.pop();
@@ -266,6 +275,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn timer(&mut self, p: TaskId) {
         // A task's timer is on the CPU where it went to sleep.
         let cpu = self.cx.task(p).cpu;
+        let deaf_until = self.cx.cpus[cpu as usize].deaf_until;
+        if deaf_until > self.cx.now {
+            return self.timers.add(deaf_until, p);
+        }
         (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, Some(cpu));
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
         match self.load.start {

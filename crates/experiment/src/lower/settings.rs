@@ -119,7 +119,7 @@ fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
+pub(super) fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
     if (cpu as usize) < machine.cpus.len() {
         return Ok(());
     }

@@ -68,6 +68,18 @@ impl<D: Discipline> Class for Fair<D> {
         }
     }
 
+    fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
+        let mut e = self.rqs.running[cpu as usize];
+        while let Some(x) = e {
+            self.rqs.entities[x as usize].exec_start = at;
+            e = self.rqs.parent(x);
+        }
+    }
+
+    fn is_taken(&mut self, cpu: CpuId, taken: (Nanos, Nanos)) {
+        self.pelt.note_taken(cpu, taken);
+    }
+
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
         let runnable = real_time + deadline;
         let before = self.rqs.count_others(cpu, runnable, real_time);

@@ -192,8 +192,10 @@ impl<D: Discipline> Scheduler for Fair<D> {
         let mut at = self.rqs.running[cpu as usize];
         while let Some(e) = at {
             let q = self.rqs.entities[e as usize].queue;
-            let before = self.rqs.entities[e as usize].sum_exec;
-            D::skip_ticks(self, q, e, ticks);
+            let Entity { sum_exec: before, exec_start, .. } = self.rqs.entities[e as usize];
+            if let Some(ticks) = ticks.since(exec_start) {
+                D::skip_ticks(self, q, e, ticks);
+            }
             let queue = &mut self.rqs.queues[q as usize];
             if queue.limited {
                 queue.runtime -= (self.rqs.entities[e as usize].sum_exec - before) as i64;

@@ -23,6 +23,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &[build::DYNAMIC],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &fair::DEBUGFS,

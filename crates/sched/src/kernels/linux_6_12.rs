@@ -32,6 +32,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &[build::REAL_TIME],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,

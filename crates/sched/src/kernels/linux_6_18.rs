@@ -33,6 +33,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &[build::LAZY.tunable],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,

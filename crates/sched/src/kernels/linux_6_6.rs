@@ -26,6 +26,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &[build::DYNAMIC],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &[

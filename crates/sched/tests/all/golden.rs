@@ -17,6 +17,7 @@ mod fair_inside;
 mod groups;
 mod hotplug;
 mod inside;
+mod interrupts;
 mod linux_5;
 mod linux_6_18;
 mod mlfq;

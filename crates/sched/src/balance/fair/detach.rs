@@ -181,7 +181,7 @@ impl<Q: Queues> Work<'_, Q> {
         match self.b.rules.migration_cost {
             -1 => true,
             0 => false,
-            cost => ((self.cx.now() - self.q.last_account(p)) as i64) < cost,
+            cost => (self.cx.now().wrapping_sub(self.q.last_account(p)) as i64) < cost,
         }
     }
 
