@@ -114,7 +114,7 @@ impl Discipline for Eevdf {
             ("lag_ns", lag.into()),
             ("eligible", (entity.on_rq && f.eligible(q, e)).into()),
             ("delayed", entity.delayed.into()),
-            ("protected", (f.rqs.is_curr(q, e) && entity.protected).into()),
+            ("protected", (f.rqs.is_curr(q, e) && entity.is_protected()).into()),
         ]
     }
 
@@ -126,7 +126,7 @@ impl Discipline for Eevdf {
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
         if f.rqs.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
             "a task of this group slept, and the group is eligible"
-        } else if curr == Some(picked) && f.d.features.run_to_parity && f.rqs.entities[picked as usize].protected {
+        } else if curr == Some(picked) && f.d.features.run_to_parity && f.rqs.entities[picked as usize].is_protected() {
             "it runs to parity: its request is not consumed and it is eligible"
         } else {
             "the earliest deadline of those that are eligible (lag of 0 or more)"
@@ -298,7 +298,7 @@ impl Discipline for Eevdf {
         f.clear_buddies(e);
         if f.rqs.entities[e as usize].on_rq {
             Self::remove(f, q, e);
-            f.rqs.entities[e as usize].protected = true;
+            f.rqs.entities[e as usize].protect();
         }
     }
 
@@ -437,7 +437,6 @@ impl Discipline for Eevdf {
         if f.d.features.yield_moves_deadline {
             let entity = &mut f.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
-            entity.protected = false;
         } else if f.eligible(q, e) {
             let entity = &mut f.rqs.entities[e as usize];
             entity.vruntime = entity.deadline;

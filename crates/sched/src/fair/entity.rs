@@ -43,7 +43,8 @@ pub struct Entity {
     pub forked_on: Option<CpuId>,
     /// EEVDF: the virtual deadline, in ns.
     pub deadline: u64,
-    /// EEVDF: the lag when it left its queue, in ns.
+    /// EEVDF: the lag when it left its queue, in ns. While it is running, the deadline of the slice that is protected
+    /// (`set_protect_slice`).
     pub vlag: i64,
     /// EEVDF: the length of its requests, in ns.
     pub slice: Nanos,
@@ -53,8 +54,6 @@ pub struct Entity {
     pub rel_deadline: bool,
     /// EEVDF: it is asleep and stays queued until it no longer owes time.
     pub delayed: bool,
-    /// EEVDF: it runs to parity, because its slice is not consumed and nothing has cancelled its protection.
-    pub protected: bool,
 }
 
 /// A queue (`struct cfs_rq`).

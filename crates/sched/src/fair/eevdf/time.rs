@@ -89,7 +89,6 @@ impl Fair<Eevdf> {
             entity.slice = base;
         }
         entity.deadline = entity.vruntime.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
-        entity.protected = false;
         self.average(q);
         true
     }
@@ -98,7 +97,7 @@ impl Fair<Eevdf> {
     #[inline]
     pub(super) fn preempted_by_short(&self, q: QueueId) -> bool {
         let Some(e) = self.rqs.queues[q as usize].curr else { return false };
-        self.d.features.preempt_short && !self.rqs.entities[e as usize].protected && !self.eligible(q, e)
+        self.d.features.preempt_short && !self.rqs.entities[e as usize].is_protected() && !self.eligible(q, e)
     }
 
     /// Places an entity on the queue with the lag that it had when it left (`place_entity`).

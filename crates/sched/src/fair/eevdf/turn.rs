@@ -2,11 +2,33 @@
 
 use super::Eevdf;
 use crate::fair::Fair;
-use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::entity::{Entity, EntityId, QueueId};
 use crate::fair::timeline::before;
 use schedlab_base::Nanos;
 use schedlab_sim::Core;
 use schedlab_sim::program::Policy;
+
+impl Entity {
+    /// Protects the slice of an entity that starts to run (`set_protect_slice`): it keeps its CPU until its deadline
+    /// changes. As in the kernel, that is also so if the deadline changes because the weight of a group's entity does.
+    #[inline]
+    pub(super) fn protect(&mut self) {
+        self.vlag = self.deadline as i64;
+    }
+
+    /// Whether the slice of the running entity is still protected (`protect_slice`).
+    #[inline]
+    pub(super) fn is_protected(&self) -> bool {
+        self.vlag == self.deadline as i64
+    }
+
+    /// Ends the protection of the running entity's slice (`cancel_protect_slice`).
+    pub(super) fn cancel_protection(&mut self) {
+        if self.is_protected() {
+            self.vlag = self.deadline.wrapping_add(1) as i64;
+        }
+    }
+}
 
 impl Fair<Eevdf> {
     /// The eligible entity with the earliest virtual deadline (`pick_eevdf`). `running` is the running entity if it is
@@ -23,7 +45,7 @@ impl Fair<Eevdf> {
         let curr = running.filter(|e| holds(self.rqs.entities[*e as usize].vruntime));
         if let Some(e) = curr
             && self.d.features.run_to_parity
-            && self.rqs.entities[e as usize].protected
+            && self.rqs.entities[e as usize].is_protected()
         {
             return curr;
         }
@@ -41,7 +63,7 @@ impl Fair<Eevdf> {
     /// Whether the running entity has lost its protection, so that it can be preempted once it is not eligible.
     #[inline]
     pub(super) fn lost(&self, e: EntityId) -> bool {
-        self.d.features.preempt_short && !self.rqs.entities[e as usize].protected
+        self.d.features.preempt_short && !self.rqs.entities[e as usize].is_protected()
     }
 
     /// The earliest time at which the running entity has consumed its request.
@@ -77,7 +99,7 @@ impl Fair<Eevdf> {
         let (curr_idle, idle) = (self.rqs.entities[se as usize].idle, self.rqs.entities[pse as usize].idle);
         if curr_idle && !idle {
             if self.d.features.idle_loses_protection {
-                self.rqs.entities[se as usize].protected = false;
+                self.rqs.entities[se as usize].cancel_protection();
             }
             cx.resched(cpu);
             return;
@@ -88,7 +110,7 @@ impl Fair<Eevdf> {
         let q = self.rqs.entities[se as usize].queue;
         self.update_curr(cx, q);
         if self.overrides(q, pse, se) {
-            self.rqs.entities[se as usize].protected = false;
+            self.rqs.entities[se as usize].cancel_protection();
         }
         if self.pick_eevdf(q, self.rqs.queued_curr(q)) == Some(pse) {
             cx.resched(cpu);
