@@ -144,7 +144,9 @@ impl Tunable {
             (Unit::Switch, "off" | "false" | "0") => 0,
             (Unit::Switch, other) => return Err(fail(format!("\"{other}\" is no switch")).mend("write on or off")),
             (Unit::Word(words), text) => {
-                let known = words.iter().position(|word| word.eq_ignore_ascii_case(text));
+                // A trace names the value by its position.
+                let at = text.parse().ok().filter(|at| *at < words.len());
+                let known = at.or_else(|| words.iter().position(|word| word.eq_ignore_ascii_case(text)));
                 return known
                     .map(|at| at as i64)
                     .ok_or_else(|| fail(format!("there is no \"{text}\"")).mend(format!("take {}", words.join(", "))));
@@ -417,7 +419,7 @@ mod tests {
         let model = Handle::<i64>::word("model", &["none", "full"], 0, "");
         let machine = schedlab_machine::load("up").unwrap();
         let of = |text: &str| Values::new(&[model.tunable], &machine, &[("model".into(), text.into())], |_| None);
-        assert_eq!(of("Full").unwrap().get(&model), 1);
+        assert_eq!([of("Full"), of("1")].map(|values| values.unwrap().get(&model)), [1, 1]);
         assert_eq!(model.tunable.written(1), "full");
         assert_eq!(of("half").unwrap_err().to_string(), "--set model: there is no \"half\"; take none, full");
     }

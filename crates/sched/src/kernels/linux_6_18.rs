@@ -1,5 +1,5 @@
-//! Linux 6.18: EEVDF that protects the running task for the least slice of its queue, and throttles the tasks of a group
-//! without quota one by one. The source is 6.18.26.
+//! Linux 6.18: EEVDF that protects the running task for the least slice of its queue, and throttles the tasks of a
+//! group without quota one by one. The source is 6.18.26.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};

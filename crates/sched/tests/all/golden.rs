@@ -24,6 +24,7 @@ mod mlfq;
 mod numa;
 mod o1;
 mod o1_releases;
+mod partitions;
 mod queues;
 mod staircase;
 mod stride;

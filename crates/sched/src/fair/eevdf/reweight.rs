@@ -7,8 +7,8 @@ use crate::fair::{Discipline, Fair};
 use schedlab_sim::Core;
 
 impl Fair<Eevdf> {
-    /// Keeps the lag, and what is left of the request and of its protection, in terms of weight, and places the entity by them
-    /// (`reweight_entity`). The running entity is part of the average by which it is placed.
+    /// Keeps the lag, and what is left of the request and of its protection, in terms of weight, and places the entity
+    /// by them (`reweight_entity`). The running entity is part of the average by which it is placed.
     pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load) {
         let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
         let scaled = |x: i64| (i128::from(x) * i128::from(old.weight) / i128::from(load.weight)) as i64;

@@ -7,8 +7,8 @@
 //! | 2.6.32 to 4.18 | summed over the last half to whole second: `rt_avg`, halved every half of `sched_time_avg` |
 //! | 4.19 on | is averaged like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
-//! Interrupts and stolen time count in the same way if the kernel accounts for them: in `rt_avg` from 2.6.37 to 4.18, and
-//! as an average by which the rest is scaled from 4.19 on (`avg_irq`, `scale_irq_capacity`).
+//! Interrupts and stolen time count in the same way if the kernel accounts for them: in `rt_avg` from 2.6.37 to 4.18,
+//! and as an average by which the rest is scaled from 4.19 on (`avg_irq`, `scale_irq_capacity`).
 //!
 //! When load balancing computes the capacities of groups, the capacity of a CPU is what is left (`scale_rt_power`,
 //! `scale_rt_capacity`).

@@ -104,10 +104,10 @@ fn within(mut task: TaskSpec) -> TaskSpec {
 
 #[test]
 fn a_group_is_throttled_task_by_task() {
-    // The group's 4 ms are used up at 7. 6.12 takes it off with both tasks, and it comes back half a ms in debt. In 6.18
-    // it stays: at 8 it is its turn, and pick_task_fair() gives A, then B, the work that throttles it on its way to user
-    // mode (throttle_cfs_rq_work). The group leaves at its share, so at 13, when it has quota again, it runs at once:
-    // with B first, which tg_unthrottle_up() finds at the head of the list.
+    // The group's 4 ms are used up at 7. 6.12 takes it off with both tasks, and it comes back half a ms in debt. In
+    // 6.18 it stays: at 8 it is its turn, and pick_task_fair() gives A, then B, the work that throttles it on its way
+    // to user mode (throttle_cfs_rq_work). The group leaves at its share, so at 13, when it has quota again, it runs at
+    // once: with B first, which tg_unthrottle_up() finds at the head of the list.
     let load = limited(vec![within(hog("A", 0)), within(hog("B", 0)), hog("H", 0)]);
     let start = "0 A, 1 H, 2 B, 3 H, 4 A, 5 H, 6 B, 7 H";
     assert_eq!(schedule("linux-6.12", &[], &load, 17), format!("{start}, 14 A, 15 H, 16 B"));
@@ -138,8 +138,8 @@ fn a_switch_to_a_task_that_is_throttled_costs_as_much_as_any() {
     assert!(matches!(short[1].what, Payload::Switch { prev: 1, prev_state: TaskState::Runnable, .. }), "{short:?}");
 }
 
-/// Returns the tasks that ran on CPU 1 and from when on, under a preemption model. W, on CPU 0, wakes S at 0.5, which asks for less and
-/// preempts H on CPU 1. H makes a system call of its own after every `call` us.
+/// Returns the tasks that ran on CPU 1 and from when on, under a preemption model. W, on CPU 0, wakes S at 0.5, which
+/// asks for less and preempts H on CPU 1. H makes a system call of its own after every `call` us.
 fn remote(model: &str, machine: &str, call: Nanos) -> String {
     let on = |cpu, mut task: TaskSpec| {
         task.initial.cpus = Some(vec![cpu]);
