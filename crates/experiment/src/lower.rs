@@ -2,6 +2,7 @@
 //! resources, as rt-app 55cb0c0 would carry them out.
 
 mod groups;
+mod interrupts;
 mod names;
 mod program;
 mod progress;
@@ -37,6 +38,7 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
             .mend("give one task at least, with \"instance\" 1 or more"));
     }
     settings::check_machine(workload, machine)?;
+    settings::check_split(workload, machine)?;
     let names = Names::of(workload)?;
     progress::check(workload, &names)?;
     let mut lowering =
@@ -100,6 +102,7 @@ impl<'a> Lowering<'a> {
             self.instances(task, &initial, program)?;
         }
         self.load.hotplug = settings::hotplug(workload, self.machine)?;
+        self.load.interrupts = interrupts::of(workload, self.machine)?;
         self.names.fill(&mut self.load);
         Ok(())
     }
@@ -117,8 +120,11 @@ impl<'a> Lowering<'a> {
                 (self.load.settings.len() - 1) as u32
             }));
         }
-        // A task begins in the root group unless it names another.
-        let initial = Setting { group: initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP), ..initial };
+        // A task begins in the root group unless it names another, and on the CPUs that are common to all.
+        let common = || self.machine.is_split().then(|| self.machine.common_cpus());
+        let cpus = initial.cpus.or_else(common);
+        let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
+        let initial = Setting { group, cpus, ..initial };
         let program = program::of(task, &sets, |step| self.names.ops(n, task, &step.what, &self.workload.global));
         Ok((initial, program))
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A machine as its TOML file describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "schedlab machine")]
 pub struct MachineFile {
@@ -62,6 +62,17 @@ pub struct MachineFile {
     /// from 5.0 on place tasks by it if capacities differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub performance_domains: Vec<PerfDomainFile>,
+    /// CPUs that are not balanced, and that tasks use only if they name them (the boot parameter isolcpus=).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolcpus: Vec<u32>,
+    /// Sets of CPUs that are balanced by themselves (cpuset partitions). A task that names no CPUs uses those that are
+    /// in none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<Vec<u32>>,
+    /// Refused: CPUs without a tick (the boot parameter nohz_full=) are not simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub nohz_full: Option<toml::Value>,
 }
 
 /// Cores that run at one frequency, and the power they take.
@@ -178,6 +189,9 @@ impl MachineFile {
             llc_kib: None,
             costs: CostsFile::default(),
             performance_domains: Vec::new(),
+            isolcpus: Vec::new(),
+            partitions: Vec::new(),
+            nohz_full: None,
         }
     }
 
@@ -244,6 +258,9 @@ impl MachineFile {
                 .iter()
                 .map(|d| PerfDomainFile::of(d, machine.threads() as u32))
                 .collect(),
+            isolcpus: machine.isolated.clone(),
+            partitions: machine.partitions.clone(),
+            nohz_full: None,
         };
         let same = |file: &Self| file.build().is_ok_and(|built| built == *machine);
         if !same(&file) {

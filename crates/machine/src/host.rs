@@ -68,6 +68,8 @@ fn host_at(root: &Path) -> Result<Machine> {
         caches: sys.caches(ids[0]),
         costs: Costs::measured(),
         energy: Vec::new(),
+        isolated: Vec::new(),
+        partitions: Vec::new(),
     })
 }
 

@@ -166,9 +166,28 @@ pub struct Machine {
     pub costs: Costs,
     /// The energy model: performance domains in which every CPU occurs once; empty if there is none.
     pub energy: Vec<PerfDomain>,
+    /// CPUs that are in no scheduling domain and that tasks use only if they name them (`isolcpus=`), in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolated: Vec<u32>,
+    /// Sets of CPUs with scheduling domains of their own (cpuset partitions). The other CPUs are together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<Vec<u32>>,
 }
 
 impl Machine {
+    /// The CPUs that tasks use which name none: those that are neither isolated nor in a partition.
+    #[must_use]
+    pub fn common_cpus(&self) -> Vec<u32> {
+        let apart = |cpu: &u32| self.isolated.contains(cpu) || self.partitions.iter().any(|part| part.contains(cpu));
+        self.cpus.iter().map(|cpu| cpu.place.cpu).filter(|cpu| !apart(cpu)).collect()
+    }
+
+    /// Whether some CPUs are isolated or in a partition.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        !self.isolated.is_empty() || !self.partitions.is_empty()
+    }
+
     /// The number of sockets (packages).
     #[must_use]
     pub fn sockets(&self) -> usize {

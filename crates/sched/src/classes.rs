@@ -96,6 +96,18 @@ pub trait Class: Scheduler {
         let _ = (cx, cpu, class);
     }
 
+    /// The task of this class that is running on `cpu`, and whose account is up to date, is charged from `at` on, which
+    /// may be later than now.
+    fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
+        let _ = (cpu, at);
+    }
+
+    /// Called when the time between `taken.0` and `taken.1` on `cpu` is no task's (`update_irq_load_avg`,
+    /// `sched_rt_avg_update`).
+    fn is_taken(&mut self, cpu: CpuId, taken: (Nanos, Nanos)) {
+        let _ = (cpu, taken);
+    }
+
     /// Sets how many tasks of the higher classes are runnable on `cpu`. Called before this class balances.
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {
         let _ = (cx, cpu, real_time, deadline);

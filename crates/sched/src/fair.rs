@@ -210,6 +210,7 @@ impl<D: Discipline> Fair<D> {
     /// Whether a task cannot run because one of its groups is throttled on its CPU.
     #[must_use]
     pub fn is_throttled(&self, p: TaskId) -> bool {
-        self.rqs.queues[self.rqs.entities[self.rqs.entity(p) as usize].queue as usize].throttle_count > 0
+        let entity = &self.rqs.entities[self.rqs.entity(p) as usize];
+        entity.aside || self.rqs.is_cut_off(entity.queue)
     }
 }

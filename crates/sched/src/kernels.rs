@@ -23,6 +23,7 @@ mod linux_5_10;
 mod linux_5_15;
 mod linux_6_1;
 mod linux_6_12;
+mod linux_6_18;
 mod linux_6_6;
 mod mlfq;
 mod numa;
@@ -62,6 +63,7 @@ pub static KERNELS: &[&Kernel] = &[
     &linux_6_1::KERNEL,
     &linux_6_6::KERNEL,
     &linux_6_12::KERNEL,
+    &linux_6_18::KERNEL,
     &bfs::KERNEL,
     &mlfq::KERNEL,
     &stride::KERNEL,

@@ -23,6 +23,8 @@ pub enum Unit {
     Number,
     /// On or off (also 1, 0, true, false).
     Switch,
+    /// One of these words; the value is its position.
+    Word(&'static [&'static str]),
 }
 
 impl Unit {
@@ -36,6 +38,7 @@ impl Unit {
             Self::Ticks => "ticks",
             Self::Number => "",
             Self::Switch => "on/off",
+            Self::Word(_) => "enum",
         }
     }
 
@@ -45,7 +48,7 @@ impl Unit {
             Self::Ns => Some(1),
             Self::Us => Some(1_000),
             Self::Ms => Some(1_000_000),
-            Self::Ticks | Self::Number | Self::Switch => None,
+            Self::Ticks | Self::Number | Self::Switch | Self::Word(_) => None,
         }
     }
 }
@@ -124,6 +127,15 @@ impl Tunable {
         }
     }
 
+    /// Returns a value as a user writes it.
+    #[must_use]
+    pub fn written(&self, value: i64) -> String {
+        match self.unit {
+            Unit::Word(words) => words.get(value as usize).copied().unwrap_or_default().to_owned(),
+            _ => value.to_string(),
+        }
+    }
+
     fn parse(&self, text: &str) -> Result<i64> {
         let fail = |what: String| Error::input(what).key(format!("--set {}", self.name));
         let (low, high) = self.range;
@@ -131,6 +143,14 @@ impl Tunable {
             (Unit::Switch, "on" | "true" | "1") => 1,
             (Unit::Switch, "off" | "false" | "0") => 0,
             (Unit::Switch, other) => return Err(fail(format!("\"{other}\" is no switch")).mend("write on or off")),
+            (Unit::Word(words), text) => {
+                // A trace names the value by its position.
+                let at = text.parse().ok().filter(|at| *at < words.len());
+                let known = at.or_else(|| words.iter().position(|word| word.eq_ignore_ascii_case(text)));
+                return known
+                    .map(|at| at as i64)
+                    .ok_or_else(|| fail(format!("there is no \"{text}\"")).mend(format!("take {}", words.join(", "))));
+            }
             (Unit::Number, text) => text
                 .parse::<i64>()
                 .map_err(|_| fail(format!("\"{text}\" is no whole number")).mend("write a whole number"))?,
@@ -237,6 +257,15 @@ impl Values {
             values.insert(tunable.name, tunable.parse(text)?);
         }
         Ok(Self(values))
+    }
+
+    /// Gives a tunable another default, unless `set` sets it.
+    #[must_use]
+    pub(crate) fn starting(mut self, tunable: &Tunable, value: i64, set: &[(String, String)]) -> Self {
+        if self.0.contains_key(tunable.name) && set.iter().all(|(name, _)| !name.eq_ignore_ascii_case(tunable.name)) {
+            self.0.insert(tunable.name, value);
+        }
+        self
     }
 
     /// Returns the values after CPUs went offline or came online: they were set with `from` CPUs online, and `to` are
@@ -383,6 +412,16 @@ mod tests {
             48 * MS,
             "12 ms on 2 CPUs are 6 for each, for 8 at most"
         );
+    }
+
+    #[test]
+    fn a_word_is_one_of_those_that_there_are() {
+        let model = Handle::<i64>::word("model", &["none", "full"], 0, "");
+        let machine = schedlab_machine::load("up").unwrap();
+        let of = |text: &str| Values::new(&[model.tunable], &machine, &[("model".into(), text.into())], |_| None);
+        assert_eq!([of("Full"), of("1")].map(|values| values.unwrap().get(&model)), [1, 1]);
+        assert_eq!(model.tunable.written(1), "full");
+        assert_eq!(of("half").unwrap_err().to_string(), "--set model: there is no \"half\"; take none, full");
     }
 
     #[test]

@@ -26,6 +26,20 @@ pub struct Ticks {
     pub count: u64,
 }
 
+impl Ticks {
+    /// The ticks at `since` and later; `None` if there are none.
+    #[inline]
+    #[must_use]
+    pub fn since(self, since: Nanos) -> Option<Self> {
+        let Self { first, period, count } = self;
+        if first >= since {
+            return Some(self);
+        }
+        let before = (since - first).div_ceil(period);
+        (before < count).then(|| Self { first: first + before * period, period, count: count - before })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub curr: Option<TaskId>,
@@ -40,6 +54,14 @@ pub(crate) struct Cpu {
     pub burst_end: Nanos,
     /// Whether its stopper is about to run.
     pub stopper: bool,
+    /// Whether it reschedules as soon as it has switched.
+    pub again: bool,
+    /// Whether it reschedules when it next returns to user mode (`TIF_NEED_RESCHED_LAZY`).
+    pub lazy: bool,
+    /// Until when an interrupt, softirq or the hypervisor has the CPU, if that is later than now.
+    pub taken_until: Nanos,
+    /// Until when timers of the CPU do not expire, if that is later than now.
+    pub deaf_until: Nanos,
     /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
@@ -72,6 +94,10 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
+    pub(crate) interrupted: Option<CpuId>,
+    /// Whether requests of the fair class to reschedule another CPU wait until that returns to user mode.
+    pub(crate) lazy: bool,
     pub(crate) start: Start,
     pub(crate) events: Vec<Event>,
     pub(crate) touched: Vec<CpuId>,
@@ -98,6 +124,10 @@ impl Core {
             speed: cpu.place.capacity,
             burst_end: Nanos::MAX,
             stopper: false,
+            again: false,
+            lazy: false,
+            taken_until: 0,
+            deaf_until: 0,
             touched: false,
         };
         Self {
@@ -113,6 +143,8 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            interrupted: None,
+            lazy: false,
             start,
             events: Vec::with_capacity(Self::BATCH + 64),
             touched: Vec::new(),
@@ -215,6 +247,13 @@ impl Core {
         self.cpus[cpu as usize].resched_at != Nanos::MAX
     }
 
+    /// Returns whether a CPU was asked to reschedule, at once or when it returns to user mode, and has not done so yet.
+    #[inline]
+    #[must_use]
+    pub fn will_resched(&self, cpu: CpuId) -> bool {
+        self.need_resched(cpu) || self.cpus[cpu as usize].lazy
+    }
+
     /// Returns whether the present event was caused by an interrupt (a timer, the tick) rather than by a running task.
     #[inline]
     #[must_use]
@@ -250,6 +289,44 @@ impl Core {
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
+    }
+
+    /// Asks a CPU to reschedule when it next returns to user mode (`resched_curr_lazy`). With lazy preemption, a CPU
+    /// that is running a task gets no interrupt for that if another CPU asks: it reschedules at the end of its next
+    /// tick, interrupt or system call. The own CPU is in the kernel now, and returns at once. `queued` says that a
+    /// wake-up asks: one of a CPU with another last-level cache is done there, in an interrupt (`ttwu_queue_cond`).
+    /// Otherwise this is [`Self::resched`].
+    pub fn resched_lazy(&mut self, cpu: CpuId, queued: bool) {
+        if !self.lazy || self.cpus[cpu as usize].curr.is_none() || self.is_here(cpu, queued) {
+            return self.resched(cpu);
+        }
+        self.cpus[cpu as usize].lazy = true;
+        self.touch(cpu);
+    }
+
+    /// Whether what happens now is done by `cpu` itself, as far as is known.
+    fn is_here(&self, cpu: CpuId, queued: bool) -> bool {
+        let here = match self.cause {
+            Cause::Tick => Some(self.tick_cpu),
+            Cause::Task | Cause::Change => Some(self.acting),
+            Cause::Wakeup => self.interrupted,
+        };
+        let llc = |cpu: CpuId| self.machine.cpus[cpu as usize].place.llc;
+        here.is_none_or(|here| here == cpu || queued && llc(here) != llc(cpu))
+    }
+
+    /// A CPU returns to user mode, and does what was asked of it lazily.
+    #[inline]
+    pub(crate) fn return_to_user(&mut self, cpu: CpuId) {
+        if std::mem::take(&mut self.cpus[cpu as usize].lazy) {
+            self.resched(cpu);
+        }
+    }
+
+    /// Asks a CPU, while it picks, to reschedule again as soon as it has switched to what it picks: the task has
+    /// something to do before it returns to user mode (`task_work_add`).
+    pub fn resched_after_switch(&mut self, cpu: CpuId) {
+        self.cpus[cpu as usize].again = true;
     }
 
     /// Wakes the stopper of a CPU, the kernel thread that every task makes way for (`migration/N`). When the CPU

@@ -1,6 +1,7 @@
 //! The main loop: advances to the next instant and lets the scheduler decide.
 
 use self::homes::Homes;
+use self::interrupts::Interrupts;
 use crate::core::{Cause, Core};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
@@ -22,6 +23,7 @@ mod homes;
 mod hotplug;
 mod inspecting;
 mod instants;
+mod interrupts;
 mod set;
 mod speed;
 mod switch;
@@ -42,6 +44,8 @@ pub struct Options {
     pub tick_first: Nanos,
     /// What becomes of a task when the last CPU of its affinity goes offline.
     pub stranded: Stranded,
+    /// Whether the kernel preempts lazily (`PREEMPT_LAZY`, [`Core::resched_lazy`]).
+    pub lazy: bool,
 }
 
 /// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old
@@ -123,6 +127,9 @@ pub(crate) struct Engine<'a, S> {
     /// When the next CPU goes offline or comes online; `hotplugged` counts those that have.
     next_hotplug: Key,
     hotplugged: usize,
+    interrupts: Interrupts,
+    /// The earlier of the next change of a CPU and the next interrupt.
+    next_outside: Key,
     affinities: hotplug::Notes,
     checks: Checks,
 }
@@ -138,6 +145,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     ) -> Self {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
+        cx.lazy = options.lazy;
+        let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {
             cx,
             sched,
@@ -155,8 +164,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             homes: Homes::new(machine),
             next_inspection: Nanos::MAX,
             inspect,
-            next_hotplug: hotplug::first(load),
+            next_hotplug,
             hotplugged: 0,
+            next_outside: next_hotplug.min(interrupts.first()),
+            interrupts,
             affinities: hotplug::Notes::default(),
             checks: Checks::default(),
         }
@@ -188,7 +199,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 idle_note = self.stalled()?;
                 break;
             }
-            let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_hotplug);
+            let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_outside);
             if key.time() >= end {
                 self.inspect_until(end);
                 break;
@@ -224,8 +235,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         match key.phase() {
             Phase::Tick => self.tick(who),
             Phase::Timer if key == self.next_hotplug => self.hotplug(),
+            Phase::Timer if key == self.next_outside => self.interrupt(),
             Phase::Timer => {
-                self.cx.cause = Cause::Wakeup;
+                (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, None);
                 self.cx.timers.pop();
                 self.sched.timer(&mut self.cx, who);
             }
@@ -255,18 +267,26 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.catch_up(cpu);
         self.cx.cpus[cpu as usize].next_tick += self.cx.tick_period;
         self.sched.task_tick(&mut self.cx, cpu);
+        self.cx.return_to_user(cpu);
         self.cx.touch(cpu);
     }
 
     /// Handles an expired timer: starts a task, or wakes a sleeper.
     fn timer(&mut self, p: TaskId) {
-        self.cx.cause = Cause::Wakeup;
+        // A task's timer is on the CPU where it went to sleep.
+        let cpu = self.cx.task(p).cpu;
+        let deaf_until = self.cx.cpus[cpu as usize].deaf_until;
+        if deaf_until > self.cx.now {
+            return self.timers.add(deaf_until, p);
+        }
+        (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, Some(cpu));
         let fresh = self.processes[p as usize].wait == Wait::Nothing;
         match self.load.start {
             Start::Fork if fresh => self.start_by_fork(p),
             Start::Threads if fresh => self.wake_up_new(p, None),
             _ => self.wake(p, None),
         }
+        self.cx.return_to_user(cpu);
     }
 
     #[inline]

@@ -199,6 +199,34 @@ pub struct Hotplug {
     pub online: bool,
 }
 
+/// What takes time from a CPU without a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterruptKind {
+    /// The handler of an interrupt: timers and ticks of the CPU wait for its end.
+    Irq,
+    /// A softirq: interrupts come through.
+    Softirq,
+    /// The hypervisor runs something else: timers and ticks of the CPU wait as well.
+    Steal,
+}
+
+/// A source of interrupts on one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterruptSpec {
+    /// The kind.
+    pub kind: InterruptKind,
+    /// The CPU.
+    pub cpu: CpuId,
+    /// When it first comes.
+    pub first: Nanos,
+    /// The time from one to the next, from beginning to beginning; the mean of it if `random`.
+    pub period: Nanos,
+    /// Whether they come at random, independently of each other.
+    pub random: bool,
+    /// How long each takes.
+    pub length: Amount,
+}
+
 /// A complete load, ready to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
@@ -228,4 +256,6 @@ pub struct Load {
     pub memories: Vec<MemorySpec>,
     /// CPUs that go offline and come online, ordered by time. At least one CPU stays online.
     pub hotplug: Vec<Hotplug>,
+    /// What takes time from CPUs without a task.
+    pub interrupts: Vec<InterruptSpec>,
 }

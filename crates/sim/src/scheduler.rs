@@ -3,7 +3,7 @@
 use crate::core::{Core, Ticks, TimerId};
 use crate::inspect::View;
 use crate::invariants::QueueList;
-use crate::program::Start;
+use crate::program::{InterruptKind, Start};
 use crate::task::{Attributes, TaskId};
 use schedlab_base::{CpuId, Nanos};
 
@@ -269,6 +269,14 @@ pub trait Scheduler {
     /// Default: nothing.
     fn timer(&mut self, cx: &mut Core, id: TimerId) {
         let _ = (cx, id);
+    }
+
+    /// An interrupt, a softirq or the hypervisor has `cpu` from `taken.0`, which is now or the end of another, to
+    /// `taken.1`. The running task makes no progress in that time.
+    ///
+    /// Default: nothing, and the task that is running is charged for it.
+    fn interrupted(&mut self, cx: &mut Core, cpu: CpuId, kind: InterruptKind, taken: (Nanos, Nanos)) {
+        let _ = (cx, cpu, kind, taken);
     }
 
     /// Handles that a CPU has come online. No task runs or waits there yet.

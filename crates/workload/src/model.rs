@@ -19,6 +19,8 @@ pub struct Workload {
     pub groups: BTreeMap<String, Group>,
     /// `x-hotplug`, in time order.
     pub hotplug: Vec<Hotplug>,
+    /// `x-irq`, in the order of the file.
+    pub interrupts: Vec<Interrupt>,
     /// Warnings about things that were accepted (a duplicate key, an ignored setting).
     pub warnings: Vec<String>,
 }
@@ -328,6 +330,38 @@ pub struct Group {
     pub burst: Option<Nanos>,
     /// `idle`.
     pub idle: bool,
+}
+
+/// What takes the time of an `x-irq`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum InterruptKind {
+    #[default]
+    Irq,
+    Softirq,
+    Steal,
+}
+
+impl InterruptKind {
+    /// The kinds with their names.
+    pub const ALL: [(Self, &'static str); 3] = [(Self::Irq, "irq"), (Self::Softirq, "softirq"), (Self::Steal, "steal")];
+}
+
+/// One entry of `x-irq`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// `kind`.
+    pub kind: InterruptKind,
+    /// `cpus`: on which CPUs it comes, on each by itself; `None` is all.
+    pub cpus: Option<Vec<u32>>,
+    /// `at_us`: when it first comes.
+    pub at: Nanos,
+    /// `period_us`.
+    pub period: Nanos,
+    /// `random`: whether `period_us` is the mean of random times.
+    pub random: bool,
+    /// `duration_us`.
+    pub duration: Amount,
 }
 
 /// One entry of `x-hotplug`.

@@ -5,6 +5,7 @@ mod check;
 mod event;
 mod global;
 mod groups;
+mod irq;
 mod keys;
 mod props;
 mod suspend;
@@ -108,6 +109,9 @@ fn document(text: &[u8], strict: bool) -> Result<(Workload, Vec<Remark>)> {
     }
     if let Some(field) = fields.get("x-hotplug") {
         workload.hotplug = groups::read_hotplug(&field)?;
+    }
+    if let Some(field) = fields.get("x-irq") {
+        workload.interrupts = irq::read(&field)?;
     }
     let tasks = fields.get("tasks").ok_or_else(|| {
         at.error("no \"tasks\" here")

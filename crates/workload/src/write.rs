@@ -2,7 +2,10 @@
 //! text.
 
 use crate::model::{MEM_BUFFER_SIZE, MEMORY_BOUND};
-use crate::{Action, Amount, Global, Group, Hotplug, MemAccess, Memory, Phase, Policy, Props, Start, Step};
+use crate::{
+    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
+    Step,
+};
 use crate::{TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
@@ -26,6 +29,9 @@ pub fn write(workload: &Workload) -> String {
     }
     if !workload.hotplug.is_empty() {
         top.insert("x-hotplug".into(), workload.hotplug.iter().map(hotplug).collect());
+    }
+    if !workload.interrupts.is_empty() {
+        top.insert("x-irq".into(), workload.interrupts.iter().map(interrupt).collect());
     }
     let tasks = workload.tasks.iter().map(|task| (task.name.clone(), task_value(task).into())).collect::<Map<_, _>>();
     top.insert("tasks".into(), tasks.into());
@@ -111,6 +117,18 @@ fn group(group: &Group) -> Map<String, Value> {
 
 fn hotplug(change: &Hotplug) -> Value {
     json!({ "at_us": micros(change.at), "cpu": change.cpu, "online": change.online })
+}
+
+fn interrupt(interrupt: &Interrupt) -> Value {
+    let name = InterruptKind::ALL.iter().find(|(kind, _)| *kind == interrupt.kind).map(|(_, name)| *name);
+    let mut map = Map::new();
+    put(&mut map, "kind", name);
+    put(&mut map, "cpus", interrupt.cpus.clone());
+    put(&mut map, "at_us", Some(micros(interrupt.at)).filter(|_| interrupt.at > 0));
+    put(&mut map, "period_us", Some(micros(interrupt.period)));
+    put(&mut map, "random", Some(true).filter(|_| interrupt.random));
+    put(&mut map, "duration_us", Some(amount(interrupt.duration)));
+    map.into()
 }
 
 fn task_value(task: &TaskDef) -> Map<String, Value> {

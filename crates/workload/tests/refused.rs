@@ -44,6 +44,17 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-hotplug\": [{\"at_us\": 1, \"cpu\": 0}]}".to_owned(),
             "w.json:2: x-hotplug: \"online\" is missing",
         ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-irq\": [{\"period_us\": 10, \"duration_us\": 10}]}".to_owned(),
+            "w.json:2: x-irq.period_us: leaves the CPU no time: each takes as long as there is from one to the next; \
+             take a longer period_us or a shorter duration_us",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-irq\": [{\"kind\": \"stolen\", \"period_us\": 9, \
+             \"duration_us\": 1}]}"
+                .to_owned(),
+            "w.json:2: x-irq.kind: there is no kind \"stolen\"",
+        ),
     ]);
 }
 

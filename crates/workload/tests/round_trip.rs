@@ -4,8 +4,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use schedlab_workload::{
-    Action, Amount, Global, Group, Hotplug, MemAccess, Memory, Phase, Policy, Props, Start, Step, TaskDef, TimerMode,
-    Workload, parse, write,
+    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
+    Step, TaskDef, TimerMode, Workload, parse, write,
 };
 use std::path::Path;
 
@@ -180,6 +180,19 @@ fn group() -> impl Strategy<Value = Group> {
 }
 
 prop_compose! {
+    fn interrupt()(
+        kind in prop_oneof![Just(InterruptKind::Irq), Just(InterruptKind::Softirq), Just(InterruptKind::Steal)],
+        cpus in of(vec(0..8_u32, 1..2)),
+        at in us(),
+        (duration, more, sd) in (1..1000_u64, 1..1000_u64, 0..9_u64),
+        random in any::<bool>(),
+    ) -> Interrupt {
+        let duration = Amount { mean: duration * 1000, sd: sd * 1000 };
+        Interrupt { kind, cpus, at, period: duration.mean + more * 1000, random, duration }
+    }
+}
+
+prop_compose! {
     fn workload()(
         duration in of(1..1_000_000_u64),
         calibration_ns in of(1..1000_u64),
@@ -189,6 +202,7 @@ prop_compose! {
         io_device in of("/[a-z]{1,8}"),
         groups in btree_map("(/[a-z]{1,3}){1,3}", group(), 0..3),
         hotplug in vec((us(), 0..8_u32, any::<bool>()), 0..3),
+        interrupts in vec(interrupt(), 0..3),
         tasks in vec((name(), task()), 1..4),
     ) -> Workload {
         let mut hotplug: Vec<_> = hotplug.into_iter().map(|(at, cpu, online)| Hotplug { at, cpu, online }).collect();
@@ -218,6 +232,7 @@ prop_compose! {
             tasks,
             groups,
             hotplug,
+            interrupts,
             warnings: Vec::new(),
         }
     }

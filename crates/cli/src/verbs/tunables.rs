@@ -7,7 +7,7 @@ use schedlab_base::Result;
 use schedlab_experiment::catalogue::{self, Entry};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{KERNELS, Kernel, find};
-use schedlab_sched::tunables::{Scaling, Tunable};
+use schedlab_sched::tunables::{Scaling, Tunable, Unit};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ fn of_kernel(kernel: &'static Kernel, machine: &Machine, name: Option<&str>, ui:
         ui.print_json(&head);
     } else if let (Some(_), [tunable]) = (name, wanted.as_slice()) {
         let unit = tunable.unit.name();
-        let value = tunable.default_for(cpus);
+        let value = tunable.written(tunable.default_for(cpus));
         let scaling = scaling(tunable.scaling);
         let text = format!("{}: {value} {unit} on {} ({cpus} CPUs) {scaling}", kernel.name, machine.name);
         let entry = catalogue::find(tunable.name).map(in_full).unwrap_or_default();
@@ -96,8 +96,11 @@ pub(super) fn scaling(scaling: Scaling) -> &'static str {
 pub(super) fn listed(kernel: &Kernel, tunables: &[&Tunable], cpus: u32, machine: &str) -> String {
     let mut table = Table::new(6, ["tunable", "default", "unit", "range", "scales", "what it does"]);
     for t in tunables {
-        let range = format!("{}..{}", t.range.0, t.range.1);
-        let value = t.default_for(cpus).to_string();
+        let range = match t.unit {
+            Unit::Word(words) => words.join("|"),
+            _ => format!("{}..{}", t.range.0, t.range.1),
+        };
+        let value = t.written(t.default_for(cpus));
         table.row([t.name, &value, t.unit.name(), &range, scaling(t.scaling), t.meaning].map(str::to_owned));
     }
     let head = format!(
@@ -111,8 +114,12 @@ pub(super) fn listed(kernel: &Kernel, tunables: &[&Tunable], cpus: u32, machine:
 
 /// A tunable of a kernel, with its value there.
 pub(super) fn valued(t: &Tunable, cpus: u32) -> Value {
+    let default = match t.unit {
+        Unit::Word(_) => json!(t.written(t.default_for(cpus))),
+        _ => json!(t.default_for(cpus)),
+    };
     let mut value = json!({
-        "name": t.name, "unit": t.unit.name(), "default": t.default_for(cpus), "base": t.base,
+        "name": t.name, "unit": t.unit.name(), "default": default, "base": t.base,
         "min": t.range.0, "max": t.range.1, "scales_with_cpus": t.scaling != Scaling::None,
         "scaling": scaling(t.scaling), "meaning": t.meaning,
     });

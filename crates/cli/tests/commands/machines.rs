@@ -88,7 +88,7 @@ fn domains_are_drawn_as_text() {
 #[test]
 fn bad_questions_for_domains_are_refused() {
     for (args, message) in [
-        (vec!["z800", "--domains", "--kernel", "linux-6.13"], "the nearest is linux-6.12"),
+        (vec!["z800", "--domains", "--kernel", "linux-6.13"], "the nearest are linux-6.12 and linux-6.18"),
         (vec!["z800", "--domains", "--kernel", "linux-6.1", "--offline", "12"], "CPUs 0 to 11"),
         (vec!["up", "--domains", "--kernel", "linux-6.1", "--offline", "0"], "last one online"),
         (vec!["z800", "--domains", "--kernel", "linux-6.1", "--online", "0"], "CPU 0 is online"),

@@ -14,6 +14,7 @@ mod partial;
 mod run;
 mod schema;
 mod sim;
+mod source_outcomes;
 mod stats;
 mod streams;
 mod support;

@@ -31,7 +31,7 @@ fn a_failed_simulation_leaves_the_file_that_was_there() {
     let before = std::fs::read(&file).unwrap();
     let failed = sim(&file, "linux-6.13");
     assert_eq!(failed.status.code(), Some(2));
-    assert!(String::from_utf8(failed.stderr).unwrap().contains("the nearest is linux-6.12"));
+    assert!(String::from_utf8(failed.stderr).unwrap().contains("the nearest are linux-6.12 and linux-6.18"));
     assert_eq!(std::fs::read(&file).unwrap(), before);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     assert!(sim(&file, "linux-6.12").status.success());

@@ -40,7 +40,7 @@ pub(super) fn setting(change: &Change, had: Had, machine: &Machine, groups: &Ind
     let mut setting = Setting {
         util: (change.util_min, change.util_max),
         cpus: change.cpus.as_ref().map(|cpus| match cpus {
-            Cpus::All => machine.cpus.iter().map(|cpu| cpu.place.cpu).collect(),
+            Cpus::All => machine.common_cpus(),
             Cpus::These(cpus) => cpus.clone(),
         }),
         group: change.taskgroup.as_ref().map(|path| groups.get(path).unwrap_or(ROOT_GROUP)),
@@ -106,6 +106,29 @@ pub(super) fn hotplug(workload: &Workload, machine: &Machine) -> Result<Vec<Hotp
     workload.hotplug.iter().map(change).collect()
 }
 
+/// Refuses what a machine with isolated CPUs or partitions does not let a task do, and what is not simulated there.
+pub(super) fn check_split(workload: &Workload, machine: &Machine) -> Result<()> {
+    if !machine.is_split() {
+        return Ok(());
+    }
+    for task in &workload.tasks {
+        let props = || std::iter::once(&task.props).chain(task.phases.iter().map(|phase| &phase.props));
+        let key = |name: &str| format!("tasks.{}.{name}", task.name);
+        if props().any(|props| props.policy == Some(schedlab_workload::Policy::Deadline)) {
+            let what = "SCHED_DEADLINE is not simulated on a machine with isolcpus or partitions";
+            return Err(Error::input(what).key(key("policy")).mend("take another policy, or another machine"));
+        }
+        for cpus in props().filter_map(|props| props.cpus.as_ref()) {
+            let part = |cpu: &u32| machine.partitions.iter().position(|part| part.contains(cpu));
+            if let Some(other) = cpus.iter().find(|cpu| part(cpu) != part(&cpus[0])) {
+                let what = format!("CPUs {} and {other} are in different partitions, and no cpuset has both", cpus[0]);
+                return Err(Error::input(what).key(key("cpus")).mend("name CPUs of one partition"));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
     for &cpu in props.cpus.iter().flatten() {
         check_cpu(cpu, machine).map_err(|e| e.key(format!("{place}.cpus")))?;
@@ -119,7 +142,7 @@ fn check_props(props: &Props, place: &str, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
+pub(super) fn check_cpu(cpu: u32, machine: &Machine) -> Result<()> {
     if (cpu as usize) < machine.cpus.len() {
         return Ok(());
     }

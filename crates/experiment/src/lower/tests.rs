@@ -158,6 +158,35 @@ fn what_the_machine_lacks_is_refused() {
         refused(r#"{"x-hotplug": [{"at_us": 1, "cpu": 9, "online": false}], "tasks": {"t": {"run": 1}}}"#)
             .contains("CPU 9")
     );
+    assert!(
+        refused(r#"{"x-irq": [{"cpus": [4], "period_us": 9, "duration_us": 1}], "tasks": {"t": {"run": 1}}}"#)
+            .contains("x-irq: the machine \"4\" has no CPU 4")
+    );
+}
+
+#[test]
+fn interrupts_leave_every_cpu_some_time() {
+    let text = r#"{"x-irq": [{"period_us": 10, "duration_us": 6}, {"cpus": [0], "period_us": 9, "duration_us": 6}],
+                   "tasks": {"t": {"run": 1}}}"#;
+    assert!(refused(text).contains("x-irq: the entries take 127% of CPU 0 together"), "{}", refused(text));
+    let fine = text.replace("\"period_us\": 9", "\"period_us\": 90");
+    assert_eq!(lowered(&fine).interrupts.iter().map(|one| one.cpu).collect::<Vec<_>>(), [0, 1, 2, 3, 0]);
+}
+
+#[test]
+fn tasks_keep_to_the_common_cpus_unless_they_name_others() {
+    let machine = Machine { isolated: vec![3], partitions: vec![vec![1, 2]], ..machine("6") };
+    let lower = |text: &str| lower(&workload(text), &machine);
+    let load = lower(r#"{"tasks": {"t": {"run": 1}, "u": {"run": 1, "cpus": [1, 2]}, "v": {"run": 1, "cpus": [3]}}}"#);
+    let cpus: Vec<_> = load.unwrap().tasks.into_iter().map(|task| task.initial.cpus.unwrap()).collect();
+    assert_eq!(cpus, [vec![0, 4, 5], vec![1, 2], vec![3]]);
+    let refused = |text: &str| lower(text).unwrap_err().to_string();
+    assert_eq!(
+        refused(r#"{"tasks": {"t": {"run": 1, "cpus": [0, 1]}}}"#),
+        "tasks.t.cpus: CPUs 0 and 1 are in different partitions, and no cpuset has both; name CPUs of one partition"
+    );
+    let deadline = r#"{"tasks": {"t": {"run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 2, "dl-period": 9000}}}"#;
+    assert!(refused(deadline).contains("SCHED_DEADLINE is not simulated on a machine with isolcpus or partitions"));
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub(crate) fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
     check_shares(file)?;
     check_rest(file)?;
     check_energy(file)?;
+    check_split(file)?;
     let cores = file.sockets * file.cores;
     let nodes = node_count(file);
     let llc_cores = llc_cores(file);
@@ -73,7 +74,45 @@ pub(crate) fn build(file: &MachineFile, name: &str) -> Result<Machine, Wrong> {
         },
         costs: file.costs.costs(),
         energy: file.performance_domains.iter().map(|domain| perf_domain(domain, file.threads)).collect(),
+        isolated: in_order(&file.isolcpus),
+        partitions: file.partitions.iter().map(|part| in_order(part)).collect(),
     })
+}
+
+fn in_order(cpus: &[u32]) -> Vec<u32> {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus
+}
+
+/// Each CPU is isolated, in one partition, or common, and one is common.
+fn check_split(file: &MachineFile) -> Result<(), Wrong> {
+    if file.nohz_full.is_some() {
+        return Err(Wrong::new("nohz_full", "is not simulated: a CPU with one task keeps its tick")
+            .mend("leave it out; isolcpus takes the CPUs out of balancing"));
+    }
+    let cpus = file.sockets * file.cores * file.threads;
+    let mut apart = vec![false; cpus as usize];
+    let sets = std::iter::once(("isolcpus", &file.isolcpus)).chain(file.partitions.iter().map(|p| ("partitions", p)));
+    for (key, set) in sets {
+        if key == "partitions" && set.is_empty() {
+            return Err(Wrong::new(key, "a partition has no CPU").mend("write a list of lists: [[2, 3], [4, 5]]"));
+        }
+        for cpu in set {
+            let Some(slot) = apart.get_mut(*cpu as usize) else {
+                return Err(Wrong::new(key, format!("there is no CPU {cpu}")).mend(format!("take 0 to {}", cpus - 1)));
+            };
+            if std::mem::replace(slot, true) {
+                let what = format!("CPU {cpu} is isolated or in a partition already");
+                return Err(Wrong::new(key, what).mend("name each CPU once"));
+            }
+        }
+    }
+    if apart.iter().all(|apart| *apart) {
+        let key = if file.partitions.is_empty() { "isolcpus" } else { "partitions" };
+        return Err(Wrong::new(key, "no CPU is left for the other tasks").mend("leave one CPU out"));
+    }
+    Ok(())
 }
 
 fn perf_domain(file: &PerfDomainFile, threads: u32) -> PerfDomain {
@@ -323,6 +362,24 @@ mod tests {
         file.capacities = vec![512, 1024];
         file.performance_domains = vec![domain(0..2, &[1], &[1])];
         assert!(file.build().unwrap_err().to_string().contains("several capacities"));
+    }
+
+    #[test]
+    fn cpus_are_isolated_in_one_partition_or_common() {
+        assert_eq!(refuse(|f| f.isolcpus = vec![24]), "isolcpus: there is no CPU 24; take 0 to 23");
+        let twice = |f: &mut MachineFile| (f.isolcpus, f.partitions) = (vec![3], vec![vec![2, 3]]);
+        assert_eq!(refuse(twice), "partitions: CPU 3 is isolated or in a partition already; name each CPU once");
+        assert!(refuse(|f| f.partitions = vec![vec![]]).starts_with("partitions: a partition has no CPU"));
+        assert!(refuse(|f| f.partitions = vec![(0..24).collect()]).contains("no CPU is left for the other tasks"));
+        assert!(
+            refuse(|f| f.nohz_full = Some("2-3".into()))
+                .starts_with("nohz_full: is not simulated: a CPU with one task keeps its tick")
+        );
+        let mut file = MachineFile::flat("m", 1, 6, 1);
+        (file.isolcpus, file.partitions) = (vec![5], vec![vec![3, 2]]);
+        let machine = file.build().unwrap();
+        assert_eq!((machine.common_cpus(), &machine.partitions[0][..]), (vec![0, 1, 4], &[2, 3][..]));
+        assert_eq!(MachineFile::of(&machine).and_then(|file| file.build().ok()), Some(machine));
     }
 
     #[test]

@@ -166,6 +166,22 @@ impl<'a> Builder<'a> {
         has_bug && self.machine.nodes() > 1 && self.machine.nodes_per_package != Some(1)
     }
 
+    /// Builds the domains of each partition by itself (`partition_sched_domains`). An isolated CPU has none.
+    fn build_parts(&self, ask: &Ask<'_>, mut build: impl FnMut(&Ask<'_>) -> Vec<Vec<Domain>>) -> Vec<Vec<Domain>> {
+        let mut lists = vec![Vec::new(); ask.cpus() as usize];
+        for part in [self.machine.common_cpus()].iter().chain(&self.machine.partitions) {
+            let online = self.online.and(&CpuSet::of(part));
+            if online.is_empty() {
+                continue;
+            }
+            let built = build(&Ask { online: &online, ..*ask });
+            for cpu in online.iter() {
+                lists[cpu as usize].clone_from(&built[cpu as usize]);
+            }
+        }
+        lists
+    }
+
     /// Builds the domains for the current set of online CPUs.
     #[must_use]
     pub fn build(&self) -> Domains {
@@ -174,12 +190,11 @@ impl<'a> Builder<'a> {
         let ask = Ask { release, words: Words::of(release), machine, fixes, online: &self.online, leaving, nodes_lost };
         let mut pool = Pool::default();
         // "sched/numa: Rewrite the CONFIG_NUMA sched domain support" (between 3.1 and 3.6).
-        let (mut lists, levels) = if release < v(3, 6) {
-            (classic::build(&mut pool, &ask), Levels::none())
-        } else {
-            let levels = levels::levels(&mut pool, &ask);
-            (tree::build(&mut pool, &ask, &levels), levels)
+        let levels = if release < v(3, 6) { Levels::none() } else { levels::levels(&mut pool, &ask) };
+        let mut build = |ask: &Ask<'_>| {
+            if release < v(3, 6) { classic::build(&mut pool, ask) } else { tree::build(&mut pool, ask, &levels) }
         };
+        let mut lists = if machine.is_split() { self.build_parts(&ask, build) } else { build(&ask) };
         if let Some(rules) = prune::Rules::of(release, machine.nodes()) {
             lists.iter_mut().for_each(|domains| rules.prune(&pool, domains));
         }

@@ -162,8 +162,8 @@ impl Deadline {
         let now = cx.now();
         let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
         let rq = self.rq_mut(cpu);
-        let delta = now - rq.exec_start;
-        rq.exec_start = now;
+        let delta = now.saturating_sub(rq.exec_start);
+        rq.exec_start += delta;
         if !self.e(id).queued || (delta == 0 && !self.e(id).yielded) {
             return;
         }
@@ -307,6 +307,7 @@ impl Scheduler for Deadline {
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
         let Some(id) = self.rq(cpu).curr.map(|p| self.entity(p)) else { return };
         let start = self.rq(cpu).exec_start;
+        let Some(ticks) = ticks.since(start) else { return };
         let first = ticks.first.saturating_sub(start);
         let rest = ticks.count - 1;
         self.rq_mut(cpu).exec_start = start.max(ticks.first) + rest * ticks.period;
@@ -381,6 +382,10 @@ impl Scheduler for Deadline {
 }
 
 impl Class for Deadline {
+    fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
+        self.rq_mut(cpu).exec_start = at;
+    }
+
     fn has_runnable(&self, cpu: CpuId) -> bool {
         !self.rq(cpu).queue.is_empty()
     }

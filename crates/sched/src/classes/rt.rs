@@ -144,7 +144,7 @@ impl RealTime {
         let now = cx.now();
         let limited = self.limited();
         let rq = self.rq_mut(cpu);
-        let delta = now - rq.exec_start;
+        let delta = now.saturating_sub(rq.exec_start);
         if rq.curr.is_none() || delta == 0 {
             return;
         }
@@ -378,6 +378,10 @@ impl Scheduler for RealTime {
 }
 
 impl Class for RealTime {
+    fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
+        self.rq_mut(cpu).exec_start = at;
+    }
+
     fn has_runnable(&self, cpu: CpuId) -> bool {
         self.rq(cpu).nr > 0 && !self.rq(cpu).throttled
     }

@@ -2,7 +2,7 @@
 
 use super::{Class, ClassId, Deadline, RealTime};
 use schedlab_base::{CpuId, Nanos};
-use schedlab_sim::program::{Policy, Start};
+use schedlab_sim::program::{InterruptKind, Policy, Start};
 use schedlab_sim::{
     Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks, TimerId, View,
 };
@@ -18,6 +18,8 @@ pub struct Stack<F> {
     classes: Vec<ClassId>,
     /// The number of tasks in classes above fair. While it is 0, only the fair class is asked.
     above: u32,
+    /// The kinds of interrupts whose time no task is charged for.
+    accounts: Vec<InterruptKind>,
     /// For each CPU, the time up to which the fair server has been charged for the fair task or idle time there.
     since: Vec<Nanos>,
 }
@@ -43,7 +45,13 @@ impl<F: Class> Stack<F> {
     /// Creates a stack of these classes.
     #[must_use]
     pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>) -> Self {
-        Self { fair, rt, dl, classes: Vec::new(), above: 0, since: Vec::new() }
+        Self { fair, rt, dl, classes: Vec::new(), above: 0, accounts: Vec::new(), since: Vec::new() }
+    }
+
+    /// The same in a kernel that accounts for the time of these kinds of interrupts.
+    #[must_use]
+    pub fn accounting(self, accounts: Vec<InterruptKind>) -> Self {
+        Self { accounts, ..self }
     }
 
     /// The class for a task's policy. A policy that the kernel does not have counts as SCHED_OTHER.
@@ -230,6 +238,18 @@ impl<F: Class> Scheduler for Stack<F> {
                 if self.above == 0 { at } else { at.min(self.server_decision(cpu)) }
             }
         }
+    }
+
+    /// Stops the clock by which tasks are charged (`rq_clock_task`).
+    fn interrupted(&mut self, cx: &mut Core, cpu: CpuId, kind: InterruptKind, taken: (Nanos, Nanos)) {
+        if !self.accounts.contains(&kind) {
+            return;
+        }
+        self.account(cx, cpu);
+        if let Some(class) = self.running(cx, cpu) {
+            class!(self, class, charge_from(cpu, taken.1));
+        }
+        self.fair.is_taken(cpu, taken);
     }
 
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {

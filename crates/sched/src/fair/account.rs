@@ -19,7 +19,8 @@ impl<D: Discipline> Fair<D> {
     pub(super) fn advance(&mut self, q: QueueId, now: Nanos) -> Option<(Nanos, bool)> {
         let e = self.rqs.queues[q as usize].curr?;
         let entity = &mut self.rqs.entities[e as usize];
-        let delta = now - entity.exec_start;
+        // Time that an interrupt takes is not charged, so the account can be ahead.
+        let delta = now.checked_sub(entity.exec_start)?;
         if delta == 0 && !self.d.charges_nothing() {
             return None;
         }
@@ -37,9 +38,9 @@ impl<D: Discipline> Fair<D> {
         }
         if ended {
             if let Some(e) = self.rqs.queues[q as usize].curr {
-                self.explain_turn(cx, q, e, "its request is consumed, or it lost its protection and owes time", None);
+                self.explain_turn(cx, q, e, self.d.charge_rule(), None);
             }
-            cx.resched(self.rqs.cpu_of(q));
+            cx.resched_lazy(self.rqs.cpu_of(q), false);
         }
     }
 

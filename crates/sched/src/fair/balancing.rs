@@ -37,7 +37,7 @@ impl<D: Discipline> Queues for Fair<D> {
 
     #[inline]
     fn nr_fair(&self, cpu: CpuId) -> u32 {
-        self.rqs.queues[cpu as usize].h_nr
+        self.rqs.nr_counted(cpu, self.places.release)
     }
 
     fn nr_fair_idle(&self, cpu: CpuId) -> u32 {
@@ -115,8 +115,19 @@ impl<D: Discipline> Queues for Fair<D> {
 
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool {
         let q = self.rqs.queue_now(p);
+        // From 6.18 on a task that is queued may leave a throttled group's CPU (lb_throttled_hierarchy).
+        let from = if self.rqs.throttles_tasks { to } else { from };
         q >= self.rqs.cpus
             && [from, to].into_iter().any(|cpu| self.rqs.queues[self.rqs.same_on(q, cpu) as usize].throttle_count > 0)
+    }
+
+    fn is_delayed(&self, p: TaskId) -> bool {
+        self.rqs.entities[self.rqs.entity(p) as usize].delayed
+    }
+
+    fn owes_on(&self, p: TaskId, to: CpuId) -> bool {
+        let q = self.rqs.queue_now(p);
+        self.rqs.queues[self.rqs.same_on(q, to) as usize].nr_queued > 0 && D::owes(self, q, self.rqs.entity(p))
     }
 
     fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId) {

@@ -3,7 +3,8 @@
 //! # Idea
 //! A group has a pool that is refilled with its quota once per period. Each of its queues takes a slice from the pool
 //! when it runs, and another when that is used up. A queue that finds the pool empty is throttled: its entity is
-//! dequeued from the parent's queue until the pool is refilled.
+//! dequeued from the parent's queue until the pool is refilled. From 6.18 on the group stays queued, and each of its
+//! tasks leaves when it would return to user mode, so that no task is stopped while it holds a lock in the kernel.
 //!
 //! # Rule
 //! A queue that has no runtime left is throttled in the reschedule that follows the accounting of its running task
@@ -18,11 +19,13 @@
 //! `sched_cfs_bandwidth_slice_us`.
 //!
 //! # Differences from the kernel
-//! A period that is too short for its timer is not lengthened. Distributing runtime to other CPUs takes no time.
+//! A period that is too short for its timer is not lengthened. Distributing runtime to other CPUs takes no time. Tasks
+//! run in user mode only, so from 6.18 on a task that is picked from a throttled group leaves as soon as it runs.
 //!
 //! # Reference
-//! kernel/sched/fair.c of 3.10, 3.18, 4.1, 6.1, 6.6 and 6.12.
+//! kernel/sched/fair.c of 3.10, 3.18, 4.1, 6.1, 6.6, 6.12 and 6.18.
 
+mod by_task;
 mod throttle;
 
 use super::entity::{EntityId, QueueId};
@@ -55,6 +58,8 @@ pub struct Rules {
     pub fills_at_start: bool,
     /// Whether the queue that was throttled last is unthrottled first (3.18 to 4.17).
     pub newest_first: bool,
+    /// Whether the tasks of a throttled group are put aside one by one (6.18 on).
+    pub by_task: bool,
 }
 
 /// The pool of a group's quota (`struct cfs_bandwidth`).

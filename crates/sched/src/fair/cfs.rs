@@ -253,7 +253,7 @@ impl Discipline for Cfs {
     }
 
     #[inline]
-    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId, _picked: bool) {
         f.clear_buddies(e);
         if f.rqs.entities[e as usize].on_rq {
             Self::remove(f, q, e);

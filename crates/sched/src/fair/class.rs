@@ -47,7 +47,7 @@ impl<D: Discipline> Class for Fair<D> {
             self.pelt.util_est.add(cpu, p);
             self.enqueue(cx, e, Enqueue::Migrated);
             if cx.curr(cpu) == Some(p) {
-                self.set_next(cx, cpu, e);
+                self.set_next(cx, cpu, e, false);
             }
         }
     }
@@ -66,6 +66,18 @@ impl<D: Discipline> Class for Fair<D> {
             balancer.woken(cpu, cx.now());
             self.pelt.set_asleep(cpu, false, cx.now());
         }
+    }
+
+    fn charge_from(&mut self, cpu: CpuId, at: Nanos) {
+        let mut e = self.rqs.running[cpu as usize];
+        while let Some(x) = e {
+            self.rqs.entities[x as usize].exec_start = at;
+            e = self.rqs.parent(x);
+        }
+    }
+
+    fn is_taken(&mut self, cpu: CpuId, taken: (Nanos, Nanos)) {
+        self.pelt.note_taken(cpu, taken);
     }
 
     fn others(&mut self, cx: &Core, cpu: CpuId, real_time: u32, deadline: u32) {

@@ -30,6 +30,11 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The rule by which `picked` is the best entity of a queue that has others, for explanations.
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str;
 
+    /// The rule by which accounting ends the turn of a running entity, for explanations.
+    fn charge_rule(&self) -> &'static str {
+        ""
+    }
+
     /// The rule by which `e` does or does not preempt `curr` on the same queue. Appends further numbers that were
     /// compared.
     fn wakeup_rule(
@@ -101,8 +106,15 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The entity to run next, including the running entity `curr` if it takes part.
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId>;
 
-    /// Called when an entity is about to run (`set_next_entity`).
-    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId);
+    /// Whether a queued entity has had more than its share, and that counts when it is placed on another queue.
+    fn owes(f: &Fair<Self>, q: QueueId, e: EntityId) -> bool {
+        let _ = (f, q, e);
+        false
+    }
+
+    /// Called when an entity is about to run (`set_next_entity`): because it was `picked`, or because it was put back
+    /// only to be changed.
+    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId, picked: bool);
 
     /// Called when a delayed entity wakes while it is still queued.
     fn requeue_delayed(f: &mut Fair<Self>, e: EntityId) {

@@ -23,10 +23,15 @@
 //! Those of [`crate::fair`]. There is no hrtick.
 //!
 //! # Reference
-//! kernel/sched/fair.c of 6.6 and 6.12. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, 1995.
+//! kernel/sched/fair.c of 6.6, 6.12 and 6.18. I. Stoica, H. Abdel-Wahab, Earliest Eligible Virtual Deadline First,
+//! 1995.
 
+mod features;
+mod reweight;
 mod time;
 mod turn;
+
+pub use features::Features;
 
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
@@ -35,38 +40,6 @@ use crate::tunables::{Handle, Values};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::Policy;
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
-
-/// The `sched_features` that are modelled, and the rules that differ between releases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Features {
-    pub place_lag: bool,
-    pub place_deadline_initial: bool,
-    pub place_rel_deadline: bool,
-    pub run_to_parity: bool,
-    pub preempt_short: bool,
-    pub delay_dequeue: bool,
-    pub delay_zero: bool,
-    pub wakeup_preemption: bool,
-    /// Whether a task may request its own slice (6.12 on).
-    pub custom_slice: bool,
-    /// Whether `sched_yield()` gives up the rest of the request by moving the virtual deadline by a slice, whether the
-    /// task is eligible or not (6.6). Later it sets the virtual runtime to the deadline.
-    pub yield_moves_deadline: bool,
-    /// Whether a SCHED_IDLE task that a wake-up preempts also loses its protection. In 6.6 it keeps it, and the CPU,
-    /// until it is no longer eligible.
-    pub idle_loses_protection: bool,
-    /// Whether another task of the same group is preferred when a task sleeps, as long as it is eligible (`PICK_BUDDY`,
-    /// 6.12 on).
-    pub pick_buddy: bool,
-    /// Whether a group's entity keeps its weight while the group's queue is empty (6.12 on).
-    pub empty_keeps_weight: bool,
-    /// Whether the pick starts again if a group is throttled in the middle of it (6.12 on).
-    pub picks_again: bool,
-    /// Whether the tree is sorted by virtual runtime and searched for the earliest deadline (6.6). Later it is sorted
-    /// by deadline. The difference only affects the choice between equal deadlines.
-    pub tree_by_vruntime: bool,
-}
 
 /// The bounds of a task's own slice, in ns (`__setparam_fair`: 0.1 to 100 ms).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
@@ -114,7 +87,7 @@ impl Discipline for Eevdf {
             ("lag_ns", lag.into()),
             ("eligible", (entity.on_rq && f.eligible(q, e)).into()),
             ("delayed", entity.delayed.into()),
-            ("protected", (f.rqs.is_curr(q, e) && entity.protected).into()),
+            ("protected", (f.rqs.is_curr(q, e) && f.is_protected(e)).into()),
         ]
     }
 
@@ -126,10 +99,18 @@ impl Discipline for Eevdf {
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
         if f.rqs.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
             "a task of this group slept, and the group is eligible"
-        } else if curr == Some(picked) && f.d.features.run_to_parity && f.rqs.entities[picked as usize].protected {
+        } else if curr == Some(picked) && f.d.features.protects() && f.is_protected(picked) {
             "it runs to parity: its request is not consumed and it is eligible"
         } else {
             "the earliest deadline of those that are eligible (lag of 0 or more)"
+        }
+    }
+
+    fn charge_rule(&self) -> &'static str {
+        if self.features.protects_least_slice {
+            "its request is consumed, or it is no longer protected"
+        } else {
+            "its request is consumed, or it lost its protection and owes time"
         }
     }
 
@@ -190,6 +171,10 @@ impl Discipline for Eevdf {
         if entity.load != load {
             // The lag is kept in terms of weight (reweight_entity).
             entity.vlag = entity.vlag.wrapping_mul(entity.load.weight as i64) / load.weight as i64;
+            if entity.rel_deadline && f.d.features.reweight_places {
+                let left = (entity.deadline as i64).wrapping_mul(entity.load.weight as i64);
+                entity.deadline = (left / load.weight as i64) as u64;
+            }
             entity.load = load;
         }
         (entity.custom_slice, entity.slice) = (custom, slice);
@@ -202,7 +187,7 @@ impl Discipline for Eevdf {
         let entity = &mut f.rqs.entities[e as usize];
         entity.vruntime = entity.vruntime.wrapping_add(entity.load.virtual_time(delta, Arithmetic::Calc));
         let consumed = f.update_deadline(q, e);
-        let ended = f.rqs.queues[q as usize].nr_queued > 1 && (consumed || f.preempted_by_short(q));
+        let ended = f.rqs.queues[q as usize].nr_queued > 1 && (consumed || f.turn_is_open(q, e));
         if ended {
             f.clear_buddies(e);
         }
@@ -290,15 +275,21 @@ impl Discipline for Eevdf {
         {
             return Some(next);
         }
-        f.pick_eevdf(q, curr)
+        f.pick_eevdf(q, curr, true)
+    }
+
+    fn owes(f: &Fair<Self>, q: QueueId, e: EntityId) -> bool {
+        f.d.features.place_lag && !f.eligible(q, e)
     }
 
     #[inline]
-    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
+    fn taken(f: &mut Fair<Self>, q: QueueId, e: EntityId, picked: bool) {
         f.clear_buddies(e);
         if f.rqs.entities[e as usize].on_rq {
             Self::remove(f, q, e);
-            f.rqs.entities[e as usize].protected = true;
+            if picked || !f.d.features.protects_least_slice {
+                f.protect(q, e);
+            }
         }
     }
 
@@ -343,14 +334,7 @@ impl Discipline for Eevdf {
         if !f.d.customs {
             return f.d.base_slice;
         }
-        let slice = |e: EntityId| f.rqs.entities[e as usize].slice;
-        let mut least = f.rqs.queued_curr(q).map_or(Nanos::MAX, slice);
-        let mut at = f.rqs.queues[q as usize].tree.first();
-        while let Some(e) = at {
-            least = least.min(slice(e));
-            at = f.rqs.queues[q as usize].tree.next(&f.rqs.arena, e);
-        }
-        least
+        f.slices(q).min().unwrap_or(Nanos::MAX)
     }
 
     #[inline]
@@ -365,6 +349,9 @@ impl Discipline for Eevdf {
 
     /// Rescales lag and deadline so that they stay the same in terms of weight.
     fn reweight(f: &mut Fair<Self>, cx: &mut Core, e: EntityId, load: Load) {
+        if f.d.features.reweight_places {
+            return f.reweight_by_placing(cx, e, load);
+        }
         let Entity { queue: q, on_rq, load: old, .. } = f.rqs.entities[e as usize];
         let (old, new) = (i128::from(old.weight), i128::from(load.weight));
         let rescaled = |x: i64| (i128::from(x) * old / new) as i64;
@@ -420,15 +407,15 @@ impl Discipline for Eevdf {
 
     #[inline]
     fn next_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
-        if f.lost(e) { 0 } else { f.consumed_at(e) }
+        f.turn_ends_at(e)
     }
 
     fn clock_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
-        if f.lost(e) { 0 } else { f.consumed_at(e) }
+        f.turn_ends_at(e)
     }
 
-    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, _how: Enqueue) {
-        f.check_preempt(cx, curr, e);
+    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        f.check_preempt(cx, curr, e, how);
     }
 
     fn yields(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
@@ -437,7 +424,6 @@ impl Discipline for Eevdf {
         if f.d.features.yield_moves_deadline {
             let entity = &mut f.rqs.entities[e as usize];
             entity.deadline = entity.deadline.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
-            entity.protected = false;
         } else if f.eligible(q, e) {
             let entity = &mut f.rqs.entities[e as usize];
             entity.vruntime = entity.deadline;
@@ -464,7 +450,7 @@ impl Discipline for Eevdf {
             }
         } else if let Some(curr) = f.rqs.running[cpu as usize] {
             let e = f.rqs.entity(p);
-            f.check_preempt(cx, curr, e);
+            f.check_preempt(cx, curr, e, Enqueue::Migrated);
         }
     }
 }

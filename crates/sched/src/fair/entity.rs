@@ -43,7 +43,8 @@ pub struct Entity {
     pub forked_on: Option<CpuId>,
     /// EEVDF: the virtual deadline, in ns.
     pub deadline: u64,
-    /// EEVDF: the lag when it left its queue, in ns.
+    /// EEVDF: the lag when it left its queue, in ns. While it is running, the deadline of the slice that is protected
+    /// (`set_protect_slice`).
     pub vlag: i64,
     /// EEVDF: the length of its requests, in ns.
     pub slice: Nanos,
@@ -53,8 +54,12 @@ pub struct Entity {
     pub rel_deadline: bool,
     /// EEVDF: it is asleep and stays queued until it no longer owes time.
     pub delayed: bool,
-    /// EEVDF: it runs to parity, because its slice is not consumed and nothing has cancelled its protection.
-    pub protected: bool,
+    /// EEVDF from 6.17 on: the virtual runtime up to which it is protected, in ns.
+    pub vprot: u64,
+    /// From 6.18 on: it was picked from a throttled group, and leaves when it returns to user mode.
+    pub must_leave: bool,
+    /// From 6.18 on: it is on the list of tasks that its throttled group has put aside.
+    pub aside: bool,
 }
 
 /// A queue (`struct cfs_rq`).
@@ -94,6 +99,8 @@ pub struct Queue {
     pub limited: bool,
     /// Whether it may not run until its group's quota is renewed.
     pub throttled: bool,
+    /// Whether it is throttled and its group's entity therefore dequeued, which is so until 6.17.
+    pub cut_off: bool,
     /// How many queues are throttled among it and those of the groups above it on this CPU.
     pub throttle_count: u32,
     /// The rest of the quota that it has taken, in ns.
@@ -113,17 +120,21 @@ pub struct Leave {
     pub delayed: bool,
     /// It must not be delayed.
     pub special: bool,
+    /// Its group is throttled: neither it nor a group that becomes empty is delayed.
+    pub throttle: bool,
 }
 
 impl Leave {
     /// It is enqueued again at once.
-    pub const SAVE: Self = Self { sleep: false, save: true, delayed: false, special: false };
+    pub const SAVE: Self = Self { sleep: false, save: true, delayed: false, special: false, throttle: false };
     /// It moves to another queue.
-    pub const MOVE: Self = Self { sleep: false, save: false, delayed: false, special: false };
+    pub const MOVE: Self = Self { sleep: false, save: false, delayed: false, special: false, throttle: false };
     /// It goes to sleep.
-    pub const SLEEP: Self = Self { sleep: true, save: false, delayed: false, special: false };
+    pub const SLEEP: Self = Self { sleep: true, save: false, delayed: false, special: false, throttle: false };
     /// It goes to sleep and must not stay queued.
-    pub const GONE: Self = Self { sleep: true, save: false, delayed: false, special: true };
+    pub const GONE: Self = Self { sleep: true, save: false, delayed: false, special: true, throttle: false };
+    /// It waits until its throttled group has quota again.
+    pub const THROTTLE: Self = Self { throttle: true, ..Self::GONE };
     /// It was asleep while still queued and is now dequeued.
-    pub const DELAYED: Self = Self { sleep: true, save: false, delayed: true, special: false };
+    pub const DELAYED: Self = Self { sleep: true, save: false, delayed: true, special: false, throttle: false };
 }

@@ -67,9 +67,9 @@ impl<D: Discipline> Fair<D> {
     /// Explains why a task that became runnable preempts or does not. `before` says that the CPU was already to
     /// reschedule.
     pub(super) fn explain_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
-        let preempts = !before && cx.need_resched(cpu);
+        let preempts = !before && cx.will_resched(cpu);
         cx.explain(|_| {
-            let throttled = self.rqs.queues[self.rqs.entities[e as usize].queue as usize].throttle_count > 0;
+            let throttled = self.rqs.is_cut_off(self.rqs.entities[e as usize].queue);
             let mut numbers = Vec::new();
             let rule = if throttled {
                 "its group is throttled"

@@ -10,7 +10,7 @@ use crate::balance::numa::locality::Locality;
 use crate::balance::numa::place::Moment;
 use crate::balance::numa::sight::{Best, Sight};
 use crate::balance::numa::{Move, Node, Numa};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{CpuId, Nanos, Release};
 use schedlab_sim::{Choice, Core, Decision, State, TaskId, View};
 
 /// The state of the CPUs at one moment.
@@ -19,6 +19,7 @@ struct Seen<'a> {
     pelt: &'a Pelt,
     balancer: Option<&'a Balancer>,
     domains: &'a Domains,
+    release: Release,
     cx: &'a Core,
 }
 
@@ -48,7 +49,7 @@ impl Sight for Seen<'_> {
     }
 
     fn nr_running(&self, cpu: CpuId) -> u32 {
-        self.rqs.queues[cpu as usize].h_nr
+        self.rqs.nr_counted(cpu, self.release)
     }
 
     fn capacity(&self, cpu: CpuId) -> i64 {
@@ -114,7 +115,8 @@ impl<D: Discipline> Fair<D> {
             self.account(cx, cpu);
         }
         let domains = self.domains.clone()?;
-        let seen = Seen { rqs: &self.rqs, pelt: &self.pelt, balancer: self.balancer.as_deref(), domains: &domains, cx };
+        let (balancer, release) = (self.balancer.as_deref(), self.places.release);
+        let seen = Seen { rqs: &self.rqs, pelt: &self.pelt, balancer, domains: &domains, release, cx };
         let best = numa.decide(&seen, p, at);
         best.filter(|best| best.cpu != at.cpu)
     }

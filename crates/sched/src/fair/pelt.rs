@@ -165,6 +165,12 @@ impl Pelt {
         }
     }
 
+    /// Counts time that interrupts or the hypervisor take from a CPU.
+    pub fn note_taken(&mut self, cpu: CpuId, (from, until): (Nanos, Nanos)) {
+        let clocks = (self.clock(cpu, from), self.clock(cpu, until));
+        self.above[cpu as usize].take(until - from, clocks);
+    }
+
     /// Changes the load of a queue and of its group.
     fn shift(&mut self, q: QueueId, time: Nanos, value: f64, level: f64) {
         let now = self.clock(q % self.cpus.len() as u32, time);

@@ -36,7 +36,7 @@ impl<D: Discipline> Fair<D> {
                         match prev {
                             Some(prev) if prev != next => self.switch(cx, cpu, prev, next),
                             Some(_) => {}
-                            None => self.set_next(cx, cpu, next),
+                            None => self.set_next(cx, cpu, next, true),
                         }
                         return Some(next);
                     }
@@ -83,7 +83,7 @@ impl<D: Discipline> Fair<D> {
             self.enqueue(cx, e, Enqueue::Migrated);
         }
         if running {
-            self.set_next(cx, cpu, e);
+            self.set_next(cx, cpu, e, false);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::shares::Spread;
 use super::tasks::TaskLists;
 use super::timeline::Arena;
 use crate::balance::fair::Occupancy;
-use schedlab_base::CpuId;
+use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::{Core, TaskId, program};
 
 /// All entities and queues, indexed by number (see [`super::entity`]).
@@ -25,6 +25,11 @@ pub(super) struct Runqueues {
     /// The state of distributing the groups' shares, in releases that do so periodically.
     pub spread: Spread,
     pub tasks: TaskLists,
+    /// Whether a throttled group puts its tasks aside one by one, when they would return to user mode: "sched/fair:
+    /// Task based throttle model" (6.18). Before, the group's entity is dequeued with all of them.
+    pub throttles_tasks: bool,
+    /// The tasks that each throttled queue has put aside, in the order in which they came; empty if none ever does.
+    pub aside: Vec<Vec<EntityId>>,
     pub cpus: u32,
     /// The entity of task 0. Lower numbers are the groups' entities.
     pub first_task: u32,
@@ -40,7 +45,11 @@ impl Runqueues {
     pub fn new(cpus: u32, load: &program::Load, rules: groups::Rules, queue: &Queue) -> Self {
         let groups = Groups::new(load, &rules);
         let first_task = groups.all.len() as u32 * cpus;
+        let throttles_tasks = rules.bandwidth.is_some_and(|rules| rules.by_task);
+        let putting_aside = throttles_tasks && groups.all.iter().any(|group| group.pool.is_some());
         Self {
+            throttles_tasks,
+            aside: if putting_aside { vec![Vec::new(); (first_task + cpus) as usize] } else { Vec::new() },
             arena: Arena::default(),
             entities: vec![Entity::default(); first_task as usize],
             queues: vec![queue.clone(); (first_task + cpus) as usize],
@@ -141,6 +150,12 @@ impl Runqueues {
         (entity.queue, entity.depth) = (q, depth);
     }
 
+    /// Whether the tasks of a queue, or those of a group above it, were dequeued as their group was throttled.
+    #[inline]
+    pub fn is_cut_off(&self, q: QueueId) -> bool {
+        !self.throttles_tasks && self.queues[q as usize].throttle_count > 0
+    }
+
     /// Whether `e` is the running entity of its queue.
     #[inline]
     pub fn is_curr(&self, q: QueueId, e: EntityId) -> bool {
@@ -183,6 +198,14 @@ impl Runqueues {
     #[inline]
     pub fn nr_running(&self, cpu: CpuId) -> u32 {
         self.queues[cpu as usize].h_nr + self.others[cpu as usize]
+    }
+
+    /// The number of fair tasks on a CPU as balancing counts them. From 6.14 on delayed tasks do not count:
+    /// "sched/fair: Use the new cfs_rq.h_nr_runnable".
+    #[inline]
+    pub fn nr_counted(&self, cpu: CpuId, release: Release) -> u32 {
+        let root = &self.queues[cpu as usize];
+        if release >= v(6, 14) { root.h_nr - root.h_nr_delayed } else { root.h_nr }
     }
 
     /// Whether a CPU has runnable real-time tasks.

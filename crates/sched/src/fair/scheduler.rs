@@ -73,6 +73,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let e = self.rqs.entity(p);
+        if self.rqs.entities[e as usize].aside && self.stays_aside(e) {
+            return;
+        }
         if how != Enqueue::Migrated || !self.rqs.entities[e as usize].delayed {
             self.pelt.util_est.add(cpu, p);
         }
@@ -92,6 +95,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn dequeue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Dequeue) {
         let e = self.rqs.entity(p);
+        if self.rqs.entities[e as usize].aside {
+            return self.rqs.take_from_aside(e, how == Dequeue::Migrated);
+        }
         if how != Dequeue::Migrated || !self.rqs.entities[e as usize].delayed {
             self.pelt.util_est.remove(cpu, p);
         }
@@ -137,6 +143,11 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let prev = prev.map(|p| self.rqs.entity(p));
+        if let Some(e) = prev
+            && self.rqs.entities[e as usize].must_leave
+        {
+            self.returns_to_user(cx, e);
+        }
         let next = self.pick_next(cx, cpu, prev);
         self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());
         if let Some(balancer) = &mut self.balancer {
@@ -181,8 +192,10 @@ impl<D: Discipline> Scheduler for Fair<D> {
         let mut at = self.rqs.running[cpu as usize];
         while let Some(e) = at {
             let q = self.rqs.entities[e as usize].queue;
-            let before = self.rqs.entities[e as usize].sum_exec;
-            D::skip_ticks(self, q, e, ticks);
+            let Entity { sum_exec: before, exec_start, .. } = self.rqs.entities[e as usize];
+            if let Some(ticks) = ticks.since(exec_start) {
+                D::skip_ticks(self, q, e, ticks);
+            }
             let queue = &mut self.rqs.queues[q as usize];
             if queue.limited {
                 queue.runtime -= (self.rqs.entities[e as usize].sum_exec - before) as i64;
@@ -225,11 +238,14 @@ impl<D: Discipline> Scheduler for Fair<D> {
             let entity = &self.rqs.entities[self.rqs.entity(p) as usize];
             if entity.delayed {
                 list.delayed(p);
-            } else if self.rqs.queues[entity.queue as usize].throttle_count > 0 {
+            } else if self.rqs.is_cut_off(entity.queue) {
                 list.throttled(p);
             } else {
                 list.ready(p);
             }
+        }
+        for e in self.rqs.put_aside(cpu) {
+            list.throttled(e - self.rqs.first_task);
         }
     }
 
@@ -296,7 +312,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             self.enqueue(cx, e, Enqueue::Migrated);
         }
         if cx.curr(cpu) == Some(p) && self.rqs.entities[e as usize].on_rq {
-            self.set_next(cx, cpu, e);
+            self.set_next(cx, cpu, e, false);
             // The task may have joined a throttled group.
             cx.resched(cpu);
         }

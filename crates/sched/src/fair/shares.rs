@@ -89,7 +89,7 @@ impl Runqueues {
         e < self.first_task
             && self.cpus > 1
             && matches!(self.rules.shares, Shares::ByWeight | Shares::ByLoad)
-            && self.queues[(e + self.cpus) as usize].throttle_count == 0
+            && !self.is_cut_off(e + self.cpus)
             && self.entities[e as usize].load.weight != self.due(pelt, e, now)
     }
 
@@ -161,7 +161,7 @@ impl<D: Discipline> Fair<D> {
             return;
         }
         let own = &self.rqs.queues[(e + self.rqs.cpus) as usize];
-        if own.throttle_count > 0 || (D::keeps_weight_when_empty(&self.d) && own.load.weight == 0) {
+        if self.rqs.is_cut_off(e + self.rqs.cpus) || (D::keeps_weight_when_empty(&self.d) && own.load.weight == 0) {
             return;
         }
         let due = self.rqs.due(&self.pelt, e, cx.now());

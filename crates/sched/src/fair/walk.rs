@@ -37,7 +37,7 @@ impl<D: Discipline> Fair<D> {
             at = self.rqs.parent(x);
             slice = at.map(|_| D::min_slice(self, q));
             idle = self.rqs.tally(q, 1, idle, delayed);
-            if self.rqs.queues[q as usize].throttled {
+            if self.rqs.queues[q as usize].cut_off {
                 return self.rqs.touch_group(cx, e);
             }
             how = Enqueue::Wakeup;
@@ -49,7 +49,7 @@ impl<D: Discipline> Fair<D> {
             let q = self.rqs.entities[x as usize].queue;
             slice = D::min_slice(self, q);
             idle = self.rqs.tally(q, 1, idle, delayed);
-            if self.rqs.queues[q as usize].throttled {
+            if self.rqs.queues[q as usize].cut_off {
                 break;
             }
             at = self.rqs.parent(x);
@@ -78,7 +78,7 @@ impl<D: Discipline> Fair<D> {
                 break;
             }
             idle = self.rqs.untally(q, nr, idle, delayed);
-            if self.rqs.queues[q as usize].throttled {
+            if self.rqs.queues[q as usize].cut_off {
                 self.rqs.touch_group(cx, e);
                 return true;
             }
@@ -86,13 +86,13 @@ impl<D: Discipline> Fair<D> {
             if self.rqs.queues[q as usize].load.weight > 0 {
                 if let Some(group) = at {
                     slice = D::min_slice(self, q);
-                    if how.sleep && self.rqs.queues[q as usize].throttle_count == 0 {
+                    if how.sleep && !self.rqs.is_cut_off(q) {
                         D::goes_on(self, group);
                     }
                 }
                 break;
             }
-            flags = Leave { sleep: true, save: how.save, delayed: false, special: false };
+            flags = Leave { sleep: true, delayed: false, special: how.throttle, ..how };
         }
         while let Some(x) = at {
             self.update_group(cx, x);
@@ -100,7 +100,7 @@ impl<D: Discipline> Fair<D> {
             let q = self.rqs.entities[x as usize].queue;
             slice = D::min_slice(self, q);
             idle = self.rqs.untally(q, nr, idle, delayed);
-            if self.rqs.queues[q as usize].throttled {
+            if self.rqs.queues[q as usize].cut_off {
                 break;
             }
             at = self.rqs.parent(x);
@@ -143,12 +143,12 @@ impl<D: Discipline> Fair<D> {
 
     /// Makes an entity the running one of its queue (`set_next_entity`).
     #[inline]
-    pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId) {
+    pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId, picked: bool) {
         let q = self.rqs.entities[e as usize].queue;
         if e >= self.rqs.first_task {
             self.pelt.set_running(self.rqs.cpu_of(q), e, true, cx.now());
         }
-        D::taken(self, q, e);
+        D::taken(self, q, e, picked);
         self.rqs.queues[q as usize].curr = Some(e);
         let entity = &mut self.rqs.entities[e as usize];
         entity.exec_start = cx.now();
@@ -168,10 +168,10 @@ impl<D: Discipline> Fair<D> {
 
     /// Makes a task and its groups the running ones of a CPU (`set_next_task_fair`).
     #[inline]
-    pub(super) fn set_next(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
+    pub(super) fn set_next(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId, picked: bool) {
         let mut at = Some(e);
         while let Some(x) = at {
-            self.set_next_entity(cx, x);
+            self.set_next_entity(cx, x, picked);
             let q = self.rqs.entities[x as usize].queue;
             if self.rqs.queues[q as usize].limited {
                 self.rqs.account_runtime(cx, q, 0);
@@ -192,7 +192,7 @@ impl<D: Discipline> Fair<D> {
     /// Walks down from the root to the next task, while the running task stays where it is.
     #[inline]
     pub(super) fn pick_down(&mut self, cx: &mut Core, cpu: CpuId) -> Picked {
-        let mut q = cpu;
+        let (mut q, mut throttled) = (cpu, false);
         loop {
             let curr = self.rqs.queued_curr(q);
             if curr.is_some() {
@@ -200,7 +200,10 @@ impl<D: Discipline> Fair<D> {
             }
             let looks = self.d.picks_again() || self.rqs.queues[q as usize].curr.is_some();
             if looks && self.check_runtime(cx, q) {
-                return if self.d.picks_again() { Picked::Again } else { Picked::Anew };
+                if !self.rqs.throttles_tasks {
+                    return if self.d.picks_again() { Picked::Again } else { Picked::Anew };
+                }
+                throttled = true;
             }
             let e = D::pick(self, q, curr).expect("a queue that is queued is not empty");
             if cx.explaining() {
@@ -211,6 +214,10 @@ impl<D: Discipline> Fair<D> {
                 return Picked::Again;
             }
             if e >= self.rqs.first_task {
+                if throttled {
+                    self.rqs.entities[e as usize].must_leave = true;
+                    cx.resched_after_switch(cpu);
+                }
                 return Picked::Task(e);
             }
             q = e + self.rqs.cpus;
@@ -227,7 +234,7 @@ impl<D: Discipline> Fair<D> {
             if cx.explaining() {
                 self.note_pick(q, None, e);
             }
-            self.set_next_entity(cx, e);
+            self.set_next_entity(cx, e, true);
             if e >= self.rqs.first_task {
                 self.runs(cpu, e);
                 return e;
@@ -248,12 +255,12 @@ impl<D: Discipline> Fair<D> {
                 p = up(self, p);
             }
             if next_depth >= prev_depth {
-                self.set_next_entity(cx, n);
+                self.set_next_entity(cx, n, true);
                 n = up(self, n);
             }
         }
         self.put_prev_entity(cx, p);
-        self.set_next_entity(cx, n);
+        self.set_next_entity(cx, n, true);
         self.runs(cpu, next);
     }
 }

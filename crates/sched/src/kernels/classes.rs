@@ -5,7 +5,7 @@ use crate::classes::deadline::{self, Grub, Limits, Yields};
 use crate::classes::rt::{self, Rejoin};
 use crate::classes::{Class, Deadline, RealTime, Stack};
 use crate::tunables::{Handle, Tunable, Unit};
-use schedlab_sim::program::Policy;
+use schedlab_sim::program::{InterruptKind, Policy};
 
 /// The policies of kernels with a real-time class above the fair one.
 pub(super) const WITH_RT: &[Policy] = &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr];
@@ -65,6 +65,21 @@ const SERVER_PERIOD: Handle<u64> =
 
 /// The tunables of the fair server (from 6.12 on).
 pub(super) const SERVER: [Tunable; 2] = [SERVER_RUNTIME.tunable, SERVER_PERIOD.tunable];
+
+const IRQ_TIME: Handle<bool> = Handle::switch(
+    "irq_time_accounting",
+    false,
+    "no task is charged for the time of interrupts and softirqs, which then reduce their CPU's capacity \
+     (CONFIG_IRQ_TIME_ACCOUNTING)",
+);
+const STEAL_TIME: Handle<bool> = Handle::switch(
+    "paravirt_time_accounting",
+    false,
+    "the same of the time that the hypervisor takes (CONFIG_PARAVIRT_TIME_ACCOUNTING)",
+);
+
+/// How interrupts are accounted for, which is chosen as the kernel is built (from 2.6.37 and 3.1 on).
+pub(super) const INTERRUPTS: [Tunable; 2] = [IRQ_TIME.tunable, STEAL_TIME.tunable];
 
 const RT_RULES: rt::Rules = rt::Rules {
     throttles: true,
@@ -140,5 +155,8 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
             None => dl,
         }
     });
-    Stack::new(fair, rt, dl)
+    let on = |handle| v.find(handle) == Some(true);
+    let irq = [InterruptKind::Irq, InterruptKind::Softirq].into_iter().filter(|_| on(&IRQ_TIME));
+    let steal = Some(InterruptKind::Steal).filter(|_| on(&STEAL_TIME));
+    Stack::new(fair, rt, dl).accounting(irq.chain(steal).collect())
 }

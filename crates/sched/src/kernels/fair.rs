@@ -116,6 +116,7 @@ pub(super) fn groups_3(v: &Values, newest_first: bool) -> groups::Rules {
         random_phase: false,
         fills_at_start: true,
         newest_first,
+        by_task: false,
     };
     groups::Rules {
         idle: false,
@@ -147,6 +148,7 @@ pub(super) fn quotas(v: &Values, burst: bool) -> bandwidth::Rules {
         random_phase: false,
         fills_at_start: false,
         newest_first: false,
+        by_task: false,
     }
 }
 

@@ -116,6 +116,10 @@ pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<St
     }
     let missing = features.into_iter().filter(|feature| kernel.lacks(*feature) && asked(feature));
     let mut remarks: Vec<String> = missing.map(|feature| feature.remark(kernel.name)).collect();
+    if machine.is_split() && kernel.release.is_none_or(|release| release < v2_6(0)) {
+        let what = "has no isolcpus and no cpuset partitions here: only the affinities of tasks go by them";
+        remarks.push(format!("{} {what}", kernel.name));
+    }
     if Feature::Clamps.is_used(load) && !kernel.lacks(Feature::Clamps) {
         let only = "util_min and util_max only affect which CPU is big enough and its estimated energy: no \
                     frequencies are simulated";

@@ -25,6 +25,7 @@ const BALANCE: [Tunable; 2] = [MIGRATION_COST[1].tunable, NR_MIGRATE[0].tunable]
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &fair::SYSCTL,

@@ -9,7 +9,7 @@
 //! # Reference
 //! kernel/sched of 5.15.100 and 5.15.135.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Tunables};
 use crate::fair::groups;
@@ -22,7 +22,9 @@ const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable]
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::DYNAMIC],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &fair::DEBUGFS,

@@ -1,6 +1,6 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::groups;
@@ -21,7 +21,9 @@ const IDLE_MIN_GRANULARITY_NS: Handle<u64> = Handle::number(
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::DYNAMIC],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &fair::DEBUGFS,

@@ -1,6 +1,6 @@
 //! Linux 6.12: EEVDF with lag preserved across sleep, custom slices and delayed dequeue.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -30,7 +30,9 @@ const PICK_BUDDY: Handle<bool> =
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::REAL_TIME],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,
@@ -84,6 +86,9 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         empty_keeps_weight: true,
         picks_again: true,
         tree_by_vruntime: false,
+        protects_least_slice: false,
+        reweight_places: false,
+        lag_by_longest: false,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };

@@ -1,7 +1,7 @@
 //! Linux 6.6: the first kernel with EEVDF. A task that sleeps is dequeued at once and keeps its lag, and every request
 //! is for the same slice.
 
-use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
+use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
@@ -24,7 +24,9 @@ const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
+    &[build::DYNAMIC],
     &classes::RT,
+    &classes::INTERRUPTS,
     &[classes::RR.tunable],
     &classes::DL,
     &[
@@ -74,6 +76,9 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         empty_keeps_weight: false,
         picks_again: false,
         tree_by_vruntime: true,
+        protects_least_slice: false,
+        reweight_places: false,
+        lag_by_longest: false,
     };
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };

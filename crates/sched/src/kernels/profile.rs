@@ -1,8 +1,10 @@
 //! A kernel profile: what a kernel consists of here.
 
+use super::build::{self, Preemption};
 use super::run::{How, Run};
 use super::{Build, Feature, KERNELS, fair, lacks};
 use crate::balance::domains::{Builder, Fixes};
+use crate::balance::fair::NR_MIGRATE;
 use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values};
 use schedlab_base::{Error, Release, Result, Sink, v, v2_6};
 use schedlab_machine::Machine;
@@ -34,6 +36,11 @@ pub struct Kernel {
 
 /// The first release whose load balancing is described by sched domains.
 const FIRST_DOMAINS: Release = v2_6(0);
+
+/// The preemption model, if it is a tunable.
+fn preemption(values: &Values) -> Option<i64> {
+    values.find(&build::LAZY)
+}
 
 /// The shortest tick, that of the greatest `hz`.
 const SHORTEST_TICK_NS: u64 = 10_000;
@@ -85,7 +92,13 @@ impl Kernel {
         set: &[(String, String)],
         history: impl Fn(&str) -> Option<String>,
     ) -> Result<Values> {
-        Values::new(self.tunables, machine, set, |name| history(name).or_else(|| self.where_else(name)))
+        let values = Values::new(self.tunables, machine, set, |name| history(name).or_else(|| self.where_else(name)))?;
+        // SCHED_NR_MIGRATE_BREAK of kernel/sched/sched.h.
+        Ok(if preemption(&values) == Some(Preemption::RealTime as i64) {
+            values.starting(&NR_MIGRATE[1].tunable, 8, set)
+        } else {
+            values
+        })
     }
 
     /// Returns whether the tasks of one session form a group by default (`SCHED_AUTOGROUP`), or `None` if the kernel
@@ -189,7 +202,8 @@ impl Kernel {
         let (tick_first, tick_period) = self.tick(values)?;
         let How { duration, seed, skip_ticks } = *how;
         let stranded = self.stranded();
-        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded };
+        let lazy = preemption(values) == Some(Preemption::Lazy as i64);
+        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy };
         (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

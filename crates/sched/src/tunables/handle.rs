@@ -90,6 +90,14 @@ impl Handle<bool> {
     }
 }
 
+impl Handle<i64> {
+    /// Creates the handle of a choice among words; `base` is the position of the default.
+    #[must_use]
+    pub const fn word(name: &'static str, words: &'static [&'static str], base: i64, meaning: &'static str) -> Self {
+        Self::number(name, Unit::Word(words), base, (0, words.len() as i64 - 1), meaning)
+    }
+}
+
 /// The range of scaled times, in ns.
 const LONG: (i64, i64) = (0, 10_000_000_000);
 

@@ -53,6 +53,10 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             match did {
                 Did::Next => {
+                    // A spinlock is released in user mode.
+                    if !matches!(op, Op::SpinUnlock(_)) {
+                        self.cx.return_to_user(cpu);
+                    }
                     if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
                         // Preempted on return from the kernel, before its next operation.
                         self.start_burst(cpu, p);

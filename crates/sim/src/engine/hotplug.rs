@@ -115,6 +115,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let change = self.load.hotplug[self.hotplugged];
         self.hotplugged += 1;
         self.next_hotplug = instant(self.load, self.hotplugged);
+        self.next_outside = self.next_hotplug.min(self.interrupts.first());
         let cpu = change.cpu;
         if self.cx.online(cpu) == change.online || (!change.online && self.cx.nr_online() == 1) {
             return;

@@ -19,7 +19,8 @@ impl<S: Scheduler> Engine<'_, S> {
         let by_stopper = self.cx.events.len() - before;
         let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
         // This clears every request to reschedule, including those made in the meantime.
-        self.cx.cpus[cpu as usize].resched_at = Nanos::MAX;
+        let slot = &mut self.cx.cpus[cpu as usize];
+        (slot.resched_at, slot.lazy) = (Nanos::MAX, false);
         if by_stopper > 0 && prev == next {
             self.come_back(cpu, prev, before, by_stopper);
         } else if prev != next {
@@ -28,6 +29,10 @@ impl<S: Scheduler> Engine<'_, S> {
             if by_stopper > 0 {
                 self.cx.events[before..].rotate_left(by_stopper);
             }
+        }
+        let slot = &mut self.cx.cpus[cpu as usize];
+        if slot.again {
+            (slot.again, slot.resched_at) = (false, slot.run_from.max(self.cx.now));
         }
         self.cx.touch(cpu);
     }

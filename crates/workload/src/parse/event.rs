@@ -60,7 +60,7 @@ pub(super) fn read_all(fields: &Fields) -> Result<Vec<Step>> {
 }
 
 /// Reads microseconds, or `{"mean", "sd"}` to draw from.
-fn amount(field: &Field) -> Result<Amount> {
+pub(super) fn amount(field: &Field) -> Result<Amount> {
     if !matches!(field.value.json, Json::Object(_)) {
         return Ok(Amount { mean: field.micros()?, sd: 0 });
     }

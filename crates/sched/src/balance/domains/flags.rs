@@ -78,7 +78,8 @@ impl Flags {
 
     /// The names of the flags in a release, in the order in which the flags are defined here.
     pub fn names(self, words: &'static Words) -> impl Iterator<Item = &'static str> {
-        (0..NAMES.len()).filter(move |bit| self.0 >> bit & 1 == 1).map(move |bit| match Self(1 << bit) {
+        let shown = self.without(words.hidden);
+        (0..NAMES.len()).filter(move |bit| shown.0 >> bit & 1 == 1).map(move |bit| match Self(1 << bit) {
             Self::SHARE_CPUCAPACITY => words.share_cpucapacity,
             Self::SHARE_LLC => words.share_llc,
             _ => NAMES[bit],
@@ -117,4 +118,6 @@ pub struct Words {
     pub share_cpucapacity: &'static str,
     /// The name of [`Flags::SHARE_LLC`].
     pub share_llc: &'static str,
+    /// The flags that the release does not have and that only mark something here.
+    pub hidden: Flags,
 }

@@ -10,20 +10,25 @@ const OLD: Words = Words {
     package: "CPU",
     share_cpucapacity: "SD_SHARE_CPUPOWER",
     share_llc: "SD_SHARE_PKG_RESOURCES",
+    hidden: Flags::NONE,
 };
 const DIE: Words = Words {
     smt: "SMT",
     package: "DIE",
     share_cpucapacity: "SD_SHARE_CPUCAPACITY",
     share_llc: "SD_SHARE_PKG_RESOURCES",
+    hidden: Flags::NONE,
 };
 const PKG: Words = Words { package: "PKG", ..DIE };
 const LLC: Words = Words { share_llc: "SD_SHARE_LLC", ..PKG };
+/// In 6.18 SD_NUMA alone says that groups can overlap.
+const NUMA: Words = Words { hidden: Flags::OVERLAP, ..LLC };
 
 impl Words {
     /// The names that a release uses.
     pub(super) fn of(release: Release) -> &'static Self {
         match release {
+            r if r >= v(6, 18) => &NUMA,
             // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
             r if r >= v(6, 9) => &LLC,
             // "sched/topology: Rename 'DIE' domain to 'PKG'" is from 6.7, but the profile linux-6.6 has always used the

@@ -1,14 +1,14 @@
 //! Changes that stable trees took over from later releases.
 //!
-//! A profile stands for a release as distributions ship it, which is a late stable tree. The trees of 5.10, 5.15, 6.1
-//! and 6.12 were read. A plain `release >= v(6, 5)` would miss a change that such a tree has backported from 6.5.
+//! A profile stands for a release as distributions ship it, which is a late stable tree. The trees of 5.10, 5.15, 6.1,
+//! 6.12 and 6.18 were read. A plain `release >= v(6, 5)` would miss a change that such a tree has backported from 6.5.
 
 use schedlab_base::{Release, v};
 
 /// A change that is in mainline from one release on, and in some earlier stable trees.
 #[derive(Clone, Copy, Debug)]
 pub struct Backport {
-    /// `None` if mainline got it after 6.12.
+    /// `None` if mainline got it after 6.18.
     mainline: Option<Release>,
     stable: &'static [Release],
 }
@@ -32,11 +32,11 @@ pub const RELAXED_UTIL: Backport = Backport { mainline: Some(v(6, 8)), stable: &
 
 /// Newly idle balancing of a domain is tried in proportion to its recent success: "sched/fair: Proportional newidle
 /// balance".
-pub const PROPORTIONAL_NEWIDLE: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 12)] };
+pub const PROPORTIONAL_NEWIDLE: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 12), v(6, 18)] };
 
 /// The idle load balancer stops only if it is no longer idle and must reschedule. Before, `need_resched()` alone
 /// stopped it. 6.6.9 did not have it yet.
-pub const STOPS_WITH_WORK: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 6), v(6, 12)] };
+pub const STOPS_WITH_WORK: Backport = Backport { mainline: None, stable: &[v(6, 1), v(6, 6), v(6, 12), v(6, 18)] };
 
 /// Misfit tasks are moved even while energy-aware scheduling is active: "sched/fair: unlink misfit task from cpu
 /// overutilized".
@@ -63,9 +63,10 @@ mod tests {
 
     #[test]
     fn a_stable_tree_has_it_before_its_successors() {
-        let has = |change: &Backport| [v(5, 10), v(5, 15), v(6, 1), v(6, 6), v(6, 12)].map(|r| change.is_in(r));
-        assert_eq!(has(&MASKED_DESTINATION), [true, false, true, true, true]);
-        assert_eq!(has(&PROPORTIONAL_NEWIDLE), [false, false, true, false, true]);
-        assert_eq!(has(&SIS_UTIL), [false, true, true, true, true]);
+        let has =
+            |change: &Backport| [v(5, 10), v(5, 15), v(6, 1), v(6, 6), v(6, 12), v(6, 18)].map(|r| change.is_in(r));
+        assert_eq!(has(&MASKED_DESTINATION), [true, false, true, true, true, true]);
+        assert_eq!(has(&PROPORTIONAL_NEWIDLE), [false, false, true, false, true, true]);
+        assert_eq!(has(&SIS_UTIL), [false, true, true, true, true, true]);
     }
 }

@@ -118,7 +118,13 @@ impl<Q: Queues> Work<'_, Q> {
     /// Whether a task may be migrated (`can_migrate_task`).
     pub fn can_move(&self, p: TaskId, env: &mut Env) -> bool {
         let release = self.b.rules.release();
-        if self.q.throttled_on(p, env.src, env.dst) {
+        // "sched/fair: Do not try to migrate delayed dequeue task" (6.14). Active balancing asks for load.
+        let delayed_stay = release >= v(6, 14) && env.unit != Unit::Load && !env.active;
+        if delayed_stay && self.q.is_delayed(p) || self.q.throttled_on(p, env.src, env.dst) {
+            return false;
+        }
+        // "sched/core: Prioritize migrating eligible tasks in sched_balance_rq()" (6.14).
+        if release >= v(6, 14) && self.failed(env) == 0 && self.q.owes_on(p, env.dst) {
             return false;
         }
         let task = self.cx.task(p);
@@ -175,7 +181,7 @@ impl<Q: Queues> Work<'_, Q> {
         match self.b.rules.migration_cost {
             -1 => true,
             0 => false,
-            cost => ((self.cx.now() - self.q.last_account(p)) as i64) < cost,
+            cost => (self.cx.now().wrapping_sub(self.q.last_account(p)) as i64) < cost,
         }
     }
 

@@ -98,10 +98,10 @@ impl<Q: Queues> Work<'_, Q> {
             // c5b0a7eefc70, "sched/fair: Remove sysctl_sched_migration_cost condition".
             let list = self.b.domains.of(cpu);
             return list.is_empty()
-                || !self.b.overload
+                || !self.b.is_overloaded()
                 || idle < self.b.of_domain[self.b.domains.index(cpu, 0)].max_cost;
         }
-        release >= v2_6(32) && short || release >= v(3, 17) && !self.b.overload
+        release >= v2_6(32) && short || release >= v(3, 17) && !self.b.is_overloaded()
     }
 
     /// The tick at which a domain of an idle CPU is due.

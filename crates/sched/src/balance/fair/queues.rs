@@ -25,7 +25,8 @@ pub trait Queues: Averages {
     /// The sets of CPUs on which [`Queues::nr_running`] is above 0 and above 1.
     fn occupancy(&self) -> &Occupancy;
 
-    /// The number of runnable fair tasks on `cpu` (`cfs.h_nr_running`).
+    /// The number of runnable fair tasks on `cpu` (`cfs.h_nr_running`; from 6.14 on
+    /// `cfs.h_nr_runnable`, without delayed ones).
     fn nr_fair(&self, cpu: CpuId) -> u32;
 
     /// The number of runnable fair tasks on `cpu` that are SCHED_IDLE or in an idle group.
@@ -66,6 +67,19 @@ pub trait Queues: Averages {
 
     /// Whether the group of a task is throttled on either CPU.
     fn throttled_on(&self, p: TaskId, from: CpuId, to: CpuId) -> bool;
+
+    /// Whether a task sleeps and is still queued (`sched_delayed`).
+    fn is_delayed(&self, p: TaskId) -> bool {
+        let _ = p;
+        false
+    }
+
+    /// Whether a task has had more than its share and would not run at once on another CPU, because its group has
+    /// entities queued there (`task_is_ineligible_on_dst_cpu`).
+    fn owes_on(&self, p: TaskId, to: CpuId) -> bool {
+        let _ = (p, to);
+        false
+    }
 
     /// Dequeues a waiting task from `from` in order to migrate it to `to`.
     fn detach(&mut self, cx: &mut Core, p: TaskId, from: CpuId, to: CpuId);

@@ -88,6 +88,8 @@ pub struct Balancer {
     pub(super) of_cpu: Vec<OfCpu>,
     /// Whether some CPU has more than one runnable task (`rd->overload`).
     pub(super) overload: bool,
+    /// Whether the CPUs are in several partitions, each of which has such a flag in the kernel.
+    split: bool,
     /// Whether wake-ups go by energy: the machine has an energy model and its CPUs differ (`sched_energy_enabled`).
     pub(super) energy_aware: bool,
     /// Whether some CPU is utilised above four fifths (`rd->overutilized`).
@@ -140,6 +142,7 @@ impl Balancer {
             of_group: Vec::new(),
             of_cpu: vec![of_cpu; cpus],
             overload: false,
+            split: machine.is_split(),
             energy_aware: false,
             overused: false,
             nohz: NoHz::new(cpus),
@@ -238,6 +241,12 @@ impl Balancer {
     #[must_use]
     pub fn avg_idle(&self, cpu: CpuId) -> Nanos {
         self.of_cpu[cpu as usize].avg_idle
+    }
+
+    /// Whether a CPU that could give this one a task may have several. With partitions, of which each sees only its own
+    /// CPUs, that is assumed: balancing then finds out.
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.overload || self.split
     }
 
     /// Records that some CPU now has more than one runnable task.

@@ -3,6 +3,7 @@
 use super::{Node, Numa};
 use schedlab_base::{CpuId, v};
 use schedlab_sim::TaskId;
+use std::cmp::Ordering;
 
 /// How migrating a task between nodes affects the locality of its memory accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,12 @@ impl Numa {
             Some(_) => self.group_weight(p, node, distance),
             None => self.task_weight(p, node, distance),
         };
-        if weight(to) < weight(from) { Locality::Worse } else { Locality::Better }
+        match weight(to).cmp(&weight(from)) {
+            Ordering::Less => Locality::Worse,
+            // "sched/fair: Fix value reported by hot tasks pulled in /proc/schedstat" (6.14).
+            Ordering::Equal if self.release >= v(6, 14) => Locality::Equal,
+            _ => Locality::Better,
+        }
     }
 
     /// Called when a task changes CPU, awake or asleep. If it leaves its preferred node, its memory is scanned sooner

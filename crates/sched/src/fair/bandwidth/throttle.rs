@@ -50,7 +50,10 @@ impl<D: Discipline> Fair<D> {
         for q in below {
             self.rqs.queues[q as usize].throttle_count += 1;
         }
-        self.take_off(cx, q);
+        if !self.rqs.throttles_tasks {
+            self.take_off(cx, q);
+            self.rqs.queues[q as usize].cut_off = true;
+        }
         self.rqs.queues[q as usize].throttled = true;
         self.explain_throttle(cx, q, "its group's quota is used up");
         self.rqs.touch_group(cx, q - self.rqs.cpus);
@@ -87,16 +90,20 @@ impl<D: Discipline> Fair<D> {
     /// Unthrottles a queue (`unthrottle_cfs_rq`).
     fn unthrottle(&mut self, cx: &mut Core, q: QueueId) {
         let g = self.rqs.group_of(q);
-        self.rqs.queues[q as usize].throttled = false;
+        let queue = &mut self.rqs.queues[q as usize];
+        (queue.throttled, queue.cut_off) = (false, false);
         self.explain_throttle(cx, q, "its group has quota again");
         self.rqs.pool(g).throttled.retain(|other| *other != q);
         let mut below = Vec::new();
         self.rqs.below(q, &mut below);
-        for q in below {
-            self.rqs.queues[q as usize].throttle_count -= 1;
+        for q in &below {
+            self.rqs.queues[*q as usize].throttle_count -= 1;
         }
         let cpu = self.rqs.cpu_of(q);
-        if self.rqs.queues[q as usize].load.weight > 0 {
+        if self.rqs.throttles_tasks {
+            self.put_back_from_aside(cx, &below);
+            self.rqs.touch_group(cx, q - self.rqs.cpus);
+        } else if self.rqs.queues[q as usize].load.weight > 0 {
             self.put_on(cx, q);
             self.rqs.touch_group(cx, q - self.rqs.cpus);
         }

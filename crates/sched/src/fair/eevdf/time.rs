@@ -5,6 +5,7 @@ use crate::fair::Fair;
 use crate::fair::entity::{EntityId, QueueId};
 use crate::fair::load::Arithmetic;
 use crate::fair::timeline::before;
+use schedlab_base::Nanos;
 
 impl Fair<Eevdf> {
     /// The virtual runtime of an entity relative to the origin of the sums, in ns (`entity_key`).
@@ -63,11 +64,29 @@ impl Fair<Eevdf> {
         self.is_eligible(q, self.rqs.entities[e as usize].vruntime)
     }
 
+    /// The slices of the queued entities, including the running one.
+    pub(super) fn slices(&self, q: QueueId) -> impl Iterator<Item = Nanos> + '_ {
+        let queue = &self.rqs.queues[q as usize];
+        let waiting = std::iter::successors(queue.tree.first(), |e| queue.tree.next(&self.rqs.arena, *e));
+        self.rqs.queued_curr(q).into_iter().chain(waiting).map(|e| self.rqs.entities[e as usize].slice)
+    }
+
+    /// The longest slice of the queued entities (`cfs_rq_max_slice`).
+    #[inline]
+    fn longest_slice(&self, q: QueueId) -> Nanos {
+        if self.d.customs { self.slices(q).max().unwrap_or(0) } else { self.d.base_slice }
+    }
+
     /// How far an entity is behind the average, within its limit (`entity_lag`).
     #[inline]
     pub(super) fn lag(&self, average: u64, e: EntityId) -> i64 {
         let entity = &self.rqs.entities[e as usize];
-        let limit = self.virtual_time(e, (2 * entity.slice).max(self.d.tick)) as i64;
+        let most = if self.d.features.lag_by_longest {
+            self.longest_slice(entity.queue) + self.d.tick
+        } else {
+            (2 * entity.slice).max(self.d.tick)
+        };
+        let limit = self.virtual_time(e, most) as i64;
         (average.wrapping_sub(entity.vruntime) as i64).clamp(-limit, limit)
     }
 
@@ -89,16 +108,8 @@ impl Fair<Eevdf> {
             entity.slice = base;
         }
         entity.deadline = entity.vruntime.wrapping_add(entity.load.virtual_time(entity.slice, Arithmetic::Calc));
-        entity.protected = false;
         self.average(q);
         true
-    }
-
-    /// Whether the running entity has lost its protection to one with a shorter slice and is no longer eligible.
-    #[inline]
-    pub(super) fn preempted_by_short(&self, q: QueueId) -> bool {
-        let Some(e) = self.rqs.queues[q as usize].curr else { return false };
-        self.d.features.preempt_short && !self.rqs.entities[e as usize].protected && !self.eligible(q, e)
     }
 
     /// Places an entity on the queue with the lag that it had when it left (`place_entity`).
@@ -115,10 +126,9 @@ impl Fair<Eevdf> {
             // Adding the entity moves the average, so the lag is inflated to be the same as before once it is queued.
             lag = self.rqs.entities[e as usize].vlag.wrapping_mul(load + self.weight(e)) / load;
         }
-        let rel_deadline = self.d.features.place_rel_deadline;
         let entity = &mut self.rqs.entities[e as usize];
         entity.vruntime = average.wrapping_sub(lag as u64);
-        if rel_deadline && entity.rel_deadline {
+        if entity.rel_deadline {
             entity.deadline = entity.deadline.wrapping_add(entity.vruntime);
             entity.rel_deadline = false;
             return;
@@ -140,7 +150,7 @@ impl Fair<Eevdf> {
         while let Some(x) = at {
             let queue = &mut self.rqs.queues[self.rqs.entities[x as usize].queue as usize];
             queue.h_nr_delayed = queue.h_nr_delayed + u32::from(delayed) - u32::from(!delayed);
-            if queue.throttled {
+            if queue.cut_off {
                 return;
             }
             at = self.rqs.parent(x);

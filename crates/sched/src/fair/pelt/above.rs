@@ -7,11 +7,14 @@
 //! | 2.6.32 to 4.18 | summed over the last half to whole second: `rt_avg`, halved every half of `sched_time_avg` |
 //! | 4.19 on | is averaged like a task's utilisation (`avg_rt`, `avg_dl`) |
 //!
+//! Interrupts and stolen time count in the same way if the kernel accounts for them: in `rt_avg` from 2.6.37 to 4.18,
+//! and as an average by which the rest is scaled from 4.19 on (`avg_irq`, `scale_irq_capacity`).
+//!
 //! When load balancing computes the capacities of groups, the capacity of a CPU is what is left (`scale_rt_power`,
 //! `scale_rt_capacity`).
 //!
 //! # Differences from the kernel
-//! Interrupts take no time. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
+//! The averages of tasks go on during an interrupt. `rt_avg` is exact at any time; the kernel's lags by up to a tick.
 //!
 //! # Reference
 //! kernel/sched.c of 2.6.32; kernel/sched/fair.c, core.c and pelt.h of 3.10 to 6.12.
@@ -82,6 +85,9 @@ pub(super) struct Above {
     spent: Spent,
     rt: Average,
     dl: Average,
+    /// Interrupts and stolen time (`avg_irq`), which end at `taken_until`.
+    irq: Average,
+    taken_until: Nanos,
 }
 
 impl Above {
@@ -96,6 +102,26 @@ impl Above {
         self.rt.steer(clock, level(ClassId::RealTime));
         self.dl.steer(clock, level(ClassId::Deadline));
         self.runs = class;
+    }
+
+    /// Counts `length` ns during which no task runs. `clocks` are the times of beginning and end by the clock of the
+    /// CPU's averages. What follows another without a gap prolongs it.
+    pub fn take(&mut self, length: Nanos, clocks: (Nanos, Nanos)) {
+        self.spent.sum += if self.spent.runs { 0 } else { length };
+        if clocks.0 > self.taken_until || self.taken_until == 0 {
+            self.irq = self.irq_at(clocks.0);
+            self.irq.steer(clocks.0, SCALE as f64);
+        }
+        self.taken_until = clocks.1;
+    }
+
+    /// The average of interrupts as of `clock`, which goes on from there.
+    fn irq_at(&self, clock: Nanos) -> Average {
+        let mut irq = self.irq;
+        if self.taken_until > 0 && clock >= self.taken_until {
+            irq.steer(self.taken_until, 0.0);
+        }
+        irq
     }
 
     /// The utilisation by real-time and by deadline tasks (`cpu_util_rt`, `cpu_util_dl`).
@@ -114,7 +140,8 @@ impl Above {
             return (capacity * self.spent.left(now, release) / SCALE).max(1);
         }
         let (rt, dl) = self.util(clock);
-        capacity.saturating_sub(rt + dl).max(1)
+        let irq = (self.irq_at(clock).at(clock) as u64).min(SCALE);
+        (capacity.saturating_sub(rt + dl) * (SCALE - irq) / SCALE).max(1)
     }
 }
 

@@ -54,7 +54,8 @@ impl Estimate {
             }
             return;
         }
-        if util > capacity {
+        // 6.18 no longer asks whether the CPU had time to spare.
+        if util > capacity && release < v(6, 18) {
             self.last = if modern { 0 } else { before };
         } else if !(modern && util + MARGIN < runnable(self)) {
             self.average = (4 * self.average - less) / 4;

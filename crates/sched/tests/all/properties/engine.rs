@@ -234,6 +234,7 @@ fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
         tick_period: MS,
         tick_first: MS,
         stranded: Stranded::default(),
+        lazy: false,
     };
     let mut accounts = Accounts::default();
     let bouncer = Bouncer { queues: Default::default(), bounced: false };

@@ -49,6 +49,7 @@ impl Run {
             tick_period: MS,
             tick_first: MS,
             stranded: Stranded::default(),
+            lazy: false,
         };
         let mut accounts = Accounts::default();
         let toy = Toy::new(machine.cpus.len(), fault);

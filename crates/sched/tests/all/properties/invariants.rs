@@ -105,6 +105,7 @@ fn message(fault: Fault) -> Option<String> {
         tick_period: MS,
         tick_first: MS,
         stranded: Stranded::default(),
+        lazy: false,
     };
     let load = load();
     let run = || {

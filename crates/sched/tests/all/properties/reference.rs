@@ -215,6 +215,12 @@ proptest! {
     }
 
     #[test]
+    fn eevdf_of_6_18_chooses_as_the_reference(load in loads()) {
+        let done = compare(&mut Eevdf::of_6_18(), &load, "linux-6.18", 4_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+    }
+
+    #[test]
     fn slices_of_their_own_change_nothing_of_that(
         load in loads(),
         slices in proptest::array::uniform8(proptest::option::of(100_000u64..10_000_000)),
@@ -224,6 +230,8 @@ proptest! {
             task.initial.dl = slice.map(|slice| (slice, 0, 0));
         }
         let done = compare(&mut Eevdf::default(), &load, "linux-6.12", 4_000_000, 500 * MS);
+        prop_assert!(done.is_ok(), "{done:?}");
+        let done = compare(&mut Eevdf::of_6_18(), &load, "linux-6.18", 4_000_000, 500 * MS);
         prop_assert!(done.is_ok(), "{done:?}");
     }
 }
@@ -238,9 +246,11 @@ fn many_decisions_are_compared() {
         nap(-3, 700_003, 5_000_011),
         nap(0, 9_000_001, 1_000_003),
     ]);
-    for (kernel, tick) in [("linux-2.6.32", MS), ("linux-6.1", 4 * MS), ("linux-6.12", 4 * MS)] {
+    for (kernel, tick) in [("linux-2.6.32", MS), ("linux-6.1", 4 * MS), ("linux-6.12", 4 * MS), ("linux-6.18", 4 * MS)]
+    {
         let mut reference: Box<dyn Reference> = match kernel {
             "linux-6.12" => Box::new(Eevdf::default()),
+            "linux-6.18" => Box::new(Eevdf::of_6_18()),
             _ => Box::new(Cfs::new(kernel == "linux-2.6.32")),
         };
         let decisions = compare(&mut *reference, &load, kernel, i128::from(tick), 5_000 * MS).expect(kernel);

@@ -2,9 +2,10 @@
 
 use super::{Entity, Queue, Reference, truncated, weight};
 
-/// EEVDF as of 6.12.
+/// EEVDF as of 6.12 or, `newer`, of 6.18.
 #[derive(Default)]
 pub struct Eevdf {
+    newer: bool,
     q: Queue,
     /// The average virtual runtime when it was last computed: that of an empty queue.
     average: i128,
@@ -13,6 +14,11 @@ pub struct Eevdf {
 impl Eevdf {
     const SLICE: i128 = 700_000;
     const TICK: i128 = 4_000_000;
+
+    /// EEVDF as of 6.18: protection ends with the least slice, and the weight scales what is left of a request.
+    pub fn of_6_18() -> Self {
+        Self { newer: true, ..Self::default() }
+    }
 
     fn virtually(&self, p: usize, time: i128) -> i128 {
         let (weight, inverse) = weight(self.q.all[p].nice);
@@ -40,7 +46,21 @@ impl Eevdf {
     }
 
     fn keeps(&self, p: usize) -> bool {
+        if self.newer {
+            return self.q.all[p].keeps_until.is_some_and(|until| self.q.all[p].vruntime < until);
+        }
         self.q.all[p].keeps_until == Some(self.q.all[p].deadline)
+    }
+
+    /// Protects a task that starts to run.
+    fn protect(&mut self, p: usize) {
+        let task = &self.q.all[p];
+        let mut until = task.deadline;
+        let least = self.q.queued().into_iter().filter(|q| *q != p).map(|q| self.q.all[q].slice).min();
+        if let Some(least) = least.filter(|least| self.newer && *least < task.slice) {
+            until = until.min(task.vruntime + self.virtually(p, least));
+        }
+        self.q.all[p].keeps_until = Some(until);
     }
 
     fn account(&mut self, now: i128) {
@@ -52,11 +72,13 @@ impl Eevdf {
             self.average();
         }
         let alone = self.q.queued().len() == 1;
-        self.q.resched |= !alone && (served || (!self.keeps(p) && !self.eligible(p)));
+        self.q.resched |= !alone && (served || (!self.keeps(p) && (self.newer || !self.eligible(p))));
     }
 
     fn lag(&mut self, p: usize) -> i128 {
-        let most = self.virtually(p, Self::TICK.max(2 * self.q.all[p].slice));
+        let longest = self.q.queued().into_iter().map(|q| self.q.all[q].slice).max().unwrap_or(0);
+        let old = Self::TICK.max(2 * self.q.all[p].slice);
+        let most = self.virtually(p, if self.newer { longest + Self::TICK } else { old });
         (self.average() - self.q.all[p].vruntime).clamp(-most, most)
     }
 
@@ -71,14 +93,14 @@ impl Eevdf {
     }
 
     /// Returns the eligible task with the earliest deadline; the running task keeps the CPU while its slice is
-    /// protected.
-    fn best(&self) -> Option<usize> {
+    /// protected, unless that is to be `ignored`.
+    fn best(&self, ignored: bool) -> Option<usize> {
         let all = self.q.queued();
         if all.len() == 1 {
             return Some(all[0]);
         }
         let runs = self.q.curr.filter(|p| self.q.all[*p].queued && self.eligible(*p));
-        if let Some(p) = runs.filter(|p| self.keeps(*p)) {
+        if let Some(p) = runs.filter(|p| !ignored && self.keeps(*p)) {
             return Some(p);
         }
         let waiting = self.q.waiting().into_iter().filter(|p| self.eligible(*p));
@@ -106,10 +128,30 @@ impl Eevdf {
             self.q.resched = true;
         } else if !self.q.resched {
             self.account(now);
-            if let Some(curr) = self.q.curr.filter(|curr| self.is_shorter(p, *curr)) {
+            let curr = self.q.curr.expect("a task runs");
+            if self.newer {
+                return self.preempts_newer(p, curr);
+            }
+            if self.is_shorter(p, curr) {
                 self.q.all[curr].keeps_until = None;
             }
-            self.q.resched |= self.best() == Some(p);
+            self.q.resched |= self.best(false) == Some(p);
+        }
+    }
+}
+
+impl Eevdf {
+    fn preempts_newer(&mut self, p: usize, curr: usize) {
+        let shorter = self.q.all[p].slice < self.q.all[curr].slice;
+        if self.best(shorter) == Some(p) {
+            self.q.resched = true;
+            if shorter {
+                self.q.all[curr].keeps_until = None;
+            }
+        } else if shorter {
+            let least = self.q.queued().into_iter().map(|q| self.q.all[q].slice).min().expect("two are queued");
+            let until = self.q.all[curr].vruntime + self.virtually(curr, least);
+            self.q.all[curr].keeps_until = self.q.all[curr].keeps_until.map(|old| old.min(until));
         }
     }
 }
@@ -171,10 +213,13 @@ impl Reference for Eevdf {
         let old = std::mem::replace(&mut self.q.all[p].nice, nice);
         self.q.all[p].lag = self.q.all[p].lag * before / self.q.weight(p);
         self.place(p, false);
-        // Its deadline stays as far ahead as it was.
+        // Its deadline stays as far ahead as it was, from 6.13 on in terms of weight.
+        let ahead = if self.newer { ahead * before / self.q.weight(p) } else { ahead };
         self.q.all[p].deadline = self.q.all[p].vruntime + ahead;
         self.q.all[p].queued = true;
-        self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
+        if !self.newer {
+            self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
+        }
         self.q.resched |= self.q.queued().len() > 1 && nice > old;
     }
 
@@ -186,7 +231,7 @@ impl Reference for Eevdf {
         self.account(now);
         self.q.resched = false;
         let next = loop {
-            match self.best() {
+            match self.best(false) {
                 Some(p) if self.q.all[p].delayed => {
                     self.leave(p);
                     let entity = &mut self.q.all[p];
@@ -202,7 +247,7 @@ impl Reference for Eevdf {
                 self.q.line_up(prev);
             }
             if let Some(p) = next {
-                self.q.all[p].keeps_until = Some(self.q.all[p].deadline);
+                self.protect(p);
             }
             self.q.since = now;
         }

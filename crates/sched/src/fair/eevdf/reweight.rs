@@ -1,0 +1,50 @@
+//! Changing the weight of an entity by placing it anew, from 6.13 on.
+
+use super::Eevdf;
+use crate::fair::entity::{Entity, EntityId};
+use crate::fair::load::Load;
+use crate::fair::{Discipline, Fair};
+use schedlab_sim::Core;
+
+impl Fair<Eevdf> {
+    /// Keeps the lag, and what is left of the request and of its protection, in terms of weight, and places the entity
+    /// by them (`reweight_entity`). The running entity is part of the average by which it is placed.
+    pub(super) fn reweight_by_placing(&mut self, cx: &mut Core, e: EntityId, load: Load) {
+        let Entity { queue: q, on_rq, load: old, .. } = self.rqs.entities[e as usize];
+        let scaled = |x: i64| (i128::from(x) * i128::from(old.weight) / i128::from(load.weight)) as i64;
+        let queued = on_rq && !self.rqs.is_curr(q, e);
+        let mut left = None;
+        if on_rq {
+            self.update_curr(cx, q);
+            self.update_lag(q, e);
+            let entity = &mut self.rqs.entities[e as usize];
+            entity.deadline = entity.deadline.wrapping_sub(entity.vruntime);
+            entity.rel_deadline = true;
+            if !queued && self.is_protected(e) {
+                let entity = &self.rqs.entities[e as usize];
+                left = Some(entity.vprot.wrapping_sub(entity.vruntime) as i64);
+            }
+            self.rqs.queues[q as usize].nr_queued -= 1;
+            if queued {
+                Eevdf::remove(self, q, e);
+            }
+        }
+        let entity = &mut self.rqs.entities[e as usize];
+        entity.vlag = scaled(entity.vlag);
+        if entity.rel_deadline {
+            entity.deadline = scaled(entity.deadline as i64) as u64;
+        }
+        self.set_load(e, load, cx.now());
+        if on_rq {
+            self.place(q, e, false);
+            if let Some(left) = left {
+                let entity = &mut self.rqs.entities[e as usize];
+                entity.vprot = entity.vruntime.wrapping_add(scaled(left) as u64);
+            }
+            if queued {
+                Eevdf::insert(self, q, e);
+            }
+            self.rqs.queues[q as usize].nr_queued += 1;
+        }
+    }
+}

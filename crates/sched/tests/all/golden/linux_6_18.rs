@@ -1,0 +1,189 @@
+//! What 6.18 does otherwise than 6.12, in schedules small enough to follow by hand. The tick is 1 ms, nothing has a
+//! cost, virtual runtimes (v) and deadlines (d) are in ms. Functions are those of kernel/sched/fair.c in 6.18.26.
+
+use crate::support::{Accounts, MS, bare, exactly, forever, hog, simulate};
+use schedlab_base::{Nanos, Payload, TaskState};
+use schedlab_sim::program::{GroupSpec, Load, Op, Setting, TaskSpec};
+
+const US: Nanos = 1_000;
+
+fn run(us: Nanos) -> Op {
+    Op::Run(exactly(us * US))
+}
+
+fn load(tasks: Vec<TaskSpec>) -> Load {
+    Load { tasks, ..Load::default() }
+}
+
+/// A task whose requests are for `ms`.
+fn asking(ms: Nanos, mut task: TaskSpec) -> TaskSpec {
+    task.initial.dl = Some((ms * MS, 0, 0));
+    task
+}
+
+fn late(us: Nanos, mut task: TaskSpec) -> TaskSpec {
+    task.start = us * US;
+    task
+}
+
+fn once(name: &str, us: Nanos) -> TaskSpec {
+    TaskSpec { name: name.into(), program: vec![run(us)], ..TaskSpec::default() }
+}
+
+fn accounts(kernel: &str, set: &[(&str, &str)], load: &Load, ms: Nanos) -> Accounts {
+    let mut all = vec![("hz", "1000".to_owned())];
+    all.extend(set.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    simulate(kernel, &bare("up"), load, &all, ms * MS)
+}
+
+/// Returns the tasks that ran and from when on, in ms: `0 A, 7 B`.
+fn schedule(kernel: &str, set: &[(&str, &str)], load: &Load, ms: Nanos) -> String {
+    let accounts = accounts(kernel, set, load, ms);
+    let lines = accounts.events.iter().filter_map(|e| match e.what {
+        Payload::Switch { next: 0, .. } => Some(format!("{} -", e.time as f64 / 1e6)),
+        Payload::Switch { next, .. } => Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1])),
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_long_request_is_protected_for_the_least_slice_only() {
+    // A asks for 10 ms beside B's 0.7. In 6.12 it keeps the CPU until v 10. In 6.18 set_protect_slice() protects it up
+    // to v 0.7: at each tick update_curr() finds whoever runs unprotected, and the other one's turn comes.
+    let load = load(vec![asking(10, hog("A", 0)), hog("B", 0)]);
+    assert_eq!(schedule("linux-6.12", &[], &load, 12), "0 B, 1 A, 11 B");
+    assert_eq!(schedule("linux-6.18", &[], &load, 6), "0 B, 1 A, 2 B, 3 A, 4 B, 5 A");
+}
+
+#[test]
+fn without_run_to_parity_a_task_still_has_a_base_slice() {
+    // Requests are for 3 ms. At 1, when C wakes, the average is 0.7, and the first deadline of those that are eligible
+    // is B's, 3.4. So C does not preempt in 6.12, and A goes on to the end of its request. In 6.18 set_protect_slice()
+    // protects each for 0.7 ms, the base slice before scaling, and at each tick another one may come.
+    let off: &[_] = &[("RUN_TO_PARITY", "off"), ("base_slice_ns", "3000000")];
+    let load = load(vec![hog("A", 0), late(400, hog("B", 0)), late(1_000, once("C", 100))]);
+    assert_eq!(schedule("linux-6.12", off, &load, 5), "0 A, 3 B");
+    assert_eq!(schedule("linux-6.18", off, &load, 5), "0 A, 1 B, 2 A, 3 C, 3.1 B, 4 A");
+}
+
+#[test]
+fn a_shorter_slice_that_does_not_preempt_shortens_the_protection() {
+    // C wakes at 0.5 at nice 5: its 3 ms are 9.2 of its v, so that its d of 9.4 comes after B's 8. It has the shorter
+    // slice, and A is not eligible. 6.12 cancels A's protection for that, and B runs at the tick. In 6.18
+    // check_preempt_wakeup_fair() leaves A 3 ms more, up to v 3.5.
+    let load = load(vec![asking(8, hog("A", 0)), asking(8, hog("B", 0)), late(500, asking(3, hog("C", 5)))]);
+    assert_eq!(schedule("linux-6.12", &[], &load, 5), "0 A, 1 B");
+    assert_eq!(schedule("linux-6.18", &[], &load, 5), "0 A, 4 B");
+}
+
+#[test]
+fn a_weight_scales_what_is_left_of_a_request() {
+    // At 1 A has 4 of its 5 ms left, and its weight grows from 1024 to 3121. In 6.12 its deadline stays 4 ahead in v,
+    // which are then 12.2 ms. In 6.18 reweight_entity() scales that too, and 4 ms are left, but for a rounded ns.
+    let mut load = load(vec![
+        TaskSpec { name: "A".into(), program: vec![run(1_000), Op::Set(0), run(100_000)], ..TaskSpec::default() },
+        hog("B", 0),
+    ]);
+    load.settings = vec![Setting { nice: Some(-5), ..Setting::default() }];
+    let set = &[("base_slice_ns", "5000000")];
+    assert_eq!(schedule("linux-6.12", set, &load, 15), "0 A, 14 B");
+    assert_eq!(schedule("linux-6.18", set, &load, 15), "0 A, 6 B, 11 A");
+}
+
+fn limited(tasks: Vec<TaskSpec>) -> Load {
+    let bandwidth = Some((4 * MS, 20 * MS));
+    let groups = vec![GroupSpec { path: "/a".into(), shares: 1024, bandwidth, ..GroupSpec::default() }];
+    Load { groups, ..load(tasks) }
+}
+
+fn within(mut task: TaskSpec) -> TaskSpec {
+    task.initial.group = Some(0);
+    task
+}
+
+#[test]
+fn a_group_is_throttled_task_by_task() {
+    // The group's 4 ms are used up at 7. 6.12 takes it off with both tasks, and it comes back half a ms in debt. In
+    // 6.18 it stays: at 8 it is its turn, and pick_task_fair() gives A, then B, the work that throttles it on its way
+    // to user mode (throttle_cfs_rq_work). The group leaves at its share, so at 13, when it has quota again, it runs at
+    // once: with B first, which tg_unthrottle_up() finds at the head of the list.
+    let load = limited(vec![within(hog("A", 0)), within(hog("B", 0)), hog("H", 0)]);
+    let start = "0 A, 1 H, 2 B, 3 H, 4 A, 5 H, 6 B, 7 H";
+    assert_eq!(schedule("linux-6.12", &[], &load, 17), format!("{start}, 14 A, 15 H, 16 B"));
+    assert_eq!(schedule("linux-6.18", &[], &load, 17), format!("{start}, 8 A, 8 B, 8 H, 13 B, 14 H, 15 A, 16 H"));
+}
+
+#[test]
+fn a_task_that_wakes_in_a_throttled_group_runs_until_user_mode() {
+    // N wakes at 9.3 in a group that is throttled since 9. In 6.12 its wake-up changes nothing. In 6.18 it is queued,
+    // preempts, and is throttled as it returns to user mode.
+    let nap = forever("N", 0, vec![run(300), Op::Sleep(exactly(7 * MS))]);
+    let load = limited(vec![within(hog("A", 0)), within(nap), hog("H", 0)]);
+    let start = "0 A, 1 H, 2 N, 2.3 H, 3 A, 4 H, 5 A, 6 H, 7 A, 8 H";
+    assert_eq!(schedule("linux-6.12", &[], &load, 13), start);
+    assert_eq!(schedule("linux-6.18", &[], &load, 13), format!("{start}, 9 A, 9 H, 9.3 N, 9.3 H"));
+}
+
+#[test]
+fn a_switch_to_a_task_that_is_throttled_costs_as_much_as_any() {
+    let load = limited(vec![within(hog("A", 0)), hog("H", 0)]);
+    let hz = [("hz", "1000".to_owned())];
+    let mut machine = bare("up");
+    machine.costs.context_switch_ns = 5_000;
+    let accounts = simulate("linux-6.18", &machine, &load, &hz, 10 * MS);
+    let switches: Vec<_> = accounts.events.iter().filter(|e| matches!(e.what, Payload::Switch { .. })).collect();
+    let short = switches.windows(2).find(|pair| pair[1].time - pair[0].time < 10 * US).expect("A comes and goes");
+    assert_eq!(short[1].time - short[0].time, 5_000);
+    assert!(matches!(short[1].what, Payload::Switch { prev: 1, prev_state: TaskState::Runnable, .. }), "{short:?}");
+}
+
+/// Returns the tasks that ran on CPU 1 and from when on, under a preemption model. W, on CPU 0, wakes S at 0.5, which
+/// asks for less and preempts H on CPU 1. H makes a system call of its own after every `call` us.
+fn remote(model: &str, machine: &str, call: Nanos) -> String {
+    let on = |cpu, mut task: TaskSpec| {
+        task.initial.cpus = Some(vec![cpu]);
+        task
+    };
+    let waker =
+        TaskSpec { name: "W".into(), program: vec![run(500), Op::SemPost(0), run(9_000)], ..TaskSpec::default() };
+    let sleeper = TaskSpec { name: "S".into(), program: vec![Op::SemWait(0), run(100)], ..TaskSpec::default() };
+    let hog = forever("H", 0, vec![run(call), Op::SemPost(1)]);
+    let mut load = load(vec![on(0, waker), on(1, asking(1, sleeper)), on(1, hog)]);
+    load.sems = vec!["woken".into(), "nobody".into()];
+    let set = [("hz", "1000".to_owned()), ("base_slice_ns", "3000000".to_owned()), ("preempt", model.to_owned())];
+    let accounts = simulate("linux-6.18", &bare(machine), &load, &set, 3 * MS);
+    let lines = accounts.events.iter().filter(|e| e.cpu == 1).filter_map(|e| match e.what {
+        Payload::Switch { next, .. } if next > 0 => {
+            Some(format!("{} {}", e.time as f64 / 1e6, accounts.names[next as usize - 1]))
+        }
+        _ => None,
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_lazy_wake_up_of_another_cpu_waits_for_its_return_to_user_mode() {
+    let at_once = "0 S, 0 H, 0.5 S, 0.6 H";
+    for model in ["none", "voluntary", "full", "rt"] {
+        assert_eq!(remote(model, "2", 50_000), at_once, "{model}");
+    }
+    // __resched_curr() sends no interrupt for TIF_NEED_RESCHED_LAZY. H returns to user mode at the end of its tick, or
+    // of a system call.
+    assert_eq!(remote("lazy", "2", 50_000), "0 S, 0 H, 1 S, 1.1 H");
+    assert_eq!(remote("lazy", "2", 700), "0 S, 0 H, 0.7 S, 0.8 H");
+    // Across caches ttwu_queue_cond() has the wake-up done by CPU 1, in an interrupt.
+    assert_eq!(remote("lazy", "2x1", 50_000), at_once);
+}
+
+#[test]
+fn a_lazy_wake_up_by_a_timer_preempts_at_once() {
+    // The timer interrupts the CPU on which the task went to sleep, which then returns to user mode. A real-time task
+    // never waits (resched_curr() of wakeup_preempt()).
+    let lazy = [("hz", "1000".to_owned()), ("base_slice_ns", "3000000".to_owned()), ("preempt", "lazy".to_owned())];
+    let nap = forever("N", 0, vec![run(100), Op::Sleep(exactly(1_400 * US))]);
+    let load = load(vec![nap, hog("H", 0)]);
+    let accounts = simulate("linux-6.18", &bare("up"), &load, &lazy, 2 * MS);
+    let runs: Vec<_> = accounts.events.iter().filter(|e| matches!(e.what, Payload::Switch { next: 1, .. })).collect();
+    assert_eq!(runs.iter().map(|e| e.time / US).collect::<Vec<_>>(), [0, 1_500]);
+}
