@@ -161,7 +161,8 @@ mod tests {
     fn parts_stand_on_each_other() {
         let svg = columns(&chart(true));
         let heights = |class: &str| -> Vec<f64> {
-            let of = svg.split(&format!("<rect class=\"{class}\"")).skip(1);
+            let start = format!("<rect class=\"{class}\"");
+            let of = svg.split(start.as_str()).skip(1);
             of.filter_map(|rest| rest.split("height=\"").nth(1)?.split('"').next()?.parse().ok()).collect()
         };
         let (below, above) = (heights("bar s0"), heights("bar s1"));

@@ -51,6 +51,14 @@ pub struct Case {
     pub by_range: bool,
 }
 
+/// The figures of the seeds, and why one has none.
+#[derive(Default)]
+struct Samples {
+    samples: Vec<Sample>,
+    undefined: Option<String>,
+    not_run: Option<String>,
+}
+
 /// Where an expectation is asked: a point, and the row of the table that the case is of.
 struct Place {
     point: Point,
@@ -215,22 +223,7 @@ impl Results<'_> {
     ) -> Result<Case, String> {
         let published = self.published(expectation, kernel, place);
         let figure = published.as_ref().and_then(serde_json::Value::as_f64);
-        let mut samples = Vec::new();
-        let (mut undefined, mut not_run) = (None, None);
-        for seed in 0..self.experiment.file.seeds.len() {
-            let scope = CompareScope { results: self, kernel, point: &place.point, seed };
-            let bound = || match &expectation.bound {
-                Bound::Computed(expr) => eval_number(expr, &scope),
-                Bound::Published => figure.ok_or_else(|| Problem::Undefined("nothing was published here".into())),
-            };
-            let both = eval_number(&expectation.metric, &scope).and_then(|value| Ok(Sample { value, bound: bound()? }));
-            match both {
-                Ok(sample) => samples.push(sample),
-                Err(Problem::Undefined(why)) => undefined = Some(why),
-                Err(Problem::NotRun(why)) => not_run = Some(why),
-                Err(Problem::Wrong(what)) => return Err(what),
-            }
-        }
+        let Samples { samples, mut undefined, not_run } = self.samples(expectation, kernel, &place.point, figure)?;
         let relation = match (expectation.relation, figure, samples.first()) {
             (Relation::AsPublished, Some(figure), Some(sample)) => side(figure, sample.bound),
             (Relation::AsPublished, None, _) => {
@@ -275,6 +268,32 @@ impl Results<'_> {
             slack: judged.slack,
             by_range: deterministic,
         })
+    }
+
+    /// The value and the bound of each seed that has both.
+    fn samples(
+        &self,
+        expectation: &Expectation,
+        kernel: Option<usize>,
+        point: &Point,
+        figure: Option<f64>,
+    ) -> Result<Samples, String> {
+        let mut found = Samples::default();
+        for seed in 0..self.experiment.file.seeds.len() {
+            let scope = CompareScope { results: self, kernel, point, seed };
+            let bound = || match &expectation.bound {
+                Bound::Computed(expr) => eval_number(expr, &scope),
+                Bound::Published => figure.ok_or_else(|| Problem::Undefined("nothing was published here".into())),
+            };
+            let both = eval_number(&expectation.metric, &scope).and_then(|value| Ok(Sample { value, bound: bound()? }));
+            match both {
+                Ok(sample) => found.samples.push(sample),
+                Err(Problem::Undefined(why)) => found.undefined = Some(why),
+                Err(Problem::NotRun(why)) => found.not_run = Some(why),
+                Err(Problem::Wrong(what)) => return Err(what),
+            }
+        }
+        Ok(found)
     }
 
     fn published(&self, expectation: &Expectation, kernel: Option<usize>, place: &Place) -> Option<serde_json::Value> {

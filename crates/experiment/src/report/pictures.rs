@@ -12,6 +12,9 @@ use crate::points::Point;
 use crate::scalar::Scalar;
 use schedlab_chart::{ColumnChart, Columns, Line, LineChart, Mark, columns, lines, pie};
 
+/// A figure or a part, and what was published of it.
+type Group = (Expr, Option<Expr>);
+
 /// A chart with what it is drawn from.
 struct Picture<'a> {
     judged: &'a Judged,
@@ -147,7 +150,7 @@ impl Picture<'_> {
             series.push(published(label, groups.iter().map(of).collect()));
         }
         if self.chart.groups.iter().any(|(_, published)| published.is_some()) {
-            let of = |(_, expr): &(Expr, Option<Expr>)| self.results.number(expr.as_ref()?, Some(0), &self.at(None));
+            let of = |(_, expr): &Group| self.results.number(expr.as_ref()?, Some(0), &self.at(None));
             series.push(published("published", self.chart.groups.iter().map(of).collect()));
         }
         let (x, y) = self.axes(self.file.x.as_deref().unwrap_or_default());
@@ -215,7 +218,7 @@ impl Picture<'_> {
                 (Some(x), Some(value)) => format!(", {} {value}", self.file.x_label.as_deref().unwrap_or(x)),
                 _ => String::new(),
             };
-            let mut draw = |label: &str, number: &dyn Fn(&(Expr, Option<Expr>)) -> Option<f64>| {
+            let mut draw = |label: &str, number: &dyn Fn(&Group) -> Option<f64>| {
                 let labels = self.file.groups.iter().map(|group| group.label.clone());
                 let parts: Option<Vec<(String, f64)>> =
                     labels.zip(&self.chart.groups).map(|(label, group)| Some((label, number(group)?))).collect();
