@@ -42,6 +42,17 @@ class Judgement:
         return pd.DataFrame(rows)
 
     @property
+    def cases(self) -> pd.DataFrame:
+        """One row per case of an expectation: its kernel and point, published and measured value, and verdict."""
+        rows = [
+            {"experiment": experiment["id"], "figure": expectation["figure"], **case}
+            for experiment in self.document["experiments"]
+            for expectation in experiment["expectations"]
+            for case in expectation["cases"]
+        ]
+        return pd.DataFrame(rows)
+
+    @property
     def metrics(self) -> pd.DataFrame:
         """One row per metric and seed: its experiment, kernel, point, seed and value."""
         rows = [

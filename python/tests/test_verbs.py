@@ -224,6 +224,7 @@ id = "hogs"
 title = "Three hogs on two CPUs"
 machine = "2"
 duration = "1s"
+seeds = [1]
 
 [workload]
 preset = "li:tasks=3"
@@ -256,6 +257,8 @@ def test_an_experiment_is_judged(bound: float, status: int, tmp_path: Path) -> N
     assert row["measured"] == pytest.approx(2.0, rel=0.01)
     assert row["verdict"] == ("pass" if judgement.held else "fail")
     assert row["required"]["low"] == pytest.approx(0.99 * bound)
+    case = judgement.cases.iloc[0]
+    assert (case["figure"], case["kernel"], case["measured"]) == ("time given", "linux-6.1", row["measured"])
     metric = judgement.metrics.iloc[0]
     assert (metric["kernel"], metric["metric"], metric["seed"]) == ("cfs", "time", 1)
     assert metric["value"] == row["measured"]

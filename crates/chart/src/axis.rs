@@ -55,6 +55,11 @@ impl Axis {
         self.from + (self.to - self.from) * part.clamp(-0.05, 1.05)
     }
 
+    /// The place of its least value.
+    pub fn bottom(&self) -> f64 {
+        self.from
+    }
+
     /// The round values along it.
     pub fn ticks(&self) -> Vec<f64> {
         if self.log {

@@ -40,7 +40,7 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
         let title = format!("{}: {}", bar.label, number(value));
         svg.rect(&format!("bar s{}", i % SERIES), (from, y), ((to - from).max(1.0), ROW - 8.0), &title);
         let mut end = to;
-        if bar.scatter.len() > 1 {
+        if bar.scatter.iter().any(|figure| *figure != bar.scatter[0]) {
             for figure in &bar.scatter {
                 let x = axis.at(*figure);
                 end = end.max(x + 3.0);

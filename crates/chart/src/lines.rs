@@ -12,6 +12,8 @@ pub enum Mark {
     Ours,
     /// Published: dashed, hollow points.
     Published,
+    /// Ours, points alone.
+    Points,
 }
 
 /// One line.
@@ -25,6 +27,8 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     /// The runs that the points are the means of, drawn faintly.
     pub scatter: Vec<(f64, f64)>,
+    /// Error bars: x, the lower and the upper end.
+    pub ends: Vec<(f64, f64, f64)>,
 }
 
 /// A chart of lines.
@@ -46,15 +50,20 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 944.0;
 const PLOT: f64 = 300.0;
+/// Of a line with more points, they are not drawn.
+const MOST_POINTS: usize = 120;
 
 /// Draws the chart.
 pub fn lines(chart: &LineChart) -> String {
-    let legend_rows = legend_places(chart).last().map_or(1.0, |(_, y)| y / 22.0 + 1.0);
+    let labels: Vec<&str> = chart.lines.iter().map(|l| l.label.as_str()).collect();
+    let places = legend_places(&labels, (LEFT, RIGHT));
+    let legend_rows = places.last().map_or(1.0, |(_, y)| y / 22.0 + 1.0);
     let top = 16.0 + legend_rows * 22.0;
     let bottom = top + PLOT;
     let mut svg = Svg::new(WIDTH, bottom + 52.0, &chart.title);
     let xs = || chart.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0));
-    let ys = || chart.lines.iter().flat_map(|l| l.points.iter().chain(&l.scatter).map(|p| p.1));
+    let ends = |l: &Line| l.ends.iter().flat_map(|(_, low, high)| [*low, *high]).collect::<Vec<_>>();
+    let ys = || chart.lines.iter().flat_map(|l| l.points.iter().chain(&l.scatter).map(|p| p.1).chain(ends(l)));
     let x = Axis::linear(xs(), false, (LEFT, RIGHT));
     let y = if chart.log { Axis::log(ys(), (bottom, top)) } else { Axis::linear(ys(), false, (bottom, top)) };
     y.draw_vertical(&mut svg, (LEFT, RIGHT));
@@ -69,7 +78,7 @@ pub fn lines(chart: &LineChart) -> String {
             }
         }
     }
-    for ((line, class), (x, y)) in chart.lines.iter().zip(classes(chart)).zip(legend_places(chart)) {
+    for ((line, class), (x, y)) in chart.lines.iter().zip(classes(chart)).zip(places) {
         legend(&mut svg, line, &class, (x, y + 14.0));
     }
     svg.finish()
@@ -82,7 +91,7 @@ fn classes(chart: &LineChart) -> Vec<String> {
         .lines
         .iter()
         .map(|line| match line.mark {
-            Mark::Ours => {
+            Mark::Ours | Mark::Points => {
                 ours += 1;
                 format!("s{}", (ours - 1) % SERIES)
             }
@@ -97,9 +106,15 @@ fn classes(chart: &LineChart) -> Vec<String> {
 fn draw(svg: &mut Svg, line: &Line, class: &str, x: &Axis, y: &Axis) {
     let places: Vec<(f64, f64)> = line.points.iter().map(|p| (x.at(p.0), y.at(p.1))).collect();
     let dashed = if line.mark == Mark::Published { " dashed" } else { "" };
-    svg.path(&format!("line {class}{dashed}"), &places, false, &line.label);
-    if places.len() > 120 {
+    if line.mark != Mark::Points {
+        svg.path(&format!("line {class}{dashed}"), &places, false, &line.label);
+    }
+    if places.len() > MOST_POINTS && line.mark != Mark::Points {
         return;
+    }
+    for &(at, low, high) in line.ends.iter().filter(|(_, low, high)| low < high) {
+        let title = format!("{}: {} to {} at {}", line.label, number(low), number(high), number(at));
+        error_bar(svg, (x.at(at), y.at(low), y.at(high)), 8.0, &title);
     }
     for value in &line.scatter {
         let title = format!("{}, one run: {} at {}", line.label, number(value.1), number(value.0));
@@ -108,34 +123,43 @@ fn draw(svg: &mut Svg, line: &Line, class: &str, x: &Axis, y: &Axis) {
     for (place, value) in places.iter().zip(&line.points) {
         let title = format!("{}: {} at {}", line.label, number(value.1), number(value.0));
         match line.mark {
-            Mark::Ours => svg.circle(&format!("point {class}"), *place, 3.0, &title),
+            Mark::Ours | Mark::Points => svg.circle(&format!("point {class}"), *place, 3.0, &title),
             Mark::Published => svg.circle(&format!("hollow {class}"), *place, 4.5, &title),
         }
     }
 }
 
-fn legend_places(chart: &LineChart) -> Vec<(f64, f64)> {
-    let (mut x, mut y) = (LEFT, 0.0);
-    chart
-        .lines
-        .iter()
-        .map(|line| {
-            let width = 48.0 + 7.6 * line.label.chars().count() as f64;
-            if x + width > RIGHT && x > LEFT {
-                (x, y) = (LEFT, y + 22.0);
-            }
-            let place = (x, y);
-            x += width;
-            place
-        })
-        .collect()
+/// A bar from the lower to the upper end, with feet.
+pub(crate) fn error_bar(svg: &mut Svg, (x, low, high): (f64, f64, f64), feet: f64, title: &str) {
+    svg.line("error", (x, low), (x, high));
+    for y in [low, high] {
+        svg.line("error", (x - feet / 2.0, y), (x + feet / 2.0, y));
+    }
+    svg.rect("hover", (x - 4.0, high.min(low)), (8.0, (low - high).abs()), title);
+}
+
+/// The places of the legend's labels, in as many rows as they need.
+pub(crate) fn legend_places(labels: &[&str], (left, right): (f64, f64)) -> Vec<(f64, f64)> {
+    let (mut x, mut y) = (left, 0.0);
+    let place = |label: &&str| {
+        let width = 48.0 + 7.6 * label.chars().count() as f64;
+        if x + width > right && x > left {
+            (x, y) = (left, y + 22.0);
+        }
+        let place = (x, y);
+        x += width;
+        place
+    };
+    labels.iter().map(place).collect()
 }
 
 fn legend(svg: &mut Svg, line: &Line, class: &str, (x, y): (f64, f64)) {
     let dashed = if line.mark == Mark::Published { " dashed" } else { "" };
-    svg.line(&format!("line {class}{dashed}"), (x, y - 4.0), (x + 24.0, y - 4.0));
+    if line.mark != Mark::Points {
+        svg.line(&format!("line {class}{dashed}"), (x, y - 4.0), (x + 24.0, y - 4.0));
+    }
     match line.mark {
-        Mark::Ours => svg.circle(&format!("point {class}"), (x + 12.0, y - 4.0), 3.0, ""),
+        Mark::Ours | Mark::Points => svg.circle(&format!("point {class}"), (x + 12.0, y - 4.0), 3.0, ""),
         Mark::Published => svg.circle(&format!("hollow {class}"), (x + 12.0, y - 4.0), 4.5, ""),
     }
     svg.text("legend", (x + 30.0, y), Anchor::Start, &line.label);

@@ -4,9 +4,9 @@ use crate::axis::Axis;
 use crate::colour::TASKS;
 use crate::number::number;
 use crate::svg::{Anchor, Svg, clip};
-use crate::time::unit;
+use crate::time;
 
-/// One layer: its values in each window, in CPUs.
+/// One layer: its values in each window.
 #[derive(Clone, Debug)]
 pub struct Layer {
     /// Whose it is.
@@ -32,7 +32,7 @@ impl Span {
 
     /// `1.2 to 1.4 s`: from the start of a window to that of another.
     pub(crate) fn words(self, from: usize, to: usize) -> String {
-        let (size, name) = unit(self.end_s * 1e9);
+        let (size, name) = time::unit(self.end_s * 1e9);
         let [from, to] = [from, to].map(|window| number(self.edge(window) * 1e9 / size));
         format!("{from} to {to} {name}")
     }
@@ -40,6 +40,12 @@ impl Span {
 
 /// Up to so many parts of a drawing show their values when pointed at.
 const MOST_BLOCKS: usize = 60;
+
+/// Of so many layers at most the values show when they are pointed at.
+const MOST_TOLD: usize = 24;
+
+/// Of more layers than these the legend has no names.
+const MOST_NAMES: usize = 9;
 
 /// Windows, a few at a time.
 fn blocks(windows: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -54,7 +60,7 @@ fn mean(values: &[f64], from: usize, to: usize) -> f64 {
 
 /// Draws an axis of time from 0 to the end of the run, in the unit that suits it.
 pub(crate) fn draw_time(svg: &mut Svg, span: Span, place: (f64, f64), y: f64) {
-    let (size, name) = unit(span.end_s * 1e9);
+    let (size, name) = time::unit(span.end_s * 1e9);
     Axis::exact((0.0, span.end_s * 1e9 / size), place).draw_horizontal(svg, y, &format!(" {name}"));
 }
 
@@ -64,14 +70,14 @@ const RIGHT: f64 = 780.0;
 const TOP: f64 = 28.0;
 const PLOT: f64 = 150.0;
 
-/// Draws the layers from the bottom up.
-pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
+/// Draws the layers from the bottom up, in `unit`, of which there are `most` at any time.
+pub fn stack(title: &str, span: Span, (unit, most): (&str, f64), layers: &[Layer]) -> String {
     let windows = layers.iter().map(|l| l.values.len()).max().unwrap_or(0);
     let bottom = TOP + PLOT;
     let mut svg = Svg::new(WIDTH, bottom + 48.0, title);
     svg.text("heading", (LEFT, 16.0), Anchor::Start, title);
     let x = Axis::exact((0.0, span.end_s), (LEFT, RIGHT));
-    let y = Axis::exact((0.0, cpus), (bottom, TOP));
+    let y = Axis::exact((0.0, most), (bottom, TOP));
     let mut floor = vec![0.0; windows];
     for (i, layer) in layers.iter().enumerate() {
         let ceiling: Vec<f64> = (0..windows).map(|k| floor[k] + layer.values.get(k).unwrap_or(&0.0)).collect();
@@ -85,10 +91,17 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
         let mut outline = edge(&ceiling);
         outline.extend(edge(&floor).into_iter().rev());
         svg.path(&format!("area s{}", TASKS[i % TASKS.len()]), &outline, true, &layer.label);
-        let at = TOP + 10.0 + 19.0 * i as f64;
-        svg.rect(&format!("bar s{}", TASKS[i % TASKS.len()]), (RIGHT + 18.0, at - 10.0), (12.0, 12.0), "");
-        svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &clip(&layer.label, 20));
+        if layers.len() <= MOST_NAMES {
+            let at = TOP + 10.0 + 19.0 * i as f64;
+            svg.rect(&format!("bar s{}", TASKS[i % TASKS.len()]), (RIGHT + 18.0, at - 10.0), (12.0, 12.0), "");
+            svg.text("legend", (RIGHT + 36.0, at), Anchor::Start, &clip(&layer.label, 20));
+        }
         floor = ceiling;
+    }
+    if layers.len() > MOST_NAMES {
+        let words = format!("{} tasks, the first", layers.len());
+        svg.text("legend", (RIGHT + 18.0, TOP + 10.0), Anchor::Start, &words);
+        svg.text("legend", (RIGHT + 18.0, TOP + 29.0), Anchor::Start, "at the bottom");
     }
     for tick in y.ticks() {
         svg.text("tick", (LEFT - 8.0, y.at(tick) + 4.0), Anchor::End, &number(tick));
@@ -96,7 +109,7 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
     draw_time(&mut svg, span, (LEFT, RIGHT), bottom);
     for (from, to) in blocks(windows) {
         let mut title = span.words(from, to);
-        for layer in layers {
+        for layer in layers.iter().take(MOST_TOLD) {
             let share = mean(&layer.values, from, to);
             if share >= 0.005 {
                 title += &format!("\n{}: {share:.2}", layer.label);
@@ -105,6 +118,6 @@ pub fn stack(title: &str, span: Span, cpus: f64, layers: &[Layer]) -> String {
         let (left, right) = (x.at(span.edge(from)), x.at(span.edge(to)));
         svg.rect("hover", (left, TOP), (right - left, PLOT), &title);
     }
-    svg.text_up("label", (16.0, (TOP + bottom) / 2.0), "CPUs");
+    svg.text_up("label", (16.0, (TOP + bottom) / 2.0), unit);
     svg.finish()
 }

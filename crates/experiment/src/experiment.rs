@@ -1,6 +1,7 @@
 //! An experiment file read and checked: expressions parsed, names known, sizes bounded.
 
 mod check;
+mod expectation;
 mod expressions;
 mod heatmaps;
 mod margin;
@@ -11,7 +12,7 @@ pub use margin::Margin;
 pub use selection::Selection;
 
 use crate::expr::Expr;
-use crate::file::{ExpectationFile, ExperimentFile};
+use crate::file::{ExpectationFile, ExperimentFile, Relation};
 use crate::points::{self, Point};
 use crate::scalar::Scalar;
 use crate::tables::Tables;
@@ -43,23 +44,43 @@ pub struct Experiment {
     pub(crate) heatmaps: Vec<HeatmapPlan>,
     /// The tables.
     pub(crate) tables: Tables,
+    /// For each table, by column: the expression that is ours.
+    pub(crate) ours: Ours,
     /// The parameters of which a selection has left out values.
     pub(crate) narrowed: Vec<String>,
 }
+
+/// For each table, by column: the expression that is ours.
+pub(crate) type Ours = Vec<BTreeMap<usize, Expr>>;
 
 /// An expectation's expressions.
 #[derive(Clone, Debug)]
 pub struct Expectation {
     /// As it is written.
     pub file: ExpectationFile,
+    /// What is expected, as reports write it.
+    pub text: String,
+    /// The table and the column whose figures are its cases.
+    pub cells: Option<(usize, usize)>,
     /// What is judged.
     pub metric: Expr,
+    /// How it must stand to the bound.
+    pub relation: Relation,
     /// Against what.
-    pub bound: Expr,
+    pub bound: Bound,
     /// What is allowed beyond.
     pub margin: Margin,
     /// What was published.
     pub published: Published,
+}
+
+/// What a figure is judged against.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    /// An expression.
+    Computed(Expr),
+    /// What was published.
+    Published,
 }
 
 /// What was published for a figure.
@@ -71,13 +92,21 @@ pub enum Published {
     Plain(Scalar),
     /// Where to find it.
     Computed(Expr),
+    /// The table's cell.
+    Cell,
 }
 
 /// A chart's expressions.
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// The y axis.
-    pub y: Expr,
+    pub y: Option<Expr>,
+    /// Half the length of the error bars.
+    pub error: Option<Expr>,
+    /// Figures side by side, each with what was published.
+    pub groups: Vec<(Expr, Option<Expr>)>,
+    /// A value for each task, and its place along the x axis.
+    pub tasks: Option<(Expr, Option<Expr>)>,
     /// Published values: label and expression.
     pub published: Vec<(String, Expr)>,
 }
@@ -118,15 +147,31 @@ impl Experiment {
         check.kernels()?;
         check.tables()?;
         let tables = Tables(file.tables.clone());
+        check.points_table()?;
         let metrics = check.metrics(&tables)?;
-        let expectations = check.expectations(&tables)?;
+        let ours = check.ours(&tables)?;
+        let expectations = check.expectations(&tables, &ours)?;
         let charts = check.charts(&tables)?;
         let window = file.window.as_deref().map(parse_duration).transpose().map_err(|e| check.at("window", &e))?;
         check.window(window)?;
-        let points = points::points(&file.sweep);
+        let points = points::of(&file.sweep, file.points_table());
+        if points.is_empty() {
+            return check.wrong(
+                "points",
+                "leaves none of the sweep's combinations",
+                "name a table with the parameters",
+            );
+        }
         let heatmaps = check.heatmaps(&points)?;
         let narrowed = Vec::new();
-        Ok(Self { points, window, metrics, expectations, charts, heatmaps, tables, narrowed, document, file })
+        Ok(Self { points, window, metrics, expectations, charts, heatmaps, tables, ours, narrowed, document, file })
+    }
+
+    /// Whether a metric measures what a heat map shows.
+    pub(crate) fn measures_heat(&self) -> bool {
+        let mut measures = false;
+        self.metrics.values().for_each(|expr| expr.references(&mut |r| measures |= r.path == "heat"));
+        measures
     }
 
     /// The point whose runs the report draws in full.

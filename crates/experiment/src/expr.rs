@@ -92,6 +92,18 @@ impl std::fmt::Display for Problem {
 }
 
 impl Expr {
+    /// The names of tasks that it selects.
+    pub fn patterns(&self) -> Vec<&str> {
+        let mut patterns = Vec::new();
+        self.references(&mut |reference| {
+            patterns.extend(reference.selectors.iter().filter_map(|selector| match selector {
+                Selector::Pattern(pattern) => Some(pattern.as_str()),
+                _ => None,
+            }));
+        });
+        patterns
+    }
+
     /// Calls `visit` for every name in it, selectors included.
     pub fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a Reference)) {
         match self {

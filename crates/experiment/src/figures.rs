@@ -2,7 +2,7 @@
 
 use schedlab_base::Nanos;
 use schedlab_measure::series::Track;
-use schedlab_measure::{Heat, MemoryStats, Report, Series, TaskStats};
+use schedlab_measure::{Heat, Latency, MemoryStats, Report, Series, TaskStats};
 use std::collections::{BTreeMap, HashMap};
 
 /// One run's figures and series.
@@ -36,6 +36,51 @@ impl Run {
             .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
             .collect();
         Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), notes: Vec::new() }
+    }
+}
+
+impl Run {
+    /// The same without its heat maps.
+    #[must_use]
+    pub fn without_heats(&self) -> Self {
+        Self { heats: Vec::new(), ..self.clone() }
+    }
+}
+
+/// The figures of a whole run that reports compare in any case; a time is in ns. None where a run has no such figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MainFigures {
+    /// From wake-up to running, mean.
+    pub latency_mean: Option<f64>,
+    /// The same, 99th percentile.
+    pub latency_p99: Option<f64>,
+    /// Times that a CPU was taken from a task.
+    pub involuntary: Option<f64>,
+    /// Moves between CPUs.
+    pub moves: Option<f64>,
+    /// CPU time of all tasks.
+    pub run: Option<f64>,
+    /// Time that all tasks waited for a CPU.
+    pub wait: Option<f64>,
+}
+
+impl MainFigures {
+    /// Those of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let sums = &run.report.total.sums;
+        let latency = |get: fn(&Latency) -> f64| {
+            let latency = &sums.latency.latency_us;
+            (latency.count > 0).then(|| get(latency) * 1e3)
+        };
+        Self {
+            latency_mean: latency(|l| l.mean),
+            latency_p99: latency(|l| l.p99),
+            involuntary: Some(sums.switches.involuntary as f64),
+            moves: Some(sums.moves.migrations as f64),
+            run: Some(sums.run.run_us * 1e3),
+            wait: Some(sums.wait.wait_us * 1e3),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod expectation;
 mod picture;
 
 pub use expectation::{ExpectationFile, Kind, Relation};
-pub use picture::{ChartFile, HeatmapChoice, HeatmapFile};
+pub use picture::{ChartFile, ChartKind, HeatmapChoice, HeatmapFile};
 
 use crate::scalar::Scalar;
 use schemars::JsonSchema;
@@ -31,8 +31,9 @@ pub struct ExperimentFile {
     /// How long it runs, with its unit (`100s`); until every task has ended when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// One run a seed; `[1]` when left out.
-    #[serde(default = "one_seed")]
+    /// One run a seed; `[1, 2, 3, 4, 5]` when left out. Where the second seed gives the same events as the first,
+    /// nothing depends on the seed, and the others are not run.
+    #[serde(default = "five_seeds")]
     pub seeds: Vec<u64>,
     /// `machine`: switches and wake-ups cost what the machine says; `none`: the bare algorithm.
     #[serde(default)]
@@ -44,6 +45,9 @@ pub struct ExperimentFile {
     /// `duration`, `workload` and `set` stands for the value.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<Scalar>>,
+    /// A table: of the sweep's combinations only those are run that are in one of its rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points: Option<String>,
     /// The parameter values whose runs the report draws in full; the first of each when left out.
     #[serde(default)]
     pub show: BTreeMap<String, Scalar>,
@@ -68,8 +72,15 @@ pub struct ExperimentFile {
     pub heatmaps: Vec<HeatmapFile>,
 }
 
-fn one_seed() -> Vec<u64> {
-    vec![1]
+impl ExperimentFile {
+    /// The table whose rows are the combinations that are run, where there is one.
+    pub(crate) fn points_table(&self) -> Option<&TableFile> {
+        self.points.as_ref().and_then(|name| self.tables.iter().find(|table| table.name == *name))
+    }
+}
+
+fn five_seeds() -> Vec<u64> {
+    vec![1, 2, 3, 4, 5]
 }
 
 /// Where an experiment was published.
@@ -155,6 +166,9 @@ pub struct TableFile {
     pub title: Option<String>,
     /// The columns' names.
     pub columns: Vec<String>,
-    /// The rows.
+    /// The rows; a cell without a figure is a text, such as `"-"`.
     pub rows: Vec<Vec<Scalar>>,
+    /// By column: the expression that is ours for its cells, with the row's parameters. The report puts it beside them.
+    #[serde(default)]
+    pub ours: BTreeMap<String, String>,
 }

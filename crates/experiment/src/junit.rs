@@ -6,8 +6,8 @@ use crate::verdict::Verdict;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use schedlab_base::{Error, Result};
 
-/// The document. An undecided case is an error; a known difference, and what was not judged, is skipped with the
-/// reason.
+/// The document. An undecided case is an error; a known difference, a calibration, and what was not judged are skipped
+/// with the reason.
 ///
 /// # Errors
 /// When a text cannot be in XML.
@@ -56,10 +56,10 @@ fn status(verdict: Verdict, message: String) -> TestCaseStatus {
         Verdict::Pass => return TestCaseStatus::success(),
         Verdict::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Verdict::Undecided => TestCaseStatus::non_success(NonSuccessKind::Error),
-        Verdict::Skipped | Verdict::KnownDifference => TestCaseStatus::skipped(),
+        Verdict::Skipped | Verdict::KnownDifference | Verdict::Calibration => TestCaseStatus::skipped(),
     };
-    if verdict == Verdict::KnownDifference {
-        status.set_message(format!("known difference: {message}"));
+    if matches!(verdict, Verdict::KnownDifference | Verdict::Calibration) {
+        status.set_message(format!("{verdict}: {message}"));
     } else {
         status.set_message(message);
     }

@@ -46,20 +46,26 @@ pub fn run_experiments(
 ) -> Result<Outcome> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut sizes = Vec::new();
+    let mut all = 0;
     for experiment in &experiments {
         let planned = run::plan(experiment)?;
         sizes.push(planned.len());
+        all += planned.len() * experiment.file.seeds.len();
         jobs.extend(planned);
     }
-    let all = jobs.len();
     let done = std::sync::atomic::AtomicUsize::new(0);
-    let tick = || progress(1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed), all);
+    let tick = |more: usize| progress(more + done.fetch_add(more, std::sync::atomic::Ordering::Relaxed), all);
     let mut results = run::run_all(&jobs, backend, threads, &tick)?.into_iter();
     drop(jobs);
     let experiments = experiments
         .into_iter()
         .zip(sizes)
-        .map(|(experiment, size)| judged(experiment, results.by_ref().take(size).collect(), backend))
+        .map(|(experiment, size)| {
+            let mut runs: Vec<RunResult> = results.by_ref().take(size).flatten().collect();
+            // The seeds of one point are in order already.
+            runs.sort_by_key(|r| (r.kernel, r.point));
+            judged(experiment, runs, backend)
+        })
         .collect::<Result<_>>()?;
     Ok(Outcome { experiments })
 }
@@ -70,7 +76,7 @@ fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: &dyn Backend) -
         .expectations
         .iter()
         .enumerate()
-        .map(|(i, e)| Ok(row::row(&e.file, results.judge(i, backend.deterministic())?)))
+        .map(|(i, e)| Ok(row::row(e, results.judge(i, backend.deterministic())?)))
         .collect::<Result<Vec<_>>>()?;
     let verdict = Verdict::all(rows.iter().map(|r| r.verdict));
     Ok(Judged { experiment, runs, rows, verdict })
@@ -80,6 +86,11 @@ impl Judged {
     /// The kernels compared by every metric, at the point that reports show.
     pub(crate) fn comparisons(&self) -> Vec<Comparison> {
         side_by_side::comparisons(&self.experiment, &self.runs)
+    }
+
+    /// Whether no run depends on the seed.
+    pub(crate) fn is_unseeded(&self) -> bool {
+        self.experiment.file.seeds.len() > 1 && self.runs.iter().all(|run| run.unseeded)
     }
 
     /// Remarks on the workloads, and what the backend remarked on the runs (what of the load it does not model, ...),

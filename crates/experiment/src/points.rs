@@ -1,6 +1,7 @@
 //! The points of a sweep: one for each combination of parameter values.
 
 use crate::expr::Value;
+use crate::file::TableFile;
 use crate::scalar::Scalar;
 use std::collections::BTreeMap;
 
@@ -45,6 +46,20 @@ pub fn points(sweep: &BTreeMap<String, Vec<Scalar>>) -> Vec<Point> {
             })
             .collect()
     })
+}
+
+/// The combinations of a sweep; with a table, only those that are in one of its rows.
+#[must_use]
+pub fn of(sweep: &BTreeMap<String, Vec<Scalar>>, table: Option<&TableFile>) -> Vec<Point> {
+    let mut all = points(sweep);
+    if let Some(table) = table {
+        let fits = |point: &Point, row: &Vec<Scalar>| {
+            let cells = table.columns.iter().zip(row);
+            cells.into_iter().all(|(column, cell)| point.0.get(column).is_none_or(|value| value == cell))
+        };
+        all.retain(|point| table.rows.iter().any(|row| fits(point, row)));
+    }
+    all
 }
 
 /// How many combinations there are.

@@ -4,7 +4,9 @@ mod charts;
 mod experiment;
 pub mod heat;
 mod page;
+mod pictures;
 mod runs;
+mod tables;
 mod verdicts;
 
 pub use page::Reproduce;

@@ -1,8 +1,10 @@
 //! Plans the runs of experiments, runs them on all of the host's cores, and keeps what is asked of them.
 //!
 //! Each run depends on its request alone, and results stand in the order of the plan: the output does not depend on
-//! the number of threads.
+//! the number of threads. What is equal is run once: points whose parameters only the metrics name share a run, and
+//! where the second seed gives the same events as the first, the later ones are not run.
 
+mod fingerprint;
 mod measure;
 mod plan;
 
@@ -11,9 +13,9 @@ pub use plan::plan;
 use crate::backend::{Backend, Request};
 use crate::experiment::{Experiment, HeatmapPlan};
 use crate::expr::{Problem, eval_number};
-use crate::figures::Run;
+use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
-use measure::measure;
+use measure::{Measured, measure};
 use schedlab_base::{Nanos, Result};
 use schedlab_machine::Machine;
 use schedlab_measure::Heat;
@@ -22,14 +24,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// One run to be done.
+/// A run to be done, with each of the seeds.
 pub struct Job<'a> {
     experiment: &'a Experiment,
     /// Index into the file's kernels.
     kernel: usize,
-    /// Index into the experiment's points.
-    point: usize,
-    seed: u64,
+    /// Indices into the experiment's points: all those that this run is of.
+    points: Vec<usize>,
     machine: Arc<Machine>,
     workload: Arc<Workload>,
     set: Vec<(String, String)>,
@@ -47,82 +48,102 @@ pub struct RunResult {
     pub seed: u64,
     /// The metrics.
     pub metrics: BTreeMap<String, Result<f64, Problem>>,
+    /// Its main figures, at the point that the report draws.
+    pub main: Option<MainFigures>,
     /// All of it, for the runs that the report draws.
     pub detail: Option<Box<Run>>,
     /// The heat maps drawn of it, by index into the experiment's.
     pub heats: Vec<(usize, Heat)>,
     /// Remarks on the workload, and what the backend remarked.
     pub notes: Vec<String>,
+    /// The events were the same with another seed.
+    pub unseeded: bool,
 }
 
+/// The results of a job for one seed, one for each of its points, and the fingerprint of the events.
+type Done = (Vec<RunResult>, u64);
+
 impl Job<'_> {
-    /// Runs it, and computes its metrics.
-    fn run(&self, backend: &dyn Backend) -> Result<RunResult> {
-        let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps().collect();
-        let measured = measure(backend, &self.request(), self.experiment.window, &plans);
-        let mut run = measured.map_err(|e| {
+    /// Runs it with a seed, and computes its metrics.
+    fn run(&self, seed: u64, backend: &dyn Backend) -> Result<Done> {
+        let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps(seed).collect();
+        let measured = measure(backend, &self.request(seed), self.experiment.window, &plans);
+        let Measured { mut run, fingerprint } = measured.map_err(|e| {
             let path = format!("kernels[{}]", self.kernel);
-            self.experiment.document.error(&path, format!("{} does not run: {e}", self.name()))
+            self.experiment.document.error(&path, format!("{} does not run: {e}", self.name(self.points[0])))
         })?;
         run.label = self.experiment.kernel_label(self.kernel).to_owned();
-        let metrics = self.metrics(&run)?;
-        let shown = self.point == self.experiment.shown_point() && self.is_first_seed();
         let notes = [&self.workload.warnings[..], &run.notes[..]].concat();
-        let heats = std::mem::take(&mut run.heats);
-        let detail = shown.then(|| Box::new(run));
-        Ok(RunResult { kernel: self.kernel, point: self.point, seed: self.seed, metrics, detail, heats, notes })
+        let mut results = Vec::new();
+        for &point in &self.points {
+            let shown = point == self.experiment.shown_point();
+            let of_point =
+                |(index, _): &&(usize, Heat)| self.is_first(seed) && self.experiment.heatmaps[*index].point == point;
+            results.push(RunResult {
+                kernel: self.kernel,
+                point,
+                seed,
+                metrics: self.metrics(&run, point)?,
+                main: shown.then(|| MainFigures::of(&run)),
+                detail: (shown && self.is_first(seed)).then(|| Box::new(run.without_heats())),
+                heats: run.heats.iter().filter(of_point).cloned().collect(),
+                notes: notes.clone(),
+                unseeded: false,
+            });
+        }
+        Ok((results, fingerprint))
     }
 
-    fn request(&self) -> Request {
+    fn request(&self, seed: u64) -> Request {
         Request {
             kernel: self.experiment.file.kernels[self.kernel].kernel.clone(),
             machine: (*self.machine).clone(),
             workload: (*self.workload).clone(),
             set: self.set.clone(),
             duration: self.duration,
-            seed: self.seed,
+            seed,
             skip_ticks: true,
         }
     }
 
-    fn metrics(&self, run: &Run) -> Result<BTreeMap<String, Result<f64, Problem>>> {
-        let point = &self.experiment.points[self.point];
-        let scope = RunScope { run, point, tables: &self.experiment.tables };
+    fn metrics(&self, run: &Run, point: usize) -> Result<BTreeMap<String, Result<f64, Problem>>> {
+        let scope = RunScope { run, point: &self.experiment.points[point], tables: &self.experiment.tables };
         let mut metrics = BTreeMap::new();
         for (name, expr) in &self.experiment.metrics {
             let value = eval_number(expr, &scope);
             if let Err(Problem::Wrong(what)) = &value {
                 let path = format!("metrics.{name}.value");
-                return Err(self.experiment.document.error(&path, format!("{}: {what}", self.name())));
+                return Err(self.experiment.document.error(&path, format!("{}: {what}", self.name(point))));
             }
             metrics.insert(name.clone(), value);
         }
         Ok(metrics)
     }
 
-    fn is_first_seed(&self) -> bool {
-        self.seed == self.experiment.file.seeds[0]
+    fn is_first(&self, seed: u64) -> bool {
+        seed == self.experiment.file.seeds[0]
     }
 
-    /// The experiment's heat maps that are drawn of this run, each with its index.
-    fn heatmaps(&self) -> impl Iterator<Item = (usize, &HeatmapPlan)> {
-        let fits = |plan: &HeatmapPlan| {
-            self.is_first_seed() && plan.point == self.point && plan.kernels.contains(&self.kernel)
-        };
+    /// The experiment's heat maps that are made of this run, each with its index.
+    fn heatmaps(&self, seed: u64) -> impl Iterator<Item = (usize, &HeatmapPlan)> {
+        let drawn = self.is_first(seed) || self.experiment.measures_heat();
+        let fits =
+            move |plan: &HeatmapPlan| drawn && self.points.contains(&plan.point) && plan.kernels.contains(&self.kernel);
         self.experiment.heatmaps.iter().enumerate().filter(move |(_, plan)| fits(plan))
     }
 
     /// `cfs at n=3`, for messages.
-    fn name(&self) -> String {
+    fn name(&self, point: usize) -> String {
         let kernel = &self.experiment.file.kernels[self.kernel].name;
-        match self.experiment.points[self.point].label() {
+        match self.experiment.points[point].label() {
             label if label.is_empty() => kernel.clone(),
             label => format!("{kernel} at {label}"),
         }
     }
 }
 
-/// Runs all jobs on the backend, by `threads` threads; `done` is called after each.
+/// Runs all jobs on the backend with all seeds of their experiments, by `threads` threads; `done` is called with the
+/// number of runs finished. The results stand in the order kernel, point, seed, the experiments in theirs.
 ///
 /// # Errors
 /// The first job's, in the order of the plan, that fails.
@@ -130,18 +151,56 @@ pub fn run_all(
     jobs: &[Job],
     backend: &dyn Backend,
     threads: usize,
+    done: &(dyn Fn(usize) + Sync),
+) -> Result<Vec<Vec<RunResult>>> {
+    let seeds = |job: usize| &jobs[job].experiment.file.seeds;
+    let all = || (0..jobs.len()).flat_map(|job| (0..seeds(job).len()).map(move |k| (job, k)));
+    let first: Vec<(usize, usize)> = all().filter(|(_, k)| *k < 2).collect();
+    let mut results: BTreeMap<(usize, usize), Done> = BTreeMap::new();
+    let run = |(job, k): (usize, usize)| jobs[job].run(seeds(job)[k], backend);
+    for (at, done) in first.iter().zip(on_threads(&first, threads, &run, &|| done(1))?) {
+        results.insert(*at, done);
+    }
+    let unseeded = |results: &BTreeMap<_, Done>, job: usize| {
+        backend.deterministic() && results.get(&(job, 1)).is_some_and(|(_, own)| *own == results[&(job, 0)].1)
+    };
+    let later: Vec<_> = all().filter(|(job, k)| *k >= 2 && !unseeded(&results, *job)).collect();
+    let repeated: Vec<_> = all().filter(|(job, k)| *k >= 2 && unseeded(&results, *job)).collect();
+    for (at, done) in later.iter().zip(on_threads(&later, threads, &run, &|| done(1))?) {
+        results.insert(*at, done);
+    }
+    done(repeated.len());
+    for (job, k) in repeated {
+        let mut same = results[&(job, 1)].clone();
+        same.0.iter_mut().for_each(|result| result.seed = seeds(job)[k]);
+        results.insert((job, k), same);
+    }
+    let mut by_job: Vec<Vec<RunResult>> = Vec::new();
+    for job in 0..jobs.len() {
+        let same = unseeded(&results, job);
+        let of_job = (0..seeds(job).len()).flat_map(|k| results.remove(&(job, k)).map(|(done, _)| done)).flatten();
+        by_job.push(of_job.map(|result| RunResult { unseeded: same, ..result }).collect());
+    }
+    Ok(by_job)
+}
+
+/// Does all of the work by several threads, and gives its results in order.
+fn on_threads<W: Copy + Sync, T: Send>(
+    work: &[W],
+    threads: usize,
+    run: &(dyn Fn(W) -> Result<T> + Sync),
     done: &(dyn Fn() + Sync),
-) -> Result<Vec<RunResult>> {
+) -> Result<Vec<T>> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
-    let results: Mutex<Vec<Option<Result<RunResult>>>> = Mutex::new((0..jobs.len()).map(|_| None).collect());
+    let results: Mutex<Vec<Option<Result<T>>>> = Mutex::new(work.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+        for _ in 0..threads.clamp(1, work.len().max(1)) {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let result = job.run(backend);
+                    let Some(one) = work.get(index) else { break };
+                    let result = run(*one);
                     if result.is_err() {
                         stop.store(true, Ordering::Relaxed);
                     }
@@ -151,6 +210,6 @@ pub fn run_all(
             });
         }
     });
-    // Jobs are taken in order: before the first that failed there is no gap.
+    // Work is taken in order: before the first that failed there is no gap.
     results.into_inner().expect("all threads are done").into_iter().flatten().collect()
 }

@@ -76,6 +76,7 @@ mod tests {
             title: None,
             columns: vec!["n".into(), "mean".into()],
             rows: vec![row(2, 1.5), row(3, 2.5), row(3, 3.5)],
+            ours: std::collections::BTreeMap::new(),
         }])
     }
 

@@ -1,7 +1,7 @@
 //! The table that `run` prints: experiment, figure, published, ours, verdict.
 
 use crate::file::Kind;
-use crate::outcome::{Outcome, Row};
+use crate::outcome::{Judged, Outcome, Row};
 use crate::verdict::Verdict;
 use schedlab_chart::number;
 use std::fmt::Write;
@@ -13,8 +13,8 @@ const NOTHING: &str = "-";
 const WIDEST: usize = 46;
 
 /// What was published, as tables print it.
-pub(crate) fn published(row: &Row) -> String {
-    match &row.published {
+pub(crate) fn published(figure: Option<&serde_json::Value>) -> String {
+    match figure {
         None => NOTHING.to_owned(),
         Some(serde_json::Value::Number(x)) => number(x.as_f64().unwrap_or_default()),
         Some(serde_json::Value::String(text)) => text.clone(),
@@ -61,8 +61,32 @@ fn clip(text: &str) -> String {
 /// The most cases of one expectation that are listed below the table.
 const MOST_CASES: usize = 5;
 
-/// The table, then what was found where something does not plainly pass, then a line with the counts. A column that
-/// would be empty is left out.
+/// Every published figure beside ours, where an expectation has several.
+fn cases(judged: &Judged) -> String {
+    let mut out = String::new();
+    for row in judged.rows.iter().filter(|row| row.has_published_cases()) {
+        let mut lines = vec![["case", "published", "ours", "over the seeds", "verdict"].map(str::to_owned).to_vec()];
+        lines.extend(row.cases.iter().map(|case| {
+            vec![
+                case.place(),
+                published(case.published.as_ref()),
+                case.measured.map_or_else(|| NOTHING.to_owned(), number),
+                range(case.range).unwrap_or_else(|| NOTHING.to_owned()),
+                case.verdict.to_string(),
+            ]
+        }));
+        let _ = write!(out, "\n{}, {}:\n\n{}", judged.experiment.file.id, row.name(), columns(&lines));
+    }
+    out
+}
+
+/// `2.97 to 3.11`; none if there is no scatter.
+pub(crate) fn range(range: Option<[f64; 2]>) -> Option<String> {
+    range.filter(|[low, high]| low < high).map(|[low, high]| format!("{} to {}", number(low), number(high)))
+}
+
+/// The table, then every published figure beside ours if there is one experiment, then what was found where something
+/// does not plainly pass, then a line with the counts. A column that would be empty is left out.
 #[must_use]
 pub fn table(outcome: &Outcome) -> String {
     let all = || outcome.experiments.iter().flat_map(|e| &e.rows);
@@ -72,7 +96,13 @@ pub fn table(outcome: &Outcome) -> String {
     for judged in &outcome.experiments {
         let id = &judged.experiment.file.id;
         for row in &judged.rows {
-            rows.push(vec![id.clone(), clip(row.name()), clip(&published(row)), ours(row), verdict(row)]);
+            rows.push(vec![
+                id.clone(),
+                clip(row.name()),
+                clip(&published(row.published.as_ref())),
+                ours(row),
+                verdict(row),
+            ]);
         }
         if judged.rows.is_empty() {
             rows.push(vec![id.clone(), NOTHING.into(), NOTHING.into(), NOTHING.into(), judged.verdict.to_string()]);
@@ -82,6 +112,9 @@ pub fn table(outcome: &Outcome) -> String {
         rows.iter_mut().for_each(|row| drop(row.remove(2)));
     }
     let mut out = columns(&rows);
+    if let [judged] = &outcome.experiments[..] {
+        out.push_str(&cases(judged));
+    }
     for judged in &outcome.experiments {
         for row in &judged.rows {
             remark(&mut out, &judged.experiment.file.id, row);
@@ -93,6 +126,7 @@ pub fn table(outcome: &Outcome) -> String {
     for (verdict, word) in [
         (Verdict::Undecided, "undecided"),
         (Verdict::KnownDifference, "known differences"),
+        (Verdict::Calibration, "calibrations"),
         (Verdict::Skipped, "skipped"),
     ] {
         if count(verdict) > 0 {

@@ -41,6 +41,8 @@ pub fn recorded(meta: &Meta) -> Result<Machine> {
         caches: Caches::default(),
         costs: CostsFile::default().costs(),
         energy: Vec::new(),
+        isolated: Vec::new(),
+        partitions: Vec::new(),
     };
     machine.check()?;
     Ok(machine)

@@ -8,6 +8,7 @@ pub const FILE: &str = r#"id = "hogs"
 title = "two hogs"
 machine = "up"
 duration = "2s"
+seeds = [1]
 [workload]
 inline = '{"tasks": {"hog": {"instance": 2, "loop": -1, "run": 1000}}}'
 [[kernels]]
@@ -60,7 +61,7 @@ fn exit_statuses_follow_the_design() {
     let (code, _, stderr) = status("metric =", "metrik =");
     assert_eq!(code, Some(2));
     assert!(
-        stderr.contains("hogs.toml:15: expectations[0].metrik: \"metrik\" is no key; did you mean \"metric\"?"),
+        stderr.contains("hogs.toml:16: expectations[0].metrik: \"metrik\" is no key; did you mean \"metric\"?"),
         "{stderr}"
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");

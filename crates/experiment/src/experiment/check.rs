@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The most runs of one experiment.
 const MOST_RUNS: usize = 20_000;
 
+/// The most combinations of a sweep, of which a table may choose some.
+const MOST_POINTS: usize = 100_000;
+
 /// A file that is being checked.
 pub(super) struct Check<'a> {
     pub(super) file: &'a ExperimentFile,
@@ -26,7 +29,11 @@ impl Check<'_> {
             return self.wrong("id", format!("\"{id}\" is no id"), "letters, digits, '-', '_', '.'; 64 at most");
         }
         if self.file.seeds.is_empty() {
-            return self.wrong("seeds", "no seed, no run", "write [1]");
+            return self.wrong("seeds", "no seed, no run", "write [1], or leave it out for five");
+        }
+        let seeds = &self.file.seeds;
+        if (1..seeds.len()).any(|i| seeds[..i].contains(&seeds[i])) {
+            return self.wrong("seeds", "has a seed twice", "give each once");
         }
         let given = [&self.file.workload.preset, &self.file.workload.file, &self.file.workload.inline];
         if given.iter().filter(|w| w.is_some()).count() != 1 {
@@ -48,9 +55,12 @@ impl Check<'_> {
                 return self.wrong(&path, "has a value twice", "give each once");
             }
         }
-        let runs = points::count(&self.file.sweep)
-            .saturating_mul(self.file.kernels.len())
-            .saturating_mul(self.file.seeds.len());
+        let all = points::count(&self.file.sweep);
+        if all > MOST_POINTS {
+            return self.wrong("sweep", format!("{all} combinations are too many"), "at most 100000");
+        }
+        let points = points::of(&self.file.sweep, self.file.points_table()).len();
+        let runs = points.saturating_mul(self.file.kernels.len()).saturating_mul(self.file.seeds.len());
         if runs > MOST_RUNS {
             return self.wrong("sweep", format!("{runs} runs are too many"), "at most 20000: values x kernels x seeds");
         }
@@ -91,6 +101,11 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn points_table(&self) -> Result<()> {
+        let Some(name) = &self.file.points else { return Ok(()) };
+        self.known("points", name, "table of this file", self.file.tables.iter().map(|table| table.name.as_str()))
     }
 
     pub(super) fn window(&self, window: Option<Nanos>) -> Result<()> {

@@ -1,12 +1,10 @@
-//! The expressions of a file: those of metrics, expectations and charts, parsed, with every name known.
+//! The expressions of a file: those of metrics, tables and charts, parsed, with every name known.
 
 use super::check::{Check, is_name};
-use super::margin::Margin;
 use super::names::Names;
-use super::{Chart, Expectation, Published};
+use super::{Chart, Ours};
 use crate::expr::{Expr, parse};
-use crate::file::ExpectationFile;
-use crate::scalar::Scalar;
+use crate::file::{ChartFile, ChartKind, TableFile};
 use crate::tables::Tables;
 use schedlab_base::Result;
 use std::collections::BTreeMap;
@@ -29,66 +27,64 @@ impl Check<'_> {
         Ok(metrics)
     }
 
-    pub(super) fn expectations(&self, tables: &Tables) -> Result<Vec<Expectation>> {
+    /// The expressions that are ours for the tables' cells.
+    pub(super) fn ours(&self, tables: &Tables) -> Result<Ours> {
         let names = self.names(tables, true);
-        let one = |(i, file): (usize, &ExpectationFile)| self.expectation(&format!("expectations[{i}]"), file, &names);
-        self.file.expectations.iter().enumerate().map(one).collect()
-    }
-
-    fn expectation(&self, path: &str, file: &ExpectationFile, names: &Names) -> Result<Expectation> {
-        for kernel in &file.kernels {
-            self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names.kernels.iter().copied())?;
-        }
-        for (name, values) in &file.at {
-            let place = format!("{path}.at");
-            self.parameter(&place, name)?;
-            if let Some(value) = values.iter().find(|v| !self.file.sweep[name].contains(v)) {
-                return self.wrong(&place, format!("{name} = {value} is not among the sweep's"), "take one that is");
-            }
-        }
-        let bound = match &file.bound {
-            Scalar::Text(text) => self.expression(&format!("{path}.bound"), text, names)?,
-            number => Expr::Number(number.number().unwrap_or_default()),
+        let of_table = |(i, table): (usize, &TableFile)| {
+            let of_column = |(column, text): (&String, &String)| {
+                let path = format!("tables[{i}].ours.{column}");
+                let known = table.columns.iter().position(|c| c == column);
+                let Some(at) = known else {
+                    return self.wrong(&path, format!("\"{column}\" is no column of this table"), "name one that is");
+                };
+                Ok((at, self.expression(&path, text, &names)?))
+            };
+            table.ours.iter().map(of_column).collect()
         };
-        let margin = file.margin.as_ref().map_or(Ok(Margin::Absolute(0.0)), Margin::parse);
-        let published = match &file.published {
-            None => Published::Nothing,
-            Some(Scalar::Text(text)) if text.starts_with('=') => {
-                Published::Computed(self.expression(&format!("{path}.published"), &text[1..], names)?)
-            }
-            Some(plain) => Published::Plain(plain.clone()),
-        };
-        Ok(Expectation {
-            metric: self.expression(&format!("{path}.metric"), &file.metric, names)?,
-            bound,
-            margin: margin
-                .or_else(|what| self.wrong(&format!("{path}.margin"), what, "\"2%\", or an amount such as 0.5"))?,
-            published,
-            file: file.clone(),
-        })
+        self.file.tables.iter().enumerate().map(of_table).collect()
     }
 
     pub(super) fn charts(&self, tables: &Tables) -> Result<Vec<Chart>> {
         let names = self.names(tables, true);
-        let mut charts = Vec::new();
-        for (i, chart) in self.file.charts.iter().enumerate() {
-            let path = format!("charts[{i}]");
-            self.parameter(&format!("{path}.x"), &chart.x)?;
-            for kernel in &chart.kernels {
-                self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names.kernels.iter().copied())?;
-            }
-            let y = self.expression(&format!("{path}.y"), &chart.y, &names)?;
-            let published = chart
-                .published
-                .iter()
-                .map(|(label, text)| Ok((label.clone(), self.expression(&format!("{path}.published"), text, &names)?)))
-                .collect::<Result<_>>()?;
-            charts.push(Chart { y, published });
-        }
-        Ok(charts)
+        let one = |(i, file): (usize, &ChartFile)| self.chart(&format!("charts[{i}]"), file, &names, tables);
+        self.file.charts.iter().enumerate().map(one).collect()
     }
 
-    fn names<'n>(&'n self, tables: &'n Tables, metrics: bool) -> Names<'n> {
+    fn chart(&self, path: &str, file: &ChartFile, names: &Names, tables: &Tables) -> Result<Chart> {
+        let needs = needs(file);
+        if let Some((key, what)) = needs {
+            return self.wrong(&format!("{path}.{key}"), what, "docs/experiments.md lists what each kind takes");
+        }
+        if let Some(x) = &file.x {
+            self.parameter(&format!("{path}.x"), x)?;
+        }
+        for kernel in &file.kernels {
+            self.known(&format!("{path}.kernels"), kernel, "kernel of this file", names.kernels.iter().copied())?;
+        }
+        let optional = |key: &str, text: &Option<String>, names: &Names| {
+            text.as_ref().map(|text| self.expression(&format!("{path}.{key}"), text, names)).transpose()
+        };
+        let measures = self.names(tables, false);
+        let mut groups = Vec::new();
+        for (i, group) in file.groups.iter().enumerate() {
+            let path = format!("groups[{i}]");
+            let value = optional(&format!("{path}.value"), &Some(group.value.clone()), names)?;
+            let published = optional(&format!("{path}.published"), &group.published, names)?;
+            groups.extend(value.map(|value| (value, published)));
+        }
+        let tasks = match (optional("tasks", &file.tasks, &measures)?, optional("tasks_x", &file.tasks_x, &measures)?) {
+            (Some(y), x) => Some((y, x)),
+            (None, _) => None,
+        };
+        let mut published = Vec::new();
+        for (label, text) in &file.published {
+            published.push((label.clone(), self.expression(&format!("{path}.published"), text, names)?));
+        }
+        let (y, error) = (optional("y", &file.y, names)?, optional("error", &file.error, names)?);
+        Ok(Chart { y, error, groups, tasks, published })
+    }
+
+    pub(super) fn names<'n>(&'n self, tables: &'n Tables, metrics: bool) -> Names<'n> {
         Names {
             parameters: self.file.sweep.keys().map(String::as_str).collect(),
             metrics: metrics.then(|| self.file.metrics.keys().map(String::as_str).collect()),
@@ -97,9 +93,31 @@ impl Check<'_> {
         }
     }
 
-    fn expression(&self, path: &str, text: &str, names: &Names) -> Result<Expr> {
+    pub(super) fn expression(&self, path: &str, text: &str, names: &Names) -> Result<Expr> {
         let expr = parse(text).map_err(|e| self.at(path, &e))?;
         names.check(&expr).map_err(|(what, mend)| self.slip(path, what, mend))?;
         Ok(expr)
+    }
+}
+
+/// The key of a chart that is missing or does not belong there, and what is wrong with it.
+fn needs(file: &ChartFile) -> Option<(&'static str, &'static str)> {
+    let (x, y) = (file.x.is_some(), file.y.is_some());
+    let (groups, tasks) = (!file.groups.is_empty(), file.tasks.is_some());
+    match file.kind {
+        ChartKind::Lines if !x => Some(("x", "lines need a parameter along the x axis")),
+        ChartKind::Lines if !y => Some(("y", "lines need an expression along the y axis")),
+        ChartKind::Lines if groups || tasks => Some(("kind", "lines take neither groups nor tasks")),
+        ChartKind::Bars if usize::from(x && y) + usize::from(groups) + usize::from(tasks) != 1 => {
+            Some(("kind", "bars are of one of: x and y, groups, tasks"))
+        }
+        ChartKind::Stacked | ChartKind::Pie if !groups || y || tasks => {
+            Some(("groups", "the parts are given as groups, and there is no y"))
+        }
+        ChartKind::Points if !tasks || groups || x || y => Some(("tasks", "points are of tasks alone")),
+        ChartKind::Shares if !tasks || groups || x || y => {
+            Some(("tasks", "shares are of tasks: run_s with a name, such as run_s['hog-*']"))
+        }
+        _ => None,
     }
 }

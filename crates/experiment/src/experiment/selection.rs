@@ -3,7 +3,7 @@
 use super::Experiment;
 use super::names::known;
 use crate::file::KernelFile;
-use crate::points::points;
+use crate::points;
 use schedlab_base::{Error, Result};
 
 /// What is to be run of experiments; everything if it names nothing.
@@ -103,7 +103,11 @@ impl Selection {
         if experiment.file.kernels.is_empty() || sweep.values().any(Vec::is_empty) {
             return None;
         }
-        let old_points = std::mem::replace(&mut experiment.points, points(&experiment.file.sweep));
+        let points = points::of(&experiment.file.sweep, experiment.file.points_table());
+        let old_points = std::mem::replace(&mut experiment.points, points);
+        if experiment.points.is_empty() {
+            return None;
+        }
         for map in &mut experiment.heatmaps {
             map.kernels = map.kernels.iter().filter_map(|k| kept.iter().position(|kept| kept == k)).collect();
             match experiment.points.iter().position(|p| *p == old_points[map.point]) {

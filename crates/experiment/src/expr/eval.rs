@@ -133,6 +133,8 @@ mod tests {
         assert!((number("pvar(x)") - 14.0 / 9.0).abs() < 1e-12);
         assert_eq!(number("geomean(x)"), 2.0);
         assert!((number("spread(x)") - 9.0 / 7.0).abs() < 1e-12);
+        assert_eq!(number("below(x, 2)"), 1.0 / 3.0);
+        assert_eq!(number("below(x, x + 1)"), 1.0);
         assert!((number("r2(x, 3 * x + 1)") - 1.0).abs() < 1e-12);
         assert!((number("slope(x, 3 * x + 1)") - 3.0).abs() < 1e-12);
     }

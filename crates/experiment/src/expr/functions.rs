@@ -57,6 +57,8 @@ functions! {
     "r2" 2 |a| fit(&a[0], &a[1]).map(|f| f.r2);
     /// The slope of the straight line through (x, y).
     "slope" 2 |a| fit(&a[0], &a[1]).map(|f| f.slope);
+    /// The share of pairs, 0 to 1, in which the first is less than the second; one number stands for a whole list.
+    "below" 2 |a| below(&a[0], &a[1]);
     /// The absolute value.
     "abs" 1 |a| single(&a[0]).map(f64::abs);
     /// The natural logarithm.
@@ -117,6 +119,15 @@ fn spread(x: &[f64]) -> Result<f64, Problem> {
 fn jain(x: &[f64]) -> Result<f64, Problem> {
     let sum: f64 = x.iter().sum();
     over(sum * sum, x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
+}
+
+fn below(x: &[f64], y: &[f64]) -> Result<f64, Problem> {
+    let n = x.len().max(y.len());
+    if [x, y].into_iter().any(|list| list.len() != n && list.len() != 1) {
+        return Err(Problem::Wrong(format!("lists of {} and {} numbers do not pair", x.len(), y.len())));
+    }
+    let at = |list: &[f64], i: usize| if list.len() == 1 { list[0] } else { list[i] };
+    over((0..n).filter(|i| at(x, *i) < at(y, *i)).count() as f64, n as f64)
 }
 
 fn geometric_mean(x: &[f64]) -> Result<f64, Problem> {

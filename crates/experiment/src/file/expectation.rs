@@ -15,21 +15,31 @@ pub struct ExpectationFile {
     /// What it says, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<String>,
-    /// `number`: within a tolerance; `shape`: sign, order and rough factor.
+    /// `number`: within a tolerance; `shape`: sign, order and rough factor; `calibration`: what was fitted to the
+    /// published figure, which is shown and neither passes nor fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// The expression that is judged: a metric's name, or more.
-    pub metric: String,
+    /// The expression that is judged: a metric's name, or more. With `cells`, the table's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// A column of a table, `table.column`: each of its figures is a case, published beside the table's `ours`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<String>,
     /// The kernels that it is asked of; all when left out.
     #[serde(default)]
     pub kernels: Vec<String>,
-    /// The parameter values at which it is asked; all when left out.
+    /// The parameter values (with `cells`, also the values of other columns) at which it is asked; all when left out.
     #[serde(default)]
     pub at: BTreeMap<String, Vec<Scalar>>,
     /// How the metric must stand to the bound.
-    pub relation: Relation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<Relation>,
     /// The bound: a number or an expression.
-    pub bound: Scalar,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Scalar>,
+    /// In place of relation, bound and margin: how far ours may be from what was published, `"5%"` of it or an amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Scalar>,
     /// What is allowed beyond the bound: `"2%"` of it, or an amount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Scalar>,
@@ -52,6 +62,8 @@ pub enum Kind {
     Number,
     /// Depends on their hardware too: sign, order, rough factor.
     Shape,
+    /// Something was fitted to the figure, so that agreement proves nothing.
+    Calibration,
 }
 
 /// How a metric must stand to its bound.
@@ -72,6 +84,9 @@ pub enum Relation {
     /// More.
     #[serde(rename = ">")]
     More,
+    /// On the side of the bound on which the published figure lies.
+    #[serde(rename = "as published")]
+    AsPublished,
 }
 
 impl Relation {
@@ -84,6 +99,7 @@ impl Relation {
             Self::Equal => "==",
             Self::AtLeast => ">=",
             Self::More => ">",
+            Self::AsPublished => "as published beside",
         }
     }
 }

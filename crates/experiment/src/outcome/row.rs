@@ -1,6 +1,7 @@
 //! A row of the table: an expectation, judged over all its cases.
 
 use crate::compare::Case;
+use crate::experiment::Expectation;
 use crate::file::{ExpectationFile, Kind};
 use crate::judge::Required;
 use crate::verdict::Verdict;
@@ -21,6 +22,8 @@ pub struct Row {
     pub measured: Option<f64>,
     /// Its 95% confidence interval, where several seeds were run.
     pub interval: Option<[f64; 2]>,
+    /// The least and the greatest over the seeds, where several were run.
+    pub range: Option<[f64; 2]>,
     /// The bound in that case.
     pub bound: Option<f64>,
     /// The values that are allowed in that case, margin included.
@@ -46,6 +49,12 @@ impl Row {
         self.figure.as_deref().unwrap_or(&self.expected)
     }
 
+    /// Whether it has several cases, with a published figure beside ours.
+    #[must_use]
+    pub fn has_published_cases(&self) -> bool {
+        self.cases.len() > 1 && self.cases.iter().any(|c| c.published.is_some())
+    }
+
     /// What was found in each case that decided the verdict, the reason included.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
@@ -58,24 +67,14 @@ impl Row {
 }
 
 /// The row of an expectation: the case that lies nearest to its bound, or farthest beyond, stands for all.
-pub(super) fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
-    let verdict = if cases.is_empty() { Verdict::Skipped } else { over_cases(file, &cases) };
+pub(super) fn row(expectation: &Expectation, cases: Vec<Case>) -> Row {
+    let file = &expectation.file;
+    let verdict = Verdict::all(cases.iter().map(|c| c.verdict));
     let worst = cases
         .iter()
         .filter(|c| c.verdict == verdict)
         .min_by(|a, b| a.slack.total_cmp(&b.slack))
         .or_else(|| cases.first());
-    let margin = file.margin.as_ref().map_or_else(String::new, |m| format!(" within {m}"));
-    let passed_at_last = file.known_difference.is_some() && verdict == Verdict::Fail;
-    let reason = match (&file.skip, &file.known_difference) {
-        (Some(why), _) => Some(why.clone()),
-        (None, Some(cause)) if verdict == Verdict::KnownDifference => Some(cause.clone()),
-        (None, Some(_)) if passed_at_last => {
-            Some("the known difference has disappeared: remove known_difference from the file".to_owned())
-        }
-        (None, None) if cases.is_empty() => Some("none of its kernels and points is selected".to_owned()),
-        _ => worst.and_then(|c| c.reason.clone()),
-    };
     Row {
         figure: file.figure.clone(),
         claim: file.claim.clone(),
@@ -83,24 +82,40 @@ pub(super) fn row(file: &ExpectationFile, cases: Vec<Case>) -> Row {
         published: worst.and_then(|c| c.published.clone()).or_else(|| plain_published(file)),
         measured: worst.and_then(|c| c.measured),
         interval: worst.and_then(|c| c.interval),
+        range: worst.and_then(|c| c.range),
         bound: worst.and_then(|c| c.bound),
         required: worst.and_then(|c| c.required),
-        expected: format!("{} {} {}{margin}", file.metric, file.relation.sign(), file.bound),
+        expected: expectation.text.clone(),
         kernel: worst.and_then(|c| c.kernel.clone()),
         at: worst.map_or_else(String::new, |c| c.at.clone()),
         verdict,
-        reason,
+        reason: reason(file, verdict, &cases).or_else(|| worst.and_then(|c| c.reason.clone())),
         cases,
     }
 }
 
-/// A known difference is there as long as any case shows it; else every case counts.
-fn over_cases(file: &ExpectationFile, cases: &[Case]) -> Verdict {
-    let verdicts = || cases.iter().map(|c| c.verdict);
-    if file.known_difference.is_some() && verdicts().any(|v| v == Verdict::KnownDifference) {
-        return Verdict::KnownDifference;
+/// The reason of a verdict, where the cases themselves do not show it.
+fn reason(file: &ExpectationFile, verdict: Verdict, cases: &[Case]) -> Option<String> {
+    let of = |verdict| cases.iter().filter(|c| c.verdict == verdict).count();
+    match (&file.skip, &file.known_difference) {
+        (Some(why), _) => Some(why.clone()),
+        (None, Some(cause)) if verdict == Verdict::KnownDifference => Some(cause.clone()),
+        (None, Some(_)) if verdict == Verdict::Fail && of(Verdict::Fail) == cases.len() => {
+            Some("the known difference has disappeared: remove known_difference from the file".to_owned())
+        }
+        (None, Some(_)) if verdict == Verdict::Fail => Some(format!(
+            "the known difference has disappeared in {} of {} cases: judge these in an expectation of their own",
+            of(Verdict::Fail),
+            cases.len()
+        )),
+        (None, None) if cases.is_empty() => Some("none of its kernels and points is selected".to_owned()),
+        (None, None) if verdict == Verdict::Calibration => {
+            let off = cases.iter().filter(|c| c.slack < 0.0).count();
+            let off = if off == 0 { String::new() } else { format!("; {off} of {} are outside it", cases.len()) };
+            Some(format!("fitted to what was published: neither a pass nor a failure{off}"))
+        }
+        _ => None,
     }
-    Verdict::all(verdicts())
 }
 
 fn plain_published(file: &ExpectationFile) -> Option<serde_json::Value> {

@@ -1,11 +1,9 @@
 //! One experiment's part of a report.
 
 use super::page::Page;
-use super::{charts, verdicts};
-use crate::file::TableFile;
+use super::{charts, pictures, tables, verdicts};
 use crate::outcome::Judged;
 use schedlab_chart::escape;
-use std::fmt::Write;
 
 /// Writes the experiment; `headed`: with its own heading, for a page of several.
 pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
@@ -21,14 +19,12 @@ pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
     let published = judged.rows.iter().any(|r| r.published.is_some());
     page.heading(if published { "Published and ours" } else { "Expected and found" });
     verdicts::expectations(page, &judged.rows);
-    charts::charts(page, judged);
+    verdicts::cases(page, &judged.rows);
+    tables::tables(page, judged);
+    pictures::charts(page, judged);
     charts::heatmaps(page, judged);
     charts::metrics(page, judged);
     charts::details(page, judged);
-    if !file.tables.is_empty() {
-        page.heading("Tables");
-        file.tables.iter().for_each(|t| table(page, t));
-    }
     let notes: Vec<String> =
         file.notes.iter().cloned().chain(judged.remarks().into_iter().map(str::to_owned)).collect();
     if !notes.is_empty() {
@@ -59,24 +55,28 @@ fn source(page: &mut Page, judged: &Judged) {
         .collect();
     items.push(("kernels", kernels.join("; ")));
     let seeds: Vec<String> = file.seeds.iter().map(u64::to_string).collect();
-    let duration =
-        file.duration.as_deref().map_or_else(|| "until all tasks end".to_owned(), |d| format!("of {d} each"));
-    items.push(("machine", file.machine.clone()));
-    items.push(("runs", format!("{} {duration}, seed {}", judged.runs.len(), seeds.join(", "))));
+    let unseeded = if judged.is_unseeded() { " (nothing depends on it)" } else { "" };
+    let duration = match &file.duration {
+        None => "until all tasks end".to_owned(),
+        Some(text) => format!("of {} each", filled(judged, text)),
+    };
+    items.push(("machine", filled(judged, &file.machine)));
+    items.push(("runs", format!("{} {duration}, seed {}{unseeded}", judged.runs.len(), seeds.join(", "))));
     let cells: String = items.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text))).collect();
     page.push(&format!("<dl>{cells}</dl>\n"));
 }
 
-fn table(page: &mut Page, table: &TableFile) {
-    let title = table.title.as_deref().unwrap_or(&table.name);
-    let mut html = format!("<details><summary>{}</summary><table class=\"narrow\"><tr>", escape(title));
-    for column in &table.columns {
-        let _ = write!(html, "<th class=\"n\">{}</th>", escape(column));
+/// A text of the file as the points fill it in: each value once, of many the first and the last.
+fn filled(judged: &Judged, text: &str) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for point in &judged.experiment.points {
+        let value = point.fill(text);
+        if !values.contains(&value) {
+            values.push(value);
+        }
     }
-    html.push_str("</tr>");
-    for row in &table.rows {
-        let cells: String = row.iter().map(|c| format!("<td class=\"n\">{}</td>", escape(&c.to_string()))).collect();
-        let _ = write!(html, "<tr>{cells}</tr>");
+    match &values[..] {
+        [first, .., last] if values.len() > 6 => format!("{first} to {last}"),
+        _ => values.join(", "),
     }
-    page.push(&(html + "</table></details>\n"));
 }

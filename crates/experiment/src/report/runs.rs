@@ -1,9 +1,8 @@
 //! The parts of a report that draw runs side by side: figures compared, shares over time, latencies.
 
 use super::page::Page;
-use crate::figures::Run;
+use crate::figures::{MainFigures, Run};
 use schedlab_chart::{Bar, Layer, Span, bars, histograms, number, stack, unit};
-use schedlab_measure::Latency;
 use schedlab_measure::series::Track;
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 const MOST_LAYERS: usize = 8;
 
 /// A main figure of a run: its title, and its value.
-type Figure = (&'static str, Quantity, fn(&Run) -> Option<f64>);
+type Figure = (&'static str, Quantity, fn(&MainFigures) -> Option<f64>);
 
 /// What a figure counts.
 #[derive(Clone, Copy, PartialEq)]
@@ -22,44 +21,42 @@ enum Quantity {
     Number,
 }
 
-/// A time of the wake-up latencies, in ns.
-fn latency(run: &Run, get: fn(&Latency) -> f64) -> Option<f64> {
-    let latency = &run.report.total.sums.latency.latency_us;
-    (latency.count > 0).then(|| get(latency) * 1e3)
-}
-
 const FIGURES: [Figure; 6] = [
-    ("Wake-up latency, mean", Quantity::Time, |r| latency(r, |l| l.mean)),
-    ("Wake-up latency, 99th percentile", Quantity::Time, |r| latency(r, |l| l.p99)),
-    ("Switches while runnable (involuntary)", Quantity::Number, |r| {
-        Some(r.report.total.sums.switches.involuntary as f64)
-    }),
-    ("Moves between CPUs", Quantity::Number, |r| Some(r.report.total.sums.moves.migrations as f64)),
-    ("CPU time, all tasks", Quantity::Time, |r| Some(r.report.total.sums.run.run_us * 1e3)),
-    ("Time waited for a CPU, all tasks", Quantity::Time, |r| Some(r.report.total.sums.wait.wait_us * 1e3)),
+    ("Wake-up latency, mean", Quantity::Time, |f| f.latency_mean),
+    ("Wake-up latency, 99th percentile", Quantity::Time, |f| f.latency_p99),
+    ("Switches while runnable (involuntary)", Quantity::Number, |f| f.involuntary),
+    ("Moves between CPUs", Quantity::Number, |f| f.moves),
+    ("CPU time, all tasks", Quantity::Time, |f| f.run),
+    ("Time waited for a CPU, all tasks", Quantity::Time, |f| f.wait),
 ];
 
-/// The main figures of each run: bars, or a table of a single run. A figure that no run has is left out.
-pub fn figures(page: &mut Page, runs: &[&Run]) {
-    let figures = FIGURES.iter().filter(|(.., get)| runs.iter().any(|r| get(r).is_some()));
-    let scaled = figures.map(|(title, quantity, get)| {
-        let values: Vec<Option<f64>> = runs.iter().map(|r| get(r)).collect();
+/// The main figures of each kernel's runs, one a seed: bars, or a table of a single run. A figure that no run has is
+/// left out.
+pub fn figures(page: &mut Page, kernels: &[(&str, Vec<&MainFigures>)]) {
+    let mut drawings = Vec::new();
+    let mut rows = Vec::new();
+    for (title, quantity, get) in FIGURES {
+        let values: Vec<Vec<f64>> =
+            kernels.iter().map(|(_, seeds)| seeds.iter().filter_map(|f| get(f)).collect()).collect();
         let longest = values.iter().flatten().copied().fold(0.0, f64::max);
-        let (size, name) = if *quantity == Quantity::Time { unit(longest) } else { (1.0, "") };
-        (*title, name, values.into_iter().map(|v| v.map(|v| v / size)).collect::<Vec<_>>())
-    });
-    if runs.len() == 1 {
-        let row = |(title, unit, values): (&str, &str, Vec<Option<f64>>)| {
-            [title.to_owned(), unit.to_owned(), values[0].map_or_else(String::new, number), String::new()]
+        if values.iter().all(Vec::is_empty) {
+            continue;
+        }
+        let (size, unit) = if quantity == Quantity::Time { unit(longest) } else { (1.0, "") };
+        let bar = |((label, _), seeds): (&(&str, Vec<&MainFigures>), &Vec<f64>)| {
+            let scatter: Vec<f64> = seeds.iter().map(|x| x / size).collect();
+            let mean = (!seeds.is_empty()).then(|| scatter.iter().sum::<f64>() / seeds.len() as f64);
+            Bar { label: (*label).to_owned(), value: mean, scatter }
         };
-        page.table(&scaled.map(row).collect::<Vec<_>>());
-        return;
+        let drawn: Vec<Bar> = kernels.iter().zip(&values).map(bar).collect();
+        if let [one] = &drawn[..] {
+            let value = one.value.map_or_else(String::new, number);
+            rows.push([title.to_owned(), unit.to_owned(), value, super::charts::range(&one.scatter)]);
+        } else {
+            drawings.push(bars(title, unit, &drawn));
+        }
     }
-    let bar = |(run, value): (&&Run, Option<f64>)| Bar { label: run.label.clone(), value, scatter: Vec::new() };
-    let drawing = |(title, unit, values): (&str, &str, Vec<Option<f64>>)| {
-        bars(title, unit, &runs.iter().zip(values).map(bar).collect::<Vec<_>>())
-    };
-    page.grid(&scaled.map(drawing).collect::<Vec<_>>());
+    if rows.is_empty() { page.grid(&drawings) } else { page.table(&rows) }
 }
 
 /// Which task had each CPU, one drawing a run.
@@ -75,7 +72,7 @@ pub fn shares(page: &mut Page, runs: &[&Run]) {
         };
         let span = Span { window_s: width as f64 * 1e-9, end_s: series.end as f64 * 1e-9 };
         let layers: Vec<Layer> = series.tasks.iter().filter(|t| t.run > 0).map(layer).collect();
-        let stacked = |layers: &[Layer]| stack(&run.label, span, series.cpus.len().max(1) as f64, layers);
+        let stacked = |layers: &[Layer]| stack(&run.label, span, ("CPUs", series.cpus.len().max(1) as f64), layers);
         let kinds = by_kind(&layers);
         let drawing = match (layers.len() <= MOST_LAYERS, kinds.len()) {
             (true, _) => stacked(&layers),

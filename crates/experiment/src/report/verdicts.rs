@@ -13,12 +13,14 @@ pub fn summary(outcome: &Outcome) -> String {
     let rows = || outcome.experiments.iter().flat_map(|e| &e.rows);
     let count = |v: Verdict| rows().filter(|r| r.verdict == v).count();
     let runs: usize = outcome.experiments.iter().map(|e| e.runs.len()).sum();
-    let mut text = format!("{runs} runs; {} of {} expectations hold", count(Verdict::Pass), rows().count());
+    let judged = rows().count() - count(Verdict::Calibration);
+    let mut text = format!("{runs} runs; {} of {judged} expectations hold", count(Verdict::Pass));
     for (verdict, one, several) in [
         (Verdict::Fail, "fails", "fail"),
         (Verdict::Undecided, "is undecided", "are undecided"),
         (Verdict::KnownDifference, "is a known difference", "are known differences"),
         (Verdict::Skipped, "was skipped", "were skipped"),
+        (Verdict::Calibration, "beside them is a calibration", "beside them are calibrations"),
     ] {
         match count(verdict) {
             0 => {}
@@ -90,6 +92,7 @@ fn class_and_sign(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Fail => ("fail", "\u{2717}"),
         Verdict::Undecided => ("undecided", "?"),
         Verdict::KnownDifference => ("known", "\u{2260}"),
+        Verdict::Calibration => ("skipped", "\u{25cb}"),
         Verdict::Skipped => ("skipped", "\u{2013}"),
     }
 }
@@ -116,9 +119,13 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
             "<tr><td>{}{}</td>{}<td class=\"n\">{}{}</td><td><code>{}</code></td><td>{}{}</td></tr>",
             escape(row.name()),
             small(row.claim.as_deref().unwrap_or("")),
-            if published { format!("<td class=\"n\">{}</td>", escape(&text::published(row))) } else { String::new() },
+            if published {
+                format!("<td class=\"n\">{}</td>", escape(&text::published(row.published.as_ref())))
+            } else {
+                String::new()
+            },
             escape(&measured),
-            small(&text::place(row)) + &small(&interval(row)),
+            small(&text::place(row)) + &small(&over_seeds(row)),
             escape(&row.expected),
             chip(row.verdict, kind),
             why(row).iter().map(|text| small(text)).collect::<String>()
@@ -127,9 +134,35 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
     page.push(&(html + "</table></div>\n"));
 }
 
-/// Between which values the mean lies, where several seeds were run.
-fn interval(row: &Row) -> String {
-    row.interval.map_or_else(String::new, |[low, high]| format!("95%: {} to {}", number(low), number(high)))
+/// Between which values the seeds lie.
+fn over_seeds(row: &Row) -> String {
+    text::range(row.range).map_or_else(String::new, |range| format!("seeds: {range}"))
+}
+
+/// Every published figure beside ours, for the expectations that have several.
+pub fn cases(page: &mut Page, rows: &[Row]) {
+    for row in rows.iter().filter(|row| row.has_published_cases()) {
+        let mut html = format!(
+            "<details><summary>{}: every figure</summary><table class=\"narrow\"><tr><th>case</th>\
+             <th class=\"n\">published</th><th class=\"n\">ours</th><th class=\"n\">over the seeds</th>\
+             <th>required</th><th>verdict</th></tr>",
+            escape(row.name())
+        );
+        for case in &row.cases {
+            let _ = write!(
+                html,
+                "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>\
+                 <td>{}</td></tr>",
+                escape(&case.place()),
+                escape(&text::published(case.published.as_ref())),
+                escape(&case.measured.map_or_else(|| "\u{2013}".to_owned(), number)),
+                escape(&text::range(case.range).unwrap_or_default()),
+                escape(&case.required.map_or_else(String::new, |required| required.to_string())),
+                chip(case.verdict, "")
+            );
+        }
+        page.push(&(html + "</table></details>\n"));
+    }
 }
 
 /// What was found where it fails or is undecided; the reason of the rest.

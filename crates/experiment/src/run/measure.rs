@@ -1,5 +1,6 @@
 //! One run: a request on a backend, its events measured as they come.
 
+use super::fingerprint::Fingerprint;
 use crate::backend::{Backend, Request};
 use crate::experiment::HeatmapPlan;
 use crate::figures::Run;
@@ -7,6 +8,14 @@ use schedlab_base::{Meta, Nanos, Result};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
 use schedlab_measure::{Energy, Heatmap, Series, Stats};
+
+/// A run that was measured.
+pub(super) struct Measured {
+    /// Its figures.
+    pub run: Run,
+    /// What stands for its events.
+    pub fingerprint: u64,
+}
 
 /// Runs a request and measures it, `plans` being the heat maps to make of it. `window` is the width of the windows,
 /// where it is fixed.
@@ -18,7 +27,7 @@ pub(super) fn measure(
     request: &Request,
     window: Option<Nanos>,
     plans: &[(usize, &HeatmapPlan)],
-) -> Result<Run> {
+) -> Result<Measured> {
     let series = series(request, window, backend.idle_ticks(request)?);
     let meta = backend.meta(request);
     // A run begins at 0, whatever happens first.
@@ -31,14 +40,15 @@ pub(super) fn measure(
         Heatmap::new(&unknown, plan.what.clone(), window)
     };
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
-    let outcome = backend.run(request, &mut (&mut stats, &mut heatmaps[..]))?;
+    let mut fingerprint = Fingerprint::default();
+    let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut heatmaps[..])))?;
     let (report, series) = stats.finish_both(Some(outcome.end));
     let mut run = Run::new(request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
     run.notes = outcome.notes;
-    Ok(run)
+    Ok(Measured { run, fingerprint: fingerprint.0 })
 }
 
 fn series(request: &Request, window: Option<Nanos>, idle_ticks: Option<(Nanos, Nanos)>) -> Series {
@@ -68,7 +78,7 @@ mod tests {
     #[test]
     fn a_run_is_measured_task_by_task() {
         let request = request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#);
-        let run = measure(&Sim, &request, None, &[]).unwrap();
+        let run = measure(&Sim, &request, None, &[]).unwrap().run;
         let names: Vec<_> = run.tasks.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["a-0", "a-1"]);
         for task in &run.tasks {

@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The runs of an experiment, in the order kernel, point, seed.
+/// The runs of an experiment, kernel by kernel. Points that differ only in parameters which the run does not depend on
+/// share one.
 ///
 /// # Errors
 /// When a machine, a workload or a duration is wrong at any point.
@@ -18,8 +19,9 @@ pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
     let mut machines: HashMap<String, Arc<Machine>> = HashMap::new();
     let mut workloads: HashMap<String, Arc<Workload>> = HashMap::new();
     let file = &experiment.file;
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
     for (kernel, described) in file.kernels.iter().enumerate() {
+        let first = jobs.len();
         for (point, values) in experiment.points.iter().enumerate() {
             let machine = cached(&mut machines, values.fill(&file.machine), |spec| machine(experiment, spec))?;
             let spec = values.fill(workload_text(experiment));
@@ -32,16 +34,14 @@ pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
                 .map_err(|e| experiment.document.error("duration", e.to_string()))?;
             let set: Vec<(String, String)> =
                 described.set.iter().map(|(name, value)| (name.clone(), values.fill(&value.to_string()))).collect();
-            jobs.extend(file.seeds.iter().map(|seed| Job {
-                experiment,
-                kernel,
-                point,
-                seed: *seed,
-                machine: Arc::clone(&machine),
-                workload: Arc::clone(&workload),
-                set: set.clone(),
-                duration,
-            }));
+            let same = |job: &&mut Job| {
+                let parts = Arc::ptr_eq(&job.machine, &machine) && Arc::ptr_eq(&job.workload, &workload);
+                parts && job.set == set && job.duration == duration
+            };
+            match jobs[first..].iter_mut().find(same) {
+                Some(job) => job.points.push(point),
+                None => jobs.push(Job { experiment, kernel, points: vec![point], machine, workload, set, duration }),
+            }
         }
     }
     Ok(jobs)

@@ -27,6 +27,9 @@ pub enum Shares {
         every: Nanos,
         /// The minimum change of the weight (`sched_shares_thresh`).
         threshold: u64,
+        /// Whether a CPU without a task of the group has a part of the shares as if it had one. 2.6.33 divides them by
+        /// the weight that is queued.
+        empty_count: bool,
     },
     /// Distributed by the queued weights, at every change and tick (`calc_cfs_shares`, 2.6.38 to 4.2).
     ByWeight,
@@ -173,7 +176,7 @@ impl<D: Discipline> Fair<D> {
     /// Distributes every group's shares over a domain's CPUs, unless that was done there recently (`update_shares`,
     /// 2.6.26 to 2.6.37).
     pub(super) fn sample_shares(&mut self, cx: &mut Core, domain: usize, cpus: &[CpuId], top: bool) {
-        let Shares::Sampled { every, threshold } = self.rqs.rules.shares else { return };
+        let Shares::Sampled { every, threshold, empty_count } = self.rqs.rules.shares else { return };
         if self.rqs.cpus == 1 || self.rqs.groups.all.is_empty() {
             return;
         }
@@ -186,19 +189,20 @@ impl<D: Discipline> Fair<D> {
         self.rqs.spread.last[domain] = cx.now();
         // Child groups come first (walk_tg_tree up). A group's number is greater than its parent's.
         for g in (0..self.rqs.groups.all.len() as u32).rev() {
-            self.spread(cx, g, threshold, cpus, top);
+            self.spread(cx, g, (threshold, empty_count), cpus, top);
         }
     }
 
     /// Distributes the shares that the domain had last time by the weights that are queued there now (`tg_shares_up`).
-    fn spread(&mut self, cx: &mut Core, g: u32, threshold: u64, cpus: &[CpuId], top: bool) {
+    fn spread(&mut self, cx: &mut Core, g: u32, (threshold, empty_count): (u64, bool), cpus: &[CpuId], top: bool) {
         let (first, all) = ((g + 1) * self.rqs.cpus, self.rqs.groups.all[g as usize].shares);
         // An empty queue counts as if it had a task of average weight, so that the next task is not delayed.
         let weigh = |me: &Self, cpu: CpuId| match me.rqs.queues[(first + cpu) as usize].load.weight {
             0 => NICE_0,
             weight => weight,
         };
-        let sum: u64 = cpus.iter().map(|cpu| weigh(self, *cpu)).sum();
+        let queued: u64 = cpus.iter().map(|cpu| self.rqs.queues[(first + cpu) as usize].load.weight).sum();
+        let sum = if empty_count || queued == 0 { cpus.iter().map(|cpu| weigh(self, *cpu)).sum() } else { queued };
         let own: u64 = cpus.iter().map(|cpu| self.rqs.sample(first + cpu).shares).sum();
         let shares = if top || own == 0 || own > all { all } else { own };
         for &cpu in cpus {

@@ -46,6 +46,12 @@ const SCHED_SHARES_THRESH: Handle<u64> = Handle::number(
     "groups' shares are written if the weight on a CPU changed by more than this",
 );
 
+const FIX_EMPTY_SHARES: Handle<bool> = Handle::switch(
+    "fix.empty_shares",
+    false,
+    "a CPU without a task of a group takes no part of its shares from the others, as from 2.6.33 on",
+);
+
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
@@ -64,6 +70,7 @@ const TUNABLES: &[&[Tunable]] = &[
         GROUP_BY_USER.tunable,
         SCHED_SHARES_RATELIMIT.tunable,
         SCHED_SHARES_THRESH.tunable,
+        FIX_EMPTY_SHARES.tunable,
     ],
     &BALANCE,
 ];
@@ -115,7 +122,11 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         idle: false,
         by_user: v.get(&GROUP_BY_USER),
         by_session: false,
-        shares: Shares::Sampled { every: v.get(&SCHED_SHARES_RATELIMIT), threshold: v.get(&SCHED_SHARES_THRESH) },
+        shares: Shares::Sampled {
+            every: v.get(&SCHED_SHARES_RATELIMIT),
+            threshold: v.get(&SCHED_SHARES_THRESH),
+            empty_count: !v.get(&FIX_EMPTY_SHARES),
+        },
         bandwidth: None,
     };
     run.fair(&classes::LINUX_2_6_32, Cfs::new(rules, v, tunables), groups, sink)
