@@ -133,7 +133,7 @@ impl Select<'_> {
             return prev;
         }
         let now = cx.now();
-        let load = self.pelt.task_load(self.rqs, ask.p, now);
+        let load = self.pelt.task_load_before(self.rqs, ask.p, now);
         let pct = half_pct(domains.params(domain)) as f64;
         let capacity = |cpu: CpuId| self.capacity_of(cpu).0 as f64;
         let with = (self.pelt.load_avg(self.rqs, here, now) + load) * 100.0 * capacity(prev);
