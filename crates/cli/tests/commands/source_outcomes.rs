@@ -128,16 +128,32 @@ fn a_cluster_is_searched_first() {
 /// between ticks, of every 12 ms: 280 at the end of each, and 280 * 0.5^(9/32.8) = 232 when the task is picked.
 #[test]
 fn an_estimate_is_taken_when_the_release_takes_it() {
-    let utilisation = |kernel| {
-        let text = ok(
-            Path::new(LOADS),
-            &["sim", "-k", kernel, "-w", "ue.json", "-m", "big-little-4+4", "--explain", "2.9s..2.93s"],
-        );
+    let utilisation = |kernel, set| {
+        let sim =
+            ["sim", "-k", kernel, "-w", "ue.json", "-m", "big-little-4+4", "--explain", "2.9s..2.93s", "--set", set];
+        let text = ok(Path::new(LOADS), &sim);
         let line = text.lines().find(|line| line.contains("utilisation")).expect("a decision by energy").to_owned();
         line.split_whitespace().last().expect("a number").parse::<f64>().expect("a number")
     };
     for (kernel, expected) in [("linux-6.1", 280.0), ("linux-6.6", 280.0), ("linux-6.12", 233.0)] {
-        let found = utilisation(kernel);
+        let found = utilisation(kernel, "UTIL_EST=on");
         assert!((found - expected).abs() <= 2.0, "{kernel}: {found}");
+        // Without an estimate it is the utilisation, which has decayed.
+        let found = utilisation(kernel, "UTIL_EST=off");
+        assert!((found - 233.0).abs() <= 2.0, "{kernel} without UTIL_EST: {found}");
+    }
+}
+
+/// `check_preempt_wakeup_fair` in kernel/sched/fair.c of 6.6 and 6.12 makes a task that wakes the next buddy if
+/// `NEXT_BUDDY` is on, which `pick_next_entity` prefers. By default it is off.
+#[test]
+fn a_woken_task_is_the_next_buddy() {
+    for kernel in ["linux-6.6", "linux-6.12"] {
+        let picks = |set| {
+            let sim = ["sim", "-k", kernel, "-w", "buddies.json", "-m", "up", "--explain", "0s..1s", "--set", set];
+            ok(Path::new(LOADS), &sim).lines().filter(|line| line.contains("it is the next buddy")).count()
+        };
+        assert_eq!(picks("NEXT_BUDDY=off"), 0, "{kernel}");
+        assert!(picks("NEXT_BUDDY=on") > 10, "{kernel}: {}", picks("NEXT_BUDDY=on"));
     }
 }

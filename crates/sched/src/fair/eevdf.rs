@@ -48,6 +48,8 @@ pub struct Features {
     pub delay_dequeue: bool,
     pub delay_zero: bool,
     pub wakeup_preemption: bool,
+    /// Whether a task that wakes becomes the next buddy of its queues.
+    pub next_buddy: bool,
     /// Whether a task may request its own slice (6.12 on).
     pub custom_slice: bool,
     /// Whether `sched_yield()` gives up the rest of the request by moving the virtual deadline by a slice, whether the
@@ -56,8 +58,8 @@ pub struct Features {
     /// Whether a SCHED_IDLE task that a wake-up preempts also loses its protection. In 6.6 it keeps it, and the CPU,
     /// until it is no longer eligible.
     pub idle_loses_protection: bool,
-    /// Whether another task of the same group is preferred when a task sleeps, as long as it is eligible (`PICK_BUDDY`,
-    /// 6.12 on).
+    /// Whether the next buddy is preferred as long as it is eligible: one that woke (`next_buddy`), or another task of
+    /// the same group when a task sleeps (`PICK_BUDDY`, 6.12 on; in 6.6 as part of `NEXT_BUDDY`).
     pub pick_buddy: bool,
     /// Whether a group's entity keeps its weight while the group's queue is empty (6.12 on).
     pub empty_keeps_weight: bool,
@@ -125,7 +127,7 @@ impl Discipline for Eevdf {
 
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
         if f.rqs.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
-            "a task of this group slept, and the group is eligible"
+            "it is the next buddy: it woke, or a task of its group slept; and it is eligible"
         } else if curr == Some(picked) && f.d.features.run_to_parity && f.rqs.entities[picked as usize].is_protected() {
             "it runs to parity: its request is not consumed and it is eligible"
         } else {
@@ -324,7 +326,7 @@ impl Discipline for Eevdf {
     }
 
     fn goes_on(f: &mut Fair<Self>, e: EntityId) {
-        if !f.d.features.pick_buddy {
+        if !f.d.features.pick_buddy && !f.d.features.next_buddy {
             return;
         }
         let mut at = Some(e);
@@ -427,7 +429,12 @@ impl Discipline for Eevdf {
         if f.lost(e) { 0 } else { f.consumed_at(e) }
     }
 
-    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, _how: Enqueue) {
+    fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        let there = f.rqs.entities[e as usize].queue;
+        let named = f.d.features.next_buddy && how != Enqueue::New && !f.rqs.entities[e as usize].delayed;
+        if named && curr != e && f.rqs.queues[there as usize].throttle_count == 0 {
+            Self::goes_on(f, e);
+        }
         f.check_preempt(cx, curr, e);
     }
 

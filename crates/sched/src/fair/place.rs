@@ -35,7 +35,7 @@ use super::Setup;
 use super::pelt::Pelt;
 use super::rqs::Runqueues;
 use crate::balance::domains::{Domain, Domains, Flags, Params, Span};
-use crate::balance::fair::Balancer;
+use crate::balance::fair::{Balancer, Features};
 use crate::balance::numa::{Node, Numa};
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
 use schedlab_machine::Machine;
@@ -87,6 +87,7 @@ struct Habits {
 pub(super) struct Places {
     pub release: Release,
     pub how: Placing,
+    pub features: Features,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
     tasks: Vec<Habits>,
@@ -115,6 +116,7 @@ impl Places {
         Self {
             release: setup.balancing.release,
             how: Placing::of(setup.balancing.release),
+            features: setup.balancing.features,
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],

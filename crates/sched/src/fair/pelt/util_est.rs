@@ -88,6 +88,13 @@ impl Estimates {
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
     }
 
+    /// Keeps no estimates if they are off (`UTIL_EST`).
+    pub fn keep(&mut self, on: bool) {
+        if !on {
+            self.cpus.clear();
+        }
+    }
+
     /// Makes room for a new task and resets its estimate.
     pub fn grow(&mut self, p: TaskId) {
         if !self.cpus.is_empty() {

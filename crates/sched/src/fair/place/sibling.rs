@@ -169,7 +169,13 @@ impl Select<'_> {
         let cpus = &domains.span(domain.span).cpus;
         let key = cpus[0] as usize;
         let by_util = SIS_UTIL.is_in(self.places.release);
-        let mut nr = if by_util { self.places.scan[key] + 1 } else { self.scan_by_cost(ask.here, cpus.len() as u64) };
+        let mut nr = if by_util && !self.places.features.sis_util {
+            u32::MAX
+        } else if by_util {
+            self.places.scan[key] + 1
+        } else {
+            self.scan_by_cost(ask.here, cpus.len() as u64)
+        };
         if nr == 1 {
             return None;
         }
