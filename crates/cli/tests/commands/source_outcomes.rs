@@ -1,5 +1,5 @@
-//! Outcomes that the source of a kernel dictates, each for one load in `source_outcomes/`. A test is named after what it
-//! checks, and its comment names the file and the function of the kernel that decide.
+//! Outcomes that the source of a kernel dictates, each for one load in `source_outcomes/`. A test is named after what
+//! it checks, and its comment names the file and the function of the kernel that decide.
 
 use crate::support::ok;
 use serde_json::Value;
@@ -22,10 +22,10 @@ fn of(stats: &Value, task: &str, figure: &str) -> f64 {
     found.pointer(figure).and_then(Value::as_f64).expect("a number")
 }
 
-/// `set_protect_slice` and `protect_slice` in kernel/sched/fair.c of 6.6 and 6.12 keep the protected deadline in `vlag`,
-/// and `reweight_entity` moves the deadline. So each new weight of the group that is running ends its protection, and in
-/// 6.12 `did_preempt_short` reschedules once the group is not eligible. With protection that survives, the two hogs of
-/// two groups switch 946 times in 3 s.
+/// `set_protect_slice` and `protect_slice` in kernel/sched/fair.c of 6.6 and 6.12 keep the protected deadline in
+/// `vlag`, and `reweight_entity` moves the deadline. So each new weight of the group that is running ends its
+/// protection, and in 6.12 `did_preempt_short` reschedules once the group is not eligible. With protection that
+/// survives, the two hogs of two groups switch 946 times in 3 s.
 #[test]
 fn a_new_weight_ends_the_protection_of_a_group() {
     let switches = |kernel| {
@@ -82,9 +82,9 @@ fn a_new_affinity_takes_the_cpus_in_turn() {
     assert_eq!(cpus("linux-4.1"), [0, 1]);
 }
 
-/// `sched_idle_cpu` in kernel/sched/fair.c compares the tasks of all classes (`rq->nr_running`) with the SCHED_IDLE ones.
-/// A CPU where a SCHED_FIFO task runs beside a SCHED_IDLE task is not free, so `w` stays where it was, beside a hog that
-/// it preempts. It wakes in the middle of each 15 ms of the SCHED_FIFO task.
+/// `sched_idle_cpu` in kernel/sched/fair.c compares the tasks of all classes (`rq->nr_running`) with the SCHED_IDLE
+/// ones. A CPU where a SCHED_FIFO task runs beside a SCHED_IDLE task is not free, so `w` stays where it was, beside a
+/// hog that it preempts. It wakes in the middle of each 15 ms of the SCHED_FIFO task.
 #[test]
 fn a_cpu_with_a_real_time_task_is_not_idle() {
     for kernel in ["linux-5.10", "linux-6.1", "linux-6.12"] {
@@ -111,8 +111,8 @@ fn deadline_and_real_time_tasks_wake_on_a_big_cpu() {
     }
 }
 
-/// `select_idle_cpu` in kernel/sched/fair.c of 6.7 and later searches the target's cluster before the rest of the cache.
-/// The task wakes on CPU 3, which is busy: CPU 0 shares its L2, and CPU 4 does not.
+/// `select_idle_cpu` in kernel/sched/fair.c of 6.7 and later searches the target's cluster before the rest of the
+/// cache. The task wakes on CPU 3, which is busy: CPU 0 shares its L2, and CPU 4 does not.
 #[test]
 fn a_cluster_is_searched_first() {
     let ratio = |kernel| {

@@ -236,8 +236,8 @@ impl Select<'_> {
     }
 }
 
-/// For each CPU, the number of CPUs of its last-level cache: what `update_idle_cpu_scan` finds while all are idle, as they
-/// are before the load begins.
+/// For each CPU, the number of CPUs of its last-level cache: what `update_idle_cpu_scan` finds while all are idle, as
+/// they are before the load begins.
 fn idle_scans(machine: &Machine) -> Vec<u32> {
     let cache = |cpu: &schedlab_machine::Cpu| cpu.place.llc;
     let mut sizes = vec![0; machine.cpus.iter().map(|cpu| cache(cpu) as usize + 1).max().unwrap_or(0)];

@@ -38,8 +38,9 @@ impl Deadline {
         self.sizes.of(cpu).is_none_or(|capacity| u64::from(capacity) >= density)
     }
 
-    /// A CPU without deadline tasks that is big enough, or the biggest of those that are not; or otherwise the one whose
-    /// earliest deadline is the latest, if that is later than the deadline of `p` (`find_later_rq`, `cpudl_find`).
+    /// A CPU without deadline tasks that is big enough, or the biggest of those that are not; or otherwise the one
+    /// whose earliest deadline is the latest, if that is later than the deadline of `p` (`find_later_rq`,
+    /// `cpudl_find`).
     fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = self.e(self.entity(p)).deadline;
         let fits = |c: &CpuId| cx.online(*c) && cx.task(p).allowed.contains(*c) && self.earliest(*c) > ours;

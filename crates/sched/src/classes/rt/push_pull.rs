@@ -32,16 +32,16 @@ impl RealTime {
         lowest.filter(|c| crowded || fits || self.is_big_enough(cx, p, *c)).unwrap_or(start)
     }
 
-    /// Whether a CPU has the capacity that a task asks for (`rt_task_fits_capacity`). Without a clamp of its own that is
-    /// the most there is (`sched_util_clamp_min_rt_default`).
+    /// Whether a CPU has the capacity that a task asks for (`rt_task_fits_capacity`). Without a clamp of its own that
+    /// is the most there is (`sched_util_clamp_min_rt_default`).
     fn is_big_enough(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
         let (least, most) = cx.task(p).clamp;
         let wants = if least == 0 { 1024 } else { least };
         self.sizes.of(cpu).is_none_or(|capacity| capacity >= wants.min(most))
     }
 
-    /// The CPU whose highest priority is the lowest, if it is lower than that of `p`, of those that are big enough, or of
-    /// all if none is (`find_lowest_rq`, `cpupri_find_fitness`).
+    /// The CPU whose highest priority is the lowest, if it is lower than that of `p`, of those that are big enough, or
+    /// of all if none is (`find_lowest_rq`, `cpupri_find_fitness`).
     fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = super::level(&cx.task(p).attributes);
         let fits = |c: &CpuId| {

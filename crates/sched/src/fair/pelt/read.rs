@@ -87,8 +87,8 @@ impl Pelt {
         )
     }
 
-    /// The load that a sleeping task contributed to its CPU when it left the queue. The kernel does not update it before
-    /// it compares two CPUs for a wake-up (`wake_affine_weight`).
+    /// The load that a sleeping task contributed to its CPU when it left the queue. The kernel does not update it
+    /// before it compares two CPUs for a wake-up (`wake_affine_weight`).
     pub(in crate::fair) fn task_load_before(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
         let e = rqs.entity(p);
         self.load_below(rqs, p, self.entities.get(e as usize).map_or(0.0, |of| of.runnable.last()), now)

@@ -30,8 +30,8 @@ struct Estimate {
     /// How much too high the runnable average of a new task is. In the kernel such a task counts as runnable only for
     /// as long as it ran, but its load starts full in [`super`].
     fresh: Average,
-    /// One more than the period of the sample that the estimate was last updated with; 0 if there is none. As long as the
-    /// task's average has not been updated since, the estimate is not either (`UTIL_AVG_UNCHANGED`).
+    /// One more than the period of the sample that the estimate was last updated with; 0 if there is none. As long as
+    /// the task's average has not been updated since, the estimate is not either (`UTIL_AVG_UNCHANGED`).
     period: u64,
 }
 
@@ -149,9 +149,9 @@ impl Pelt {
         }
         let e = rqs.entity(p) as usize;
         let running = &self.entities[e].running;
-        // Until 6.11 the task has been dequeued, and its average updated, before ("sched/fair: Assert {set_next,put_prev}
-        // _entity() are properly balanced" and the rest of delayed dequeue, 6.12). Later its average is as of the last
-        // tick, or of when it was picked.
+        // Until 6.11 the task has been dequeued, and its average updated, before ("sched/fair: Assert
+        // {set_next,put_prev} _entity() are properly balanced" and the rest of delayed dequeue, 6.12). Later its
+        // average is as of the last tick, or of when it was picked.
         let now = self.clock(cpu, cx.now());
         let at = if self.release >= v(6, 12) {
             let since_tick = since_last_tick(cx, cpu);
