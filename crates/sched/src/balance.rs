@@ -169,9 +169,11 @@ impl Balancer {
         let idle = |c: CpuId| queues.nr_running(c) == 0 && cx.curr(c).is_none();
         match why {
             Placement::Fork { from } => self.idlest(queues, allowed, from),
-            Placement::Wake { .. } if !allowed.contains(prev) => self.idlest(queues, allowed, prev),
-            Placement::Wake { .. } if idle(prev) => prev,
-            Placement::Wake { .. } => {
+            Placement::Wake { .. } | Placement::Affinity { .. } if !allowed.contains(prev) => {
+                self.idlest(queues, allowed, prev)
+            }
+            Placement::Wake { .. } | Placement::Affinity { .. } if idle(prev) => prev,
+            Placement::Wake { .. } | Placement::Affinity { .. } => {
                 let near = self.spans[prev as usize].first().into_iter().flatten().copied();
                 near.into_iter().find(|c| allowed.contains(*c) && idle(*c)).unwrap_or(prev)
             }
@@ -182,7 +184,7 @@ impl Balancer {
     fn trace_choice(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) {
         let (from, reason) = match why {
             Placement::Fork { from } => (from, Looking::Fork),
-            Placement::Wake { .. } => (prev, Looking::Wake),
+            Placement::Wake { .. } | Placement::Affinity { .. } => (prev, Looking::Wake),
         };
         let allowed = cx.task(p).allowed.clone();
         let everywhere = reason == Looking::Fork || !allowed.contains(prev);

@@ -26,6 +26,7 @@ mod stack;
 pub use balanced::Balanced;
 pub use deadline::Deadline;
 pub use rt::RealTime;
+pub use spread::Turns;
 pub use stack::Stack;
 
 use crate::balance::Queues;
@@ -119,7 +120,7 @@ pub trait Class: Scheduler {
 /// length of a tick, in ns.
 #[must_use]
 pub fn simple<S: Queues>(machine: &Machine, scheduler: S, tick: Nanos) -> Stack<Balanced<S>> {
-    Stack::new(Balanced::new(machine, scheduler), RealTime::unlimited(machine, tick), None)
+    Stack::new(Balanced::new(machine, scheduler), RealTime::unlimited(machine, tick), None, Turns::default())
 }
 
 /// Brings a CPU's accounting up to date with the ticks that were skipped, before another CPU looks at its runqueue. If

@@ -86,6 +86,12 @@ impl CpuSet {
         self.words().iter().map(|word| word.count_ones()).sum()
     }
 
+    /// Returns whether the set has exactly one CPU.
+    #[must_use]
+    pub fn is_single(&self) -> bool {
+        !self.is_all() && self.count() == 1
+    }
+
     /// Returns the lowest CPU in the set.
     #[must_use]
     pub fn first(&self) -> Option<CpuId> {

@@ -37,6 +37,8 @@ pub enum Placement {
     Wake { from: CpuId },
     /// A new task (`SD_BALANCE_FORK`).
     Fork { from: CpuId },
+    /// A task that runs on the CPU `from`, which its new affinity excludes (`sched_setaffinity`).
+    Affinity { from: CpuId },
 }
 
 /// Why the kernel refuses the attributes that a task asks for.

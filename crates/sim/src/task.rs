@@ -77,6 +77,8 @@ pub struct Task {
     pub on_rq: bool,
     /// Where it may run: those CPUs of its affinity that are online. While it sleeps they may all have gone offline.
     pub allowed: CpuSet,
+    /// Whether its affinity names a single CPU (`nr_cpus_allowed == 1`).
+    pub pinned: bool,
     /// Its group, an index into the load's groups.
     pub group: Option<u32>,
     /// Its user, for grouping by user.

@@ -1,5 +1,5 @@
-//! Outcomes that the source of a kernel dictates, each for one load in `source_outcomes/`. A test is named after what it
-//! checks, and its comment names the file and the function of the kernel that decide.
+//! Outcomes that the source of a kernel dictates, each for one load in `source_outcomes/`. A test is named after what
+//! it checks, and its comment names the file and the function of the kernel that decide.
 
 use crate::support::ok;
 use serde_json::Value;
@@ -22,10 +22,10 @@ fn of(stats: &Value, task: &str, figure: &str) -> f64 {
     found.pointer(figure).and_then(Value::as_f64).expect("a number")
 }
 
-/// `set_protect_slice` and `protect_slice` in kernel/sched/fair.c of 6.6 and 6.12 keep the protected deadline in `vlag`,
-/// and `reweight_entity` moves the deadline. So each new weight of the group that is running ends its protection, and in
-/// 6.12 `did_preempt_short` reschedules once the group is not eligible. With protection that survives, the two hogs of
-/// two groups switch 946 times in 3 s.
+/// `set_protect_slice` and `protect_slice` in kernel/sched/fair.c of 6.6 and 6.12 keep the protected deadline in
+/// `vlag`, and `reweight_entity` moves the deadline. So each new weight of the group that is running ends its
+/// protection, and in 6.12 `did_preempt_short` reschedules once the group is not eligible. With protection that
+/// survives, the two hogs of two groups switch 946 times in 3 s.
 #[test]
 fn a_new_weight_ends_the_protection_of_a_group() {
     let switches = |kernel| {
@@ -36,4 +36,124 @@ fn a_new_weight_ends_the_protection_of_a_group() {
     assert!((found - 1752.0).abs() < 0.02 * 1752.0, "{found}");
     // 6.6 has no `did_preempt_short`: the protection matters only when something wakes on the CPU, and nothing does.
     assert!(switches("linux-6.6") < 800.0);
+}
+
+/// The CPU time of a task on each CPU, from the table of what each task did on each CPU.
+fn on_cpus(kernel: &str, load: &str, args: &str, task: &str) -> Vec<(u64, f64)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("t.arrows").to_str().expect("a plain path").to_owned();
+    let load = format!("{load}.json");
+    let mut all = vec!["sim", "-k", kernel, "-w", &load, "-o", &trace];
+    all.extend(args.split(' '));
+    ok(Path::new(LOADS), &all);
+    let rows: Value =
+        serde_json::from_str(&ok(folder.path(), &["stats", &trace, "--by", "task-cpu", "--json"])).expect("one");
+    let rows = rows["task_cpus"].as_array().expect("a list");
+    let rows = rows.iter().filter(|row| row["name"] == task);
+    rows.map(|row| (row["cpu"].as_u64().expect("a CPU"), row["run_us"].as_f64().expect("a time"))).collect()
+}
+
+/// The part of a task's CPU time that it had on one CPU.
+fn part(cpus: &[(u64, f64)], cpu: u64) -> f64 {
+    let all: f64 = cpus.iter().map(|(_, run)| run).sum();
+    cpus.iter().filter(|(c, _)| *c == cpu).map(|(_, run)| run / all).sum()
+}
+
+/// `select_task_rq` in kernel/sched/core.c asks the class only if `nr_cpus_allowed > 1`: the wake-ups of a pinned task
+/// search nothing and leave `has_idle_cores` alone. So a task beside it still finds an idle core (CPU 4), and not the
+/// sibling of a busy one (CPU 3). `__update_idle_core` set `has_idle_cores` when the CPUs became idle at boot.
+#[test]
+fn a_pinned_task_searches_nothing() {
+    for load in ["pin", "nopin"] {
+        let cpus = on_cpus("linux-6.1", load, "-m quad-smt", "w");
+        assert!(part(&cpus, 4) > 0.97 && part(&cpus, 3) == 0.0, "{load}: {cpus:?}");
+    }
+}
+
+/// `__set_cpus_allowed_ptr` in kernel/sched/core.c takes `cpumask_any_and_distribute` from 5.7 on, and the first CPU
+/// before; no class is asked. The wheel of `distribute_cpu_mask_prev` begins after CPU 0.
+#[test]
+fn a_new_affinity_takes_the_cpus_in_turn() {
+    let cpus = |kernel| {
+        let all = on_cpus(kernel, "affinity", "-m 4", "w");
+        all.into_iter().map(|(cpu, _)| cpu).collect::<Vec<_>>()
+    };
+    assert_eq!(cpus("linux-6.12"), [0, 1, 2, 3]);
+    assert_eq!(cpus("linux-4.1"), [0, 1]);
+}
+
+/// `sched_idle_cpu` in kernel/sched/fair.c compares the tasks of all classes (`rq->nr_running`) with the SCHED_IDLE
+/// ones. A CPU where a SCHED_FIFO task runs beside a SCHED_IDLE task is not free, so `w` stays where it was, beside a
+/// hog that it preempts. It wakes in the middle of each 15 ms of the SCHED_FIFO task.
+#[test]
+fn a_cpu_with_a_real_time_task_is_not_idle() {
+    for kernel in ["linux-5.10", "linux-6.1", "linux-6.12"] {
+        let cpus = on_cpus(kernel, "beside_fifo", "-m 2", "w");
+        assert!(part(&cpus, 0) > 0.95, "{kernel}: {cpus:?}");
+    }
+    assert!(of(&stats("linux-6.12", "other_fifo", "-m 2"), "w", "/wait_us") < 1_000.0);
+}
+
+/// `dl_task_fits_capacity` (5.9 on; `select_task_rq_dl`, `cpudl_find`) and `rt_task_fits_capacity` (5.6 on;
+/// `select_task_rq_rt`, `cpupri_find_fitness`): 7 ms of work every 10 ms do not fit on a little CPU (446 of 1024), nor
+/// does a real-time task, which asks for 1024. The CPUs 4 to 7 are big. 4.1 stays on the little CPU 0.
+#[test]
+fn deadline_and_real_time_tasks_wake_on_a_big_cpu() {
+    for load in ["dlbl", "rtbl"] {
+        for kernel in ["linux-5.10", "linux-6.1", "linux-6.12"] {
+            let stats = stats(kernel, load, "-m big-little-4+4");
+            assert_eq!(of(&stats, "d", "/slices"), 300.0, "{load} under {kernel}");
+            let run = of(&stats, "d", "/run_us");
+            assert!((run - 2_100_000.0).abs() < 20_000.0, "{load} under {kernel}: {run}");
+        }
+        let slow = stats("linux-4.1", load, "-m big-little-4+4");
+        assert!(of(&slow, "d", "/run_us") > 2_300_000.0, "{load}");
+    }
+}
+
+/// `select_idle_cpu` in kernel/sched/fair.c of 6.7 and later searches the target's cluster before the rest of the
+/// cache. The task wakes on CPU 3, which is busy: CPU 0 shares its L2, and CPU 4 does not.
+#[test]
+fn a_cluster_is_searched_first() {
+    let ratio = |kernel| {
+        let cpus = on_cpus(kernel, "clu2", "-m clu2.toml", "w");
+        part(&cpus, 0) / part(&cpus, 4).max(1e-9)
+    };
+    assert!(ratio("linux-6.12") > 5.0, "{}", ratio("linux-6.12"));
+    assert!(ratio("linux-6.6") < 0.2, "{}", ratio("linux-6.6"));
+}
+
+/// `dequeue_task_fair` in kernel/sched/fair.c of 6.12 calls `util_est_update` before the task is dequeued, so the
+/// estimate is the utilisation as of the last tick or pick; until 6.11 the average is updated before. Bursts of 3 ms,
+/// between ticks, of every 12 ms: 280 at the end of each, and 280 * 0.5^(9/32.8) = 232 when the task is picked.
+#[test]
+fn an_estimate_is_taken_when_the_release_takes_it() {
+    let utilisation = |kernel, set| {
+        let sim =
+            ["sim", "-k", kernel, "-w", "ue.json", "-m", "big-little-4+4", "--explain", "2.9s..2.93s", "--set", set];
+        let text = ok(Path::new(LOADS), &sim);
+        let line = text.lines().find(|line| line.contains("utilisation")).expect("a decision by energy").to_owned();
+        line.split_whitespace().last().expect("a number").parse::<f64>().expect("a number")
+    };
+    for (kernel, expected) in [("linux-6.1", 280.0), ("linux-6.6", 280.0), ("linux-6.12", 233.0)] {
+        let found = utilisation(kernel, "UTIL_EST=on");
+        assert!((found - expected).abs() <= 2.0, "{kernel}: {found}");
+        // Without an estimate it is the utilisation, which has decayed.
+        let found = utilisation(kernel, "UTIL_EST=off");
+        assert!((found - 233.0).abs() <= 2.0, "{kernel} without UTIL_EST: {found}");
+    }
+}
+
+/// `check_preempt_wakeup_fair` in kernel/sched/fair.c of 6.6 and 6.12 makes a task that wakes the next buddy if
+/// `NEXT_BUDDY` is on, which `pick_next_entity` prefers. By default it is off.
+#[test]
+fn a_woken_task_is_the_next_buddy() {
+    for kernel in ["linux-6.6", "linux-6.12"] {
+        let picks = |set| {
+            let sim = ["sim", "-k", kernel, "-w", "buddies.json", "-m", "up", "--explain", "0s..1s", "--set", set];
+            ok(Path::new(LOADS), &sim).lines().filter(|line| line.contains("it is the next buddy")).count()
+        };
+        assert_eq!(picks("NEXT_BUDDY=off"), 0, "{kernel}");
+        assert!(picks("NEXT_BUDDY=on") > 10, "{kernel}: {}", picks("NEXT_BUDDY=on"));
+    }
 }

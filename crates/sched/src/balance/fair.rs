@@ -50,6 +50,7 @@ mod busiest_by_load;
 mod busiest_by_type;
 mod capacity;
 mod detach;
+mod features;
 mod load_balance;
 mod misfit;
 mod newidle;
@@ -64,6 +65,7 @@ mod settle;
 mod state;
 
 pub use averages::{Averages, fits};
+pub use features::{Features, NEWIDLE, SEARCH, WAKE_AFFINE};
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{

@@ -56,6 +56,7 @@ pub(super) use queue::Next;
 use queue::{Entity, Rq};
 pub use rules::{Grub, Rules, Yields};
 
+use super::spread::{Sizes, Turns};
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -80,6 +81,8 @@ pub struct Deadline {
     server: Option<(Nanos, Nanos)>,
     /// The bandwidth with which each task was admitted, in units of 2^-20; 0 if it is not in this class.
     admitted: Vec<u64>,
+    turns: Turns,
+    sizes: Sizes,
 }
 
 impl Deadline {
@@ -95,7 +98,16 @@ impl Deadline {
             queues: vec![Rq::default(); cpus],
             server: None,
             admitted: Vec::new(),
+            turns: Turns::default(),
+            sizes: Sizes::new(machine, rules.by_capacity),
         }
+    }
+
+    /// The class, choosing between CPUs that are equally good by `turns`.
+    #[must_use]
+    pub fn taking(mut self, turns: &Turns) -> Self {
+        self.turns = turns.clone();
+        self
     }
 
     fn entity(&self, p: TaskId) -> EntityId {

@@ -39,6 +39,7 @@ mod rules;
 
 pub use rules::{Rejoin, Rules, Tunables};
 
+use super::spread::{Sizes, Turns};
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
@@ -92,6 +93,8 @@ pub struct RealTime {
     /// Whether the period timer is running. It still counts as running while it expires (`rt_period_active`;
     /// `hrtimer_active()` before 4.2).
     period_active: bool,
+    turns: Turns,
+    sizes: Sizes,
 }
 
 const PERIOD_TIMER: TimerId = ClassId::RealTime.timer(0);
@@ -114,7 +117,16 @@ impl RealTime {
             queues: vec![rq; machine.cpus.len()],
             period_ends: 0,
             period_active: false,
+            turns: Turns::default(),
+            sizes: Sizes::new(machine, rules.by_capacity),
         }
+    }
+
+    /// The class, choosing between CPUs that are equally good by `turns`.
+    #[must_use]
+    pub fn taking(mut self, turns: &Turns) -> Self {
+        self.turns = turns.clone();
+        self
     }
 
     /// Creates the class for `machine` without a limit, to run above schedulers that were never in a Linux release.
@@ -127,6 +139,7 @@ impl RealTime {
             rejoin: Rejoin::HeadIfLowered,
             push_pull: true,
             beside_deadline: false,
+            by_capacity: false,
         };
         Self::new(machine, rules, Tunables { runtime: None, period: 1_000_000_000, timeslice: 100_000_000 }, tick)
     }

@@ -1,10 +1,11 @@
 //! One scheduler that consists of all classes of a kernel.
 
-use super::{Class, ClassId, Deadline, RealTime};
+use super::{Class, ClassId, Deadline, RealTime, Turns};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{InterruptKind, Policy, Start};
 use schedlab_sim::{
-    Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks, TimerId, View,
+    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks,
+    TimerId, View,
 };
 
 /// The classes of a kernel, in order.
@@ -14,6 +15,7 @@ pub struct Stack<F> {
     rt: RealTime,
     /// The deadline class, from 3.14 on.
     dl: Option<Deadline>,
+    turns: Turns,
     /// The class of each task.
     classes: Vec<ClassId>,
     /// The number of tasks in classes above fair. While it is 0, only the fair class is asked.
@@ -44,8 +46,8 @@ mod server;
 impl<F: Class> Stack<F> {
     /// Creates a stack of these classes.
     #[must_use]
-    pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>) -> Self {
-        Self { fair, rt, dl, classes: Vec::new(), above: 0, accounts: Vec::new(), since: Vec::new() }
+    pub fn new(fair: F, rt: RealTime, dl: Option<Deadline>, turns: Turns) -> Self {
+        Self { fair, rt, dl, turns, classes: Vec::new(), above: 0, accounts: Vec::new(), since: Vec::new() }
     }
 
     /// The same in a kernel that accounts for the time of these kinds of interrupts.
@@ -137,6 +139,12 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        if let Placement::Affinity { from } = why
+            && let Some(cpu) = self.turns.after_affinity(&cx.task(p).allowed, from)
+        {
+            cx.explain(|_| Decision::new(cpu, Choice::Place, Some(p), "a CPU of its new affinity"));
+            return cpu;
+        }
         class!(self, self.class_of(p), select_task_rq(cx, p, prev, why))
     }
 

@@ -205,7 +205,7 @@ impl Scheduler for Goodness {
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         self.waker = match why {
             Placement::Wake { .. } if cx.in_interrupt() => (BOOT_CPU, false),
-            Placement::Wake { from } => (from, true),
+            Placement::Wake { from } | Placement::Affinity { from } => (from, true),
             Placement::Fork { from } => (from, false),
         };
         // The queue is shared by all CPUs: which of them will run the task is not known yet.

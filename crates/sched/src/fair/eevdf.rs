@@ -98,7 +98,7 @@ impl Discipline for Eevdf {
 
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str {
         if f.rqs.queues[q as usize].next == Some(picked) && f.d.features.pick_buddy {
-            "a task of this group slept, and the group is eligible"
+            "it is the next buddy: it woke, or a task of its group slept; and it is eligible"
         } else if curr == Some(picked) && f.d.features.protects() && f.is_protected(picked) {
             "it runs to parity: its request is not consumed and it is eligible"
         } else {
@@ -315,7 +315,7 @@ impl Discipline for Eevdf {
     }
 
     fn goes_on(f: &mut Fair<Self>, e: EntityId) {
-        if !f.d.features.pick_buddy {
+        if !f.d.features.pick_buddy && !f.d.features.next_buddy {
             return;
         }
         let mut at = Some(e);
@@ -415,6 +415,11 @@ impl Discipline for Eevdf {
     }
 
     fn wakeup_preempt(f: &mut Fair<Self>, cx: &mut Core, curr: EntityId, e: EntityId, how: Enqueue) {
+        let there = f.rqs.entities[e as usize].queue;
+        let named = f.d.features.next_buddy && how != Enqueue::New && !f.rqs.entities[e as usize].delayed;
+        if named && curr != e && f.rqs.queues[there as usize].throttle_count == 0 {
+            Self::goes_on(f, e);
+        }
         f.check_preempt(cx, curr, e, how);
     }
 

@@ -104,7 +104,7 @@ impl Pelt {
         let clocks = if differ && loads == Loads::All { &capacities[..] } else { &[] };
         Self {
             clocks: clocks.iter().map(|capacity| WorkClock::new(*capacity as u32)).collect(),
-            util_est: Estimates::new(release, cpus, differ),
+            util_est: Estimates::new(release, cpus),
             release,
             above: vec![Above::default(); cpus],
             mixed: !clocks.is_empty(),

@@ -34,10 +34,11 @@ mod sibling;
 use super::Setup;
 use super::pelt::Pelt;
 use super::rqs::Runqueues;
-use crate::balance::domains::{Domain, Domains, Flags, Params};
-use crate::balance::fair::Balancer;
+use crate::balance::domains::{Domain, Domains, Flags, Params, Span};
+use crate::balance::fair::{Balancer, Features};
 use crate::balance::numa::{Node, Numa};
 use schedlab_base::{CpuId, Looking, Nanos, Release, v, v2_6};
+use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId};
 
 /// The method by which a release places tasks.
@@ -86,6 +87,7 @@ struct Habits {
 pub(super) struct Places {
     pub release: Release,
     pub how: Placing,
+    pub features: Features,
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
     tasks: Vec<Habits>,
@@ -114,13 +116,15 @@ impl Places {
         Self {
             release: setup.balancing.release,
             how: Placing::of(setup.balancing.release),
+            features: setup.balancing.features,
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
-            scan: vec![0; cpus],
+            scan: idle_scans(setup.machine),
             scan_cost: vec![0; cpus],
-            idle_cores: vec![false; cpus],
+            // Each CPU was idle once the machine had started.
+            idle_cores: vec![true; cpus],
             perfs: energy::perf_domains(setup.balancing.release, setup.machine),
             weighed: None,
             asymmetric: capacities().max() != capacities().min(),
@@ -180,10 +184,10 @@ impl Select<'_> {
         cx.curr(cpu).is_none() && cx.online(cpu) && (self.places.how <= Placing::V2_6_32 || !waits())
     }
 
-    /// Whether a CPU has only SCHED_IDLE tasks (`sched_idle_cpu`).
+    /// Whether a CPU has tasks, and of all classes only SCHED_IDLE tasks (`sched_idle_cpu`).
     fn is_sched_idle(&self, cpu: CpuId) -> bool {
         let root = &self.rqs.queues[cpu as usize];
-        root.h_nr > 0 && root.h_nr == root.h_nr_idle
+        root.h_nr > 0 && self.rqs.nr_running(cpu) == root.h_nr_idle
     }
 
     /// The fix of the overload-on-wakeup bug: the last CPU if it is idle, or otherwise the CPU that has been idle
@@ -232,6 +236,15 @@ impl Select<'_> {
     }
 }
 
+/// For each CPU, the number of CPUs of its last-level cache: what `update_idle_cpu_scan` finds while all are idle, as
+/// they are before the load begins.
+fn idle_scans(machine: &Machine) -> Vec<u32> {
+    let cache = |cpu: &schedlab_machine::Cpu| cpu.place.llc;
+    let mut sizes = vec![0; machine.cpus.iter().map(|cpu| cache(cpu) as usize + 1).max().unwrap_or(0)];
+    machine.cpus.iter().for_each(|cpu| sizes[cache(cpu) as usize] += 1);
+    machine.cpus.iter().map(|cpu| sizes[cache(cpu) as usize]).collect()
+}
+
 /// 100 percent plus half of the imbalance that a domain tolerates.
 fn half_pct(params: &Params) -> u64 {
     100 + (u64::from(params.imbalance_pct) - 100) / 2
@@ -244,6 +257,18 @@ fn spans(domains: &Domains, domain: &Domain, flag: Flags, cpu: CpuId) -> bool {
 /// Whether two CPUs share their last-level cache.
 fn share_cache(domains: &Domains, a: CpuId, b: CpuId) -> bool {
     a == b || cache(domains, a).is_some_and(|d| domains.span(d.span).set.contains(b))
+}
+
+/// The CPUs that share a cache below the last level with a CPU (`SD_CLUSTER`), from 6.7 on.
+fn cluster(domains: &Domains, cpu: CpuId) -> Option<&Span> {
+    let domain = domains.of(cpu).iter().find(|d| d.flags.has(Flags::CLUSTER))?;
+    Some(domains.span(domain.span))
+}
+
+/// Whether two CPUs of one last-level cache share the closest cache that CPUs share (`cpus_share_resources`). Without
+/// clusters that is the last-level cache.
+fn share_resources(domains: &Domains, a: CpuId, b: CpuId) -> bool {
+    a == b || cluster(domains, a).is_none_or(|span| span.set.contains(b))
 }
 
 /// The domain of a CPU's last-level cache (`sd_llc`).

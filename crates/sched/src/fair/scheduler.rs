@@ -102,7 +102,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             self.pelt.util_est.remove(cpu, p);
         }
         if how == Dequeue::Sleep {
-            self.pelt.update_util_est(&self.rqs, cpu, p, cx.now());
+            self.pelt.update_util_est(&self.rqs, cx, cpu, p);
         }
         let how = match how {
             Dequeue::Sleep => Leave::SLEEP,

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::classes::deadline::{self, Grub, Limits, Yields};
 use crate::classes::rt::{self, Rejoin};
-use crate::classes::{Class, Deadline, RealTime, Stack};
+use crate::classes::{Class, Deadline, RealTime, Stack, Turns};
 use crate::tunables::{Handle, Tunable, Unit};
 use schedlab_sim::program::{InterruptKind, Policy};
 
@@ -88,6 +88,8 @@ const RT_RULES: rt::Rules = rt::Rules {
     rejoin: Rejoin::HeadIfLowered,
     push_pull: true,
     beside_deadline: true,
+    // "sched/rt: Make RT capacity-aware" (5.6).
+    by_capacity: true,
 };
 
 const DL_RULES: deadline::Rules = deadline::Rules {
@@ -95,6 +97,8 @@ const DL_RULES: deadline::Rules = deadline::Rules {
     constrained: true,
     yields: Yields::WhenReplenished,
     replenishes_sleepers: true,
+    // "sched/deadline: Make DL capacity-aware" (5.9).
+    by_capacity: true,
 };
 
 /// The classes above fair of one release.
@@ -106,26 +110,52 @@ pub(crate) struct Above {
 
 /// 2.6.24 has neither throttling nor push and pull.
 pub(super) const LINUX_2_6_24: Above = Above {
-    rt: rt::Rules { throttles: false, rejoin: Rejoin::End, push_pull: false, beside_deadline: false, ..RT_RULES },
+    rt: rt::Rules {
+        throttles: false,
+        rejoin: Rejoin::End,
+        push_pull: false,
+        beside_deadline: false,
+        by_capacity: false,
+        ..RT_RULES
+    },
     dl: None,
 };
 
 /// 2.6.32 and 3.10.
 pub(super) const LINUX_2_6_32: Above = Above {
-    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::End, beside_deadline: false, ..RT_RULES },
+    rt: rt::Rules {
+        shares: true,
+        aligned: true,
+        rejoin: Rejoin::End,
+        beside_deadline: false,
+        by_capacity: false,
+        ..RT_RULES
+    },
     dl: None,
 };
 
 /// 3.18.
 pub(super) const LINUX_3_18: Above = Above {
-    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, ..RT_RULES },
-    dl: Some(deadline::Rules { grub: None, constrained: false, yields: Yields::Overrun, replenishes_sleepers: false }),
+    rt: rt::Rules { shares: true, aligned: true, rejoin: Rejoin::HeadUnlessRaised, by_capacity: false, ..RT_RULES },
+    dl: Some(deadline::Rules {
+        grub: None,
+        constrained: false,
+        yields: Yields::Overrun,
+        replenishes_sleepers: false,
+        by_capacity: false,
+    }),
 };
 
 /// 4.1.
 pub(super) const LINUX_4_1: Above = Above {
     rt: LINUX_3_18.rt,
-    dl: Some(deadline::Rules { grub: None, constrained: false, yields: Yields::AtOnce, replenishes_sleepers: true }),
+    dl: Some(deadline::Rules {
+        grub: None,
+        constrained: false,
+        yields: Yields::AtOnce,
+        replenishes_sleepers: true,
+        by_capacity: false,
+    }),
 };
 
 /// 5.10, 5.15 and 6.1.
@@ -145,11 +175,13 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let period = us(&RT_PERIOD).unwrap_or(1_000_000_000);
     let runtime = v.find(&RT_RUNTIME).and_then(|us| u64::try_from(us).ok()).map(|us| us * 1_000);
     let timeslice = v.find(&RR).unwrap_or(100) * 1_000_000;
-    let rt = RealTime::new(run.machine, above.rt, rt::Tunables { runtime, period, timeslice }, run.options.tick_period);
+    let turns = Turns::new(run.kernel.release.expect("a fair class is a release's"), run.machine);
+    let tunables = rt::Tunables { runtime, period, timeslice };
+    let rt = RealTime::new(run.machine, above.rt, tunables, run.options.tick_period).taking(&turns);
     let limits =
         Limits { global: runtime.map(|runtime| (runtime, period)), periods: us(&DL_SHORTEST).zip(us(&DL_LONGEST)) };
     let dl = above.dl.map(|rules| {
-        let dl = Deadline::new(run.machine, rules, limits);
+        let dl = Deadline::new(run.machine, rules, limits).taking(&turns);
         match v.find(&SERVER_RUNTIME).zip(v.find(&SERVER_PERIOD)) {
             Some((runtime, period)) => dl.with_servers(runtime, period),
             None => dl,
@@ -158,5 +190,5 @@ pub(super) fn stack<F: Class>(run: &Run<'_>, above: &Above, fair: F) -> Stack<F>
     let on = |handle| v.find(handle) == Some(true);
     let irq = [InterruptKind::Irq, InterruptKind::Softirq].into_iter().filter(|_| on(&IRQ_TIME));
     let steal = Some(InterruptKind::Steal).filter(|_| on(&STEAL_TIME));
-    Stack::new(fair, rt, dl).accounting(irq.chain(steal).collect())
+    Stack::new(fair, rt, dl, turns).accounting(irq.chain(steal).collect())
 }

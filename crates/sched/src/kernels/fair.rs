@@ -51,7 +51,7 @@ const GENTLE_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed half the latency before the others");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
-const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
+pub(super) const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
 const LAST_BUDDY: Handle<bool> =
     Handle::switch("LAST_BUDDY", true, "prefer to return to the task that a wake-up preempted");
 

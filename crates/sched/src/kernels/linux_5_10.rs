@@ -12,7 +12,7 @@
 //! kernel/sched of Debian's 5.10.223, and the configuration of its amd64 build.
 
 use super::{Build, Kernel, Preemption, Run, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, WAKE_AFFINE};
 use crate::fair::cfs::{Cfs, Rules};
 use crate::fair::groups;
 use crate::tunables::{Tunable, count, joined, tick};
@@ -38,6 +38,7 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
+    &WAKE_AFFINE,
     &numa::SYSCTL,
 ];
 

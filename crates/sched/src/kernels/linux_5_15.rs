@@ -10,7 +10,7 @@
 //! kernel/sched of 5.15.100 and 5.15.135.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::cfs::{Cfs, Tunables};
 use crate::fair::groups;
 use crate::tunables::{Tunable, Values, count, joined, tick};
@@ -37,6 +37,8 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
+    &WAKE_AFFINE,
+    &SEARCH,
     &numa::DEBUGFS,
 ];
 

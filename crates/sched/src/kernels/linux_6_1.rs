@@ -1,7 +1,7 @@
 //! Linux 6.1: the last long-term kernel with CFS.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::cfs::{Cfs, Rules, Tunables};
 use crate::fair::groups;
 use crate::tunables::{Handle, Tunable, Unit, Values, count, joined, tick};
@@ -37,6 +37,9 @@ const TUNABLES: &[&[Tunable]] = &[
     ],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
+    &WAKE_AFFINE,
+    &SEARCH,
+    &NEWIDLE,
     &numa::DEBUGFS,
 ];
 

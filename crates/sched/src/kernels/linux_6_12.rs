@@ -1,7 +1,7 @@
 //! Linux 6.12: EEVDF with lag preserved across sleep, custom slices and delayed dequeue.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
@@ -47,12 +47,16 @@ const TUNABLES: &[&[Tunable]] = &[
         DELAY_DEQUEUE.tunable,
         DELAY_ZERO.tunable,
         WAKEUP_PREEMPTION.tunable,
+        fair::NEXT_BUDDY.tunable,
         fair::BANDWIDTH_SLICE.tunable,
         fair::AUTOGROUP.switched(false),
         PICK_BUDDY.tunable,
     ],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
+    &WAKE_AFFINE,
+    &SEARCH,
+    &NEWIDLE,
     &numa::DEBUGFS,
 ];
 
@@ -79,6 +83,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_dequeue: v.get(&DELAY_DEQUEUE),
         delay_zero: v.get(&DELAY_ZERO),
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
+        next_buddy: v.get(&fair::NEXT_BUDDY),
         custom_slice: true,
         yield_moves_deadline: false,
         idle_loses_protection: true,

@@ -2,7 +2,7 @@
 //! group without quota one by one. The source is 6.18.26.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
@@ -51,7 +51,11 @@ const TUNABLES: &[&[Tunable]] = &[
         fair::BANDWIDTH_SLICE.tunable,
         fair::AUTOGROUP.switched(true),
         PICK_BUDDY.tunable,
+        fair::NEXT_BUDDY.tunable,
     ],
+    &WAKE_AFFINE,
+    &SEARCH,
+    &NEWIDLE,
     &BALANCE,
     &[ENERGY_AWARE.tunable],
     &numa::DEBUGFS,
@@ -80,6 +84,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_dequeue: v.get(&DELAY_DEQUEUE),
         delay_zero: v.get(&DELAY_ZERO),
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
+        next_buddy: v.get(&fair::NEXT_BUDDY),
         custom_slice: true,
         yield_moves_deadline: false,
         idle_loses_protection: true,

@@ -2,7 +2,7 @@
 //! is for the same slice.
 
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
-use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
 use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
@@ -36,11 +36,14 @@ const TUNABLES: &[&[Tunable]] = &[
         PLACE_DEADLINE_INITIAL.tunable,
         RUN_TO_PARITY.tunable,
         WAKEUP_PREEMPTION.tunable,
+        fair::NEXT_BUDDY.tunable,
         fair::BANDWIDTH_SLICE.tunable,
         fair::AUTOGROUP.switched(true),
     ],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
+    &WAKE_AFFINE,
+    &SEARCH,
     &numa::DEBUGFS,
 ];
 
@@ -69,10 +72,12 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         delay_dequeue: false,
         delay_zero: false,
         wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
+        next_buddy: v.get(&fair::NEXT_BUDDY),
         custom_slice: false,
         yield_moves_deadline: true,
         idle_loses_protection: false,
-        pick_buddy: false,
+        // pick_next_entity() looks at the buddies only with NEXT_BUDDY.
+        pick_buddy: v.get(&fair::NEXT_BUDDY),
         empty_keeps_weight: false,
         picks_again: false,
         tree_by_vruntime: true,

@@ -71,6 +71,7 @@ impl Run<'_> {
         let nr_migrate = balance::NR_MIGRATE.iter().find_map(|handle| self.values.find(handle));
         rules.nr_migrate = nr_migrate.unwrap_or(rules.nr_migrate);
         let on = |handle| self.values.find(handle) == Some(true);
+        rules.features = balance::Features::of(self.values);
         rules.energy_aware = on(&balance::ENERGY_AWARE);
         rules.fix_group_imbalance = on(&balance::GROUP_IMBALANCE);
         rules.fixes = Fixes::of(self.values);

@@ -94,6 +94,7 @@ mod tests {
             cpu,
             state: State::Runnable,
             allowed: CpuSet::ALL,
+            pinned: false,
             group: None,
             user: 0,
             session: 0,

@@ -51,6 +51,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             state: State::Sleeping { uninterruptible: false },
             on_rq: false,
             allowed,
+            pinned: !refused && requested.is_single(),
             group: spec.initial.group,
             user: spec.user,
             session: spec.session,

@@ -83,7 +83,9 @@ impl<S: Scheduler> Engine<'_, S> {
         note.add(&process.name, self.cx.now);
         let online = self.cx.online.clone();
         process.affinity = if self.options.stranded.to_online && !fresh { online.clone() } else { CpuSet::ALL };
-        self.cx.tasks[p as usize].allowed = online;
+        let pinned = process.affinity.is_single();
+        let task = &mut self.cx.tasks[p as usize];
+        (task.allowed, task.pinned) = (online, pinned);
         self.trace_affinity(p);
     }
 
@@ -153,17 +155,17 @@ impl<S: Scheduler> Engine<'_, S> {
             if task.cpu == cpu && task.state == State::Runnable && curr != Some(p) {
                 self.cx.set_on_rq(p, false);
                 self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
-                self.requeue(cpu, p);
+                self.requeue(p, Placement::Wake { from: cpu });
             }
         }
         if let Some(p) = curr {
-            self.push_away(cpu, p);
+            self.push_away(p, Placement::Wake { from: cpu });
         }
     }
 
     /// Queues a runnable task that is on no queue, on a CPU where it may run.
-    pub(super) fn requeue(&mut self, from: CpuId, p: TaskId) {
-        let to = self.place(p, Placement::Wake { from });
+    pub(super) fn requeue(&mut self, p: TaskId, why: Placement) {
+        let to = self.place(p, why);
         self.catch_up(to);
         self.cx.cause = Cause::Wakeup;
         self.cx.set_on_rq(p, true);

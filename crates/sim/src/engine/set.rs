@@ -6,7 +6,7 @@ use super::exec::Did;
 use crate::core::Cause;
 use crate::cpuset::CpuSet;
 use crate::program::{ROOT_GROUP, Setting};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Placement, Scheduler};
 use crate::task::TaskId;
 use schedlab_base::{CpuId, Result};
 
@@ -58,14 +58,15 @@ impl<S: Scheduler> Engine<'_, S> {
             self.note_refusal(p);
             return Did::Next;
         };
-        self.cx.tasks[p as usize].allowed = allowed;
+        let task = &mut self.cx.tasks[p as usize];
+        (task.allowed, task.pinned) = (allowed, requested.is_single());
         self.processes[p as usize].affinity = requested;
         self.trace_affinity(p);
         if self.cx.task(p).allowed.contains(cpu) {
             return Did::Next;
         }
         self.processes[p as usize].pc += 1;
-        self.push_away(cpu, p);
+        self.push_away(p, Placement::Affinity { from: cpu });
         // The operation is done; the task continues on its new CPU.
         self.processes[p as usize].pc -= 1;
         Did::Moved

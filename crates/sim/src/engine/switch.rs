@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::process::Burst;
-use crate::scheduler::{Dequeue, Scheduler};
+use crate::scheduler::{Dequeue, Placement, Scheduler};
 use crate::task::{State, TaskId, tid};
 use schedlab_base::{CpuId, Event, Nanos, Payload};
 
@@ -93,11 +93,12 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Moves the running task off `cpu`, which it may no longer use, to a CPU that it may use.
-    pub(super) fn push_away(&mut self, cpu: CpuId, p: TaskId) {
+    pub(super) fn push_away(&mut self, p: TaskId, why: Placement) {
+        let cpu = self.cx.task(p).cpu;
         self.catch_up(cpu);
         self.cx.set_on_rq(p, false);
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
         self.schedule(cpu);
-        self.requeue(cpu, p);
+        self.requeue(p, why);
     }
 }

@@ -31,9 +31,8 @@ impl Words {
             r if r >= v(6, 18) => &NUMA,
             // "sched/topology: Rename SD_SHARE_PKG_RESOURCES to SD_SHARE_LLC" (6.9).
             r if r >= v(6, 9) => &LLC,
-            // "sched/topology: Rename 'DIE' domain to 'PKG'" is from 6.7, but the profile linux-6.6 has always used the
-            // new name.
-            r if r >= v(6, 6) => &PKG,
+            // "sched/topology: Rename 'DIE' domain to 'PKG'" (6.7).
+            r if r >= v(6, 7) => &PKG,
             // "sched: Rework sched_domain topology definition", "sched: Rename capacity related flags" (3.16).
             r if r >= v(3, 16) => &DIE,
             _ => &OLD,

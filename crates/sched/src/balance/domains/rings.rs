@@ -13,7 +13,7 @@ pub(super) struct Rings {
     shared: BTreeMap<(usize, SpanId), u32>,
     /// For each level with rings of a CPU's own, the last one built: the CPU's span, the span below, and the ring.
     last: BTreeMap<usize, (SpanId, SpanId, u32)>,
-    /// Balance masks, by level and span of the group; in 3.10 also by the CPU whose child domain the group is.
+    /// Balance masks, by level and span of the group; before 4.13 also by the CPU whose child domain the group is.
     masks: BTreeMap<(usize, SpanId, Option<CpuId>), SpanId>,
 }
 
@@ -130,11 +130,7 @@ impl Rings {
         while let Some(i) = own.take().or_else(|| rest.next()) {
             if tree.has(level, i) {
                 let below = child(pool, tree, level, i);
-                let mask = if tree.ask.release < v(3, 18) {
-                    self.mask_3_10(pool, tree, level, i, tree.spans[level][cpu as usize])
-                } else {
-                    self.mask(pool, tree, level, below)
-                };
+                let mask = self.mask_4_12(pool, tree, level, i, tree.spans[level][cpu as usize]);
                 groups.push(group(pool, tree, level, i, below, mask));
                 rest.cover(pool, below);
             }
@@ -143,15 +139,15 @@ impl Rings {
         groups
     }
 
-    /// The balance mask of a group (`build_balance_mask`): the CPUs whose own child domain is the group.
+    /// The balance mask of a group from 4.13 on (`build_balance_mask`): the CPUs whose own child domain is the group.
     fn mask(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, below: SpanId) -> SpanId {
         let gets_here = |cpu: CpuId| tree.has(level, cpu) && level > 0 && tree.spans[level - 1][cpu as usize] == below;
         *self.masks.entry((level, below, None)).or_insert_with(|| those(pool, below, gets_here))
     }
 
-    /// The balance mask of a group in 3.10 (`build_group_mask`, changed by 3.18): the CPUs of the group that have the
+    /// The balance mask of a group before 4.13 (`build_group_mask`): the CPUs of the group that have the
     /// level at all, limited to the span for which the group was first built from CPU `i`.
-    fn mask_3_10(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
+    fn mask_4_12(&mut self, pool: &mut Pool, tree: &Tree<'_>, level: usize, i: CpuId, span: SpanId) -> SpanId {
         let below = child(pool, tree, level, i);
         let within = pool.get(span).set.clone();
         let gets_here = |cpu: CpuId| tree.has(level, cpu) && within.contains(cpu);

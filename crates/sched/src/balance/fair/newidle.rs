@@ -117,7 +117,7 @@ impl<Q: Queues> Work<'_, Q> {
     /// Decides at random whether to balance a domain, with a probability of about its recent rate of success
     /// (`NI_RANDOM`). Returns how much a success then counts; `None` skips the domain.
     fn throw_dice(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
-        if !PROPORTIONAL_NEWIDLE.is_in(self.b.rules.release()) {
+        if !PROPORTIONAL_NEWIDLE.is_in(self.b.rules.release()) || !self.b.rules.features.ni_random {
             return Some(1);
         }
         let thrown = self.b.rng.below(1024) as u32;

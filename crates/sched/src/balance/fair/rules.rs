@@ -1,5 +1,6 @@
 //! The balancing rules that differ between releases, and the tunables.
 
+use super::Features;
 use crate::balance::domains::{Fixes, GROUP_CONSTRUCTION, MISSING_DOMAINS};
 use crate::tunables::{Handle, Tunable, Unit};
 use schedlab_base::{Release, v, v2_6};
@@ -74,6 +75,8 @@ pub struct Rules {
     pub fix_group_imbalance: bool,
     /// Whether wake-ups go by energy on machines with an energy model (`sched_energy_aware`).
     pub energy_aware: bool,
+    /// The `sched_features` of placement and balancing.
+    pub features: Features,
 }
 
 impl Rules {
@@ -87,6 +90,7 @@ impl Rules {
             fixes: Fixes::default(),
             fix_group_imbalance: false,
             energy_aware: false,
+            features: Features::DEFAULT,
         }
     }
 

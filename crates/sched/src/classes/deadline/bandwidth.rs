@@ -197,8 +197,13 @@ mod tests {
 
     /// What a reclaiming task of 10% is charged for 1 ms on a CPU that also has an inactive task of `idle` percent.
     fn reclaiming(grub: Grub, idle: u64) -> Nanos {
-        let rules =
-            Rules { grub: Some(grub), constrained: true, yields: Yields::WhenReplenished, replenishes_sleepers: true };
+        let rules = Rules {
+            grub: Some(grub),
+            constrained: true,
+            yields: Yields::WhenReplenished,
+            replenishes_sleepers: true,
+            by_capacity: true,
+        };
         let limits = Limits { global: Some((950_000_000, 1_000_000_000)), periods: None };
         let mut class = Deadline::new(&load("1").unwrap(), rules, limits);
         class.entities.resize(2, super::super::Entity::default());

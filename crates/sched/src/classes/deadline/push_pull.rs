@@ -13,9 +13,9 @@ impl Deadline {
     }
 
     /// The CPU for a task that wakes (`select_task_rq_dl`): its previous CPU, unless the task that is running there
-    /// cannot move or has a deadline that is not later.
+    /// cannot move or has a deadline that is not later, or the CPU is too small for the task.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        let (Placement::Wake { from } | Placement::Fork { from }) = why;
+        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why;
         let allowed = |c: CpuId| cx.task(p).allowed.contains(c);
         let start = if allowed(prev) { prev } else { (0..cx.nr_cpus()).find(|c| allowed(*c)).unwrap_or(prev) };
         if pinned(cx, p) {
@@ -24,20 +24,41 @@ impl Deadline {
         let ours = self.e(self.entity(p)).deadline;
         let crowded =
             self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.e(self.entity(curr)).deadline <= ours);
-        if !crowded && start == prev {
+        let small = matches!(why, Placement::Wake { .. }) && !self.is_big_enough(p, prev);
+        if !crowded && !small && start == prev {
             return prev;
         }
         cx.trace_considered(from, Looking::Wake, Some(p), 0..cx.nr_cpus());
         self.latest(cx, p, from).unwrap_or(start)
     }
 
-    /// A CPU without deadline tasks, or otherwise the one whose earliest deadline is the latest, if that is later than
-    /// the deadline of `p` (`find_later_rq`, `cpudl_find`).
+    /// Whether a CPU has the capacity for a task's runtime (`dl_task_fits_capacity`).
+    fn is_big_enough(&self, p: TaskId, cpu: CpuId) -> bool {
+        let density = self.e(self.entity(p)).density >> (super::bandwidth::SHIFT - 10);
+        self.sizes.of(cpu).is_none_or(|capacity| u64::from(capacity) >= density)
+    }
+
+    /// A CPU without deadline tasks that is big enough, or the biggest of those that are not; or otherwise the one
+    /// whose earliest deadline is the latest, if that is later than the deadline of `p` (`find_later_rq`,
+    /// `cpudl_find`).
     fn latest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = self.e(self.entity(p)).deadline;
         let fits = |c: &CpuId| cx.online(*c) && cx.task(p).allowed.contains(*c) && self.earliest(*c) > ours;
         let latest = (0..cx.nr_cpus()).filter(fits).map(|c| self.earliest(c)).max()?;
-        nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.earliest(c) == latest)
+        let home = cx.task(p).cpu;
+        let good = |c: CpuId| fits(&c) && self.earliest(c) == latest;
+        let small = (0..cx.nr_cpus()).filter(|c| latest == Nanos::MAX && good(*c) && !self.is_big_enough(p, *c));
+        let small: Vec<CpuId> = small.collect();
+        if small.is_empty() {
+            return nearest(cx, &self.turns, home, asking, good);
+        }
+        if (0..cx.nr_cpus()).all(|c| !good(c) || small.contains(&c)) {
+            let size = |c: CpuId| self.sizes.of(c);
+            let biggest = small.iter().copied().map(size).max()?;
+            let first = small.iter().copied().find(|c| size(*c) == biggest);
+            return if small.contains(&home) && size(home) == biggest { Some(home) } else { first };
+        }
+        nearest(cx, &self.turns, home, asking, |c| good(c) && !small.contains(&c))
     }
 
     /// Called after a task was woken. If it does not run at once, it is pushed to a CPU where it would

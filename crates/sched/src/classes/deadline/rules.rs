@@ -33,4 +33,6 @@ pub struct Rules {
     pub yields: Yields,
     /// Whether a task that is asleep when its timer expires is replenished (4.1 on).
     pub replenishes_sleepers: bool,
+    /// Whether CPUs too small for a task are avoided (5.9 on).
+    pub by_capacity: bool,
 }

@@ -8,9 +8,9 @@ use schedlab_sim::{Choice, Core, Decision, Dequeue, Enqueue, Placement, Schedule
 
 impl RealTime {
     /// The CPU for a task that wakes or is new (`select_task_rq_rt`): its previous CPU, unless the task that is running
-    /// there cannot move or has at least the same priority.
+    /// there cannot move or has at least the same priority, or the CPU is too small for the task.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        let (Placement::Wake { from } | Placement::Fork { from }) = why;
+        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why;
         let home_allowed = cx.task(p).allowed.contains(prev);
         let fallback = || (0..cx.nr_cpus()).find(|c| cx.task(p).allowed.contains(*c)).unwrap_or(prev);
         let start = if home_allowed { prev } else { fallback() };
@@ -21,22 +21,40 @@ impl RealTime {
         let crowded =
             self.rq(prev).curr.is_some_and(|curr| pinned(cx, curr) || self.entities[curr as usize].level <= ours)
                 || self.deadline_runs(cx, prev);
-        if !crowded && home_allowed {
+        let fits = self.is_big_enough(cx, p, prev);
+        if !crowded && fits && home_allowed {
             return prev;
         }
         let looking = if matches!(why, Placement::Fork { .. }) { Looking::Fork } else { Looking::Wake };
         cx.trace_considered(from, looking, Some(p), 0..cx.nr_cpus());
-        self.lowest(cx, p, from).filter(|c| ours < self.highest(*c)).unwrap_or(start)
+        let lowest = self.lowest(cx, p, from).filter(|c| ours < self.highest(*c));
+        // A task that is only looking for a bigger CPU stays if there is none.
+        lowest.filter(|c| crowded || fits || self.is_big_enough(cx, p, *c)).unwrap_or(start)
     }
 
-    /// The CPU whose highest priority is the lowest, if it is lower than that of `p` (`find_lowest_rq`, `cpupri_find`).
+    /// Whether a CPU has the capacity that a task asks for (`rt_task_fits_capacity`). Without a clamp of its own that
+    /// is the most there is (`sched_util_clamp_min_rt_default`).
+    fn is_big_enough(&self, cx: &Core, p: TaskId, cpu: CpuId) -> bool {
+        let (least, most) = cx.task(p).clamp;
+        let wants = if least == 0 { 1024 } else { least };
+        self.sizes.of(cpu).is_none_or(|capacity| capacity >= wants.min(most))
+    }
+
+    /// The CPU whose highest priority is the lowest, if it is lower than that of `p`, of those that are big enough, or
+    /// of all if none is (`find_lowest_rq`, `cpupri_find_fitness`).
     fn lowest(&self, cx: &Core, p: TaskId, asking: CpuId) -> Option<CpuId> {
         let ours = super::level(&cx.task(p).attributes);
         let fits = |c: &CpuId| {
             cx.online(*c) && cx.task(p).allowed.contains(*c) && !self.deadline_runs(cx, *c) && self.highest(*c) > ours
         };
-        let worst = (0..cx.nr_cpus()).filter(fits).map(|c| self.highest(c)).max()?;
-        nearest(cx, cx.task(p).cpu, asking, |c| fits(&c) && self.highest(c) == worst)
+        let big = |c: &CpuId| self.is_big_enough(cx, p, *c);
+        let worst = |big: &dyn Fn(&CpuId) -> bool| {
+            (0..cx.nr_cpus()).filter(|c| fits(c) && big(c)).map(|c| self.highest(c)).max()
+        };
+        let among_big = worst(&big);
+        let level = among_big.or_else(|| worst(&|_| true))?;
+        let good = |c: CpuId| fits(&c) && self.highest(c) == level && (among_big.is_none() || big(&c));
+        nearest(cx, &self.turns, cx.task(p).cpu, asking, good)
     }
 
     /// Whether a woken task preempts a running task of equal priority, because only the running one can run elsewhere

@@ -29,6 +29,8 @@ pub struct Rules {
     pub push_pull: bool,
     /// Whether there is a deadline class above this one (3.14 on).
     pub beside_deadline: bool,
+    /// Whether CPUs too small for a task are avoided (5.6 on; simulated as 5.7 does it).
+    pub by_capacity: bool,
 }
 
 /// The tunables of the real-time class.

@@ -36,7 +36,7 @@ impl<D: Discipline> Fair<D> {
         }
         let (cpu, p) = (self.rqs.cpu_of(q), e - self.rqs.first_task);
         self.pelt.util_est.remove(cpu, p);
-        self.pelt.update_util_est(&self.rqs, cpu, p, cx.now());
+        self.pelt.update_util_est(&self.rqs, cx, cpu, p);
         self.dequeue(cx, e, Leave::THROTTLE);
         self.rqs.aside[q as usize].push(e);
         self.rqs.entities[e as usize].aside = true;

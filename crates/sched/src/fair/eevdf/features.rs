@@ -12,6 +12,8 @@ pub struct Features {
     pub delay_dequeue: bool,
     pub delay_zero: bool,
     pub wakeup_preemption: bool,
+    /// Whether a task that wakes becomes the next buddy of its queues.
+    pub next_buddy: bool,
     /// Whether a task may request its own slice (6.12 on).
     pub custom_slice: bool,
     /// Whether `sched_yield()` gives up the rest of the request by moving the virtual deadline by a slice, whether the
@@ -20,8 +22,8 @@ pub struct Features {
     /// Whether a SCHED_IDLE task that a wake-up preempts also loses its protection. In 6.6 it keeps it, and the CPU,
     /// until it is no longer eligible.
     pub idle_loses_protection: bool,
-    /// Whether another task of the same group is preferred when a task sleeps, as long as it is eligible (`PICK_BUDDY`,
-    /// 6.12 on).
+    /// Whether the next buddy is preferred as long as it is eligible: one that woke (`next_buddy`), or another task of
+    /// the same group when a task sleeps (`PICK_BUDDY`, 6.12 on; in 6.6 as part of `NEXT_BUDDY`).
     pub pick_buddy: bool,
     /// Whether a group's entity keeps its weight while the group's queue is empty (6.12 on).
     pub empty_keeps_weight: bool,

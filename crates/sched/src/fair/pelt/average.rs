@@ -97,6 +97,18 @@ impl Average {
         self.level + (self.value - self.level) * decay(now - self.since)
     }
 
+    /// The value when the level last changed.
+    #[must_use]
+    pub fn last(&self) -> f64 {
+        self.value
+    }
+
+    /// When the level last changed.
+    #[must_use]
+    pub fn since(&self) -> Nanos {
+        self.since
+    }
+
     /// Whether the value, rounded to a whole number, has reached the level.
     #[must_use]
     pub fn is_settled(&self, now: Nanos) -> bool {

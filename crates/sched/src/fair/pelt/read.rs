@@ -78,6 +78,24 @@ impl Pelt {
 
     /// The load that a task contributes to its CPU (`task_h_load`).
     pub(in crate::fair) fn task_load(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
+        let e = rqs.entity(p);
+        self.load_below(
+            rqs,
+            p,
+            self.entities.get(e as usize).map_or(0.0, |of| of.runnable.at(self.clock_of(rqs, e, now))),
+            now,
+        )
+    }
+
+    /// The load that a sleeping task contributed to its CPU when it left the queue. The kernel does not update it
+    /// before it compares two CPUs for a wake-up (`wake_affine_weight`).
+    pub(in crate::fair) fn task_load_before(&self, rqs: &Runqueues, p: TaskId, now: Nanos) -> f64 {
+        let e = rqs.entity(p);
+        self.load_below(rqs, p, self.entities.get(e as usize).map_or(0.0, |of| of.runnable.last()), now)
+    }
+
+    /// The load of a task whose runnable average is `runnable`.
+    fn load_below(&self, rqs: &Runqueues, p: TaskId, runnable: f64, now: Nanos) -> f64 {
         if !self.averages() {
             return rqs.root_load(p) as f64;
         }
@@ -86,7 +104,7 @@ impl Pelt {
             rqs.entities[e as usize].load.weight as f64 * runnable.at(self.clock_of(rqs, e, now))
         };
         let mut e = rqs.entity(p);
-        let mut load = part(e);
+        let mut load = rqs.entities[e as usize].load.weight as f64 * runnable;
         while let Some(group) = rqs.parent(e) {
             load *= part(group) / (self.load_avg(rqs, group + rqs.cpus, now) + 1.0);
             e = group;

@@ -6,17 +6,14 @@
 //! over its queued tasks.
 //!
 //! # Differences from the kernel
-//! Estimates are only kept on machines whose CPUs differ in capacity, where placement uses them. The kernel keeps them
-//! on all machines, and load balancing uses them as utilisation. With that, 12 CPUs with sleeping tasks deviate more
-//! from the values of a real 6.12 than without it (`tests/all/oracles/linux_6_12_smp.rs`: too many or too few
-//! migrations), for a reason that has not been found yet. The kernel does not update the estimate of a task that goes
-//! to sleep before its average has been updated.
+//! Averages are exact at any time. The kernel updates them in whole periods, whose phase is arbitrary; here a period
+//! begins at each multiple of its length.
 //!
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.
 
-use super::Pelt;
 use super::average::Average;
+use super::{Pelt, SCALE};
 use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
@@ -33,6 +30,9 @@ struct Estimate {
     /// How much too high the runnable average of a new task is. In the kernel such a task counts as runnable only for
     /// as long as it ran, but its load starts full in [`super`].
     fresh: Average,
+    /// One more than the period of the sample that the estimate was last updated with; 0 if there is none. As long as
+    /// the task's average has not been updated since, the estimate is not either (`UTIL_AVG_UNCHANGED`).
+    period: u64,
 }
 
 impl Estimate {
@@ -42,14 +42,17 @@ impl Estimate {
     fn update(&mut self, release: Release, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
         // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
         let modern = release >= v(6, 8);
+        let period = std::mem::take(&mut self.period);
         let before = std::mem::replace(&mut self.last, if modern { 0 } else { util });
         if self.average <= util {
-            self.average = util;
+            (self.average, self.period) = (util, period);
             return;
         }
         let less = self.average - util;
         if less < MARGIN {
-            if !modern && before.abs_diff(util) < MARGIN {
+            if modern || before.abs_diff(util) >= MARGIN {
+                self.period = period;
+            } else {
                 self.last = before;
             }
             return;
@@ -57,7 +60,10 @@ impl Estimate {
         // 6.18 no longer asks whether the CPU had time to spare.
         if util > capacity && release < v(6, 18) {
             self.last = if modern { 0 } else { before };
-        } else if !(modern && util + MARGIN < runnable(self)) {
+            return;
+        }
+        self.period = period;
+        if !(modern && util + MARGIN < runnable(self)) {
             self.average = (4 * self.average - less) / 4;
         }
     }
@@ -76,11 +82,18 @@ pub(in crate::fair) struct Estimates {
 }
 
 impl Estimates {
-    /// Creates the estimates for a number of CPUs. `differ` says whether their capacities differ.
-    pub fn new(release: Release, cpus: usize, differ: bool) -> Self {
+    /// Creates the estimates for a number of CPUs.
+    pub fn new(release: Release, cpus: usize) -> Self {
         // "sched/fair: Add util_est on top of PELT" (4.17). That increases take effect at once came with 5.5.
-        let kept = differ && release >= v(4, 17);
+        let kept = cpus > 1 && release >= v(4, 17);
         Self { tasks: Vec::new(), cpus: vec![0; if kept { cpus } else { 0 }] }
+    }
+
+    /// Keeps no estimates if they are off (`UTIL_EST`).
+    pub fn keep(&mut self, on: bool) {
+        if !on {
+            self.cpus.clear();
+        }
     }
 
     /// Makes room for a new task and resets its estimate.
@@ -123,16 +136,42 @@ impl Estimates {
     }
 }
 
+/// How long ago a CPU's last tick was, in ns.
+fn since_last_tick(cx: &Core, cpu: CpuId) -> Nanos {
+    let period = cx.tick_period();
+    (cx.now() + period - cx.next_tick(cpu) % period) % period
+}
+
 impl Pelt {
     /// Updates the estimate of a task that goes to sleep.
-    pub(in crate::fair) fn update_util_est(&mut self, rqs: &Runqueues, cpu: CpuId, p: TaskId, now: Nanos) {
-        if !self.util_est.cpus.is_empty() {
-            let (util, whole) = (self.task_util(rqs, p, now) as u64, self.capacity(cpu));
-            let mut estimate = std::mem::take(&mut self.util_est.tasks[p as usize]);
-            let runnable = |of: &Estimate| (self.task_runnable(rqs, p, now) - of.fresh.at(now)) as u64;
-            estimate.update(self.release, util, whole, runnable);
-            self.util_est.tasks[p as usize] = estimate;
+    pub(in crate::fair) fn update_util_est(&mut self, rqs: &Runqueues, cx: &Core, cpu: CpuId, p: TaskId) {
+        if self.util_est.cpus.is_empty() {
+            return;
         }
+        let e = rqs.entity(p) as usize;
+        let running = &self.entities[e].running;
+        // Until 6.11 the task has been dequeued, and its average updated, before ("sched/fair: Assert
+        // {set_next,put_prev} _entity() are properly balanced" and the rest of delayed dequeue, 6.12). Later its
+        // average is as of the last tick, or of when it was picked.
+        let now = self.clock(cpu, cx.now());
+        let at = if self.release >= v(6, 12) {
+            let since_tick = since_last_tick(cx, cpu);
+            let slow = if self.clocks.is_empty() { since_tick } else { since_tick * self.capacity(cpu) / 1024 };
+            running.since().max(now.saturating_sub(slow))
+        } else {
+            now
+        };
+        let period = (at >> 20) + 1;
+        let mut estimate = self.util_est.tasks[p as usize];
+        if estimate.period == period {
+            return;
+        }
+        estimate.period = period;
+        let (util, whole) = ((running.at(at) * SCALE) as u64, self.capacity(cpu));
+        let time = cx.now() - (now - at);
+        let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u64;
+        estimate.update(self.release, util, whole, runnable);
+        self.util_est.tasks[p as usize] = estimate;
     }
 
     /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).

@@ -124,19 +124,20 @@ impl Select<'_> {
     /// Chooses between the waker's and the previous CPU: an idle one, or the one that would have less load
     /// (`wake_affine`, 5.5 on).
     pub(super) fn affine_target(&mut self, cx: &Core, domains: &Domains, domain: &Domain, ask: Ask) -> CpuId {
-        let (here, prev) = (ask.here, ask.prev);
-        if self.is_idle(cx, here) && share_cache(domains, here, prev) {
+        let (here, prev, on) = (ask.here, ask.prev, self.places.features);
+        if on.wa_idle && self.is_idle(cx, here) && share_cache(domains, here, prev) {
             return if self.is_idle(cx, prev) { prev } else { here };
         }
         // d8fcb81f1acf, "sched/fair: Check for idle core in wake_affine".
-        if self.places.release >= v(5, 11) && self.is_idle(cx, prev) {
+        if on.wa_idle && self.places.release >= v(5, 11) && self.is_idle(cx, prev) || !on.wa_weight {
             return prev;
         }
         let now = cx.now();
-        let load = self.pelt.task_load(self.rqs, ask.p, now);
-        let pct = half_pct(domains.params(domain)) as f64;
+        let load = self.pelt.task_load_before(self.rqs, ask.p, now);
+        let bias = half_pct(domains.params(domain));
+        let (own, pct) = if on.wa_bias { (100.0, bias as f64) } else { (1.0, 1.0) };
         let capacity = |cpu: CpuId| self.capacity_of(cpu).0 as f64;
-        let with = (self.pelt.load_avg(self.rqs, here, now) + load) * 100.0 * capacity(prev);
+        let with = (self.pelt.load_avg(self.rqs, here, now) + load) * own * capacity(prev);
         let without = (self.pelt.load_avg(self.rqs, prev, now) - load) * pct * capacity(here);
         if with < without { here } else { prev }
     }

@@ -18,10 +18,15 @@ impl<D: Discipline> Fair<D> {
         why: Placement,
     ) -> CpuId {
         let ask = match why {
-            Placement::Wake { from } => Ask { p, prev, here: from, wakes: true },
+            Placement::Wake { from } | Placement::Affinity { from } => Ask { p, prev, here: from, wakes: true },
             Placement::Fork { from } => Ask { p, prev, here: from, wakes: false },
         };
         self.places.weigh_anew();
+        // Until 3.18 select_task_rq_fair() returns at once, since between 3.1 and 3.6. From 3.19 on select_task_rq()
+        // calls no class.
+        if cx.task(p).pinned && self.places.release >= v(3, 6) {
+            return self.select().place_pinned(cx, ask);
+        }
         let found = self.select().candidates(cx, domains, ask);
         // In the largest of the domains that take part (LB_SHARES_UPDATE).
         if let Some(level) = found.as_ref().and_then(|found| found.both.max(found.top)) {
@@ -58,6 +63,20 @@ impl<D: Discipline> Fair<D> {
 }
 
 impl Select<'_> {
+    /// The only CPU that the task may use. Nothing is searched, and the waker's habits are recorded only in releases
+    /// where `task_waking_fair` does that.
+    fn place_pinned(&mut self, cx: &mut Core, ask: Ask) -> CpuId {
+        if ask.wakes && self.places.how == Placing::V3_18 {
+            self.record_wakee(cx, ask);
+        }
+        let cpu = cx.task(ask.p).allowed.first().unwrap_or(ask.prev);
+        cx.explain(|_| {
+            let numbers = [(None, "previous_cpu", ask.prev.into()), (None, "waking_cpu", ask.here.into())];
+            Decision::new(cpu, Choice::Place, Some(ask.p), "the only CPU that it may use").numbers(numbers)
+        });
+        cpu
+    }
+
     fn by_release(
         &mut self,
         cx: &mut Core,

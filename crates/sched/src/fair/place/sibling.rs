@@ -1,6 +1,6 @@
 //! The search for an idle CPU that shares the last-level cache with the target (`select_idle_sibling`).
 
-use super::{Ask, Placing, cache, share_cache};
+use super::{Ask, Placing, cache, cluster, share_cache, share_resources};
 use crate::balance::domains::{Domain, Domains, Flags};
 use crate::balance::fair::{backports::SIS_UTIL, fits};
 use crate::fair::place::Select;
@@ -58,8 +58,12 @@ impl Select<'_> {
             return target;
         }
         let prev = ask.prev;
+        let mut near = None;
         if prev != target && share_cache(domains, prev, target) && good(self, cx, prev) {
-            return prev;
+            if share_resources(domains, prev, target) {
+                return prev;
+            }
+            near = Some(prev);
         }
         let release = self.places.release;
         let recent = self.places.tasks[ask.p as usize].recent_cpu;
@@ -75,7 +79,10 @@ impl Select<'_> {
             && good(self, cx, recent)
         {
             self.places.tasks[ask.p as usize].recent_cpu = prev;
-            return recent;
+            if share_resources(domains, recent, target) {
+                return recent;
+            }
+            near = near.or(Some(recent));
         }
         if self.places.asymmetric
             && let Some(level) = domains.lowest(target, domains.all_capacities())
@@ -99,7 +106,7 @@ impl Select<'_> {
         {
             return cpu;
         }
-        self.idle_in_cache(cx, domains, ask, &domain, target, cores).unwrap_or(target)
+        self.idle_in_cache(cx, domains, ask, &domain, target, cores).or(near).unwrap_or(target)
     }
 
     /// Searches in turn for an idle core, for an idle CPU among a limited number, and for an idle sibling of the
@@ -162,7 +169,13 @@ impl Select<'_> {
         let cpus = &domains.span(domain.span).cpus;
         let key = cpus[0] as usize;
         let by_util = SIS_UTIL.is_in(self.places.release);
-        let mut nr = if by_util { self.places.scan[key] + 1 } else { self.scan_by_cost(ask.here, cpus.len() as u64) };
+        let mut nr = if by_util && !self.places.features.sis_util {
+            u32::MAX
+        } else if by_util {
+            self.places.scan[key] + 1
+        } else {
+            self.scan_by_cost(ask.here, cpus.len() as u64)
+        };
         if nr == 1 {
             return None;
         }
@@ -171,7 +184,11 @@ impl Select<'_> {
         // Since a change between 5.14 and 5.15 the target itself comes last.
         let after = self.places.release >= v(5, 15);
         let from = cpus.partition_point(|c| *c < target || after && *c == target);
-        let around = cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
+        let whole = cpus[from..].iter().chain(&cpus[..from]).copied().filter(|c| allowed.contains(*c));
+        // "sched/fair: Scan cluster before scanning LLC in wake-up path" (6.7).
+        let close = cluster(domains, target).map(|span| &span.set);
+        let is_close = |cpu: &CpuId| close.is_some_and(|set| set.contains(*cpu));
+        let around = whole.clone().filter(is_close).chain(whole.filter(|cpu| !is_close(cpu)));
         let mut idle = None;
         if !cores {
             let mut seen = 0;
@@ -191,13 +208,19 @@ impl Select<'_> {
             }
             return idle;
         }
+        let turn = |cpu: CpuId| (cpu < target || after && cpu == target, cpu);
         for cpu in around {
-            if core_of(domains, &cpu).iter().all(|c| self.is_idle(cx, *c)) {
+            let core = core_of(domains, &cpu);
+            if core.iter().any(|c| allowed.contains(*c) && turn(*c) < turn(cpu)) {
+                // The core was looked at when it was this sibling's turn.
+                continue;
+            }
+            if core.iter().all(|c| self.is_idle(cx, *c)) {
                 return Some(cpu);
             }
-            if idle.is_none() && self.free(cx, cpu) {
-                idle = Some(cpu);
-            }
+            // Of a core that is not idle, the siblings are looked at in order, up to the first that is free or, once a
+            // free one is known, the first that is busy (select_idle_core).
+            idle = idle.or_else(|| core.iter().copied().find(|c| allowed.contains(*c) && self.free(cx, *c)));
         }
         self.places.idle_cores[key] = false;
         idle

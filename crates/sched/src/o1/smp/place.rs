@@ -37,10 +37,12 @@ impl O1<'_> {
         let mut looked = Vec::new();
         let (from, reason, choice) = match why {
             Placement::Fork { from } => (from, Looking::Fork, self.place_new(cx, p, prev, from, &mut looked)),
-            Placement::Wake { .. } if !cx.task(p).allowed.contains(prev) => {
+            Placement::Wake { .. } | Placement::Affinity { .. } if !cx.task(p).allowed.contains(prev) => {
                 (prev, Looking::Wake, Choosing::new(self.fallback(cx, p, prev), "the first CPU that is allowed"))
             }
-            Placement::Wake { from } => (from, Looking::Wake, self.place_woken(cx, p, prev, from, &mut looked)),
+            Placement::Wake { from } | Placement::Affinity { from } => {
+                (from, Looking::Wake, self.place_woken(cx, p, prev, from, &mut looked))
+            }
         };
         if cx.traces_queues() {
             looked.push(choice.cpu);

@@ -1,0 +1,58 @@
+//! The `sched_features` of placement and load balancing that can be switched.
+
+use crate::tunables::{Handle, Tunable, Values};
+
+/// `WA_IDLE`, `WA_WEIGHT` and `WA_BIAS`: the steps of `wake_affine` (4.14 on).
+const WA_IDLE: Handle<bool> =
+    Handle::switch("WA_IDLE", true, "a wake-up compares whether the waker's and the previous CPU are idle");
+const WA_WEIGHT: Handle<bool> =
+    Handle::switch("WA_WEIGHT", true, "a wake-up compares the loads of the waker's and the previous CPU");
+const WA_BIAS: Handle<bool> = Handle::switch("WA_BIAS", true, "that comparison of loads favours the waker's CPU");
+/// The estimates of utilisation (4.17 on).
+const UTIL_EST: Handle<bool> =
+    Handle::switch("UTIL_EST", true, "the utilisation of a task and a CPU is at least its estimate");
+/// The bound on searches for an idle CPU (6.0 on, and 5.15's stable tree).
+const SIS_UTIL: Handle<bool> =
+    Handle::switch("SIS_UTIL", true, "a wake-up searches fewer CPUs of a cache the more these are used");
+/// Proportional newidle balancing (the stable trees of 6.1 and 6.12).
+const NI_RANDOM: Handle<bool> =
+    Handle::switch("NI_RANDOM", true, "newly idle CPUs balance at random, in proportion to their recent success");
+
+/// The switches of 5.10.
+pub const WAKE_AFFINE: [Tunable; 4] = [WA_IDLE.tunable, WA_WEIGHT.tunable, WA_BIAS.tunable, UTIL_EST.tunable];
+/// Those that 5.15, 6.1, 6.6 and 6.12 have in addition.
+pub const SEARCH: [Tunable; 1] = [SIS_UTIL.tunable];
+/// Those that 6.1 and 6.12 have in addition.
+pub const NEWIDLE: [Tunable; 1] = [NI_RANDOM.tunable];
+
+/// The values of the switches. One that a release does not have counts as on.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Features {
+    pub wa_idle: bool,
+    pub wa_weight: bool,
+    pub wa_bias: bool,
+    pub util_est: bool,
+    pub sis_util: bool,
+    pub ni_random: bool,
+}
+
+impl Features {
+    /// All on, as by default.
+    pub const DEFAULT: Self =
+        Self { wa_idle: true, wa_weight: true, wa_bias: true, util_est: true, sis_util: true, ni_random: true };
+
+    /// The values that are set.
+    #[must_use]
+    pub fn of(values: &Values) -> Self {
+        let on = |handle| values.find(handle) != Some(false);
+        Self {
+            wa_idle: on(&WA_IDLE),
+            wa_weight: on(&WA_WEIGHT),
+            wa_bias: on(&WA_BIAS),
+            util_est: on(&UTIL_EST),
+            sis_util: on(&SIS_UTIL),
+            ni_random: on(&NI_RANDOM),
+        }
+    }
+}
