@@ -40,6 +40,15 @@ impl Ticks {
     }
 }
 
+/// Until when a CPU is not its tasks', if that is later than now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// Until when an interrupt, softirq or the hypervisor has it.
+    pub until: Nanos,
+    /// Until when its timers do not expire.
+    pub deaf_until: Nanos,
+}
+
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub curr: Option<TaskId>,
@@ -58,10 +67,6 @@ pub(crate) struct Cpu {
     pub again: bool,
     /// Whether it reschedules when it next returns to user mode (`TIF_NEED_RESCHED_LAZY`).
     pub lazy: bool,
-    /// Until when an interrupt, softirq or the hypervisor has the CPU, if that is later than now.
-    pub taken_until: Nanos,
-    /// Until when timers of the CPU do not expire, if that is later than now.
-    pub deaf_until: Nanos,
     /// Whether something changed, so that the next instant must be computed again.
     pub touched: bool,
 }
@@ -94,6 +99,8 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// For each CPU, until when it is taken; empty if the load has no interrupts.
+    pub(crate) taken: Vec<Taken>,
     /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
     pub(crate) interrupted: Option<CpuId>,
     /// Whether requests of the fair class to reschedule another CPU wait until that returns to user mode.
@@ -126,8 +133,6 @@ impl Core {
             stopper: false,
             again: false,
             lazy: false,
-            taken_until: 0,
-            deaf_until: 0,
             touched: false,
         };
         Self {
@@ -143,6 +148,7 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            taken: Vec::new(),
             interrupted: None,
             lazy: false,
             start,
@@ -190,6 +196,12 @@ impl Core {
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Until when a CPU is taken.
+    #[inline]
+    pub(crate) fn taken(&self, cpu: CpuId) -> Taken {
+        if self.taken.is_empty() { Taken::default() } else { self.taken[cpu as usize] }
     }
 
     /// Returns the number of CPUs.

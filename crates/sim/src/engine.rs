@@ -2,7 +2,7 @@
 
 use self::homes::Homes;
 use self::interrupts::Interrupts;
-use crate::core::{Cause, Core};
+use crate::core::{Cause, Core, Taken};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
 use crate::invariants::Checks;
@@ -146,6 +146,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
         cx.lazy = options.lazy;
+        cx.taken = if load.interrupts.is_empty() { Vec::new() } else { vec![Taken::default(); machine.cpus.len()] };
         let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {
             cx,
@@ -275,7 +276,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     fn timer(&mut self, p: TaskId) {
         // A task's timer is on the CPU where it went to sleep.
         let cpu = self.cx.task(p).cpu;
-        let deaf_until = self.cx.cpus[cpu as usize].deaf_until;
+        let deaf_until = self.cx.taken(cpu).deaf_until;
         if deaf_until > self.cx.now {
             return self.timers.add(deaf_until, p);
         }

@@ -29,7 +29,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let (curr, resched_at, next_tick) = (slot.curr, slot.resched_at, slot.next_tick);
         let mut key = Key::NEVER;
         if resched_at != Nanos::MAX {
-            key = Key::new(resched_at.max(slot.taken_until), Phase::Resched, cpu);
+            key = Key::new(resched_at.max(self.cx.taken(cpu).until), Phase::Resched, cpu);
         }
         if curr.is_some() && slot.burst_end != Nanos::MAX {
             key = key.min(Key::new(slot.burst_end, Phase::Run, cpu));
@@ -48,8 +48,8 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     pub(super) fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Nanos {
-        let slot = &self.cx.cpus[cpu as usize];
-        if !self.options.skip_ticks || slot.lazy || slot.taken_until > self.cx.now {
+        let lazy = self.cx.cpus[cpu as usize].lazy;
+        if !self.options.skip_ticks || lazy || self.cx.taken(cpu).until > self.cx.now {
             return next_tick;
         }
         let decision = self.sched.next_decision(&self.cx, cpu);

@@ -52,11 +52,11 @@ impl<S: Scheduler> Engine<'_, S> {
         }
         self.catch_up(cpu);
         let now = self.cx.now;
-        let slot = &mut self.cx.cpus[cpu as usize];
-        let from = slot.taken_until.max(now);
-        slot.taken_until = from.saturating_add(length);
+        let taken = &mut self.cx.taken[cpu as usize];
+        let from = taken.until.max(now);
+        taken.until = from.saturating_add(length);
         if kind != InterruptKind::Softirq {
-            slot.deaf_until = slot.taken_until;
+            taken.deaf_until = taken.until;
         }
         self.hold_up(cpu, length);
         (self.cx.cause, self.cx.interrupted) = (Cause::Wakeup, Some(cpu));

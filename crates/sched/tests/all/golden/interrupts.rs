@@ -68,8 +68,8 @@ fn timers_wait_for_the_end_of_an_interrupt_but_not_of_a_softirq() {
     let woken = |kind| {
         let load = load(vec![task("A", program.clone())], vec![once(kind, 500, 400)]);
         let accounts = simulated("linux-6.12", "up", &load, &[], 5);
-        let woken = accounts.events.iter().filter(|e| matches!(e.what, Payload::Wakeup { .. })).next_back();
-        let ran = accounts.events.iter().filter(|e| matches!(e.what, Payload::Switch { next: 1, .. })).next_back();
+        let woken = accounts.events.iter().rfind(|e| matches!(e.what, Payload::Wakeup { .. }));
+        let ran = accounts.events.iter().rfind(|e| matches!(e.what, Payload::Switch { next: 1, .. }));
         (woken.expect("a wake-up").time / US, ran.expect("a switch").time / US)
     };
     assert_eq!(woken(InterruptKind::Irq), (900, 900));
