@@ -268,8 +268,8 @@ fn users_share_alike_where_the_kernel_groups_by_user() {
 
 #[test]
 fn in_2_6_32_an_empty_queue_of_a_group_takes_a_part_of_its_shares() {
-    // tg_shares_up(): of CPU 1, where the group has no task, 2.6.32 pretends that it has one of weight 1024. CPU 0 is left
-    // 1024 * 1024 / 2048 = 512, a third beside a hog of 1024. 2.6.33 divides by the weight that is queued: all 1024.
+    // tg_shares_up(): on CPU 1, where the group has no task, 2.6.32 pretends that it has one of weight 1024. CPU 0 is
+    // left 1024 * 1024 / 2048 = 512, a third beside a hog of 1024. 2.6.33 divides by the weight that is queued.
     let bound = |mut task: TaskSpec, cpu: u32| {
         task.initial.cpus = Some(vec![cpu]);
         task
