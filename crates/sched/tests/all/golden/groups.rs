@@ -267,6 +267,23 @@ fn users_share_alike_where_the_kernel_groups_by_user() {
 }
 
 #[test]
+fn in_2_6_32_an_empty_queue_of_a_group_takes_a_part_of_its_shares() {
+    // tg_shares_up(): on CPU 1, where the group has no task, 2.6.32 pretends that it has one of weight 1024. CPU 0 is
+    // left 1024 * 1024 / 2048 = 512, a third beside a hog of 1024. 2.6.33 divides by the weight that is queued.
+    let bound = |mut task: TaskSpec, cpu: u32| {
+        task.initial.cpus = Some(vec![cpu]);
+        task
+    };
+    let tasks = vec![within(bound(hog("a", 0), 0), 0), bound(hog("zero", 0), 0), bound(hog("one", 0), 1)];
+    let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
+    for (fix, part) in [("0", 1.0 / 3.0), ("1", 0.5)] {
+        let set = [("fix.empty_shares", fix.to_owned())];
+        let accounts = simulate("linux-2.6.32", &bare("2"), &load, &set, 20 * SECOND);
+        assert_parts("linux-2.6.32", &accounts, &[part / 2.0, (1.0 - part) / 2.0, 0.5], 0.01);
+    }
+}
+
+#[test]
 fn sessions_share_alike_with_autogroups() {
     let started = |name: &str, session: u32| TaskSpec { session, ..hog(name, 0) };
     let mut tasks = vec![started("make0", 1), started("make1", 1), started("make2", 1), started("player", 2)];
