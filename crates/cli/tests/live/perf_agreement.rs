@@ -109,16 +109,21 @@ fn compare(file: &Path) -> (usize, Option<usize>) {
     // perf can count an exiting task as two and lose one of them. It then reports fewer switches than there are.
     listed.retain(|tid, theirs| theirs.switched_out == facts[tid].switched_out);
     assert!(listed.len() * 10 >= tasks * 8, "perf lost track of {} of {tasks} tasks", tasks - listed.len());
+    let mut differ = Vec::new();
     for (tid, theirs) in &listed {
         let context = format!("task {tid} in {}: {theirs:?}", file.display());
         let (our, fact) = (ours.get(tid).unwrap_or_else(|| panic!("{context} is missing")), &facts[tid]);
         let slack = DIGIT_US * f64::from(theirs.figures) + guessed_us;
-        check_run(our, theirs, fact, (guesses, slack), &context);
+        if !check_run(our, theirs, fact, (guesses, slack), &context) {
+            differ.push(format!("{context}: we say it ran {} us", our.run_us - fact.open_us));
+        }
         if guesses == 0 && !fact.reused {
             let reaped = last.iter().any(|(reaped, _)| reaped == tid);
             check_delay(our, theirs, fact, reaped, &context);
         }
     }
+    // About a missing switch, perf's guess may differ from ours for the task that left and for the one that came.
+    assert!(differ.len() as u64 <= 2 * guesses, "{guesses} guesses, but {differ:#?}");
     // perf sched record does not record wakeups, and the latency of perf 6.1 uses nothing else.
     if guesses > 0 || !trace.events.iter().any(|e| matches!(e.what, Payload::Wakeup { .. })) {
         return (listed.len(), None);
@@ -152,13 +157,14 @@ fn give_back(listed: &mut BTreeMap<Tid, TimeHist>, last: &[(Tid, f64)]) {
     }
 }
 
-fn check_run(our: &Ours, theirs: &TimeHist, fact: &Facts, (guesses, slack): (u64, f64), context: &str) {
+/// Checks switches and migrations. Returns whether the run times agree.
+fn check_run(our: &Ours, theirs: &TimeHist, fact: &Facts, (guesses, slack): (u64, f64), context: &str) -> bool {
     let run = our.run_us - fact.open_us;
     // A task that runs at the end may have left its CPU in a missing switch, so its last run is a guess, too.
     let open = if guesses > 0 { fact.open_us } else { 0.0 };
-    assert!((run - theirs.run_us).abs() <= slack + open, "{context}: we say it ran {run} us");
     assert_eq!(our.switched_out, fact.switched_out, "{context}: switches");
     assert_eq!(theirs.migrations.unwrap_or(our.migrations), our.migrations, "{context}: migrations");
+    (run - theirs.run_us).abs() <= slack + open
 }
 
 /// Checks the delays from waking, each by the reader's own rule.
