@@ -7,7 +7,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_measure::{Part, Stats};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
@@ -55,20 +55,15 @@ pub struct Args {
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let part = args.selection.part(&args.trace, ui)?;
-    let Model { workload, mut report } = read(&args, part.clone(), ui)?;
+    let (Model { workload, mut report }, recorded) = read(&args, part, ui)?;
     let text = written(&workload, &args.trace, &mut report)?;
     let to_file = target.is_some();
     if let Some(target) = target {
         target.write_all(text.as_bytes())?;
     }
     tell(&report, ui);
-    let validated = if args.validate.validate {
-        let (meta, recorded) = statistics(&args.trace, part, ui)?;
-        let recorded = Recorded { meta: &meta, report: recorded };
-        Some(validate(&args.validate, &recorded, (&workload, &report), ui).map_err(|e| e.file(&args.trace))?)
-    } else {
-        None
-    };
+    let validated = recorded.map(|recorded| validate(&args.validate, &recorded, (&workload, &report), ui));
+    let validated = validated.transpose().map_err(|e| e.file(&args.trace))?;
     match (to_file, validated) {
         (false, None) => ui.print(&text),
         (_, Some(validated)) if !ui.json => ui.print(&validated.text()),
@@ -80,24 +75,18 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The statistics of what is modelled.
-fn statistics(trace: &Path, part: Option<Part>, ui: &Ui) -> Result<(Meta, schedlab_measure::Report)> {
-    let mut source = schedlab_trace::open(trace)?;
-    let meta = source.meta().clone();
-    let mut stats = Stats::of_part(&meta, part);
-    let progress = ui.progress(None, "measuring the trace");
-    source.run(&mut stats)?;
-    progress.finish_and_clear();
-    Ok((meta, stats.finish(None)))
-}
-
-fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<Model> {
-    let part = part.unwrap_or_default();
+/// Builds the model, and measures what is modelled if it is to be validated. The trace is read once: it may be a pipe.
+fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<(Model, Option<Recorded>)> {
     let mut source = schedlab_trace::open(&args.trace)?;
     partial::refuse_without_waits(source.meta(), &args.trace, "model")?;
-    let mut builder = ModelBuilder::of_part(source.meta(), part);
+    let meta = source.meta().clone();
+    let mut stats = args.validate.validate.then(|| Stats::of_part(&meta, part.clone()));
+    let mut builder = ModelBuilder::of_part(&meta, part.unwrap_or_default());
     let progress = ui.progress(None, "reading the trace");
-    let read = source.run(&mut builder)?;
+    let read = match &mut stats {
+        Some(stats) => source.run(&mut (&mut builder, stats))?,
+        None => source.run(&mut builder)?,
+    };
     progress.finish_and_clear();
     let options = Options {
         tasks: args.tasks.map(|n| n as usize),
@@ -107,7 +96,7 @@ fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<Model> {
     };
     let mut model = builder.finish(&options).map_err(|e| e.file(&args.trace))?;
     model.report.remarks.extend(read.cut.map(|cut| cut.what));
-    Ok(model)
+    Ok((model, stats.map(|stats| Recorded { meta, report: stats.finish(None) })))
 }
 
 /// The workload's text, which is read back to check that it means the same.

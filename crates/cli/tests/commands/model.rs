@@ -128,6 +128,16 @@ fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
     assert!(error(&same) < 0.2 && error(&other) > 3.0 * error(&same), "{} {}", error(&same), error(&other));
     let text = ok(folder, &["model", "t.arrows", "--validate", "--seeds", "1"]);
     assert!(text.contains("as recorded: linux-6.1 on 2, 1 seed\n") && text.contains("how far to trust it: "), "{text}");
+    // The trace is read once, so that it may come through a pipe.
+    let trace = std::fs::File::open(folder.join("t.arrows")).expect("the trace");
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let copying = std::thread::spawn(move || std::io::copy(&mut &trace, &mut writer).expect("copied"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_schedlab"));
+    let piped = command.args(["model", "/dev/stdin", "--validate", "--seeds", "1"]).stdin(reader).output();
+    let piped = piped.expect("schedlab runs");
+    drop(command);
+    copying.join().expect("no panic");
+    assert_eq!(String::from_utf8(piped.stdout).expect("text"), text);
     let refused = schedlab(folder, &["model", "t.arrows", "--seeds", "2"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }

@@ -45,8 +45,8 @@ pub struct Validated {
 }
 
 /// What was recorded.
-pub struct Recorded<'a> {
-    pub meta: &'a Meta,
+pub struct Recorded {
+    pub meta: Meta,
     pub report: Report,
 }
 
@@ -63,7 +63,7 @@ pub fn validate(
     };
     let machine = match &args.machine {
         Some(spec) => schedlab_machine::load(spec)?,
-        None => schedlab_machine::recorded(recorded.meta)?,
+        None => schedlab_machine::recorded(&recorded.meta)?,
     };
     causes.extend(unknown(recorded, model));
     let mut request = Request {
