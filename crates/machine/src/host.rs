@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The distance of a node to itself, and the distance assumed to another node if the firmware does not report it.
-const LOCAL: u32 = 10;
-const REMOTE: u32 = 20;
+pub(crate) const LOCAL: u32 = 10;
+pub(crate) const REMOTE: u32 = 20;
 /// The capacity of the machine's fastest CPU.
 const CAPACITY: u32 = 1024;
 /// The caches of a CPU have numbers below this.

@@ -1,13 +1,10 @@
 //! The machine that a trace was recorded on, as far as its metadata describe it.
 
 use crate::file::CostsFile;
+use crate::host::{LOCAL, REMOTE};
 use crate::{Caches, Cpu, Machine};
 use schedlab_base::{CpuPlace, Error, Meta, Result};
 use std::collections::BTreeSet;
-
-/// The distance of a node to itself, and the one assumed to another node.
-const LOCAL: u32 = 10;
-const REMOTE: u32 = 20;
 
 /// The machine of a trace: its CPUs and distances, with default caches and costs. CPUs that were offline are left out,
 /// and the others, nodes included, are numbered without gaps.

@@ -24,6 +24,14 @@ pub struct LatencyFigures {
     pub delay_max_end_us: Option<f64>,
 }
 
+impl LatencyFigures {
+    /// The latency of wake-ups: from wakeup to running, or from waking where no wakeup was recorded.
+    #[must_use]
+    pub fn of_wakeups(&self) -> &Latency {
+        if self.latency_us.count == 0 { &self.waking_latency_us } else { &self.latency_us }
+    }
+}
+
 /// The kinds of latency, as bits.
 const WAKEUP: usize = 1;
 const WAKING: usize = 2;

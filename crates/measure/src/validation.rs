@@ -3,7 +3,7 @@
 //! Tasks are matched by their thread ids, with which the names of the model's tasks end (`rustc-4711`). Figures of the
 //! simulations are means over their seeds. An error is relative to what was recorded.
 
-use crate::{Latency, Report, Sums};
+use crate::{Report, Sums};
 use schedlab_base::Tid;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +80,7 @@ pub struct Errors {
 
 impl Compared {
     fn of(sums: &Sums) -> Self {
-        let latency = shown(sums);
+        let latency = sums.latency.of_wakeups();
         Self {
             run_us: sums.run.run_us,
             wait_us: sums.wait.wait_us,
@@ -102,11 +102,6 @@ impl Compared {
             latency_p99_us: f(self.latency_p99_us, other.latency_p99_us),
         }
     }
-}
-
-fn shown(sums: &Sums) -> &Latency {
-    let latency = &sums.latency;
-    if latency.latency_us.count == 0 { &latency.waking_latency_us } else { &latency.latency_us }
 }
 
 impl Validation {

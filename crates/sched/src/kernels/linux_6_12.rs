@@ -4,7 +4,7 @@ use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
 use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
+use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, Values, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
@@ -25,8 +25,22 @@ const DELAY_DEQUEUE: Handle<bool> =
 const DELAY_ZERO: Handle<bool> =
     Handle::switch("DELAY_ZERO", true, "a task that stayed queued (DELAY_DEQUEUE) gains no positive lag from it");
 const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
-const PICK_BUDDY: Handle<bool> =
+pub(super) const PICK_BUDDY: Handle<bool> =
     Handle::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on");
+
+/// The slice and the features of EEVDF, which 6.18 has too.
+pub(super) const EEVDF: [Tunable; 10] = [
+    BASE_SLICE.tunable,
+    DEBUGFS_SCALING.tunable,
+    PLACE_LAG.tunable,
+    PLACE_DEADLINE_INITIAL.tunable,
+    PLACE_REL_DEADLINE.tunable,
+    RUN_TO_PARITY.tunable,
+    PREEMPT_SHORT.tunable,
+    DELAY_DEQUEUE.tunable,
+    DELAY_ZERO.tunable,
+    WAKEUP_PREEMPTION.tunable,
+];
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
@@ -36,22 +50,8 @@ const TUNABLES: &[&[Tunable]] = &[
     &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,
-    &[
-        BASE_SLICE.tunable,
-        DEBUGFS_SCALING.tunable,
-        PLACE_LAG.tunable,
-        PLACE_DEADLINE_INITIAL.tunable,
-        PLACE_REL_DEADLINE.tunable,
-        RUN_TO_PARITY.tunable,
-        PREEMPT_SHORT.tunable,
-        DELAY_DEQUEUE.tunable,
-        DELAY_ZERO.tunable,
-        WAKEUP_PREEMPTION.tunable,
-        fair::NEXT_BUDDY.tunable,
-        fair::BANDWIDTH_SLICE.tunable,
-        fair::AUTOGROUP.switched(false),
-        PICK_BUDDY.tunable,
-    ],
+    &EEVDF,
+    &[fair::NEXT_BUDDY.tunable, fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(false), PICK_BUDDY.tunable],
     &BALANCE,
     &[ENERGY_AWARE.tunable],
     &WAKE_AFFINE,
@@ -72,9 +72,9 @@ pub(super) static KERNEL: Kernel = Kernel {
     simulate,
 };
 
-fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
-    let v = run.values;
-    let features = Features {
+/// What the kernel's EEVDF does; 6.18 starts from it.
+pub(super) fn features(v: &Values) -> Features {
+    Features {
         place_lag: v.get(&PLACE_LAG),
         place_deadline_initial: v.get(&PLACE_DEADLINE_INITIAL),
         place_rel_deadline: v.get(&PLACE_REL_DEADLINE),
@@ -94,8 +94,12 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         protects_least_slice: false,
         reweight_places: false,
         lag_by_longest: false,
-    };
+    }
+}
+
+fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
+    let v = run.values;
     let quotas = bandwidth::Rules { random_phase: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };
-    run.fair(&classes::LINUX_6_12, Eevdf::new(features, v, run.options.tick_period), groups, sink)
+    run.fair(&classes::LINUX_6_12, Eevdf::new(features(v), v, run.options.tick_period), groups, sink)
 }

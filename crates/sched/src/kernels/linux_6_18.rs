@@ -1,33 +1,17 @@
 //! Linux 6.18: EEVDF that protects the running task for the least slice of its queue, and throttles the tasks of a
 //! group without quota one by one. The source is 6.18.26.
 
+use super::linux_6_12::{self, EEVDF, PICK_BUDDY};
 use super::{Build, Kernel, Preemption, Run, build, classes, fair, numa};
 use crate::balance::fair::{ENERGY_AWARE, MIGRATION_COST, NEWIDLE, NR_MIGRATE, SEARCH, WAKE_AFFINE};
-use crate::fair::eevdf::{BASE_SLICE, Eevdf, Features};
+use crate::fair::eevdf::{Eevdf, Features};
 use crate::fair::{bandwidth, groups};
-use crate::tunables::{DEBUGFS_SCALING, Handle, Tunable, count, joined, tick};
+use crate::tunables::{Tunable, count, joined, tick};
 use schedlab_base::{Result, Sink, v};
 use schedlab_sim::Outcome;
 
 const TICK: [Tunable; 3] = tick(250);
 const BALANCE: [Tunable; 2] = [MIGRATION_COST[2].tunable, NR_MIGRATE[1].tunable];
-
-const PLACE_LAG: Handle<bool> = Handle::switch("PLACE_LAG", true, "a task that sleeps keeps its lag");
-const PLACE_DEADLINE_INITIAL: Handle<bool> =
-    Handle::switch("PLACE_DEADLINE_INITIAL", true, "a new task starts with half a slice");
-const PLACE_REL_DEADLINE: Handle<bool> =
-    Handle::switch("PLACE_REL_DEADLINE", true, "a task that moves keeps its deadline, relative to its virtual runtime");
-const RUN_TO_PARITY: Handle<bool> =
-    Handle::switch("RUN_TO_PARITY", true, "the running task keeps its CPU until its slice is consumed");
-const PREEMPT_SHORT: Handle<bool> =
-    Handle::switch("PREEMPT_SHORT", true, "a woken task with a shorter slice may preempt at once");
-const DELAY_DEQUEUE: Handle<bool> =
-    Handle::switch("DELAY_DEQUEUE", true, "a task that sleeps with negative lag stays queued until it is eligible");
-const DELAY_ZERO: Handle<bool> =
-    Handle::switch("DELAY_ZERO", true, "a task that stayed queued (DELAY_DEQUEUE) gains no positive lag from it");
-const WAKEUP_PREEMPTION: Handle<bool> = Handle::switch("WAKEUP_PREEMPTION", true, "woken tasks may preempt");
-const PICK_BUDDY: Handle<bool> =
-    Handle::switch("PICK_BUDDY", true, "when a task of a group sleeps, another of that group goes on");
 
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
@@ -37,22 +21,8 @@ const TUNABLES: &[&[Tunable]] = &[
     &[classes::RR.tunable],
     &classes::DL,
     &classes::SERVER,
-    &[
-        BASE_SLICE.tunable,
-        DEBUGFS_SCALING.tunable,
-        PLACE_LAG.tunable,
-        PLACE_DEADLINE_INITIAL.tunable,
-        PLACE_REL_DEADLINE.tunable,
-        RUN_TO_PARITY.tunable,
-        PREEMPT_SHORT.tunable,
-        DELAY_DEQUEUE.tunable,
-        DELAY_ZERO.tunable,
-        WAKEUP_PREEMPTION.tunable,
-        fair::BANDWIDTH_SLICE.tunable,
-        fair::AUTOGROUP.switched(true),
-        PICK_BUDDY.tunable,
-        fair::NEXT_BUDDY.tunable,
-    ],
+    &EEVDF,
+    &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true), PICK_BUDDY.tunable, fair::NEXT_BUDDY.tunable],
     &WAKE_AFFINE,
     &SEARCH,
     &NEWIDLE,
@@ -75,27 +45,8 @@ pub(super) static KERNEL: Kernel = Kernel {
 
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
-    let features = Features {
-        place_lag: v.get(&PLACE_LAG),
-        place_deadline_initial: v.get(&PLACE_DEADLINE_INITIAL),
-        place_rel_deadline: v.get(&PLACE_REL_DEADLINE),
-        run_to_parity: v.get(&RUN_TO_PARITY),
-        preempt_short: v.get(&PREEMPT_SHORT),
-        delay_dequeue: v.get(&DELAY_DEQUEUE),
-        delay_zero: v.get(&DELAY_ZERO),
-        wakeup_preemption: v.get(&WAKEUP_PREEMPTION),
-        next_buddy: v.get(&fair::NEXT_BUDDY),
-        custom_slice: true,
-        yield_moves_deadline: false,
-        idle_loses_protection: true,
-        pick_buddy: v.get(&PICK_BUDDY),
-        empty_keeps_weight: true,
-        picks_again: true,
-        tree_by_vruntime: false,
-        protects_least_slice: true,
-        reweight_places: true,
-        lag_by_longest: true,
-    };
+    let features =
+        Features { protects_least_slice: true, reweight_places: true, lag_by_longest: true, ..linux_6_12::features(v) };
     let quotas = bandwidth::Rules { random_phase: true, by_task: true, ..fair::quotas(v, true) };
     let groups = groups::Rules { by_session: v.get(&fair::AUTOGROUP), ..groups::Rules::last(quotas) };
     run.fair(&classes::LINUX_6_12, Eevdf::new(features, v, run.options.tick_period), groups, sink)

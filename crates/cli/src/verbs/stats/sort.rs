@@ -1,7 +1,6 @@
 //! The order of the rows: `--sort COLUMN`.
 
 use super::By;
-use super::text::shown_latency;
 use schedlab_base::{Error, Result};
 use schedlab_measure::{
     CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, Sums, TaskCpuStats, TaskStats,
@@ -97,7 +96,7 @@ fn rows<R>(rows: &mut [R], column: Column, cell: for<'a> fn(&'a R, Column) -> Op
 }
 
 fn figure(sums: &Sums, column: Column) -> Option<Cell<'_>> {
-    let latency = shown_latency(sums);
+    let latency = sums.latency.of_wakeups();
     Some(Cell::Amount(match column {
         Column::Run => sums.run.run_us,
         Column::Wait => sums.wait.wait_us,

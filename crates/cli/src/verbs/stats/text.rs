@@ -6,8 +6,8 @@ use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
 use crate::partial;
 use schedlab_base::{Coverage, CpuList, Meta};
 use schedlab_measure::{
-    CpuStats, Fairness, GroupStats, Latency, NameStats, NodeStats, ProcessStats, QueueLength, Report, Sums,
-    TaskCpuStats, TaskStats, TotalStats,
+    CpuStats, Fairness, GroupStats, NameStats, NodeStats, ProcessStats, QueueLength, Report, Sums, TaskCpuStats,
+    TaskStats, TotalStats,
 };
 use schedlab_trace::ReadReport;
 use std::fmt::Write;
@@ -121,13 +121,8 @@ fn only_wakings(report: &Report) -> bool {
     report.total.sums.latency.latency_us.count == 0 && report.total.sums.latency.waking_latency_us.count > 0
 }
 
-/// The latency of a row: from wakeup to running, or from waking where no wakeup was recorded.
-pub fn shown_latency(sums: &Sums) -> &Latency {
-    if sums.latency.latency_us.count == 0 { &sums.latency.waking_latency_us } else { &sums.latency.latency_us }
-}
-
 fn figures(sums: &Sums, share: f64, total: &TotalStats) -> Vec<String> {
-    let measured = shown_latency(sums);
+    let measured = sums.latency.of_wakeups();
     let delay = &sums.latency.delay_us;
     // From the trace's start, as --from and --to take it.
     let began = sums.latency.delay_max_start_us.map(|start| start - total.trace_start_us);
