@@ -17,6 +17,7 @@ mod allowed;
 mod chain;
 mod ran;
 mod report;
+mod sums;
 mod watch;
 
 pub use report::{ChainCount, Culprit, CulpritSum, DelayReport, Queue, Share, TaskRef, Total, VictimSum, Wait};

@@ -41,34 +41,53 @@ const SETS: usize = 8;
 /// The latencies of a task, or of the tasks that started on a CPU.
 ///
 /// A duration that counts as several kinds is kept once, with all others that count as the same kinds: a wake-up that
-/// put the task onto a queue the moment it began counts as all three, a wait after preemption as a delay alone. There
-/// are as many of these as there are tasks, and none of them is in a cache when it is needed.
+/// put the task onto a queue the moment it began counts as all three, a wait after preemption as a delay alone.
+///
+/// There are as many of these as there are tasks, and none of them is in a cache when it is needed. So durations are
+/// first noted one after another, and counted in the histograms when there are many: then what one of them brings into
+/// the cache serves the others.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// By the set of kinds.
-    sets: [Option<Box<Histogram>>; SETS],
+    /// Not counted yet: a duration, shifted left, and its kinds in the lowest bits.
+    noted: Vec<u64>,
     /// The longest delay, and when it ended.
     longest: (Nanos, Nanos),
+    /// What was counted, by the set of kinds.
+    sets: [Option<Box<Histogram>>; SETS],
 }
+
+/// So many durations of a task are noted before they are counted.
+const NOTED: usize = 128;
 
 impl Kept {
     fn of(&self, kind: usize) -> Latency {
         let mut parts =
             self.sets.iter().enumerate().filter(|(set, _)| set & kind != 0).filter_map(|(_, h)| h.as_deref());
-        match (parts.next(), parts.next()) {
-            (None, _) => Latency::default(),
-            (Some(one), None) => one.latency(),
-            (Some(one), second) => {
-                let mut sum = one.clone();
-                second.into_iter().chain(parts).for_each(|part| sum.merge(part));
-                sum.latency()
-            }
-        }
+        let mut sum = parts.next().cloned().unwrap_or_default();
+        parts.for_each(|part| sum.merge(part));
+        self.noted().filter(|(kinds, _)| kinds & kind != 0).for_each(|(_, value)| sum.record(value));
+        sum.latency()
+    }
+
+    fn noted(&self) -> impl Iterator<Item = (usize, Nanos)> {
+        self.noted.iter().map(|note| ((*note % SETS as u64) as usize, *note / SETS as u64))
     }
 
     #[inline]
-    fn set(&mut self, kinds: usize) -> &mut Histogram {
-        self.sets[kinds].get_or_insert_default()
+    fn note(&mut self, kinds: usize, value: Nanos) {
+        self.noted.push(value.min(u64::MAX / SETS as u64) * SETS as u64 | kinds as u64);
+        if self.noted.len() == NOTED {
+            self.count();
+        }
+    }
+
+    #[cold]
+    fn count(&mut self) {
+        let mut noted = std::mem::take(&mut self.noted);
+        for note in noted.drain(..) {
+            self.sets[(note % SETS as u64) as usize].get_or_insert_default().record(note / SETS as u64);
+        }
+        self.noted = noted;
     }
 
     #[inline]
@@ -80,11 +99,11 @@ impl Kept {
         for (kind, latency) in [(WAKEUP, wakeup), (WAKING, waking)] {
             match latency {
                 Some(latency) if latency == wait => kinds |= kind,
-                Some(latency) => self.set(kind).record(latency),
+                Some(latency) => self.note(kind, latency),
                 None => {}
             }
         }
-        self.set(kinds).record(wait);
+        self.note(kinds, wait);
     }
 }
 
@@ -92,11 +111,12 @@ impl Part for Kept {
     type Figures = LatencyFigures;
 
     fn add(&mut self, other: &Self) {
-        for (set, theirs) in other.sets.iter().enumerate() {
+        for (mine, theirs) in self.sets.iter_mut().zip(&other.sets) {
             if let Some(theirs) = theirs {
-                self.set(set).merge(theirs);
+                mine.get_or_insert_default().merge(theirs);
             }
         }
+        other.noted().for_each(|(kinds, value)| self.note(kinds, value));
         // Of equal ones the first.
         let rank = |(wait, end): (Nanos, Nanos)| (wait, std::cmp::Reverse(end));
         if self.longest.1 == 0 || (other.longest.1 > 0 && rank(other.longest) > rank(self.longest)) {
@@ -116,40 +136,17 @@ impl Part for Kept {
     }
 }
 
-/// So many delays wait to be counted.
-const BATCH: usize = 512;
-
 /// The measure: by task, and by the CPU on which the task started to run.
-///
-/// The counts of many tasks are in no cache. Delays are therefore counted many at a time, so that the processor fetches
-/// the counts of several at once.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies {
     parts: Parts<Kept>,
-    pending: Vec<(Slot, CpuId, Delay)>,
-}
-
-impl Latencies {
-    #[cold]
-    fn count(&mut self) {
-        for (task, cpu, delay) in self.pending.drain(..) {
-            self.parts.task(task).record(delay);
-            self.parts.cpu(cpu).record(delay);
-        }
-    }
 }
 
 impl Observer for Latencies {
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        self.pending.push((task, cpu, delay));
-        if self.pending.len() == BATCH {
-            self.count();
-        }
-    }
-
-    fn ends(&mut self, _: Nanos) {
-        self.count();
+        self.parts.task(task).record(delay);
+        self.parts.cpu(cpu).record(delay);
     }
 }
 

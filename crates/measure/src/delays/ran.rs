@@ -4,64 +4,11 @@
 //! that of the next one. So a wait is the sum over its task and those behind it, what ran is written down once however
 //! many wait, and when a task goes, what it kept is added to the task before it, or forgotten.
 
+use super::sums::{IDLE, OTHERS, Ran, UNKNOWN, Who};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Slot, row};
 
-/// What had a CPU: a task's slot, or one of these.
-pub(super) type Who = u32;
-/// The idle task.
-pub(super) const IDLE: Who = u32::MAX - 1;
-/// Nobody can tell.
-pub(super) const UNKNOWN: Who = u32::MAX;
-/// Tasks beyond [`MOST`].
-pub(super) const OTHERS: Who = u32::MAX - 2;
-
 const NONE: Slot = u32::MAX;
-
-/// So many tasks that ran are told apart in one wait.
-const MOST: usize = 256;
-
-/// Who ran for how long.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ran(Vec<(Who, Nanos)>);
-
-impl Ran {
-    #[inline]
-    pub(super) fn add(&mut self, who: Who, time: Nanos) {
-        // The one that ran last is most likely to run again.
-        if let Some((_, sum)) = self.0.iter_mut().rev().find(|(known, _)| *known == who) {
-            *sum = sum.saturating_add(time);
-        } else if self.0.len() < MOST || who >= OTHERS {
-            self.0.push((who, time));
-        } else {
-            self.add(OTHERS, time);
-        }
-    }
-
-    pub(super) fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(who, time)| self.add(*who, *time));
-    }
-
-    pub(super) fn of(&self, who: Who) -> Nanos {
-        self.0.iter().find(|(known, _)| *known == who).map_or(0, |(_, time)| *time)
-    }
-
-    /// Takes at most so much of this one's time away; how much that was.
-    fn take(&mut self, who: Who, most: Nanos) -> Nanos {
-        let Some((_, time)) = self.0.iter_mut().find(|(known, _)| *known == who) else { return 0 };
-        let taken = most.min(*time);
-        *time -= taken;
-        taken
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Who, Nanos)> + '_ {
-        self.0.iter().copied().filter(|(_, time)| *time > 0)
-    }
-
-    fn forget(&mut self) {
-        if self.0.capacity() > 16 { self.0 = Vec::new() } else { self.0.clear() }
-    }
-}
 
 /// Time that tasks were kept waiting, by what ran: as much for each of them that waited.
 #[derive(Clone, Debug, Default)]
@@ -195,7 +142,7 @@ impl Queues {
     pub(super) fn collect(&self, task: Slot, sum: &mut Ran) {
         let mut at = task;
         while at != NONE {
-            sum.merge(&self.nodes[at as usize].ran);
+            sum.add_all(&self.nodes[at as usize].ran);
             at = self.nodes[at as usize].next;
         }
     }
@@ -218,11 +165,11 @@ impl Queues {
             prev => {
                 let before = &mut self.nodes[prev as usize];
                 before.next = next;
-                before.ran.merge(&ran);
+                before.ran.absorb(&mut ran);
             }
         }
         // The room is kept for the task's next wait.
-        ran.forget();
+        ran.clear();
         self.nodes[task as usize].ran = ran;
     }
 
@@ -230,7 +177,7 @@ impl Queues {
     pub(super) fn acquit(&mut self, task: Slot) {
         let mut ran = Ran::default();
         self.collect(task, &mut ran);
-        ran.iter().for_each(|(who, time)| self.caused.take(who, time));
+        ran.sums().into_iter().for_each(|(who, time)| self.caused.take(who, time));
     }
 
     /// The tasks on a queue, in the order in which they came.

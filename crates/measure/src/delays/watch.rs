@@ -2,7 +2,8 @@
 
 use super::allowed::{ANYWHERE, Allowed};
 use super::chain::{Chain, Preemptions};
-use super::ran::{Caused, IDLE, Queues, Ran, UNKNOWN, Who};
+use super::ran::{Caused, Queues};
+use super::sums::{IDLE, Ran, UNKNOWN, Who};
 use crate::affinity::bound_by_name;
 use schedlab_base::{AffinityRecord, CpuId, NameRecord, Nanos, TaskState};
 use schedlab_track::{Chosen, Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
