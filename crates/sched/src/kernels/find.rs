@@ -3,13 +3,13 @@
 use super::{KERNELS, Kernel};
 use schedlab_base::{Error, Release, Result, nearest};
 
-/// The kernel of that name.
+/// The kernel of that name, or of that release: `6.12` and `v6.12.3` are `linux-6.12`.
 ///
 /// # Errors
 /// When there is none: the error names the nearest releases, the kernels with a scheduler of that name, or the name
 /// that was probably meant.
 pub fn find(name: &str) -> Result<&'static Kernel> {
-    KERNELS.iter().find(|k| k.name == name).copied().ok_or_else(|| {
+    KERNELS.iter().find(|k| k.name == name).copied().or_else(|| of_release(name)).ok_or_else(|| {
         let mend = by_release(name).or_else(|| by_scheduler(name)).or_else(|| by_letters(name));
         Error::input(format!("there is no kernel \"{name}\"")).mend(mend.unwrap_or_else(|| {
             let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
@@ -26,16 +26,26 @@ pub fn not_newer_than(release: Release) -> &'static Kernel {
     linux.take_while(|(own, _)| *own <= release).last().unwrap_or(oldest).1
 }
 
-/// The release itself if only the name differs (`6.12`, `v6.12.3`), or else its neighbours.
-fn by_release(name: &str) -> Option<String> {
+/// The release that the name is the number of, with or without `linux-` or `v` before it.
+fn release(name: &str) -> Option<Release> {
     let number = name.strip_prefix("linux-").or_else(|| name.strip_prefix('v')).unwrap_or(name);
     let number = if number.bytes().all(|b| b.is_ascii_digit()) { format!("{number}.0") } else { number.to_owned() };
-    let wanted: Release = number.parse().ok()?;
+    number.parse().ok()
+}
+
+/// The kernel of exactly this release.
+fn of_release(name: &str) -> Option<&'static Kernel> {
+    let wanted = Some(release(name)?);
+    KERNELS.iter().copied().find(|kernel| kernel.release == wanted)
+}
+
+/// The neighbours of a release that is not simulated.
+fn by_release(name: &str) -> Option<String> {
+    let wanted = release(name)?;
     let releases = || KERNELS.iter().filter_map(|k| Some((k.release?, k.name)));
     let before = releases().rfind(|(release, _)| *release <= wanted);
     let after = releases().find(|(release, _)| *release >= wanted);
     Some(match (before, after) {
-        (Some((release, same)), _) if release == wanted => format!("did you mean \"{same}\"?"),
         (Some((_, before)), Some((_, after))) => format!("the nearest are {before} and {after}"),
         (Some((_, nearest)), None) | (None, Some((_, nearest))) => format!("the nearest is {nearest}"),
         (None, None) => return None,
@@ -75,11 +85,15 @@ mod tests {
     }
 
     #[test]
+    fn a_release_is_found_by_its_number() {
+        for (name, found) in [("6.12", "linux-6.12"), ("v6.12.3", "linux-6.12"), ("2.6.32", "linux-2.6.32")] {
+            assert_eq!(find(name).unwrap().name, found);
+        }
+    }
+
+    #[test]
     fn a_kernel_that_is_not_there_leads_to_the_nearest() {
         for (name, mend) in [
-            ("6.12", "did you mean \"linux-6.12\"?"),
-            ("v6.12.3", "did you mean \"linux-6.12\"?"),
-            ("6.18", "did you mean \"linux-6.18\"?"),
             ("linux-6.17", "the nearest are linux-6.12 and linux-6.18"),
             ("7", "the nearest is linux-6.18"),
             ("linux-0.99", "the nearest is linux-1.2"),
