@@ -27,6 +27,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod track;
+mod unseen;
 
 pub use report::Report;
 
@@ -135,7 +136,8 @@ impl ModelBuilder {
         self.replay.finish(None);
         let kept = self.kept(options)?;
         let mut report = self.count(&kept);
-        self.settle(&kept);
+        let causes = self.settle(&kept);
+        self.add_unseen(causes, options.most_events);
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
         let workload = self.write(&kept, options, &mut report);
         report.remarks.extend(self.coarseness.remark());
@@ -211,33 +213,51 @@ impl ModelBuilder {
     }
 
     /// Decides who woke whom, and drops what belongs to tasks that are left out.
-    fn settle(&mut self, kept: &[bool]) {
+    fn settle<'a>(&mut self, kept: &'a [bool]) -> Causes<'a> {
         let selected = &mut self.replay.observer.0;
         let ((start, end), track) = (selected.bounds(), &mut selected.inner);
-        let span = end - start;
-        let mut decided: HashMap<(TaskIx, TaskIx), bool> = HashMap::new();
+        let mut causes = Causes { kept, span: end - start, decided: HashMap::new() };
         for own in 0..track.tasks.len() as TaskIx {
             let old = std::mem::take(&mut track.tasks[own as usize].sequence);
             if !kept[own as usize] {
                 continue;
             }
-            let (tasks, pairs) = (&track.tasks, &track.pairs);
-            let facts = |ix: TaskIx| Facts { wakes: &tasks[ix as usize].wakes, run: tasks[ix as usize].run };
-            let mut causal = |waker: TaskIx, sleeper: TaskIx| {
-                let both = kept[waker as usize] && kept[sleeper as usize] && !tasks[sleeper as usize].cut;
-                both && *decided
-                    .entry((waker, sleeper))
-                    .or_insert_with(|| pairs.causal(waker, &facts(waker), sleeper, &facts(sleeper), span))
-            };
             track.tasks[own as usize].sequence = rewrite(&old, |token| match token {
                 Token::Block { length, waker } => {
-                    let waker = if waker != NOBODY && causal(waker, own) { SOMEBODY } else { NOBODY };
+                    let waker = if waker != NOBODY && causes.hold(track, waker, own) { SOMEBODY } else { NOBODY };
                     Some(Token::Block { length, waker })
                 }
-                Token::Post(sleeper) if !causal(own, sleeper) => None,
+                Token::Post(sleeper) if !causes.hold(track, own, sleeper) => None,
                 Token::Fork(child) if !kept[child as usize] => None,
                 other => Some(other),
             });
+        }
+        causes
+    }
+
+    /// Adds the messages that no wake-up shows; several as one, if there were too many events else.
+    fn add_unseen(&mut self, mut causes: Causes<'_>, most_events: usize) {
+        let track = &mut self.replay.observer.0.inner;
+        let folded = |task: &Task| task.sequence.iter().any(|token| matches!(token, Token::Loop { .. }));
+        let plain: Vec<bool> = track.tasks.iter().map(|task| !folded(task)).collect();
+        let mut room = 4 * most_events;
+        while room > most_events / 16 {
+            let added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| {
+                plain[waker as usize] && plain[task as usize] && causes.hold(track, waker, task)
+            });
+            let with = |(task, added): (&Task, Vec<_>)| {
+                self.coarseness.fold(&if added.is_empty() {
+                    task.sequence.clone()
+                } else {
+                    unseen::insert(&task.sequence, added)
+                })
+            };
+            let sequences: Vec<Vec<Token>> = std::iter::zip(&track.tasks, added).map(with).collect();
+            if sequences.iter().map(Vec::len).sum::<usize>() <= most_events {
+                std::iter::zip(&mut track.tasks, sequences).for_each(|(task, sequence)| task.sequence = sequence);
+                return;
+            }
+            room /= 2;
         }
     }
 
@@ -304,6 +324,25 @@ impl Sink for ModelBuilder {
 
     fn lasts(&mut self, until: Nanos) {
         self.replay.lasts(until);
+    }
+}
+
+/// Decides, once for each pair, who is the cause of whose wake-ups.
+struct Causes<'a> {
+    kept: &'a [bool],
+    span: Nanos,
+    decided: HashMap<(TaskIx, TaskIx), bool>,
+}
+
+impl Causes<'_> {
+    fn hold(&mut self, track: &Track, waker: TaskIx, sleeper: TaskIx) -> bool {
+        let (w, s) = (&track.tasks[waker as usize], &track.tasks[sleeper as usize]);
+        let both = self.kept[waker as usize] && self.kept[sleeper as usize] && !s.cut;
+        let decide = || {
+            let [w, s] = [w, s].map(|task| Facts { wakes: &task.wakes, run: task.run });
+            track.pairs.causal(waker, &w, sleeper, &s, self.span)
+        };
+        both && *self.decided.entry((waker, sleeper)).or_insert_with(decide)
     }
 }
 

@@ -107,6 +107,19 @@ fn existing_outputs_and_bad_inputs_are_refused() {
 }
 
 #[test]
+fn a_model_of_messages_blocks_as_often_as_was_recorded() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    let load = "messaging:groups=1,loops=5";
+    ok(folder, &["sim", "-k", "linux-6.12", "-m", "dual", "-w", load, "-o", "t.arrows", "--costs", "none"]);
+    let validation = &json(folder, &["model", "t.arrows", "--validate", "--json"])["validation"];
+    // Without the messages that no wake-up shows it would be a tenth.
+    let slices = |side: &str| validation[side]["slices"].as_f64().expect("a number");
+    let (recorded, simulated) = (slices("recorded"), slices("simulated"));
+    assert!((0.5..1.5).contains(&(simulated / recorded)), "{recorded} {simulated}");
+}
+
+#[test]
 fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();

@@ -42,6 +42,18 @@ impl Sample {
         self.seen += 1;
     }
 
+    /// How many numbers there were.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The number that so many percent do not exceed; 0 where there is none.
+    pub(super) fn percentile(&self, percent: usize) -> Nanos {
+        let mut sorted = self.kept.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0)
+    }
+
     /// The median, and the distance between the tenth and the ninetieth percentile as a part of it.
     pub(super) fn spread(&self) -> Option<(Nanos, f64)> {
         if self.kept.len() < FEWEST_TIMED {

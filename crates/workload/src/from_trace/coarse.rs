@@ -44,6 +44,11 @@ impl Coarseness {
         }
     }
 
+    /// A sequence, folded as loosely as the others.
+    pub(super) fn fold(&self, sequence: &[Token]) -> Vec<Token> {
+        fold(sequence, TOLERANCES[self.level])
+    }
+
     /// What a reader of the model must know, if anything.
     pub(super) fn remark(&self) -> Option<String> {
         let loosely = match TOLERANCES[self.level] {

@@ -132,6 +132,26 @@ fn two_tasks_that_wake_each_other_stay_tied() {
 }
 
 #[test]
+fn messages_that_came_while_the_receiver_waited_for_a_cpu_are_in_the_model() {
+    let mut s = Script::default();
+    s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
+    for round in 0..20 {
+        // The receiver preempts the sender and takes one message.
+        let t = 10 + round * 20;
+        s.wake(t + 10, 0, 1, 2).switch(t + 10, 0, 1, Runnable, 2).switch(t + 20, 0, 2, Sleeping, 1);
+    }
+    // It waits while the sender sends three more, and then takes all four.
+    s.wake(420, 0, 1, 2).switch(450, 0, 1, Sleeping, 2).switch(490, 0, 2, Sleeping, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "receive-2").join("; "), "21 x run 10, wait; 3 x run 10, wait; 1 x run 10");
+    // The three posts are spread over what it did while the receiver waited.
+    let (sends, spread) = ("21 x run 10, post wake-receive-2", "2 x run 8, post wake-receive-2");
+    let last = "1 x run 7, post wake-receive-2; 1 x run 7";
+    assert_eq!(told(&w, "send-1").join("; "), format!("{sends}; {spread}; {last}"));
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+#[test]
 fn a_timer_that_interrupts_a_hog_is_a_sleep() {
     let mut s = Script::default();
     s.name(1, "hog").name(2, "nap");
@@ -276,15 +296,16 @@ fn a_trace_where_nothing_ran_is_refused() {
     assert!(Script::default().model(&Options::default()).unwrap_err().to_string().contains("no task that ran"));
 }
 
-/// A machine that runs tasks at random: the trace, and the CPU time that each task had.
-fn chaos(seed: u64, steps: u64, cpus: u32, tasks: i32) -> (Vec<Event>, BTreeMap<Tid, Nanos>) {
+/// A machine that runs tasks at random: the trace, and the CPU time that each task had. `even`: bursts take about as
+/// long as each other, so that longer ones look like several messages.
+fn chaos(seed: u64, even: bool, steps: u64, cpus: u32, tasks: i32) -> (Vec<Event>, BTreeMap<Tid, Nanos>) {
     let mut rng = Rng::new(seed);
     let (mut events, mut run) = (Vec::new(), BTreeMap::new());
     let mut current = vec![(0, 0); cpus as usize];
     let (mut ready, mut asleep): (Vec<Tid>, Vec<Tid>) = (Vec::new(), (1..=tasks).collect());
     let mut now = 0;
     for _ in 0..steps {
-        now += 1 + rng.below(40_000);
+        now += if even { 10_000 + rng.below(1_000) } else { 1 + rng.below(40_000) };
         let cpu = rng.below(cpus.into()) as u32;
         let (running, since) = current[cpu as usize];
         if rng.below(3) == 0 && !asleep.is_empty() {
@@ -320,11 +341,11 @@ proptest! {
 
     #[test]
     fn cpu_time_is_kept_and_nothing_deadlocks(
-        seed in any::<u64>(), steps in 10u64..3_000, cpus in 1u32..5, tasks in 1i32..12,
+        seed in any::<u64>(), even in any::<bool>(), steps in 10u64..3_000, cpus in 1u32..5, tasks in 1i32..12,
         memory in prop_oneof![Just(100usize), Just(1_000), Just(1_000_000)],
         most_events in prop_oneof![Just(50usize), Just(500), Just(1_000_000)],
     ) {
-        let (events, run) = chaos(seed, steps, cpus, tasks);
+        let (events, run) = chaos(seed, even, steps, cpus, tasks);
         let meta = Meta { span: Some((0, 0)), ..Meta::default() };
         let mut builder = ModelBuilder::with_bound(&meta, Part::default(), memory);
         events.chunks(100).for_each(|c| builder.events(c));

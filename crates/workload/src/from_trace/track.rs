@@ -2,6 +2,7 @@
 
 use super::cause::{Pairs, Wakes};
 use super::sequence::{NOBODY, TaskIx, Token, push};
+use super::unseen::{Fed, Progress, Receiver};
 use schedlab_base::{Context, CpuId, Nanos, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
 
@@ -10,6 +11,9 @@ const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
+
+/// At most so many entries about bursts that may have had several messages are held.
+const MOST_FED: usize = 1 << 21;
 
 /// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,12 @@ pub(super) struct Task {
     pub sequence: Vec<Token>,
     /// CPU time as recorded.
     pub run: Nanos,
+    /// The work in the sequence: CPU time in units of the biggest CPU.
+    work: Nanos,
+    /// When it last got a CPU.
+    started: Nanos,
     pub wakes: Wakes,
+    pub receiver: Receiver,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
     /// The one CPU it was seen on; `None` when there were several or none.
@@ -70,6 +79,10 @@ struct Seat {
 pub(super) struct Track {
     pub tasks: Vec<Task>,
     pub pairs: Pairs,
+    /// Bursts that may have had several messages.
+    pub fed: Vec<Fed>,
+    /// What these hold.
+    fed_entries: usize,
     /// Tokens in all sequences.
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
@@ -111,7 +124,10 @@ impl Track {
             begin,
             sequence: Vec::new(),
             run: 0,
+            work: 0,
+            started: 0,
             wakes: Wakes::default(),
+            receiver: Receiver::default(),
             prios: Vec::new(),
             only_cpu: None,
             cut: false,
@@ -137,7 +153,6 @@ impl Track {
 
     /// Counts the CPU time of a running task up to `now`.
     fn charge(&mut self, ix: TaskIx, on: CpuId, now: Nanos) {
-        let capacity = self.capacity.get(on as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
         let task = &mut self.tasks[ix as usize];
         let Place::Running { cpu, since } = task.place else { return };
         if cpu != on || now <= since {
@@ -151,8 +166,35 @@ impl Track {
             None if task.prios.len() < 8 => task.prios.push((task.prio, ns)),
             None => {}
         }
-        let work = (u128::from(ns) * u128::from(capacity) / 1024) as Nanos;
+        let work = self.in_work(on, ns);
+        let task = &mut self.tasks[ix as usize];
+        task.work = task.work.saturating_add(work);
         self.push(ix, Token::Run(work));
+    }
+
+    /// Time on this CPU, in units of the biggest one.
+    fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
+        let capacity = self.capacity.get(cpu as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
+        (u128::from(ns) * u128::from(capacity) / 1024) as Nanos
+    }
+
+    /// Lets the receiver of a task look at the others' work.
+    fn receive<R>(&mut self, ix: TaskIx, now: Nanos, look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R) -> R {
+        let mut receiver = std::mem::take(&mut self.tasks[ix as usize].receiver);
+        let by = By { track: self, now };
+        let result = look(&mut receiver, by.work(ix), &by);
+        self.tasks[ix as usize].receiver = receiver;
+        result
+    }
+
+    /// The burst of a task that blocks or ends.
+    fn burst_ends(&mut self, ix: TaskIx, now: Nanos) {
+        if let Some(fed) = self.receive(ix, now, |receiver, own, all| receiver.stops(ix, own, all))
+            && self.fed_entries < MOST_FED
+        {
+            self.fed_entries += fed.entries();
+            self.fed.push(fed);
+        }
     }
 
     fn seen_on(&mut self, ix: TaskIx, cpu: CpuId) {
@@ -166,8 +208,9 @@ impl Track {
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         self.wake(ix, now, NO_WAKER);
+        self.receive(ix, now, |receiver, own, all| receiver.starts(own, now, all));
         let task = &mut self.tasks[ix as usize];
-        task.place = Place::Running { cpu, since: now };
+        (task.place, task.started) = (Place::Running { cpu, since: now }, now);
         task.asked = None;
     }
 
@@ -218,10 +261,34 @@ impl Track {
             _ => NOBODY,
         };
         self.push(ix, Token::Block { length, waker });
+        if waker != NOBODY {
+            self.receive(ix, now, |receiver, own, all| receiver.woken(waker, own, all));
+        }
         let task = &mut self.tasks[ix as usize];
         task.wakes.add(now, length, waker);
         task.place = Place::Ready;
         task.asked = None;
+    }
+}
+
+/// All tasks at an instant.
+struct By<'a> {
+    track: &'a Track,
+    now: Nanos,
+}
+
+impl Progress for By<'_> {
+    fn work(&self, ix: TaskIx) -> Nanos {
+        let task = &self.track.tasks[ix as usize];
+        match task.place {
+            Place::Running { cpu, since } => task.work + self.track.in_work(cpu, self.now.saturating_sub(since)),
+            _ => task.work,
+        }
+    }
+
+    fn runs_since(&self, ix: TaskIx, since: Nanos) -> bool {
+        let task = &self.track.tasks[ix as usize];
+        matches!(task.place, Place::Running { .. }) && task.started <= since
     }
 }
 
@@ -234,6 +301,7 @@ impl Observer for Track {
     fn opens(&mut self, now: Nanos) {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
+        (self.fed, self.fed_entries) = (Vec::new(), 0);
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -327,6 +395,9 @@ impl Observer for Track {
         }
         self.tasks[ix as usize].prio = stop.prio;
         self.charge(ix, cpu, stop.now);
+        if stop.state != TaskState::Runnable {
+            self.burst_ends(ix, stop.now);
+        }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,
             TaskState::Dead | TaskState::Zombie => Place::Dead,

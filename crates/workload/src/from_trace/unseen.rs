@@ -1,0 +1,244 @@
+//! Messages that no wake-up shows.
+//!
+//! A trace shows that a task was woken only if it slept. What another task sent to it while it was awake shows in two
+//! things: the task that waited for a CPU, or ran on another one, while its wakers ran has a longer burst than usual,
+//! and it did not block in between. On another scheduler, which lets it run sooner, it would block between two of these messages. Without them
+//! a model can only lose blocks: a post that comes early saves one, and nothing brings it back.
+//!
+//! So the burst of a task that is a multiple of its shortest ones, and while which tasks that wake it have run, is cut
+//! into as many pieces. Each piece but the first waits for a post of its own, and these posts are spread
+//! over what the wakers did meanwhile. Each post is at a point that the recording has before the piece that needs it:
+//! in the recorded order every post precedes its wait, so that the replay cannot deadlock.
+
+use super::cause::Sample;
+use super::sequence::{SOMEBODY, TaskIx, Token};
+use super::track::Task;
+use schedlab_base::Nanos;
+
+/// Of so many wakers it is followed what they do while the task waits: the first ones.
+const MOST_WAKERS: usize = 32;
+
+/// So many bursts of a task at least say which are its shortest ones.
+const FEWEST: u64 = 16;
+
+/// The language's unit: a piece is no shorter.
+const SHORTEST: Nanos = 1_000;
+
+/// A message takes a post, a wait, and cuts two bursts.
+const TOKENS: u64 = 4;
+
+/// A burst is cut into at most this many pieces.
+const MOST_PIECES: u64 = 256;
+
+/// What a waker did while the task waited for a CPU, or while it ran on another one.
+#[derive(Clone, Copy, Debug)]
+struct Supply {
+    waker: TaskIx,
+    /// In the waker's work, from the start of its sequence.
+    from: Nanos,
+    work: Nanos,
+    /// How far the task was in its own work when this began and when it was done: the same if the task waited.
+    since: Nanos,
+    until: Nanos,
+}
+
+impl Supply {
+    /// How much of it was done when the task was this far.
+    fn done(&self, at: Nanos) -> Nanos {
+        let (part, whole) = (at.saturating_sub(self.since), self.until - self.since);
+        match whole {
+            _ if at >= self.until => self.work,
+            0 => 0,
+            _ => (u128::from(self.work) * u128::from(part) / u128::from(whole)) as Nanos,
+        }
+    }
+}
+
+/// The tasks' work by now.
+pub(super) trait Progress {
+    /// How much a task has done.
+    fn work(&self, task: TaskIx) -> Nanos;
+    /// Whether it has been on a CPU all the time since then.
+    fn runs_since(&self, task: TaskIx, since: Nanos) -> bool;
+}
+
+/// A task that is woken by tasks.
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    wakers: Vec<TaskIx>,
+    /// The work of each waker when it was last looked at; none while no wake-up by a task is under way.
+    seen: Option<Vec<Nanos>>,
+    /// The task's own work when it was woken.
+    begin: Nanos,
+    /// Its own work when it got its CPU, and when that was.
+    started: (Nanos, Nanos),
+    supplies: Vec<Supply>,
+    /// The bursts after wake-ups by tasks.
+    bursts: Sample,
+}
+
+/// A burst during which, or before which, the task's wakers ran.
+#[derive(Debug)]
+pub(super) struct Fed {
+    task: TaskIx,
+    begin: Nanos,
+    burst: Nanos,
+    supplies: Vec<Supply>,
+}
+
+impl Receiver {
+    /// A task woke it.
+    pub(super) fn woken(&mut self, by: TaskIx, own: Nanos, all: &impl Progress) {
+        if !self.wakers.contains(&by) && self.wakers.len() < MOST_WAKERS {
+            self.wakers.push(by);
+        }
+        let mut seen = self.seen.take().unwrap_or_default();
+        seen.clear();
+        seen.extend(self.wakers.iter().map(|waker| all.work(*waker)));
+        (self.seen, self.begin) = (Some(seen), own);
+        self.supplies.clear();
+    }
+
+    /// It gets a CPU.
+    pub(super) fn starts(&mut self, own: Nanos, now: Nanos, all: &impl Progress) {
+        let Some(seen) = &mut self.seen else { return };
+        self.started = (own, now);
+        for (waker, seen) in self.wakers.iter().zip(seen) {
+            let by_now = all.work(*waker);
+            let work = by_now.saturating_sub(std::mem::replace(seen, by_now));
+            if work > 0 {
+                self.supplies.push(Supply { waker: *waker, from: by_now - work, work, since: own, until: own });
+            }
+        }
+    }
+
+    /// It blocks or ends.
+    pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &impl Progress) -> Option<Fed> {
+        let seen = self.seen.take()?;
+        let burst = own.saturating_sub(self.begin);
+        self.bursts.add(burst);
+        let (since, start) = self.started;
+        // Those that ran all the while: then it is known how far they were when the task was anywhere in its burst.
+        for (waker, seen) in self.wakers.iter().zip(seen).filter(|(waker, _)| all.runs_since(**waker, start)) {
+            let work = all.work(*waker).saturating_sub(seen);
+            if work > 0 {
+                self.supplies.push(Supply { waker: *waker, from: seen, work, since, until: own });
+            }
+        }
+        let supplies = std::mem::take(&mut self.supplies);
+        (!supplies.is_empty()).then_some(Fed { task, begin: self.begin, burst, supplies })
+    }
+
+    /// The work that one message takes, if that shows: a tenth of all bursts are no longer, and half of them are not
+    /// much longer.
+    fn message(&self) -> Option<Nanos> {
+        let [short, median] = [10, 50].map(|percent| self.bursts.percentile(percent));
+        (self.bursts.seen() >= FEWEST && short >= SHORTEST && median <= 2 * short).then_some(short)
+    }
+}
+
+impl Fed {
+    pub(super) fn entries(&self) -> usize {
+        self.supplies.len()
+    }
+}
+
+/// What to put into the sequences, by task: after how much of its work, and what. In all these are at most `most`
+/// tokens: if need be, several messages are taken as one.
+pub(super) fn additions(
+    fed: &[Fed],
+    tasks: &[Task],
+    most: usize,
+    mut causal: impl FnMut(TaskIx, TaskIx) -> bool,
+) -> Vec<Vec<(Nanos, Token)>> {
+    let messages: Vec<Option<Nanos>> = tasks.iter().map(|task| task.receiver.message()).collect();
+    let pieces = |fed: &Fed, at_once: u64| -> Option<u64> {
+        let message = messages[fed.task as usize]? * at_once;
+        Some(((fed.burst + message / 2) / message).min(MOST_PIECES)).filter(|pieces| *pieces > 1)
+    };
+    let tokens = |at_once: u64| -> u64 {
+        fed.iter().filter_map(|fed| pieces(fed, at_once)).map(|pieces| (pieces - 1) * TOKENS).sum()
+    };
+    let at_once = (0..u64::BITS).map(|shift| 1 << shift).find(|at_once| tokens(*at_once) <= most as u64);
+    let mut added = vec![Vec::new(); tasks.len()];
+    for fed in fed {
+        let Some(pieces) = at_once.and_then(|at_once| pieces(fed, at_once)) else { continue };
+        let supplies: Vec<&Supply> = fed.supplies.iter().filter(|supply| causal(supply.waker, fed.task)).collect();
+        for piece in 1..pieces {
+            let at = fed.begin + fed.burst * piece / pieces;
+            let all: Nanos = supplies.iter().map(|supply| supply.done(at)).sum();
+            // Of what the wakers had done by then, in the same proportion: so later pieces have later posts.
+            let done = (u128::from(all) * u128::from(piece) / u128::from(pieces)) as Nanos;
+            if let Some((waker, from)) = place(&supplies, at, done) {
+                added[waker as usize].push((from, Token::Post(fed.task)));
+                added[fed.task as usize].push((at, Token::Block { length: 0, waker: SOMEBODY }));
+            }
+        }
+    }
+    added
+}
+
+/// The waker, and how far it was in its work, when the wakers had done so much of what they have done when the task is
+/// at `at`.
+fn place(supplies: &[&Supply], at: Nanos, mut done: Nanos) -> Option<(TaskIx, Nanos)> {
+    if done == 0 {
+        return None;
+    }
+    for supply in supplies {
+        let work = supply.done(at);
+        if done <= work {
+            return Some((supply.waker, supply.from + done));
+        }
+        done -= work;
+    }
+    None
+}
+
+/// Puts each token after as much of the sequence's work as it says. The sequence has no loops.
+pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Token> {
+    added.sort_by_key(|(at, _)| *at);
+    let mut added = added.into_iter().peekable();
+    let mut out = Vec::with_capacity(list.len() + 2 * added.len());
+    let mut done: Nanos = 0;
+    for token in list {
+        let Token::Run(work) = *token else {
+            out.push(*token);
+            continue;
+        };
+        let end = done.saturating_add(work);
+        while let Some((at, token)) = added.next_if(|(at, _)| *at <= end) {
+            if at > done {
+                out.push(Token::Run(at - done));
+                done = at;
+            }
+            out.push(token);
+        }
+        if end > done {
+            out.push(Token::Run(end - done));
+        }
+        done = end;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stand_where_the_work_is_done() {
+        let list = [Token::Run(10), Token::Post(7), Token::Run(5)];
+        let added = vec![(12, Token::Post(2)), (4, Token::Post(1)), (10, Token::Post(3))];
+        let want = [
+            Token::Run(4),
+            Token::Post(1),
+            Token::Run(6),
+            Token::Post(3),
+            Token::Post(7),
+            Token::Run(2),
+            Token::Post(2),
+            Token::Run(3),
+        ];
+        assert_eq!(insert(&list, added), want);
+    }
+}
