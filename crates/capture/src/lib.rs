@@ -1,8 +1,11 @@
 //! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
 //! by time and passes them to a sink.
 
+mod cgroups;
+mod changes;
 pub mod doctor;
 mod drain;
+mod facts;
 mod instance;
 mod load;
 mod merge;
