@@ -147,8 +147,11 @@ mod tests {
     fn host(version: u8, files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().display();
-        let (cgroup, options) =
-            if version == 1 { ("3:cpu:/\n0::/\n", format!("cgroup cgroup rw,cpu\n")) } else { ("0::/\n", "cgroup2 cgroup2 rw\n".to_owned()) };
+        let (cgroup, options) = if version == 1 {
+            ("3:cpu:/\n0::/\n", format!("cgroup cgroup rw,cpu\n"))
+        } else {
+            ("0::/\n", "cgroup2 cgroup2 rw\n".to_owned())
+        };
         fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         fs::write(dir.path().join("proc/self/cgroup"), cgroup).unwrap();
         let line = format!("30 25 0:26 / {at}/fs rw,nosuid shared:4 - {options}");
@@ -163,16 +166,19 @@ mod tests {
 
     #[test]
     fn groups_are_read_with_those_above_them_and_changes_are_noticed() {
-        let dir = host(2, &[
-            ("a/cpu.weight", "300\n"),
-            ("a/cpu.max", "20000 100000\n"),
-            ("a/cpu.max.burst", "5000\n"),
-            ("a/cpu.uclamp.min", "12.34\n"),
-            ("a/cpu.uclamp.max", "max\n"),
-            ("a/b/cpu.weight", "100\n"),
-            ("a/b/cpu.idle", "1\n"),
-            ("a/b/c/cgroup.procs", ""),
-        ]);
+        let dir = host(
+            2,
+            &[
+                ("a/cpu.weight", "300\n"),
+                ("a/cpu.max", "20000 100000\n"),
+                ("a/cpu.max.burst", "5000\n"),
+                ("a/cpu.uclamp.min", "12.34\n"),
+                ("a/cpu.uclamp.max", "max\n"),
+                ("a/b/cpu.weight", "100\n"),
+                ("a/b/cpu.idle", "1\n"),
+                ("a/b/c/cgroup.procs", ""),
+            ],
+        );
         let (mut groups, mut out) = (Cgroups::new(Some(&dir.path().join("proc"))), Written::default());
         groups.see(0, "/a/b/c", &mut out);
         groups.see(5, "/a/b", &mut out);
@@ -201,7 +207,8 @@ mod tests {
 
     #[test]
     fn the_first_version_has_shares() {
-        let dir = host(1, &[("a/cpu.shares", "2048\n"), ("a/cpu.cfs_quota_us", "-1\n"), ("a/cpu.cfs_period_us", "100000\n")]);
+        let dir =
+            host(1, &[("a/cpu.shares", "2048\n"), ("a/cpu.cfs_quota_us", "-1\n"), ("a/cpu.cfs_period_us", "100000\n")]);
         let (mut groups, mut out) = (Cgroups::new(Some(&dir.path().join("proc"))), Written::default());
         groups.see(0, "/a", &mut out);
         let a = &out.0[0].2;

@@ -16,5 +16,6 @@ mod tasks;
 mod tracefs;
 
 pub use load::CommandStatus;
+pub use recorder::host;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use tracefs::Tracefs;

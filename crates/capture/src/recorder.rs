@@ -1,5 +1,6 @@
 //! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
+use crate::changes::{self, Change, Changes};
 use crate::drain::Drain;
 use crate::facts;
 use crate::instance::Instance;
@@ -7,7 +8,6 @@ use crate::load::{CommandStatus, Load, check_processes};
 use crate::merge::Merge;
 use crate::procfs;
 use crate::sys::{self, Signals};
-use crate::changes::{self, Change, Changes};
 use crate::tasks::Tasks;
 use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{Coverage, CpuId, CpuPlace, Error, Meta, Nanos, Partial, Result, Sink, Target, Tid};
@@ -383,6 +383,16 @@ impl Recorder {
         }
         running
     }
+}
+
+/// The metadata that a recording of this machine would have: its kernel, its CPUs, and what decides how it schedules.
+#[must_use]
+pub fn host() -> Meta {
+    let (cpus, distances) = places();
+    let tasks = procfs::tasks(Path::new("/proc"), &[]);
+    let system = Some(facts::of(Path::new("/"), procfs::base_slice(&tasks)));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    Meta { machine: "host".to_owned(), kernel, cpus, distances, system, ..Meta::default() }
 }
 
 /// The places of this machine's CPUs (at least their numbers), and the distances between its nodes.

@@ -3,9 +3,7 @@
 use crate::cgroups::Cgroups;
 use crate::changes::{Call, Change};
 use crate::procfs;
-use schedlab_base::{
-    AffinityRecord, CpuList, GroupRecord, NameRecord, Nanos, Sink, TaskProperties, TaskRecord, Tid,
-};
+use schedlab_base::{AffinityRecord, CpuList, GroupRecord, NameRecord, Nanos, Sink, TaskProperties, TaskRecord, Tid};
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,7 +109,9 @@ impl Tasks {
                 self.tasks.insert(tid, task);
             }
             Change::Named { tid, comm } => self.named(time, tid, comm, sink),
-            Change::Moved { tgid, hierarchy, path } if hierarchy == self.hierarchy => self.moved(time, tgid, path, sink),
+            Change::Moved { tgid, hierarchy, path } if hierarchy == self.hierarchy => {
+                self.moved(time, tgid, path, sink)
+            }
             Change::Moved { .. } => {}
             Change::Asks { tid, call } => {
                 if self.calls.len() < MOST_PENDING {

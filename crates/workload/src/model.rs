@@ -1,6 +1,6 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
-use schedlab_base::{CpuPlace, Nanos, System};
+use schedlab_base::{CpuPlace, Meta, Nanos, System};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,6 +54,20 @@ pub struct Recorded {
     pub distances: Vec<Vec<u32>>,
     /// What is known of the kernel, besides its release.
     pub system: System,
+}
+
+impl Recorded {
+    /// What the metadata of a trace say.
+    #[must_use]
+    pub fn of(meta: &Meta) -> Self {
+        Self {
+            kernel: meta.kernel.clone(),
+            machine: meta.machine.clone(),
+            cpus: meta.cpus.clone(),
+            distances: meta.distances.clone(),
+            system: meta.system.clone().unwrap_or_default(),
+        }
+    }
 }
 
 /// The session of a task that is in none: it belongs to no autogroup.

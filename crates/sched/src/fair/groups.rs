@@ -1,10 +1,10 @@
 //! Task groups: which groups exist, depending on what a kernel groups by, and their shares.
 
 use super::bandwidth::{self, Pool};
+use super::load::WEIGHTS;
 use super::shares::Shares;
 use schedlab_base::{Error, Result};
 use schedlab_sim::Task;
-use super::load::WEIGHTS;
 use schedlab_sim::program::{Load, NO_SESSION};
 
 /// The weight of an idle group (`WEIGHT_IDLEPRIO`).

@@ -6,8 +6,8 @@ use super::schema::{COLUMNS, CONTEXTS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_PROPERTIES, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
-    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Looking, NOWHERE, NameRecord, Nanos, Payload,
-    Sink, TaskProperties, TaskRecord, TaskState, Tid,
+    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Looking, NOWHERE, NameRecord, Nanos,
+    Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
 };
 use serde::de::DeserializeOwned;
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
-    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Looking, Meta, NOWHERE, NameRecord, Payload,
-    Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
+    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Looking, Meta, NOWHERE, NameRecord,
+    Payload, Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
 };
 use std::cell::RefCell;
 use std::io::{Cursor, Write};

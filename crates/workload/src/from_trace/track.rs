@@ -1,15 +1,20 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
 use super::cause::{Pairs, Wakes};
+use super::identity::Identity;
 use super::sequence::{NOBODY, TaskIx, Token, push};
-use schedlab_base::{Context, CpuId, Nanos, TaskState, Tid};
+use schedlab_base::{AffinityRecord, Context, CpuId, NameRecord, Nanos, TaskRecord, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
+use std::sync::Arc;
 
 /// An interrupt woke the task, or something that is not modelled.
 const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
+
+/// So many changes of one task's identity are modelled.
+const MOST_CHANGES: usize = 64;
 
 /// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +51,10 @@ pub(super) struct Task {
     pub wakes: Wakes,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
+    /// What it was to the scheduler, first and after each change, and its CPU time as that.
+    pub identities: Vec<(Arc<Identity>, Nanos)>,
+    /// Changes of its identity beyond those.
+    pub unsaid: u64,
     /// The one CPU it was seen on; `None` when there were several or none.
     pub only_cpu: Option<CpuId>,
     /// Wake-ups by tasks count as an interrupt's: its sequence had grown too long.
@@ -58,11 +67,13 @@ pub(super) struct Task {
 }
 
 /// A task of the trace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seat {
     tid: Tid,
     /// Its place among the tasks that are modelled.
     ix: Option<TaskIx>,
+    /// What it is to the scheduler, as far as that is known by now.
+    identity: Option<Arc<Identity>>,
 }
 
 /// What all tasks did along a trace.
@@ -113,6 +124,8 @@ impl Track {
             run: 0,
             wakes: Wakes::default(),
             prios: Vec::new(),
+            identities: vec![(seat.identity.clone().unwrap_or_default(), 0)],
+            unsaid: 0,
             only_cpu: None,
             cut: false,
             place,
@@ -146,6 +159,9 @@ impl Track {
         let ns = now - since;
         task.place = Place::Running { cpu, since: now };
         task.run = task.run.saturating_add(ns);
+        if let Some((_, run)) = task.identities.last_mut() {
+            *run = run.saturating_add(ns);
+        }
         match task.prios.iter().position(|(prio, _)| *prio == task.prio) {
             Some(at) => task.prios[at].1 = task.prios[at].1.saturating_add(ns),
             None if task.prios.len() < 8 => task.prios.push((task.prio, ns)),
@@ -153,6 +169,35 @@ impl Track {
         }
         let work = (u128::from(ns) * u128::from(capacity) / 1024) as Nanos;
         self.push(ix, Token::Run(work));
+    }
+
+    /// What a task is to the scheduler changes at a time; what it was before counts up to then.
+    fn identify(&mut self, slot: Slot, time: Nanos, change: impl FnOnce(&mut Identity)) {
+        let seat = row(&mut self.seats, slot);
+        let old = seat.identity.clone().unwrap_or_default();
+        let mut new = Identity::clone(&old);
+        change(&mut new);
+        if new == *old {
+            return;
+        }
+        let new = Arc::new(new);
+        seat.identity = Some(Arc::clone(&new));
+        let Some(ix) = seat.ix.filter(|ix| !self.closed && self.tasks[*ix as usize].place != Place::Dead) else {
+            return;
+        };
+        if let Place::Running { cpu, .. } = self.tasks[ix as usize].place {
+            self.charge(ix, cpu, time);
+        }
+        let task = &mut self.tasks[ix as usize];
+        if task.sequence.is_empty() {
+            task.identities = vec![(new, 0)];
+        } else if task.identities.len() < MOST_CHANGES {
+            task.identities.push((new, 0));
+            let number = task.identities.len() as u32 - 1;
+            self.push(ix, Token::Set(number));
+        } else {
+            task.unsaid += 1;
+        }
     }
 
     fn seen_on(&mut self, ix: TaskIx, cpu: CpuId) {
@@ -277,6 +322,24 @@ impl Observer for Track {
         }
     }
 
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        if let Some(path) = &record.cgroup {
+            self.identify(task, record.time, |identity| {
+                if identity.cgroup.as_deref() != Some(path) {
+                    identity.cgroup = Some(Arc::from(path.as_str()));
+                }
+            });
+        }
+    }
+
+    fn allowed(&mut self, task: Slot, record: &AffinityRecord) {
+        self.identify(task, record.time, |identity| identity.allowed = Some(record.cpus.clone()));
+    }
+
+    fn described(&mut self, task: Slot, record: &TaskRecord) {
+        self.identify(task, record.time, |identity| identity.properties = record.properties.clone());
+    }
+
     fn lost(&mut self, _: CpuId, _: Nanos) {
         self.lossy = true;
     }
@@ -376,6 +439,11 @@ impl Observer for Track {
     }
 
     fn forked(&mut self, parent: Option<Slot>, child: Slot, sure: bool, now: Nanos) {
+        let of = |slot: Slot| self.seats.get(slot as usize).and_then(|seat| seat.identity.as_deref());
+        if let Some(inherited) = parent.and_then(of) {
+            let born = Identity::of_child(inherited, of(child).unwrap_or(&Identity::default()));
+            row(&mut self.seats, child).identity = Some(Arc::new(born));
+        }
         if self.closed {
             return;
         }
