@@ -1,6 +1,6 @@
 //! The scheduling event, which every backend yields and every measure reads.
 
-use crate::{CpuId, CpuList, Nanos, Tid};
+use crate::{CpuId, CpuList, GroupRecord, Nanos, TaskRecord, Tid};
 
 /// The state in which a task left its CPU, as `sched_switch` reports it. The numbers differ between kernels; these do
 /// not.
@@ -233,6 +233,11 @@ pub trait Sink {
     /// Takes a task's affinity, before the first event that it applies to. A task without a record has its parent's
     /// affinity, or an unknown one.
     fn affinity(&mut self, _record: &AffinityRecord) {}
+    /// Takes how a task is scheduled, before the first event that it applies to. A task without a record is scheduled as
+    /// its parent was when it forked, or in an unknown way.
+    fn task(&mut self, _record: &TaskRecord) {}
+    /// Takes the properties of a cgroup. A group without a record has unknown ones.
+    fn group(&mut self, _record: &GroupRecord) {}
     /// The recording went on until this time, which may be later than its last event.
     fn lasts(&mut self, _until: Nanos) {}
     /// Whether a simulation should also record the length and load of run queues and the CPUs that its scheduler
@@ -258,6 +263,16 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
         self.1.affinity(record);
     }
 
+    fn task(&mut self, record: &TaskRecord) {
+        self.0.task(record);
+        self.1.task(record);
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        self.0.group(record);
+        self.1.group(record);
+    }
+
     fn lasts(&mut self, until: Nanos) {
         self.0.lasts(until);
         self.1.lasts(until);
@@ -279,6 +294,14 @@ impl<S: Sink> Sink for [S] {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.iter_mut().for_each(|sink| sink.affinity(record));
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.iter_mut().for_each(|sink| sink.task(record));
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        self.iter_mut().for_each(|sink| sink.group(record));
     }
 
     fn lasts(&mut self, until: Nanos) {

@@ -6,21 +6,25 @@
 mod cpulist;
 mod error;
 mod event;
+mod identity;
 mod ids;
 mod meta;
 mod pattern;
 mod release;
 mod rng;
+mod system;
 mod target;
 mod visible;
 
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{AffinityRecord, Context, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
+pub use identity::{GroupProperties, GroupRecord, Policy, TaskProperties, TaskRecord};
 pub use ids::{CpuId, Nanos, Tid, parse_duration};
 pub use meta::{CpuPlace, Meta};
 pub use pattern::fits;
 pub use release::{Release, v, v2_6};
 pub use rng::{Rng, rounded};
+pub use system::System;
 pub use target::{Coverage, Partial, Target};
 pub use visible::{is_hidden, visible};

@@ -1,6 +1,6 @@
 //! The metadata of a trace.
 
-use crate::{CpuId, Nanos, Partial, Target, Tid};
+use crate::{CpuId, Nanos, Partial, System, Target, Tid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -49,6 +49,9 @@ pub struct Meta {
     /// How much of the machine's scheduling it covers, if not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
+    /// What is known of the kernel, besides its release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
     /// Anything else: the command, the host, the seed, the tunables.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,

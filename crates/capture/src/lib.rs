@@ -1,8 +1,11 @@
 //! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
 //! by time and passes them to a sink.
 
+mod cgroups;
+mod changes;
 pub mod doctor;
 mod drain;
+mod facts;
 mod instance;
 mod load;
 mod merge;
@@ -13,5 +16,6 @@ mod tasks;
 mod tracefs;
 
 pub use load::CommandStatus;
+pub use recorder::host;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use tracefs::Tracefs;

@@ -1,6 +1,7 @@
 //! Merges the pages of many CPUs into one stream in time order, in bounded memory.
 
-use crate::tasks::{Change, Changes, Tasks};
+use crate::changes::{Change, Changes};
+use crate::tasks::Tasks;
 use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
 use schedlab_trace::format::Decoder;
 use schedlab_trace::ring_buffer::PageLayout;
@@ -80,6 +81,16 @@ impl Merge {
             self.lose(cpu, page.time, count);
         }
         last
+    }
+
+    /// Takes a change that no record reports.
+    pub(crate) fn change(&mut self, time: Nanos, change: Change) {
+        self.named.push((time, change));
+    }
+
+    /// Whether the kernel reports the system calls that change how tasks are scheduled.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.changes.has_calls()
     }
 
     /// Marks a loss on a CPU before this time.

@@ -1,6 +1,7 @@
 //! What /proc says about tasks: names, processes, cgroups, and which tasks run or wait on which CPU.
 
-use schedlab_base::{CpuId, CpuList, Tid};
+use crate::sys::{self, SchedAttr};
+use schedlab_base::{CpuId, CpuList, Policy, TaskProperties, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -17,29 +18,105 @@ pub(crate) struct Task {
     pub(crate) cgroup: Option<Arc<str>>,
     /// The CPUs that it may run on, if /proc says.
     pub(crate) allowed: Option<CpuList>,
+    /// How it is scheduled.
+    pub(crate) properties: TaskProperties,
     /// Whether it is running or waiting for a CPU.
     pub(crate) runnable: bool,
     /// The CPU that it runs on, waits for, or last ran on.
     pub(crate) cpu: CpuId,
 }
 
-/// All tasks by thread id. Tasks that end during the search are left out.
-pub(crate) fn tasks(proc: &Path) -> Vec<Task> {
+/// All tasks by thread id. Tasks that end during the search are left out. Of a task that is among those `before`, which
+/// are sorted by id, only what is in its `stat` is read again.
+pub(crate) fn tasks(proc: &Path, before: &[Task]) -> Vec<Task> {
     let hierarchy = hierarchy(proc);
+    let clamped = clamps(proc);
     let mut tasks = Vec::new();
     for tgid in numbered(proc) {
         let dir = proc.join(tgid.to_string());
-        let cgroup = cgroup(&dir, hierarchy).map(Arc::from);
+        let mut of_process = None;
         for tid in numbered(&dir.join("task")) {
             let own = dir.join("task").join(tid.to_string());
             let stat = fs::read(own.join("stat")).unwrap_or_default();
             let stat = String::from_utf8_lossy(&stat);
-            let whole = |task| Task { cgroup: cgroup.clone(), allowed: allowed(&own), ..task };
-            tasks.extend(parse_stat(&stat, tid, tgid).map(whole));
+            let Some(task) = parse_stat(&stat, tid, tgid) else { continue };
+            let known = before.binary_search_by_key(&tid, |old| old.tid).ok().map(|at| &before[at]);
+            if let Some(old) = known.filter(|old| old.comm == task.comm && old.tgid == tgid) {
+                let Task { cgroup, allowed, properties, .. } = old.clone();
+                tasks.push(Task { cgroup, allowed, properties, ..task });
+                continue;
+            }
+            let (cgroup, session) =
+                of_process.get_or_insert_with(|| (cgroup(&dir, hierarchy).map(Arc::from), autogroup(&dir)));
+            let attr = sys::sched_getattr(tid);
+            let properties = properties(attr, *session, clamped);
+            tasks.push(Task { cgroup: cgroup.clone(), allowed: allowed(&own), properties, ..task });
         }
     }
     tasks.sort_by_key(|task| task.tid);
     tasks
+}
+
+/// How a task is scheduled now; `None` if it has ended.
+pub(crate) fn properties_of(proc: &Path, tid: Tid) -> Option<TaskProperties> {
+    let attr = sys::sched_getattr(tid)?;
+    Some(properties(Some(attr), autogroup(&proc.join(tid.to_string())), clamps(proc)))
+}
+
+/// The slice of tasks that asked for none: that of the most ordinary tasks.
+pub(crate) fn base_slice(tasks: &[Task]) -> Option<u64> {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for slice in tasks.iter().filter_map(|task| task.properties.slice_ns) {
+        *counts.entry(slice).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(slice, _)| slice)
+}
+
+/// Whether the kernel has utilisation clamps. If not, it reports 0 for both.
+fn clamps(proc: &Path) -> bool {
+    proc.join("sys/kernel/sched_util_clamp_max").exists()
+}
+
+/// The flags of `sched_attr`: SCHED_FLAG_RESET_ON_FORK and SCHED_FLAG_RECLAIM.
+const RESET_ON_FORK: u64 = 1;
+const RECLAIM: u64 = 2;
+
+fn properties(attr: Option<SchedAttr>, session: Option<(u64, i8)>, clamped: bool) -> TaskProperties {
+    let mut found = TaskProperties {
+        autogroup: session.map(|(number, _)| number),
+        autogroup_nice: session.map(|(_, nice)| nice).filter(|nice| *nice != 0),
+        ..TaskProperties::default()
+    };
+    let Some(attr) = attr else { return found };
+    let policy = Policy::from_number(attr.policy);
+    let time = |wanted: bool, ns: u64| Some(ns).filter(|ns| wanted && *ns > 0);
+    let deadline = policy == Some(Policy::Deadline);
+    found.policy = policy;
+    found.nice = i8::try_from(attr.nice).ok();
+    found.rt_priority = u8::try_from(attr.priority).ok().filter(|priority| *priority > 0);
+    found.slice_ns = time(policy.is_some_and(Policy::is_fair), attr.runtime);
+    found.runtime_ns = time(deadline, attr.runtime);
+    found.deadline_ns = time(deadline, attr.deadline);
+    found.period_ns = time(deadline, attr.period);
+    found.util_min = u16::try_from(attr.util_min).ok().filter(|_| clamped);
+    found.util_max = u16::try_from(attr.util_max).ok().filter(|_| clamped);
+    found.reset_on_fork = attr.flags & RESET_ON_FORK != 0;
+    found.reclaim = deadline && attr.flags & RECLAIM != 0;
+    if found.check().is_err() { TaskProperties::default() } else { found }
+}
+
+/// The number and the nice level of a process's autogroup: `/autogroup-7 nice 0`. Processes without one have an empty
+/// file.
+fn autogroup(dir: &Path) -> Option<(u64, i8)> {
+    let text = fs::read_to_string(dir.join("autogroup")).ok()?;
+    let (number, nice) = text.trim().strip_prefix("/autogroup-")?.split_once(" nice ")?;
+    Some((number.parse().ok()?, nice.parse().ok()?))
+}
+
+/// Whether a process's ids, as its system calls name them, are those of this /proc.
+pub(crate) fn counts_alike(proc: &Path, tid: Tid) -> bool {
+    let space = |who: &str| fs::read_link(proc.join(who).join("ns/pid")).ok();
+    space(&tid.to_string()).is_some_and(|own| Some(own) == space("self"))
 }
 
 /// The current process and cgroup of one task.
@@ -114,7 +191,8 @@ fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     let runnable = fields.next()? == "R";
     let parent = fields.next()?.parse().ok()?;
     let cpu = fields.nth(34)?.parse().ok()?;
-    Some(Task { tid, tgid, parent, comm, cgroup: None, allowed: None, runnable, cpu })
+    let properties = TaskProperties::default();
+    Some(Task { tid, tgid, parent, comm, cgroup: None, allowed: None, properties, runnable, cpu })
 }
 
 /// The threads of these processes and of their descendants.
@@ -175,7 +253,7 @@ mod tests {
     #[test]
     fn tasks_have_names_processes_and_cgroups() {
         let dir = proc();
-        let tasks = tasks(dir.path());
+        let tasks = tasks(dir.path(), &[]);
         assert_eq!(tasks.len(), 2, "a cut line is no task");
         assert_eq!((tasks[0].comm.as_str(), tasks[0].tgid, tasks[0].cgroup.as_deref()), ("a ) (b", 10, Some("/a:b")));
         assert_eq!(tasks[1].allowed.as_ref().map(ToString::to_string).as_deref(), Some("0-1,4"));
@@ -207,6 +285,43 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_before_is_kept() {
+        let dir = proc();
+        let mut before = tasks(dir.path(), &[]);
+        before[1].properties = TaskProperties { nice: Some(7), ..TaskProperties::default() };
+        before[0].comm = "renamed".into();
+        before[0].properties.nice = Some(8);
+        let again = tasks(dir.path(), &before);
+        assert_eq!((again[1].properties.nice, again[1].allowed.is_some()), (Some(7), true));
+        assert_ne!(again[0].properties.nice, Some(8));
+    }
+
+    #[test]
+    fn what_the_kernel_reports_becomes_properties() {
+        let attr = SchedAttr { nice: -3, runtime: 2_800_000, flags: RESET_ON_FORK, ..SchedAttr::default() };
+        let fair = properties(Some(attr), Some((7, 5)), false);
+        assert_eq!((fair.policy, fair.nice, fair.slice_ns), (Some(Policy::Other), Some(-3), Some(2_800_000)));
+        assert_eq!((fair.autogroup, fair.autogroup_nice, fair.reset_on_fork), (Some(7), Some(5), true));
+        assert_eq!((fair.rt_priority, fair.runtime_ns, fair.util_max), (None, None, None));
+        let attr = SchedAttr { policy: 6, runtime: 1, deadline: 2, period: 3, flags: RECLAIM, util_max: 512, ..attr };
+        let deadline = properties(Some(attr), None, true);
+        assert_eq!((deadline.runtime_ns, deadline.period_ns, deadline.slice_ns), (Some(1), Some(3), None));
+        assert_eq!((deadline.reclaim, deadline.util_min, deadline.util_max), (true, Some(0), Some(512)));
+        let fifo = properties(Some(SchedAttr { policy: 1, priority: 50, ..SchedAttr::default() }), None, false);
+        assert_eq!((fifo.prio(), fifo.slice_ns), (Some(49), None));
+    }
+
+    #[test]
+    fn a_session_is_read_with_its_nice_level() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(autogroup(dir.path()), None);
+        fs::write(dir.path().join("autogroup"), "/autogroup-1689 nice -4\n").unwrap();
+        assert_eq!(autogroup(dir.path()), Some((1689, -4)));
+        fs::write(dir.path().join("autogroup"), "").unwrap();
+        assert_eq!(autogroup(dir.path()), None);
+    }
+
+    #[test]
     fn version_two_is_hierarchy_zero() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("self")).unwrap();
@@ -225,6 +340,7 @@ mod tests {
             comm: String::new(),
             cgroup: None,
             allowed: None,
+            properties: TaskProperties::default(),
             runnable: true,
         };
         let tasks = [task(1, 0), task(2, 1), task(3, 1)];

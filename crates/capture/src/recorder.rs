@@ -1,12 +1,14 @@
 //! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
+use crate::changes::{self, Change, Changes};
 use crate::drain::Drain;
+use crate::facts;
 use crate::instance::Instance;
 use crate::load::{CommandStatus, Load, check_processes};
 use crate::merge::Merge;
 use crate::procfs;
 use crate::sys::{self, Signals};
-use crate::tasks::{self, Changes, Tasks};
+use crate::tasks::Tasks;
 use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{Coverage, CpuId, CpuPlace, Error, Meta, Nanos, Partial, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
@@ -34,6 +36,8 @@ const FIRST: Duration = Duration::from_millis(40);
 const SETTLE: Nanos = 10_000_000;
 /// How often recorded events are flushed to the file.
 const FLUSH: Nanos = 1_000_000_000;
+/// How often tasks are looked at again if the kernel does not report the system calls that change them.
+const LOOK: Nanos = 200_000_000;
 
 /// What to record, and how.
 #[derive(Clone, Debug, Default)]
@@ -176,7 +180,7 @@ impl Recorder {
         let layout = page_layout(&tracefs, &instance)?;
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
         let (ours, sched): (Vec<Format>, Vec<Format>) =
-            formats.into_iter().partition(|f| tasks::EVENTS.iter().any(|(_, name)| *name == f.name));
+            formats.into_iter().partition(|f| changes::EVENTS.iter().any(|(_, name)| *name == f.name));
         let meta = Meta { distances, ..meta(&options, places, buffer_kib) };
         Ok(Self {
             merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
@@ -204,10 +208,14 @@ impl Recorder {
         open: impl FnOnce(&Meta) -> Result<O>,
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
+        // Most of /proc is read before, so that reading it is not part of the recording.
+        let proc = Path::new("/proc");
+        let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
+        self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before)));
         let start = sys::monotonic();
         self.meta.span = Some((start, start));
         self.instance.switch(true)?;
-        let found = if self.counts_alike { procfs::tasks(Path::new("/proc")) } else { Vec::new() };
+        let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
         let mut load = match self.options.command.as_slice() {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
@@ -220,11 +228,14 @@ impl Recorder {
         let mut output = open(&self.meta)?;
         self.tasks.begin(&found, &mut output);
         self.merge.pass_on(first, &mut self.tasks, &mut output);
-        let mut flushed = start;
+        let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
-            if now - flushed >= FLUSH {
+            if now - looked >= if self.merge.has_calls() { FLUSH } else { LOOK } {
                 self.tasks.look_again(self.merge.reached(), &mut output);
+                looked = now;
+            }
+            if now - flushed >= FLUSH {
                 output.flush()?;
                 flushed = now;
             }
@@ -256,7 +267,7 @@ impl Recorder {
 
     /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,
     /// because some kernels report a buffer as readable at its first event.
-    fn sleep(&self, start: Nanos, longest: Duration) -> Result<()> {
+    fn sleep(&mut self, start: Nanos, longest: Duration) -> Result<()> {
         let failed = |e: std::io::Error| Error::system("cannot wait for events", &e);
         let left = |now: Nanos| match self.options.duration {
             Some(duration) => Duration::from_nanos((start + duration).saturating_sub(now)),
@@ -266,12 +277,23 @@ impl Recorder {
         let pause = SHORTEST.min(left(sys::monotonic()));
         sys::wait_readable(std::iter::once(signal), pause).map_err(failed)?;
         let rest = longest.saturating_sub(SHORTEST).min(left(sys::monotonic()));
-        sys::wait_readable(std::iter::once(signal).chain(self.drain.descriptors()), rest).map_err(failed)
+        let changes = self.tasks.cgroups().descriptor();
+        let descriptors = std::iter::once(signal).chain(changes).chain(self.drain.descriptors());
+        sys::wait_readable(descriptors, rest).map_err(failed)
+    }
+
+    /// Takes the changes of cgroups, which no event reports.
+    fn look_at_cgroups(&mut self) {
+        let now = sys::monotonic();
+        for (path, properties) in self.tasks.cgroups().changed() {
+            self.merge.change(now, Change::Group { path, properties });
+        }
     }
 
     /// Empties the buffers into the merge. All events before the returned time have now arrived.
     fn drain(&mut self) -> Result<Nanos> {
         self.tasks.renew();
+        self.look_at_cgroups();
         let mut until = sys::monotonic().saturating_sub(SETTLE);
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -288,6 +310,7 @@ impl Recorder {
         self.instance.switch(false)?;
         let end = sys::monotonic();
         self.tasks.renew();
+        self.look_at_cgroups();
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
             self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;
@@ -362,6 +385,16 @@ impl Recorder {
     }
 }
 
+/// The metadata that a recording of this machine would have: its kernel, its CPUs, and what decides how it schedules.
+#[must_use]
+pub fn host() -> Meta {
+    let (cpus, distances) = places();
+    let tasks = procfs::tasks(Path::new("/proc"), &[]);
+    let system = Some(facts::of(Path::new("/"), procfs::base_slice(&tasks)));
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    Meta { machine: "host".to_owned(), kernel, cpus, distances, system, ..Meta::default() }
+}
+
 /// The places of this machine's CPUs (at least their numbers), and the distances between its nodes.
 fn places() -> (Vec<CpuPlace>, Vec<Vec<u32>>) {
     match schedlab_machine::host() {
@@ -401,7 +434,7 @@ fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Result<BTreeSe
     instance.write("options/event-fork", "1")?;
     let mut known = BTreeSet::new();
     loop {
-        let threads = procfs::family(&procfs::tasks(proc), processes);
+        let threads = procfs::family(&procfs::tasks(proc, &[]), processes);
         let new: Vec<Tid> = threads.difference(&known).copied().collect();
         if new.is_empty() {
             return Ok(known);
@@ -414,7 +447,7 @@ fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Result<BTreeSe
 /// Enables the events and returns their formats. Events that only carry names may be absent.
 fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
-    let names = tasks::EVENTS.map(|(system, name)| (system, name, false));
+    let names = changes::EVENTS.map(|(system, name)| (system, name, false));
     let mut formats = Vec::new();
     for (system, name, needed) in sched.into_iter().chain(names) {
         if !needed && !instance.has(&format!("events/{system}/{name}/enable")) {

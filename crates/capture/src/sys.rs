@@ -233,3 +233,83 @@ unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
         libc::_exit(0)
     }
 }
+
+/// How the kernel schedules a task, as `sched_getattr()` reports it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct SchedAttr {
+    pub(crate) size: u32,
+    pub(crate) policy: u32,
+    pub(crate) flags: u64,
+    pub(crate) nice: i32,
+    pub(crate) priority: u32,
+    pub(crate) runtime: u64,
+    pub(crate) deadline: u64,
+    pub(crate) period: u64,
+    pub(crate) util_min: u32,
+    pub(crate) util_max: u32,
+}
+
+/// How a task is scheduled; `None` if it has ended. Requires Linux 3.14.
+pub(crate) fn sched_getattr(tid: Tid) -> Option<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>() as libc::c_uint;
+    // SAFETY: the pointer is to a live structure of the size that is given.
+    checked(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0) }).ok()?;
+    Some(attr)
+}
+
+/// Watches directories for writes to the files in them. Each directory has a key.
+pub(crate) struct Watches<K> {
+    fd: OwnedFd,
+    keys: std::collections::HashMap<libc::c_int, K>,
+}
+
+impl<K: Clone> Watches<K> {
+    /// Watches nothing yet.
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: the call takes a number.
+        let fd = checked(libc::c_long::from(unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) }))?;
+        Ok(Self { fd: own(fd), keys: std::collections::HashMap::new() })
+    }
+
+    /// The descriptor, which is readable when there was a write.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Watches one more directory. If the kernel refuses, for example because there are too many, it is not watched.
+    pub(crate) fn add(&mut self, dir: &std::path::Path, key: K) {
+        let Ok(path) = std::ffi::CString::new(dir.as_os_str().as_encoded_bytes()) else { return };
+        // SAFETY: the descriptor is open and the path is a C string.
+        let watch = unsafe { libc::inotify_add_watch(self.fd.as_raw_fd(), path.as_ptr(), libc::IN_MODIFY) };
+        if watch >= 0 {
+            self.keys.insert(watch, key);
+        }
+    }
+
+    /// The keys of the directories in which a file was written whose name `counts`.
+    pub(crate) fn take(&mut self, counts: impl Fn(&str) -> bool) -> Vec<K> {
+        const HEAD: usize = size_of::<libc::inotify_event>();
+        let mut found = Vec::new();
+        let mut buffer = [0u8; 4096];
+        loop {
+            // SAFETY: the read is bounded by the buffer.
+            let read = unsafe { libc::read(self.fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+            let Some(mut rest) = usize::try_from(read).ok().filter(|n| *n > 0).map(|n| &buffer[..n]) else { break };
+            while let Some((head, tail)) = rest.split_at_checked(HEAD) {
+                let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+                let (name, tail) = tail.split_at((word(12) as usize).min(tail.len()));
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                let (watch, mask) = (word(0) as libc::c_int, word(4));
+                if mask & libc::IN_IGNORED != 0 {
+                    self.keys.remove(&watch);
+                } else if std::str::from_utf8(name).is_ok_and(&counts) {
+                    found.extend(self.keys.get(&watch).cloned());
+                }
+                rest = tail;
+            }
+        }
+        found
+    }
+}

@@ -1,9 +1,10 @@
-//! The identity of each task: its name, process and cgroup, updated by the events that change them.
+//! The identity of each task: its name, process, cgroup and how it is scheduled, updated by the events that change them.
 
+use crate::cgroups::Cgroups;
+use crate::changes::{Call, Change};
 use crate::procfs;
-use schedlab_base::{AffinityRecord, CpuList, NameRecord, Nanos, Sink, Tid};
-use schedlab_trace::format::{Field, Format, Shape};
-use std::collections::HashMap;
+use schedlab_base::{AffinityRecord, CpuList, GroupRecord, NameRecord, Nanos, Sink, TaskProperties, TaskRecord, Tid};
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,85 +14,12 @@ const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// The number of look-ups in /proc allowed between two drains. Few are needed, because events report most identities.
 const LOOKUPS: u32 = 64;
-/// The number of tasks whose affinity is read again each second, because no event reports that it changed.
+/// The number of tasks that are looked at again at a time, for changes that no event reports.
 const LOOKED_AT_AGAIN: usize = 128;
-
-/// The events about identities, besides the scheduler's own, as system and name. A kernel may lack some of them.
-pub(crate) const EVENTS: [(&str, &str); 3] =
-    [("task", "task_newtask"), ("task", "task_rename"), ("cgroup", "cgroup_attach_task")];
-
-/// A change of a task's identity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A task was created. The scheduler's fork event follows.
-    New { parent: Tid, tid: Tid, comm: String, flags: u64 },
-    /// The task has this name now.
-    Named { tid: Tid, comm: String },
-    /// A process moved to another cgroup of this hierarchy.
-    Moved { tgid: Tid, hierarchy: u32, path: String },
-}
-
-/// Reads the changes from raw records, using the kernel's formats.
-pub(crate) struct Changes {
-    formats: Vec<Format>,
-}
-
-impl Changes {
-    /// Creates a reader for those of [`EVENTS`] whose formats are given.
-    pub(crate) fn new(formats: Vec<Format>) -> Self {
-        Self { formats }
-    }
-
-    /// The change in a record, if it is one of these events.
-    #[inline]
-    pub(crate) fn read(&self, raw: &[u8]) -> Option<Change> {
-        let [low, high, ..] = *raw else { return None };
-        let id = u16::from_le_bytes([low, high]);
-        let format = self.formats.iter().find(|f| f.id == id)?;
-        change(format, raw)
-    }
-}
-
-fn change(format: &Format, raw: &[u8]) -> Option<Change> {
-    let number = |name: &str| format.field(name).and_then(|f| load(f, raw));
-    let text = |name: &str| format.field(name).and_then(|f| string(f, raw));
-    let tid = |name: &str| number(name).and_then(|n| Tid::try_from(n as i32).ok()).filter(|tid| *tid > 0);
-    match format.name.as_str() {
-        "task_newtask" => Some(Change::New {
-            parent: number("common_pid")? as i32,
-            tid: tid("pid")?,
-            comm: text("comm")?,
-            flags: number("clone_flags")?,
-        }),
-        // Newer kernels leave out "pid", because a task can only rename itself.
-        "task_rename" => Some(Change::Named { tid: tid("pid").or_else(|| tid("common_pid"))?, comm: text("newcomm")? }),
-        "cgroup_attach_task" => {
-            Some(Change::Moved { tgid: tid("pid")?, hierarchy: number("dst_root")? as u32, path: text("dst_path")? })
-        }
-        _ => None,
-    }
-}
-
-/// A little-endian number of 1 to 8 bytes.
-fn load(field: &Field, raw: &[u8]) -> Option<u64> {
-    let bytes = raw.get(field.offset as usize..)?.get(..field.size as usize).filter(|b| b.len() <= 8)?;
-    Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte)))
-}
-
-/// A string, stored in place or through a `__data_loc` word.
-fn string(field: &Field, raw: &[u8]) -> Option<String> {
-    let (at, size) = match field.shape {
-        Shape::Array | Shape::Inline => (field.offset as usize, field.size as usize),
-        Shape::DataLoc | Shape::RelLoc => {
-            let word = load(field, raw)?;
-            let base = if field.shape == Shape::RelLoc { (field.offset + field.size) as usize } else { 0 };
-            ((word & 0xffff) as usize + base, (word >> 16 & 0xffff) as usize)
-        }
-    };
-    let bytes = raw.get(at..)?.get(..size)?;
-    let bytes = bytes.split(|b| *b == 0).next()?;
-    Some(String::from_utf8_lossy(bytes).into_owned())
-}
+/// The most system calls under way, and tasks to be looked at, that are remembered.
+const MOST_PENDING: usize = 1 << 16;
+/// Sessions whose number was not read get a number from here on, beyond the kernel's, which have 32 bits.
+const UNREAD_SESSIONS: u64 = 1 << 32;
 
 /// The known identity of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +29,8 @@ struct Task {
     cgroup: Option<Arc<str>>,
     /// The CPUs that it may run on, as last written or inherited.
     allowed: Option<CpuList>,
+    /// How it is scheduled, as last written or inherited.
+    properties: TaskProperties,
     /// /proc does not have it any more.
     gone: bool,
 }
@@ -111,27 +41,51 @@ pub(crate) struct Tasks {
     proc: Option<PathBuf>,
     hierarchy: u32,
     tasks: HashMap<Tid, Task>,
+    cgroups: Cgroups,
     lookups: u32,
-    /// The last task whose affinity was read again.
+    /// The last task that was looked at again.
     looked_at: Tid,
+    /// System calls under way, by caller.
+    calls: HashMap<Tid, Call>,
+    /// Tasks that are still to be looked at, and since when.
+    doubtful: VecDeque<(Nanos, Tid)>,
+    unread_sessions: u64,
 }
 
 impl Tasks {
     /// Creates an empty table; `proc` is where /proc is mounted, if its ids are the kernel's.
     pub(crate) fn new(proc: Option<PathBuf>) -> Self {
         let hierarchy = proc.as_deref().map_or(0, procfs::hierarchy);
-        Self { proc, hierarchy, tasks: HashMap::new(), lookups: LOOKUPS, looked_at: 0 }
+        let cgroups = Cgroups::new(proc.as_deref());
+        Self {
+            proc,
+            hierarchy,
+            tasks: HashMap::new(),
+            cgroups,
+            lookups: LOOKUPS,
+            looked_at: 0,
+            calls: HashMap::new(),
+            doubtful: VecDeque::new(),
+            unread_sessions: UNREAD_SESSIONS,
+        }
+    }
+
+    /// The cgroups that tasks were seen in.
+    pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
+        &mut self.cgroups
     }
 
     /// Writes the tasks that existed at the start.
     pub(crate) fn begin(&mut self, found: &[procfs::Task], sink: &mut dyn Sink) {
         for task in found {
             let (tgid, cgroup, allowed) = (Some(task.tgid), task.cgroup.clone(), task.allowed.clone());
-            let known = Task { comm: task.comm.clone(), tgid, cgroup, allowed, gone: false };
-            write(0, task.tid, &known, sink);
+            let (comm, properties) = (task.comm.clone(), task.properties.clone());
+            let known = Task { comm, tgid, cgroup, allowed, properties, gone: false };
+            self.write(0, task.tid, &known, sink);
             if let Some(cpus) = task.allowed.clone() {
                 sink.affinity(&AffinityRecord { time: 0, tid: task.tid, cpus });
             }
+            describe(0, task.tid, &known, sink);
             self.tasks.insert(task.tid, known);
         }
     }
@@ -148,63 +102,154 @@ impl Tasks {
                 let parent = self.tasks.get(&parent).cloned().unwrap_or_default();
                 let tgid = if flags & CLONE_THREAD == 0 { Some(tid) } else { parent.tgid };
                 let cgroup = if flags & CLONE_INTO_CGROUP == 0 { parent.cgroup } else { self.look_up(tid).1 };
-                let task = Task { comm, tgid, cgroup, allowed: parent.allowed, gone: false };
-                write(time, tid, &task, sink);
+                let properties = parent.properties.of_child();
+                let task = Task { comm, tgid, cgroup, allowed: parent.allowed, properties, gone: false };
+                self.write(time, tid, &task, sink);
+                self.calls.remove(&tid);
                 self.tasks.insert(tid, task);
             }
-            Change::Named { tid, comm } => {
-                // A task may set its affinity before it calls exec, as taskset does; exec renames it.
-                if self.lookups > 0 {
-                    self.lookups -= 1;
-                    self.look_at_affinity(time, tid, sink);
-                }
-                let mut task = self.tasks.get(&tid).cloned().unwrap_or_default();
-                if task.comm == comm {
-                    return;
-                }
-                task.comm = comm;
-                if task.tgid.is_none() {
-                    (task.tgid, task.cgroup) = self.look_up(tid);
-                }
-                write(time, tid, &task, sink);
-                self.tasks.insert(tid, task);
-            }
+            Change::Named { tid, comm } => self.named(time, tid, comm, sink),
             Change::Moved { tgid, hierarchy, path } if hierarchy == self.hierarchy => {
-                let path: Arc<str> = Arc::from(path);
-                let mut moved: Vec<Tid> =
-                    self.tasks.iter().filter(|(_, t)| t.tgid == Some(tgid)).map(|(tid, _)| *tid).collect();
-                moved.sort_unstable();
-                for tid in moved {
-                    let Some(task) = self.tasks.get_mut(&tid) else { continue };
-                    task.cgroup = Some(Arc::clone(&path));
-                    write(time, tid, task, sink);
-                }
+                self.moved(time, tgid, path, sink)
             }
             Change::Moved { .. } => {}
+            Change::Asks { tid, call } => {
+                if self.calls.len() < MOST_PENDING {
+                    self.calls.insert(tid, call);
+                }
+            }
+            Change::Answered { tid, done } => {
+                if let Some(call) = self.calls.remove(&tid).filter(|_| done) {
+                    self.called(time, tid, call, sink);
+                }
+            }
+            Change::Group { path, properties } => sink.group(&GroupRecord { time, path, properties }),
         }
     }
 
-    /// Reads the affinity of some tasks again, those that have waited longest for it, and writes those that changed. To
-    /// be called about once a second.
+    fn named(&mut self, time: Nanos, tid: Tid, comm: String, sink: &mut dyn Sink) {
+        // Something may have changed unseen before it calls exec; exec renames it.
+        self.look(time, tid, sink);
+        let mut task = self.tasks.get(&tid).cloned().unwrap_or_default();
+        if task.comm == comm {
+            return;
+        }
+        task.comm = comm;
+        if task.tgid.is_none() {
+            (task.tgid, task.cgroup) = self.look_up(tid);
+        }
+        self.write(time, tid, &task, sink);
+        self.tasks.insert(tid, task);
+    }
+
+    /// A process moved to another cgroup, or a thread that is not its process's first.
+    fn moved(&mut self, time: Nanos, tgid: Tid, path: String, sink: &mut dyn Sink) {
+        let path: Arc<str> = Arc::from(path);
+        let alone = self.tasks.get(&tgid).is_some_and(|task| task.tgid.is_some_and(|own| own != tgid));
+        let members = self.tasks.iter().filter(|(_, t)| t.tgid == Some(tgid)).map(|(tid, _)| *tid);
+        let mut moved: Vec<Tid> = if alone { vec![tgid] } else { members.collect() };
+        moved.sort_unstable();
+        for tid in moved {
+            let Some(task) = self.tasks.get_mut(&tid) else { continue };
+            task.cgroup = Some(Arc::clone(&path));
+            let task = task.clone();
+            self.write(time, tid, &task, sink);
+        }
+    }
+
+    /// A system call that changes how tasks are scheduled has succeeded.
+    fn called(&mut self, time: Nanos, caller: Tid, call: Call, sink: &mut dyn Sink) {
+        let target = |who: Tid| if who == 0 { caller } else { who };
+        match call {
+            Call::Nice { who, .. } | Call::Policy { who } | Call::Affinity { who }
+                // In a container the ids are others; what is looked at again shows the change.
+                if who != 0 && !self.proc.as_deref().is_some_and(|proc| procfs::counts_alike(proc, caller)) => {}
+            Call::Nice { who, nice } => {
+                if let Some(task) = self.tasks.get_mut(&target(who)) {
+                    task.properties.nice = Some(nice);
+                    describe(time, target(who), task, sink);
+                }
+            }
+            Call::Policy { who } | Call::Affinity { who } => self.doubt(time, target(who)),
+            Call::NiceOfMany => {
+                let mut all: Vec<Tid> = self.tasks.iter().filter(|(_, t)| !t.gone).map(|(tid, _)| *tid).collect();
+                all.sort_unstable();
+                all.into_iter().for_each(|tid| self.doubt(time, tid));
+            }
+            Call::Session => self.new_session(time, caller, sink),
+        }
+        self.look_at_doubtful(sink);
+    }
+
+    /// A process, which has this thread alone as a rule, has a new session, and with that a new autogroup.
+    fn new_session(&mut self, time: Nanos, caller: Tid, sink: &mut dyn Sink) {
+        let found = self.proc.as_deref().filter(|_| self.lookups > 0).and_then(|p| procfs::properties_of(p, caller));
+        self.lookups = self.lookups.saturating_sub(1);
+        let Some(task) = self.tasks.get_mut(&caller) else { return };
+        match found {
+            Some(properties) => task.properties = properties,
+            // Without autogroups before, there is none now.
+            None if task.properties.autogroup.is_none() => return,
+            None => {
+                self.unread_sessions += 1;
+                task.properties.autogroup = Some(self.unread_sessions);
+                task.properties.autogroup_nice = None;
+            }
+        }
+        describe(time, caller, task, sink);
+    }
+
+    /// Notes that a task is to be looked at.
+    fn doubt(&mut self, time: Nanos, tid: Tid) {
+        if self.doubtful.len() < MOST_PENDING {
+            self.doubtful.push_back((time, tid));
+        }
+    }
+
+    /// Looks at the tasks that were noted, as many as allowed.
+    fn look_at_doubtful(&mut self, sink: &mut dyn Sink) {
+        while self.lookups > 0
+            && let Some((time, tid)) = self.doubtful.pop_front()
+        {
+            self.look(time, tid, sink);
+        }
+    }
+
+    /// Looks at some tasks again, those that have waited longest for it, and writes what changed.
     pub(crate) fn look_again(&mut self, time: Nanos, sink: &mut dyn Sink) {
+        for (_, tid) in std::mem::take(&mut self.doubtful) {
+            self.look_freely(time, tid, sink);
+        }
         let mut living: Vec<Tid> = self.tasks.iter().filter(|(_, task)| !task.gone).map(|(tid, _)| *tid).collect();
         living.sort_unstable();
         let next = living.partition_point(|tid| *tid <= self.looked_at);
         living.rotate_left(next);
         living.truncate(LOOKED_AT_AGAIN);
         self.looked_at = living.last().copied().unwrap_or(0);
-        living.into_iter().for_each(|tid| self.look_at_affinity(time, tid, sink));
+        living.into_iter().for_each(|tid| self.look_freely(time, tid, sink));
     }
 
-    /// Reads a task's affinity, and writes it if it is another than before.
-    fn look_at_affinity(&mut self, time: Nanos, tid: Tid, sink: &mut dyn Sink) {
-        let Some(proc) = &self.proc else { return };
+    /// Looks at a task, if that is still allowed until the next drain.
+    fn look(&mut self, time: Nanos, tid: Tid, sink: &mut dyn Sink) {
+        if self.lookups > 0 {
+            self.lookups -= 1;
+            self.look_freely(time, tid, sink);
+        }
+    }
+
+    /// Reads where a task may run and how it is scheduled, and writes what differs from before.
+    fn look_freely(&mut self, time: Nanos, tid: Tid, sink: &mut dyn Sink) {
+        let (Some(proc), Some(task)) = (&self.proc, self.tasks.get_mut(&tid)) else { return };
         let found = procfs::allowed_of(proc, tid);
-        let Some(task) = self.tasks.get_mut(&tid) else { return };
         task.gone = found.is_none();
-        if let Some(cpus) = found.filter(|cpus| task.allowed.as_ref() != Some(cpus)) {
+        let Some(cpus) = found else { return };
+        if task.allowed.as_ref() != Some(&cpus) {
             task.allowed = Some(cpus.clone());
             sink.affinity(&AffinityRecord { time, tid, cpus });
+        }
+        if let Some(properties) = procfs::properties_of(proc, tid).filter(|found| *found != task.properties) {
+            task.properties = properties;
+            describe(time, tid, task, sink);
         }
     }
 
@@ -214,11 +259,20 @@ impl Tasks {
         self.lookups -= 1;
         procfs::identity(proc, self.hierarchy, tid).map_or((None, None), |(tgid, cgroup)| (Some(tgid), cgroup))
     }
+
+    /// Writes a task's name, and its cgroup before that if it is new.
+    fn write(&mut self, time: Nanos, tid: Tid, task: &Task, sink: &mut dyn Sink) {
+        let cgroup = task.cgroup.as_deref();
+        cgroup.iter().for_each(|path| self.cgroups.see(time, path, sink));
+        let cgroup = cgroup.map(str::to_owned);
+        sink.name(&NameRecord { time, tid, tgid: task.tgid, comm: task.comm.clone(), cgroup });
+    }
 }
 
-fn write(time: Nanos, tid: Tid, task: &Task, sink: &mut dyn Sink) {
-    let cgroup = task.cgroup.as_deref().map(str::to_owned);
-    sink.name(&NameRecord { time, tid, tgid: task.tgid, comm: task.comm.clone(), cgroup });
+fn describe(time: Nanos, tid: Tid, task: &Task, sink: &mut dyn Sink) {
+    if task.properties != TaskProperties::default() {
+        sink.task(&TaskRecord { time, tid, properties: task.properties.clone() });
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +281,7 @@ mod tests {
     use schedlab_base::Event;
 
     #[derive(Default)]
-    struct Written(Vec<NameRecord>, Vec<String>);
+    struct Written(Vec<NameRecord>, Vec<String>, Vec<String>);
 
     impl Sink for Written {
         fn events(&mut self, _: &[Event]) {}
@@ -237,11 +291,16 @@ mod tests {
         fn affinity(&mut self, record: &AffinityRecord) {
             self.1.push(format!("{} {}: {}", record.time, record.tid, record.cpus));
         }
+        fn task(&mut self, record: &TaskRecord) {
+            let TaskProperties { nice, autogroup, .. } = record.properties;
+            self.2.push(format!("{} {}: nice {nice:?} session {autogroup:?}", record.time, record.tid));
+        }
     }
 
     fn task(tid: Tid, tgid: Tid) -> procfs::Task {
         let (comm, cgroup) = ("sh".into(), Some("/a".into()));
-        procfs::Task { tid, tgid, parent: 1, comm, cgroup, allowed: None, runnable: false, cpu: 0 }
+        let properties = TaskProperties::default();
+        procfs::Task { tid, tgid, parent: 1, comm, cgroup, allowed: None, properties, runnable: false, cpu: 0 }
     }
 
     type Row<'a> = (u64, Tid, Option<Tid>, &'a str, Option<&'a str>);
@@ -312,21 +371,35 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_by_their_format() {
-        let text = "name: cgroup_attach_task\nID: 7\nformat:\n\
-            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-            \tfield:int dst_root;\toffset:8;\tsize:4;\tsigned:1;\n\
-            \tfield:__data_loc char[] dst_path;\toffset:12;\tsize:4;\tsigned:0;\n\
-            \tfield:int pid;\toffset:16;\tsize:4;\tsigned:1;\n";
-        let changes = Changes::new(vec![Format::parse(text).unwrap()]);
-        let mut raw = vec![7, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 20, 0, 3, 0, 42, 0, 0, 0, b'/', b'x', 0];
-        let moved = Change::Moved { tgid: 42, hierarchy: 3, path: "/x".into() };
-        assert_eq!(changes.read(&raw), Some(moved));
-        for cut in 0..raw.len() {
-            let _ = changes.read(&raw[..cut]);
-        }
-        raw[12] = 0xff;
-        assert_eq!(changes.read(&raw), None, "a string outside the record");
+    fn system_calls_change_how_tasks_are_scheduled() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
+        let properties = TaskProperties { nice: Some(0), autogroup: Some(7), ..TaskProperties::default() };
+        // No task has these ids, so nothing is found when they are looked at.
+        let (five, six) = (Tid::MAX - 5, Tid::MAX - 6);
+        tasks.begin(&[procfs::Task { properties, ..task(five, five) }], &mut out);
+        let mut call = |time, tid, call, done| {
+            tasks.change(time, Change::Asks { tid, call }, &mut out);
+            tasks.change(time + 1, Change::Answered { tid, done }, &mut out);
+        };
+        call(10, five, Call::Nice { who: 0, nice: 3 }, true);
+        call(20, five, Call::Nice { who: 0, nice: 9 }, false);
+        // The caller's ids may be those of a container.
+        call(30, six, Call::Nice { who: five, nice: 9 }, true);
+        tasks.change(40, Change::New { parent: five, tid: six, comm: "sh".into(), flags: 0 }, &mut out);
+        tasks.change(41, Change::Asks { tid: six, call: Call::Session }, &mut out);
+        tasks.change(42, Change::Answered { tid: six, done: true }, &mut out);
+        let of = |time, tid, nice, session: u64| format!("{time} {tid}: nice Some({nice}) session Some({session})");
+        let unread = UNREAD_SESSIONS + 1;
+        assert_eq!(out.2, [of(0, five, 0, 7), of(11, five, 3, 7), of(42, six, 3, unread)]);
+    }
+
+    #[test]
+    fn a_thread_can_move_without_its_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut tasks, mut out) = (Tasks::new(Some(dir.path().into())), Written::default());
+        tasks.begin(&[task(5, 5), task(6, 5)], &mut out);
+        tasks.change(14, Change::Moved { tgid: 6, hierarchy: 0, path: "/b".into() }, &mut out);
+        assert_eq!(summary(&out)[2..], [(14, 6, Some(5), "sh", Some("/b"))]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod partial;
 mod selection;
+mod setup;
 mod target;
 mod ui;
 mod verbs;

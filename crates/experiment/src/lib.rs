@@ -4,6 +4,7 @@
 //! [`report::experiments`] show the outcome. Modules use only modules that come before them in that order;
 //! ARCHITECTURE.md draws it.
 
+pub mod as_recorded;
 pub mod backend;
 mod baseline;
 pub mod catalogue;

@@ -75,6 +75,7 @@ struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     fn run(&mut self) -> Result<()> {
         (self.load.groups, self.groups) = groups::lower(self.workload);
+        self.load.session_nice = self.workload.sessions.iter().map(|(n, nice)| (*n, *nice)).collect();
         self.load.start = match self.workload.global.start {
             schedlab_workload::Start::Wake => Start::Wake,
             schedlab_workload::Start::Fork => Start::Fork,

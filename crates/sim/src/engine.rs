@@ -13,7 +13,7 @@ use crate::resources::Resources;
 use crate::scheduler::Scheduler;
 use crate::stall;
 use crate::task::{State, TaskId};
-use schedlab_base::{CpuId, Error, Nanos, Result, Rng, Sink};
+use schedlab_base::{CpuId, Error, GroupRecord, Nanos, Result, Rng, Sink};
 use schedlab_machine::Machine;
 
 mod birth;
@@ -24,6 +24,7 @@ mod hotplug;
 mod inspecting;
 mod instants;
 mod interrupts;
+mod properties;
 mod set;
 mod speed;
 mod switch;
@@ -179,6 +180,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.cx.traced_queues = Some(vec![(0, 0); self.cx.cpus.len()]);
         }
         let end = self.options.duration.unwrap_or(Nanos::MAX);
+        for group in &self.load.groups {
+            let properties = properties::of_group(group);
+            self.sink.group(&GroupRecord { time: 0, path: group.path.clone(), properties });
+        }
         for spec in &self.load.tasks {
             let p = self.create(spec, spec.name.clone(), None)?;
             self.timers.add(spec.start, p);

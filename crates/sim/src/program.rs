@@ -134,9 +134,12 @@ pub struct TaskSpec {
     pub program: Vec<Op>,
     /// The user, for grouping by user.
     pub user: u32,
-    /// The session, for autogroups.
+    /// The session, for autogroups, or [`NO_SESSION`].
     pub session: u32,
 }
+
+/// The session of a task that is in none, such as a kernel thread: it never belongs to an autogroup.
+pub const NO_SESSION: u32 = u32::MAX;
 
 /// How the first tasks are created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -238,6 +241,8 @@ pub struct Load {
     pub settings: Vec<Setting>,
     /// The groups of tasks.
     pub groups: Vec<GroupSpec>,
+    /// The nice levels of sessions, in ascending order of these; 0 for all others.
+    pub session_nice: Vec<(u32, i8)>,
     /// The names of the mutexes, spinning locks included.
     pub mutexes: Vec<String>,
     /// The names of the conditions.

@@ -83,7 +83,7 @@ pub struct Task {
     pub group: Option<u32>,
     /// Its user, for grouping by user.
     pub user: u32,
-    /// Its session, for autogroups.
+    /// Its session, for autogroups, or [`NO_SESSION`](crate::program::NO_SESSION).
     pub session: u32,
     /// The utilisation clamps, minimum and maximum (0..=1024).
     pub clamp: (u32, u32),

@@ -23,10 +23,7 @@ pub use writer::{Summary, Writer};
 
 /// The version of the format, `major.minor`, kept in the schema's metadata. A new minor version adds columns or kinds
 /// of event, which an older reader skips. A reader refuses a newer major version.
-pub(crate) const VERSION: &str = "1.4";
-
-/// The version that simulations state: they have no row `end`, because their end is in their metadata, and no contexts.
-pub(crate) const VERSION_OF_SIMULATIONS: &str = "1.2";
+pub(crate) const VERSION: &str = "1.5";
 
 /// The key of the schema's metadata that holds [`VERSION`].
 pub(crate) const VERSION_KEY: &str = "schedlab.version";
@@ -42,3 +39,6 @@ pub(crate) const MAX_ROWS: usize = 1 << 20;
 
 /// The longest task name and cgroup path, in bytes.
 pub(crate) const MAX_NAME: usize = 4096;
+
+/// The longest properties of a task or a cgroup, in bytes.
+pub(crate) const MAX_PROPERTIES: usize = 4096;

@@ -1,7 +1,7 @@
 //! What every format gives: the events of a trace, and what was found beside them.
 
 use crate::input::Input;
-use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Result, Sink};
+use schedlab_base::{AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Result, Sink, TaskRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,6 +126,10 @@ pub struct Trace {
     pub names: Vec<NameRecord>,
     /// Where tasks may run, in the order of the file.
     pub affinities: Vec<AffinityRecord>,
+    /// How tasks are scheduled, in the order of the file.
+    pub tasks: Vec<TaskRecord>,
+    /// Properties of cgroups, in the order of the file.
+    pub groups: Vec<GroupRecord>,
     /// When the recording ended, if the file has a row that says so.
     pub end: Option<Nanos>,
     /// What was found while reading.
@@ -143,6 +147,14 @@ impl Sink for Trace {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.affinities.push(record.clone());
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.tasks.push(record.clone());
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        self.groups.push(record.clone());
     }
 
     fn lasts(&mut self, until: Nanos) {

@@ -1,7 +1,7 @@
 //! The facts that follow from the events of a trace, as observers receive them.
 
 use crate::Slot;
-use schedlab_base::{AffinityRecord, Context, CpuId, Looking, NameRecord, Nanos, TaskState, Tid};
+use schedlab_base::{AffinityRecord, Context, CpuId, Looking, NameRecord, Nanos, TaskRecord, TaskState, Tid};
 
 /// What a CPU was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,8 @@ facts! {$
     fn named(task: Slot, record: &NameRecord);
     /// The task may run on these CPUs only.
     fn allowed(task: Slot, record: &AffinityRecord);
+    /// The task is scheduled like this.
+    fn described(task: Slot, record: &TaskRecord);
     /// The task `child` was created. `sure`: its parent certainly ran at that time, on the CPU that recorded it.
     fn forked(parent: Option<Slot>, child: Slot, sure: bool, now: Nanos);
     /// The thread id belongs to another task from now on. The task has ended, even if that was not seen.

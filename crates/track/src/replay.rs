@@ -1,7 +1,7 @@
 //! A sink that combines a tracker and an observer.
 
 use crate::{Observer, Tracker};
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
+use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink, TaskRecord};
 
 /// Replays a trace to an observer. Feed it the trace, then call [`Replay::finish`].
 #[derive(Debug)]
@@ -39,6 +39,10 @@ impl<O: Observer> Sink for Replay<O> {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.tracker.affinity(record, &mut self.observer);
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.tracker.describe(record, &mut self.observer);
     }
 
     fn lasts(&mut self, until: Nanos) {

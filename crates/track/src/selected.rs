@@ -5,7 +5,7 @@
 //! does at its end does so until then. What only a later event tells of the time before it counts as well.
 
 use crate::{Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
-use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Looking, NameRecord, Nanos, TaskRecord, Tid};
 
 /// The tasks that were chosen. Slots are those of a tracker that is fed everything: events, names and affinities.
 #[derive(Clone, Debug, Default)]
@@ -205,6 +205,13 @@ impl<O: Observer> Observer for Selected<O> {
         if self.not_over() {
             let time = self.clamp(record.time);
             self.inner.allowed(task, &AffinityRecord { time, ..record.clone() });
+        }
+    }
+
+    fn described(&mut self, task: Slot, record: &TaskRecord) {
+        if self.not_over() {
+            let time = self.clamp(record.time);
+            self.inner.described(task, &TaskRecord { time, ..record.clone() });
         }
     }
 

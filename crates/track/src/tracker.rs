@@ -14,7 +14,7 @@ mod wake;
 use crate::tasks::{Slot, Status, TaskTable};
 use crate::{Observer, Occupant};
 use members::Members;
-use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Payload, TaskRecord, Tid};
 
 /// CPU numbers from this one on are rejected.
 pub const MAX_CPUS: CpuId = 1 << 16;
@@ -170,6 +170,13 @@ impl Tracker {
     pub fn affinity(&mut self, record: &AffinityRecord, observer: &mut impl Observer) {
         if let Some(slot) = self.living(record.tid, observer) {
             observer.allowed(slot, record);
+        }
+    }
+
+    /// Processes how a task is scheduled. A task that has neither a name nor an event yet is not there.
+    pub fn describe(&mut self, record: &TaskRecord, observer: &mut impl Observer) {
+        if let Some(slot) = self.tasks.seen(record.tid) {
+            observer.described(slot, record);
         }
     }
 

@@ -21,6 +21,8 @@
 mod cause;
 mod coarse;
 mod emit;
+mod groups;
+mod identity;
 mod names;
 mod report;
 mod sequence;
@@ -28,18 +30,21 @@ mod sequence;
 mod tests;
 mod track;
 mod unseen;
+mod write;
 
 pub use report::Report;
 
-use crate::{Global, Policy, Props, TaskDef, Workload};
+use crate::{Policy, Props, Recorded, Workload};
 use cause::Facts;
 use coarse::Coarseness;
-use names::{Keys, bound_to};
-use schedlab_base::{AffinityRecord, Error, Event, Meta, NameRecord, Nanos, Partial, Result, Sink, Tid};
+use groups::Groups;
+use schedlab_base::{
+    AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, Sink, TaskRecord, Tid,
+};
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
 use std::collections::HashMap;
-use track::{Begin, MOST_TASKS, Task, Track};
+use track::{MOST_TASKS, Task, Track};
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;
@@ -53,7 +58,7 @@ pub struct Options {
     pub min_run: Nanos,
     /// The most events that the workload should have; cycles are folded, ever more loosely, until it does.
     pub most_events: usize,
-    /// Bind kernel threads of one CPU to it, as their names say.
+    /// Bind tasks to the CPUs that they may use.
     pub pin: bool,
 }
 
@@ -84,6 +89,9 @@ pub struct ModelBuilder {
     most_tokens: usize,
     next_check: usize,
     partial: Option<Partial>,
+    groups: Groups,
+    facts: identity::Facts,
+    recorded: Recorded,
 }
 
 impl ModelBuilder {
@@ -125,6 +133,9 @@ impl ModelBuilder {
             most_tokens,
             next_check: most_tokens,
             partial: meta.partial.clone(),
+            groups: Groups::default(),
+            facts: identity::Facts::of(meta),
+            recorded: Recorded::of(meta),
         }
     }
 
@@ -139,7 +150,8 @@ impl ModelBuilder {
         let causes = self.settle(&kept);
         self.add_unseen(causes, options.most_events);
         self.coarseness.shrink(&mut self.replay.observer.0.inner, options.most_events);
-        let workload = self.write(&kept, options, &mut report);
+        let window = self.replay.observer.0.bounds();
+        let workload = self.write(&kept, options, window, &mut report);
         report.remarks.extend(self.coarseness.remark());
         Ok(Model { workload, report })
     }
@@ -260,37 +272,6 @@ impl ModelBuilder {
             room /= 2;
         }
     }
-
-    fn write(&self, kept: &[bool], options: &Options, report: &mut Report) -> Workload {
-        let mut unique = Keys::default();
-        let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
-        let tasks = &self.track().tasks;
-        let keys: Vec<String> = std::iter::zip(tasks, kept)
-            .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
-            .collect();
-        // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
-        let global = Global { duration: None, ..Global::default() };
-        let mut workload = Workload { name: "model".to_owned(), global, ..Workload::default() };
-        for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
-            let task = &tasks[ix];
-            let period = task.wakes.period();
-            let voice = emit::Voice { keys: &keys, own: ix as TaskIx, period };
-            let pinned = options.pin.then(|| bound_to(comm(task))).flatten().filter(|c| Some(*c) == task.only_cpu);
-            let mut props = report.priority(task, &keys[ix]);
-            props.cpus = pinned.map(|cpu| vec![cpu]);
-            report.pinned += usize::from(pinned.is_some());
-            let (instances, delay) = match task.begin {
-                Begin::Forked { by, .. } if kept[by as usize] => (0, 0),
-                Begin::Forked { after, .. } | Begin::After(after) => (1, (after + 500) / 1000 * 1000),
-            };
-            let phases = emit::phases(&task.sequence, &voice);
-            report.count_phases(&phases);
-            let name = keys[ix].clone();
-            let loops = Some(1);
-            workload.tasks.push(TaskDef { name, instances, delay, loops, props, phases, ..TaskDef::default() });
-        }
-        workload
-    }
 }
 
 impl Sink for ModelBuilder {
@@ -320,6 +301,14 @@ impl Sink for ModelBuilder {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.replay.affinity(record);
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.replay.task(record);
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        self.groups.add(record);
     }
 
     fn lasts(&mut self, until: Nanos) {

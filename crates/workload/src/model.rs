@@ -1,6 +1,7 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
-use schedlab_base::Nanos;
+use schedlab_base::{CpuPlace, Meta, Nanos, System};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -17,6 +18,10 @@ pub struct Workload {
     pub tasks: Vec<TaskDef>,
     /// `x-groups`, by path.
     pub groups: BTreeMap<String, Group>,
+    /// `x-sessions`: the nice levels of sessions, by number.
+    pub sessions: BTreeMap<u32, i8>,
+    /// `x-recorded`, if the workload was made from a trace.
+    pub recorded: Option<Recorded>,
     /// `x-hotplug`, in time order.
     pub hotplug: Vec<Hotplug>,
     /// `x-irq`, in the order of the file.
@@ -32,6 +37,41 @@ impl Workload {
         phases.flat_map(|(task, phase)| phase.events.iter().map(move |step| (task, phase, step)))
     }
 }
+
+/// `x-recorded`: on what the load of a workload was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Recorded {
+    /// The kernel: its release, or the name of the simulated profile.
+    pub kernel: String,
+    /// The machine's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// The machine's CPUs.
+    pub cpus: Vec<CpuPlace>,
+    /// The distances between its nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub distances: Vec<Vec<u32>>,
+    /// What is known of the kernel, besides its release.
+    pub system: System,
+}
+
+impl Recorded {
+    /// What the metadata of a trace say.
+    #[must_use]
+    pub fn of(meta: &Meta) -> Self {
+        Self {
+            kernel: meta.kernel.clone(),
+            machine: meta.machine.clone(),
+            cpus: meta.cpus.clone(),
+            distances: meta.distances.clone(),
+            system: meta.system.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// The session of a task that is in none: it belongs to no autogroup.
+pub const NO_SESSION: u32 = u32::MAX;
 
 /// The default of `mem_buffer_size` in bytes: rt-app's 4 MiB.
 pub(crate) const MEM_BUFFER_SIZE: u64 = 4 << 20;
@@ -117,7 +157,7 @@ pub struct TaskDef {
     pub phases: Vec<Phase>,
     /// `x-user`.
     pub user: Option<u32>,
-    /// `x-session`.
+    /// `x-session`; -1 is [`NO_SESSION`].
     pub session: Option<u32>,
 }
 

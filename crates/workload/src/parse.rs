@@ -8,6 +8,7 @@ mod groups;
 mod irq;
 mod keys;
 mod props;
+mod recorded;
 mod suspend;
 mod task;
 
@@ -106,6 +107,12 @@ fn document(text: &[u8], strict: bool) -> Result<(Workload, Vec<Remark>)> {
     }
     if let Some(field) = fields.get("x-groups") {
         workload.groups = groups::read(&field)?;
+    }
+    if let Some(field) = fields.get("x-sessions") {
+        workload.sessions = recorded::read_sessions(&field)?;
+    }
+    if let Some(field) = fields.get("x-recorded") {
+        workload.recorded = Some(recorded::read(&field)?);
     }
     if let Some(field) = fields.get("x-hotplug") {
         workload.hotplug = groups::read_hotplug(&field)?;

@@ -227,6 +227,8 @@ fn check_clamps(props: &Props) -> Result<(), Fault> {
 fn check_group(sched: Sched, state: &Change) -> Result<(), Fault> {
     match (&state.taskgroup, sched) {
         (None, _) | (_, Sched::Fair { .. }) => Ok(()),
+        // The root group is none.
+        (Some(group), _) if group == "/" => Ok(()),
         (Some(group), _) => Err(Fault {
             phase: None,
             key: "taskgroup",

@@ -6,7 +6,7 @@ use crate::{
     Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
     Step,
 };
-use crate::{TaskDef, TimerMode, Workload};
+use crate::{NO_SESSION, TaskDef, TimerMode, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -26,6 +26,13 @@ pub fn write(workload: &Workload) -> String {
     if !workload.groups.is_empty() {
         let groups = workload.groups.iter().map(|(path, g)| (path.clone(), group(g).into())).collect::<Map<_, _>>();
         top.insert("x-groups".into(), groups.into());
+    }
+    if !workload.sessions.is_empty() {
+        let sessions = workload.sessions.iter().map(|(n, nice)| (n.to_string(), json!({ "nice": nice })));
+        top.insert("x-sessions".into(), sessions.collect::<Map<_, _>>().into());
+    }
+    if let Some(recorded) = &workload.recorded {
+        top.insert("x-recorded".into(), json!(recorded));
     }
     if !workload.hotplug.is_empty() {
         top.insert("x-hotplug".into(), workload.hotplug.iter().map(hotplug).collect());
@@ -137,7 +144,8 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     put(&mut map, "delay", Some(micros(task.delay)).filter(|_| task.delay > 0));
     put(&mut map, "x-stagger", Some(micros(task.stagger)).filter(|_| task.stagger > 0));
     put(&mut map, "x-user", task.user);
-    put(&mut map, "x-session", task.session);
+    let session = task.session.map(|n| if n == NO_SESSION { -1 } else { i64::from(n) });
+    put(&mut map, "x-session", session);
     props(&mut map, &task.props);
     match task.phases.as_slice() {
         [phase] if stands_inline(task, phase) => {

@@ -3,9 +3,10 @@
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
+use schedlab_base::{CpuPlace, System};
 use schedlab_workload::{
-    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
-    Step, TaskDef, TimerMode, Workload, parse, write,
+    Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props,
+    Recorded, Start, Step, TaskDef, TimerMode, Workload, parse, write,
 };
 use std::path::Path;
 
@@ -203,6 +204,8 @@ prop_compose! {
         groups in btree_map("(/[a-z]{1,3}){1,3}", group(), 0..3),
         hotplug in vec((us(), 0..8_u32, any::<bool>()), 0..3),
         interrupts in vec(interrupt(), 0..3),
+        sessions in btree_map(0..9_u32, -20..=19_i8, 0..3),
+        recorded in of("[0-9.]{1,8}"),
         tasks in vec((name(), task()), 1..4),
     ) -> Workload {
         let mut hotplug: Vec<_> = hotplug.into_iter().map(|(at, cpu, online)| Hotplug { at, cpu, online }).collect();
@@ -231,6 +234,13 @@ prop_compose! {
             },
             tasks,
             groups,
+            sessions,
+            recorded: recorded.map(|kernel| Recorded {
+                system: System { hz: Some(250), autogroup: Some(flags.0), ..System::default() },
+                cpus: vec![CpuPlace { cpu: 3, ..CpuPlace::default() }],
+                kernel,
+                ..Recorded::default()
+            }),
             hotplug,
             interrupts,
             warnings: Vec::new(),

@@ -39,7 +39,7 @@ pub struct Args {
     /// Fold repeated cycles, more and more loosely, until the workload has at most N events.
     #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
     most_events: u32,
-    /// Do not bind per-CPU kernel threads to their CPU (a smaller machine may lack it).
+    /// Do not bind tasks to the CPUs that they may use (a smaller machine may lack them).
     #[arg(long)]
     no_pin: bool,
     #[command(flatten)]
@@ -137,7 +137,7 @@ fn tell(report: &Report, ui: &Ui) {
     }
     if report.pinned > 0 {
         ui.note(format!(
-            "{} kernel threads are bound to their CPU, as their names say (--no-pin frees them)",
+            "{} tasks are bound to some of the CPUs, as recorded (--no-pin frees them)",
             grouped(report.pinned as u64)
         ));
     }

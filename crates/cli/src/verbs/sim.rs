@@ -3,6 +3,7 @@
 mod inspect;
 
 use super::stats::{By, of_rows, text};
+use crate::setup;
 use crate::target::Target;
 use crate::ui::Ui;
 use inspect::Inspection;
@@ -29,12 +30,14 @@ const MADE_BY: [&str; 8] = ["kernel", "workload", "machine", "set", "duration", 
                   `schedlab kernels`, `machines` and `workloads` list the names."
 )]
 pub struct Args {
-    /// The kernel to simulate.
-    #[arg(long, short, required_unless_present = "again")]
+    /// The kernel to simulate; of a workload that was made from a trace, recorded (default) is the kernel of the
+    /// trace, or the nearest that is not newer, with its settings; host is this machine's.
+    #[arg(long, short)]
     kernel: Option<String>,
-    /// The machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml).
-    #[arg(long, short, default_value = "up")]
-    machine: String,
+    /// The machine: a preset, a shorthand (4, 2x6, 4x15x2), host, recorded, or a machine file (.toml) (default:
+    /// recorded if the workload was made from a trace, otherwise up).
+    #[arg(long, short)]
+    machine: Option<String>,
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
     #[arg(long, short, required_unless_present = "again")]
     workload: Option<String>,
@@ -119,22 +122,29 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
     if let Some(trace) = &args.again {
         return again::request(schedlab_trace::open(trace)?.meta()).map_err(|e| e.file(trace));
     }
-    let (Some(kernel), Some(workload)) = (&args.kernel, &args.workload) else {
-        return Err(Error::input("no kernel or workload").mend("give --kernel and --workload, or --again TRACE"));
+    let Some(workload) = &args.workload else {
+        return Err(Error::input("no workload").mend("give --workload, or --again TRACE"));
     };
-    let mut machine = schedlab_machine::load(&args.machine)?;
-    if args.costs == CostsArg::None {
-        machine.costs = Costs::none();
-    }
     let workload = schedlab_workload::load(workload)?;
     for warning in &workload.warnings {
         ui.note(warning);
     }
+    if args.kernel.is_none() && workload.recorded.is_none() {
+        let error = Error::input("no kernel, and the workload was not recorded on one");
+        return Err(error.mend("give --kernel; schedlab kernels lists them"));
+    }
+    let machine = args.machine.as_deref().or_else(|| workload.recorded.is_none().then_some("up"));
+    let setup::Setup { kernel, mut machine, mut set, remarks } = setup::of(args.kernel.as_deref(), machine, &workload)?;
+    remarks.iter().for_each(|remark| ui.note(remark));
+    if args.costs == CostsArg::None {
+        machine.costs = Costs::none();
+    }
+    set.extend(args.set.iter().cloned());
     Ok(Request {
-        kernel: kernel.clone(),
+        kernel,
         machine,
         workload,
-        set: args.set.clone(),
+        set,
         duration: args.duration,
         seed: args.seed,
         skip_ticks: !args.every_tick,

@@ -3,7 +3,7 @@
 use super::{Backend, Outcome, Request, again};
 use crate::catalogue;
 use crate::lower::{lower, unmodelled};
-use schedlab_base::{Error, Meta, Nanos, Result, Sink};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, System};
 use schedlab_sched::kernels::{self, How, Kernel};
 use schedlab_sched::tunables::Values;
 use schedlab_sim::Inspect;
@@ -78,6 +78,22 @@ fn endless(workload: &Workload) -> bool {
     workload.tasks.iter().any(|task| task.loops.is_none() || task.phases.iter().any(|phase| phase.loops.is_none()))
 }
 
+/// What decides how the kernel schedules; none if the request cannot be run.
+fn system(request: &Request) -> Option<System> {
+    let (kernel, values) = configured(request).ok()?;
+    let written = |(name, value): (&'static str, i64)| Some((name.to_owned(), kernel.tunable(name)?.written(value)));
+    let tunables: BTreeMap<String, String> = values.iter().filter_map(written).collect();
+    let on = |name: &str| values.iter().find(|(own, _)| *own == name).map(|(_, value)| value != 0);
+    Some(System {
+        hz: tunables.get("hz").and_then(|hz| hz.parse().ok()),
+        preemption: Some(tunables.get("preempt").map_or(kernel.build.preemption.name(), String::as_str).to_owned()),
+        autogroup: on("sched_autogroup_enabled"),
+        numa_balancing: on("numa_balancing"),
+        tunables,
+        ..System::default()
+    })
+}
+
 /// The metadata of the trace that a request makes.
 #[must_use]
 pub fn meta(request: &Request) -> Meta {
@@ -95,6 +111,7 @@ pub fn meta(request: &Request) -> Meta {
         cpus: request.machine.cpus.iter().map(|cpu| cpu.place.clone()).collect(),
         distances: request.machine.distances.clone(),
         running: request.machine.cpus.iter().map(|cpu| (cpu.place.cpu, 0)).collect(),
+        system: system(request),
         notes,
         ..Meta::default()
     }

@@ -1,10 +1,11 @@
 //! Task groups: which groups exist, depending on what a kernel groups by, and their shares.
 
 use super::bandwidth::{self, Pool};
+use super::load::WEIGHTS;
 use super::shares::Shares;
 use schedlab_base::{Error, Result};
 use schedlab_sim::Task;
-use schedlab_sim::program::Load;
+use schedlab_sim::program::{Load, NO_SESSION};
 
 /// The weight of an idle group (`WEIGHT_IDLEPRIO`).
 const IDLE_SHARES: u64 = 3;
@@ -124,7 +125,13 @@ impl Groups {
             let of_root = || load.tasks.iter().chain(&load.templates).map(|t| t.session);
             // If all tasks have the same session, no session groups are needed.
             if of_root().min() != of_root().max() {
-                groups.add_keys(of_root().collect(), "session");
+                groups.add_keys(of_root().filter(|session| *session != NO_SESSION).collect(), "session");
+                for (session, nice) in &load.session_nice {
+                    // As `proc_sched_autogroup_set_nice()` does.
+                    if let Ok(at) = groups.keys.binary_search(session) {
+                        groups.all[groups.first as usize + at].shares = WEIGHTS[(*nice + 20) as usize];
+                    }
+                }
             }
         }
         if rules.root_is_group && !groups.all.is_empty() {

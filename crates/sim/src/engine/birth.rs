@@ -1,12 +1,12 @@
 //! Creates tasks: their names, their attributes, and whether the kernel admits those attributes.
 
-use super::Engine;
+use super::{Engine, properties};
 use crate::cpuset::CpuSet;
 use crate::process::Process;
 use crate::program::{Policy, Setting, Start, TaskSpec};
 use crate::scheduler::{Refusal, Scheduler};
 use crate::task::{Attributes, State, Task, TaskId, tid};
-use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result};
+use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result, TaskRecord};
 
 impl<'a, S: Scheduler> Engine<'a, S> {
     /// Starts a task with `x-start: fork`. The boot task forks the first task, which runs at once if the CPU is idle;
@@ -61,18 +61,11 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if let Some(effects) = self.cx.effects.as_deref_mut() {
             effects.set(&self.cx.machine, self.load, p, &spec.initial);
         }
-        let record = NameRecord {
-            time: self.cx.now,
-            tid: tid(p),
-            tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
-            comm: name.clone(),
-            cgroup: spec.initial.group.map(|g| self.load.groups[g as usize].path.clone()),
-        };
-        // A name must be recorded before the first event that refers to it.
-        self.flush();
-        self.sink.name(&record);
-        self.trace_affinity(p);
         self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
+        // A name must be recorded before the first event that refers to it.
+        self.trace_name(p);
+        self.trace_affinity(p);
+        self.trace_properties(p);
         if refused {
             self.processes[p as usize].affinity = CpuSet::ALL;
             self.note_refusal(p);
@@ -112,6 +105,25 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             us(period)
         ))
         .mend(mend))
+    }
+
+    /// Records a task's name and group.
+    pub(super) fn trace_name(&mut self, p: TaskId) {
+        self.flush();
+        self.sink.name(&NameRecord {
+            time: self.cx.now,
+            tid: tid(p),
+            tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
+            comm: self.processes[p as usize].name.clone(),
+            cgroup: self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.clone()),
+        });
+    }
+
+    /// Records how a task is scheduled.
+    pub(super) fn trace_properties(&mut self, p: TaskId) {
+        self.flush();
+        let properties = properties::of(self.cx.task(p), self.load);
+        self.sink.task(&TaskRecord { time: self.cx.now, tid: tid(p), properties });
     }
 
     /// Records the CPUs that a task may use.

@@ -19,9 +19,13 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(group) = setting.group {
             self.set_group(cpu, p, (group != ROOT_GROUP).then_some(group));
         }
+        let before = (self.cx.task(p).clamp, self.cx.task(p).attributes);
         self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
         self.set_effects(cpu, p, setting);
         self.set_attributes(cpu, p, setting)?;
+        if before != (self.cx.task(p).clamp, self.cx.task(p).attributes) {
+            self.trace_properties(p);
+        }
         match &setting.cpus {
             Some(cpus) => Ok(self.set_affinity(cpu, p, CpuSet::of(cpus))),
             None => Ok(Did::Next),
@@ -35,6 +39,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.cx.tasks[p as usize].group = group;
             self.sched.join_group(&mut self.cx, p);
             self.cx.touch(cpu);
+            self.trace_name(p);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Gathers the rows of a batch, column by column.
 
 use super::schema::{COLUMNS, CONTEXTS, KINDS, Kind, STATES, Type};
-use super::{META_KEY, VERSION, VERSION_KEY, VERSION_OF_SIMULATIONS};
+use super::{META_KEY, VERSION, VERSION_KEY};
 use arrow_array::builder::{ArrayBuilder, StringBuilder};
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt16Type, UInt64Type};
 use arrow_array::{
@@ -11,14 +11,15 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use schedlab_base::{
-    AffinityRecord, Context, CpuId, CpuList, Event, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload, Tid,
+    AffinityRecord, Context, CpuId, CpuList, Event, GroupRecord, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload,
+    TaskRecord, Tid,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The Arrow schema with the version and the trace's metadata.
 pub(super) fn schema(meta: &Meta) -> SchemaRef {
-    let fields: Vec<Field> = COLUMNS[..columns(meta)]
+    let fields: Vec<Field> = COLUMNS
         .iter()
         .map(|&(name, column, nullable)| {
             let data_type = match column {
@@ -32,19 +33,9 @@ pub(super) fn schema(meta: &Meta) -> SchemaRef {
             Field::new(name, data_type, nullable)
         })
         .collect();
-    let version = if is_simulated(meta) { VERSION_OF_SIMULATIONS } else { VERSION };
     let meta = serde_json::to_string(meta).expect("plain data is always JSON");
-    let metadata = HashMap::from([(VERSION_KEY.to_owned(), version.to_owned()), (META_KEY.to_owned(), meta)]);
+    let metadata = HashMap::from([(VERSION_KEY.to_owned(), VERSION.to_owned()), (META_KEY.to_owned(), meta)]);
     Arc::new(Schema::new_with_metadata(fields, metadata))
-}
-
-fn is_simulated(meta: &Meta) -> bool {
-    meta.source == "sim"
-}
-
-/// How many columns the file has. That of contexts is the last one, and of no use in a simulation.
-fn columns(meta: &Meta) -> usize {
-    COLUMNS.len() - usize::from(is_simulated(meta))
 }
 
 /// Whether a row says when the recording ended. Nobody knows that when a recording of a live kernel begins.
@@ -65,6 +56,9 @@ pub(super) struct Gather {
     orig_cpus: Vec<(usize, u16)>,
     counts: Vec<(usize, u64)>,
     names: Vec<(usize, NameRecord)>,
+    /// Paths of cgroups and properties as JSON, of tasks and cgroups.
+    paths: Vec<(usize, String)>,
+    properties: Vec<(usize, String)>,
     cpus: Vec<(usize, String)>,
     reasons: Vec<(usize, Looking)>,
     queues: Vec<(usize, u32, u64)>,
@@ -114,7 +108,7 @@ const fn of(kinds: &[Kind]) -> u32 {
 }
 
 /// The kinds whose rows have a subject, the subject's priority, the columns of a switch, another task, a target.
-const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::End]);
+const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::Group, Kind::End]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
 const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
@@ -163,6 +157,8 @@ impl Gather {
             orig_cpus: Vec::new(),
             counts: Vec::new(),
             names: Vec::new(),
+            paths: Vec::new(),
+            properties: Vec::new(),
             cpus: Vec::new(),
             reasons: Vec::new(),
             queues: Vec::new(),
@@ -205,6 +201,19 @@ impl Gather {
         self.rows.push(record.time, 0, Kind::Affinity, &Row { tid: record.tid, ..Row::default() });
     }
 
+    /// Takes a task's properties, as JSON.
+    pub(super) fn task(&mut self, record: &TaskRecord, properties: String) {
+        self.properties.push((self.len(), properties));
+        self.rows.push(record.time, 0, Kind::Task, &Row { tid: record.tid, ..Row::default() });
+    }
+
+    /// Takes a cgroup's properties, as JSON.
+    pub(super) fn group(&mut self, record: &GroupRecord, properties: String) {
+        self.paths.push((self.len(), record.path.clone()));
+        self.properties.push((self.len(), properties));
+        self.rows.push(record.time, 0, Kind::Group, &Row::default());
+    }
+
     pub(super) fn end(&mut self, time: Nanos) {
         self.rows.push(time, 0, Kind::End, &Row::default());
     }
@@ -230,7 +239,8 @@ impl Gather {
         let [cpus, why, length, load] = self.take_queues(len);
         let known = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| rows.context[at] > 0));
         let contexts = rows.context.iter().map(|context| context.saturating_sub(1)).collect();
-        let mut columns: Vec<ArrayRef> = vec![
+        let properties = std::mem::take(&mut self.properties);
+        let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
             Arc::new(UInt16Array::new(rows.cpu.into(), None)),
             dictionary(rows.kind, None, &self.kinds),
@@ -254,19 +264,22 @@ impl Gather {
             target_node,
             pages,
             dictionary(contexts, Some(known), &self.contexts),
+            sparse_text(len, properties.iter().map(|(at, text)| (*at, text.as_str()))),
         ];
-        columns.truncate(self.schema.fields().len());
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
 
-    /// The columns of names. Rows about moved pages also fill the process column.
+    /// The columns of names. Rows about moved pages also fill the process column, and those about cgroups that of paths.
     fn take_names(&mut self, len: usize, moved: &[(usize, PageMove)]) -> (ArrayRef, ArrayRef, ArrayRef) {
         let names = std::mem::take(&mut self.names);
         let tgids = names.iter().filter_map(|(at, name)| Some((*at, name.tgid?)));
         let tgids = tgids.chain(moved.iter().map(|(at, (tgid, ..))| (*at, *tgid)));
         let comms = names.iter().map(|(at, name)| (*at, name.comm.as_str()));
-        let cgroups = names.iter().filter_map(|(at, name)| Some((*at, name.cgroup.as_deref()?)));
-        (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups))
+        let paths = std::mem::take(&mut self.paths);
+        let of_names = names.iter().filter_map(|(at, name)| Some((*at, name.cgroup.as_deref()?)));
+        let mut cgroups: Vec<_> = of_names.chain(paths.iter().map(|(at, path)| (*at, path.as_str()))).collect();
+        cgroups.sort_unstable_by_key(|(at, _)| *at);
+        (Arc::new(sparse::<Int32Type>(len, tgids)), sparse_text(len, comms), sparse_text(len, cgroups.into_iter()))
     }
 
     /// The four columns of queues, examined CPUs and affinities.

@@ -126,8 +126,33 @@ fn another_major_version_is_refused() {
 }
 
 #[test]
+fn properties_that_no_kernel_has_are_refused() {
+    let of = |event: &str, text: Option<&str>| {
+        let mut table = Table::new();
+        table.replace("event", dictionary(vec![0, 0, 0, 0], &[event]));
+        table.replace("tid", Arc::new(arrow_array::Int32Array::from(vec![7; 4])));
+        table.replace("cgroup", Arc::new(StringArray::from(vec!["/a"; 4])));
+        table.replace("properties", Arc::new(StringArray::from(vec![text; 4])));
+        table
+    };
+    let known = of("task", Some(r#"{"policy": "batch", "nice": -3, "colour": "a later version's"}"#)).read().unwrap();
+    assert_eq!((known.tasks.len(), known.tasks[0].properties.nice), (4, Some(-3)));
+    assert_eq!(of("group", Some(r#"{"weight": 7}"#)).read().unwrap().groups[0].properties.weight, Some(7));
+    of("task", None).refused("a row without properties");
+    of("task", Some("{")).refused("the properties: EOF");
+    of("task", Some("[]")).refused("the properties are no JSON object");
+    of("task", Some(r#"{"nice": 20}"#)).refused("nice is 20, not in -20..19");
+    of("task", Some(r#"{"slice_ns": 18446744073709551615}"#)).refused("slice_ns is 18446744073709551615");
+    of("group", Some(r#"{"quota_us": -7}"#)).refused("quota_us is -7");
+    of("group", Some(&" ".repeat(MAX_PROPERTIES + 1))).refused("more than 4096 bytes");
+}
+
+#[test]
 fn broken_metadata_is_refused() {
     let mut table = Table::new();
+    let hz = r#"{"source":"","kernel":"","machine":"","clock":"","cpus":[],"system":{"hz":0}}"#;
+    table.metadata.insert(META_KEY.into(), hz.into());
+    table.refused("system: hz is 0");
     table.metadata.insert(META_KEY.into(), "{".into());
     table.refused("metadata is damaged");
     table.metadata.remove(META_KEY);

@@ -3,7 +3,7 @@
 use super::schema::{COLUMNS, FIRST_COLUMNS, Type};
 use super::{META_KEY, VERSION, VERSION_KEY};
 use arrow_ipc::{Endianness, Field, Schema, Type as ArrowType};
-use schedlab_base::{Error, Meta, Result};
+use schedlab_base::{Error, Meta, Result, System};
 
 /// Columns nested deeper than this are refused.
 const MAX_DEPTH: usize = 8;
@@ -70,7 +70,12 @@ fn read_meta(schema: Schema<'_>) -> Result<Meta> {
         .mend("read it with the schedlab that wrote it"));
     }
     let meta = value(META_KEY).ok_or_else(|| Error::input("the schema lacks the trace's metadata").key(META_KEY))?;
-    serde_json::from_str(meta).map_err(|e| Error::input(format!("the trace's metadata is damaged: {e}")).key(META_KEY))
+    let damaged = |what: String| Error::input(format!("the trace's metadata is damaged: {what}")).key(META_KEY);
+    let meta: Meta = serde_json::from_str(meta).map_err(|e| damaged(e.to_string()))?;
+    match meta.system.as_ref().map(System::check) {
+        Some(Err(what)) => Err(damaged(format!("system: {what}"))),
+        _ => Ok(meta),
+    }
 }
 
 fn check_type(field: Field<'_>, wanted: Type) -> Result<()> {

@@ -3,11 +3,13 @@
 use super::body::{Batch, Column, Inflate};
 use super::layout::Layout;
 use super::schema::{COLUMNS, CONTEXTS, Col, KINDS, Kind, STATES, Type};
-use super::{MAX_NAME, MAX_TID};
+use super::{MAX_NAME, MAX_PROPERTIES, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
-    AffinityRecord, Context, CpuList, Event, Looking, NOWHERE, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
+    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Looking, NOWHERE, NameRecord, Nanos,
+    Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
 };
+use serde::de::DeserializeOwned;
 
 /// Events are passed on in portions of this size, which stay in the cache.
 const PORTION: usize = 2048;
@@ -138,15 +140,17 @@ impl Rows {
                     continue;
                 }
             };
-            if kind == Kind::Name {
+            if matches!(kind, Kind::Name | Kind::Affinity | Kind::Task | Kind::Group) {
                 hand_on(events, sink, report);
-                sink.name(&self.name(&view, row).map_err(in_row)?);
-                report.names += 1;
-                continue;
-            }
-            if kind == Kind::Affinity {
-                hand_on(events, sink, report);
-                sink.affinity(&self.affinity(&view, row).map_err(in_row)?);
+                match kind {
+                    Kind::Affinity => sink.affinity(&self.affinity(&view, row).map_err(in_row)?),
+                    Kind::Task => sink.task(&self.task(&view, row).map_err(in_row)?),
+                    Kind::Group => sink.group(&self.group(&view, row).map_err(in_row)?),
+                    _ => {
+                        sink.name(&self.name(&view, row).map_err(in_row)?);
+                        report.names += 1;
+                    }
+                }
                 continue;
             }
             let time = u64::from_le_bytes(view.time[row]);
@@ -187,6 +191,34 @@ impl Rows {
     fn affinity(&self, view: &View<'_>, row: usize) -> Result<AffinityRecord, String> {
         let time = u64::from_le_bytes(view.time[row]);
         Ok(AffinityRecord { time, tid: view.tid(Col::Tid, row)?, cpus: self.cpus(row)? })
+    }
+
+    fn task(&self, view: &View<'_>, row: usize) -> Result<TaskRecord, String> {
+        let properties: TaskProperties = self.properties(row)?;
+        properties.check().map_err(|what| format!("the properties: {what}"))?;
+        let time = u64::from_le_bytes(view.time[row]);
+        Ok(TaskRecord { time, tid: view.tid(Col::Tid, row)?, properties })
+    }
+
+    fn group(&self, view: &View<'_>, row: usize) -> Result<GroupRecord, String> {
+        let properties: GroupProperties = self.properties(row)?;
+        properties.check().map_err(|what| format!("the properties: {what}"))?;
+        let path = self.columns[Col::Cgroup as usize].text(row)?.ok_or("a cgroup without a path")?;
+        if path.len() > MAX_NAME {
+            return Err(format!("a text has more than {MAX_NAME} bytes"));
+        }
+        Ok(GroupRecord { time: u64::from_le_bytes(view.time[row]), path: path.to_owned(), properties })
+    }
+
+    fn properties<T: DeserializeOwned>(&self, row: usize) -> Result<T, String> {
+        let text = self.columns[Col::Properties as usize].text(row)?.ok_or("a row without properties")?;
+        if text.len() > MAX_PROPERTIES {
+            return Err(format!("the properties have more than {MAX_PROPERTIES} bytes"));
+        }
+        if !text.starts_with('{') {
+            return Err("the properties are no JSON object".to_owned());
+        }
+        serde_json::from_str(text).map_err(|e| format!("the properties: {e}"))
     }
 
     /// The examined CPUs, as one event for each 64 of them; `None` if this version does not know the reason.
@@ -363,7 +395,7 @@ impl<'a> View<'a> {
                 pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
                     .map_err(|_| "more pages than 4294967295")?,
             },
-            Kind::Name | Kind::Affinity | Kind::Considered | Kind::End => {
+            Kind::Name | Kind::Affinity | Kind::Task | Kind::Group | Kind::Considered | Kind::End => {
                 unreachable!("their rows were handled before")
             }
         }))

@@ -20,11 +20,13 @@ pub(super) enum Kind {
     Queue,
     Considered,
     Pages,
+    Task,
+    Group,
     End,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 15] = [
+pub(super) const KINDS: [(Kind, &str); 17] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -39,6 +41,8 @@ pub(super) const KINDS: [(Kind, &str); 15] = [
     (Kind::Queue, "queue"),
     (Kind::Considered, "considered"),
     (Kind::Pages, "pages"),
+    (Kind::Task, "task"),
+    (Kind::Group, "group"),
     (Kind::End, "end"),
 ];
 
@@ -96,6 +100,7 @@ pub(super) enum Col {
     TargetNode,
     Pages,
     Context,
+    Properties,
 }
 
 const fn unsigned(bytes: usize) -> Type {
@@ -107,7 +112,7 @@ const fn signed(bytes: usize) -> Type {
 }
 
 /// Every column in the order of [`Col`]: its name, its type, and whether it may be null.
-pub(super) const COLUMNS: [(&str, Type, bool); 23] = [
+pub(super) const COLUMNS: [(&str, Type, bool); 24] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
     ("event", Type::Dictionary, false),
@@ -131,6 +136,7 @@ pub(super) const COLUMNS: [(&str, Type, bool); 23] = [
     ("target_node", unsigned(2), true),
     ("pages", unsigned(8), true),
     ("context", Type::Dictionary, true),
+    ("properties", Type::Text, true),
 ];
 
 /// The number of columns of version 1.0. A file may lack the later ones.
@@ -146,6 +152,7 @@ mod tests {
         assert_eq!(COLUMNS[Col::Cgroup as usize].0, "cgroup");
         assert_eq!(COLUMNS[Col::Load as usize].0, "load");
         assert_eq!(COLUMNS[Col::Context as usize].0, "context");
+        assert_eq!(COLUMNS[Col::Properties as usize].0, "properties");
         assert!(COLUMNS[FIRST_COLUMNS..].iter().all(|(.., nullable)| *nullable));
         assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
         assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));

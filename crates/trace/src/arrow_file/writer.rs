@@ -1,11 +1,13 @@
 //! Writes a trace: checks events, gathers them, and writes them as compressed batches.
 
 use super::gather::{Gather, has_end, schema};
-use super::{MAX_NAME, MAX_ROWS, MAX_TID};
+use super::{MAX_NAME, MAX_PROPERTIES, MAX_ROWS, MAX_TID};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::ArrowError;
-use schedlab_base::{AffinityRecord, CpuId, Error, Event, Meta, NameRecord, Nanos, Payload, Result, Sink, Tid};
+use schedlab_base::{
+    AffinityRecord, CpuId, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Payload, Result, Sink, TaskRecord, Tid,
+};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -222,6 +224,33 @@ impl<W: Write> Sink for Writer<W> {
         }
     }
 
+    fn task(&mut self, record: &TaskRecord) {
+        let text = serde_json::to_string(&record.properties).expect("plain data is always JSON");
+        let wrong = record.properties.check().err();
+        let wrong = wrong.or_else(|| (!(0..=MAX_TID).contains(&record.tid)).then(|| "thread id out of range".into()));
+        if let Some(what) = wrong.or_else(|| too_long(&text)) {
+            self.fail(Error::input(format!("the properties of thread {}: {what}", record.tid)));
+            return;
+        }
+        self.rows.task(record, text);
+        if self.rows.len() >= self.batch_rows {
+            self.write_batch();
+        }
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        let text = serde_json::to_string(&record.properties).expect("plain data is always JSON");
+        let long = (record.path.len() > MAX_NAME).then(|| format!("its path has more than {MAX_NAME} bytes"));
+        if let Some(what) = record.properties.check().err().or(long).or_else(|| too_long(&text)) {
+            self.fail(Error::input(format!("the properties of the cgroup {}: {what}", record.path)));
+            return;
+        }
+        self.rows.group(record, text);
+        if self.rows.len() >= self.batch_rows {
+            self.write_batch();
+        }
+    }
+
     fn lasts(&mut self, until: Nanos) {
         if self.has_end {
             self.last = self.last.max(until);
@@ -232,6 +261,10 @@ impl<W: Write> Sink for Writer<W> {
     fn wants_queues(&self) -> bool {
         self.queues
     }
+}
+
+fn too_long(properties: &str) -> Option<String> {
+    (properties.len() > MAX_PROPERTIES).then(|| format!("they have more than {MAX_PROPERTIES} bytes"))
 }
 
 /// The threads that an event names and the CPUs other than its own; 0 where it names fewer.

@@ -1,7 +1,7 @@
 //! Writes a sequence down as phases of the workload language, whose unit is a whole microsecond.
 
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
-use crate::{Action, Amount, Phase, Step, TimerMode};
+use crate::{Action, Amount, Phase, Props, Step, TimerMode};
 use schedlab_base::Nanos;
 
 /// The workload language's unit.
@@ -15,12 +15,15 @@ pub(super) struct Voice<'a> {
     pub own: TaskIx,
     /// Its beat, where its sleeps are a timer's.
     pub period: Option<Nanos>,
+    /// What changes when it is scheduled as this one of its identities says.
+    pub changes: &'a [Props],
 }
 
 /// The phases that do what the sequence says. Sums of CPU time are kept to the microsecond: what
 /// rounding leaves over goes into the next burst, or into some rounds of a loop.
 pub(super) fn phases(list: &[Token], voice: &Voice) -> Vec<Phase> {
-    let mut writer = Writer { voice, phases: Vec::new(), run_left: 0, sleep_left: 0 };
+    let (change, bound) = (Props::default(), None);
+    let mut writer = Writer { voice, phases: Vec::new(), run_left: 0, sleep_left: 0, change, bound };
     for stretch in stretches(list) {
         if stretch.times == 1 {
             writer.plain(stretch.body);
@@ -42,6 +45,10 @@ struct Writer<'a> {
     run_left: i64,
     /// The same of sleep.
     sleep_left: i64,
+    /// What the next phase changes.
+    change: Props,
+    /// Where the task may run since a change; a phase without that has the task's own CPUs.
+    bound: Option<Vec<u32>>,
 }
 
 /// The nearest number of microseconds, and what is left over.
@@ -72,10 +79,28 @@ impl Writer<'_> {
                     self.sleep_left = left.clamp(-(US as i64), US as i64);
                     actions.push(self.sleep(length, us));
                 }
+                Token::Set(identity) => {
+                    self.phase(1, std::mem::take(&mut actions));
+                    self.set(identity);
+                }
                 other => actions.extend(self.others(&other)),
             }
         }
         self.phase(1, actions);
+    }
+
+    /// The next phase begins with a change. If none came in between, it has two changes in one.
+    fn set(&mut self, identity: u32) {
+        let Some(change) = self.voice.changes.get(identity as usize) else { return };
+        self.bound.clone_from(&change.cpus);
+        let later = |new: &Props, old: Props| {
+            let mut both = if new.policy.is_some() { Props { cpus: None, ..new.clone() } } else { old.clone() };
+            both.taskgroup = new.taskgroup.clone().or(old.taskgroup);
+            both.util_min = new.util_min.or(old.util_min);
+            both.util_max = new.util_max.or(old.util_max);
+            both
+        };
+        self.change = later(change, std::mem::take(&mut self.change));
     }
 
     /// A loop: all rounds alike, but that some are a microsecond longer where rounding would else
@@ -139,7 +164,7 @@ impl Writer<'_> {
             Token::Block { .. } => Action::SemWait(semaphore(key(self.voice.own))),
             Token::Post(sleeper) => Action::SemPost(semaphore(key(sleeper))),
             Token::Fork(child) => Action::Fork(key(child).clone()),
-            Token::Run(_) | Token::Loop { .. } => return None,
+            Token::Run(_) | Token::Set(_) | Token::Loop { .. } => return None,
         })
     }
 
@@ -153,7 +178,8 @@ impl Writer<'_> {
             .map(|(n, what)| Step { key: format!("{}{n}", event_name(&what)), line: 0, what })
             .collect();
         let name = format!("p{}", self.phases.len());
-        self.phases.push(Phase { name, loops: Some(times), events, ..Phase::default() });
+        let props = Props { cpus: self.bound.clone(), ..std::mem::take(&mut self.change) };
+        self.phases.push(Phase { name, loops: Some(times), events, props });
     }
 }
 
@@ -178,7 +204,7 @@ mod tests {
 
     fn written(list: &[Token]) -> Vec<Phase> {
         let keys = ["a".to_owned(), "b".to_owned()];
-        phases(list, &Voice { keys: &keys, own: 0, period: None })
+        phases(list, &Voice { keys: &keys, own: 0, period: None, changes: &[] })
     }
 
     fn cpu_us(phases: &[Phase]) -> u64 {

@@ -1,7 +1,7 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
-use super::{policy, track::Task};
-use crate::{Action, Phase, Props};
+use super::track::Task;
+use crate::{Action, Phase};
 use schedlab_base::Nanos;
 use serde::Serialize;
 
@@ -30,24 +30,32 @@ pub struct Report {
     pub waits: u64,
     /// Blocks that end by themselves (executions of `sleep` and `timer`).
     pub sleeps: u64,
-    /// Tasks bound to a CPU.
+    /// Tasks bound to some of the CPUs.
     pub pinned: usize,
+    /// Tasks of which the trace says how they are scheduled.
+    pub described: usize,
+    /// Sessions, whose tasks share as a group where autogroup is on.
+    pub sessions: usize,
+    /// Cgroups with a weight or a limit of their own.
+    pub groups: usize,
+    /// Whether the trace contains the weights and limits of cgroups.
+    pub groups_known: bool,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
 }
 
 impl Report {
     /// The priority that the task ran with for most of its time.
-    pub(super) fn priority(&mut self, task: &Task, key: &str) -> Props {
+    pub(super) fn priority(&mut self, task: &Task, key: &str) -> Option<i16> {
         let most = task.prios.iter().max_by_key(|(prio, ns)| (*ns, std::cmp::Reverse(*prio)));
-        let Some((prio, ns)) = most.copied() else { return Props::default() };
+        let (prio, ns) = most.copied()?;
         if ns < task.run - task.run / 100 {
             self.remarks.push(format!("{key} changed its priority; the one it ran with longest is kept"));
         }
         if prio < 0 {
             self.remarks.push(format!("{key} is a deadline task; it is modelled as FIFO 99"));
         }
-        policy(prio)
+        Some(prio)
     }
 
     /// Counts what a task's phases will do.

@@ -26,6 +26,8 @@ pub(super) enum Token {
     Post(TaskIx),
     /// Created this task.
     Fork(TaskIx),
+    /// From then on the task is scheduled as this one of its identities says.
+    Set(u32),
     /// The next `len` tokens happened `times` times.
     Loop { times: u32, len: u32 },
 }
@@ -51,7 +53,7 @@ impl Tolerance {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) => x == y,
-            // Each fork makes another task, so a fork is never repeated.
+            // Each fork makes another task, and each change another state, so they are never repeated.
             _ => false,
         }
     }

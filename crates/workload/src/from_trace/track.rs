@@ -1,10 +1,12 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
 use super::cause::{Pairs, Wakes};
+use super::identity::Identity;
 use super::sequence::{NOBODY, TaskIx, Token, push};
-use super::unseen::{Fed, Progress, Receiver};
-use schedlab_base::{Context, CpuId, Nanos, TaskState, Tid};
+use super::unseen::{Fed, Receiver};
+use schedlab_base::{AffinityRecord, Context, CpuId, NameRecord, Nanos, TaskRecord, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
+use std::sync::Arc;
 
 /// An interrupt woke the task, or something that is not modelled.
 const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
@@ -12,12 +14,12 @@ const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
 
-/// At most so many entries about bursts that may have had several messages are held.
-const MOST_FED: usize = 1 << 21;
+/// So many changes of one task's identity are modelled.
+const MOST_CHANGES: usize = 64;
 
 /// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// On a CPU, its time counted up to `since`.
     Running { cpu: CpuId, since: Nanos },
     /// Waiting for a CPU.
@@ -48,18 +50,22 @@ pub(super) struct Task {
     /// CPU time as recorded.
     pub run: Nanos,
     /// The work in the sequence: CPU time in units of the biggest CPU.
-    work: Nanos,
+    pub work: Nanos,
     /// When it last got a CPU.
-    started: Nanos,
+    pub started: Nanos,
     pub wakes: Wakes,
     pub receiver: Receiver,
     /// CPU time at each priority it had, the first eight.
     pub prios: Vec<(i16, Nanos)>,
+    /// What it was to the scheduler, first and after each change, and its CPU time as that.
+    pub identities: Vec<(Arc<Identity>, Nanos)>,
+    /// Changes of its identity beyond those.
+    pub unsaid: u64,
     /// The one CPU it was seen on; `None` when there were several or none.
     pub only_cpu: Option<CpuId>,
     /// Wake-ups by tasks count as an interrupt's: its sequence had grown too long.
     pub cut: bool,
-    place: Place,
+    pub place: Place,
     prio: i16,
     moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
@@ -67,11 +73,13 @@ pub(super) struct Task {
 }
 
 /// A task of the trace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seat {
     tid: Tid,
     /// Its place among the tasks that are modelled.
     ix: Option<TaskIx>,
+    /// What it is to the scheduler, as far as that is known by now.
+    identity: Option<Arc<Identity>>,
 }
 
 /// What all tasks did along a trace.
@@ -82,7 +90,7 @@ pub(super) struct Track {
     /// Bursts that may have had several messages.
     pub fed: Vec<Fed>,
     /// What these hold.
-    fed_entries: usize,
+    pub fed_entries: usize,
     /// Tokens in all sequences.
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
@@ -129,6 +137,8 @@ impl Track {
             wakes: Wakes::default(),
             receiver: Receiver::default(),
             prios: Vec::new(),
+            identities: vec![(seat.identity.clone().unwrap_or_default(), 0)],
+            unsaid: 0,
             only_cpu: None,
             cut: false,
             place,
@@ -161,6 +171,9 @@ impl Track {
         let ns = now - since;
         task.place = Place::Running { cpu, since: now };
         task.run = task.run.saturating_add(ns);
+        if let Some((_, run)) = task.identities.last_mut() {
+            *run = run.saturating_add(ns);
+        }
         match task.prios.iter().position(|(prio, _)| *prio == task.prio) {
             Some(at) => task.prios[at].1 = task.prios[at].1.saturating_add(ns),
             None if task.prios.len() < 8 => task.prios.push((task.prio, ns)),
@@ -173,27 +186,37 @@ impl Track {
     }
 
     /// Time on this CPU, in units of the biggest one.
-    fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
+    pub(super) fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let capacity = self.capacity.get(cpu as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
         (u128::from(ns) * u128::from(capacity) / 1024) as Nanos
     }
 
-    /// Lets the receiver of a task look at the others' work.
-    fn receive<R>(&mut self, ix: TaskIx, now: Nanos, look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R) -> R {
-        let mut receiver = std::mem::take(&mut self.tasks[ix as usize].receiver);
-        let by = By { track: self, now };
-        let result = look(&mut receiver, by.work(ix), &by);
-        self.tasks[ix as usize].receiver = receiver;
-        result
-    }
-
-    /// The burst of a task that blocks or ends.
-    fn burst_ends(&mut self, ix: TaskIx, now: Nanos) {
-        if let Some(fed) = self.receive(ix, now, |receiver, own, all| receiver.stops(ix, own, all))
-            && self.fed_entries < MOST_FED
-        {
-            self.fed_entries += fed.entries();
-            self.fed.push(fed);
+    /// What a task is to the scheduler changes at a time; what it was before counts up to then.
+    fn identify(&mut self, slot: Slot, time: Nanos, change: impl FnOnce(&mut Identity)) {
+        let seat = row(&mut self.seats, slot);
+        let old = seat.identity.clone().unwrap_or_default();
+        let mut new = Identity::clone(&old);
+        change(&mut new);
+        if new == *old {
+            return;
+        }
+        let new = Arc::new(new);
+        seat.identity = Some(Arc::clone(&new));
+        let Some(ix) = seat.ix.filter(|ix| !self.closed && self.tasks[*ix as usize].place != Place::Dead) else {
+            return;
+        };
+        if let Place::Running { cpu, .. } = self.tasks[ix as usize].place {
+            self.charge(ix, cpu, time);
+        }
+        let task = &mut self.tasks[ix as usize];
+        if task.sequence.is_empty() {
+            task.identities = vec![(new, 0)];
+        } else if task.identities.len() < MOST_CHANGES {
+            task.identities.push((new, 0));
+            let number = task.identities.len() as u32 - 1;
+            self.push(ix, Token::Set(number));
+        } else {
+            task.unsaid += 1;
         }
     }
 
@@ -271,27 +294,6 @@ impl Track {
     }
 }
 
-/// All tasks at an instant.
-struct By<'a> {
-    track: &'a Track,
-    now: Nanos,
-}
-
-impl Progress for By<'_> {
-    fn work(&self, ix: TaskIx) -> Nanos {
-        let task = &self.track.tasks[ix as usize];
-        match task.place {
-            Place::Running { cpu, since } => task.work + self.track.in_work(cpu, self.now.saturating_sub(since)),
-            _ => task.work,
-        }
-    }
-
-    fn runs_since(&self, ix: TaskIx, since: Nanos) -> bool {
-        let task = &self.track.tasks[ix as usize];
-        matches!(task.place, Place::Running { .. }) && task.started <= since
-    }
-}
-
 impl Observer for Track {
     fn begins(&mut self, now: Nanos) {
         self.start = now;
@@ -343,6 +345,24 @@ impl Observer for Track {
         if let Some(ix) = seat.ix {
             self.tasks[ix as usize].tid = tid;
         }
+    }
+
+    fn named(&mut self, task: Slot, record: &NameRecord) {
+        if let Some(path) = &record.cgroup {
+            self.identify(task, record.time, |identity| {
+                if identity.cgroup.as_deref() != Some(path) {
+                    identity.cgroup = Some(Arc::from(path.as_str()));
+                }
+            });
+        }
+    }
+
+    fn allowed(&mut self, task: Slot, record: &AffinityRecord) {
+        self.identify(task, record.time, |identity| identity.allowed = Some(record.cpus.clone()));
+    }
+
+    fn described(&mut self, task: Slot, record: &TaskRecord) {
+        self.identify(task, record.time, |identity| identity.properties = record.properties.clone());
     }
 
     fn lost(&mut self, _: CpuId, _: Nanos) {
@@ -447,6 +467,11 @@ impl Observer for Track {
     }
 
     fn forked(&mut self, parent: Option<Slot>, child: Slot, sure: bool, now: Nanos) {
+        let of = |slot: Slot| self.seats.get(slot as usize).and_then(|seat| seat.identity.as_deref());
+        if let Some(inherited) = parent.and_then(of) {
+            let born = Identity::of_child(inherited, of(child).unwrap_or(&Identity::default()));
+            row(&mut self.seats, child).identity = Some(Arc::new(born));
+        }
         if self.closed {
             return;
         }

@@ -12,7 +12,7 @@
 
 use super::cause::Sample;
 use super::sequence::{SOMEBODY, TaskIx, Token};
-use super::track::Task;
+use super::track::{Place, Task, Track};
 use schedlab_base::Nanos;
 
 /// Of so many wakers it is followed what they do while the task waits: the first ones.
@@ -23,6 +23,9 @@ const FEWEST: u64 = 16;
 
 /// The language's unit: a piece is no shorter.
 const SHORTEST: Nanos = 1_000;
+
+/// At most so many supplies of bursts that may have had several messages are held.
+const MOST_FED: usize = 1 << 21;
 
 /// A message takes a post, a wait, and cuts two bursts.
 const TOKENS: u64 = 4;
@@ -54,12 +57,53 @@ impl Supply {
     }
 }
 
-/// The tasks' work by now.
-pub(super) trait Progress {
-    /// How much a task has done.
-    fn work(&self, task: TaskIx) -> Nanos;
+/// All tasks at an instant.
+pub(super) struct By<'a> {
+    track: &'a Track,
+    now: Nanos,
+}
+
+impl By<'_> {
+    /// How much work a task has done.
+    fn work(&self, ix: TaskIx) -> Nanos {
+        let task = &self.track.tasks[ix as usize];
+        match task.place {
+            Place::Running { cpu, since } => task.work + self.track.in_work(cpu, self.now.saturating_sub(since)),
+            _ => task.work,
+        }
+    }
+
     /// Whether it has been on a CPU all the time since then.
-    fn runs_since(&self, task: TaskIx, since: Nanos) -> bool;
+    fn runs_since(&self, ix: TaskIx, since: Nanos) -> bool {
+        let task = &self.track.tasks[ix as usize];
+        matches!(task.place, Place::Running { .. }) && task.started <= since
+    }
+}
+
+impl Track {
+    /// Lets the receiver of a task look at the others' work.
+    pub(super) fn receive<R>(
+        &mut self,
+        ix: TaskIx,
+        now: Nanos,
+        look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R,
+    ) -> R {
+        let mut receiver = std::mem::take(&mut self.tasks[ix as usize].receiver);
+        let all = By { track: self, now };
+        let result = look(&mut receiver, all.work(ix), &all);
+        self.tasks[ix as usize].receiver = receiver;
+        result
+    }
+
+    /// The burst of a task that blocks or ends.
+    pub(super) fn burst_ends(&mut self, ix: TaskIx, now: Nanos) {
+        if let Some(fed) = self.receive(ix, now, |receiver, own, all| receiver.stops(ix, own, all))
+            && self.fed_entries < MOST_FED
+        {
+            self.fed_entries += fed.supplies.len();
+            self.fed.push(fed);
+        }
+    }
 }
 
 /// A task that is woken by tasks.
@@ -88,7 +132,7 @@ pub(super) struct Fed {
 
 impl Receiver {
     /// A task woke it.
-    pub(super) fn woken(&mut self, by: TaskIx, own: Nanos, all: &impl Progress) {
+    pub(super) fn woken(&mut self, by: TaskIx, own: Nanos, all: &By<'_>) {
         if !self.wakers.contains(&by) && self.wakers.len() < MOST_WAKERS {
             self.wakers.push(by);
         }
@@ -100,7 +144,7 @@ impl Receiver {
     }
 
     /// It gets a CPU.
-    pub(super) fn starts(&mut self, own: Nanos, now: Nanos, all: &impl Progress) {
+    pub(super) fn starts(&mut self, own: Nanos, now: Nanos, all: &By<'_>) {
         let Some(seen) = &mut self.seen else { return };
         self.started = (own, now);
         for (waker, seen) in self.wakers.iter().zip(seen) {
@@ -113,7 +157,7 @@ impl Receiver {
     }
 
     /// It blocks or ends.
-    pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &impl Progress) -> Option<Fed> {
+    pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &By<'_>) -> Option<Fed> {
         let seen = self.seen.take()?;
         let burst = own.saturating_sub(self.begin);
         self.bursts.add(burst);
@@ -134,12 +178,6 @@ impl Receiver {
     fn message(&self) -> Option<Nanos> {
         let [short, median] = [10, 50].map(|percent| self.bursts.percentile(percent));
         (self.bursts.seen() >= FEWEST && short >= SHORTEST && median <= 2 * short).then_some(short)
-    }
-}
-
-impl Fed {
-    pub(super) fn entries(&self) -> usize {
-        self.supplies.len()
     }
 }
 

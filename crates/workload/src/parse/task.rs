@@ -47,7 +47,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
         props: props::read(fields)?,
         phases: Vec::new(),
         user: fields.read("x-user", Field::index)?,
-        session: fields.read("x-session", Field::index)?,
+        session: fields.read("x-session", session)?,
     };
     props::read_past(fields, default, &mut def.props, remarks)?;
     let loops = fields.read("loop", |f| loops(f, remarks))?;
@@ -110,6 +110,11 @@ fn read_phases(field: &Field, remarks: &mut Remarks) -> Result<Vec<Phase>> {
         });
     }
     Ok(phases)
+}
+
+/// A session's number; -1 for a task that is in none.
+fn session(field: &Field) -> Result<u32> {
+    if field.int()? == -1 { Ok(crate::NO_SESSION) } else { field.index() }
 }
 
 /// A loop count; `None` is for ever.

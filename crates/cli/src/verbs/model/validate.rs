@@ -1,12 +1,12 @@
 //! `schedlab model --validate`: simulates the model as recorded, and says how well that repeats the recording.
 
+use crate::setup;
 use crate::ui::Ui;
 use crate::verbs::stats::table::{Table, duration, grouped, percent, shorten};
-use schedlab_base::{Error, Meta, Release, Result};
+use schedlab_base::{Meta, Result};
 use schedlab_experiment::backend::{Request, meta, simulate};
 use schedlab_measure::validation::{Compared, Errors, Validation};
 use schedlab_measure::{Report, Stats};
-use schedlab_sched::kernels;
 use schedlab_workload::{Workload, from_trace};
 use serde::Serialize;
 
@@ -19,10 +19,11 @@ pub struct ValidateArgs {
     /// Simulate the model as recorded, and compare with the recording.
     #[arg(long)]
     pub validate: bool,
-    /// The kernel to validate with (default: the recorded one, or the nearest that is not newer).
+    /// The kernel to validate with; recorded (default) is the recorded one or the nearest that is not newer, host this
+    /// machine's.
     #[arg(long, short, requires = "validate")]
     kernel: Option<String>,
-    /// The machine to validate with: a preset, a shorthand, host, or a machine file (default: the recorded one).
+    /// The machine to validate with: recorded (default), host, a preset, a shorthand, or a machine file.
     #[arg(long, short, requires = "validate")]
     machine: Option<String>,
     /// How many simulations, each with its own seed.
@@ -57,20 +58,14 @@ pub fn validate(
     (workload, model): (&Workload, &from_trace::Report),
     ui: &Ui,
 ) -> Result<Validated> {
-    let (kernel, mut causes) = match &args.kernel {
-        Some(name) => (kernels::find(name)?, Vec::new()),
-        None => recorded_kernel(&recorded.meta.kernel)?,
-    };
-    let machine = match &args.machine {
-        Some(spec) => schedlab_machine::load(spec)?,
-        None => schedlab_machine::recorded(&recorded.meta)?,
-    };
+    let setup = setup::of(args.kernel.as_deref(), args.machine.as_deref(), workload)?;
+    let mut causes = setup.remarks;
     causes.extend(unknown(recorded, model));
     let mut request = Request {
-        kernel: kernel.name.to_owned(),
-        machine,
+        kernel: setup.kernel,
+        machine: setup.machine,
         workload: workload.clone(),
-        set: Vec::new(),
+        set: setup.set,
         duration: None,
         seed: 1,
         skip_ticks: true,
@@ -94,21 +89,6 @@ pub fn validate(
     Ok(Validated { kernel: request.kernel, machine: request.machine.name, validation, trust, causes })
 }
 
-/// The profile of the recorded kernel, and a remark if it is of another release.
-fn recorded_kernel(name: &str) -> Result<(&'static kernels::Kernel, Vec<String>)> {
-    if let Ok(kernel) = kernels::find(name) {
-        return Ok((kernel, Vec::new()));
-    }
-    let release: Release = name.parse().map_err(|_| {
-        Error::input(format!("the trace does not say which kernel it was recorded on (\"{name}\")"))
-            .mend("name one with --kernel")
-    })?;
-    let kernel = kernels::not_newer_than(release);
-    let same = kernel.release == Some(release);
-    let remark = format!("the kernel was {release}, which is simulated as {}", kernel.name);
-    Ok((kernel, if same { Vec::new() } else { vec![remark] }))
-}
-
 /// What the model cannot know of the recorded load.
 fn unknown(recorded: &Recorded, model: &from_trace::Report) -> Vec<String> {
     let Recorded { meta, report } = recorded;
@@ -128,11 +108,14 @@ fn unknown(recorded: &Recorded, model: &from_trace::Report) -> Vec<String> {
         causes.push("the recording does not cover the whole machine: what else ran is not in the model".to_owned());
     }
     let groups = report.groups.iter().filter(|group| group.group.is_some() && group.share > 0.01).count();
-    if groups > 1 {
+    if groups > 1 && model.groups == 0 && !model.groups_known {
         causes.push(format!("the tasks ran in {groups} cgroups, whose weights and quotas are not recorded"));
     }
-    if meta.source == "record" {
-        causes.push("sessions (autogroup), policies and affinities are not in the model".to_owned());
+    if model.described == 0 {
+        causes.push("the trace does not contain policies, slices and sessions (autogroup)".to_owned());
+    } else if model.described < model.tasks {
+        let rest = grouped((model.tasks - model.described) as u64);
+        causes.push(format!("the trace does not contain how {rest} of the tasks were scheduled"));
     }
     causes
 }

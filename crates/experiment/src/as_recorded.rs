@@ -1,0 +1,144 @@
+//! The kernel, the machine and the settings on which a load was recorded, as nearly as they can be simulated.
+
+use schedlab_base::{Error, Meta, Release, Result};
+use schedlab_machine::Machine;
+use schedlab_sched::kernels::{self, Kernel};
+use schedlab_sched::tunables::Scaling;
+use schedlab_workload::{Recorded, Workload};
+
+/// The setting that belongs to a load with sessions, whatever the kernel.
+const AUTOGROUP: &str = "sched_autogroup_enabled";
+
+/// What a workload was recorded on.
+///
+/// # Errors
+/// When the workload does not say. The error names `option`, with which the user says it.
+pub fn of_workload<'a>(workload: &'a Workload, option: &str) -> Result<&'a Recorded> {
+    workload.recorded.as_ref().ok_or_else(|| {
+        Error::input(format!("the workload \"{}\" does not say where it was recorded", workload.name))
+            .mend(format!("name one with {option}, or make the workload with schedlab model"))
+    })
+}
+
+/// The profile of the recorded kernel, and a remark if it is of another release.
+///
+/// # Errors
+/// When the recorded kernel's name is no release.
+pub fn kernel(recorded: &Recorded) -> Result<(&'static Kernel, Option<String>)> {
+    let name = &recorded.kernel;
+    if let Ok(kernel) = kernels::find(name) {
+        return Ok((kernel, None));
+    }
+    let release: Release = name.parse().map_err(|_| {
+        Error::input(format!("it is not known on which kernel this was recorded (\"{name}\")"))
+            .mend("name one with --kernel")
+    })?;
+    let kernel = kernels::not_newer_than(release);
+    let same = kernel.release == Some(release);
+    let remark = (!same).then(|| format!("the kernel was {release}, which is simulated as {}", kernel.name));
+    Ok((kernel, remark))
+}
+
+/// The machine that was recorded. Which CPUs are isolated follows from where tasks may run.
+///
+/// # Errors
+/// When its CPUs are not known, or are impossible.
+pub fn machine(recorded: &Recorded) -> Result<Machine> {
+    let Recorded { machine, cpus, distances, .. } = recorded.clone();
+    schedlab_machine::recorded(&Meta { machine, cpus, distances, ..Meta::default() })
+}
+
+/// The recorded tunables as settings of the profile, those alone that differ from its defaults on this machine, and
+/// remarks about what cannot be set. On another machine than the recorded one, those that follow the number of CPUs
+/// are left out.
+#[must_use]
+pub fn settings(recorded: &Recorded, kernel: &Kernel, machine: &Machine) -> (Vec<(String, String)>, Vec<String>) {
+    let system = &recorded.system;
+    let same_machine = machine.cpus.len() == recorded.cpus.len();
+    let on = |flag: bool| if flag { "on" } else { "off" }.to_owned();
+    let facts = [
+        ("hz", system.hz.map(|hz| hz.to_string())),
+        ("preempt", system.preemption.clone()),
+        (AUTOGROUP, system.autogroup.map(on)),
+        ("numa_balancing", system.numa_balancing.map(on)),
+    ];
+    let facts = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let tunables = system.tunables.clone().into_iter();
+    let (mut set, mut remarks) = (Vec::new(), Vec::new());
+    let Ok(defaults) = kernel.values(machine, &[]) else { return (set, remarks) };
+    for (name, value) in tunables.chain(facts) {
+        let Some(tunable) = kernel.tunable(&name) else { continue };
+        if !same_machine && !matches!(tunable.scaling, Scaling::None) {
+            continue;
+        }
+        let own = vec![(tunable.name.to_owned(), value.clone())];
+        match kernel.values(machine, &own) {
+            Ok(values) if values == defaults => {}
+            Ok(_) => {
+                set.retain(|(other, _): &(String, String)| other != tunable.name);
+                set.extend(own);
+            }
+            Err(_) => remarks.push(format!("{name} was {value}, which {} cannot be set to", kernel.name)),
+        }
+    }
+    (set, remarks)
+}
+
+/// What of the recorded settings holds under any kernel: whether sessions share as groups, since the load has sessions.
+#[must_use]
+pub fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine) -> Vec<(String, String)> {
+    let Some(recorded) = &workload.recorded else { return Vec::new() };
+    let (set, _) = settings(recorded, kernel, machine);
+    set.into_iter().filter(|(name, _)| name == AUTOGROUP).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::{CpuPlace, System};
+
+    fn recorded(kernel: &str, tunables: &[(&str, &str)]) -> Recorded {
+        let tunables = tunables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let cpus = (0..2).map(|cpu| CpuPlace { cpu, core: cpu, capacity: 1024, ..CpuPlace::default() }).collect();
+        let system = System { hz: Some(1000), autogroup: Some(true), tunables, ..System::default() };
+        Recorded { kernel: kernel.into(), cpus, system, ..Recorded::default() }
+    }
+
+    #[test]
+    fn the_nearest_profile_stands_for_a_kernel() {
+        let of = |name: &str| kernel(&recorded(name, &[])).map(|(kernel, remark)| (kernel.name, remark));
+        assert_eq!(of("linux-6.12").unwrap(), ("linux-6.12", None));
+        let (name, remark) = of("6.14.3-arch1").unwrap();
+        assert_eq!(
+            (name, remark.unwrap().as_str()),
+            ("linux-6.12", "the kernel was 6.14, which is simulated as linux-6.12")
+        );
+        assert!(of("").unwrap_err().to_string().contains("name one with --kernel"));
+    }
+
+    #[test]
+    fn settings_that_differ_from_the_profile_are_set() {
+        let load = recorded(
+            "6.12",
+            &[
+                ("base_slice_ns", "3000000"),
+                ("RUN_TO_PARITY", "off"),
+                ("sched_rr_timeslice_ms", "100"),
+                ("colour", "red"),
+            ],
+        );
+        let (kernel, _) = kernel(&load).unwrap();
+        let (set, remarks) = settings(&load, kernel, &machine(&load).unwrap());
+        let set: Vec<_> = set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let wanted = ["RUN_TO_PARITY=off", "base_slice_ns=3000000", "hz=1000", "sched_autogroup_enabled=on"];
+        assert_eq!((set.as_slice(), remarks), (&wanted.map(str::to_owned)[..], Vec::new()));
+        // The slice follows the number of CPUs.
+        let other = schedlab_machine::load("2x6").unwrap();
+        assert!(settings(&load, kernel, &other).0.iter().all(|(name, _)| name != "base_slice_ns"));
+        let wrong = recorded("6.12", &[("base_slice_ns", "-7")]);
+        assert_eq!(settings(&wrong, kernel, &machine(&wrong).unwrap()).1.len(), 1);
+        let workload = Workload { recorded: Some(load), ..Workload::default() };
+        let carried = settings_of_load(&workload, kernels::find("linux-6.1").unwrap(), &other);
+        assert_eq!(carried, [(AUTOGROUP.to_owned(), "on".to_owned())]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
+
+use super::identity::{Identity, Speaker, session};
+use super::names::{Keys, bound_to};
+use super::sequence::TaskIx;
+use super::track::{Begin, Task};
+use super::{ModelBuilder, Options, Report, emit};
+use crate::{Global, Group, NO_SESSION, Props, TaskDef, Workload};
+use schedlab_base::Nanos;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The identity with which a task ran longest.
+fn longest(task: &Task) -> &Identity {
+    let most = task.identities.iter().rev().max_by_key(|(_, run)| *run);
+    &most.expect("a task has at least one identity").0
+}
+
+impl ModelBuilder {
+    /// The workload of the kept tasks, in the window from `start` to `end`.
+    pub(super) fn write(
+        &self,
+        kept: &[bool],
+        options: &Options,
+        window: (Nanos, Nanos),
+        report: &mut Report,
+    ) -> Workload {
+        let mut unique = Keys::default();
+        let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
+        let tasks = &self.track().tasks;
+        let keys: Vec<String> = std::iter::zip(tasks, kept)
+            .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
+            .collect();
+        // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
+        let global = Global { duration: None, ..Global::default() };
+        let recorded = Some(self.recorded.clone()).filter(|recorded| !recorded.kernel.is_empty());
+        let mut workload = Workload { name: "model".to_owned(), global, recorded, ..Workload::default() };
+        let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
+        let sessions = Sessions::of(tasks, kept);
+        for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
+            let task = &tasks[ix];
+            let all: Vec<Props> = task
+                .identities
+                .iter()
+                .map(|(identity, _)| speaker.props(identity, || report.priority(task, &keys[ix])))
+                .collect();
+            let changes = speaker.changes(&all);
+            let mut props = all.into_iter().next().unwrap_or_default();
+            let unsaid = task.identities.iter().all(|(identity, _)| identity.allowed.is_none());
+            if unsaid && options.pin {
+                // Names say where kernel threads may run.
+                props.cpus = bound_to(comm(task)).filter(|cpu| Some(*cpu) == task.only_cpu).map(|cpu| vec![cpu]);
+            }
+            report.pinned += usize::from(props.cpus.is_some());
+            report.described += usize::from(longest(task).properties.policy.is_some());
+            if task.unsaid > 0 {
+                let key = &keys[ix];
+                report
+                    .remarks
+                    .push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
+            }
+            let (instances, delay) = match task.begin {
+                Begin::Forked { by, .. } if kept[by as usize] => (0, 0),
+                Begin::Forked { after, .. } | Begin::After(after) => (1, (after + 500) / 1000 * 1000),
+            };
+            let voice = emit::Voice { keys: &keys, own: ix as TaskIx, period: task.wakes.period(), changes: &changes };
+            let phases = emit::phases(&task.sequence, &voice);
+            report.count_phases(&phases);
+            let (name, loops) = (keys[ix].clone(), Some(1));
+            let session = sessions.of_task(task);
+            workload.tasks.push(TaskDef {
+                name,
+                instances,
+                delay,
+                loops,
+                props,
+                phases,
+                session,
+                ..TaskDef::default()
+            });
+        }
+        (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
+        workload.groups = self.groups_of(&workload, window, report);
+        (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
+        workload
+    }
+
+    /// The groups that the tasks are in, and those above them.
+    fn groups_of(&self, workload: &Workload, window: (Nanos, Nanos), report: &mut Report) -> BTreeMap<String, Group> {
+        let props = workload.tasks.iter().flat_map(|task| task.phases.iter().map(|p| &p.props).chain([&task.props]));
+        let paths: BTreeSet<&str> =
+            props.filter_map(|props| props.taskgroup.as_deref()).filter(|p| *p != "/").collect();
+        let (groups, changed) = self.groups.of(paths.into_iter(), window);
+        let remarks = changed
+            .iter()
+            .map(|path| format!("the cgroup {path} changed its weight or limits; those that it had longest are kept"));
+        report.remarks.extend(remarks);
+        groups
+    }
+}
+
+/// The sessions of the modelled tasks.
+struct Sessions {
+    /// Whether the trace has sessions at all.
+    known: bool,
+    count: usize,
+    nice: BTreeMap<u32, i8>,
+}
+
+impl Sessions {
+    fn of(tasks: &[Task], kept: &[bool]) -> Self {
+        let kept = std::iter::zip(tasks, kept).filter(|(_, keep)| **keep);
+        let all: Vec<_> = kept.map(|(task, _)| &longest(task).properties).collect();
+        let numbers: BTreeSet<u32> = all.iter().map(|properties| session(properties)).collect();
+        let count = numbers.iter().filter(|number| **number != NO_SESSION).count();
+        let nice = all.iter().filter_map(|properties| Some((session(properties), properties.autogroup_nice?)));
+        Self { known: count > 0, count, nice: nice.filter(|(number, _)| *number != NO_SESSION).collect() }
+    }
+
+    fn of_task(&self, task: &Task) -> Option<u32> {
+        self.known.then(|| session(&longest(task).properties))
+    }
+}
