@@ -39,13 +39,17 @@ pub fn kernel(recorded: &Recorded) -> Result<(&'static Kernel, Option<String>)> 
     Ok((kernel, remark))
 }
 
-/// The machine that was recorded. Which CPUs are isolated follows from where tasks may run.
+/// The machine that was recorded, with what wake-ups cost there. Which CPUs are isolated follows from where tasks may run.
 ///
 /// # Errors
 /// When its CPUs are not known, or are impossible.
 pub fn machine(recorded: &Recorded) -> Result<Machine> {
-    let Recorded { machine, cpus, distances, .. } = recorded.clone();
-    schedlab_machine::recorded(&Meta { machine, cpus, distances, ..Meta::default() })
+    let Recorded { machine, cpus, distances, costs, .. } = recorded.clone();
+    let mut machine = schedlab_machine::recorded(&Meta { machine, cpus, distances, ..Meta::default() })?;
+    let own = &mut machine.costs;
+    own.idle_exit_ns = costs.idle_exit_ns.unwrap_or(own.idle_exit_ns);
+    own.wakeup_to_switch_ns = costs.wakeup_to_switch_ns.unwrap_or(own.wakeup_to_switch_ns);
+    Ok(machine)
 }
 
 /// The recorded tunables as settings of the profile, those alone that differ from its defaults on this machine, and
@@ -96,6 +100,7 @@ pub fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine)
 mod tests {
     use super::*;
     use schedlab_base::{CpuPlace, System};
+    use schedlab_workload::SeenCosts;
 
     fn recorded(kernel: &str, tunables: &[(&str, &str)]) -> Recorded {
         let tunables = tunables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -114,6 +119,14 @@ mod tests {
             ("linux-6.12", "the kernel was 6.14, which is simulated as linux-6.12")
         );
         assert!(of("").unwrap_err().to_string().contains("name one with --kernel"));
+    }
+
+    #[test]
+    fn the_machine_has_the_recorded_costs() {
+        let costs = SeenCosts { idle_exit_ns: Some(7_000), wakeup_to_switch_ns: None };
+        let own = machine(&Recorded { costs, ..recorded("6.12", &[]) }).unwrap().costs;
+        let default = machine(&recorded("6.12", &[])).unwrap().costs;
+        assert_eq!((own.idle_exit_ns, own.wakeup_to_switch_ns), (7_000, default.wakeup_to_switch_ns));
     }
 
     #[test]

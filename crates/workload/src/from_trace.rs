@@ -20,6 +20,7 @@
 
 mod cause;
 mod coarse;
+mod costs;
 mod emit;
 mod groups;
 mod identity;
@@ -37,6 +38,7 @@ pub use report::Report;
 use crate::{Policy, Props, Recorded, Workload};
 use cause::Facts;
 use coarse::Coarseness;
+use costs::CostsSeen;
 use groups::Groups;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, Sink, TaskRecord, Tid,
@@ -80,7 +82,7 @@ pub struct Model {
 /// Builds a workload from the events of a trace.
 #[derive(Debug)]
 pub struct ModelBuilder {
-    replay: Replay<(Selected<Track>, Selected<Seen>)>,
+    replay: Replay<(Selected<Track>, (Selected<Seen>, CostsSeen))>,
     /// Whether the model is of a part of the trace.
     of_part: bool,
     chosen: Option<Chosen>,
@@ -125,7 +127,7 @@ impl ModelBuilder {
         let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity));
         let seen = Selected::new(part, Kept::Figures, Seen::default());
         Self {
-            replay: Replay::new(meta, (track, seen)),
+            replay: Replay::new(meta, (track, (seen, CostsSeen::default()))),
             of_part,
             chosen,
             names: HashMap::new(),
@@ -185,7 +187,7 @@ impl ModelBuilder {
     }
 
     fn count(&self, kept: &[bool]) -> Report {
-        let Replay { tracker, observer: (selected, seen) } = &self.replay;
+        let Replay { tracker, observer: (selected, (seen, _)) } = &self.replay;
         let ((start, end), track) = (selected.bounds(), &selected.inner);
         let run = |want: bool| {
             let of = track.tasks.iter().zip(kept).filter(|(_, k)| **k == want);

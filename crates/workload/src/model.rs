@@ -54,6 +54,27 @@ pub struct Recorded {
     pub distances: Vec<Vec<u32>>,
     /// What is known of the kernel, besides its release.
     pub system: System,
+    /// What wake-ups cost there.
+    #[serde(skip_serializing_if = "SeenCosts::is_empty")]
+    pub costs: SeenCosts,
+}
+
+/// What wake-ups cost on a recorded machine, as far as the recording shows it: medians, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeenCosts {
+    /// From the wake-up of a task on an idle CPU until the task runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_exit_ns: Option<u64>,
+    /// From a wake-up on another CPU, whose task it preempts, until the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wakeup_to_switch_ns: Option<u64>,
+}
+
+impl SeenCosts {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Recorded {
@@ -66,6 +87,7 @@ impl Recorded {
             cpus: meta.cpus.clone(),
             distances: meta.distances.clone(),
             system: meta.system.clone().unwrap_or_default(),
+            costs: SeenCosts::default(),
         }
     }
 }

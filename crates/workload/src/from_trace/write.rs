@@ -5,7 +5,7 @@ use super::names::{Keys, bound_to};
 use super::sequence::TaskIx;
 use super::track::{Begin, Task};
 use super::{ModelBuilder, Options, Report, emit};
-use crate::{Global, Group, NO_SESSION, Props, TaskDef, Workload};
+use crate::{Global, Group, NO_SESSION, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,9 @@ impl ModelBuilder {
             .collect();
         // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
         let global = Global { duration: None, ..Global::default() };
-        let recorded = Some(self.recorded.clone()).filter(|recorded| !recorded.kernel.is_empty());
+        let costs = self.replay.observer.1.1.seen();
+        let recorded = Recorded { costs, ..self.recorded.clone() };
+        let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
         let mut workload = Workload { name: "model".to_owned(), global, recorded, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);

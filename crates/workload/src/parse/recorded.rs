@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 const MOST_CPUS: usize = 1 << 16;
 const MOST_NODES: usize = 1 << 10;
 
+/// The highest cost of a wake-up, in ns.
+const MOST_COST: u64 = 1_000_000_000;
+
 /// The nice levels of sessions by number.
 pub(super) fn read_sessions(field: &Field) -> Result<BTreeMap<u32, i8>> {
     let mut sessions = BTreeMap::new();
@@ -29,10 +32,14 @@ pub(super) fn read_sessions(field: &Field) -> Result<BTreeMap<u32, i8>> {
 /// What was recorded beside the load.
 pub(super) fn read(field: &Field) -> Result<Recorded> {
     let fields = Fields::of(field.value, &field.at)?;
-    fields.only(&["kernel", "machine", "cpus", "distances", "system"])?;
+    fields.only(&["kernel", "machine", "cpus", "distances", "system", "costs"])?;
     let wrong = |what: String| field.at.error(what).mend("leave it as `schedlab model` wrote it, or remove it");
     let recorded: Recorded = serde_json::from_value(plain(field.value)).map_err(|e| wrong(e.to_string()))?;
     recorded.system.check().map_err(&wrong)?;
+    let costs = [recorded.costs.idle_exit_ns, recorded.costs.wakeup_to_switch_ns];
+    if costs.into_iter().flatten().any(|cost| cost > MOST_COST) {
+        return Err(wrong(format!("has costs of more than {MOST_COST} ns")));
+    }
     if recorded.cpus.len() > MOST_CPUS || recorded.distances.len() > MOST_NODES {
         return Err(wrong(format!("names more than {MOST_CPUS} CPUs or {MOST_NODES} nodes")));
     }
