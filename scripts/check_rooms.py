@@ -20,8 +20,12 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
+    "guest": {"base", "machine"},
     "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
-    "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "experiment"},
+    "cli": {
+        *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
+        *("capture", "guest", "experiment"),
+    },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }
 # pure room: the crates from outside that it may use

@@ -67,11 +67,16 @@ verbs! {
     Tunables => tunables,
     /// List the workloads, or describe one.
     Workloads => workloads,
+    /// Get kernels for guests, and boot them.
+    Vm => vm,
     /// Print the JSON Schema of an experiment, a machine or a workload, for editors and scripts.
     Schema => schema,
 }
 
 fn main() -> ExitCode {
+    if schedlab_guest::agent::is_due() {
+        schedlab_guest::agent::main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return ui::usage(&message),
