@@ -20,8 +20,11 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
-    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
-    "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "experiment"},
+    "live": {"base", "sim", "capture"},
+    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "live"},
+    "cli": {
+        "base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "live", "experiment"
+    },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }
 # pure room: the crates from outside that it may use
