@@ -20,11 +20,15 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
+    "live": {"base", "sim", "capture"},
     "guest": {"base", "machine"},
-    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
+    "experiment": {
+        *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
+        *("capture", "live", "guest"),
+    },
     "cli": {
         *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
-        *("capture", "guest", "experiment"),
+        *("capture", "live", "guest", "experiment"),
     },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }

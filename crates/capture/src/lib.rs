@@ -6,6 +6,7 @@ mod drain;
 mod instance;
 mod load;
 mod merge;
+pub mod owner;
 mod procfs;
 mod recorder;
 mod sys;
@@ -14,4 +15,5 @@ mod tracefs;
 
 pub use load::CommandStatus;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
+pub use sys::{Signal, Signals};
 pub use tracefs::Tracefs;

@@ -50,6 +50,8 @@ pub struct Options {
     pub buffer_kib: Option<u64>,
     /// Whether to send the command's standard output to standard error.
     pub command_to_stderr: bool,
+    /// What `processes` are, in place of their ids: a workload and its name.
+    pub label: Option<String>,
 }
 
 /// Receives a recording and can make it durable.
@@ -200,14 +202,34 @@ impl Recorder {
     /// # Errors
     /// When the command cannot be started, the output fails, or the kernel refuses an operation during the recording.
     pub fn record<O: Output>(
+        self,
+        open: impl FnOnce(&Meta) -> Result<O>,
+        progress: impl FnMut(Progress),
+    ) -> Result<(O::Done, Recorded)> {
+        self.record_from(|| Ok(None), open, progress)
+    }
+
+    /// As [`Recorder::record`]. When recording is on, `begin` starts what is to be recorded and says when that began,
+    /// by the monotonic clock. The recording then has nothing from before that time, and if there is a duration, nothing
+    /// from after it.
+    ///
+    /// # Errors
+    /// As for [`Recorder::record`], and when `begin` fails.
+    pub fn record_from<O: Output>(
         mut self,
+        begin: impl FnOnce() -> Result<Option<Nanos>>,
         open: impl FnOnce(&Meta) -> Result<O>,
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
-        let start = sys::monotonic();
-        self.meta.span = Some((start, start));
+        let mut start = sys::monotonic();
         self.instance.switch(true)?;
         let found = if self.counts_alike { procfs::tasks(Path::new("/proc")) } else { Vec::new() };
+        if let Some(begun) = begin()? {
+            start = begun;
+            let last = self.options.duration.map_or(Nanos::MAX, |duration| start.saturating_add(duration));
+            self.merge.keep(start..=last);
+        }
+        self.meta.span = Some((start, start));
         let mut load = match self.options.command.as_slice() {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
@@ -286,7 +308,7 @@ impl Recorder {
     /// Stops the kernel's recording and passes on the rest, with a marker for losses that no page has reported.
     fn finish(&mut self, output: &mut dyn Sink) -> Result<Nanos> {
         self.instance.switch(false)?;
-        let end = sys::monotonic();
+        let end = sys::monotonic().min(self.merge.last());
         self.tasks.renew();
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -339,7 +361,7 @@ impl Recorder {
             None if !self.options.processes.is_empty() => {
                 let processes = self.options.processes.clone();
                 let threads = procfs::family(found, &processes).union(&self.followed).copied().collect();
-                Some(Target { command: None, processes, threads })
+                Some(Target { command: self.options.label.clone(), processes, threads })
             }
             _ => None,
         }
@@ -353,7 +375,7 @@ impl Recorder {
             let cpus = self.meta.cpus.iter().map(|place| place.cpu);
             known.extend(procfs::running(found, cpus).into_iter().map(|(cpu, tid)| (cpu, Some(tid))));
         }
-        known.extend(self.merge.first_switches());
+        known.extend(self.merge.at_start());
         let mut running: Vec<_> = known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect();
         if let (true, Some(target)) = (self.options.only, &self.meta.target) {
             running.retain(|(_, tid)| target.threads.contains(tid));

@@ -41,6 +41,8 @@ verbs! {
     Run => run,
     /// Simulate a workload on a machine under a kernel, and print its statistics.
     Sim => sim,
+    /// Run a workload with real threads on this kernel, record it, and print its statistics.
+    Exec => exec,
     /// Record the scheduling events of this kernel: while a command runs, for a time, or of some processes.
     Record => record,
     /// Read a recording that another tool made (perf.data).

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod delays;
 pub mod doctor;
+pub mod exec;
 pub mod export;
 pub mod gantt;
 pub mod heatmap;
