@@ -11,7 +11,7 @@ use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{Coverage, CpuId, CpuPlace, Error, Meta, Nanos, Partial, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
 use schedlab_trace::ring_buffer::PageLayout;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -94,7 +94,7 @@ pub struct Progress {
 }
 
 /// The reason why a recording ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The command ended.
@@ -108,7 +108,7 @@ pub enum Ending {
 }
 
 /// The result of a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Events recorded.
     pub events: u64,

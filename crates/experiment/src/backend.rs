@@ -6,6 +6,7 @@
 pub mod again;
 pub mod live;
 mod sim;
+pub mod vm;
 
 pub use sim::{Sim, meta, simulate};
 

@@ -15,8 +15,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where the command's output goes, until it is handed back.
-const PRINTED: &str = "/run/schedlab-printed";
+/// Where the command's standard output goes. A job that needs all of it wants this file.
+pub const PRINTED: &str = "/run/schedlab-printed";
+/// Where its standard error goes.
 const SAID: &str = "/run/schedlab-said";
 
 /// Whether this process is the first one of a guest that schedlab has started.

@@ -31,6 +31,7 @@ mod store;
 mod topology;
 mod vm;
 
+pub use agent::PRINTED;
 pub use guest::{Accel, Guest, Limits};
 pub use kernel::{Kernel, find};
 pub use mailbox::{Done, Job, Seen};

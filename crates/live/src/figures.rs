@@ -4,11 +4,11 @@ use crate::region::{CLASSES, Slot};
 use crate::work::Calibration;
 use crate::world::World;
 use schedlab_base::{Nanos, Tid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A run that has ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Execution {
     /// How long it ran.
     pub duration_us: f64,
@@ -21,7 +21,7 @@ pub struct Execution {
 }
 
 /// A task's own figures.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reported {
     /// Its name in the workload.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Reported {
 }
 
 /// Completed bursts, by the thread's CPU clock.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Bursts {
     /// How many.
     pub count: u64,
@@ -57,7 +57,7 @@ pub struct Bursts {
 }
 
 /// How exact the bursts were.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ErrorFigures {
     /// The mean.
     pub mean: f64,

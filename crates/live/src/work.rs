@@ -7,7 +7,7 @@
 use crate::memory::Touched;
 use crate::sys;
 use schedlab_base::Nanos;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 
 /// How much work is done between two looks at whether the run is over.
@@ -24,7 +24,7 @@ const SAMPLES: usize = 15;
 const SAMPLE: Nanos = 1_000_000;
 
 /// The calibration of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The CPU time of a loop, by the thread's CPU clock: the least of some samples.
     pub ns_per_loop: f64,

@@ -1,10 +1,13 @@
-//! `schedlab exec`: runs a workload with real threads on this kernel, records it, and prints the statistics.
+//! `schedlab exec`: runs a workload with real threads on this kernel or in a guest, records it, and prints the statistics.
 
+mod place;
 mod tables;
 
 use super::stats::{By, of_rows, table::grouped, text};
+use super::vm::GuestArgs;
 use crate::target::Target;
 use crate::ui::Ui;
+use place::Place;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
 use schedlab_capture::{Ending, Progress, Recorded};
 use schedlab_experiment::backend::{Request, live};
@@ -22,11 +25,17 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab exec periodic:tasks=4,run=1ms --duration 5s\n  \
                   schedlab exec w.json --duration 10s -o live.arrows\n  \
-                  schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n\n\
+                  schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n  \
+                  schedlab exec li:tasks=3 --duration 2s --on vm:debian-6.12 --machine 2 --deterministic -o t.arrows\n\n\
                   The workload is the one that `schedlab sim` simulates. Recording needs root; --no-record does not.")]
 pub struct Args {
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
     workload: String,
+    /// Where to run: `live`, this kernel, or `vm:KERNEL`, a guest (vm:debian-6.12, vm:/path/to/bzImage).
+    #[arg(long, default_value = "live", value_name = "WHERE")]
+    on: String,
+    #[command(flatten)]
+    guest: GuestArgs,
     /// How long to run (10s, 250ms) (default: the workload's own duration, or until every task has ended).
     #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
     duration: Option<Nanos>,
@@ -80,28 +89,30 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     for warning in &workload.warnings {
         ui.note(warning);
     }
+    let place = Place::new(&args.on, &args.guest)?;
     let request = Request {
-        kernel: live::kernel(),
-        machine: schedlab_machine::host()?,
+        kernel: place.kernel(),
+        machine: place.machine(&args.guest)?,
         workload,
-        set: Vec::new(),
+        set: args.guest.set.clone(),
         duration: args.duration,
         seed: args.seed,
         skip_ticks: true,
     };
     if args.no_record {
+        place.refuse_guest("--no-record")?;
         return run_only(&request, ui);
     }
     let run = match &args.output {
-        None => record(&request, &args, unnamed()?, ui)?,
+        None => record(&request, &place, &args, unnamed()?, ui)?,
         Some(path) => Target::new(path, args.force)?.write(|mut file| {
             if file.metadata().is_ok_and(|meta| meta.is_file()) {
-                return record(&request, &args, file, ui).map_err(|e| e.file(path));
+                return record(&request, &place, &args, file, ui).map_err(|e| e.file(path));
             }
             // What a device or a FIFO takes cannot be read back.
             let made = unnamed()?;
             let again = made.try_clone().and_then(|made| File::open(own_path(&made)));
-            let run = record(&request, &args, made, ui)?;
+            let run = record(&request, &place, &args, made, ui)?;
             again.and_then(|mut made| io::copy(&mut made, &mut file)).map_err(|e| Error::system("cannot write", &e))?;
             Ok(run)
         })?,
@@ -126,7 +137,7 @@ struct Run {
 }
 
 /// Runs and records into `file`, and reads the statistics back from it: computing them meanwhile would disturb the run.
-fn record(request: &Request, args: &Args, file: File, ui: &Ui) -> Result<Run> {
+fn record(request: &Request, place: &Place, args: &Args, file: File, ui: &Ui) -> Result<Run> {
     let written = file.try_clone().map_err(|e| Error::system("cannot write the trace", &e))?;
     let bar = ui.progress(None, "running");
     let show = |progress: Progress| {
@@ -134,9 +145,16 @@ fn record(request: &Request, args: &Args, file: File, ui: &Ui) -> Result<Run> {
         bar.tick();
     };
     let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta);
-    let outcome = live::record(request, args.buffer, open, show);
+    let outcome = match place {
+        Place::Live => live::record(request, args.buffer, open, show)
+            .map(|(_, recorded, execution, notes)| (recorded, execution, notes)),
+        Place::Guest(vm) => {
+            let ran = vm.record(request, args.buffer, open, &mut |text| ui.note(text));
+            ran.map(|(_, inside)| (inside.recorded, inside.execution, inside.notes))
+        }
+    };
     bar.finish_and_clear();
-    let (_, recorded, execution, notes) = outcome?;
+    let (recorded, execution, notes) = outcome?;
     let mut source = schedlab_trace::open(&own_path(&written))?;
     let meta = source.meta().clone();
     let mut stats = of_rows(Stats::new(&meta).with_teams(), args.by);

@@ -3,7 +3,9 @@
 use super::stats::table::Table;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
-use schedlab_guest::{Guest, Job, Kept, Kernel, Limits, Ran, Store};
+use schedlab_experiment::backend::vm::Vm;
+use schedlab_guest::{Guest, Job, Kernel, Kept, Limits, Ran, Store};
+use schedlab_machine::Machine;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,27 +39,62 @@ enum What {
         kernel: String,
         #[command(flatten)]
         options: GuestArgs,
-        /// Set a tunable inside, under this kernel's own name for it; may be repeated.
-        #[arg(long, value_name = "NAME=VALUE", value_parser = super::sim::setting)]
-        set: Vec<(String, String)>,
     },
 }
 
 /// How a guest is to be.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The guest's machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml).
-    #[arg(long, short, default_value = "1")]
-    machine: String,
+    /// The guest's machine: a preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml) (default: 1).
+    #[arg(long, short)]
+    machine: Option<String>,
+    /// Set a tunable inside, under this kernel's own name for it; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = super::sim::setting)]
+    pub set: Vec<(String, String)>,
     /// Count time in instructions: equal runs give equal bytes.
     #[arg(long)]
     deterministic: bool,
     /// The guest's memory in MiB (default: 2048 and 16 for each CPU).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(128..=1 << 20))]
     memory: Option<u64>,
-    /// How long the guest may take to boot.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "120s")]
-    boot_limit: Nanos,
+    /// How long the guest may take to boot (default: 120s).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    boot_limit: Option<Nanos>,
+    /// How long the guest may take from then on (default: 120s and 20 times the duration; 600s if there is none).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    run_limit: Option<Nanos>,
+}
+
+impl GuestArgs {
+    /// The guest's machine.
+    pub fn machine(&self) -> Result<Machine> {
+        schedlab_machine::load(self.machine.as_deref().unwrap_or("1"))
+    }
+
+    /// Guests of this kernel.
+    pub fn vm(&self, kernel: &str) -> Result<Vm> {
+        let plain = Vm::new(kernel)?;
+        Ok(Vm {
+            deterministic: self.deterministic,
+            memory: self.memory,
+            boot: self.boot_limit.map_or(plain.boot, Duration::from_nanos),
+            run: self.run_limit.map(Duration::from_nanos),
+            ..plain
+        })
+    }
+
+    /// The first option that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--machine", self.machine.is_some()),
+            ("--set", !self.set.is_empty()),
+            ("--deterministic", self.deterministic),
+            ("--memory", self.memory.is_some()),
+            ("--boot-limit", self.boot_limit.is_some()),
+            ("--run-limit", self.run_limit.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
 }
 
 /// Does what is asked.
@@ -65,7 +102,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     match args.what {
         What::Fetch { kernels, again } => fetch(&kernels, again, ui),
         What::List => list(ui),
-        What::Boot { kernel, options, set } => boot(&kernel, &options, set, ui),
+        What::Boot { kernel, options } => boot(&kernel, &options, ui),
     }
 }
 
@@ -110,14 +147,16 @@ fn described(kept: &Kept) -> Value {
     })
 }
 
-fn boot(name: &str, options: &GuestArgs, set: Vec<(String, String)>, ui: &Ui) -> Result<ExitCode> {
-    let machine = schedlab_machine::load(&options.machine)?;
-    let kernel = schedlab_guest::find(name.strip_prefix("vm:").unwrap_or(name))?;
-    let limits = Limits { boot: Duration::from_nanos(options.boot_limit), ..Limits::default() };
-    let plain = Guest::new(&kernel, &machine);
-    let guest = Guest { deterministic: options.deterministic, memory: options.memory, limits, ..plain };
+fn boot(name: &str, options: &GuestArgs, ui: &Ui) -> Result<ExitCode> {
+    let machine = options.machine()?;
+    let vm = options.vm(name.strip_prefix("vm:").unwrap_or(name))?;
+    let run = vm.run.unwrap_or(Limits::default().run);
+    let limits = Limits { boot: vm.boot, run };
+    let Vm { kernel, deterministic, memory, .. } = vm;
+    let guest = Guest { kernel: &kernel, machine: &machine, deterministic, memory, limits };
+    let job = Job { set: options.set.clone(), ..Job::default() };
     let bar = ui.progress(None, "booting");
-    let ran = schedlab_guest::run(&guest, &Job { set, ..Job::default() }, &mut |text| ui.note(text));
+    let ran = schedlab_guest::run(&guest, &job, &mut |text| ui.note(text));
     bar.finish_and_clear();
     let ran = ran?;
     for remark in &ran.remarks {
