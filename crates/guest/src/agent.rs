@@ -4,9 +4,11 @@
 mod memory;
 mod mounts;
 mod tunables;
+#[cfg(target_arch = "x86_64")]
+mod turns;
 
 use crate::console::OWN;
-use crate::initramfs::JOB;
+use crate::initramfs::{JOB, PROGRAM};
 use crate::mailbox::{Done, Job, Seen, Stage, post, reach};
 use memory::Shared;
 use rustix::process::{WaitOptions, wait};
@@ -53,6 +55,12 @@ fn work(shared: &mut Shared) -> (Done, Vec<(String, Vec<u8>)>) {
     if let Err(why) = tunables::set(Path::new("/"), &job.set) {
         return refused(why);
     }
+    #[cfg(target_arch = "x86_64")]
+    if job.even_turns
+        && let Err(e) = turns::even()
+    {
+        return refused(format!("the agent cannot make the virtual CPUs take even turns: {e}"));
+    }
     let seen = look_around(boot_s);
     if job.command.is_empty() {
         reach(shared, Stage::Started);
@@ -77,7 +85,7 @@ fn read_job(text: &[u8]) -> Result<Job, String> {
 
 /// Runs this program with these arguments to its end, and returns its exit status.
 fn command(arguments: &[String]) -> std::io::Result<i32> {
-    let child = Command::new("/init")
+    let child = Command::new(PROGRAM)
         .args(arguments)
         .env("PATH", "/bin:/sbin:/usr/bin:/usr/sbin")
         .env("HOME", "/tmp")

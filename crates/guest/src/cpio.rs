@@ -5,6 +5,7 @@
 const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const CHARACTER: u32 = 0o020_000;
+const LINK: u32 = 0o120_000;
 
 /// An archive that is being written.
 #[derive(Debug, Default)]
@@ -28,6 +29,12 @@ impl Archive {
             self.folders.push(path.to_owned());
             self.entry(path, DIRECTORY | 0o755, (0, 0), &[]);
         }
+    }
+
+    /// Adds a symbolic link.
+    pub(crate) fn link(&mut self, path: &str, target: &str) {
+        self.folders_above(path);
+        self.entry(path, LINK | 0o777, (0, 0), target.as_bytes());
     }
 
     /// Adds a character device.
@@ -111,10 +118,12 @@ mod tests {
         archive.file("lib64/a/one", 0o644, b"1");
         archive.file("lib64/a/two", 0o644, b"2");
         archive.device("dev/console", (5, 1));
+        archive.link("init", "bin/one");
         let text = String::from_utf8(archive.finish()).unwrap();
         let at = |name: &str| text.find(&format!("{name}\0")).unwrap();
         assert!(at("lib64") < at("lib64/a") && at("lib64/a") < at("lib64/a/one") && at("dev") < at("dev/console"));
         assert_eq!(text.matches("lib64/a\0").count(), 1);
         assert!(text.contains("000000050000000100"), "the console is device 5:1");
+        assert!(text.contains("init\0\0bin/one\0"), "a link holds the path that it leads to");
     }
 }

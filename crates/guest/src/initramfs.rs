@@ -7,6 +7,9 @@ use crate::program::Program;
 /// Where the guest finds its job.
 pub(crate) const JOB: &str = "/schedlab-job.json";
 
+/// Where this program is in the guest. The first process is called "init", and the command "schedlab".
+pub(crate) const PROGRAM: &str = "/bin/schedlab";
+
 /// The archive for a job.
 pub(crate) fn build(program: &Program, job: &Job) -> Vec<u8> {
     let mut archive = Archive::default();
@@ -15,7 +18,8 @@ pub(crate) fn build(program: &Program, job: &Job) -> Vec<u8> {
     }
     archive.device("dev/console", (5, 1));
     archive.device("dev/null", (1, 3));
-    archive.file("init", 0o755, &program.contents);
+    archive.file(inside(PROGRAM), 0o755, &program.contents);
+    archive.link("init", PROGRAM);
     for (path, contents) in &program.libraries {
         archive.file(inside(&path.to_string_lossy()), 0o755, contents);
     }

@@ -1,7 +1,7 @@
 //! QEMU: its command line, and its process, which never outlives this one.
 
 use crate::guest::{Accel, Guest};
-use crate::topology;
+use crate::topology::{self, CPU, has_spare};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -54,14 +54,15 @@ pub(crate) fn arguments(guest: &Guest<'_>, accel: Accel, files: &Files) -> Resul
     let mut arguments = words("-nodefaults -no-user-config -display none -no-reboot -machine pc");
     arguments.extend(match accel {
         Accel::Kvm => words(&format!("-accel kvm -cpu {}", host_cpu())),
-        Accel::Tcg => words("-accel tcg,thread=multi -cpu Nehalem"),
+        Accel::Tcg => words(&format!("-accel tcg,thread=multi -cpu {CPU}")),
         Accel::Counted => {
-            let mut counted = words("-accel tcg,thread=single -cpu Nehalem -icount shift=3,sleep=off -seed 1");
+            let mut counted = words("-accel tcg,thread=single -icount shift=3,sleep=off -seed 1");
+            counted.extend(words(&format!("-cpu {CPU}")));
             counted.extend(words("-rtc base=2024-01-01,clock=vm"));
             counted
         }
     });
-    arguments.extend(topology::arguments(guest.machine, guest.memory_mib())?);
+    arguments.extend(topology::arguments(guest.machine, guest.memory_mib(), accel == Accel::Counted)?);
     let console = format!("file,id=console,path={}", inherited(&files.console));
     let mailbox = format!(
         "memory-backend-file,id=mailbox,share=on,mem-path={},size={}",
@@ -84,12 +85,16 @@ pub(crate) fn arguments(guest: &Guest<'_>, accel: Accel, files: &Files) -> Resul
 /// The parameters on the kernel's command line.
 fn parameters(guest: &Guest<'_>, accel: Accel) -> String {
     // A panic or the end of the agent restarts the machine at once, by a fault that needs no firmware; QEMU then ends.
-    let mut words =
-        vec!["console=ttyS0", "rdinit=/init", "panic=-1", "reboot=t", "nokaslr", "random.trust_bootloader=on"];
+    let mut words = vec!["console=ttyS0", "rdinit=/init", "panic=-1", "reboot=t", "nokaslr"];
+    // Guests have the host's entropy. Self-tests of ciphers would run for seconds beside the workload.
+    words.extend(["random.trust_bootloader=on", "cryptomgr.notests"]);
     if accel != Accel::Kvm {
         // All virtual CPUs read one clock, and some stand still for a while when the host is busy.
         words.extend(["tsc=reliable", "nowatchdog"]);
     }
+    let cpus =
+        (accel == Accel::Counted && has_spare(guest.machine)).then(|| format!("nr_cpus={}", guest.machine.cpus.len()));
+    words.extend(cpus.as_deref());
     let isolated = CpuList::from_iter(guest.machine.isolated.iter().copied());
     let isolated = (!isolated.is_empty()).then(|| format!("isolcpus=domain,{isolated}"));
     words.extend(isolated.as_deref());

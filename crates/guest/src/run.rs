@@ -4,7 +4,7 @@ use crate::accel;
 use crate::guest::{Accel, Guest};
 use crate::mailbox::Job;
 use crate::vm::{self, Ran};
-use schedlab_base::{Error, Result, v};
+use schedlab_base::{Error, Result};
 
 /// Runs a guest under KVM if that works here, and under TCG otherwise. `say` is called with what goes on.
 ///
@@ -16,7 +16,6 @@ pub fn run(guest: &Guest<'_>, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Ra
         return Err(Error::not_permitted("guests need an x86-64 host: they run this same program"));
     }
     let accel = if guest.deterministic {
-        refuse_hanging(guest)?;
         Accel::Counted
     } else if accel::kvm(guest.kernel, say)?.works {
         Accel::Kvm
@@ -24,15 +23,4 @@ pub fn run(guest: &Guest<'_>, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Ra
         Accel::Tcg
     };
     vm::run(guest, job, accel)
-}
-
-/// Kernels that are known to hang with counted instructions.
-fn refuse_hanging(guest: &Guest<'_>) -> Result<()> {
-    let cpus = guest.machine.cpus.len();
-    if cpus > 1 && guest.kernel.version().is_some_and(|release| release == v(6, 1)) {
-        let what = format!("{}: with counted instructions, 6.1 hangs while it starts a second CPU", guest.kernel.name);
-        let mend = "give it one CPU, leave --deterministic out, or take 6.12";
-        return Err(Error::input(what).mend(mend));
-    }
-    Ok(())
 }

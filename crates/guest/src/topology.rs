@@ -15,22 +15,20 @@ struct Shape {
     threads: usize,
 }
 
-/// The arguments for the machine's CPUs, nodes and distances, with this much memory.
-///
-/// The CPU is an Intel one: Linux reads threads, caches and dies from it as QEMU has set them, which it does not from
-/// AMD's before 6.9. A die has a last-level cache of its own.
+/// The CPU: an Intel one. Linux reads threads, caches and dies from it as QEMU has set them, which it does not from AMD's
+/// before 6.9.
+pub(crate) const CPU: &str = "Nehalem";
+
+/// The arguments for the machine's CPUs, nodes and distances, with this much memory. A die has a last-level cache of its
+/// own. With `even_turns` there is one more CPU, as [`turns`] says.
 ///
 /// # Errors
 /// When QEMU cannot have this machine.
-pub(crate) fn arguments(machine: &Machine, memory_mib: u64) -> Result<Vec<String>> {
-    let Shape { sockets, dies, cores, threads } = shape(machine)?;
-    let cpus = machine.cpus.len();
-    let mut arguments = vec![
-        "-smp".to_owned(),
-        format!("{cpus},sockets={sockets},dies={dies},cores={cores},threads={threads}"),
-        "-m".to_owned(),
-        format!("{memory_mib}M"),
-    ];
+pub(crate) fn arguments(machine: &Machine, memory_mib: u64, even_turns: bool) -> Result<Vec<String>> {
+    let shape = shape(machine)?;
+    let spare = even_turns && has_spare(machine);
+    let mut arguments = if spare { turns(shape) } else { shape.at_once() };
+    arguments.extend(["-m".to_owned(), format!("{memory_mib}M")]);
     let nodes = machine.nodes();
     if nodes < 2 {
         return Ok(arguments);
@@ -40,7 +38,11 @@ pub(crate) fn arguments(machine: &Machine, memory_mib: u64) -> Result<Vec<String
     for node in 0..nodes {
         let first = if node == 0 { memory_mib - share * (nodes as u64 - 1) } else { share };
         arguments.extend(["-object".to_owned(), format!("memory-backend-ram,id=node{node},size={first}M")]);
-        let list = CpuList::from_iter(cpus_of(machine, node)).to_string();
+        let own = cpus_of(machine, node);
+        // All CPUs that there could be must have a node. The last has those that Linux does not see.
+        let unseen = if spare && node + 1 == nodes { shape.per_socket() } else { 0 };
+        let count = machine.cpus.len() as u32;
+        let list = CpuList::from_iter(own.chain(count..count + unseen as u32)).to_string();
         let own = list.split(',').filter(|part| !part.is_empty()).map(|part| format!(",cpus={part}"));
         let own: String = own.collect();
         arguments.extend(["-numa".to_owned(), format!("node,nodeid={node},memdev=node{node}{own}")]);
@@ -55,6 +57,51 @@ pub(crate) fn arguments(machine: &Machine, memory_mib: u64) -> Result<Vec<String
 
 fn cpus_of(machine: &Machine, node: usize) -> impl Iterator<Item = u32> + '_ {
     machine.cpus.iter().map(|cpu| &cpu.place).filter(move |place| place.node as usize == node).map(|place| place.cpu)
+}
+
+impl Shape {
+    fn per_socket(self) -> usize {
+        self.dies * self.cores * self.threads
+    }
+
+    /// All CPUs from the start on.
+    fn at_once(self) -> Vec<String> {
+        let Self { sockets, dies, cores, threads } = self;
+        let cpus = sockets * self.per_socket();
+        vec!["-smp".to_owned(), format!("{cpus},sockets={sockets},dies={dies},cores={cores},threads={threads}")]
+    }
+}
+
+/// Whether there is room for the CPU that [`turns`] adds.
+pub(crate) fn has_spare(machine: &Machine) -> bool {
+    let cpus = machine.cpus.len();
+    cpus > 1 && cpus + cpus / machine.sockets().max(1) <= MOST_CPUS
+}
+
+/// The CPUs one by one, the second of them one that Linux shall not see (`nr_cpus=`) and never starts.
+///
+/// With counted instructions QEMU 7.2 runs the CPUs in the order in which they were made, each until the next timer is
+/// due. The one after it then finds the timer due, runs its handler, and loses its turn: with two CPUs at work, the
+/// second may never run at all, and while Linux before 6.5 starts a second CPU, it never does. A CPU that does not run
+/// loses nothing, so it is put there. Its socket comes after those of the machine, and so does its number.
+fn turns(shape: Shape) -> Vec<String> {
+    let Shape { sockets, dies, cores, threads } = shape;
+    let most = (sockets + 1) * shape.per_socket();
+    let mut arguments = vec![
+        "-smp".to_owned(),
+        format!("1,sockets={},dies={dies},cores={cores},threads={threads},maxcpus={most}", sockets + 1),
+    ];
+    let mut add = |socket: usize, die: usize, core: usize, thread: usize| {
+        let place = format!("socket-id={socket},die-id={die},core-id={core},thread-id={thread}");
+        arguments.extend(["-device".to_owned(), format!("{CPU}-x86_64-cpu,{place}")]);
+    };
+    add(sockets, 0, 0, 0);
+    for cpu in 1..sockets * shape.per_socket() {
+        let (thread, rest) = (cpu % threads, cpu / threads);
+        let (core, rest) = (rest % cores, rest / cores);
+        add(rest / dies, rest % dies, core, thread);
+    }
+    arguments
 }
 
 /// The machine's shape, if it is one that QEMU has.
@@ -134,7 +181,7 @@ mod tests {
     use super::*;
 
     fn of(spec: &str) -> String {
-        arguments(&schedlab_machine::load(spec).unwrap(), 2048).unwrap().join(" ")
+        arguments(&schedlab_machine::load(spec).unwrap(), 2048, false).unwrap().join(" ")
     }
 
     #[test]
@@ -142,6 +189,20 @@ mod tests {
         assert_eq!(of("1"), "-smp 1,sockets=1,dies=1,cores=1,threads=1 -m 2048M");
         assert_eq!(of("quad-smt"), "-smp 8,sockets=1,dies=1,cores=4,threads=2 -m 2048M");
         assert!(of("2x6x2").starts_with("-smp 24,sockets=2,dies=1,cores=6,threads=2 "));
+    }
+
+    #[test]
+    fn for_even_turns_the_second_cpu_is_one_that_never_runs() {
+        let of = |spec: &str| arguments(&schedlab_machine::load(spec).unwrap(), 64, true).unwrap().join(" ");
+        let cpu = |socket, core, thread| {
+            format!("-device Nehalem-x86_64-cpu,socket-id={socket},die-id=0,core-id={core},thread-id={thread} ")
+        };
+        let smp = "-smp 1,sockets=2,dies=1,cores=1,threads=2,maxcpus=4 ";
+        assert_eq!(of("1x1x2"), format!("{smp}{}{}-m 64M", cpu(1, 0, 0), cpu(0, 0, 1)));
+        let nodes = of("z800");
+        assert!(nodes.contains("memdev=node0,cpus=0-5 ") && nodes.contains("memdev=node1,cpus=6-17 "), "{nodes}");
+        assert_eq!(of("1"), "-smp 1,sockets=1,dies=1,cores=1,threads=1 -m 64M");
+        assert!(of("1x200").starts_with("-smp 200,"), "there is no room for 400");
     }
 
     #[test]
@@ -157,7 +218,7 @@ mod tests {
     #[test]
     fn memory_that_cannot_be_shared_evenly_is_still_all_there() {
         let machine = schedlab_machine::load("bulldozer-64").unwrap();
-        let text = arguments(&machine, 1003).unwrap().join(" ");
+        let text = arguments(&machine, 1003, false).unwrap().join(" ");
         let sizes = text.split("size=").skip(1).map(|rest| rest.split('M').next().unwrap().parse::<u64>().unwrap());
         assert_eq!(sizes.sum::<u64>(), 1003);
     }
@@ -165,18 +226,18 @@ mod tests {
     #[test]
     fn what_qemu_cannot_have_is_refused_with_the_reason() {
         let refused = |spec: &str| {
-            arguments(&schedlab_machine::load(spec).unwrap(), 2048).map_err(|e| e.to_string()).unwrap_err()
+            arguments(&schedlab_machine::load(spec).unwrap(), 2048, false).map_err(|e| e.to_string()).unwrap_err()
         };
         assert!(refused("big-little-4+4").contains("differ in capacity"));
         assert!(refused("huge-4096").contains("4096 CPUs, and QEMU's PC at most 255"));
         let mut odd = schedlab_machine::load("2x2").unwrap();
         odd.cpus.pop();
-        assert!(arguments(&odd, 64).unwrap_err().to_string().contains("not all alike"));
+        assert!(arguments(&odd, 64, false).unwrap_err().to_string().contains("not all alike"));
         let mut interleaved = schedlab_machine::load("2x2").unwrap();
         for (cpu, package) in interleaved.cpus.iter_mut().zip([0, 1, 0, 1]) {
             (cpu.place.package, cpu.place.llc) = (package, package);
         }
-        assert!(arguments(&interleaved, 64).unwrap_err().to_string().contains("another order"));
+        assert!(arguments(&interleaved, 64, false).unwrap_err().to_string().contains("another order"));
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub struct Ran {
 pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
     let mut files = Files::new()?;
     let arguments = qemu::arguments(guest, accel, &files)?;
-    let archive = initramfs::build(&program::own()?, job);
+    let even_turns = accel == Accel::Counted && guest.machine.cpus.len() > 1;
+    let archive = initramfs::build(&program::own()?, &Job { even_turns, ..job.clone() });
     let failed = |e: std::io::Error| Error::system("cannot prepare the guest's memory", &e);
     files.initramfs.write_all(&archive).map_err(failed)?;
     drop(archive);

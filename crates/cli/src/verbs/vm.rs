@@ -4,7 +4,7 @@ use super::stats::table::Table;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
 use schedlab_experiment::backend::vm::Vm;
-use schedlab_guest::{Guest, Job, Kernel, Kept, Limits, Ran, Store};
+use schedlab_guest::{Guest, Job, Kept, Kernel, Limits, Ran, Store};
 use schedlab_machine::Machine;
 use serde_json::{Value, json};
 use std::process::ExitCode;

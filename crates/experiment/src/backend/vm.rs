@@ -157,7 +157,8 @@ fn job(request: &Request, duration: Option<Nanos>, buffer_kib: Option<u64>) -> J
     }
     let workload = schedlab_workload::write(&request.workload).into_bytes();
     let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
-    Job { command, files: vec![(WORKLOAD.to_owned(), workload)], set: request.set.clone(), wanted }
+    let files = vec![(WORKLOAD.to_owned(), workload)];
+    Job { command, files, set: request.set.clone(), wanted, ..Job::default() }
 }
 
 /// How long a guest may take for a run of this duration. Counted time is up to some ten times slower than the host's
