@@ -20,8 +20,16 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
-    "experiment": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"},
-    "cli": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "capture", "experiment"},
+    "live": {"base", "sim", "capture"},
+    "guest": {"base", "machine"},
+    "experiment": {
+        *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
+        *("capture", "live", "guest"),
+    },
+    "cli": {
+        *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
+        *("capture", "live", "guest", "experiment"),
+    },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }
 # pure room: the crates from outside that it may use

@@ -27,7 +27,10 @@ OTHER_NAMES = {
 }
 
 # Verbs without a function, and why.
-NOT_IN_PYTHON = {"export": "Trace.events and Trace.arrow() have the rows"}
+NOT_IN_PYTHON = {
+    "export": "Trace.events and Trace.arrow() have the rows",
+    "vm": "it fetches and boots kernels; nothing in it is for a notebook",
+}
 
 # What has no argument in Python, and why.
 EVERYWHERE = {

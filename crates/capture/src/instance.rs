@@ -1,5 +1,6 @@
 //! The recorder's own tracefs instance. It is created, set up, and removed whatever happens.
 
+use crate::owner;
 use crate::sys;
 use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{CpuId, Error, Result, Tid};
@@ -8,11 +9,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Instances are named `schedlab-PID-START-N`, where START is the start time of that process in ticks since boot.
+/// Instances are named `schedlab-PID-START-N`: the mark of their owner, and a number.
 const PREFIX: &str = "schedlab-";
 
 /// An instance of the kernel's tracer, with buffers, events and a clock of its own, separate from other users.
@@ -31,9 +32,7 @@ impl Instance {
     /// Creates an instance that does not record yet.
     pub(crate) fn new(tracefs: &Tracefs) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let pid = std::process::id() as Tid;
-        let start = start_time(Path::new("/proc"), pid).unwrap_or(0);
-        let name = format!("{PREFIX}{pid}-{start}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{PREFIX}{}-{}", owner::mark(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = tracefs.root().join("instances").join(name);
         let guard_failed = |e: io::Error| Error::system("cannot start the guard of the tracefs instance", &e);
         let (reader, writer) = io::pipe().map_err(guard_failed)?;
@@ -163,24 +162,9 @@ pub(crate) fn remove_stale(tracefs: &Tracefs) -> Vec<String> {
     let Ok(entries) = fs::read_dir(&dir) else { return Vec::new() };
     let stale = entries.flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
-        let (pid, start) = owner(&name)?;
-        let gone = start_time(Path::new("/proc"), pid) != Some(start);
-        (gone && fs::remove_dir(dir.join(&name)).is_ok()).then_some(name)
+        (owner::is_gone(name.strip_prefix(PREFIX)?) && fs::remove_dir(dir.join(&name)).is_ok()).then_some(name)
     });
     stale.collect()
-}
-
-/// The owner that an instance's name states: a process and its start time.
-fn owner(name: &str) -> Option<(Tid, u64)> {
-    let mut parts = name.strip_prefix(PREFIX)?.split('-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// The start time of a process in ticks since boot: field 22 of its `stat`.
-fn start_time(proc: &Path, pid: Tid) -> Option<u64> {
-    let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
-    // The name in parentheses may itself contain spaces and parentheses.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -192,22 +176,5 @@ mod tests {
         let stats = "entries: 12\noverrun: 5\ncommit overrun: 2\nbytes: 9\ndropped events: 1\nread events: 7\n";
         assert_eq!(count_lost(stats), 8);
         assert_eq!(count_lost("nonsense"), 0);
-    }
-
-    #[test]
-    fn an_instance_names_its_owner() {
-        assert_eq!(owner("schedlab-42-1000-0"), Some((42, 1000)));
-        assert_eq!(owner("schedlab-x"), None);
-        assert_eq!(owner("perf-42-1000-0"), None);
-    }
-
-    #[test]
-    fn a_process_has_a_start_time_whatever_its_name() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("7")).unwrap();
-        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
-        fs::write(dir.path().join("7/stat"), format!("7 (a) b) R {}", fields.join(" "))).unwrap();
-        assert_eq!(start_time(dir.path(), 7), Some(22));
-        assert_eq!(start_time(dir.path(), 8), None);
     }
 }

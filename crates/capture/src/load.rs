@@ -3,7 +3,7 @@
 use crate::procfs;
 use crate::sys::{self, Signals};
 use schedlab_base::{Error, Result, Tid};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 /// How a command ended. One of the two is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandStatus {
     /// Its exit status.
     pub code: Option<i32>,

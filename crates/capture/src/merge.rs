@@ -6,6 +6,7 @@ use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
 use schedlab_trace::format::Decoder;
 use schedlab_trace::ring_buffer::PageLayout;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// Decodes pages and holds their events back until no CPU can have an earlier one.
 pub(crate) struct Merge {
@@ -16,6 +17,8 @@ pub(crate) struct Merge {
     named: Vec<(Nanos, Change)>,
     /// Everything before this time has been passed on.
     done: Nanos,
+    /// What is passed on: the events from this time to that.
+    kept: RangeInclusive<Nanos>,
     /// The counts so far.
     pub(crate) counts: Counts,
     /// Losses that pages have reported, by CPU.
@@ -45,6 +48,7 @@ impl Merge {
             events: Vec::new(),
             named: Vec::new(),
             done: 0,
+            kept: 0..=Nanos::MAX,
             counts: Counts::default(),
             lost: BTreeMap::new(),
         }
@@ -101,7 +105,7 @@ impl Merge {
         self.events.push(Event { time, cpu, what: Payload::Lost { count } });
     }
 
-    /// Sorts the held events. Call it before [`Merge::first_switches`] and [`Merge::pass_on`].
+    /// Sorts the held events. Call it before [`Merge::at_start`] and [`Merge::pass_on`].
     pub(crate) fn order(&mut self) {
         let late = self.events.iter_mut().filter(|e| e.time < self.done);
         self.counts.late += late.map(|event| event.time = self.done).count() as u64;
@@ -113,17 +117,36 @@ impl Merge {
         self.named.sort_by_key(|(time, _)| *time);
     }
 
-    /// The task that left each CPU at its first switch; `None` if a loss came first.
-    pub(crate) fn first_switches(&self) -> BTreeMap<CpuId, Option<Tid>> {
-        let mut first = BTreeMap::new();
-        for event in &self.events {
+    /// Passes on only the events of this time from now on.
+    pub(crate) fn keep(&mut self, time: RangeInclusive<Nanos>) {
+        self.kept = time;
+    }
+
+    /// The last time of which events are passed on.
+    pub(crate) fn last(&self) -> Nanos {
+        *self.kept.end()
+    }
+
+    /// The task that was on each CPU when the kept time began, by the last switch before it or the first one after it;
+    /// `None` if a loss came between.
+    pub(crate) fn at_start(&self) -> BTreeMap<CpuId, Option<Tid>> {
+        let (before, after) = self.events.split_at(self.events.partition_point(|e| e.time < *self.kept.start()));
+        let mut known = BTreeMap::new();
+        for event in before {
             match event.what {
-                Payload::Switch { prev, .. } => first.entry(event.cpu).or_insert(Some(prev)),
-                Payload::Lost { .. } => first.entry(event.cpu).or_insert(None),
+                Payload::Switch { next, .. } => known.insert(event.cpu, Some(next)),
+                Payload::Lost { .. } => known.remove(&event.cpu),
                 _ => continue,
             };
         }
-        first
+        for event in after {
+            match event.what {
+                Payload::Switch { prev, .. } => known.entry(event.cpu).or_insert(Some(prev)),
+                Payload::Lost { .. } => known.entry(event.cpu).or_insert(None),
+                _ => continue,
+            };
+        }
+        known
     }
 
     /// Everything before this time has been passed on.
@@ -135,9 +158,13 @@ impl Merge {
     pub(crate) fn pass_on(&mut self, until: Nanos, tasks: &mut Tasks, sink: &mut dyn Sink) {
         let ready = self.events.partition_point(|event| event.time < until);
         let named = self.named.partition_point(|(time, _)| *time < until);
-        let mut rest = &self.events[..ready];
+        let (first, last) = self.kept.clone().into_inner();
+        let early = self.events.partition_point(|event| event.time < first).min(ready);
+        let late = self.events.partition_point(|event| event.time <= last).clamp(early, ready);
+        let mut rest = &self.events[early..late];
         self.counts.events += rest.iter().filter(|e| !matches!(e.what, Payload::Lost { .. })).count() as u64;
-        for (time, change) in self.named.drain(..named) {
+        for (time, change) in self.named.drain(..named).take_while(|(time, _)| *time <= last) {
+            let time = time.max(first);
             let (before, after) = rest.split_at(rest.partition_point(|event| event.time < time));
             if !before.is_empty() {
                 sink.events(before);

@@ -13,7 +13,7 @@ use crate::tracefs::{Tracefs, read_text, refused};
 use schedlab_base::{Coverage, CpuId, CpuPlace, Error, Meta, Nanos, Partial, Result, Sink, Target, Tid};
 use schedlab_trace::format::{Decoder, Format};
 use schedlab_trace::ring_buffer::PageLayout;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -54,6 +54,8 @@ pub struct Options {
     pub buffer_kib: Option<u64>,
     /// Whether to send the command's standard output to standard error.
     pub command_to_stderr: bool,
+    /// What `processes` are, in place of their ids: a workload and its name.
+    pub label: Option<String>,
 }
 
 /// Receives a recording and can make it durable.
@@ -96,7 +98,7 @@ pub struct Progress {
 }
 
 /// The reason why a recording ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The command ended.
@@ -110,7 +112,7 @@ pub enum Ending {
 }
 
 /// The result of a recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// Events recorded.
     pub events: u64,
@@ -204,7 +206,22 @@ impl Recorder {
     /// # Errors
     /// When the command cannot be started, the output fails, or the kernel refuses an operation during the recording.
     pub fn record<O: Output>(
+        self,
+        open: impl FnOnce(&Meta) -> Result<O>,
+        progress: impl FnMut(Progress),
+    ) -> Result<(O::Done, Recorded)> {
+        self.record_from(|| Ok(None), open, progress)
+    }
+
+    /// As [`Recorder::record`]. When recording is on, `begin` starts what is to be recorded and says when that began,
+    /// by the monotonic clock. The recording then has nothing from before that time, and if there is a duration, nothing
+    /// from after it.
+    ///
+    /// # Errors
+    /// As for [`Recorder::record`], and when `begin` fails.
+    pub fn record_from<O: Output>(
         mut self,
+        begin: impl FnOnce() -> Result<Option<Nanos>>,
         open: impl FnOnce(&Meta) -> Result<O>,
         mut progress: impl FnMut(Progress),
     ) -> Result<(O::Done, Recorded)> {
@@ -212,10 +229,15 @@ impl Recorder {
         let proc = Path::new("/proc");
         let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
         self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before)));
-        let start = sys::monotonic();
-        self.meta.span = Some((start, start));
+        let mut start = sys::monotonic();
         self.instance.switch(true)?;
         let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
+        if let Some(begun) = begin()? {
+            start = begun;
+            let last = self.options.duration.map_or(Nanos::MAX, |duration| start.saturating_add(duration));
+            self.merge.keep(start..=last);
+        }
+        self.meta.span = Some((start, start));
         let mut load = match self.options.command.as_slice() {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
@@ -308,7 +330,7 @@ impl Recorder {
     /// Stops the kernel's recording and passes on the rest, with a marker for losses that no page has reported.
     fn finish(&mut self, output: &mut dyn Sink) -> Result<Nanos> {
         self.instance.switch(false)?;
-        let end = sys::monotonic();
+        let end = sys::monotonic().min(self.merge.last());
         self.tasks.renew();
         self.look_at_cgroups();
         for index in 0..self.drain.len() {
@@ -362,7 +384,7 @@ impl Recorder {
             None if !self.options.processes.is_empty() => {
                 let processes = self.options.processes.clone();
                 let threads = procfs::family(found, &processes).union(&self.followed).copied().collect();
-                Some(Target { command: None, processes, threads })
+                Some(Target { command: self.options.label.clone(), processes, threads })
             }
             _ => None,
         }
@@ -376,7 +398,7 @@ impl Recorder {
             let cpus = self.meta.cpus.iter().map(|place| place.cpu);
             known.extend(procfs::running(found, cpus).into_iter().map(|(cpu, tid)| (cpu, Some(tid))));
         }
-        known.extend(self.merge.first_switches());
+        known.extend(self.merge.at_start());
         let mut running: Vec<_> = known.into_iter().filter_map(|(cpu, tid)| Some((cpu, tid?))).collect();
         if let (true, Some(target)) = (self.options.only, &self.meta.target) {
             running.retain(|(_, tid)| target.threads.contains(tid));

@@ -96,23 +96,26 @@ pub(crate) fn reap(child: Tid) {
 
 /// A signal that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Signal {
+pub struct Signal {
     /// Its number.
-    pub(crate) number: i32,
+    pub number: i32,
     /// Whether the kernel sent it (as for a terminal's Ctrl-C, which the whole process group gets) and not a process.
-    pub(crate) from_kernel: bool,
+    pub from_kernel: bool,
 }
 
 /// Reads the signals that end a recording, and `SIGCHLD`, from a descriptor, so that they do not interrupt. When it is
 /// dropped, they interrupt again.
-pub(crate) struct Signals {
+pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
 
 impl Signals {
     /// Blocks the signals and opens the descriptor. If `SIGHUP` was ignored before (nohup), it stays ignored.
-    pub(crate) fn take() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When the kernel refuses the descriptor.
+    pub fn take() -> io::Result<Self> {
         // SAFETY: the sets are live and initialised by `sigemptyset` or the kernel before they are used;
         // all-zero bytes are valid in both C structures.
         unsafe {
@@ -142,12 +145,14 @@ impl Signals {
     }
 
     /// The descriptor, which is readable when a signal has arrived.
-    pub(crate) fn raw_fd(&self) -> RawFd {
+    #[must_use]
+    pub fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
     /// Takes the next signal that has arrived.
-    pub(crate) fn next(&self) -> Option<Signal> {
+    #[must_use]
+    pub fn next(&self) -> Option<Signal> {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo, and the read is bounded by its size.
         let (info, read) = unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
@@ -158,8 +163,14 @@ impl Signals {
         read.then_some(Signal { number: info.ssi_signo as i32, from_kernel: info.ssi_code == 0x80 })
     }
 
+    /// Gives this thread the original signal mask back: for a process forked from this one.
+    pub fn restore(&self) {
+        // SAFETY: `before` is the mask that the kernel gave to `take`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+
     /// Makes a command start with the original signal mask.
-    pub(crate) fn restore_in(&self, command: &mut Command) {
+    pub fn restore_in(&self, command: &mut Command) {
         let before = self.before;
         // SAFETY: `pthread_sigmask` is safe between fork and exec, and the set is the closure's own.
         unsafe {
@@ -177,8 +188,7 @@ impl Drop for Signals {
     fn drop(&mut self) {
         // Discard pending signals, so that an unread second Ctrl-C does not kill this process now.
         while self.next().is_some() {}
-        // SAFETY: `before` is the mask that the kernel gave to `take`.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        self.restore();
     }
 }
 

@@ -42,6 +42,8 @@ verbs! {
     Run => run,
     /// Simulate a workload on a machine under a kernel, and print its statistics.
     Sim => sim,
+    /// Run a workload with real threads on this kernel, record it, and print its statistics.
+    Exec => exec,
     /// Record the scheduling events of this kernel: while a command runs, for a time, or of some processes.
     Record => record,
     /// Read a recording that another tool made (perf.data).
@@ -68,11 +70,16 @@ verbs! {
     Tunables => tunables,
     /// List the workloads, or describe one.
     Workloads => workloads,
+    /// Get kernels for guests, and boot them.
+    Vm => vm,
     /// Print the JSON Schema of an experiment, a machine or a workload, for editors and scripts.
     Schema => schema,
 }
 
 fn main() -> ExitCode {
+    if schedlab_guest::agent::is_due() {
+        schedlab_guest::agent::main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(message) => return ui::usage(&message),

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod delays;
 pub mod doctor;
+pub mod exec;
 pub mod export;
 pub mod gantt;
 pub mod heatmap;
@@ -16,4 +17,5 @@ pub mod schema;
 pub mod sim;
 pub mod stats;
 pub mod tunables;
+pub mod vm;
 pub mod workloads;

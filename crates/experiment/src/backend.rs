@@ -4,7 +4,9 @@
 //! a [`Sink`], which writes a trace or measures.
 
 pub mod again;
+pub mod live;
 mod sim;
+pub mod vm;
 
 pub use sim::{Sim, meta, simulate};
 
@@ -30,6 +32,37 @@ pub struct Request {
     pub seed: u64,
     /// The simulator skips ticks that can change nothing; the events are the same.
     pub skip_ticks: bool,
+}
+
+impl Request {
+    /// How long it runs; `None` is until every task has ended.
+    ///
+    /// # Errors
+    /// When it would never end, or is over at once.
+    pub fn length(&self) -> Result<Option<Nanos>> {
+        let duration = self.duration.or(self.workload.global.duration);
+        if duration.is_none() && self.is_endless() {
+            return Err(Error::input("the workload never ends").mend("give a duration"));
+        }
+        if duration == Some(0) {
+            return Err(Error::input("a duration of 0").mend("give a longer one"));
+        }
+        Ok(duration)
+    }
+
+    /// Whether a task that starts, or may be forked, loops for ever.
+    fn is_endless(&self) -> bool {
+        let mut tasks = self.workload.tasks.iter();
+        tasks.any(|task| task.loops.is_none() || task.phases.iter().any(|phase| phase.loops.is_none()))
+    }
+
+    /// An error of the workload, with its file.
+    pub(crate) fn in_file(&self, error: Error) -> Error {
+        match &self.workload.file {
+            Some(file) => error.file(file),
+            None => error,
+        }
+    }
 }
 
 /// How a run ended.

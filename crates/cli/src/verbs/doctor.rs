@@ -3,6 +3,7 @@
 use crate::ui::Ui;
 use schedlab_base::Result;
 use schedlab_capture::doctor::{Check, Status, examine};
+use schedlab_guest::{Store, accel};
 use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -10,19 +11,52 @@ use std::process::ExitCode;
 /// What `doctor` is asked: nothing.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab doctor\n  schedlab doctor --json\n\n\
-    The only thing that it changes: it removes tracefs instances that killed recorders left behind. \
+    It removes tracefs instances that killed recorders left behind. Where a kernel has been fetched, it boots one \
+    guest to see whether KVM works, for at most 20 s, and remembers the answer until the machine restarts. \
     Its exit status is always 0.")]
 pub struct Args {}
 
 /// Runs all checks and prints their outcomes.
 pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
-    let checks = examine();
+    let mut checks = examine();
+    checks.extend(guests(ui));
     if ui.json {
         ui.print_json(&json!({ "checks": checks }));
     } else {
         ui.print(&table(&checks));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What guests need. Whether KVM works is found by booting one, if there is a kernel for it.
+fn guests(ui: &Ui) -> Vec<Check> {
+    let check = |id, found: String, mend: &str| Check {
+        id,
+        status: if mend.is_empty() { Status::Ok } else { Status::Hint },
+        found,
+        mend: (!mend.is_empty()).then(|| mend.to_owned()),
+    };
+    let known = accel::known();
+    let Some(qemu) = known.qemu else {
+        let mend = "guests (--on vm:...) need it; as root: apt-get install qemu-system-x86";
+        return vec![check("qemu", "not installed".to_owned(), mend)];
+    };
+    let kept = Store::open().and_then(|store| store.kept()).unwrap_or_default();
+    let names: Vec<&str> = kept.iter().map(|kernel| kernel.name.as_str()).collect();
+    let kernels = match names.as_slice() {
+        [] => check("guest_kernels", "none fetched".to_owned(), "schedlab vm fetch debian-6.12"),
+        names => check("guest_kernels", names.join(", "), ""),
+    };
+    let slow = "guests run under TCG, which is slower and for one CPU as good";
+    let try_one = |name: &str| accel::kvm(&schedlab_guest::find(name)?, &mut |text| ui.note(text));
+    let tried = known.answer.map_or_else(|| names.first().map(|name| try_one(name)), |answer| Some(Ok(answer)));
+    let kvm = match (known.no_kvm, tried) {
+        (Some(absent), _) => check("kvm", absent, slow),
+        (None, None) => check("kvm", "not tried: that takes a kernel".to_owned(), "schedlab vm fetch debian-6.12"),
+        (None, Some(Ok(answer))) => check("kvm", answer.found, if answer.works { "" } else { slow }),
+        (None, Some(Err(e))) => check("kvm", format!("cannot be tried: {e}"), slow),
+    };
+    vec![check("qemu", qemu, ""), kernels, kvm]
 }
 
 /// One line for each check, followed by a line with the fix if there is one.

@@ -56,6 +56,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
+        label: None,
     })?;
     let (draft, file) = target.begin()?;
     if let Some(part) = draft.part() {
@@ -158,7 +159,7 @@ fn nothing(recorded: &Recorded, only: bool, ui: &Ui) {
 }
 
 /// Parses a size with its unit into KiB: `512K`, `8M`, `1G`.
-fn parse_kib(text: &str) -> Result<u64> {
+pub fn parse_kib(text: &str) -> Result<u64> {
     let bad = || Error::input(format!("\"{text}\" is no size")).mend("write a number and a unit: 512K, 8M, 1G");
     let text = text.trim();
     let (number, shift) = match text.char_indices().last() {

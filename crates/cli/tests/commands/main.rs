@@ -19,5 +19,6 @@ mod stats;
 mod streams;
 mod support;
 mod tunables;
+mod vm;
 mod wasted_cores;
 mod workloads;

@@ -1,5 +1,6 @@
 //! Tests that record on the running kernel. They have a binary of their own, so that no other test loads the machine.
 
+mod guest;
 mod perf_agreement;
 mod perf_sched;
 mod record;

@@ -3,11 +3,10 @@
 use super::{Backend, Outcome, Request, again};
 use crate::catalogue;
 use crate::lower::{lower, unmodelled};
-use schedlab_base::{Error, Meta, Nanos, Result, Sink, System};
+use schedlab_base::{Meta, Nanos, Result, Sink, System};
 use schedlab_sched::kernels::{self, How, Kernel};
 use schedlab_sched::tunables::Values;
 use schedlab_sim::Inspect;
-use schedlab_workload::Workload;
 use std::collections::BTreeMap;
 
 /// The simulator.
@@ -44,18 +43,8 @@ impl Backend for Sim {
 /// would never end.
 pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<'_>>) -> Result<Outcome> {
     let (kernel, values) = configured(request)?;
-    let duration = request.duration.or(request.workload.global.duration);
-    if duration.is_none() && endless(&request.workload) {
-        return Err(Error::input("the workload never ends").mend("give a duration"));
-    }
-    if duration == Some(0) {
-        return Err(Error::input("a duration of 0").mend("give a longer one"));
-    }
-    let in_file = |error: Error| match &request.workload.file {
-        Some(file) => error.file(file),
-        None => error,
-    };
-    let load = lower(&request.workload, &request.machine).map_err(in_file)?;
+    let duration = request.length()?;
+    let load = lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
     let outcome = kernel.simulate_and_look(&request.machine, &load, &values, &how, sink, inspect)?;
     let mut notes = unmodelled(&request.workload);
@@ -71,11 +60,6 @@ fn configured(request: &Request) -> Result<(&'static Kernel, Values)> {
     let kernel = kernels::find(&request.kernel)?;
     let values = kernel.values_or(&request.machine, &request.set, |name| catalogue::history(kernel, name))?;
     Ok((kernel, values))
-}
-
-/// Whether a task that starts, or may be forked, loops for ever.
-fn endless(workload: &Workload) -> bool {
-    workload.tasks.iter().any(|task| task.loops.is_none() || task.phases.iter().any(|phase| phase.loops.is_none()))
 }
 
 /// What decides how the kernel schedules; none if the request cannot be run.

@@ -1,0 +1,213 @@
+//! `schedlab exec`: runs a workload with real threads on this kernel or in a guest, records it, and prints the statistics.
+
+mod place;
+mod tables;
+
+use super::stats::{By, of_rows, table::grouped, text};
+use super::vm::GuestArgs;
+use crate::target::Target;
+use crate::ui::Ui;
+use place::Place;
+use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_capture::{Ending, Progress, Recorded};
+use schedlab_experiment::backend::{Request, live};
+use schedlab_live::{Execution, Runner};
+use schedlab_measure::{Report, Stats};
+use schedlab_trace::{ReadReport, Writer};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What `exec` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  schedlab exec periodic:tasks=4,run=1ms --duration 5s\n  \
+                  schedlab exec w.json --duration 10s -o live.arrows\n  \
+                  schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n  \
+                  schedlab exec li:tasks=3 --duration 2s --on vm:debian-6.12 --machine 2 --deterministic -o t.arrows\n\n\
+                  The workload is the one that `schedlab sim` simulates. Recording needs root; --no-record does not.")]
+pub struct Args {
+    /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
+    workload: String,
+    /// Where to run: `live`, this kernel, or `vm:KERNEL`, a guest (vm:debian-6.12, vm:/path/to/bzImage).
+    #[arg(long, default_value = "live", value_name = "WHERE")]
+    on: String,
+    #[command(flatten)]
+    guest: GuestArgs,
+    /// How long to run (10s, 250ms) (default: the workload's own duration, or until every task has ended).
+    #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
+    duration: Option<Nanos>,
+    /// The seed of all random draws; each task draws the same values again.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the trace to this file.
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// Overwrite an existing file.
+    #[arg(long)]
+    force: bool,
+    /// Run only: print what the tasks report about themselves, and record nothing.
+    #[arg(long, conflicts_with_all = ["output", "buffer", "by", "all"])]
+    no_record: bool,
+    /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts.
+    #[arg(long, value_name = "SIZE", value_parser = super::record::parse_kib)]
+    buffer: Option<u64>,
+    /// What each row of the table stands for; the JSON always contains all of them.
+    #[arg(long, value_enum, default_value_t = By::Task)]
+    by: By,
+    /// Print every row, and the tasks that do not belong to the workload, which otherwise share a row.
+    #[arg(long)]
+    all: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    execution: Facts<'a>,
+    #[serde(flatten)]
+    report: Option<&'a Report>,
+}
+
+/// What was run.
+#[derive(Serialize)]
+struct Facts<'a> {
+    kernel: &'a str,
+    workload: &'a str,
+    seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<&'a Recorded>,
+    #[serde(flatten)]
+    execution: &'a Execution,
+    notes: &'a [String],
+}
+
+/// Runs the workload, and prints the statistics of its recording.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let workload = schedlab_workload::load(&args.workload)?;
+    for warning in &workload.warnings {
+        ui.note(warning);
+    }
+    let place = Place::new(&args.on, &args.guest)?;
+    let request = Request {
+        kernel: place.kernel(),
+        machine: place.machine(&args.guest)?,
+        workload,
+        set: args.guest.set.clone(),
+        duration: args.duration,
+        seed: args.seed,
+        skip_ticks: true,
+    };
+    if args.no_record {
+        place.refuse_guest("--no-record")?;
+        return run_only(&request, ui);
+    }
+    let run = match &args.output {
+        None => record(&request, &place, &args, unnamed()?, ui)?,
+        Some(path) => Target::new(path, args.force)?.write(|mut file| {
+            if file.metadata().is_ok_and(|meta| meta.is_file()) {
+                return record(&request, &place, &args, file, ui).map_err(|e| e.file(path));
+            }
+            // What a device or a FIFO takes cannot be read back.
+            let made = unnamed()?;
+            let again = made.try_clone().and_then(|made| File::open(own_path(&made)));
+            let run = record(&request, &place, &args, made, ui)?;
+            again.and_then(|mut made| io::copy(&mut made, &mut file)).map_err(|e| Error::system("cannot write", &e))?;
+            Ok(run)
+        })?,
+    };
+    print(&args, &request, &run, ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The path by which an open file can be opened again.
+fn own_path(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// What came of a run.
+struct Run {
+    meta: Meta,
+    read: ReadReport,
+    report: Report,
+    recorded: Recorded,
+    execution: Execution,
+    notes: Vec<String>,
+}
+
+/// Runs and records into `file`, and reads the statistics back from it: computing them meanwhile would disturb the run.
+fn record(request: &Request, place: &Place, args: &Args, file: File, ui: &Ui) -> Result<Run> {
+    let written = file.try_clone().map_err(|e| Error::system("cannot write the trace", &e))?;
+    let bar = ui.progress(None, "running");
+    let show = |progress: Progress| {
+        bar.set_message(format!("running: {} events, {} lost", grouped(progress.events), grouped(progress.lost)));
+        bar.tick();
+    };
+    let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta);
+    let outcome = match place {
+        Place::Live => live::record(request, args.buffer, open, show)
+            .map(|(_, recorded, execution, notes)| (recorded, execution, notes)),
+        Place::Guest(vm) => {
+            let ran = vm.record(request, args.buffer, open, &mut |text| ui.note(text));
+            ran.map(|(_, inside)| (inside.recorded, inside.execution, inside.notes))
+        }
+    };
+    bar.finish_and_clear();
+    let (recorded, execution, notes) = outcome?;
+    let mut source = schedlab_trace::open(&own_path(&written))?;
+    let meta = source.meta().clone();
+    let mut stats = of_rows(Stats::new(&meta).with_teams(), args.by);
+    let read = source.run(&mut stats)?;
+    Ok(Run { meta, read, report: stats.finish(None), recorded, execution, notes })
+}
+
+/// A file without a name, which is gone when it is closed.
+fn unnamed() -> Result<File> {
+    let made = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
+    made.map(File::from).map_err(|e| Error::system("cannot make room for the trace", &e).mend("name a file with -o"))
+}
+
+/// Runs without recording.
+fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
+    let (options, notes) = live::plan(request)?;
+    let mut runner = Runner::new(options)?;
+    runner.start()?;
+    runner.wait()?;
+    let execution = runner.finish()?;
+    notes.iter().for_each(|note| ui.note(note));
+    if ui.json {
+        ui.print_json(&document(request, &execution, &notes, None));
+    } else {
+        ui.print(&tables::tasks(&request.workload.name, &request.kernel, &execution));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document<'a>(
+    request: &'a Request,
+    execution: &'a Execution,
+    notes: &'a [String],
+    run: Option<&'a Run>,
+) -> Document<'a> {
+    let Request { kernel, workload, seed, .. } = request;
+    let recorded = run.map(|run| &run.recorded);
+    let facts = Facts { kernel, workload: &workload.name, seed: *seed, recorded, execution, notes };
+    Document { execution: facts, report: run.map(|run| &run.report) }
+}
+
+fn print(args: &Args, request: &Request, run: &Run, ui: &Ui) {
+    run.notes.iter().for_each(|note| ui.note(note));
+    if let (lost @ 1.., gaps) = (run.recorded.lost, run.recorded.gaps) {
+        ui.note(format!("{} events were lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)));
+    }
+    if run.recorded.ending == Ending::Signal {
+        ui.note(format!("a signal ended the run after {:.3} s", run.recorded.duration_ns as f64 / 1e9));
+    }
+    if ui.json {
+        ui.print_json(&document(request, &run.execution, &run.notes, Some(run)));
+    } else {
+        ui.print(&text::report(&request.workload.name, &run.meta, &run.read, &run.report, args.by, args.all));
+        ui.print(&tables::bursts(&run.execution));
+    }
+}

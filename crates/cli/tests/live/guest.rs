@@ -1,0 +1,192 @@
+//! Real kernels in guests. Where QEMU or a kernel is missing and cannot be had, the tests say so and pass.
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+const SCHEDLAB: &str = env!("CARGO_BIN_EXE_schedlab");
+/// How long a guest may take to boot while the machine is busy with other tests.
+const PATIENCE: &str = "200s";
+
+/// The folder with the fetched kernel, or why there is none.
+fn cache() -> Option<&'static Path> {
+    static CACHE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let cache = CACHE.get_or_init(|| {
+        if !cfg!(target_arch = "x86_64") {
+            return Err("guests need an x86-64 host".to_owned());
+        }
+        if Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
+            return Err("there is no QEMU (Debian: apt-get install qemu-system-x86)".to_owned());
+        }
+        // Kept with the build, so that it is fetched once.
+        let folder = Path::new(SCHEDLAB).parent().unwrap().join("guest-tests");
+        let fetched = command(&folder).args(["vm", "fetch", "debian-6.12"]).output().unwrap();
+        match fetched.status.success() {
+            true => Ok(folder),
+            false => Err(String::from_utf8_lossy(&fetched.stderr).trim().to_owned()),
+        }
+    });
+    cache.as_ref().map_err(|why| eprintln!("skipped: {why}")).ok().map(PathBuf::as_path)
+}
+
+fn command(cache: &Path) -> Command {
+    let mut command = Command::new(SCHEDLAB);
+    command.env("XDG_CACHE_HOME", cache).stdin(Stdio::null());
+    command
+}
+
+fn run(cache: &Path, args: &[&str]) -> Output {
+    command(cache).args(args).output().expect("the binary runs")
+}
+
+fn ok(output: Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn message(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().last().unwrap_or_default();
+    last.trim_start_matches("schedlab: ").to_owned()
+}
+
+#[test]
+fn two_deterministic_runs_give_the_same_bytes_under_the_kernel_s_own_tunables() {
+    let Some(cache) = cache() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let workload = dir.path().join("w.json");
+    let text = r#"{"tasks": {"hog": {"instance": 3, "loop": -1, "run": 1000},
+                             "light": {"loop": -1, "run": 500, "sleep": 9500}}}"#;
+    fs::write(&workload, text).unwrap();
+    let trace = |name: &str| {
+        let path = dir.path().join(name);
+        let options = ["--on", "vm:debian-6.12", "--machine", "2", "--deterministic", "--duration", "500ms", "--json"];
+        let files = [workload.to_str().unwrap(), "--output", path.to_str().unwrap(), "--boot-limit", PATIENCE];
+        let set = ["--set", "base_slice_ns=9000000", "--set", "RUN_TO_PARITY=0"];
+        let printed = ok(run(cache, &[&["exec"], &files[..], &options[..], &set[..]].concat()));
+        (fs::read(path).unwrap(), serde_json::from_str::<Value>(&printed).unwrap())
+    };
+    let ((first, document), (second, _)) = (trace("1.arrows"), trace("2.arrows"));
+    assert!(first == second, "two runs differ");
+    let meta = schedlab_trace::open(dir.path().join("1.arrows")).unwrap().meta().clone();
+    assert!(meta.kernel.starts_with("6.12."), "{}", meta.kernel);
+    assert_eq!((meta.machine.as_str(), meta.cpus.len()), ("2", 2));
+    assert_eq!(meta.notes["set"], "base_slice_ns=9000000 RUN_TO_PARITY=0");
+    let tasks = document["tasks"].as_array().unwrap();
+    let run_us = |name: &str| tasks.iter().find(|task| task["name"] == name).unwrap()["run_us"].as_f64().unwrap();
+    let hogs: f64 = (0..3).map(|n| run_us(&format!("hog-{n}"))).sum();
+    assert!((600e3..1000e3).contains(&hogs), "two CPUs for half a second: {hogs} us");
+    assert!((15e3..45e3).contains(&run_us("light")), "a twentieth of a CPU: {} us", run_us("light"));
+}
+
+#[test]
+fn a_guest_sees_the_machine_that_was_asked_for() {
+    let Some(cache) = cache() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let machine = dir.path().join("m.toml");
+    fs::write(&machine, "sockets = 2\ncores = 2\nthreads = 2\ndistances = [[10, 17], [17, 10]]\n").unwrap();
+    let args =
+        ["vm", "boot", "debian-6.12", "--json", "--boot-limit", PATIENCE, "--machine", machine.to_str().unwrap()];
+    let output = run(cache, &args);
+    let document: Value = serde_json::from_str(&ok(output)).unwrap();
+    assert_eq!(document["remarks"], serde_json::json!([]));
+    assert_eq!(document["distances"], serde_json::json!([[10, 17], [17, 10]]));
+    let of = |key: &str| document["cpus"].as_array().unwrap().iter().map(|cpu| cpu[key].as_u64().unwrap()).collect();
+    let expect = |key: &str, wanted: [u64; 8]| {
+        let seen: Vec<u64> = of(key);
+        assert_eq!(seen, wanted, "{key}");
+    };
+    expect("core", [0, 0, 1, 1, 2, 2, 3, 3]);
+    expect("package", [0, 0, 0, 0, 1, 1, 1, 1]);
+    expect("node", [0, 0, 0, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn what_a_kernel_does_not_have_is_refused_with_what_it_has() {
+    let Some(cache) = cache() else { return };
+    let args = ["vm", "boot", "debian-6.12", "--boot-limit", PATIENCE, "--set", "latency_ns=1"];
+    let text = message(&run(cache, &args));
+    assert!(text.contains("latency_ns=1: this kernel has no such tunable;"), "{text}");
+    assert!(text.contains("base_slice_ns") && text.contains("sched_rt_runtime_us"), "{text}");
+}
+
+/// The console that a message names.
+fn console(text: &str) -> String {
+    let path = text.split("its console is in ").nth(1).unwrap_or_else(|| panic!("no console is named: {text}"));
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_guest_that_fails_gives_one_message_and_its_console() {
+    let Some(cache) = cache() else { return };
+    let text = message(&run(cache, &["vm", "boot", "debian-6.12", "--boot-limit", "1s"]));
+    assert!(text.starts_with("debian-6.12: the guest did not boot within 1 s"), "{text}");
+    console(&text);
+    // Too little memory to unpack the initramfs or to run.
+    let text = message(&run(cache, &["vm", "boot", "debian-6.12", "--memory", "128"]));
+    assert!(text.contains("memory") || text.contains("unpack") || text.contains("panicked"), "{text}");
+    assert!(console(&text).contains("Linux version 6.12"), "{text}");
+}
+
+/// The processes whose parent was `parent` and that run QEMU.
+fn guests_of(parent: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((head, rest)) = stat.rsplit_once(')') else { continue };
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        if head.contains("(qemu-system") && fields[1] == parent.to_string() {
+            found.push(entry.file_name().to_str().unwrap().parse().unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_killed_schedlab_leaves_no_guest() {
+    let Some(cache) = cache() else { return };
+    let mut child = command(cache).args(["vm", "boot", "debian-6.12", "--deterministic"]).spawn().unwrap();
+    let begin = Instant::now();
+    let guest = loop {
+        if let [guest] = guests_of(child.id())[..] {
+            break guest;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "QEMU was never started");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begin = Instant::now();
+    while Path::new(&format!("/proc/{guest}")).exists() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "QEMU outlives schedlab");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn fetching_again_keeps_the_kernel_usable_and_leaves_no_folders() {
+    let Some(cache) = cache() else { return };
+    let kernels = cache.join("schedlab/kernels");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&kernels).unwrap().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    // A fetch that is killed while it works.
+    let mut child =
+        command(cache).args(["vm", "fetch", "debian-6.12", "--again"]).stderr(Stdio::piped()).spawn().unwrap();
+    let first = BufReader::new(child.stderr.take().unwrap()).lines().next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(first.is_some());
+    ok(run(cache, &["vm", "fetch", "debian-6.12"]));
+    assert_eq!(names(), ["debian-6.12", "lock"]);
+    let listed: Value = serde_json::from_str(&ok(run(cache, &["vm", "list", "--json"]))).unwrap();
+    assert_eq!(listed["kernels"][0]["name"], "debian-6.12");
+}

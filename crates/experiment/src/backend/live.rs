@@ -1,0 +1,70 @@
+//! This kernel as a backend: real threads run the workload while the kernel's scheduling is recorded.
+
+use super::Request;
+use crate::lower::lower;
+use schedlab_base::{Error, Meta, Result};
+use schedlab_capture::{Output, Progress, Recorded};
+use schedlab_live::{Execution, Options, Recording};
+use std::fs;
+use std::path::PathBuf;
+
+/// The release of the running kernel, as `uname -r` prints it.
+#[must_use]
+pub fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// A request as this machine runs it: the same programs as the simulator's.
+///
+/// # Errors
+/// When the workload does not fit the machine, would never end, or asks for what is not done on a live kernel.
+pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
+    let workload = &request.workload;
+    let duration = request.length()?;
+    if !workload.hotplug.is_empty() {
+        return Err(request.in_file(
+            Error::not_permitted("CPUs of a live machine are not taken offline: that would change it for everybody")
+                .key("x-hotplug")
+                .mend("leave x-hotplug out, or simulate the workload"),
+        ));
+    }
+    let mut notes = Vec::new();
+    if !workload.interrupts.is_empty() {
+        notes.push("x-irq is not run: a live machine has its own interrupts".to_owned());
+    }
+    let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?;
+    let options = Options {
+        load,
+        capacities: request.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect(),
+        duration,
+        seed: request.seed,
+        io_device: workload.global.io_device.as_ref().map(PathBuf::from),
+        priority_inheritance: workload.global.pi_enabled,
+    };
+    Ok((options, notes))
+}
+
+/// Runs a request on this kernel and records it. `open` creates the output when the metadata is known.
+///
+/// # Errors
+/// As [`plan`], and when a right is missing, the output fails or the run ends early.
+pub fn record<O: Output>(
+    request: &Request,
+    buffer_kib: Option<u64>,
+    open: impl FnOnce(&Meta) -> Result<O>,
+    progress: impl FnMut(Progress),
+) -> Result<(O::Done, Recorded, Execution, Vec<String>)> {
+    let (options, notes) = plan(request)?;
+    let recording = Recording {
+        label: request.workload.name.clone(),
+        buffer_kib,
+        notes: vec![
+            ("workload".to_owned(), request.workload.name.clone()),
+            ("seed".to_owned(), request.seed.to_string()),
+        ],
+    };
+    let (done, recorded, execution) =
+        schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))?;
+    Ok((done, recorded, execution, notes))
+}

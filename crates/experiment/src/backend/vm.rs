@@ -1,0 +1,194 @@
+//! A real kernel in a virtual machine as a backend: `schedlab exec` runs the workload inside, and its trace comes home.
+
+use super::Request;
+use crate::lower::lower;
+use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result};
+use schedlab_capture::{Output, Recorded};
+use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
+use schedlab_live::Execution;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the workload is in the guest, and where its trace will be.
+const WORKLOAD: &str = "/workload.json";
+const TRACE: &str = "/run/trace.arrows";
+
+/// A kernel, and how its guests are to be.
+#[derive(Clone, Debug)]
+pub struct Vm {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Whether time is counted in instructions, so that equal requests give equal bytes.
+    pub deterministic: bool,
+    /// The guest's memory in MiB, if not what suits the machine.
+    pub memory: Option<u64>,
+    /// How long the guest may take to boot.
+    pub boot: Duration,
+    /// How long it may take from then on, if not what follows from the request's duration.
+    pub run: Option<Duration>,
+}
+
+/// What a run in a guest says beside its trace.
+#[derive(Debug)]
+pub struct Inside {
+    /// How it was recorded.
+    pub recorded: Recorded,
+    /// What the tasks report about themselves.
+    pub execution: Execution,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// The guest.
+    pub guest: Ran,
+}
+
+/// The document that `schedlab exec --json` prints in the guest.
+#[derive(Deserialize)]
+struct Document {
+    execution: Facts,
+}
+
+#[derive(Deserialize)]
+struct Facts {
+    recorded: Recorded,
+    notes: Vec<String>,
+    #[serde(flatten)]
+    execution: Execution,
+}
+
+impl Vm {
+    /// Guests of the kernel that is named after `vm:`.
+    ///
+    /// # Errors
+    /// When there is no such kernel here.
+    pub fn new(name: &str) -> Result<Self> {
+        let kernel = schedlab_guest::find(name)?;
+        Ok(Self { kernel, deterministic: false, memory: None, boot: Limits::default().boot, run: None })
+    }
+
+    /// Runs a request in a guest. `open` creates the output for the trace when its metadata is known; `say` is called
+    /// with what goes on.
+    ///
+    /// # Errors
+    /// When the workload does not fit the machine or would never end, the guest fails, or the output does.
+    pub fn record<O: Output>(
+        &self,
+        request: &Request,
+        buffer_kib: Option<u64>,
+        open: impl FnOnce(&Meta) -> Result<O>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(O::Done, Inside)> {
+        let duration = request.length()?;
+        // What is wrong with the workload is found here, where the user's file is.
+        lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
+        let limits = Limits { boot: self.boot, run: self.run.unwrap_or_else(|| run_limit(duration)) };
+        let (deterministic, memory) = (self.deterministic, self.memory);
+        let guest = Guest { kernel: &self.kernel, machine: &request.machine, deterministic, memory, limits };
+        let mut ran = schedlab_guest::run(&guest, &job(request, duration, buffer_kib), say)?;
+        if ran.done.status != 0 {
+            return Err(self.failed(&ran));
+        }
+        let mut hand = |path: &str| {
+            let missing = || Error::input(format!("{}: the guest did not hand back {path}", self.kernel.name));
+            ran.files.remove(path).ok_or_else(missing)
+        };
+        let (printed, trace) = (hand(PRINTED)?, hand(TRACE)?);
+        let document: Document = serde_json::from_slice(&printed)
+            .map_err(|e| Error::input(format!("{}: what the guest printed cannot be read: {e}", self.kernel.name)))?;
+        let done = self.pass_on(&trace, request, &ran, open)?;
+        let Facts { recorded, mut notes, execution } = document.execution;
+        notes.extend(ran.remarks.iter().cloned());
+        Ok((done, Inside { recorded, execution, notes, guest: ran }))
+    }
+
+    /// The error of a command that failed in the guest, in its own words.
+    fn failed(&self, ran: &Ran) -> Error {
+        let said = ran.done.said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it does not say why");
+        let said = said.trim_start_matches("schedlab: ");
+        let kind = if ran.done.status == 4 { ErrorKind::NotPermitted } else { ErrorKind::Input };
+        Error::new(kind, format!("in the guest {}: {said}", self.kernel.name))
+    }
+
+    /// Passes the guest's trace on, with the guest in its metadata.
+    fn pass_on<O: Output>(
+        &self,
+        trace: &[u8],
+        request: &Request,
+        ran: &Ran,
+        open: impl FnOnce(&Meta) -> Result<O>,
+    ) -> Result<O::Done> {
+        let failed = |e: std::io::Error| Error::system("cannot read the guest's trace", &e);
+        let file = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = File::from(file.map_err(|e| failed(e.into()))?);
+        file.write_all(trace).map_err(failed)?;
+        let mut source = schedlab_trace::open(PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())))?;
+        let mut meta = source.meta().clone();
+        meta.machine = request.machine.name.clone();
+        let settings: Vec<String> = request.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let time = if self.deterministic { "counted instructions" } else { "the host's" };
+        for (name, value) in [
+            ("guest", self.kernel.name.as_str()),
+            ("accelerator", ran.accel.name()),
+            ("guest_time", time),
+            ("set", &settings.join(" ")),
+        ] {
+            if !value.is_empty() {
+                meta.notes.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        let mut output = open(&meta)?;
+        source.run(&mut output)?;
+        output.finish()
+    }
+}
+
+/// The guest's job: this same program's verb `exec`.
+fn job(request: &Request, duration: Option<Nanos>, buffer_kib: Option<u64>) -> Job {
+    let mut command: Vec<String> = ["exec", WORKLOAD, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
+    command.push(request.seed.to_string());
+    if let Some(duration) = duration {
+        command.extend(["--duration".to_owned(), format!("{duration}ns")]);
+    }
+    if let Some(kib) = buffer_kib {
+        command.extend(["--buffer".to_owned(), format!("{kib}K")]);
+    }
+    let workload = schedlab_workload::write(&request.workload).into_bytes();
+    let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
+    let files = vec![(WORKLOAD.to_owned(), workload)];
+    Job { command, files, set: request.set.clone(), wanted, ..Job::default() }
+}
+
+/// How long a guest may take for a run of this duration. Counted time is up to some ten times slower than the host's
+/// on a busy host, and handing the trace back takes a while.
+fn run_limit(duration: Option<Nanos>) -> Duration {
+    duration.map_or(Limits::default().run, |duration| Duration::from_secs(120) + 20 * Duration::from_nanos(duration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_job_is_exec_with_the_request() {
+        let workload = schedlab_workload::presets::build("li:tasks=2").unwrap();
+        let request = Request {
+            kernel: "6.12".into(),
+            machine: schedlab_machine::load("2").unwrap(),
+            workload: workload.clone(),
+            set: vec![("base_slice_ns".into(), "3000000".into())],
+            duration: None,
+            seed: 7,
+            skip_ticks: true,
+        };
+        let job = job(&request, Some(2_500_000), Some(512));
+        let words = "exec /workload.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
+        assert_eq!(job.command.join(" "), words);
+        assert_eq!(job.set, request.set);
+        let inside = schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
+        assert_eq!(inside.tasks.len(), workload.tasks.len());
+        assert_eq!(run_limit(Some(1_000_000_000)), Duration::from_secs(140));
+    }
+}

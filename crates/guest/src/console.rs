@@ -1,0 +1,99 @@
+//! The guest's console: what went wrong, in its own words, and a file to read the rest in.
+
+use crate::store::Store;
+use schedlab_base::{Error, Result};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The most that is read of a console.
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
+/// How many consoles of guests that failed are kept.
+const MOST_KEPT: usize = 20;
+/// What the agent's own messages begin with.
+pub(crate) const OWN: &str = "schedlab-agent: ";
+
+/// A console's text so far.
+pub(crate) fn text(console: &File) -> String {
+    let length = console.metadata().map_or(0, |meta| meta.len()).min(MOST_BYTES);
+    let mut bytes = vec![0; length as usize];
+    let read = console.read_at(&mut bytes, 0).unwrap_or(0);
+    bytes.truncate(read);
+    String::from_utf8_lossy(&bytes).replace('\r', "")
+}
+
+/// What the kernel or the agent says went wrong, if either does.
+pub(crate) fn trouble(text: &str) -> Option<String> {
+    let after = |mark: &str| {
+        let rest = &text[text.find(mark)? + mark.len()..];
+        rest.lines().next().map(|line| line.trim().to_owned())
+    };
+    if let Some(own) = after(OWN) {
+        return Some(own);
+    }
+    let memory = ["Out of memory", "out of memory", "System is deadlocked on memory"];
+    if memory.iter().any(|mark| text.contains(mark)) {
+        return Some("it ran out of memory".to_owned());
+    }
+    if text.contains("Initramfs unpacking failed") {
+        return Some("its kernel could not unpack the initramfs".to_owned());
+    }
+    after("Kernel panic - not syncing: ").map(|why| format!("its kernel panicked: {why}"))
+}
+
+/// Keeps a console as a file in the user's cache, and gives the file's name.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn keep(console: &File, kernel: &str) -> Result<PathBuf> {
+    let folder = Store::open()?.folder("consoles")?;
+    let name: String = kernel.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let path = folder.join(format!("{seconds}-{}-{}.log", std::process::id(), name.trim_matches('-')));
+    fs::write(&path, text(console)).map_err(|e| Error::system("cannot be written", &e).file(&path))?;
+    let mut kept: Vec<PathBuf> = fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    kept.sort();
+    for old in kept.iter().rev().skip(MOST_KEPT) {
+        let _ = fs::remove_file(old);
+    }
+    Ok(path)
+}
+
+/// The last line of what QEMU said.
+pub(crate) fn last_line(mut complaints: &File) -> Option<String> {
+    use std::io::{Seek, SeekFrom};
+    let mut text = String::new();
+    complaints.seek(SeekFrom::Start(0)).ok()?;
+    complaints.take(1 << 20).read_to_string(&mut text).ok()?;
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.contains("warning:"))?;
+    Some(line.trim_start_matches("qemu-system-x86_64: ").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn trouble_is_recognised() {
+        let panic = "[    3.0] Kernel panic - not syncing: VFS: Unable to mount root fs\n[    3.0] CPU: 0\n";
+        assert_eq!(trouble(panic).unwrap(), "its kernel panicked: VFS: Unable to mount root fs");
+        let killed = "[ 9.1] Out of memory: Killed process 60 (schedlab)\n";
+        assert_eq!(trouble(killed).unwrap(), "it ran out of memory");
+        let both = "Kernel panic - not syncing: System is deadlocked on memory\n";
+        assert_eq!(trouble(both).unwrap(), "it ran out of memory");
+        let own = format!("x\n{OWN}no shared memory\nKernel panic - not syncing: Attempted to kill init!\n");
+        assert_eq!(trouble(&own).unwrap(), "no shared memory");
+        assert_eq!(trouble("[    0.0] Linux version 6.1\n"), None);
+    }
+
+    #[test]
+    fn the_last_line_of_qemu_that_is_no_warning_counts() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert_eq!(last_line(&file), None);
+        file.write_all(b"qemu-system-x86_64: -smp 300: too many\nqemu-system-x86_64: warning: x\n\n").unwrap();
+        assert_eq!(last_line(&file).unwrap(), "-smp 300: too many");
+    }
+}

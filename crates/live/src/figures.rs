@@ -1,0 +1,155 @@
+//! What the tasks of a run report about themselves, beside the recording: how exactly they worked.
+
+use crate::region::{CLASSES, Slot};
+use crate::work::Calibration;
+use crate::world::World;
+use schedlab_base::{Nanos, Tid};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A run that has ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Execution {
+    /// How long it ran.
+    pub duration_us: f64,
+    /// How the loops of this machine were measured.
+    pub calibration: Calibration,
+    /// All bursts of all tasks.
+    pub bursts: Bursts,
+    /// Each task, in the order of the workload, then those that were forked.
+    pub tasks: Vec<Reported>,
+}
+
+/// A task's own figures.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Reported {
+    /// Its name in the workload.
+    pub name: String,
+    /// Its thread id; 0 if it never started.
+    pub tid: Tid,
+    /// Whether its program ended.
+    pub ended: bool,
+    /// The CPU time that it used, by the kernel's count.
+    pub cpu_us: f64,
+    /// What it computed.
+    pub bursts: Bursts,
+    /// How often it waited for a timer.
+    pub periods: u64,
+    /// How many of these were missed: it came too late to sleep.
+    pub missed: u64,
+}
+
+/// Completed bursts, by the thread's CPU clock.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Bursts {
+    /// How many.
+    pub count: u64,
+    /// The CPU time that they were to take.
+    pub wanted_us: f64,
+    /// The CPU time that they took.
+    pub took_us: f64,
+    /// By how much a burst took more or less than it was to take.
+    pub error_us: ErrorFigures,
+    #[serde(skip)]
+    classes: Vec<u64>,
+    #[serde(skip)]
+    sum: u64,
+}
+
+/// How exact the bursts were.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct ErrorFigures {
+    /// The mean.
+    pub mean: f64,
+    /// Nine in ten bursts had no more than this; known to a factor of two.
+    pub p90: f64,
+    /// 99 in 100 had no more than this; known to a factor of two.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+fn us(time: u64) -> f64 {
+    time as f64 / 1e3
+}
+
+impl Bursts {
+    fn of(slot: &Slot) -> Self {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut bursts = Self {
+            count: load(&slot.bursts),
+            wanted_us: us(load(&slot.wanted)),
+            took_us: us(load(&slot.took)),
+            classes: slot.errors.iter().map(|n| u64::from(n.load(Ordering::Relaxed))).collect(),
+            sum: load(&slot.error_sum),
+            error_us: ErrorFigures { max: us(load(&slot.error_max)), ..ErrorFigures::default() },
+        };
+        bursts.summarise();
+        bursts
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.wanted_us += other.wanted_us;
+        self.took_us += other.took_us;
+        self.sum += other.sum;
+        self.error_us.max = self.error_us.max.max(other.error_us.max);
+        self.classes.resize(CLASSES, 0);
+        self.classes.iter_mut().zip(&other.classes).for_each(|(sum, n)| *sum += n);
+    }
+
+    fn summarise(&mut self) {
+        self.error_us.mean = us(self.sum) / self.count.max(1) as f64;
+        self.error_us.p90 = self.quantile(0.9);
+        self.error_us.p99 = self.quantile(0.99);
+    }
+
+    /// The upper end of the class that has the quantile.
+    fn quantile(&self, q: f64) -> f64 {
+        let count: u64 = self.classes.iter().sum();
+        let mut left = (count as f64 * q).ceil() as u64;
+        for (class, n) in self.classes.iter().enumerate() {
+            if *n > 0 && left <= *n {
+                return us((1_u64 << class) - 1).min(self.error_us.max);
+            }
+            left = left.saturating_sub(*n);
+        }
+        0.0
+    }
+}
+
+/// What the tasks of an ended run reported; `now` is when it was ended.
+pub(crate) fn collect(world: &World, now: Nanos) -> Execution {
+    let tasks = world.region.slots()[..world.used()].iter().enumerate().map(|(at, slot)| Reported {
+        name: world.name(at),
+        tid: slot.tid.load(Ordering::Acquire),
+        ended: slot.ended.load(Ordering::Acquire) != 0,
+        cpu_us: us(slot.cpu_after.load(Ordering::Relaxed).saturating_sub(slot.cpu_before.load(Ordering::Relaxed))),
+        bursts: Bursts::of(slot),
+        periods: slot.periods.load(Ordering::Relaxed),
+        missed: slot.missed.load(Ordering::Relaxed),
+    });
+    let tasks: Vec<Reported> = tasks.collect();
+    let mut bursts = Bursts::default();
+    tasks.iter().for_each(|task| bursts.add(&task.bursts));
+    bursts.summarise();
+    let (start, end) = world.region.span();
+    let duration_us = us(now.min(end).saturating_sub(start));
+    Execution { duration_us, calibration: world.calibration, bursts, tasks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_known_to_a_factor_of_two() {
+        let mut classes = vec![0; CLASSES];
+        (classes[10], classes[12]) = (95, 5);
+        let error_us = ErrorFigures { max: 3.0, ..ErrorFigures::default() };
+        let mut bursts = Bursts { count: 100, sum: 100_000, classes, error_us, ..Bursts::default() };
+        bursts.summarise();
+        let ErrorFigures { mean, p90, p99, max } = bursts.error_us;
+        assert_eq!((mean, p90, p99, max), (1.0, 1.023, 3.0, 3.0));
+    }
+}

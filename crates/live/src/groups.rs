@@ -1,0 +1,272 @@
+//! The groups of a workload as cgroups, of version 1 or 2, whichever has the cpu controller.
+//!
+//! They stand directly below the root of the hierarchy, so that they compete with each other and with tasks of no group
+//! as the workload says. `/a/b` becomes `schedlab-PID-START-a/b`, where the numbers are the mark of the process that made
+//! it: groups of processes that were killed are recognised by it and removed.
+
+use schedlab_base::{Error, Result};
+use schedlab_capture::owner;
+use schedlab_sim::program::{GroupSpec, ROOT_GROUP};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How the directories of all runs begin.
+const PREFIX: &str = "schedlab-";
+
+/// Where the cpu controller is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// The root of its hierarchy.
+    pub root: PathBuf,
+    /// 1 or 2.
+    pub version: u8,
+}
+
+impl Controller {
+    /// Finds it among the mounts of this process.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        find(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), |root| {
+            fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default()
+        })
+    }
+}
+
+fn find(mountinfo: &str, controllers: impl Fn(&Path) -> String) -> Option<Controller> {
+    let mounts: Vec<(PathBuf, &str, &str)> = mountinfo
+        .lines()
+        .filter_map(|line| {
+            let (mount, kind) = line.split_once(" - ")?;
+            let path = mount.split(' ').nth(4)?.replace("\\040", " ");
+            let mut kind = kind.split(' ');
+            Some((PathBuf::from(path), kind.next()?, kind.nth(1).unwrap_or("")))
+        })
+        .collect();
+    let one = mounts.iter().find(|(_, kind, options)| *kind == "cgroup" && options.split(',').any(|o| o == "cpu"));
+    let two = || {
+        mounts.iter().find(|(path, kind, _)| {
+            *kind == "cgroup2" && controllers(path).split_whitespace().any(|controller| controller == "cpu")
+        })
+    };
+    one.map(|mount| (mount, 1))
+        .or_else(|| two().map(|mount| (mount, 2)))
+        .map(|((root, ..), version)| Controller { root: root.clone(), version })
+}
+
+/// The groups of a run. They are removed when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    made: Vec<PathBuf>,
+    /// For each group the file that takes the threads that join it.
+    files: Vec<File>,
+    /// The same file of the hierarchy's root.
+    root: Option<File>,
+    /// How the paths of this run's groups begin.
+    mark: String,
+}
+
+impl Groups {
+    /// Makes the groups, each after its parent. Those of earlier runs that were killed are removed.
+    pub(crate) fn make(specs: &[GroupSpec]) -> Result<Self> {
+        if specs.is_empty() {
+            return Ok(Self::default());
+        }
+        let controller = Controller::find().ok_or_else(|| {
+            Error::not_permitted("the workload has groups, and no cgroup hierarchy here has the cpu controller")
+                .mend("mount one: mount -t cgroup2 none /sys/fs/cgroup, or mount -t cgroup -o cpu none DIRECTORY")
+        })?;
+        remove_stale(&controller.root);
+        let mut groups = Self::default();
+        groups.mark = format!("{PREFIX}{}-", owner::mark());
+        groups.root = Some(groups.open(&controller, &controller.root)?);
+        if controller.version == 2 {
+            write(&controller.root, "cgroup.subtree_control", "+cpu")?;
+        }
+        for spec in specs {
+            groups.add(&controller, spec)?;
+        }
+        Ok(groups)
+    }
+
+    fn add(&mut self, controller: &Controller, spec: &GroupSpec) -> Result<()> {
+        let inside = spec.path.trim_start_matches('/');
+        if inside.split('/').any(|part| matches!(part, "" | "." | "..") || part.contains(['\n', '\0'])) {
+            return Err(Error::input(format!("\"{}\" cannot be the path of a cgroup", spec.path))
+                .mend("write a path like /a/b, without . and .."));
+        }
+        let dir = controller.root.join(format!("{}{inside}", self.mark));
+        fs::create_dir(&dir).map_err(|e| refused("make the cgroup", &dir, &e))?;
+        self.made.push(dir.clone());
+        if controller.version == 1 {
+            configure_1(&dir, spec)?
+        } else {
+            configure_2(&dir, spec)?
+        }
+        let file = self.open(controller, &dir)?;
+        self.files.push(file);
+        Ok(())
+    }
+
+    fn open(&self, controller: &Controller, dir: &Path) -> Result<File> {
+        let file = dir.join(if controller.version == 1 { "tasks" } else { "cgroup.threads" });
+        OpenOptions::new().write(true).open(&file).map_err(|e| refused("open", &file, &e))
+    }
+
+    /// Moves this thread into a group.
+    pub(crate) fn join(&self, group: u32) -> Result<()> {
+        let file = if group == ROOT_GROUP { self.root.as_ref() } else { self.files.get(group as usize) };
+        // 0 stands for the thread that writes.
+        let result = file.map_or(Ok(()), |mut file| file.write_all(b"0"));
+        result.map_err(|e| {
+            Error::not_permitted(format!("the task cannot join its cgroup: {e}"))
+                .mend("run it as root; a deadline or real-time task can only join a group that has such time")
+        })
+    }
+
+    /// Whether there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The descriptors that the tasks need.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        self.files.iter().chain(&self.root).map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// How the paths of the groups begin in a recording, where the workload has `/`.
+    pub(crate) fn prefix(&self) -> Option<String> {
+        (!self.is_empty()).then(|| format!("/{}", self.mark))
+    }
+
+    /// Removes them, when their tasks have ended.
+    pub(crate) fn remove(&self) {
+        for dir in self.made.iter().rev() {
+            for _ in 0..100 {
+                match fs::remove_dir(dir) {
+                    // The last task is still on its way out.
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(Duration::from_millis(10)),
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn configure_1(dir: &Path, spec: &GroupSpec) -> Result<()> {
+    if spec.idle {
+        write(dir, "cpu.idle", "1")?;
+    } else {
+        write(dir, "cpu.shares", &spec.shares.to_string())?;
+    }
+    if let Some((quota, period)) = spec.bandwidth {
+        write(dir, "cpu.cfs_period_us", &(period / 1000).to_string())?;
+        write(dir, "cpu.cfs_quota_us", &(quota / 1000).to_string())?;
+        if spec.burst > 0 {
+            write(dir, "cpu.cfs_burst_us", &(spec.burst / 1000).to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn configure_2(dir: &Path, spec: &GroupSpec) -> Result<()> {
+    // Threads of one process may be in different groups only if these are threaded.
+    write(dir, "cgroup.type", "threaded")?;
+    write(dir, "cgroup.subtree_control", "+cpu")?;
+    if spec.idle {
+        write(dir, "cpu.idle", "1")?;
+    } else {
+        // As the kernel shows shares as a weight: DIV_ROUND_CLOSEST(shares * 100, 1024).
+        let weight = ((spec.shares * 100 + 512) / 1024).clamp(1, 10_000);
+        write(dir, "cpu.weight", &weight.to_string())?;
+    }
+    if let Some((quota, period)) = spec.bandwidth {
+        write(dir, "cpu.max", &format!("{} {}", quota / 1000, period / 1000))?;
+        if spec.burst > 0 {
+            write(dir, "cpu.max.burst", &(spec.burst / 1000).to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn write(dir: &Path, file: &str, value: &str) -> Result<()> {
+    let path = dir.join(file);
+    let result = OpenOptions::new().write(true).open(&path).and_then(|mut f| f.write_all(value.as_bytes()));
+    result.map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::not_permitted(format!("this kernel's cgroups have no {file}"))
+            .mend("leave it out of the workload's x-groups, or run on a kernel that has it"),
+        _ => refused(&format!("write {value} to"), &path, &e),
+    })
+}
+
+fn refused(doing: &str, path: &Path, error: &io::Error) -> Error {
+    let text = format!("cannot {doing} {}: {error}", path.display());
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => Error::not_permitted(text).mend("cgroups need root: run it with sudo"),
+        Some(libc::EROFS) => {
+            Error::not_permitted(text).mend("in a container, mount the cgroups so that they can be written")
+        }
+        Some(libc::EINVAL | libc::ERANGE) => Error::input(text)
+            .mend("the kernel refuses the value: a quota must be 1 ms or more, and no more than its parent's share"),
+        _ => Error::system(format!("cannot {doing} {}", path.display()), error),
+    }
+}
+
+/// Removes the groups of runs whose process no longer exists.
+pub(crate) fn remove_stale(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.to_str().and_then(|name| name.strip_prefix(PREFIX)).is_some_and(owner::is_gone) {
+            remove_tree(&entry.path());
+        }
+    }
+}
+
+/// Removes a cgroup and those below it. One in use stays.
+fn remove_tree(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path());
+        }
+    }
+    // If tasks are still in it, the next run tries again.
+    let _ = fs::remove_dir(dir);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "36 32 0:33 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+                       37 32 0:34 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
+    const TWO: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+
+    #[test]
+    fn the_controller_is_found_in_either_version() {
+        let found = |text: &str, controllers: &str| find(text, |_| controllers.to_owned());
+        let one = Controller { root: "/sys/fs/cgroup/cpu,cpuacct".into(), version: 1 };
+        assert_eq!(found(&format!("{TWO}{ONE}"), "memory"), Some(one));
+        assert_eq!(found(TWO, "cpuset cpu io"), Some(Controller { root: "/sys/fs/cgroup".into(), version: 2 }));
+        assert_eq!(found(TWO, "cpuset io"), None);
+        assert_eq!(found("", ""), None);
+    }
+
+    #[test]
+    fn groups_of_processes_that_are_gone_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = ["schedlab-1-1-a", "schedlab-1-1-a/b", &format!("schedlab-{}-c", owner::mark()), "other-1-1"];
+        names.iter().for_each(|name| fs::create_dir(dir.path().join(name)).unwrap());
+        remove_stale(dir.path());
+        let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["other-1-1", names[2]]);
+    }
+}

@@ -1,0 +1,306 @@
+//! Executes a task's program on a thread of its own: the programs that the engine simulates, with real effects.
+
+use crate::attributes::Attributes;
+use crate::launch;
+use crate::memory::{Block, Buffer, Touched};
+use crate::region::{CLASSES, Slot, add};
+use crate::sync::{self, AtBarrier};
+use crate::sys;
+use crate::work::{Burst, Worker};
+use crate::world::World;
+use schedlab_base::{Error, Nanos, Result, Rng, Tid};
+use schedlab_sim::program::{Amount, Op, Setting, TaskSpec};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+/// A task, ready to run.
+pub(crate) struct Task {
+    world: &'static World,
+    slot: &'static Slot,
+    spec: &'static TaskSpec,
+    tid: Tid,
+    attributes: Attributes,
+    worker: Worker<'static>,
+    rng: Rng,
+    started: Nanos,
+    /// The next expiry of each of its own timers, by the timer's number.
+    timers: Vec<(u32, Nanos)>,
+    memories: Vec<(u32, Block)>,
+    working_set: Option<Block>,
+    /// The memory and the working set that it uses now.
+    uses: (Option<u32>, u64),
+    buffer: Option<Buffer>,
+    device: Option<File>,
+}
+
+impl Task {
+    /// Makes this thread the task of a slot: its name, user, attributes and memory.
+    pub(crate) fn prepare(world: &'static World, at: usize) -> Result<Self> {
+        let (slot, spec) = (world.slot(at), world.spec(at));
+        let tid = sys::tid();
+        let name = world.name(at);
+        let in_task = |error: Error| error.key(format!("tasks.{name}"));
+        sys::set_name(&name);
+        slot.tid.store(tid, Ordering::Release);
+        let mut task = Self {
+            world,
+            slot,
+            spec,
+            tid,
+            attributes: Attributes::inherited(),
+            worker: Worker::new(world.calibration, &world.capacities, world.over()),
+            rng: Rng::new(world.options.seed ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            started: 0,
+            timers: Vec::with_capacity(world.load().timers.len()),
+            memories: Vec::new(),
+            working_set: None,
+            uses: (None, 0),
+            buffer: None,
+            device: None,
+        };
+        task.attributes.apply(&spec.initial, &world.groups).map_err(in_task)?;
+        if spec.user != 0 {
+            sys::become_user(spec.user).map_err(|e| {
+                in_task(
+                    Error::not_permitted(format!("cannot act for user {}: {e}", spec.user)).mend("run it with sudo"),
+                )
+            })?;
+        }
+        task.provide(at).map_err(in_task)?;
+        task.use_memory(&spec.initial);
+        Ok(task)
+    }
+
+    /// Maps and touches all memory that the program will use.
+    fn provide(&mut self, at: usize) -> Result<()> {
+        let sets = self.spec.program.iter().filter_map(|op| match op {
+            Op::Set(i) => Some(&self.world.load().settings[*i as usize]),
+            _ => None,
+        });
+        let settings: Vec<&Setting> = std::iter::once(&self.spec.initial).chain(sets).collect();
+        for memory in settings.iter().filter_map(|setting| setting.memory) {
+            if !self.memories.iter().any(|(known, _)| *known == memory) {
+                self.memories.push((memory, self.world.memory(memory, at)?));
+            }
+        }
+        let largest = settings.iter().filter_map(|setting| setting.working_set).max().filter(|bytes| *bytes > 0);
+        if let Some(bytes) = largest {
+            let block = Block::new(bytes, false)?;
+            block.first_touch(0, 1);
+            self.working_set = Some(block);
+        }
+        let writes = |op: &Op| matches!(op, Op::Mem { .. } | Op::Io(_));
+        if self.spec.program.iter().any(writes) {
+            self.buffer = Some(Buffer::new()?);
+        }
+        if let (Some(path), true) =
+            (&self.world.options.io_device, self.spec.program.iter().any(|op| matches!(op, Op::Io(_))))
+        {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            self.device =
+                Some(file.map_err(|e| {
+                    Error::input(format!("cannot write to it: {e}")).key("global.io_device").file(path)
+                })?);
+        }
+        Ok(())
+    }
+
+    /// Touches from now on what a setting says.
+    fn use_memory(&mut self, setting: &Setting) {
+        self.worker.clock_poll = setting.clock_poll.unwrap_or(self.worker.clock_poll);
+        let (memory, bytes) = self.uses;
+        let uses = (setting.memory.or(memory), setting.working_set.unwrap_or(bytes));
+        if uses == self.uses {
+            return;
+        }
+        self.uses = uses;
+        let block = |number: u32| self.memories.iter().find(|(known, _)| *known == number).map(|(_, block)| *block);
+        let bound = |number: u32| self.world.load().memories[number as usize].bound_percent;
+        let memory = uses.0.filter(|number| bound(*number) > 0);
+        self.worker.touched = match (memory.and_then(|n| Some((block(n)?, bound(n)))), self.working_set) {
+            (Some((block, bound)), _) => Touched::memory(block, bound),
+            (None, Some(block)) if uses.1 > 0 => Touched::working_set(block.first(uses.1)),
+            _ => Touched::default(),
+        };
+    }
+
+    /// Executes the program; `started` is when it was to start.
+    pub(crate) fn run(mut self, started: Nanos) {
+        self.started = started;
+        self.worker.ends_at(self.world.over());
+        self.slot.cpu_before.store(sys::thread_cpu(), Ordering::Relaxed);
+        let program = &self.spec.program;
+        let depth = program.iter().filter(|op| matches!(op, Op::LoopStart { .. })).count();
+        let mut rounds: Vec<u64> = Vec::with_capacity(depth);
+        let mut pc = 0;
+        while let Some(op) = program.get(pc) {
+            pc += 1;
+            match op {
+                Op::LoopStart { times } => rounds.push(times.unwrap_or(u64::MAX)),
+                Op::LoopEnd { start } => {
+                    self.worker.check_over();
+                    let left = rounds.last_mut().expect("a loop's end has its start");
+                    if *left != u64::MAX {
+                        *left -= 1;
+                    }
+                    if *left == 0 {
+                        rounds.pop();
+                    } else {
+                        pc = *start as usize + 1;
+                    }
+                }
+                op => self.execute(op),
+            }
+        }
+        self.slot.cpu_after.store(sys::thread_cpu(), Ordering::Relaxed);
+        self.slot.ended.store(1, Ordering::Release);
+    }
+
+    fn execute(&mut self, op: &Op) {
+        let region = &self.world.region;
+        match *op {
+            Op::Run(amount) => self.burst(amount, true),
+            Op::Runtime(amount) => self.burst(amount, false),
+            Op::Mem { bytes, random } => {
+                let worker = &self.worker;
+                self.buffer.iter_mut().for_each(|buffer| buffer.traffic(bytes, random, || worker.check_over()));
+            }
+            Op::Io(bytes) => self.write(bytes),
+            Op::Sleep(amount) => {
+                let length = self.draw(amount);
+                if length > 0 {
+                    sys::sleep_until(sys::monotonic().saturating_add(length));
+                }
+            }
+            Op::Timer { timer, period, absolute } => self.timer(timer, period, absolute),
+            Op::Lock(m) => self.lock(m),
+            Op::Unlock(m) => self.unlock(m),
+            Op::SpinLock(m) => sync::spin_lock(&region.mutexes()[m as usize], || self.worker.check_over()),
+            Op::SpinUnlock(m) => sync::unlock(&region.mutexes()[m as usize]),
+            Op::Wait { cond, mutex } => {
+                sync::wait(&region.conds()[cond as usize], || self.unlock(mutex));
+                self.lock(mutex);
+            }
+            Op::Signal(c) => sync::signal(&region.conds()[c as usize], 1),
+            Op::Broadcast(c) => sync::signal(&region.conds()[c as usize], u32::MAX),
+            Op::Suspend(s) => sync::wait(&region.suspensions()[s as usize], || {}),
+            Op::Resume(s) => sync::signal(&region.suspensions()[s as usize], u32::MAX),
+            Op::Barrier(b) => self.barrier(b, AtBarrier::Sleep),
+            Op::SpinBarrier(b) => {
+                let mut tired = || {
+                    self.worker.check_over();
+                    false
+                };
+                self.barrier(b, AtBarrier::Spin(&mut tired));
+            }
+            Op::HybridBarrier { barrier, spin } => {
+                let start = sys::thread_cpu();
+                let mut tired = || {
+                    self.worker.check_over();
+                    sys::thread_cpu() - start >= spin
+                };
+                self.barrier(barrier, AtBarrier::Spin(&mut tired));
+            }
+            Op::SemPost(s) => sync::post(&region.sems()[s as usize]),
+            Op::SemWait(s) => sync::wait_sem(&region.sems()[s as usize]),
+            Op::Yield => sys::sched_yield(),
+            Op::Fork(template) => launch::fork(self.world, template),
+            Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
+            Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),
+        }
+    }
+
+    fn draw(&mut self, amount: Amount) -> Nanos {
+        if amount.sd == 0 { amount.mean } else { self.rng.about(amount.mean, amount.sd) }
+    }
+
+    fn burst(&mut self, amount: Amount, scaled: bool) {
+        let amount = self.draw(amount);
+        if amount == 0 {
+            return;
+        }
+        let Burst { wanted, took } = self.worker.burst(amount, scaled);
+        let error = wanted.abs_diff(took);
+        let slot = self.slot;
+        add(&slot.bursts, 1);
+        add(&slot.wanted, wanted);
+        add(&slot.took, took);
+        add(&slot.error_sum, error);
+        slot.error_max.fetch_max(error, Ordering::Relaxed);
+        let class = (64 - error.leading_zeros() as usize).min(CLASSES - 1);
+        slot.errors[class].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Writes to the device, as much at a time as the buffer has.
+    fn write(&mut self, bytes: u64) {
+        let (Some(buffer), Some(device)) = (&self.buffer, &mut self.device) else { return };
+        let mut left = bytes;
+        while left > 0 {
+            let part = buffer.bytes(left);
+            if let Err(e) = device.write_all(part) {
+                self.fail(&Error::input(format!("cannot write to io_device: {e}")));
+            }
+            left -= part.len() as u64;
+            self.worker.check_over();
+        }
+    }
+
+    /// Waits for the timer's next expiry. One that was missed is made up for (absolute) or dropped (relative). The first
+    /// period begins with the task.
+    fn timer(&mut self, timer: u32, period: Amount, absolute: bool) {
+        let period = self.draw(period);
+        let now = sys::monotonic();
+        // The expiry, and what the next period counts from.
+        let after = |expiry: Nanos| {
+            let next = expiry.saturating_add(period);
+            (next, if next <= now && !absolute { now } else { next })
+        };
+        let next = if self.world.load().timers[timer as usize].1 {
+            let at = self.timers.iter().position(|(known, _)| *known == timer).unwrap_or_else(|| {
+                self.timers.push((timer, self.started));
+                self.timers.len() - 1
+            });
+            let (next, expiry) = after(self.timers[at].1);
+            self.timers[at].1 = expiry;
+            next
+        } else {
+            let shared = &self.world.region.timers()[timer as usize];
+            let begun = |expiry: Nanos| if expiry == 0 { self.started } else { expiry };
+            let was = shared.fetch_update(Ordering::AcqRel, Ordering::Acquire, |expiry| Some(after(begun(expiry)).1));
+            after(begun(was.unwrap_or(0))).0
+        };
+        add(&self.slot.periods, 1);
+        if next <= now {
+            add(&self.slot.missed, 1);
+        } else {
+            sys::sleep_until(next);
+        }
+    }
+
+    fn lock(&self, mutex: u32) {
+        let word = &self.world.region.mutexes()[mutex as usize];
+        if self.world.options.priority_inheritance { sync::lock_pi(word, self.tid) } else { sync::lock(word) }
+    }
+
+    fn unlock(&self, mutex: u32) {
+        let word = &self.world.region.mutexes()[mutex as usize];
+        if self.world.options.priority_inheritance { sync::unlock_pi(word, self.tid) } else { sync::unlock(word) }
+    }
+
+    fn barrier(&self, number: u32, how: AtBarrier<'_>) {
+        let participants = self.world.load().barriers[number as usize].1;
+        sync::barrier(&self.world.region.barriers()[number as usize], participants, how);
+    }
+
+    fn set(&mut self, setting: &'static Setting) {
+        if let Err(error) = self.attributes.apply(setting, &self.world.groups) {
+            self.fail(&error);
+        }
+        self.use_memory(setting);
+    }
+
+    fn fail(&self, error: &Error) -> ! {
+        self.world.fail(&error.clone().key(format!("tasks.{}", self.spec.name)))
+    }
+}
