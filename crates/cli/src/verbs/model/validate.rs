@@ -62,7 +62,7 @@ pub fn validate(
     let mut causes = setup.remarks;
     causes.extend(unknown(recorded, model));
     let mut request = Request {
-        kernel: setup.kernel,
+        kernel: setup.kernel.name.to_owned(),
         machine: setup.machine,
         workload: workload.clone(),
         set: setup.set,
