@@ -6,6 +6,7 @@ mod changes;
 pub mod doctor;
 mod drain;
 mod facts;
+mod host;
 mod instance;
 mod load;
 mod merge;
@@ -15,7 +16,7 @@ mod sys;
 mod tasks;
 mod tracefs;
 
+pub use host::host;
 pub use load::CommandStatus;
-pub use recorder::host;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use tracefs::Tracefs;

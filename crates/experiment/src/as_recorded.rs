@@ -33,8 +33,8 @@ pub struct Setup {
     pub remarks: Vec<String>,
 }
 
-/// What a workload runs on: `recorded` (or nothing) stands for what it was recorded on, and the kernel `host` for the one
-/// that `host` describes. A workload that was not recorded runs on one CPU if no machine is named.
+/// What a workload runs on: `recorded` (or nothing) stands for what it was recorded on, and the kernel `host` for the
+/// one that `host` describes. A workload that was not recorded runs on one CPU if no machine is named.
 ///
 /// # Errors
 /// When a name is not known, or the workload does not say where it was recorded.

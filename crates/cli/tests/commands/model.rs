@@ -241,32 +241,41 @@ fn what_tasks_are_to_the_scheduler_survives_a_trace_and_its_model() {
 fn a_model_keeps_the_number_of_switches() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
-    // Bursts of a few microseconds, in cycles that vary, beside sleepers and hogs.
+    // Bursts of a few microseconds, in cycles that vary, beside sleepers, timers, forks and hogs.
     let load = r#"{
         "global": { "duration": 2 },
         "tasks": {
-            "client": { "instance": 3, "loop": -1, "run": { "mean": 30, "sd": 20 }, "sem_post": "ask",
-                        "sem_wait": "done", "sleep": { "mean": 400, "sd": 200 } },
-            "server": { "instance": 2, "loop": -1, "sem_wait": "ask", "run": { "mean": 1.4, "sd": 1 },
-                        "sem_post": "done", "run1": { "mean": 0.6, "sd": 0.3 } },
-            "beat":   { "loop": -1, "run": 2300, "timer": { "ref": "unique", "period": 16000 } },
-            "nap":    { "loop": -1, "run": { "mean": 40, "sd": 30 }, "sleep": { "mean": 200, "sd": 100 } },
-            "tick":   { "instance": 2, "loop": -1, "run": { "mean": 5, "sd": 1 }, "sleep": { "mean": 500, "sd": 3 } },
-            "batch":  { "instance": 2, "loop": -1, "priority": 10, "run": 1000 }
+            "ping":  { "loop": -1, "run": { "mean": 30, "sd": 20 }, "sem_post": "pong", "sem_wait": "ping",
+                       "sleep": { "mean": 300, "sd": 100 } },
+            "pong":  { "loop": -1, "sem_wait": "pong", "run": { "mean": 1.4, "sd": 0.7 }, "sem_post": "ping",
+                       "run1": { "mean": 0.8, "sd": 0.3 } },
+            "beat":  { "loop": -1, "run": 2300, "timer": { "ref": "unique", "period": 16000 } },
+            "nap":   { "loop": -1, "run": { "mean": 40, "sd": 30 }, "sleep": { "mean": 200, "sd": 100 } },
+            "tick":  { "instance": 2, "loop": -1, "run": { "mean": 5, "sd": 1 }, "sleep": { "mean": 500, "sd": 3 } },
+            "make":  { "loop": 40, "run": 1000, "fork": "job", "sleep": 20000 },
+            "job":   { "instance": 0, "loop": 30, "priority": 5, "run": 170, "sleep": 900 },
+            "batch": { "instance": 2, "loop": -1, "priority": 10, "run": 1000 }
         }
     }"#;
     std::fs::write(folder.join("w.json"), load).expect("written");
-    for machine in ["up", "dual"] {
-        let first = json(
-            folder,
-            &["sim", "-k", "linux-6.12", "-m", machine, "-w", "w.json", "-o", "t.arrows", "--force", "--json"],
-        );
-        let slices = |report: &Value| report["total"]["slices"].as_f64().expect("a number");
-        for most in ["500000", "2000"] {
-            ok(folder, &["model", "t.arrows", "-o", "m.json", "--force", "--most-events", most]);
-            let again = json(folder, &["sim", "-w", "m.json", "--json"]);
-            let error = slices(&again) / slices(&first) - 1.0;
-            assert!(error.abs() < 0.02, "{machine}, {most} events: {:.2}% off", error * 100.0);
+    let sum = |report: &Value, key: &str| {
+        let tasks = report["tasks"].as_array().expect("tasks");
+        tasks.iter().map(|task| task[key].as_f64().expect("a number")).sum::<f64>()
+    };
+    for kernel in ["linux-6.12", "linux-6.1"] {
+        let first = ["sim", "-k", kernel, "-m", "up", "-w", "w.json", "-o", "t.arrows", "--force", "--json"];
+        let first = json(folder, &first);
+        for most in ["500000", "20000", "2000"] {
+            let model = ["model", "t.arrows", "-o", "m.json", "--force", "--json", "--most-events", most];
+            let report = json(folder, &model)["report"].clone();
+            let sleeps = report["waits"].as_f64().expect("a number") + report["sleeps"].as_f64().expect("a number");
+            let kept = sleeps / sum(&first, "voluntary") - 1.0;
+            assert!(kept.abs() < 0.005, "{kernel}, {most} events: {:.2}% of the sleeps are missing", -kept * 100.0);
+            if most == "500000" {
+                let again = json(folder, &["sim", "-w", "m.json", "--json"]);
+                let error = sum(&again, "slices") / sum(&first, "slices") - 1.0;
+                assert!(error.abs() < 0.02, "{kernel}: the slices are {:.2}% off", error * 100.0);
+            }
         }
     }
 }
