@@ -107,14 +107,11 @@ impl Writer<'_> {
     fn set(&mut self, identity: u32) {
         let Some(change) = self.voice.changes.get(identity as usize) else { return };
         self.bound.clone_from(&change.cpus);
-        let later = |new: &Props, old: Props| {
-            let mut both = if new.policy.is_some() { Props { cpus: None, ..new.clone() } } else { old.clone() };
-            both.taskgroup = new.taskgroup.clone().or(old.taskgroup);
-            both.util_min = new.util_min.or(old.util_min);
-            both.util_max = new.util_max.or(old.util_max);
-            both
-        };
-        self.change = later(change, std::mem::take(&mut self.change));
+        let old = std::mem::take(&mut self.change);
+        self.change = if change.policy.is_some() { Props { cpus: None, ..change.clone() } } else { old.clone() };
+        self.change.taskgroup = change.taskgroup.clone().or(old.taskgroup);
+        self.change.util_min = change.util_min.or(old.util_min);
+        self.change.util_max = change.util_max.or(old.util_max);
     }
 
     /// A loop: all rounds alike, but that some are a unit longer where rounding would else cost more than a thousandth.

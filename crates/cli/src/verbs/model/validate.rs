@@ -114,8 +114,10 @@ fn unknown(recorded: &Recorded, model: &from_trace::Report) -> Vec<String> {
     if model.described == 0 {
         causes.push("the trace does not contain policies, slices and sessions (autogroup)".to_owned());
     } else if model.described < model.tasks {
-        let rest = grouped((model.tasks - model.described) as u64);
-        causes.push(format!("the trace does not contain how {rest} of the tasks were scheduled"));
+        let rest = model.tasks - model.described;
+        let tasks = if rest == 1 { "task is" } else { "tasks are" };
+        let rest = grouped(rest as u64);
+        causes.push(format!("{rest} {tasks} modelled without a policy, which the trace does not contain"));
     }
     causes
 }
