@@ -29,8 +29,8 @@ def stats(
 ) -> str: ...
 def intervals(path: str) -> Frame: ...
 def simulate(
-    kernel: str,
-    machine: str,
+    kernel: str | None,
+    machine: str | None,
     workload: str,
     target: str,
     duration: str | None,

@@ -56,9 +56,9 @@ def import_(
 
 def sim(
     *,
-    kernel: str,
+    kernel: str | None = None,
     workload: Workload,
-    machine: PathLike = "up",
+    machine: PathLike | None = None,
     duration: Duration | None = None,
     seed: int = 1,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
@@ -69,6 +69,9 @@ def sim(
     force: bool = False,
 ) -> Trace:
     """Simulate a workload on a machine under a kernel's scheduler.
+
+    A workload that was made from a trace runs on the recorded kernel, or the nearest that is not newer, and on the
+    recorded machine unless others are named; any other workload needs a `kernel`, and runs on one CPU (`"up"`).
 
     `set` changes tunables by name. `costs="none"` simulates only the algorithm. `every_tick` simulates also the ticks
     that can change nothing. With `trace_queues` the trace also records queue lengths, loads and the CPUs that the
@@ -85,8 +88,8 @@ def sim(
         def simulate(target: str) -> None:
             settings = [(str(name), setting(value)) for name, value in (set or {}).items()]
             remarks = _native.simulate(
-                text("kernel", kernel),
-                text("machine", machine),
+                None if kernel is None else text("kernel", kernel),
+                None if machine is None else text("machine", machine),
                 load,
                 target,
                 checked("duration", duration),
@@ -162,7 +165,7 @@ def model(
     """Make a workload for `sim` from a trace: the bursts, sleeps and wake-ups of each task.
 
     It keeps the `tasks` busiest tasks and those that ran for at least `min_run`, folds repeated cycles until it has at
-    most `most_events` events, and with `no_pin` does not bind per-CPU kernel threads to their CPU.
+    most `most_events` events, and with `no_pin` does not bind tasks to CPUs.
     The workload starts at `from_` with the tasks that run or wait then, and contains only the selected tasks.
     """
     given = options(tasks=tasks, min_run=checked("min_run", min_run), most_events=most_events, no_pin=no_pin)

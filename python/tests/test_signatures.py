@@ -129,7 +129,7 @@ def parameters(verb: str) -> dict[str, str]:
 def test_the_help_is_understood() -> None:
     assert {"sim", "gantt", "stats", "record"} <= set(verbs())
     found = options("sim")
-    assert (found["machine"], found["seed"], found["duration"], found["costs"]) == ("up", "1", "", "machine")
+    assert (found["machine"], found["seed"], found["duration"], found["costs"]) == ("", "1", "", "machine")
     assert options("gantt")["trace"] == ""
 
 

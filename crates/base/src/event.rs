@@ -233,8 +233,8 @@ pub trait Sink {
     /// Takes a task's affinity, before the first event that it applies to. A task without a record has its parent's
     /// affinity, or an unknown one.
     fn affinity(&mut self, _record: &AffinityRecord) {}
-    /// Takes how a task is scheduled, before the first event that it applies to. A task without a record is scheduled as
-    /// its parent was when it forked, or in an unknown way.
+    /// Takes how a task is scheduled, before the first event that it applies to. A task without a record is scheduled
+    /// as its parent was when it forked, or in an unknown way.
     fn task(&mut self, _record: &TaskRecord) {}
     /// Takes the properties of a cgroup. A group without a record has unknown ones.
     fn group(&mut self, _record: &GroupRecord) {}

@@ -48,6 +48,7 @@ pub(crate) fn of(root: &Path, base_slice: Option<Nanos>) -> System {
     system.preemption = debug.or_else(|| preemption(root, config.as_deref()));
     if let Some(slice) = base_slice {
         system.tunables.entry("base_slice_ns".to_owned()).or_insert_with(|| slice.to_string());
+        system.unreadable.remove("base_slice_ns");
     }
     let missing = [("hz", system.hz.is_none()), ("preemption", system.preemption.is_none())];
     for (fact, _) in missing.into_iter().filter(|(_, missing)| *missing) {
@@ -184,9 +185,7 @@ impl Debugfs {
             }
             Ok(_) => {}
             Err(e) => {
-                let denied = matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES));
-                let why = if denied { "locked down".to_owned() } else { e.to_string() };
-                system.unreadable.insert(name, format!("not readable here: {why}"));
+                system.unreadable.insert(name, unreadable(&e));
             }
         };
         for (prefix, dir) in [("", self.dir.clone()), ("numa_balancing/", self.dir.join("numa_balancing"))] {
@@ -207,10 +206,16 @@ impl Debugfs {
         match read(&self.dir.join("features")) {
             Ok(features) => system.tunables.extend(features.split_whitespace().map(feature)),
             Err(e) => {
-                system.unreadable.insert("features".to_owned(), format!("not readable here: {e}"));
+                system.unreadable.insert("features".to_owned(), unreadable(&e));
             }
         }
     }
+}
+
+/// Why a file of debugfs cannot be read. A kernel that is locked down refuses it even to root.
+fn unreadable(error: &io::Error) -> String {
+    let denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES));
+    if denied { "not readable here: locked down".to_owned() } else { format!("not readable here: {error}") }
 }
 
 /// `GENTLE_FAIR_SLEEPERS` is on, `NO_GENTLE_FAIR_SLEEPERS` off.

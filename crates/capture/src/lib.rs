@@ -6,6 +6,7 @@ mod changes;
 pub mod doctor;
 mod drain;
 mod facts;
+mod host;
 mod instance;
 mod load;
 mod merge;
@@ -16,8 +17,8 @@ mod sys;
 mod tasks;
 mod tracefs;
 
+pub use host::host;
 pub use load::CommandStatus;
-pub use recorder::host;
 pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
 pub use sys::{Signal, Signals};
 pub use tracefs::Tracefs;

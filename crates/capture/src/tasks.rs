@@ -1,4 +1,5 @@
-//! The identity of each task: its name, process, cgroup and how it is scheduled, updated by the events that change them.
+//! The identity of each task: its name, process and cgroup, and how it is scheduled, updated by the events that change
+//! them.
 
 use crate::cgroups::Cgroups;
 use crate::changes::{Call, Change};

@@ -13,18 +13,71 @@ const AUTOGROUP: &str = "sched_autogroup_enabled";
 ///
 /// # Errors
 /// When the workload does not say. The error names `option`, with which the user says it.
-pub fn of_workload<'a>(workload: &'a Workload, option: &str) -> Result<&'a Recorded> {
+fn of_workload<'a>(workload: &'a Workload, option: &str) -> Result<&'a Recorded> {
     workload.recorded.as_ref().ok_or_else(|| {
         Error::input(format!("the workload \"{}\" does not say where it was recorded", workload.name))
             .mend(format!("name one with {option}, or make the workload with schedlab model"))
     })
 }
 
+/// What a simulation runs on.
+#[derive(Debug)]
+pub struct Setup {
+    /// The kernel's profile.
+    pub kernel: &'static Kernel,
+    /// The machine.
+    pub machine: Machine,
+    /// Tunables to be set before those that the user sets.
+    pub set: Vec<(String, String)>,
+    /// What differs from what was recorded, or is taken over from it.
+    pub remarks: Vec<String>,
+}
+
+/// What a workload runs on: `recorded` (or nothing) stands for what it was recorded on, and the kernel `host` for the
+/// one that `host` describes. A workload that was not recorded runs on one CPU if no machine is named.
+///
+/// # Errors
+/// When a name is not known, or the workload does not say where it was recorded.
+pub fn setup(
+    kernel: Option<&str>,
+    machine: Option<&str>,
+    workload: &Workload,
+    host: impl FnOnce() -> Option<Recorded>,
+) -> Result<Setup> {
+    if kernel.is_none() && workload.recorded.is_none() {
+        let error = Error::input("no kernel, and the workload was not recorded on one");
+        return Err(error.mend("give --kernel; schedlab kernels lists them"));
+    }
+    let machine = match machine {
+        None if workload.recorded.is_none() => schedlab_machine::load("up")?,
+        None | Some("recorded") => self::machine(of_workload(workload, "--machine")?)?,
+        Some(spec) => schedlab_machine::load(spec)?,
+    };
+    let of_host;
+    let recorded = match kernel {
+        None | Some("recorded") => of_workload(workload, "--kernel")?,
+        Some("host") => {
+            of_host =
+                host().ok_or_else(|| Error::input("the host's kernel is not known here").mend("name a kernel"))?;
+            &of_host
+        }
+        Some(name) => {
+            let kernel = kernels::find(name)?;
+            let set = settings_of_load(workload, kernel, &machine);
+            let remarks = set.iter().map(|(name, value)| format!("{name}={value}, as recorded")).collect();
+            return Ok(Setup { kernel, machine, set, remarks });
+        }
+    };
+    let (kernel, remark) = self::kernel(recorded)?;
+    let (set, refused) = settings(recorded, kernel, &machine);
+    Ok(Setup { kernel, machine, set, remarks: remark.into_iter().chain(refused).collect() })
+}
+
 /// The profile of the recorded kernel, and a remark if it is of another release.
 ///
 /// # Errors
 /// When the recorded kernel's name is no release.
-pub fn kernel(recorded: &Recorded) -> Result<(&'static Kernel, Option<String>)> {
+fn kernel(recorded: &Recorded) -> Result<(&'static Kernel, Option<String>)> {
     let name = &recorded.kernel;
     if let Ok(kernel) = kernels::find(name) {
         return Ok((kernel, None));
@@ -39,11 +92,12 @@ pub fn kernel(recorded: &Recorded) -> Result<(&'static Kernel, Option<String>)> 
     Ok((kernel, remark))
 }
 
-/// The machine that was recorded, with what wake-ups cost there. Which CPUs are isolated follows from where tasks may run.
+/// The machine that was recorded, with what wake-ups cost there. Which CPUs are isolated follows from where tasks may
+/// run.
 ///
 /// # Errors
 /// When its CPUs are not known, or are impossible.
-pub fn machine(recorded: &Recorded) -> Result<Machine> {
+fn machine(recorded: &Recorded) -> Result<Machine> {
     let Recorded { machine, cpus, distances, costs, .. } = recorded.clone();
     let mut machine = schedlab_machine::recorded(&Meta { machine, cpus, distances, ..Meta::default() })?;
     let own = &mut machine.costs;
@@ -55,8 +109,7 @@ pub fn machine(recorded: &Recorded) -> Result<Machine> {
 /// The recorded tunables as settings of the profile, those alone that differ from its defaults on this machine, and
 /// remarks about what cannot be set. On another machine than the recorded one, those that follow the number of CPUs
 /// are left out.
-#[must_use]
-pub fn settings(recorded: &Recorded, kernel: &Kernel, machine: &Machine) -> (Vec<(String, String)>, Vec<String>) {
+fn settings(recorded: &Recorded, kernel: &Kernel, machine: &Machine) -> (Vec<(String, String)>, Vec<String>) {
     let system = &recorded.system;
     let same_machine = machine.cpus.len() == recorded.cpus.len();
     let on = |flag: bool| if flag { "on" } else { "off" }.to_owned();
@@ -89,8 +142,7 @@ pub fn settings(recorded: &Recorded, kernel: &Kernel, machine: &Machine) -> (Vec
 }
 
 /// What of the recorded settings holds under any kernel: whether sessions share as groups, since the load has sessions.
-#[must_use]
-pub fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine) -> Vec<(String, String)> {
+fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine) -> Vec<(String, String)> {
     let Some(recorded) = &workload.recorded else { return Vec::new() };
     let (set, _) = settings(recorded, kernel, machine);
     set.into_iter().filter(|(name, _)| name == AUTOGROUP).collect()
@@ -127,6 +179,27 @@ mod tests {
         let own = machine(&Recorded { costs, ..recorded("6.12", &[]) }).unwrap().costs;
         let default = machine(&recorded("6.12", &[])).unwrap().costs;
         assert_eq!((own.idle_exit_ns, own.wakeup_to_switch_ns), (7_000, default.wakeup_to_switch_ns));
+    }
+
+    #[test]
+    fn a_workload_runs_as_recorded_unless_a_kernel_is_named() {
+        let load = Workload { recorded: Some(recorded("6.12.3", &[("RUN_TO_PARITY", "off")])), ..Workload::default() };
+        let of = |kernel, machine, load: &Workload| setup(kernel, machine, load, || None);
+        let as_recorded = of(None, None, &load).unwrap();
+        assert_eq!(
+            (as_recorded.kernel.name, as_recorded.machine.cpus.len(), as_recorded.set.len()),
+            ("linux-6.12", 2, 3)
+        );
+        let named = of(Some("linux-6.1"), Some("recorded"), &load).unwrap();
+        assert_eq!((named.kernel.name, named.set.len(), named.remarks.len()), ("linux-6.1", 1, 1));
+        let plain = Workload::default();
+        assert_eq!(of(Some("linux-6.1"), None, &plain).unwrap().machine.cpus.len(), 1);
+        assert!(of(None, None, &plain).unwrap_err().to_string().contains("give --kernel"));
+        let error = of(Some("linux-6.1"), Some("recorded"), &plain).unwrap_err().to_string();
+        assert!(error.contains("does not say where it was recorded; name one with --machine"), "{error}");
+        let host = setup(Some("host"), Some("up"), &plain, || Some(recorded("6.18.1", &[]))).unwrap();
+        assert_eq!((host.kernel.name, host.machine.cpus.len()), ("linux-6.18", 1));
+        assert!(of(Some("host"), None, &plain).is_err());
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod native {
     use crate::frame::Frame;
     use pyo3::prelude::*;
     use schedlab_base::{Error, Event, NameRecord, Sink, parse_duration};
+    use schedlab_experiment::as_recorded::{Setup, setup};
     use schedlab_experiment::backend::{self, Request};
     use schedlab_machine::Costs;
     use schedlab_measure::intervals::Intervals;
@@ -123,8 +124,8 @@ mod native {
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
     fn simulate(
         py: Python<'_>,
-        kernel: String,
-        machine: &str,
+        kernel: Option<&str>,
+        machine: Option<&str>,
         workload: &str,
         target: &str,
         duration: Option<&str>,
@@ -135,20 +136,27 @@ mod native {
         queues: bool,
     ) -> PyResult<Vec<String>> {
         py.detach(|| {
-            let mut machine = schedlab_machine::load(machine).map_err(of("machine"))?;
-            if !costs {
-                machine.costs = Costs::none();
+            if let Some(spec) = machine.filter(|name| *name != "recorded") {
+                schedlab_machine::load(spec).map_err(of("machine"))?;
             }
             let workload = schedlab_workload::load(workload).map_err(of("workload"))?;
             let duration = duration.map(parse_duration).transpose().map_err(of("duration"))?;
-            kernels::find(&kernel).map_err(of("kernel"))?;
-            let request = Request { kernel, machine, workload, set: settings, duration, seed, skip_ticks: !every_tick };
+            if let Some(name) = kernel.filter(|name| *name != "recorded") {
+                kernels::find(name).map_err(of("kernel"))?;
+            }
+            let Setup { kernel, mut machine, mut set, remarks } = setup(kernel, machine, &workload, || None)?;
+            if !costs {
+                machine.costs = Costs::none();
+            }
+            set.extend(settings);
+            let kernel = kernel.name.to_owned();
+            let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: !every_tick };
             let meta = backend::meta(&request);
             let mut writer = Writer::create(target, &meta)?.with_queues(queues);
             let outcome = backend::simulate(&request, &mut writer, None)?;
             writer.finish()?;
             let again = backend::again::remark(&meta);
-            Ok([request.workload.warnings, outcome.notes, again.into_iter().collect()].concat())
+            Ok([request.workload.warnings, remarks, outcome.notes, again.into_iter().collect()].concat())
         })
         .map_err(raised)
     }

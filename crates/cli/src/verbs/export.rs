@@ -4,7 +4,8 @@ use super::stats::table::grouped;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{
-    AffinityRecord, CpuList, Error, Event, NOWHERE, NameRecord, Nanos, Payload, Result, Sink, visible,
+    AffinityRecord, CpuList, Error, Event, GroupRecord, NOWHERE, NameRecord, Nanos, Payload, Result, Sink, TaskRecord,
+    visible,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -107,6 +108,7 @@ struct Row<'a> {
     target_node: Option<u16>,
     pages: Option<u32>,
     context: Option<&'static str>,
+    properties: Option<String>,
 }
 
 fn row(what: &Payload) -> Row<'static> {
@@ -195,6 +197,16 @@ impl<W: Write> Sink for Table<W> {
     fn affinity(&mut self, record: &AffinityRecord) {
         let cpus = Some(record.cpus.to_string());
         self.add(&Row { time_ns: record.time, event: "affinity", tid: Some(record.tid), cpus, ..Row::default() });
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        let properties = serde_json::to_string(&record.properties).ok();
+        self.add(&Row { time_ns: record.time, event: "task", tid: Some(record.tid), properties, ..Row::default() });
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        let (path, properties) = (visible(&record.path), serde_json::to_string(&record.properties).ok());
+        self.add(&Row { time_ns: record.time, event: "group", cgroup: Some(&path), properties, ..Row::default() });
     }
 
     fn wants_queues(&self) -> bool {

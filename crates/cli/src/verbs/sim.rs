@@ -8,6 +8,7 @@ use crate::target::Target;
 use crate::ui::Ui;
 use inspect::Inspection;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_experiment::as_recorded;
 use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
@@ -129,19 +130,15 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    if args.kernel.is_none() && workload.recorded.is_none() {
-        let error = Error::input("no kernel, and the workload was not recorded on one");
-        return Err(error.mend("give --kernel; schedlab kernels lists them"));
-    }
-    let machine = args.machine.as_deref().or_else(|| workload.recorded.is_none().then_some("up"));
-    let setup::Setup { kernel, mut machine, mut set, remarks } = setup::of(args.kernel.as_deref(), machine, &workload)?;
+    let setup = setup::of(args.kernel.as_deref(), args.machine.as_deref(), &workload)?;
+    let as_recorded::Setup { kernel, mut machine, mut set, remarks } = setup;
     remarks.iter().for_each(|remark| ui.note(remark));
     if args.costs == CostsArg::None {
         machine.costs = Costs::none();
     }
     set.extend(args.set.iter().cloned());
     Ok(Request {
-        kernel,
+        kernel: kernel.name.to_owned(),
         machine,
         workload,
         set,

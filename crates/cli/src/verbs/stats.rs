@@ -10,7 +10,7 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use indicatif::ProgressBar;
-use schedlab_base::{Event, Meta, NameRecord, Partial, Result, Sink, Target};
+use schedlab_base::{Event, Meta, NameRecord, Partial, Result, Sink, System, Target};
 use schedlab_measure::partial::withhold;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::ReadReport;
@@ -94,6 +94,9 @@ struct TraceFacts<'a> {
     target: &'a Option<Target>,
     /// Set if it does not cover the whole machine.
     partial: &'a Option<Partial>,
+    /// What is known of the kernel besides its release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: &'a Option<System>,
     #[serde(flatten)]
     read: &'a ReadReport,
 }
@@ -139,8 +142,8 @@ pub fn of_rows(stats: Stats, by: By) -> Stats {
 }
 
 fn document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report) -> Value {
-    let Meta { source, kernel, machine, clock, target, partial, .. } = meta;
-    let trace = TraceFacts { file, source, kernel, machine, clock, target, partial, read };
+    let Meta { source, kernel, machine, clock, target, partial, system, .. } = meta;
+    let trace = TraceFacts { file, source, kernel, machine, clock, target, partial, system, read };
     let document = serde_json::to_value(Document { trace, report });
     let mut document = document.expect("plain data is always JSON");
     partial.iter().for_each(|partial| withhold(&mut document, partial.covers));

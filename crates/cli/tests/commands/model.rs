@@ -154,3 +154,141 @@ fn a_model_validated_as_recorded_says_how_far_to_trust_it() {
     let refused = schedlab(folder, &["model", "t.arrows", "--seeds", "2"]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
+
+const IDENTITIES: &str = r#"{
+    "global": { "duration": 2 },
+    "x-groups": {
+        "/a": { "weight": 300 },
+        "/a/b": { "weight": 50, "quota_us": 20000, "period_us": 50000, "burst_us": 5000 },
+        "/c": { "weight": 20, "idle": 1 }
+    },
+    "x-sessions": { "3": { "nice": 5 } },
+    "tasks": {
+        "one":   { "loop": -1, "x-session": 2, "run": 1000, "sleep": 100 },
+        "two":   { "loop": -1, "x-session": 3, "priority": -5, "cpus": [1], "run": 1000, "sleep": 100 },
+        "deep":  { "loop": -1, "x-session": 3, "taskgroup": "/a/b", "run": 1000, "sleep": 100 },
+        "lazy":  { "loop": -1, "x-session": 3, "taskgroup": "/c", "run": 1000, "sleep": 100 },
+        "none":  { "loop": -1, "x-session": -1, "policy": "SCHED_BATCH", "priority": 3, "run": 1000, "sleep": 100 },
+        "idle":  { "loop": -1, "x-session": 2, "policy": "SCHED_IDLE", "run": 1000, "sleep": 100 },
+        "short": { "loop": -1, "x-session": 2, "dl-runtime": 100, "util_min": 200, "run": 1000, "sleep": 100 },
+        "fifo":  { "loop": -1, "x-session": 2, "policy": "SCHED_FIFO", "priority": 7, "run": 100, "sleep": 9000 },
+        "rr":    { "loop": -1, "x-session": 2, "policy": "SCHED_RR", "priority": 8, "run": 100, "sleep": 9000 },
+        "dl":    { "loop": -1, "x-session": 2, "policy": "SCHED_DEADLINE", "dl-runtime": 2000, "dl-deadline": 5000,
+                   "dl-period": 10000, "run": 1000, "sleep": 9000 },
+        "later": { "loop": 1, "x-session": 2, "phases": {
+            "root":   { "loop": 9, "run": 1000, "sleep": 9000 },
+            "group":  { "loop": 9, "taskgroup": "/a", "priority": 4, "run": 1000, "sleep": 9000 },
+            "bound":  { "loop": 9, "cpus": [0], "run": 1000, "sleep": 9000 },
+            "back":   { "loop": 9, "taskgroup": "/", "priority": 0, "run": 1000, "sleep": 9000 }
+        } }
+    }
+}"#;
+
+#[test]
+fn what_tasks_are_to_the_scheduler_survives_a_trace_and_its_model() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    std::fs::write(folder.join("w.json"), IDENTITIES).expect("written");
+    let sim = ["sim", "-k", "linux-6.12", "-m", "dual", "--set", "sched_autogroup_enabled=on", "--set", "hz=1000"];
+    let first = json(folder, &[&sim[..], &["-w", "w.json", "-o", "t.arrows", "--json"]].concat());
+    ok(folder, &["model", "t.arrows", "-o", "m.json"]);
+    let text = std::fs::read_to_string(folder.join("m.json")).expect("a model");
+    let model: Value = serde_json::from_str(&text).expect("JSON");
+    let shares = |path: &str| model["x-groups"][path]["shares"].as_u64();
+    assert_eq!([shares("/a"), shares("/a/b"), shares("/c")], [Some(3072), Some(512), Some(205)]);
+    let b = &model["x-groups"]["/a/b"];
+    assert_eq!([&b["quota_us"], &b["period_us"], &b["burst_us"]], [20_000, 50_000, 5_000]);
+    assert_eq!(
+        (&model["x-groups"]["/c"]["idle"], &model["x-sessions"]),
+        (&1.into(), &serde_json::json!({ "3": { "nice": 5 } }))
+    );
+    let tasks = model["tasks"].as_object().expect("tasks");
+    let of = |name: &str| {
+        let prefix = format!("{name}-");
+        tasks.iter().find(|(key, _)| key.starts_with(&prefix)).expect("modelled").1
+    };
+    let wanted: Value = serde_json::from_str(IDENTITIES).expect("JSON");
+    const KEYS: [&str; 9] =
+        ["x-session", "policy", "priority", "taskgroup", "cpus", "dl-runtime", "dl-deadline", "dl-period", "util_min"];
+    for (name, wanted) in wanted["tasks"].as_object().expect("tasks") {
+        for key in KEYS {
+            assert_eq!(of(name)[key], wanted[key], "{name}: {key}");
+        }
+    }
+    // The changes come in their order, whatever the phases between them.
+    let phases = of("later")["phases"].as_object().expect("phases").values();
+    let changes: Vec<String> = phases
+        .filter(|phase| !phase["taskgroup"].is_null() || !phase["priority"].is_null() || !phase["cpus"].is_null())
+        .map(|phase| format!("{} {} {}", phase["taskgroup"], phase["priority"], phase["cpus"]))
+        .fold(Vec::new(), |mut all, change| {
+            if all.last() != Some(&change) {
+                all.push(change);
+            }
+            all
+        });
+    assert!(
+        changes.contains(&"\"/a\" 4 null".to_owned()) && changes.contains(&"\"/\" 0 null".to_owned()),
+        "{changes:?}"
+    );
+    assert!(changes.iter().any(|change| change.ends_with("[0]")), "{changes:?}");
+    // Without a kernel and a machine it runs as recorded: the same shares of CPU time come out.
+    let again = json(folder, &["sim", "-w", "m.json", "-o", "again.arrows", "--json"]);
+    assert_eq!(
+        (&again["simulation"]["kernel"], &again["simulation"]["machine"]),
+        (&"linux-6.12".into(), &"dual".into())
+    );
+    let meta = schedlab_trace::open(folder.join("again.arrows")).expect("a trace").meta().clone();
+    let system = meta.system.expect("what the kernel is");
+    assert_eq!((system.hz, system.autogroup), (Some(1000), Some(true)));
+    let span = first["total"]["span_us"].as_f64().expect("a time");
+    let short = again["total"]["span_us"].as_f64().expect("a time");
+    assert!((short / span - 1.0).abs() < 0.05, "the same work takes as long: {span} us, {short} us");
+    let other = ok(folder, &["sim", "-k", "linux-6.1", "-m", "4", "-w", "m.json", "--json"]);
+    assert!(other.contains("\"linux-6.1\""));
+    let refused = schedlab(folder, &["sim", "-w", "w.json"]);
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(message.contains("no kernel, and the workload was not recorded on one; give --kernel"), "{message}");
+}
+
+#[test]
+fn a_model_keeps_the_number_of_switches() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    // Bursts of a few microseconds, in cycles that vary, beside sleepers, timers, forks and hogs.
+    let load = r#"{
+        "global": { "duration": 2 },
+        "tasks": {
+            "ping":  { "loop": -1, "run": { "mean": 30, "sd": 20 }, "sem_post": "pong", "sem_wait": "ping",
+                       "sleep": { "mean": 300, "sd": 100 } },
+            "pong":  { "loop": -1, "sem_wait": "pong", "run": { "mean": 1.4, "sd": 0.7 }, "sem_post": "ping",
+                       "run1": { "mean": 0.8, "sd": 0.3 } },
+            "beat":  { "loop": -1, "run": 2300, "timer": { "ref": "unique", "period": 16000 } },
+            "nap":   { "loop": -1, "run": { "mean": 40, "sd": 30 }, "sleep": { "mean": 200, "sd": 100 } },
+            "tick":  { "instance": 2, "loop": -1, "run": { "mean": 5, "sd": 1 }, "sleep": { "mean": 500, "sd": 3 } },
+            "make":  { "loop": 40, "run": 1000, "fork": "job", "sleep": 20000 },
+            "job":   { "instance": 0, "loop": 30, "priority": 5, "run": 170, "sleep": 900 },
+            "batch": { "instance": 2, "loop": -1, "priority": 10, "run": 1000 }
+        }
+    }"#;
+    std::fs::write(folder.join("w.json"), load).expect("written");
+    let sum = |report: &Value, key: &str| {
+        let tasks = report["tasks"].as_array().expect("tasks");
+        tasks.iter().map(|task| task[key].as_f64().expect("a number")).sum::<f64>()
+    };
+    for kernel in ["linux-6.12", "linux-6.1"] {
+        let first = ["sim", "-k", kernel, "-m", "up", "-w", "w.json", "-o", "t.arrows", "--force", "--json"];
+        let first = json(folder, &first);
+        for most in ["500000", "20000", "2000"] {
+            let model = ["model", "t.arrows", "-o", "m.json", "--force", "--json", "--most-events", most];
+            let report = json(folder, &model)["report"].clone();
+            let sleeps = report["waits"].as_f64().expect("a number") + report["sleeps"].as_f64().expect("a number");
+            let kept = sleeps / sum(&first, "voluntary") - 1.0;
+            assert!(kept.abs() < 0.005, "{kernel}, {most} events: {:.2}% of the sleeps are missing", -kept * 100.0);
+            if most == "500000" {
+                let again = json(folder, &["sim", "-w", "m.json", "--json"]);
+                let error = sum(&again, "slices") / sum(&first, "slices") - 1.0;
+                assert!(error.abs() < 0.02, "{kernel}: the slices are {:.2}% off", error * 100.0);
+            }
+        }
+    }
+}

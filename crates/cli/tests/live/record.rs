@@ -1,6 +1,7 @@
 //! Recording on this kernel through the command line. If the rights are missing, each test says so and passes.
 
 mod file;
+mod identity;
 mod target;
 
 use crate::one_at_a_time;

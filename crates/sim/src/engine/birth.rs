@@ -63,7 +63,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
         // A name must be recorded before the first event that refers to it.
-        self.trace_name(p);
+        self.trace_name(p, false);
         self.trace_affinity(p);
         self.trace_properties(p);
         if refused {
@@ -107,15 +107,16 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         .mend(mend))
     }
 
-    /// Records a task's name and group.
-    pub(super) fn trace_name(&mut self, p: TaskId) {
+    /// Records a task's name and group. That it is in the root group is recorded if it was moved there.
+    pub(super) fn trace_name(&mut self, p: TaskId, moved: bool) {
+        let group = self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.as_str());
         self.flush();
         self.sink.name(&NameRecord {
             time: self.cx.now,
             tid: tid(p),
             tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
             comm: self.processes[p as usize].name.clone(),
-            cgroup: self.cx.task(p).group.map(|g| self.load.groups[g as usize].path.clone()),
+            cgroup: group.or(moved.then_some("/")).map(str::to_owned),
         });
     }
 

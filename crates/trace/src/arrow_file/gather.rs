@@ -269,7 +269,7 @@ impl Gather {
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
 
-    /// The columns of names. Rows about moved pages also fill the process column, and those about cgroups that of paths.
+    /// The columns of names. Rows about moved pages also fill the process column, and those about cgroups the paths.
     fn take_names(&mut self, len: usize, moved: &[(usize, PageMove)]) -> (ArrayRef, ArrayRef, ArrayRef) {
         let names = std::mem::take(&mut self.names);
         let tgids = names.iter().filter_map(|(at, name)| Some((*at, name.tgid?)));

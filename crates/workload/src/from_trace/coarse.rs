@@ -3,8 +3,10 @@
 use super::sequence::{NOBODY, Token, Tolerance, average, fold, rewrite};
 use super::track::{Task, Track};
 
-/// How loosely rounds are compared, step by step.
-const TOLERANCES: [Tolerance; 4] = [
+/// How loosely rounds are compared, step by step. The first step keeps the lengths of short bursts, which decide which
+/// of two tasks comes first.
+const TOLERANCES: [Tolerance; 5] = [
+    Tolerance { part: 0.02, floor: 20 },
     Tolerance { part: 0.02, floor: 2_000 },
     Tolerance { part: 0.10, floor: 10_000 },
     Tolerance { part: 0.50, floor: 50_000 },
@@ -52,7 +54,7 @@ impl Coarseness {
     /// What a reader of the model must know, if anything.
     pub(super) fn remark(&self) -> Option<String> {
         let loosely = match TOLERANCES[self.level] {
-            _ if self.level == 0 => return None,
+            _ if self.level <= 1 => return None,
             t if t.part.is_finite() => format!("that differed by up to {:.0}%", t.part * 100.0),
             _ => "of any length".to_owned(),
         };

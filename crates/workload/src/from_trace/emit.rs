@@ -1,4 +1,6 @@
-//! Writes a sequence down as phases of the workload language, whose unit is a whole microsecond.
+//! Writes a sequence down as phases of the workload language: in whole microseconds, which rt-app reads too, and short
+//! times to the nanosecond. A burst of 1.4 us that became one of 1 us would change which of two tasks comes first, and
+//! with that who finds a semaphore posted and does not sleep.
 
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
@@ -6,6 +8,12 @@ use schedlab_base::Nanos;
 
 /// The workload language's unit.
 const US: Nanos = 1_000;
+
+/// Times under this are written to the nanosecond.
+const FINE: Nanos = 100_000;
+
+/// The shortest time that can be written.
+const LEAST: Nanos = 100;
 
 /// What the writer of one task must know of it and the others.
 pub(super) struct Voice<'a> {
@@ -32,8 +40,8 @@ pub(super) fn phases(list: &[Token], voice: &Voice) -> Vec<Phase> {
         }
     }
     if writer.phases.is_empty() {
-        let us = (total_run(list) + US / 2) / US;
-        writer.phase(1, vec![Action::Run(exact(us.max(1)))]);
+        let (ns, _) = rounded(total_run(list), 0);
+        writer.phase(1, vec![Action::Run(exact(ns.max(US)))]);
     }
     writer.phases
 }
@@ -51,15 +59,21 @@ struct Writer<'a> {
     bound: Option<Vec<u32>>,
 }
 
-/// The nearest number of microseconds, and what is left over.
-fn rounded(ns: Nanos, left: i64) -> (u64, i64) {
-    let sum = i64::try_from(ns).unwrap_or(i64::MAX / 2).saturating_add(left).max(0);
-    let us = (sum as u64 + US / 2) / US;
-    (us, sum - (us * US) as i64)
+/// The unit in which a time of this length is written.
+fn unit(ns: Nanos) -> Nanos {
+    if ns < FINE { 1 } else { US }
 }
 
-fn exact(us: u64) -> Amount {
-    Amount { mean: us * US, sd: 0 }
+/// The nearest time that is written, in ns, and what is left over.
+fn rounded(ns: Nanos, left: i64) -> (Nanos, i64) {
+    let sum = i64::try_from(ns).unwrap_or(i64::MAX / 2).saturating_add(left).max(0);
+    let unit = if (sum as u64) < LEAST { LEAST } else { unit(sum as u64) };
+    let written = (sum as u64 + unit / 2) / unit * unit;
+    (written, sum - written as i64)
+}
+
+fn exact(ns: Nanos) -> Amount {
+    Amount { mean: ns, sd: 0 }
 }
 
 impl Writer<'_> {
@@ -68,16 +82,16 @@ impl Writer<'_> {
         for token in body {
             match *token {
                 Token::Run(ns) => {
-                    let (us, left) = rounded(ns, self.run_left);
+                    let (ns, left) = rounded(ns, self.run_left);
                     self.run_left = left;
-                    if us > 0 {
-                        actions.push(Action::Run(exact(us)));
+                    if ns > 0 {
+                        actions.push(Action::Run(exact(ns)));
                     }
                 }
                 Token::Block { length, waker: NOBODY } => {
-                    let (us, left) = rounded(length, self.sleep_left);
+                    let (ns, left) = rounded(length, self.sleep_left);
                     self.sleep_left = left.clamp(-(US as i64), US as i64);
-                    actions.push(self.sleep(length, us));
+                    actions.push(self.sleep(length, ns));
                 }
                 Token::Set(identity) => {
                     self.phase(1, std::mem::take(&mut actions));
@@ -93,44 +107,45 @@ impl Writer<'_> {
     fn set(&mut self, identity: u32) {
         let Some(change) = self.voice.changes.get(identity as usize) else { return };
         self.bound.clone_from(&change.cpus);
-        let later = |new: &Props, old: Props| {
-            let mut both = if new.policy.is_some() { Props { cpus: None, ..new.clone() } } else { old.clone() };
-            both.taskgroup = new.taskgroup.clone().or(old.taskgroup);
-            both.util_min = new.util_min.or(old.util_min);
-            both.util_max = new.util_max.or(old.util_max);
-            both
-        };
-        self.change = later(change, std::mem::take(&mut self.change));
+        let old = std::mem::take(&mut self.change);
+        self.change = if change.policy.is_some() { Props { cpus: None, ..change.clone() } } else { old.clone() };
+        self.change.taskgroup = change.taskgroup.clone().or(old.taskgroup);
+        self.change.util_min = change.util_min.or(old.util_min);
+        self.change.util_max = change.util_max.or(old.util_max);
     }
 
-    /// A loop: all rounds alike, but that some are a microsecond longer where rounding would else
-    /// cost more than a thousandth.
+    /// A loop: all rounds alike, but that some are a unit longer where rounding would else cost more than a thousandth.
     fn rounds(&mut self, stretch: &Stretch) {
         let times = u64::from(stretch.times);
         let (total, left) = rounded(total_run(stretch.body), self.run_left);
         self.run_left = left;
+        let unit = unit(total / times);
+        let total = total / unit;
         let nearest = (total + times / 2) / times;
         if total.abs_diff(nearest * times) * 1000 <= total {
-            let round = self.round(stretch, nearest);
+            let round = self.round(stretch, nearest * unit);
             self.phase(times, round);
         } else {
-            let (long, short) = (self.round(stretch, total / times + 1), self.round(stretch, total / times));
+            let short = total / times * unit;
+            let (long, short) = (self.round(stretch, short + unit), self.round(stretch, short));
             self.phase(total % times, long);
             self.phase(times - total % times, short);
         }
     }
 
-    /// One round of a loop with `cycle` microseconds of CPU time, spread over its bursts as recorded.
+    /// One round of a loop with `cycle` ns of CPU time, spread over its bursts as recorded.
     fn round(&self, stretch: &Stretch, cycle: u64) -> Vec<Action> {
         let whole = u128::from(total_run(stretch.body)).max(1);
+        let unit = u128::from(unit(cycle));
         let (mut recorded, mut given) = (0u128, 0u64);
         let mut actions = Vec::with_capacity(stretch.body.len());
         for token in stretch.body {
             match *token {
                 Token::Run(ns) => {
                     recorded += u128::from(ns);
-                    let until = ((recorded * u128::from(cycle) + whole / 2) / whole) as u64;
-                    if until > given {
+                    let units = (recorded * (u128::from(cycle) / unit) + whole / 2) / whole;
+                    let until = (units * unit) as u64;
+                    if until >= given + LEAST {
                         actions.push(Action::Run(exact(until - given)));
                         given = until;
                     }
@@ -146,15 +161,16 @@ impl Writer<'_> {
     }
 
     /// A sleep that no task ended: until the next beat for tasks that have one, else for so long.
-    fn sleep(&self, length: Nanos, us: u64) -> Action {
+    fn sleep(&self, length: Nanos, written: Nanos) -> Action {
         match self.voice.period {
             Some(period) if length < period + period / 2 => Action::Timer {
                 name: "unique".to_owned(),
                 unique: true,
-                period: exact((period + US / 2) / US),
+                period: exact((period + US / 2) / US * US),
                 mode: TimerMode::Relative,
             },
-            _ => Action::Sleep(exact(us.max(1))),
+            // A sleep of no time would not block.
+            _ => Action::Sleep(exact(written.max(LEAST))),
         }
     }
 
@@ -207,19 +223,27 @@ mod tests {
         phases(list, &Voice { keys: &keys, own: 0, period: None, changes: &[] })
     }
 
-    fn cpu_us(phases: &[Phase]) -> u64 {
-        let run = |s: &Step| if let Action::Run(a) = s.what { a.mean / US } else { 0 };
-        phases.iter().map(|p| p.loops.unwrap() * p.events.iter().map(run).sum::<u64>()).sum()
+    fn cpu_ns(phases: &[Phase]) -> Nanos {
+        let run = |s: &Step| if let Action::Run(a) = s.what { a.mean } else { 0 };
+        phases.iter().map(|p| p.loops.unwrap() * p.events.iter().map(run).sum::<Nanos>()).sum()
     }
 
     #[test]
-    fn short_bursts_keep_their_sum() {
+    fn short_bursts_keep_their_lengths_and_long_ones_their_sum() {
         let block = Token::Block { length: 50_400, waker: NOBODY };
         let plain: Vec<Token> = (0..1000).flat_map(|_| [Token::Run(1_400), block]).collect();
-        assert_eq!(cpu_us(&written(&plain)), 1_400);
+        let phases = written(&plain);
+        assert_eq!(cpu_ns(&phases), 1_400_000);
+        assert_eq!(phases[0].events[0].what, Action::Run(exact(1_400)));
+        assert_eq!(phases[0].events[1].what, Action::Sleep(exact(50_400)));
         let total = Token::Block { length: 50_400_000, waker: NOBODY };
         let folded = written(&[Token::Loop { times: 1000, len: 2 }, Token::Run(1_400_000), total]);
-        assert_eq!((cpu_us(&folded), folded.len()), (1_400, 2));
+        assert_eq!((cpu_ns(&folded), folded.len()), (1_400_000, 1));
+        let long: Vec<Token> = (0..1000).flat_map(|_| [Token::Run(200_400), block]).collect();
+        assert_eq!(cpu_ns(&written(&long)), 200_400_000);
+        let total = Token::Block { length: 50_400_000, waker: NOBODY };
+        let folded = written(&[Token::Loop { times: 1000, len: 2 }, Token::Run(200_400_000), total]);
+        assert_eq!((cpu_ns(&folded), folded.len()), (200_400_000, 2));
     }
 
     #[test]
@@ -232,9 +256,9 @@ mod tests {
         assert_eq!(
             what,
             [
-                ("run0", &Action::Run(exact(3))),
+                ("run0", &Action::Run(exact(3_000))),
                 ("sem_post1", &Action::SemPost("wake-b".into())),
-                ("run2", &Action::Run(exact(6))),
+                ("run2", &Action::Run(exact(6_000))),
                 ("sem_wait3", &Action::SemWait("wake-a".into())),
             ]
         );

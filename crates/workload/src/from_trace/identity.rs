@@ -1,4 +1,5 @@
-//! How tasks are scheduled besides what they do: their policies, groups, sessions and CPUs, as properties of a workload.
+//! How tasks are scheduled besides what they do: their policies, groups, sessions and CPUs, as properties of a
+//! workload.
 
 use super::groups::Groups;
 use super::policy;

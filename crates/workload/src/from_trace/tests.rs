@@ -311,6 +311,59 @@ fn what_wake_ups_cost_is_taken_from_the_recording() {
 }
 
 #[test]
+fn what_tasks_are_to_the_scheduler_goes_along_with_its_changes() {
+    use schedlab_base::{CpuPlace, GroupProperties, Policy as Known, TaskProperties};
+    let cpus = (0..2).map(|cpu| CpuPlace { cpu, ..CpuPlace::default() }).collect();
+    let mut builder = ModelBuilder::new(&Meta { cpus, kernel: "6.12.3".into(), ..Meta::default() });
+    let group = |path: &str, properties| GroupRecord { time: 0, path: path.into(), properties };
+    let weight = GroupProperties { weight: Some(300), ..GroupProperties::default() };
+    builder.group(&group("/a", weight));
+    builder.group(&group("/a/b", GroupProperties::default()));
+    let name = |time, tid, cgroup: &str| NameRecord {
+        time: time * US,
+        tid,
+        tgid: None,
+        comm: "t".into(),
+        cgroup: Some(cgroup.into()),
+    };
+    let fair = |nice| TaskProperties {
+        policy: Some(Known::Other),
+        nice: Some(nice),
+        autogroup: Some(7),
+        autogroup_nice: Some(3),
+        ..TaskProperties::default()
+    };
+    let task = |time, tid, properties| TaskRecord { time: time * US, tid, properties };
+    builder.name(&name(0, 1, "/"));
+    builder.task(&task(0, 1, fair(0)));
+    builder.name(&name(0, 9, "/"));
+    builder.task(&task(0, 9, TaskProperties { autogroup: None, autogroup_nice: None, ..fair(0) }));
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1);
+    // 1 forks 2, which has what 1 has, moves itself to the group, is bound, and becomes nicer while it runs.
+    s.at(10, 0, Payload::Fork { parent: 1, child: 2 }).wake(11, 0, 1, 2).switch(100, 0, 1, Sleeping, 2);
+    builder.events(&std::mem::take(&mut s.events));
+    builder.name(&name(300, 2, "/a/b"));
+    builder.affinity(&AffinityRecord { time: 300 * US, tid: 2, cpus: "1".parse().unwrap() });
+    builder.task(&task(500, 2, fair(5)));
+    s.switch(1_100, 0, 2, Sleeping, 9).switch(1_200, 0, 9, Sleeping, 0);
+    builder.events(&s.events);
+    let Model { workload: w, report } = builder.finish(&Options::default()).unwrap();
+    let of = |tid: &str| w.tasks.iter().find(|t| t.name == tid).unwrap();
+    assert_eq!((of("t-1").session, of("t-2").session, of("t-9").session), (Some(7), Some(7), Some(crate::NO_SESSION)));
+    assert_eq!((w.sessions.get(&7), report.sessions, report.described, report.groups), (Some(&3), 1, 3, 1));
+    assert_eq!((w.groups["/a"].weight, w.recorded.as_ref().unwrap().kernel.as_str()), (Some(300), "6.12.3"));
+    assert_eq!(told(&w, "t-2"), ["1 x run 200", "1 x run 200", "1 x run 600"]);
+    let phases: Vec<_> = of("t-2").phases.iter().map(|p| p.props.clone()).collect();
+    let bound = Props { cpus: Some(vec![1]), ..Props::default() };
+    let moved = Props { taskgroup: Some("/a".into()), ..bound.clone() };
+    let nicer = Props { policy: Some(Policy::Other), priority: Some(5), ..bound };
+    assert_eq!((&of("t-2").props, phases.as_slice()), (&Props::default(), &[Props::default(), moved, nicer][..]));
+    let text = crate::write(&w);
+    assert_eq!(crate::write(&crate::parse(text.as_bytes(), std::path::Path::new("m.json")).unwrap()), text);
+}
+
+#[test]
 fn a_trace_where_nothing_ran_is_refused() {
     assert!(Script::default().model(&Options::default()).unwrap_err().to_string().contains("no task that ran"));
 }

@@ -2,13 +2,13 @@
 //!
 //! A trace shows that a task was woken only if it slept. What another task sent to it while it was awake shows in two
 //! things: the task that waited for a CPU, or ran on another one, while its wakers ran has a longer burst than usual,
-//! and it did not block in between. On another scheduler, which lets it run sooner, it would block between two of these messages. Without them
-//! a model can only lose blocks: a post that comes early saves one, and nothing brings it back.
+//! and it did not block in between. On another scheduler, which lets it run sooner, it would block between two of these
+//! messages. Without them a model can only lose blocks: a post that comes early saves one, and nothing brings it back.
 //!
 //! So the burst of a task that is a multiple of its shortest ones, and while which tasks that wake it have run, is cut
-//! into as many pieces. Each piece but the first waits for a post of its own, and these posts are spread
-//! over what the wakers did meanwhile. Each post is at a point that the recording has before the piece that needs it:
-//! in the recorded order every post precedes its wait, so that the replay cannot deadlock.
+//! into as many pieces. Each piece but the first waits for a post of its own, and these posts are spread over what the
+//! wakers did meanwhile. Each post is at a point that the recording has before the piece that needs it: in the recorded
+//! order every post precedes its wait, so that the replay cannot deadlock.
 
 use super::cause::Sample;
 use super::sequence::{SOMEBODY, TaskIx, Token};

@@ -62,7 +62,7 @@ pub fn validate(
     let mut causes = setup.remarks;
     causes.extend(unknown(recorded, model));
     let mut request = Request {
-        kernel: setup.kernel,
+        kernel: setup.kernel.name.to_owned(),
         machine: setup.machine,
         workload: workload.clone(),
         set: setup.set,
@@ -114,8 +114,10 @@ fn unknown(recorded: &Recorded, model: &from_trace::Report) -> Vec<String> {
     if model.described == 0 {
         causes.push("the trace does not contain policies, slices and sessions (autogroup)".to_owned());
     } else if model.described < model.tasks {
-        let rest = grouped((model.tasks - model.described) as u64);
-        causes.push(format!("the trace does not contain how {rest} of the tasks were scheduled"));
+        let rest = model.tasks - model.described;
+        let tasks = if rest == 1 { "task is" } else { "tasks are" };
+        let rest = grouped(rest as u64);
+        causes.push(format!("{rest} {tasks} modelled without a policy, which the trace does not contain"));
     }
     causes
 }

@@ -4,7 +4,7 @@ use crate::support::registry::with;
 use crate::support::{Accounts, bare, exactly, forever, hog, simulate};
 use schedlab_base::{Event, Nanos, Payload};
 use schedlab_sched::kernels::Feature;
-use schedlab_sim::program::{GroupSpec, Load, Op, ROOT_GROUP, Setting, TaskSpec};
+use schedlab_sim::program::{GroupSpec, Load, NO_SESSION, Op, ROOT_GROUP, Setting, TaskSpec};
 
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
@@ -304,6 +304,21 @@ fn sessions_share_alike_with_autogroups() {
         let with = simulate(kernel, &bare("up"), &load, &set, 20 * SECOND);
         assert_parts(kernel, &with, &by_session, 0.015);
         assert_parts(kernel, &default, if on { &by_session } else { &[0.2; 5] }, 0.015);
+    }
+}
+
+#[test]
+fn a_session_has_the_weight_of_its_nice_level_and_tasks_in_none_are_beside_them() {
+    let started = |name: &str, session: u32| TaskSpec { session, ..hog(name, 0) };
+    let tasks = vec![started("a0", 1), started("a1", 1), started("b", 2), started("kthread", NO_SESSION)];
+    let load = Load { tasks, session_nice: vec![(2, 5)], ..Load::default() };
+    // Two sessions of weight 1024 and 335, and a task of weight 1024 beside them.
+    let all = 1024.0 + 335.0 + 1024.0;
+    let parts = [512.0 / all, 512.0 / all, 335.0 / all, 1024.0 / all];
+    for kernel in ["linux-3.10", "linux-6.1", "linux-6.12", "linux-6.18"] {
+        let set = [("sched_autogroup_enabled", "1".to_owned())];
+        let with = simulate(kernel, &bare("up"), &load, &set, 20 * SECOND);
+        assert_parts(kernel, &with, &parts, 0.015);
     }
 }
 
