@@ -18,6 +18,7 @@ from schedlab._native import InputError, NotPermittedError, SchedlabError, __ver
 from schedlab.heat import Heatmap
 from schedlab.inside import again, explain, queues_at, sched_debug
 from schedlab.judgement import Conservation, Judgement
+from schedlab.prediction import WhatIf
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
@@ -39,6 +40,7 @@ from schedlab.verbs import (
     sim,
     tunables,
     validate,
+    whatif,
     workloads,
 )
 from schedlab.waits import Delays
@@ -56,6 +58,7 @@ __all__ = [
     "SchedlabWarning",
     "Stats",
     "Trace",
+    "WhatIf",
     "__version__",
     "again",
     "check",
@@ -78,5 +81,6 @@ __all__ = [
     "sim",
     "tunables",
     "validate",
+    "whatif",
     "workloads",
 ]

@@ -21,6 +21,7 @@ from schedlab.arguments import duration as checked
 from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.output import written
+from schedlab.prediction import WhatIf
 from schedlab.remarks import warn
 from schedlab.selection import Numbers, Selection, Texts
 from schedlab.timeline import Gantt
@@ -196,6 +197,45 @@ def validate(
     given += Selection(from_, to, task, pid, group).options()
     found: dict[str, Any] = command.call(["model", *given, "--", path_of(trace)])["validation"]
     return found
+
+
+def whatif(
+    trace: Trace | PathLike,
+    *,
+    kernel: str | Sequence[str] = (),
+    machine: PathLike | Sequence[PathLike] = (),
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+    variant: str | Sequence[str] = (),
+    baseline: str | None = None,
+    recording: Trace | PathLike | None = None,
+    seeds: int = 5,
+    duration: Duration | None = None,
+    tasks: int | None = None,
+    min_run: Duration | None = None,
+    most_events: int = 500_000,
+    no_pin: bool = False,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+    report: PathLike | None = None,
+    force: bool = False,
+    jobs: int | None = None,
+) -> WhatIf:
+    """Predict what another kernel, other settings or another machine would do with a recorded load.
+
+    Every kernel in `kernel` is asked about on every machine in `machine`, with the settings in `set`; `variant` names
+    more (`"NAME:kernel=K,machine=M,set.TUNABLE=VALUE"`). What is not given is as recorded, or as `baseline` says.
+    `trace` may be a model's file, with `recording` the trace that it was made from. The model is simulated `seeds`
+    times for each, in parallel. `report` is the path of an HTML file to write.
+    """
+    given = options(kernel=kernel, machine=machine, set=set, variant=variant, baseline=baseline, seeds=seeds, jobs=jobs)
+    given += options(recording=None if recording is None else path_of(recording, "recording"))
+    given += options(duration=checked("duration", duration), tasks=tasks, min_run=checked("min_run", min_run))
+    given += options(most_events=most_events, no_pin=no_pin, output=report, force=force)
+    given += Selection(from_, to, task, pid, group).options()
+    return WhatIf(command.call(["whatif", *given, "--", path_of(trace)])["whatif"])
 
 
 def check(

@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"import": schedlab.import_, "stats":
 # Arguments whose name differs in one verb.
 OTHER_NAMES = {
     ("run", "output"): "report",
+    ("whatif", "output"): "report",
     ("run", "file"): "experiment",
     ("record", "command"): "run",
     ("stats", "by"): "task_cpus",

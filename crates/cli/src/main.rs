@@ -49,6 +49,8 @@ verbs! {
     Export => export,
     /// Turn a trace into a workload that can be simulated.
     Model => model,
+    /// Predict what another kernel, other settings or another machine would do with a recorded load.
+    Whatif => whatif,
     /// Find CPUs that were idle while tasks that could have run there waited; exit 1 if there are any.
     Check => check,
     /// Draw a timeline of what ran on each CPU, in the terminal.

@@ -16,4 +16,5 @@ pub mod schema;
 pub mod sim;
 pub mod stats;
 pub mod tunables;
+pub mod whatif;
 pub mod workloads;

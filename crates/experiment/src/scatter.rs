@@ -103,6 +103,40 @@ pub fn difference(before: &[f64], now: &[f64]) -> Difference {
     Difference { interval: Some(Interval { low: by - half, mean: by, high: by + half }), chance }
 }
 
+/// By which part the mean of the second set is above that of the first, with Fieller's interval at this level of
+/// confidence (0.95): the changes that a test of the two means would not refuse. None if neither set has several runs,
+/// or if the first mean cannot be told from 0. A set of one run is taken to scatter, in proportion, as the other does.
+#[must_use]
+pub fn relative_change(before: &[f64], now: &[f64], level: f64) -> Option<Interval> {
+    let (old, new) = (mean(before), mean(now));
+    let ratio = new / old;
+    let spread = |figures: &[f64]| (figures.len() > 1).then(|| deviation(figures).powi(2));
+    // The variances of the two means, and the degrees of freedom.
+    let (of_old, of_new, freedom) = match (spread(before), spread(now)) {
+        (None, None) => return None,
+        (Some(own), None) => (own / before.len() as f64, own * ratio.powi(2), before.len() as f64 - 1.0),
+        (None, Some(own)) => (own / ratio.powi(2), own / now.len() as f64, now.len() as f64 - 1.0),
+        (Some(a), Some(b)) => {
+            let (a, b) = (a / before.len() as f64, b / now.len() as f64);
+            let scaled = a * ratio.powi(2);
+            let apart = b.powi(2) / (now.len() as f64 - 1.0) + scaled.powi(2) / (before.len() as f64 - 1.0);
+            (a, b, if apart > 0.0 { (scaled + b).powi(2) / apart } else { f64::INFINITY })
+        }
+    };
+    if !ratio.is_finite() || !of_old.is_finite() {
+        return None;
+    }
+    let certain = of_old + of_new <= 1e-24 * old.abs().max(new.abs()).powi(2);
+    let quantile = if certain { 0.0 } else { student(freedom).inverse_cdf(0.5 + level / 2.0) };
+    let doubt = (quantile / old).powi(2) * of_old;
+    if doubt >= 1.0 {
+        return None;
+    }
+    let half = (quantile / old).abs() * (of_new * (1.0 - doubt) + of_old * ratio.powi(2)).sqrt();
+    let [low, high] = [ratio - half, ratio + half].map(|end| end / (1.0 - doubt));
+    Some(Interval { low: low - 1.0, mean: ratio - 1.0, high: high - 1.0 })
+}
+
 /// Which of several tests show something, by Holm's method: the probability that any of them does by chance alone is
 /// at most 5%, however many there are.
 #[must_use]
@@ -156,6 +190,27 @@ mod tests {
         assert_eq!(difference(&[1.0, 1.0], &[2.0, 2.0]).chance, 0.0);
         let one = difference(&[1.0, 2.0, 3.0], &[2.5]);
         assert!(one.chance > 0.5, "{one:?}");
+    }
+
+    #[test]
+    fn a_relative_change_has_fiellers_interval() {
+        let (before, now) = ([9.0, 10.0, 11.0], [18.0, 20.0, 22.0]);
+        let found = relative_change(&before, &now, 0.95).unwrap();
+        assert!((found.mean - 1.0).abs() < 1e-12, "{found:?}");
+        // At either end a test of the second set against the first, multiplied, is just at the edge.
+        for (end, edge) in [(found.low, true), (found.high, false)] {
+            let scaled: Vec<f64> = before.iter().map(|x| x * (1.0 + end)).collect();
+            let at = difference(&scaled, &now).interval.unwrap();
+            let off = if edge { at.low } else { at.high };
+            assert!(off.abs() < 0.5, "{end} {at:?}");
+        }
+        assert!(found.low > 0.7 && found.high < 1.5, "{found:?}");
+        assert_eq!(relative_change(&[1.0], &[2.0], 0.95), None, "one run each");
+        assert_eq!(relative_change(&[-1.0, 1.0, 0.1], &[2.0, 3.0, 4.0], 0.95), None, "the first may be 0");
+        let same = relative_change(&[2.0, 2.0], &[3.0, 3.0], 0.95).unwrap();
+        assert_eq!((same.low, same.high), (0.5, 0.5));
+        let one = relative_change(&before, &[20.0], 0.95).unwrap();
+        assert!(one.low < found.low && one.high > found.high, "{one:?}");
     }
 
     #[test]

@@ -121,6 +121,11 @@ fn the_page_on_statistics_shows_real_output() {
     check("stats.md");
 }
 
+#[test]
+fn the_page_on_whatif_shows_real_output() {
+    check("whatif.md");
+}
+
 fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Object(map) => {

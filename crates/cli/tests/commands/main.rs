@@ -20,4 +20,5 @@ mod streams;
 mod support;
 mod tunables;
 mod wasted_cores;
+mod whatif;
 mod workloads;
