@@ -18,13 +18,14 @@ from schedlab._native import InputError, NotPermittedError, SchedlabError, __ver
 from schedlab.heat import Heatmap
 from schedlab.inside import again, explain, queues_at, sched_debug
 from schedlab.judgement import Conservation, Judgement
-from schedlab.prediction import WhatIf
+from schedlab.prediction import Difference, WhatIf
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
     delays,
+    diff,
     doctor,
     domains,
     gantt,
@@ -49,6 +50,7 @@ __all__ = [
     "Conservation",
     "CutWarning",
     "Delays",
+    "Difference",
     "Gantt",
     "Heatmap",
     "InputError",
@@ -63,6 +65,7 @@ __all__ = [
     "again",
     "check",
     "delays",
+    "diff",
     "doctor",
     "domains",
     "explain",

@@ -401,6 +401,20 @@ def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace
         schedlab.whatif(hogs)
 
 
+def test_a_difference_has_intervals_and_bounds(hogs: schedlab.Trace) -> None:
+    load = {"tasks": {"hog": {"instance": 4, "loop": -1, "run": 10_000}}}
+    more = schedlab.sim(kernel="linux-6.1", machine="2", workload=load, duration="1s")
+    found = schedlab.diff(hogs, more, by="role", fail_if=["wait > +10%", "wait > +1000%"])
+    assert (found.status, found.held, list(found.bounds.ruling)) == (1, False, ["exceeded", "held"])
+    wait = found.rows[(found.rows.row == "hog") & (found.rows.figure == "wait_us")].iloc[0]
+    assert wait.low < wait.change < wait.high and wait.direction == "worse"
+    assert "wait_us" in set(found.changes.figure)
+    same = schedlab.diff([hogs, hogs], [hogs, hogs])
+    assert same.held and len(same.changes) == 0
+    with pytest.raises(schedlab.InputError, match="neither"):
+        schedlab.diff(hogs, more, fail_if="wait")
+
+
 def test_a_model_is_validated(hogs: schedlab.Trace) -> None:
     found = schedlab.validate(hogs, seeds=1)
     assert found["recorded"]["run_us"] == pytest.approx(found["simulated"]["run_us"], rel=0.01)

@@ -61,6 +61,8 @@ verbs! {
     Stats => stats,
     /// Show the longest waits, the tasks that ran meanwhile, and which tasks delay others most.
     Delays => delays,
+    /// Compare two traces, or two sets of repeated ones: what got worse first; with bounds for CI.
+    Diff => diff,
     /// List the kernels, or the tunables of one.
     Kernels => kernels,
     /// List the machines, or draw one.

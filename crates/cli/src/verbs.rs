@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod delays;
+pub mod diff;
 pub mod doctor;
 pub mod export;
 pub mod gantt;

@@ -8,6 +8,7 @@ pub mod backend;
 mod baseline;
 pub mod catalogue;
 mod compare;
+pub mod diff;
 mod experiment;
 mod expr;
 mod figures;

@@ -126,6 +126,11 @@ fn the_page_on_whatif_shows_real_output() {
     check("whatif.md");
 }
 
+#[test]
+fn the_page_on_diff_shows_real_output() {
+    check("diff.md");
+}
+
 fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Object(map) => {

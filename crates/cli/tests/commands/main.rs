@@ -2,6 +2,7 @@
 
 mod check;
 mod delays;
+mod diff;
 mod docs;
 mod export;
 mod gantt;
