@@ -394,8 +394,10 @@ def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace
     assert "all tasks: wait falls by 100%" in str(found)
     rows = found.rows
     wait = rows[(rows.variant == "more") & (rows.kind == "all") & (rows.figure == "wait_us")].iloc[0]
-    assert wait.verdict == "falls" and wait.asked < wait.baseline
-    assert found.validation is not None and found.validation["seeds"] == 2
+    assert wait.verdict == "falls"
+    assert wait.asked < wait.baseline
+    assert found.validation is not None
+    assert found.validation["seeds"] == 2
     assert "What if" in report.read_text(encoding="utf-8")
     with pytest.raises(schedlab.InputError, match="nothing is asked"):
         schedlab.whatif(hogs)
@@ -407,10 +409,12 @@ def test_a_difference_has_intervals_and_bounds(hogs: schedlab.Trace) -> None:
     found = schedlab.diff(hogs, more, by="role", fail_if=["wait > +10%", "wait > +1000%"])
     assert (found.status, found.held, list(found.bounds.ruling)) == (1, False, ["exceeded", "held"])
     wait = found.rows[(found.rows.row == "hog") & (found.rows.figure == "wait_us")].iloc[0]
-    assert wait.low < wait.change < wait.high and wait.direction == "worse"
+    assert wait.low < wait.change < wait.high
+    assert wait.direction == "worse"
     assert "wait_us" in set(found.changes.figure)
     same = schedlab.diff([hogs, hogs], [hogs, hogs])
-    assert same.held and len(same.changes) == 0
+    assert same.held
+    assert len(same.changes) == 0
     with pytest.raises(schedlab.InputError, match="neither"):
         schedlab.diff(hogs, more, fail_if="wait")
 

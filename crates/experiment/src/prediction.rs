@@ -6,7 +6,7 @@ mod validated;
 
 pub use as_recorded::as_recorded;
 pub use doubts::{Doubts, doubts};
-pub use validated::{Validated, trust};
+pub use validated::{Validated, kept_errors, trust};
 
 use crate::backend::{Outcome, Request, meta, simulate};
 use crate::parallel::on_threads;

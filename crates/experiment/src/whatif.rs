@@ -1,8 +1,8 @@
 //! What another kernel, other settings or another machine would do with a recorded load.
 //!
-//! The model of the load is simulated as recorded and as asked, each with several seeds. What is predicted is the change
-//! between the two, of each figure of each row: all tasks, groups, roles, single tasks. How far the
-//! simulation as recorded is from the recording is the uncertainty of that change.
+//! The model of the load is simulated as recorded and as asked, each with several seeds. What is predicted is the
+//! change between the two, of each figure of each row: all tasks, groups, roles, single tasks. How far the simulation
+//! as recorded is from the recording is the uncertainty of that change.
 
 mod judge;
 mod roster;

@@ -6,7 +6,7 @@
 use crate::Report;
 use crate::compared::{Compared, LEAST_WAIT};
 use schedlab_base::Tid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks with less than this part of one CPU's time are not judged one by one.
@@ -41,7 +41,8 @@ pub struct Validation {
 }
 
 /// Relative errors: 0.1 is 10% too much, -0.1 is 10% too little. None where nothing was recorded to compare with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Errors {
     /// Of the time that all tasks waited.
     pub wait: Option<f64>,

@@ -31,7 +31,8 @@ const ENDINGS: [&str; 2] = ["arrows", "data"];
 Exit status: 0 no bound is exceeded, 1 one is, 2 bad input, 3 none is but the scatter leaves one undecided.")]
 pub struct Args {
     /// The first trace, or a folder with those of repeated runs (.arrows, .data).
-    #[arg(value_name = "A", required_unless_present = "left", conflicts_with_all = ["left", "right"], requires = "second")]
+    #[arg(value_name = "A", required_unless_present = "left", requires = "second",
+          conflicts_with_all = ["left", "right"])]
     first: Option<PathBuf>,
     /// The second trace, or a folder with those of repeated runs.
     #[arg(value_name = "B")]

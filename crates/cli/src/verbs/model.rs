@@ -80,14 +80,17 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let part = args.selection.part(&args.trace, ui)?;
     let (Model { workload, mut report }, recorded) = read(&args.trace, &args.model, part, args.validate.validate, ui)?;
-    let text = written(&workload, &args.trace, &mut report)?;
+    let mut text = written(&workload, &args.trace, &mut report)?;
+    tell(&report, ui);
+    let validated = recorded.map(|recorded| validate(&args.validate, recorded, (&workload, &report), ui));
+    let validated = validated.transpose().map_err(|e| e.file(&args.trace))?;
+    if let Some(validated) = &validated {
+        text = schedlab_workload::write(&Workload { validation: Some(validated.kept()), ..workload });
+    }
     let to_file = target.is_some();
     if let Some(target) = target {
         target.write_all(text.as_bytes())?;
     }
-    tell(&report, ui);
-    let validated = recorded.map(|recorded| validate(&args.validate, recorded, (&workload, &report), ui));
-    let validated = validated.transpose().map_err(|e| e.file(&args.trace))?;
     match (to_file, validated) {
         (false, None) => ui.print(&text),
         (_, Some(validated)) if !ui.json => ui.print(&validate::text(&validated)),

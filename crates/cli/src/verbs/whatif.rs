@@ -9,7 +9,7 @@ use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
-use schedlab_experiment::prediction::{Setup, as_recorded, doubts};
+use schedlab_experiment::prediction::{Setup, as_recorded, doubts, kept_errors};
 use schedlab_experiment::report;
 use schedlab_experiment::whatif::{Answer, Question, Recording, Roster, answer};
 use schedlab_measure::TaskStats;
@@ -154,7 +154,7 @@ fn ask(
         workload: &workload,
         roster: &roster,
         recording,
-        stored: None,
+        stored: workload.validation.as_ref().map(kept_errors),
         baseline,
         variants,
         seeds: args.seeds,

@@ -8,7 +8,8 @@ use std::path::Path;
 fn load(hogs: u32, jitter: u32) -> String {
     format!(
         r#"{{ "global": {{ "duration": 3 }}, "tasks": {{
-            "beat": {{ "loop": -1, "run": {{ "mean": 2000, "sd": {jitter} }}, "timer": {{ "ref": "unique", "period": 16000 }} }},
+            "beat": {{ "loop": -1, "run": {{ "mean": 2000, "sd": {jitter} }},
+                       "timer": {{ "ref": "unique", "period": 16000 }} }},
             "client": {{ "instance": 2, "loop": -1, "run": {{ "mean": 700, "sd": {jitter} }}, "sleep": 3000 }},
             "hog": {{ "instance": {hogs}, "loop": -1, "run": 5000 }} }} }}"#
     )

@@ -1,5 +1,5 @@
-//! `schedlab whatif` through the command line. The right answer is known where the "recording" is a simulation: the same
-//! load simulated directly under the other kernel.
+//! `schedlab whatif` through the command line. The right answer is known where the "recording" is a simulation: the
+//! same load simulated directly under the other kernel.
 
 use crate::support::{ok, schedlab};
 use serde_json::Value;
@@ -123,6 +123,31 @@ fn a_report_and_a_model_file() {
     assert!(page.contains("What if: t.arrows") && page.contains("How far to trust it"), "{page}");
     assert!(!page.contains("http://") && !page.contains("src="), "it refers to nothing outside");
     assert_eq!(schedlab(folder, &[&direct[..], &["-o", "report.html"]].concat()).status.code(), Some(2));
+}
+
+#[test]
+fn a_model_carries_its_validation() {
+    let folder = simulated("linux-6.1");
+    let folder = folder.path();
+    ok(folder, &["model", "t.arrows", "--validate", "-o", "load.json"]);
+    ok(folder, &["model", "t.arrows", "-o", "plain.json"]);
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("load.json")).unwrap()).unwrap();
+    let trust = kept["x-validation"]["trust"].as_str().expect("a sentence");
+    let said = |args: &[&str]| String::from_utf8(schedlab(folder, args).stderr).expect("text");
+    for args in [&["sim", "-k", "linux-6.12", "-m", "2", "-w", "load.json"][..], &["workloads", "load.json"]] {
+        assert!(said(args).contains(trust), "{args:?}");
+    }
+    assert!(!said(&["sim", "-k", "linux-6.12", "-m", "2", "-w", "plain.json"]).contains("validated"));
+    let ask = ["whatif", "load.json", "--kernel", "linux-6.12", "--baseline", "kernel=linux-6.1,machine=2"];
+    assert!(said(&ask).contains(trust));
+    let answer = json(folder, &ask)["whatif"].clone();
+    let errors = &kept["x-validation"]["errors"];
+    assert_eq!((&answer["validation"], &answer["stored_errors"]["wait"]), (&Value::Null, &errors["wait"]));
+    let wait = &answer["variants"][0]["rows"][0]["figures"]["wait_us"];
+    assert_eq!((&wait["recorded"], &wait["typical_error"]), (&Value::Null, &errors["task_wait_median"]));
+    // The same load, whether it carries that or not.
+    let run = |file: &str| json(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", file])["tasks"].clone();
+    assert_eq!(run("load.json"), run("plain.json"));
 }
 
 #[test]

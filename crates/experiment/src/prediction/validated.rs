@@ -30,6 +30,29 @@ impl Validated {
     }
 }
 
+impl Validated {
+    /// What the model's file keeps of it.
+    #[must_use]
+    pub fn kept(&self) -> schedlab_workload::Validation {
+        let errors = serde_json::to_value(self.validation.errors).expect("plain data is always JSON");
+        let errors = errors.as_object().into_iter().flatten();
+        schedlab_workload::Validation {
+            kernel: self.kernel.clone(),
+            machine: self.machine.clone(),
+            trust: self.trust.clone(),
+            guesswork: self.doubts.guesswork.clone(),
+            errors: errors.filter_map(|(name, error)| Some((name.clone(), error.as_f64()?))).collect(),
+        }
+    }
+}
+
+/// The errors that a model's file keeps.
+#[must_use]
+pub fn kept_errors(validation: &schedlab_workload::Validation) -> Errors {
+    let known = serde_json::to_value(&validation.errors).expect("plain data is always JSON");
+    serde_json::from_value(known).unwrap_or_default()
+}
+
 /// How far to trust a model with these errors, in one sentence.
 #[must_use]
 pub fn trust(errors: &Errors) -> String {

@@ -113,5 +113,6 @@ fn table<'a>(rows: impl Iterator<Item = (&'a str, &'a Figure, &'a Outcome)>) -> 
             off.map_or_else(|| "\u{2013}".to_owned(), |off| format!("{:.1}%", off.abs() * 100.0)),
         );
     }
-    html + "</table></div>\n<p>A change with a question mark is within the model's error or the scatter of the seeds.</p>\n"
+    html.push_str("</table></div>\n");
+    html + "<p>A change with a question mark is within the model's error or the scatter of the seeds.</p>\n"
 }

@@ -15,7 +15,8 @@ pub struct VariantArgs {
     /// A kernel to ask about; may be repeated (default: the recorded one).
     #[arg(long, short, value_name = "KERNEL")]
     kernel: Vec<String>,
-    /// A machine to ask about: a preset, a shorthand (2x6), host, or a file; may be repeated (default: the recorded one).
+    /// A machine to ask about: a preset, a shorthand (2x6), host, or a file; may be repeated (default: the recorded
+    /// one).
     #[arg(long, short, value_name = "MACHINE")]
     machine: Vec<String>,
     /// Set a tunable, with each --kernel and --machine; may be repeated.
