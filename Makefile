@@ -19,7 +19,7 @@ build: setup ## build the static command (build/wheel/scripts/schedlab) and the 
 	@scripts/build-binary
 	@scripts/build-python
 
-demo: ## build, record a real load, simulate it under three kernels, compare, write the report
+demo: ## build, record a real load, predict what other kernels and machines would do with it, write the reports
 	@scripts/demo
 
 test: ## install what the tests need, run all of them, and print a summary

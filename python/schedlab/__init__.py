@@ -18,12 +18,14 @@ from schedlab._native import InputError, NotPermittedError, SchedlabError, __ver
 from schedlab.heat import Heatmap
 from schedlab.inside import again, explain, queues_at, sched_debug
 from schedlab.judgement import Conservation, Judgement
+from schedlab.prediction import Difference, WhatIf
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
     check,
     delays,
+    diff,
     doctor,
     domains,
     gantt,
@@ -39,6 +41,7 @@ from schedlab.verbs import (
     sim,
     tunables,
     validate,
+    whatif,
     workloads,
 )
 from schedlab.waits import Delays
@@ -47,6 +50,7 @@ __all__ = [
     "Conservation",
     "CutWarning",
     "Delays",
+    "Difference",
     "Gantt",
     "Heatmap",
     "InputError",
@@ -56,10 +60,12 @@ __all__ = [
     "SchedlabWarning",
     "Stats",
     "Trace",
+    "WhatIf",
     "__version__",
     "again",
     "check",
     "delays",
+    "diff",
     "doctor",
     "domains",
     "explain",
@@ -78,5 +84,6 @@ __all__ = [
     "sim",
     "tunables",
     "validate",
+    "whatif",
     "workloads",
 ]

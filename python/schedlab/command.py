@@ -21,7 +21,7 @@ UNDECIDED = 3
 NOT_PERMITTED = 4
 
 # The verbs that can take long. They show their progress if standard error is a terminal.
-_LONG = ("record", "run")
+_LONG = ("record", "run", "whatif")
 
 _PREFIX = "schedlab: "
 

@@ -21,6 +21,7 @@ from schedlab.arguments import duration as checked
 from schedlab.heat import Heatmap
 from schedlab.judgement import Conservation, Judgement
 from schedlab.output import written
+from schedlab.prediction import Difference, WhatIf
 from schedlab.remarks import warn
 from schedlab.selection import Numbers, Selection, Texts
 from schedlab.timeline import Gantt
@@ -199,6 +200,82 @@ def validate(
     given += Selection(from_, to, task, pid, group).options()
     found: dict[str, Any] = command.call(["model", *given, "--", path_of(trace)])["validation"]
     return found
+
+
+def whatif(
+    trace: Trace | PathLike,
+    *,
+    kernel: str | Sequence[str] = (),
+    machine: PathLike | Sequence[PathLike] = (),
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+    variant: str | Sequence[str] = (),
+    baseline: str | None = None,
+    recording: Trace | PathLike | None = None,
+    seeds: int = 5,
+    duration: Duration | None = None,
+    tasks: int | None = None,
+    min_run: Duration | None = None,
+    most_events: int = 500_000,
+    no_pin: bool = False,
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+    report: PathLike | None = None,
+    force: bool = False,
+    jobs: int | None = None,
+) -> WhatIf:
+    """Predict what another kernel, other settings or another machine would do with a recorded load.
+
+    Every kernel in `kernel` is asked about on every machine in `machine`, with the settings in `set`; `variant` names
+    more (`"NAME:kernel=K,machine=M,set.TUNABLE=VALUE"`). What is not given is as recorded, or as `baseline` says.
+    `trace` may be a model's file, with `recording` the trace that it was made from. The model is simulated `seeds`
+    times for each, in parallel. `report` is the path of an HTML file to write.
+    """
+    given = options(kernel=kernel, machine=machine, set=set, variant=variant, baseline=baseline, seeds=seeds, jobs=jobs)
+    given += options(recording=None if recording is None else path_of(recording, "recording"))
+    given += options(duration=checked("duration", duration), tasks=tasks, min_run=checked("min_run", min_run))
+    given += options(most_events=most_events, no_pin=no_pin, output=report, force=force)
+    given += Selection(from_, to, task, pid, group).options()
+    return WhatIf(command.call(["whatif", *given, "--", path_of(trace)])["whatif"])
+
+
+def diff(
+    a: Trace | PathLike | Sequence[Trace | PathLike],
+    b: Trace | PathLike | Sequence[Trace | PathLike],
+    *,
+    by: str = "task",
+    per: str = "run",
+    blocks: int = 10,
+    fail_if: str | Sequence[str] = (),
+    from_: Duration | None = None,
+    to: Duration | None = None,
+    task: Texts = (),
+    pid: Numbers = (),
+    group: Texts = (),
+) -> Difference:
+    """Compare two traces, or two lists of traces of repeated runs.
+
+    `by` aligns tasks by `"task"`, `"name"`, `"role"`, `"process"` or `"group"`, `per` gives sums for a `"run"` or a
+    `"second"`, and one trace each is cut into `blocks` for the intervals. `fail_if` are bounds (`"wait > +10%"`,
+    `"server: p99 > +200us"`).
+    """
+    given = options(by=by, per=per, blocks=blocks, fail_if=fail_if)
+    given += Selection(from_, to, task, pid, group).options()
+    sides = [options(a=_paths("a", a)), options(b=_paths("b", b))]
+    statuses = (command.DONE, command.FAILED, command.UNDECIDED)
+    return Difference(*command.call_with_status(["diff", *given, *sides[0], *sides[1]], statuses))
+
+
+def _paths(name: str, traces: Trace | PathLike | Sequence[Trace | PathLike]) -> list[str]:
+    """Return the paths of one trace or of several; those of a folder's traces if it is one."""
+    if isinstance(traces, (str, os.PathLike, Trace)):
+        path = Path(path_of(traces, name))
+        if not path.is_dir():
+            return [str(path)]
+        return sorted(str(file) for file in path.iterdir() if file.suffix in {".arrows", ".data"})
+    return [path_of(trace, name) for trace in traces]
 
 
 def check(

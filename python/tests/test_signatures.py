@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"import": schedlab.import_, "stats":
 # Arguments whose name differs in one verb.
 OTHER_NAMES = {
     ("run", "output"): "report",
+    ("whatif", "output"): "report",
     ("run", "file"): "experiment",
     ("record", "command"): "run",
     ("stats", "by"): "task_cpus",
@@ -40,6 +41,7 @@ EVERYWHERE = {
     "all": "it shortens the text; the frames are whole",
 }
 LEFT_OUT = {
+    ("diff", "a"): "the arguments a and b are a trace or a list of them",
     ("sim", "again"): "schedlab.again",
     ("sim", "explain"): "schedlab.explain",
     ("sim", "queues_at"): "schedlab.queues_at",

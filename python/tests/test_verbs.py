@@ -386,6 +386,39 @@ def test_every_verb_takes_a_window(hogs: schedlab.Trace) -> None:
     assert len(workload["tasks"]) == 1
 
 
+def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    variant = "more:machine=4"
+    found = schedlab.whatif(hogs, kernel="linux-2.6.11", variant=variant, seeds=2, report=report)
+    assert list(found.sentences) == ["linux-2.6.11", "more"]
+    assert "all tasks: wait falls by 100%" in str(found)
+    rows = found.rows
+    wait = rows[(rows.variant == "more") & (rows.kind == "all") & (rows.figure == "wait_us")].iloc[0]
+    assert wait.verdict == "falls"
+    assert wait.asked < wait.baseline
+    assert found.validation is not None
+    assert found.validation["seeds"] == 2
+    assert "What if" in report.read_text(encoding="utf-8")
+    with pytest.raises(schedlab.InputError, match="nothing is asked"):
+        schedlab.whatif(hogs)
+
+
+def test_a_difference_has_intervals_and_bounds(hogs: schedlab.Trace) -> None:
+    load = {"tasks": {"hog": {"instance": 4, "loop": -1, "run": 10_000}}}
+    more = schedlab.sim(kernel="linux-6.1", machine="2", workload=load, duration="1s")
+    found = schedlab.diff(hogs, more, by="role", fail_if=["wait > +10%", "wait > +1000%"])
+    assert (found.status, found.held, list(found.bounds.ruling)) == (1, False, ["exceeded", "held"])
+    wait = found.rows[(found.rows.row == "hog") & (found.rows.figure == "wait_us")].iloc[0]
+    assert wait.low < wait.change < wait.high
+    assert wait.direction == "worse"
+    assert "wait_us" in set(found.changes.figure)
+    same = schedlab.diff([hogs, hogs], [hogs, hogs])
+    assert same.held
+    assert len(same.changes) == 0
+    with pytest.raises(schedlab.InputError, match="neither"):
+        schedlab.diff(hogs, more, fail_if="wait")
+
+
 def test_a_model_is_validated(hogs: schedlab.Trace) -> None:
     found = schedlab.validate(hogs, seeds=1)
     assert found["recorded"]["run_us"] == pytest.approx(found["simulated"]["run_us"], rel=0.01)

@@ -42,6 +42,17 @@ pub fn parse_duration(text: &str) -> Result<Nanos, Error> {
     Ok(nanos.round() as Nanos)
 }
 
+/// A time in microseconds, written with a unit that suits it.
+#[must_use]
+pub fn duration_text(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{:.3} s", us / 1e6),
+        us if us >= 1e3 => format!("{:.3} ms", us / 1e3),
+        0.0 => "0".to_owned(),
+        us => format!("{us:.3} us"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::parse_duration;

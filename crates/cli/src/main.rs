@@ -52,6 +52,8 @@ verbs! {
     Export => export,
     /// Turn a trace into a workload that can be simulated.
     Model => model,
+    /// Predict what another kernel, other settings or another machine would do with a recorded load.
+    Whatif => whatif,
     /// Find CPUs that were idle while tasks that could have run there waited; exit 1 if there are any.
     Check => check,
     /// Draw a timeline of what ran on each CPU, in the terminal.
@@ -62,6 +64,8 @@ verbs! {
     Stats => stats,
     /// Show the longest waits, the tasks that ran meanwhile, and which tasks delay others most.
     Delays => delays,
+    /// Compare two traces, or two sets of repeated ones: what got worse first; with bounds for CI.
+    Diff => diff,
     /// List the kernels, or the tunables of one.
     Kernels => kernels,
     /// List the machines, or draw one.

@@ -1,10 +1,25 @@
 //! What a simulation runs on, by the options `--kernel` and `--machine`.
 
-use schedlab_base::Result;
+use schedlab_base::{Meta, Result};
 use schedlab_experiment::as_recorded::{self, Setup};
+use schedlab_experiment::prediction;
 use schedlab_workload::{Recorded, Workload};
 
 /// What a workload runs on. `recorded` (or nothing) stands for what it was recorded on, `host` for this machine.
 pub fn of(kernel: Option<&str>, machine: Option<&str>, workload: &Workload) -> Result<Setup> {
-    as_recorded::setup(kernel, machine, workload, || Some(Recorded::of(&schedlab_capture::host())))
+    as_recorded::setup(kernel, machine, workload, host)
+}
+
+/// What a model is simulated on as recorded, with remarks; the trace's metadata, if there is one, say more of it.
+pub fn as_recorded(
+    meta: Option<&Meta>,
+    kernel: Option<&str>,
+    machine: Option<&str>,
+    model: &Workload,
+) -> Result<(prediction::Setup, Vec<String>)> {
+    prediction::as_recorded(meta, (kernel, machine), model, host)
+}
+
+fn host() -> Option<Recorded> {
+    Some(Recorded::of(&schedlab_capture::host()))
 }

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod delays;
+pub mod diff;
 pub mod doctor;
 pub mod exec;
 pub mod export;
@@ -18,4 +19,5 @@ pub mod sim;
 pub mod stats;
 pub mod tunables;
 pub mod vm;
+pub mod whatif;
 pub mod workloads;

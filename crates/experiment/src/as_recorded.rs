@@ -6,6 +6,9 @@ use schedlab_sched::kernels::{self, Kernel};
 use schedlab_sched::tunables::Scaling;
 use schedlab_workload::{Recorded, Workload};
 
+/// The name that stands for the recorded kernel or machine.
+pub const RECORDED: &str = "recorded";
+
 /// The setting that belongs to a load with sessions, whatever the kernel.
 const AUTOGROUP: &str = "sched_autogroup_enabled";
 
@@ -50,12 +53,12 @@ pub fn setup(
     }
     let machine = match machine {
         None if workload.recorded.is_none() => schedlab_machine::load("up")?,
-        None | Some("recorded") => self::machine(of_workload(workload, "--machine")?)?,
+        None | Some(RECORDED) => self::machine(of_workload(workload, "--machine")?)?,
         Some(spec) => schedlab_machine::load(spec)?,
     };
     let of_host;
     let recorded = match kernel {
-        None | Some("recorded") => of_workload(workload, "--kernel")?,
+        None | Some(RECORDED) => of_workload(workload, "--kernel")?,
         Some("host") => {
             of_host =
                 host().ok_or_else(|| Error::input("the host's kernel is not known here").mend("name a kernel"))?;
@@ -142,7 +145,7 @@ fn settings(recorded: &Recorded, kernel: &Kernel, machine: &Machine) -> (Vec<(St
 }
 
 /// What of the recorded settings holds under any kernel: whether sessions share as groups, since the load has sessions.
-fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine) -> Vec<(String, String)> {
+pub fn settings_of_load(workload: &Workload, kernel: &Kernel, machine: &Machine) -> Vec<(String, String)> {
     let Some(recorded) = &workload.recorded else { return Vec::new() };
     let (set, _) = settings(recorded, kernel, machine);
     set.into_iter().filter(|(name, _)| name == AUTOGROUP).collect()

@@ -8,8 +8,10 @@ mod pictures;
 mod runs;
 mod tables;
 mod verdicts;
+mod whatif;
 
 pub use page::Reproduce;
+pub use whatif::whatif;
 
 use crate::outcome::Outcome;
 use page::Page;

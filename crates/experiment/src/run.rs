@@ -15,14 +15,14 @@ use crate::experiment::{Experiment, HeatmapPlan};
 use crate::expr::{Problem, eval_number};
 use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
+use crate::parallel::on_threads;
 use measure::{Measured, measure};
 use schedlab_base::{Nanos, Result};
 use schedlab_machine::Machine;
 use schedlab_measure::Heat;
 use schedlab_workload::Workload;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A run to be done, with each of the seeds.
 pub struct Job<'a> {
@@ -182,34 +182,4 @@ pub fn run_all(
         by_job.push(of_job.map(|result| RunResult { unseeded: same, ..result }).collect());
     }
     Ok(by_job)
-}
-
-/// Does all of the work by several threads, and gives its results in order.
-fn on_threads<W: Copy + Sync, T: Send>(
-    work: &[W],
-    threads: usize,
-    run: &(dyn Fn(W) -> Result<T> + Sync),
-    done: &(dyn Fn() + Sync),
-) -> Result<Vec<T>> {
-    let next = AtomicUsize::new(0);
-    let stop = AtomicBool::new(false);
-    let results: Mutex<Vec<Option<Result<T>>>> = Mutex::new(work.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, work.len().max(1)) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(one) = work.get(index) else { break };
-                    let result = run(*one);
-                    if result.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    results.lock().expect("no thread panics while it holds the lock")[index] = Some(result);
-                    done();
-                }
-            });
-        }
-    });
-    // Work is taken in order: before the first that failed there is no gap.
-    results.into_inner().expect("all threads are done").into_iter().flatten().collect()
 }

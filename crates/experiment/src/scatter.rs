@@ -103,6 +103,58 @@ pub fn difference(before: &[f64], now: &[f64]) -> Difference {
     Difference { interval: Some(Interval { low: by - half, mean: by, high: by + half }), chance }
 }
 
+/// By which part the mean of the second set is above that of the first, with Fieller's interval at this level of
+/// confidence (0.95): the changes that a test of the two means would not refuse. None if neither set has several runs,
+/// or if the first mean cannot be told from 0. Figures are not negative. A set of one run is taken to scatter, in
+/// proportion, as the other does.
+#[must_use]
+pub fn relative_change(before: &[f64], now: &[f64], level: f64) -> Option<Interval> {
+    if before.is_empty() || now.is_empty() {
+        return None;
+    }
+    let (old, new) = (mean(before), mean(now));
+    let ratio = new / old;
+    let spread = |figures: &[f64]| (figures.len() > 1).then(|| deviation(figures).powi(2));
+    // The variances of the two means, and the degrees of freedom.
+    let (of_old, of_new, freedom) = match (spread(before), spread(now)) {
+        (None, None) => return None,
+        (Some(own), None) => (own / before.len() as f64, own * ratio.powi(2), before.len() as f64 - 1.0),
+        (None, Some(own)) => (own / ratio.powi(2), own / now.len() as f64, now.len() as f64 - 1.0),
+        (Some(a), Some(b)) => {
+            let (a, b) = (a / before.len() as f64, b / now.len() as f64);
+            let scaled = a * ratio.powi(2);
+            let apart = b.powi(2) / (now.len() as f64 - 1.0) + scaled.powi(2) / (before.len() as f64 - 1.0);
+            (a, b, if apart > 0.0 { (scaled + b).powi(2) / apart } else { f64::INFINITY })
+        }
+    };
+    if !ratio.is_finite() || !of_old.is_finite() {
+        return None;
+    }
+    let certain = of_old + of_new <= 1e-24 * old.abs().max(new.abs()).powi(2);
+    let quantile = if certain { 0.0 } else { student(freedom).inverse_cdf(0.5 + level / 2.0) };
+    let doubt = (quantile / old).powi(2) * of_old;
+    if doubt >= 1.0 {
+        return None;
+    }
+    let half = (quantile / old).abs() * (of_new * (1.0 - doubt) + of_old * ratio.powi(2)).sqrt();
+    let [low, high] = [ratio - half, ratio + half].map(|end| end / (1.0 - doubt));
+    Some(Interval { low: low.max(0.0) - 1.0, mean: ratio - 1.0, high: high - 1.0 })
+}
+
+/// Hedges' g: the difference of the means in units of the runs' standard deviation, corrected for small sets. None
+/// unless both sets have several runs that scatter.
+#[must_use]
+pub fn hedges(before: &[f64], now: &[f64]) -> Option<f64> {
+    if before.len() < 2 || now.len() < 2 {
+        return None;
+    }
+    let (few, many) = (before.len() as f64, now.len() as f64);
+    let freedom = few + many - 2.0;
+    let pooled = ((deviation(before).powi(2) * (few - 1.0) + deviation(now).powi(2) * (many - 1.0)) / freedom).sqrt();
+    let scale = mean(before).abs().max(mean(now).abs());
+    (pooled > 1e-12 * scale).then(|| (mean(now) - mean(before)) / pooled * (1.0 - 3.0 / (4.0 * freedom - 1.0)))
+}
+
 /// Which of several tests show something, by Holm's method: the probability that any of them does by chance alone is
 /// at most 5%, however many there are.
 #[must_use]
@@ -117,6 +169,17 @@ pub fn beyond_chance(chances: &[f64]) -> Vec<bool> {
         beyond[test] = true;
     }
     beyond
+}
+
+/// Which of several tests show something, by Benjamini and Hochberg's method: of those that it names, 5% at most are
+/// expected to be chance.
+#[must_use]
+pub fn discoveries(chances: &[f64]) -> Vec<bool> {
+    let mut sorted = chances.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let allowed = |rank: usize| 0.05 * (rank + 1) as f64 / sorted.len() as f64;
+    let most = (0..sorted.len()).rev().find(|rank| sorted[*rank] <= allowed(*rank)).map(|rank| sorted[rank]);
+    chances.iter().map(|chance| most.is_some_and(|most| *chance <= most)).collect()
 }
 
 #[cfg(test)]
@@ -159,11 +222,50 @@ mod tests {
     }
 
     #[test]
+    fn a_relative_change_has_fiellers_interval() {
+        let (before, now) = ([9.0, 10.0, 11.0], [18.0, 20.0, 22.0]);
+        let found = relative_change(&before, &now, 0.95).unwrap();
+        assert!((found.mean - 1.0).abs() < 1e-12, "{found:?}");
+        // At either end a test of the second set against the first, multiplied, is just at the edge.
+        for (end, edge) in [(found.low, true), (found.high, false)] {
+            let scaled: Vec<f64> = before.iter().map(|x| x * (1.0 + end)).collect();
+            let at = difference(&scaled, &now).interval.unwrap();
+            let off = if edge { at.low } else { at.high };
+            assert!(off.abs() < 0.5, "{end} {at:?}");
+        }
+        // With t = 2.7764 of 4 degrees: g = t² (1/3) / 100, and (2 ± 0.27764 sqrt(4/3 (1 - g) + 4/3)) / (1 - g) - 1.
+        assert!((found.low - 0.590_4).abs() < 1e-3 && (found.high - 1.515_1).abs() < 1e-3, "{found:?}");
+        assert_eq!(relative_change(&[1.0], &[2.0], 0.95), None, "one run each");
+        assert_eq!(relative_change(&[-1.0, 1.0, 0.1], &[2.0, 3.0, 4.0], 0.95), None, "the first may be 0");
+        let same = relative_change(&[2.0, 2.0], &[3.0, 3.0], 0.95).unwrap();
+        assert_eq!((same.low, same.high), (0.5, 0.5));
+        let one = relative_change(&before, &[20.0], 0.95).unwrap();
+        assert!(one.low < found.low && one.high > found.high, "{one:?}");
+    }
+
+    #[test]
+    fn an_effect_is_in_units_of_the_scatter() {
+        // A difference of 3 at a deviation of 1, times 1 - 3 / 15.
+        assert!((hedges(&[4.0, 5.0, 6.0], &[7.0, 8.0, 9.0]).unwrap() - 2.4).abs() < 1e-12);
+        assert_eq!(hedges(&[4.0, 5.0], &[7.0]), None);
+        assert_eq!(hedges(&[4.0, 4.0], &[7.0, 7.0]), None);
+    }
+
+    #[test]
     fn many_tests_need_stronger_evidence_each() {
         assert_eq!(beyond_chance(&[0.04]), [true]);
         assert_eq!(beyond_chance(&[0.04, 0.9]), [false, false]);
         assert_eq!(beyond_chance(&[0.9, 0.0, 0.02, 0.04]), [false, true, false, false]);
         assert_eq!(beyond_chance(&[0.0, 0.01, 0.02]), [true, true, true]);
         assert_eq!(beyond_chance(&[]), Vec::<bool>::new());
+    }
+
+    #[test]
+    fn discoveries_are_chance_in_few_cases() {
+        // The bounds are 0.0125, 0.025, 0.0375 and 0.05.
+        assert_eq!(discoveries(&[0.9, 0.02, 0.001, 0.03]), [false, true, true, true]);
+        assert_eq!(discoveries(&[0.9, 0.02, 0.03, 0.04]), [false, false, false, false]);
+        assert_eq!(discoveries(&[0.04]), [true]);
+        assert_eq!(discoveries(&[]), Vec::<bool>::new());
     }
 }

@@ -6,6 +6,7 @@
 //! [`Series`] over time, the check for work conservation, lanes, heat maps, `/proc/schedstat`.
 
 mod affinity;
+pub mod compared;
 mod conserve;
 pub mod delays;
 mod energy;

@@ -3,7 +3,7 @@
 use crate::kept::{Kept, Nodes};
 use crate::summing::About;
 use crate::task_cpu::TaskCpus;
-use crate::{Report, summing};
+use crate::{Report, TaskStats, TeamStats, summing};
 use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
 use schedlab_track::{Kept as Told, Observer, Part, View, Viewed};
 
@@ -46,6 +46,18 @@ impl Stats {
     pub fn finish(self, end: Option<Nanos>) -> Report {
         self.finish_both(end).0
     }
+
+    /// As [`Stats::finish`], and sums up teams of tasks: `choose` gives the places of each team's tasks in the report's
+    /// list.
+    #[must_use]
+    pub fn finish_with_teams(
+        self,
+        end: Option<Nanos>,
+        choose: &dyn Fn(&[TaskStats]) -> Vec<Vec<usize>>,
+    ) -> (Report, Vec<TeamStats>) {
+        let ((report, teams), ()) = self.finish_all(end, choose);
+        (report, teams)
+    }
 }
 
 impl<More: Observer> Stats<More> {
@@ -67,9 +79,14 @@ impl<More: Observer> Stats<More> {
     /// As [`Stats::finish`]: the statistics, and the other observer.
     #[must_use]
     pub fn finish_both(self, end: Option<Nanos>) -> (Report, More) {
+        let ((report, _), more) = self.finish_all(end, &|_| Vec::new());
+        (report, more)
+    }
+
+    fn finish_all(self, end: Option<Nanos>, choose: summing::Choose) -> ((Report, Vec<TeamStats>), More) {
         let Viewed { tracker, observer: (kept, more), bounds, events } = self.view.finish(end);
         let looked_at = summing::LookedAt { bounds, events, teams: self.teams, about: self.about };
-        (summing::report(&tracker, &kept, &self.places, looked_at), more)
+        (summing::report(&tracker, &kept, &self.places, looked_at, choose), more)
     }
 }
 

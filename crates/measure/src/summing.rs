@@ -69,7 +69,17 @@ pub(crate) struct LookedAt {
     pub(crate) about: About,
 }
 
-pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, looked_at: LookedAt) -> Report {
+/// Says which tasks of a report are to be summed up together: their places in the list, a list for each team.
+pub(crate) type Choose<'a> = &'a dyn Fn(&[TaskStats]) -> Vec<Vec<usize>>;
+
+/// The report, and the teams that are chosen.
+pub(crate) fn report(
+    tracker: &Tracker,
+    kept: &Kept,
+    places: &Nodes,
+    looked_at: LookedAt,
+    choose: Choose,
+) -> (Report, Vec<TeamStats>) {
     let cpus: Vec<CpuId> = tracker.present().collect();
     let whole = kept.measures.of_cpus(&cpus);
     let summing = Summing { tracker, kept, places, looked_at, all_run: whole.run.run_us };
@@ -88,8 +98,12 @@ pub(crate) fn report(tracker: &Tracker, kept: &Kept, places: &Nodes, looked_at: 
     let task_cpus = summing.task_cpus(&lives);
     let (processes, names) =
         if looked_at.teams { (summing.processes(&lives), summing.names(&lives)) } else { Default::default() };
-    let tasks = lives.into_iter().map(|life| summing.task(life)).collect();
-    Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, processes, names, total }
+    let slots: Vec<Slot> = lives.iter().map(|life| life.slot).collect();
+    let tasks: Vec<TaskStats> = lives.into_iter().map(|life| summing.task(life)).collect();
+    let team = |members: Vec<usize>| summing.team(&members.into_iter().map(|at| slots[at]).collect::<Vec<_>>());
+    let teams = choose(&tasks).into_iter().map(team).collect();
+    let report = Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, processes, names, total };
+    (report, teams)
 }
 
 impl Summing<'_> {
@@ -115,8 +129,8 @@ impl Summing<'_> {
 
     /// The tasks of the target together, or the others.
     fn part(&self, lives: &[Life], of_target: bool) -> Option<TeamStats> {
-        let part: Vec<&Life> = lives.iter().filter(|life| self.in_target(life.slot) == Some(of_target)).collect();
-        self.looked_at.about.targeted.then(|| self.team(&part))
+        let part = lives.iter().map(|life| life.slot).filter(|slot| self.in_target(*slot) == Some(of_target));
+        self.looked_at.about.targeted.then(|| self.team(&part.collect::<Vec<_>>()))
     }
 
     fn task_cpus(&self, lives: &[Life]) -> Option<Vec<TaskCpuStats>> {
@@ -227,7 +241,7 @@ impl Summing<'_> {
         }
         let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
             let leader = members.iter().find(|life| Some(life.tid) == tgid).unwrap_or(&members[0]);
-            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team(&members) }
+            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team(&slots(&members)) }
         };
         let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
         processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
@@ -238,15 +252,17 @@ impl Summing<'_> {
     fn names(&self, lives: &[Life]) -> Vec<NameStats> {
         let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
         lives.iter().for_each(|life| members.entry(&*life.name.comm).or_default().push(life));
-        let name = |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team(&members) };
+        let name = |(name, members): (&str, Vec<&Life>)| NameStats {
+            name: name.to_owned(),
+            team: self.team(&slots(&members)),
+        };
         let mut names: Vec<NameStats> = members.into_iter().map(name).collect();
         names.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
         names
     }
 
-    fn team(&self, members: &[&Life]) -> TeamStats {
-        let slots: Vec<Slot> = members.iter().map(|life| life.slot).collect();
-        let sums = self.kept.measures.of_tasks(&slots);
+    fn team(&self, members: &[Slot]) -> TeamStats {
+        let sums = self.kept.measures.of_tasks(members);
         TeamStats { tasks: members.len() as u64, share: self.share(&sums), sums }
     }
 
@@ -271,6 +287,10 @@ impl Summing<'_> {
             ..TotalStats::default()
         }
     }
+}
+
+fn slots(members: &[&Life]) -> Vec<Slot> {
+    members.iter().map(|life| life.slot).collect()
 }
 
 /// This part of all; 0 of nothing.

@@ -3,33 +3,14 @@
 //! Tasks are matched by their thread ids, with which the names of the model's tasks end (`rustc-4711`). Figures of the
 //! simulations are means over their seeds. An error is relative to what was recorded.
 
-use crate::{Report, Sums};
+use crate::Report;
+use crate::compared::{Compared, LEAST_WAIT};
 use schedlab_base::Tid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tasks with less than this part of one CPU's time are not judged one by one.
 const LEAST_SHARE: f64 = 0.01;
-
-/// A wait shorter than this part of the task's CPU time counts as this long: no wait at all has no relative error.
-const LEAST_WAIT: f64 = 0.01;
-
-/// The figures that are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Compared {
-    /// CPU time.
-    pub run_us: f64,
-    /// Time runnable, but not running.
-    pub wait_us: f64,
-    /// How often it got a CPU.
-    pub slices: f64,
-    /// Moves between CPUs.
-    pub migrations: f64,
-    /// The median latency from wake-up to running; that from waking where the trace has no wake-ups.
-    pub latency_p50_us: f64,
-    /// Its 99th percentile.
-    pub latency_p99_us: f64,
-}
 
 /// A task in the recording and in the simulations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,7 +41,8 @@ pub struct Validation {
 }
 
 /// Relative errors: 0.1 is 10% too much, -0.1 is 10% too little. None where nothing was recorded to compare with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Errors {
     /// Of the time that all tasks waited.
     pub wait: Option<f64>,
@@ -78,38 +60,17 @@ pub struct Errors {
     pub rank: Option<f64>,
 }
 
-impl Compared {
-    fn of(sums: &Sums) -> Self {
-        let latency = sums.latency.of_wakeups();
-        Self {
-            run_us: sums.run.run_us,
-            wait_us: sums.wait.wait_us,
-            slices: sums.switches.slices as f64,
-            migrations: sums.moves.migrations as f64,
-            latency_p50_us: latency.p50,
-            latency_p99_us: latency.p99,
-        }
-    }
-
-    /// The same with each figure changed.
-    fn map2(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
-        Self {
-            run_us: f(self.run_us, other.run_us),
-            wait_us: f(self.wait_us, other.wait_us),
-            slices: f(self.slices, other.slices),
-            migrations: f(self.migrations, other.migrations),
-            latency_p50_us: f(self.latency_p50_us, other.latency_p50_us),
-            latency_p99_us: f(self.latency_p99_us, other.latency_p99_us),
-        }
-    }
-}
-
 impl Validation {
     /// Compares a recording with simulations of its model, of which there is at least one. `keys` are the names of the
     /// model's tasks.
     #[must_use]
-    pub fn of(recorded: &Report, simulated: &[Report], keys: &BTreeSet<&str>) -> Self {
-        let seeds = simulated.len().max(1) as f64;
+    pub fn of<'a>(
+        recorded: &Report,
+        simulated: impl ExactSizeIterator<Item = &'a Report>,
+        keys: &BTreeSet<&str>,
+    ) -> Self {
+        let runs = simulated.len();
+        let seeds = runs.max(1) as f64;
         let mut means: BTreeMap<Tid, Compared> = BTreeMap::new();
         let mut whole = Compared::default();
         for report in simulated {
@@ -128,9 +89,8 @@ impl Validation {
         }
         let sum = |of: &mut dyn Iterator<Item = Compared>| of.fold(Compared::default(), |a, b| a.map2(b, |a, b| a + b));
         let (mut all, mut ours) = (sum(&mut lives.values().map(|(_, own)| *own)), sum(&mut means.values().copied()));
-        let latency = Compared::of(&recorded.total.sums);
-        (all.latency_p50_us, all.latency_p99_us) = (latency.latency_p50_us, latency.latency_p99_us);
-        (ours.latency_p50_us, ours.latency_p99_us) = (whole.latency_p50_us, whole.latency_p99_us);
+        all = all.with_latencies(&Compared::of(&recorded.total.sums));
+        ours = ours.with_latencies(&whole);
         let least = recorded.total.span_us * LEAST_SHARE;
         let judged = lives.into_iter().filter(|(_, (_, own))| own.run_us >= least);
         let mut tasks: Vec<ComparedTask> = judged
@@ -138,7 +98,7 @@ impl Validation {
             .collect();
         tasks.sort_by(|a, b| b.recorded.run_us.total_cmp(&a.recorded.run_us).then(a.tid.cmp(&b.tid)));
         let errors = Errors::of(&all, &ours, &tasks);
-        Self { seeds: simulated.len(), recorded: all, simulated: ours, tasks, errors }
+        Self { seeds: runs, recorded: all, simulated: ours, tasks, errors }
     }
 }
 
@@ -175,7 +135,8 @@ impl Errors {
 /// The thread id of the modelled task that a simulated one stands for. The simulated name is a key, or a key and the
 /// number of the task among those forked from it (`rustc-4711-0`). A key like `rustc-4711.2` is of a further life of
 /// 4711.
-fn recorded_tid(name: &str, keys: &BTreeSet<&str>) -> Option<Tid> {
+#[must_use]
+pub fn recorded_tid(name: &str, keys: &BTreeSet<&str>) -> Option<Tid> {
     let key = if keys.contains(name) { name } else { name.rsplit_once('-')?.0 };
     keys.get(key)?.rsplit_once('-')?.1.split('.').next()?.parse().ok()
 }
@@ -240,7 +201,7 @@ mod tests {
             ])
         };
         let keys = BTreeSet::from(["make-10", "cc-11", "cc-11.2", "sh-12", "tiny-13"]);
-        let found = Validation::of(&recorded, &[simulated(100_000.0), simulated(140_000.0)], &keys);
+        let found = Validation::of(&recorded, [simulated(100_000.0), simulated(140_000.0)].iter(), &keys);
         let names: Vec<_> = found.tasks.iter().map(|task| (task.name.as_str(), task.tid)).collect();
         assert_eq!(names, [("make", 10), ("cc", 11), ("sh", 12)]);
         assert_eq!((found.recorded.wait_us, found.simulated.wait_us), (309_000.0, 309_050.0));

@@ -200,6 +200,7 @@ impl ModelBuilder {
             modelled_ns: run(true),
             left_out_ns: run(false),
             span_ns: end - start,
+            unseen: track.unseen(kept, end - start),
             lost_events: tracker.lost,
             ..Report::default()
         };

@@ -26,8 +26,36 @@ pub struct Workload {
     pub hotplug: Vec<Hotplug>,
     /// `x-irq`, in the order of the file.
     pub interrupts: Vec<Interrupt>,
+    /// `x-validation`.
+    pub validation: Option<Validation>,
     /// Warnings about things that were accepted (a duplicate key, an ignored setting).
     pub warnings: Vec<String>,
+}
+
+/// `x-validation`: how well a model repeats the recording that it was made from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Validation {
+    /// The kernel that was simulated.
+    pub kernel: String,
+    /// The machine's name.
+    pub machine: String,
+    /// How far to trust the model, in one sentence.
+    pub trust: String,
+    /// Why its answers would be guesswork.
+    pub guesswork: Vec<String>,
+    /// Its errors by name: 0.1 is 10% too much.
+    pub errors: BTreeMap<String, f64>,
+}
+
+impl Validation {
+    /// What everything that is simulated of the model carries.
+    #[must_use]
+    pub fn remark(&self) -> String {
+        let Self { kernel, machine, trust, guesswork, .. } = self;
+        let mut text = format!("validated when it was made, as recorded ({kernel} on {machine}): {trust}");
+        guesswork.iter().for_each(|what| text += &format!("; its answers are guesswork: {what}"));
+        text
+    }
 }
 
 impl Workload {

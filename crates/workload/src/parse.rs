@@ -11,6 +11,7 @@ mod props;
 mod recorded;
 mod suspend;
 mod task;
+mod validation;
 
 use crate::json::{self, Remark};
 use crate::place::{At, Fields};
@@ -89,6 +90,8 @@ fn parse_by(text: &[u8], file: &Path, strict: bool) -> Result<Workload> {
     if more > 0 {
         workload.warnings.push(format!("{}: and {more} remarks more", file.display()));
     }
+    let validated = workload.validation.as_ref().map(|own| format!("{}: {}", file.display(), own.remark()));
+    workload.warnings.extend(validated);
     Ok(workload)
 }
 
@@ -119,6 +122,9 @@ fn document(text: &[u8], strict: bool) -> Result<(Workload, Vec<Remark>)> {
     }
     if let Some(field) = fields.get("x-irq") {
         workload.interrupts = irq::read(&field)?;
+    }
+    if let Some(field) = fields.get("x-validation") {
+        workload.validation = Some(validation::read(&field)?);
     }
     let tasks = fields.get("tasks").ok_or_else(|| {
         at.error("no \"tasks\" here")

@@ -6,7 +6,7 @@ use crate::{
     Action, Amount, Global, Group, Hotplug, Interrupt, InterruptKind, MemAccess, Memory, Phase, Policy, Props, Start,
     Step,
 };
-use crate::{NO_SESSION, TaskDef, TimerMode, Workload};
+use crate::{NO_SESSION, TaskDef, TimerMode, Validation, Workload};
 use schedlab_base::Nanos;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -39,6 +39,13 @@ pub fn write(workload: &Workload) -> String {
     }
     if !workload.interrupts.is_empty() {
         top.insert("x-irq".into(), workload.interrupts.iter().map(interrupt).collect());
+    }
+    if let Some(validation) = &workload.validation {
+        let Validation { kernel, machine, trust, guesswork, errors } = validation;
+        let value = json!({
+            "kernel": kernel, "machine": machine, "trust": trust, "guesswork": guesswork, "errors": errors,
+        });
+        top.insert("x-validation".into(), value);
     }
     let tasks = workload.tasks.iter().map(|task| (task.name.clone(), task_value(task).into())).collect::<Map<_, _>>();
     top.insert("tasks".into(), tasks.into());

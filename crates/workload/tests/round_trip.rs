@@ -243,6 +243,7 @@ prop_compose! {
             }),
             hotplug,
             interrupts,
+            validation: None,
             warnings: Vec::new(),
         }
     }

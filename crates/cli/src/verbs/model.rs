@@ -1,20 +1,20 @@
 //! `schedlab model`: makes a workload from a trace, to be simulated under other schedulers.
 
-mod validate;
+pub mod validate;
 
 use super::stats::table::grouped;
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
 use schedlab_measure::{Part, Stats};
 use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, ModelBuilder, Options, Report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use validate::{Recorded, ValidateArgs, validate};
+use validate::{ValidateArgs, validate};
 
 /// What `model` is asked.
 #[derive(clap::Args)]
@@ -30,18 +30,8 @@ pub struct Args {
     /// The workload file to write (default: standard output).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Keep only the N busiest tasks.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    tasks: Option<u32>,
-    /// Leave out tasks that ran for less than this in total (1ms, 500us).
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
-    min_run: Option<Nanos>,
-    /// Fold repeated cycles, more and more loosely, until the workload has at most N events.
-    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
-    most_events: u32,
-    /// Do not bind tasks to the CPUs that they may use (a smaller machine may lack them).
-    #[arg(long)]
-    no_pin: bool,
+    #[command(flatten)]
+    model: ModelArgs,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -51,22 +41,59 @@ pub struct Args {
     force: bool,
 }
 
+/// What the model is to have.
+#[derive(clap::Args)]
+pub struct ModelArgs {
+    /// Keep only the N busiest tasks.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub tasks: Option<u32>,
+    /// Leave out tasks that ran for less than this in total (1ms, 500us).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    pub min_run: Option<Nanos>,
+    /// Fold repeated cycles, more and more loosely, until the workload has at most N events.
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub most_events: u32,
+    /// Do not bind tasks to the CPUs that they may use (a smaller machine may lack them).
+    #[arg(long)]
+    pub no_pin: bool,
+}
+
+impl ModelArgs {
+    fn options(&self) -> Options {
+        Options {
+            tasks: self.tasks.map(|n| n as usize),
+            min_run: self.min_run.unwrap_or(0),
+            most_events: self.most_events as usize,
+            pin: !self.no_pin,
+        }
+    }
+}
+
+/// What was recorded.
+pub struct Recorded {
+    pub meta: Meta,
+    pub stats: Stats,
+}
+
 /// Builds the model and writes it.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let target = args.output.as_deref().map(|output| Target::new(output, args.force)).transpose()?;
     let part = args.selection.part(&args.trace, ui)?;
-    let (Model { workload, mut report }, recorded) = read(&args, part, ui)?;
-    let text = written(&workload, &args.trace, &mut report)?;
+    let (Model { workload, mut report }, recorded) = read(&args.trace, &args.model, part, args.validate.validate, ui)?;
+    let mut text = written(&workload, &args.trace, &mut report)?;
+    tell(&report, ui);
+    let validated = recorded.map(|recorded| validate(&args.validate, recorded, (&workload, &report), ui));
+    let validated = validated.transpose().map_err(|e| e.file(&args.trace))?;
+    if let Some(validated) = &validated {
+        text = schedlab_workload::write(&Workload { validation: Some(validated.kept()), ..workload });
+    }
     let to_file = target.is_some();
     if let Some(target) = target {
         target.write_all(text.as_bytes())?;
     }
-    tell(&report, ui);
-    let validated = recorded.map(|recorded| validate(&args.validate, &recorded, (&workload, &report), ui));
-    let validated = validated.transpose().map_err(|e| e.file(&args.trace))?;
     match (to_file, validated) {
         (false, None) => ui.print(&text),
-        (_, Some(validated)) if !ui.json => ui.print(&validated.text()),
+        (_, Some(validated)) if !ui.json => ui.print(&validate::text(&validated)),
         (_, validated) if ui.json => {
             ui.print_json(&json!({ "workload": args.output, "report": report, "validation": validated }));
         }
@@ -75,12 +102,18 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the model, and measures what is modelled if it is to be validated. The trace is read once: it may be a pipe.
-fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<(Model, Option<Recorded>)> {
-    let mut source = schedlab_trace::open(&args.trace)?;
-    partial::refuse_without_waits(source.meta(), &args.trace, "model")?;
+/// Builds the model, and measures what is modelled if that is wanted. The trace is read once: it may be a pipe.
+pub fn read(
+    trace: &Path,
+    model: &ModelArgs,
+    part: Option<Part>,
+    measured: bool,
+    ui: &Ui,
+) -> Result<(Model, Option<Recorded>)> {
+    let mut source = schedlab_trace::open(trace)?;
+    partial::refuse_without_waits(source.meta(), trace, "model")?;
     let meta = source.meta().clone();
-    let mut stats = args.validate.validate.then(|| Stats::of_part(&meta, part.clone()));
+    let mut stats = measured.then(|| Stats::of_part(&meta, part.clone()));
     let mut builder = ModelBuilder::of_part(&meta, part.unwrap_or_default());
     let progress = ui.progress(None, "reading the trace");
     let read = match &mut stats {
@@ -88,15 +121,9 @@ fn read(args: &Args, part: Option<Part>, ui: &Ui) -> Result<(Model, Option<Recor
         None => source.run(&mut builder)?,
     };
     progress.finish_and_clear();
-    let options = Options {
-        tasks: args.tasks.map(|n| n as usize),
-        min_run: args.min_run.unwrap_or(0),
-        most_events: args.most_events as usize,
-        pin: !args.no_pin,
-    };
-    let mut model = builder.finish(&options).map_err(|e| e.file(&args.trace))?;
+    let mut model = builder.finish(&model.options()).map_err(|e| e.file(trace))?;
     model.report.remarks.extend(read.cut.map(|cut| cut.what));
-    Ok((model, stats.map(|stats| Recorded { meta, report: stats.finish(None) })))
+    Ok((model, stats.map(|stats| Recorded { meta, stats })))
 }
 
 /// The workload's text, which is read back to check that it means the same.

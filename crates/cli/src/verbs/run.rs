@@ -128,7 +128,7 @@ fn with_baseline(status: u8, compared: Option<&Compared>) -> u8 {
 }
 
 /// The command that makes the same report again: the one that was given.
-fn reproduce() -> report::Reproduce {
+pub fn reproduce() -> report::Reproduce {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let command: Vec<String> = std::iter::once("schedlab".to_owned()).chain(words).collect();
     report::Reproduce {

@@ -121,6 +121,21 @@ fn the_page_on_statistics_shows_real_output() {
     check("stats.md");
 }
 
+#[test]
+fn the_page_on_whatif_shows_real_output() {
+    check("whatif.md");
+}
+
+#[test]
+fn the_page_on_diff_shows_real_output() {
+    check("diff.md");
+}
+
+#[test]
+fn the_page_on_models_shows_real_output() {
+    check("model.md");
+}
+
 fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Object(map) => {

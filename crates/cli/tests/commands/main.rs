@@ -2,6 +2,7 @@
 
 mod check;
 mod delays;
+mod diff;
 mod docs;
 mod export;
 mod gantt;
@@ -21,4 +22,5 @@ mod support;
 mod tunables;
 mod vm;
 mod wasted_cores;
+mod whatif;
 mod workloads;

@@ -141,6 +141,11 @@ impl Pairs {
         true
     }
 
+    /// Every waker and sleeper, with how often it woke it.
+    pub(super) fn all(&self) -> impl Iterator<Item = (TaskIx, TaskIx, u64)> {
+        self.0.iter().map(|((waker, sleeper), count)| (*waker, *sleeper, count.all))
+    }
+
     fn count(&self, waker: TaskIx, sleeper: TaskIx) -> Count {
         self.0.get(&(waker, sleeper)).copied().unwrap_or_default()
     }

@@ -30,6 +30,8 @@ pub struct Report {
     pub waits: u64,
     /// Blocks that end by themselves (executions of `sleep` and `timer`).
     pub sleeps: u64,
+    /// Of these, the ones that another task's wake-up ended which is not in the model.
+    pub unseen: u64,
     /// Tasks bound to some of the CPUs.
     pub pinned: usize,
     /// Tasks of which the trace says how they are scheduled.

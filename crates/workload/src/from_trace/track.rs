@@ -1,6 +1,6 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
-use super::cause::{Pairs, Wakes};
+use super::cause::{Facts, Pairs, Wakes};
 use super::identity::Identity;
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::unseen::{Fed, Receiver};
@@ -268,6 +268,17 @@ impl Track {
     fn still_running(&self, waker: TaskIx) -> TaskIx {
         let running = self.tasks.get(waker as usize).is_some_and(|w| matches!(w.place, Place::Running { .. }));
         if running { waker } else { NOBODY }
+    }
+
+    /// How often tasks that are not kept woke tasks that are.
+    pub(super) fn unseen(&self, kept: &[bool], span: Nanos) -> u64 {
+        let facts = |ix: TaskIx| Facts { wakes: &self.tasks[ix as usize].wakes, run: self.tasks[ix as usize].run };
+        let left_out = |(waker, sleeper, _): &(TaskIx, TaskIx, u64)| {
+            kept[*sleeper as usize]
+                && !kept[*waker as usize]
+                && self.pairs.causal(*waker, &facts(*waker), *sleeper, &facts(*sleeper), span)
+        };
+        self.pairs.all().filter(left_out).map(|(_, _, times)| times).sum()
     }
 
     /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.

@@ -6,7 +6,8 @@ use super::event::{EVENTS, event_of};
 use crate::place::Fields;
 use schedlab_base::{Result, nearest};
 
-const TOP: &[&str] = &["tasks", "global", "resources", "x-groups", "x-hotplug", "x-irq", "x-recorded", "x-sessions"];
+const TOP: &[&str] =
+    &["tasks", "global", "resources", "x-groups", "x-hotplug", "x-irq", "x-recorded", "x-sessions", "x-validation"];
 /// What an editor finds the schema by. rt-app skips it.
 const TOP_QUIET: &[&str] = &["$schema"];
 const GLOBAL: &[&str] = &[

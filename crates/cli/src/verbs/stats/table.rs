@@ -1,18 +1,9 @@
 //! Tables and readable numbers.
 
+pub use schedlab_base::duration_text as duration;
 use schedlab_base::is_hidden;
 use schedlab_trace::ReadReport;
 use std::cmp::Reverse;
-
-/// A time with a unit that suits it.
-pub fn duration(us: f64) -> String {
-    match us {
-        us if us >= 1e6 => format!("{:.3} s", us / 1e6),
-        us if us >= 1e3 => format!("{:.3} ms", us / 1e3),
-        0.0 => "0".to_owned(),
-        us => format!("{us:.3} us"),
-    }
-}
 
 /// A part of the whole.
 pub fn percent(share: f64) -> String {

@@ -1,0 +1,173 @@
+//! `schedlab whatif`: what another kernel, other settings or another machine would do with a recorded load.
+
+mod text;
+mod variants;
+
+use super::model::{ModelArgs, Recorded, read};
+use super::run::reproduce;
+use crate::selection::SelectionArgs;
+use crate::setup;
+use crate::target::Target;
+use crate::ui::Ui;
+use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
+use schedlab_experiment::prediction::{Setup, doubts, kept_errors};
+use schedlab_experiment::report;
+use schedlab_experiment::whatif::{Answer, Question, Recording, Roster, answer};
+use schedlab_measure::TaskStats;
+use schedlab_workload::Workload;
+use schedlab_workload::from_trace::{Model, Report};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use variants::VariantArgs;
+
+/// What `whatif` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab whatif t.arrows --kernel linux-6.12
+  schedlab whatif t.arrows --kernel linux-6.1 --kernel linux-6.12 --machine z800 -o report.html
+  schedlab whatif t.arrows --set base_slice_ns=1000000
+  schedlab whatif t.arrows --variant short:set.base_slice_ns=1000000 --variant new:kernel=linux-6.12,machine=2x6
+  schedlab whatif load.json --recording t.arrows --kernel linux-6.12")]
+pub struct Args {
+    /// A trace, recorded or simulated, or a model that `schedlab model` wrote (.json).
+    trace: PathBuf,
+    /// The trace that the model was made from, to say how far to trust it.
+    #[arg(long, value_name = "TRACE")]
+    recording: Option<PathBuf>,
+    #[command(flatten)]
+    variants: VariantArgs,
+    /// How many simulations of each, with their own seeds: in all but the first, bursts and sleeps vary by 2%.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
+    /// End each simulation after this time (default: when all tasks are done).
+    #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
+    duration: Option<Nanos>,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    /// Write a report: one self-contained HTML page.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the file if it exists.
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Print every row, not just the 15 that change most.
+    #[arg(long)]
+    all: bool,
+}
+
+/// The load: its model, its rows, and the recording where there is one.
+struct Load {
+    workload: Workload,
+    roster: Roster,
+    recording: Option<(Meta, Recording)>,
+}
+
+/// Simulates, and prints recorded, simulated as recorded and simulated as asked.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    let target = args.output.as_deref().map(|path| Target::new(path, args.force)).transpose()?;
+    args.variants.check()?;
+    let load = load(&args, ui)?;
+    let (baseline, remarks) = baseline(&args, &load)?;
+    let variants = args.variants.setups(&baseline, &load.workload)?;
+    let answer = ask(&args, load, (baseline, remarks), variants, ui)?;
+    if ui.json {
+        ui.print_json(&json!({ "load": args.trace, "whatif": answer }));
+    } else {
+        ui.print(&text::text(&args.trace, &answer, args.all));
+    }
+    if let (Some(target), Some(path)) = (target, &args.output) {
+        let name = args.trace.display().to_string();
+        target.write_all(report::whatif(&name, &answer, &reproduce()).as_bytes())?;
+        ui.note(format!("wrote {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the trace and makes its model, or reads the model.
+fn load(args: &Args, ui: &Ui) -> Result<Load> {
+    let is_model = args.trace.extension().is_some_and(|extension| extension == "json");
+    if !is_model {
+        if args.recording.is_some() {
+            let error = Error::input("only a model (.json) has a recording beside it").key("--recording");
+            return Err(error.mend("leave it out: the trace is the recording"));
+        }
+        let part = args.selection.part(&args.trace, ui)?;
+        let (Model { workload, report }, recorded) = read(&args.trace, &args.model, part, true, ui)?;
+        return Ok(with_recording(workload, &report, recorded));
+    }
+    let path = args.trace.to_str().ok_or_else(|| Error::input("the name is not UTF-8").file(&args.trace))?;
+    let workload = schedlab_workload::load(path)?;
+    workload.warnings.iter().for_each(|warning| ui.note(warning));
+    let Some(trace) = &args.recording else {
+        let roster = Roster::of_model(&workload);
+        return Ok(Load { workload, roster, recording: None });
+    };
+    let part = args.selection.part(trace, ui)?;
+    let (Model { report, .. }, recorded) = read(trace, &args.model, part, true, ui)?;
+    Ok(with_recording(workload, &report, recorded))
+}
+
+fn with_recording(workload: Workload, model: &Report, recorded: Option<Recorded>) -> Load {
+    let recording = recorded.map(|Recorded { meta, stats }| {
+        let choose = |tasks: &[TaskStats]| Roster::of_recording(tasks, &workload).of_recorded(tasks);
+        let (report, rows) = stats.finish_with_teams(None, &choose);
+        let doubts = doubts(&meta, &report, model);
+        (meta, Recording { report, rows, doubts })
+    });
+    let tasks = recording.as_ref().map_or(&[][..], |(_, own)| &own.report.tasks);
+    Load { roster: Roster::of_recording(tasks, &workload), workload, recording }
+}
+
+/// Where the load is simulated as recorded.
+fn baseline(args: &Args, load: &Load) -> Result<(Setup, Vec<String>)> {
+    let spec = args.variants.baseline()?;
+    let meta = load.recording.as_ref().map(|(meta, _)| meta);
+    let said = load.workload.recorded.is_some() || (spec.kernel.is_some() && spec.machine.is_some());
+    if meta.is_none() && !said {
+        return Err(Error::input("the model does not say which kernel and machine it was recorded on")
+            .mend("name its trace with --recording, or write --baseline kernel=K,machine=M")
+            .file(&args.trace));
+    }
+    let (kernel, machine) = (spec.kernel.as_deref(), spec.machine.as_deref());
+    let (mut setup, remarks) =
+        setup::as_recorded(meta, kernel, machine, &load.workload).map_err(|e| e.file(&args.trace))?;
+    setup.set.retain(|(name, _)| !spec.set.iter().any(|(other, _)| other == name));
+    setup.set.extend(spec.set);
+    Ok((setup, remarks))
+}
+
+fn ask(
+    args: &Args,
+    load: Load,
+    (baseline, remarks): (Setup, Vec<String>),
+    variants: Vec<(String, Setup)>,
+    ui: &Ui,
+) -> Result<Answer> {
+    let Load { workload, roster, recording } = load;
+    let recording = recording.map(|(_, mut recording)| {
+        recording.doubts.causes.splice(0..0, remarks);
+        recording
+    });
+    let runs = args.seeds * (1 + variants.len() as u64);
+    let question = Question {
+        workload: &workload,
+        roster: &roster,
+        recording,
+        stored: workload.validation.as_ref().map(kept_errors),
+        baseline,
+        variants,
+        seeds: args.seeds,
+        duration: args.duration,
+    };
+    let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let bar = ui.progress(Some(runs), "simulating");
+    let answer = answer(&question, threads, &|| bar.inc(1));
+    bar.finish_and_clear();
+    answer.map_err(|e| e.file(&args.trace))
+}

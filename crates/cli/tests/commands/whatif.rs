@@ -1,0 +1,187 @@
+//! `schedlab whatif` through the command line. The right answer is known where the "recording" is a simulation: the
+//! same load simulated directly under the other kernel.
+
+use crate::support::{ok, schedlab};
+use serde_json::Value;
+use std::path::Path;
+
+/// Clients and servers, a beat, forked jobs and a batch task at nice 10.
+const SERVER: &str = include_str!("../../../../workloads/server.json");
+
+fn json(folder: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&ok(folder, &[args, &["--json"]].concat())).expect("one JSON document")
+}
+
+/// A folder with the load, simulated under a kernel on two CPUs.
+fn simulated(kernel: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("server.json"), SERVER).expect("written");
+    ok(folder.path(), &["sim", "-k", kernel, "-m", "2", "-w", "server.json", "-o", "t.arrows"]);
+    folder
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The wait of each task of a statistic, by name.
+fn waits(statistics: &Value) -> Vec<(&str, f64)> {
+    let tasks = statistics["tasks"].as_array().expect("tasks").iter();
+    tasks.map(|task| (task["name"].as_str().expect("a name"), number(&task["wait_us"]))).collect()
+}
+
+#[test]
+fn the_direction_is_that_of_a_direct_simulation() {
+    // Right and wrong directions: of those that it claims, and of all.
+    let (mut claimed, mut all) = ([0, 0], [0, 0]);
+    for (from, to) in [("linux-6.1", "linux-6.12"), ("linux-6.12", "linux-6.1"), ("linux-6.1", "linux-2.6.11")] {
+        let folder = simulated(from);
+        let folder = folder.path();
+        let before = json(folder, &["stats", "t.arrows"]);
+        let direct = |seed| json(folder, &["sim", "-k", to, "-m", "2", "-w", "server.json", "--seed", seed]);
+        let direct = ["1", "2", "3"].map(direct);
+        let answer = json(folder, &["whatif", "t.arrows", "--kernel", to]);
+        let variant = &answer["whatif"]["variants"][0];
+        assert_eq!((&variant["kernel"], &variant["name"]), (&to.into(), &to.into()));
+        for row in variant["rows"].as_array().expect("rows").iter().filter(|row| row["kind"] == "task") {
+            let of = |statistics| {
+                let name = row["name"].as_str().expect("a name");
+                waits(statistics).into_iter().find(|(own, _)| *own == name).expect("the task is there").1
+            };
+            let figure = &row["figures"]["wait_us"];
+            assert!((number(&figure["recorded"]) - of(&before)).abs() < 0.01, "{row}");
+            // The truth depends on the seed too: some tasks have none.
+            let truth = direct.each_ref().map(|own| of(own) / of(&before) - 1.0);
+            if !(truth.iter().all(|change| *change > 0.1) || truth.iter().all(|change| *change < -0.1)) {
+                continue;
+            }
+            let right = usize::from((number(&figure["change"]) > 0.0) == (truth[0] > 0.0));
+            all[right] += 1;
+            if let verdict @ ("rises" | "falls") = figure["verdict"].as_str().expect("a verdict") {
+                claimed[right] += 1;
+                assert_eq!(verdict == "rises", number(&figure["change"]) > 0.0, "{figure}");
+            }
+        }
+    }
+    assert!(claimed[1] >= 10 && claimed[0] == 0, "{claimed:?}");
+    assert!(all[1] >= 15 && all[0] * 4 <= all[1], "{all:?}");
+}
+
+#[test]
+fn what_was_recorded_changes_nothing() {
+    let folder = simulated("linux-6.1");
+    let args = ["whatif", "t.arrows", "--seeds", "2", "--kernel", "recorded", "--variant", "up:machine=up"];
+    let answer = json(folder.path(), &args)["whatif"].clone();
+    let [same, up] = answer["variants"].as_array().expect("variants").as_slice() else { panic!("{answer}") };
+    for row in same["rows"].as_array().expect("rows") {
+        for figure in row["figures"].as_object().expect("figures").values() {
+            assert_eq!((&figure["verdict"], number(&figure["change"])), (&"same".into(), 0.0), "{row}");
+        }
+    }
+    // One CPU for what two were busy with: it takes longer and waits more, far beyond any error.
+    assert_eq!((&up["name"], &up["machine"], &up["kernel"]), (&"up".into(), &"up".into(), &"linux-6.1".into()));
+    assert_eq!(up["duration_us"]["verdict"], "rises");
+    assert_eq!(up["rows"][0]["figures"]["wait_us"]["verdict"], "rises");
+    assert_eq!(answer["validation"]["seeds"], 2);
+}
+
+#[test]
+fn the_answer_does_not_depend_on_the_number_of_threads() {
+    let folder = simulated("linux-6.1");
+    let ask =
+        |jobs: &str| ok(folder.path(), &["whatif", "t.arrows", "-k", "linux-6.12", "-m", "up", "-j", jobs, "--json"]);
+    assert_eq!(ask("1"), ask("3"));
+}
+
+#[test]
+fn settings_change_what_they_set() {
+    let folder = simulated("linux-6.12");
+    let args = ["whatif", "t.arrows", "--set", "base_slice_ns=30000000", "--seeds", "3"];
+    let text = ok(folder.path(), &args);
+    assert!(text.contains("base_slice_ns=30000000: linux-6.12 on 2, base_slice_ns=30000000\n"), "{text}");
+    assert!(text.contains("all tasks: the number of switches falls by "), "{text}");
+    assert!(text.contains("% off here)"), "{text}");
+}
+
+#[test]
+fn a_report_and_a_model_file() {
+    let folder = simulated("linux-6.1");
+    let folder = folder.path();
+    ok(folder, &["model", "t.arrows", "-o", "load.json"]);
+    let ask = ["whatif", "load.json", "--kernel", "linux-6.12", "--seeds", "2"];
+    // A model alone does not say what was recorded, nor how far it is off.
+    let refused = schedlab(folder, &ask);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let alone = ok(folder, &[&ask[..], &["--baseline", "kernel=linux-6.1,machine=2"]].concat());
+    assert!(alone.contains("not validated") && alone.contains("--recording"), "{alone}");
+    let with = [&ask[..], &["--recording", "t.arrows"]].concat();
+    let direct = ["whatif", "t.arrows", "--kernel", "linux-6.12", "--seeds", "2"];
+    let tail = |text: String| text.split_once('\n').expect("lines").1.to_owned();
+    assert_eq!(tail(ok(folder, &with)), tail(ok(folder, &direct)));
+    ok(folder, &[&direct[..], &["-o", "report.html"]].concat());
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    assert!(page.contains("What if: t.arrows") && page.contains("How far to trust it"), "{page}");
+    assert!(!page.contains("http://") && !page.contains("src="), "it refers to nothing outside");
+    assert_eq!(schedlab(folder, &[&direct[..], &["-o", "report.html"]].concat()).status.code(), Some(2));
+}
+
+#[test]
+fn a_model_carries_its_validation() {
+    let folder = simulated("linux-6.1");
+    let folder = folder.path();
+    ok(folder, &["model", "t.arrows", "--validate", "-o", "load.json"]);
+    ok(folder, &["model", "t.arrows", "-o", "plain.json"]);
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("load.json")).unwrap()).unwrap();
+    let trust = kept["x-validation"]["trust"].as_str().expect("a sentence");
+    let said = |args: &[&str]| String::from_utf8(schedlab(folder, args).stderr).expect("text");
+    for args in [&["sim", "-k", "linux-6.12", "-m", "2", "-w", "load.json"][..], &["workloads", "load.json"]] {
+        assert!(said(args).contains(trust), "{args:?}");
+    }
+    assert!(!said(&["sim", "-k", "linux-6.12", "-m", "2", "-w", "plain.json"]).contains("validated"));
+    let ask = ["whatif", "load.json", "--kernel", "linux-6.12", "--baseline", "kernel=linux-6.1,machine=2"];
+    assert!(said(&ask).contains(trust));
+    let answer = json(folder, &ask)["whatif"].clone();
+    let errors = &kept["x-validation"]["errors"];
+    assert_eq!((&answer["validation"], &answer["stored_errors"]["wait"]), (&Value::Null, &errors["wait"]));
+    let wait = &answer["variants"][0]["rows"][0]["figures"]["wait_us"];
+    assert_eq!((&wait["recorded"], &wait["typical_error"]), (&Value::Null, &errors["task_wait_median"]));
+    // The same load, whether it carries that or not.
+    let run = |file: &str| json(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", file])["tasks"].clone();
+    assert_eq!(run("load.json"), run("plain.json"));
+}
+
+#[test]
+fn guesswork_is_called_so() {
+    let folder = simulated("linux-6.1");
+    let folder = folder.path();
+    let said = |args: &[&str]| ok(folder, args);
+    // The clients that wake the servers are not selected.
+    let servers = ["--task", "server-*", "--seeds", "1"];
+    let whatif = said(&[&["whatif", "t.arrows", "-k", "linux-6.12"], &servers[..]].concat());
+    let validate = said(&[&["model", "t.arrows", "--validate", "-o", "w.json"], &servers[..]].concat());
+    for text in [whatif, validate] {
+        assert!(
+            text.contains("this answer is guesswork: ") && text.contains("of the sleeps ended by tasks that"),
+            "{text}"
+        );
+    }
+    let whole = said(&["whatif", "t.arrows", "-k", "linux-6.12", "--seeds", "1"]);
+    assert!(!whole.contains("guesswork"), "{whole}");
+}
+
+#[test]
+fn bad_questions_are_refused() {
+    let folder = simulated("linux-6.1");
+    let message = |args: &[&str]| {
+        let out = schedlab(folder.path(), &[&["whatif"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        String::from_utf8(out.stderr).expect("text")
+    };
+    assert!(message(&["t.arrows"]).contains("nothing is asked"));
+    assert!(message(&["t.arrows", "-k", "linux-6.13"]).contains("linux-6.13"));
+    assert!(message(&["t.arrows", "--set", "no_such=1"]).contains("no_such"));
+    assert!(message(&["t.arrows", "--variant", "x:kernle=a"]).contains("kernle"));
+    assert!(message(&["t.arrows", "-k", "linux-6.12", "--recording", "t.arrows"]).contains("--recording"));
+    assert!(message(&["none.arrows", "-k", "linux-6.12"]).contains("none.arrows"));
+    assert!(message(&["none.json", "-k", "linux-6.12"]).contains("none.json"));
+}

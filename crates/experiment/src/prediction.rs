@@ -1,0 +1,98 @@
+//! Simulations of a model: as recorded, or under another kernel, on another machine, with other settings.
+
+mod as_recorded;
+mod doubts;
+mod validated;
+
+pub use as_recorded::as_recorded;
+pub use doubts::{Doubts, doubts};
+pub use validated::{Validated, kept_errors, trust};
+
+use crate::backend::{Outcome, Request, meta, simulate};
+use crate::parallel::on_threads;
+use schedlab_base::{Nanos, Result};
+use schedlab_machine::Machine;
+use schedlab_measure::{Report, Stats, TaskStats, TeamStats};
+use schedlab_workload::{Action, Amount, Workload};
+
+/// By which part of itself each burst and each sleep varies in all simulations but the first, as a standard deviation.
+/// The model's loops stand for rounds that differed by as much.
+const VARIATION: f64 = 0.02;
+
+/// Where a model is simulated.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The kernel's profile.
+    pub kernel: String,
+    /// The machine.
+    pub machine: Machine,
+    /// Tunables: name and value.
+    pub set: Vec<(String, String)>,
+}
+
+/// A simulation, measured.
+pub struct Simulated {
+    /// The statistics.
+    pub report: Report,
+    /// The teams that were asked for.
+    pub teams: Vec<TeamStats>,
+    /// When the last task was done.
+    pub end: Nanos,
+    /// What the backend remarked.
+    pub notes: Vec<String>,
+}
+
+/// Which tasks of a simulation are summed up together, a list for each team.
+pub type Choose<'a> = &'a (dyn Fn(&[TaskStats]) -> Vec<Vec<usize>> + Sync);
+
+/// What is to be simulated.
+pub struct Series<'a> {
+    /// The model.
+    pub workload: &'a Workload,
+    /// Where.
+    pub setups: &'a [Setup],
+    /// How often each; the first simulation runs the model as it is, in the others bursts and sleeps vary a little.
+    pub seeds: u64,
+    /// How long; until all is done where `None`.
+    pub duration: Option<Nanos>,
+    /// The teams.
+    pub choose: Choose<'a>,
+}
+
+/// Simulates the model in each place, by several threads; `done` is called after each simulation. The results stand in
+/// the order of the places, for each by seed.
+///
+/// # Errors
+/// When it cannot be simulated.
+pub fn simulate_all(series: &Series, threads: usize, done: &(dyn Fn() + Sync)) -> Result<Vec<Vec<Simulated>>> {
+    let varied = varied(series.workload);
+    let work: Vec<(usize, u64)> =
+        (0..series.setups.len()).flat_map(|setup| (1..=series.seeds).map(move |seed| (setup, seed))).collect();
+    let run = |(setup, seed): (usize, u64)| {
+        let Setup { kernel, machine, set } = series.setups[setup].clone();
+        let workload = if seed == 1 { series.workload.clone() } else { varied.clone() };
+        let duration = series.duration;
+        let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: true };
+        let mut stats = Stats::new(&meta(&request));
+        let Outcome { end, notes, .. } = simulate(&request, &mut stats, None)?;
+        let (report, teams) = stats.finish_with_teams(Some(end), series.choose);
+        Ok(Simulated { report, teams, end, notes })
+    };
+    let mut results = on_threads(&work, threads, &run, done)?.into_iter();
+    Ok(series.setups.iter().map(|_| results.by_ref().take(series.seeds as usize).collect()).collect())
+}
+
+/// The workload with bursts and sleeps that vary.
+fn varied(workload: &Workload) -> Workload {
+    let mut varied = workload.clone();
+    for phase in varied.tasks.iter_mut().flat_map(|task| &mut task.phases) {
+        for step in &mut phase.events {
+            if let Action::Run(Amount { mean, sd: sd @ 0 }) | Action::Sleep(Amount { mean, sd: sd @ 0 }) =
+                &mut step.what
+            {
+                *sd = (*mean as f64 * VARIATION) as Nanos;
+            }
+        }
+    }
+    varied
+}
