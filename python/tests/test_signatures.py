@@ -41,7 +41,6 @@ EVERYWHERE = {
     "all": "it shortens the text; the frames are whole",
 }
 LEFT_OUT = {
-    ("diff", "a"): "the arguments a and b are a trace or a list of them",
     ("sim", "again"): "schedlab.again",
     ("sim", "explain"): "schedlab.explain",
     ("sim", "queues_at"): "schedlab.queues_at",

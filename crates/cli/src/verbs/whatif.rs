@@ -14,8 +14,8 @@ use schedlab_experiment::prediction::{Setup, doubts, kept_errors};
 use schedlab_experiment::report;
 use schedlab_experiment::whatif::{Answer, Question, Recording, Roster, answer};
 use schedlab_measure::TaskStats;
-use schedlab_workload::Workload;
 use schedlab_workload::from_trace::{Model, Report};
+use schedlab_workload::{TaskDef, Workload};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,6 +75,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let load = load(&args, ui)?;
     let (baseline, remarks) = baseline(&args, &load)?;
     let variants = args.variants.setups(&baseline, &load.workload)?;
+    variants.iter().try_for_each(|(_, setup)| fits(&load.workload, setup).map_err(|e| e.file(&args.trace)))?;
     let answer = ask(&args, load, (baseline, remarks), variants, ui)?;
     if ui.json {
         ui.print_json(&json!({ "load": args.trace, "whatif": answer }));
@@ -140,6 +141,19 @@ fn baseline(args: &Args, load: &Load) -> Result<(Setup, Vec<String>)> {
     setup.set.retain(|(name, _)| !spec.set.iter().any(|(other, _)| other == name));
     setup.set.extend(spec.set);
     Ok((setup, remarks))
+}
+
+/// Refuses a machine that lacks a CPU to which a task is bound.
+fn fits(workload: &Workload, setup: &Setup) -> Result<()> {
+    let there = |cpu: &u32| setup.machine.cpus.iter().any(|own| own.place.cpu == *cpu);
+    let lacks = |task: &TaskDef| task.props.cpus.as_ref()?.iter().find(|cpu| !there(cpu)).copied();
+    match workload.tasks.iter().find_map(|task| Some((task, lacks(task)?))) {
+        Some((task, cpu)) => {
+            let what = format!("{} is bound to CPU {cpu}, which the machine {} lacks", task.name, setup.machine.name);
+            Err(Error::input(what).key("--machine").mend("--no-pin frees the tasks"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn ask(

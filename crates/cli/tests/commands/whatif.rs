@@ -182,6 +182,9 @@ fn bad_questions_are_refused() {
     assert!(message(&["t.arrows", "--set", "no_such=1"]).contains("no_such"));
     assert!(message(&["t.arrows", "--variant", "x:kernle=a"]).contains("kernle"));
     assert!(message(&["t.arrows", "-k", "linux-6.12", "--recording", "t.arrows"]).contains("--recording"));
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo/recording.arrows");
+    assert!(message(&[demo, "-m", "up"]).contains("--no-pin"));
+    assert!(schedlab(folder.path(), &["whatif", demo, "-m", "up", "--no-pin", "--seeds", "1"]).status.success());
     assert!(message(&["none.arrows", "-k", "linux-6.12"]).contains("none.arrows"));
     assert!(message(&["none.json", "-k", "linux-6.12"]).contains("none.json"));
 }
