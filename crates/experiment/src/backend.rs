@@ -7,12 +7,13 @@ pub mod again;
 pub mod live;
 mod sim;
 
+pub use live::Live;
 pub use sim::{Sim, meta, simulate};
 
-use schedlab_base::{Error, Meta, Nanos, Result, Sink};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_machine::Machine;
 use schedlab_workload::Workload;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -75,6 +76,8 @@ pub struct Outcome {
     pub tunables: BTreeMap<&'static str, i64>,
     /// Remarks: what was not modelled, why it ended early.
     pub notes: Vec<String>,
+    /// The tasks of the workload, where the events are about others too.
+    pub own: Option<BTreeSet<Tid>>,
 }
 
 /// Something that runs requests. Several threads may ask it for runs at the same time.
@@ -84,6 +87,17 @@ pub trait Backend: Sync {
 
     /// Whether equal requests give equal events, so that one run decides an expectation.
     fn deterministic(&self) -> bool;
+
+    /// The release of the real kernel that it has in place of the profiles; the simulator has none.
+    fn real_kernel(&self) -> Option<&str> {
+        None
+    }
+
+    /// What of a machine it does not have, as a fragment of a sentence about an experiment.
+    fn lacks(&self, machine: &Machine) -> Option<String> {
+        let _ = machine;
+        None
+    }
 
     /// The metadata of the trace that a request makes.
     fn meta(&self, request: &Request) -> Meta;
@@ -109,11 +123,10 @@ pub trait Backend: Sync {
 pub fn parse(on: &str) -> Result<Box<dyn Backend>> {
     match on.split(':').next() {
         Some("sim") if on == "sim" => Ok(Box::new(Sim)),
-        Some("live") | Some("vm") => {
-            Err(Error::input(format!("--on {on}: not in this version"))
-                .mend("experiments run on the simulator: --on sim"))
-        }
-        _ => Err(Error::input(format!("--on {on}: no such backend")).mend("write --on sim")),
+        Some("live") if on == "live" => Live::new().map(|live| Box::new(live) as Box<dyn Backend>),
+        Some("vm") => Err(Error::input(format!("--on {on}: not in this version"))
+            .mend("experiments run on the simulator and on this kernel: --on sim, --on live")),
+        _ => Err(Error::input(format!("--on {on}: no such backend")).mend("write --on sim or --on live")),
     }
 }
 

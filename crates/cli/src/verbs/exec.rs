@@ -6,12 +6,14 @@ use super::stats::{By, of_rows, table::grouped, text};
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
-use schedlab_capture::{Ending, Progress, Recorded};
-use schedlab_experiment::backend::{Request, live};
-use schedlab_live::{Execution, Runner};
+use schedlab_capture::{Ending, Progress, Recorded, Recorder};
+use schedlab_experiment::backend::Request;
+use schedlab_experiment::backend::live::{self, Placement};
+use schedlab_live::{Execution, Options, Runner};
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::AsRawFd;
@@ -22,11 +24,13 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab exec periodic:tasks=4,run=1ms --duration 5s\n  \
                   schedlab exec w.json --duration 10s -o live.arrows\n  \
-                  schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n\n\
+                  schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n  \
+                  schedlab exec --duration 10s -- stress-ng --cpu 4\n\n\
                   The workload is the one that `schedlab sim` simulates. Recording needs root; --no-record does not.")]
 pub struct Args {
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
-    workload: String,
+    #[arg(required_unless_present = "command")]
+    workload: Option<String>,
     /// How long to run (10s, 250ms) (default: the workload's own duration, or until every task has ended).
     #[arg(long, short, value_parser = parse_duration, allow_hyphen_values = true)]
     duration: Option<Nanos>,
@@ -39,6 +43,9 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
+    /// Who chooses where tasks run that the workload leaves free.
+    #[arg(long, value_enum, default_value_t = PlacementArg::Scheduler)]
+    placement: PlacementArg,
     /// Run only: print what the tasks report about themselves, and record nothing.
     #[arg(long, conflicts_with_all = ["output", "buffer", "by", "all"])]
     no_record: bool,
@@ -51,6 +58,52 @@ pub struct Args {
     /// Print every row, and the tasks that do not belong to the workload, which otherwise share a row.
     #[arg(long)]
     all: bool,
+    /// Run this command instead of a workload; with --json its output goes to standard error.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["workload", "no_record", "placement", "seed"])]
+    command: Vec<OsString>,
+}
+
+/// What is run.
+enum Subject<'a> {
+    Workload(&'a Request),
+    Command(&'a [OsString]),
+}
+
+impl Subject<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::Workload(request) => request.workload.name.clone(),
+            Self::Command(words) => words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// Who chooses where tasks run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PlacementArg {
+    /// The kernel's scheduler.
+    Scheduler,
+    /// Each task is bound to a CPU: node by node in turn, one thread of each core first.
+    Cpu,
+    /// Each task is bound to a node, in turn, with its memory.
+    Numa,
+}
+
+impl From<PlacementArg> for Placement {
+    fn from(arg: PlacementArg) -> Self {
+        match arg {
+            PlacementArg::Scheduler => Self::Scheduler,
+            PlacementArg::Cpu => Self::Cpu,
+            PlacementArg::Numa => Self::Numa,
+        }
+    }
+}
+
+/// What is to be run: the workload on this machine, its tasks placed.
+fn plan(request: &Request, args: &Args) -> Result<(Options, Vec<String>)> {
+    let (mut options, notes) = live::plan(request)?;
+    Placement::from(args.placement).apply(&mut options.load, &request.machine);
+    Ok((options, notes))
 }
 
 /// The JSON document.
@@ -64,19 +117,24 @@ struct Document<'a> {
 /// What was run.
 #[derive(Serialize)]
 struct Facts<'a> {
-    kernel: &'a str,
-    workload: &'a str,
-    seed: u64,
+    kernel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<&'a Recorded>,
     #[serde(flatten)]
-    execution: &'a Execution,
+    execution: Option<&'a Execution>,
     notes: &'a [String],
 }
 
 /// Runs the workload, and prints the statistics of its recording.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let workload = schedlab_workload::load(&args.workload)?;
+    let Some(name) = &args.workload else {
+        return run_recorded(&Subject::Command(&args.command), &args, ui);
+    };
+    let workload = schedlab_workload::load(name)?;
     for warning in &workload.warnings {
         ui.note(warning);
     }
@@ -89,24 +147,27 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         seed: args.seed,
         skip_ticks: true,
     };
-    if args.no_record {
-        return run_only(&request, ui);
-    }
+    if args.no_record { run_only(&request, &args, ui) } else { run_recorded(&Subject::Workload(&request), &args, ui) }
+}
+
+/// Runs, records, and prints the statistics.
+fn run_recorded(subject: &Subject, args: &Args, ui: &Ui) -> Result<ExitCode> {
     let run = match &args.output {
-        None => record(&request, &args, unnamed()?, ui)?,
+        None => record(subject, args, unnamed()?, ui)?,
         Some(path) => Target::new(path, args.force)?.write(|mut file| {
             if file.metadata().is_ok_and(|meta| meta.is_file()) {
-                return record(&request, &args, file, ui).map_err(|e| e.file(path));
+                return record(subject, args, file, ui);
             }
             // What a device or a FIFO takes cannot be read back.
             let made = unnamed()?;
-            let again = made.try_clone().and_then(|made| File::open(own_path(&made)));
-            let run = record(&request, &args, made, ui)?;
-            again.and_then(|mut made| io::copy(&mut made, &mut file)).map_err(|e| Error::system("cannot write", &e))?;
+            let failed = |e: io::Error| Error::system("cannot write the trace", &e).file(path);
+            let mut again = File::open(own_path(&made)).map_err(failed)?;
+            let run = record(subject, args, made, ui)?;
+            io::copy(&mut again, &mut file).map_err(failed)?;
             Ok(run)
         })?,
     };
-    print(&args, &request, &run, ui);
+    print(args, subject, &run, ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -121,12 +182,13 @@ struct Run {
     read: ReadReport,
     report: Report,
     recorded: Recorded,
-    execution: Execution,
+    /// What the tasks of a workload report.
+    execution: Option<Execution>,
     notes: Vec<String>,
 }
 
 /// Runs and records into `file`, and reads the statistics back from it: computing them meanwhile would disturb the run.
-fn record(request: &Request, args: &Args, file: File, ui: &Ui) -> Result<Run> {
+fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
     let written = file.try_clone().map_err(|e| Error::system("cannot write the trace", &e))?;
     let bar = ui.progress(None, "running");
     let show = |progress: Progress| {
@@ -134,9 +196,23 @@ fn record(request: &Request, args: &Args, file: File, ui: &Ui) -> Result<Run> {
         bar.tick();
     };
     let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta);
-    let outcome = live::record(request, args.buffer, open, show);
+    let outcome = match subject {
+        Subject::Workload(request) => plan(request, args).and_then(|(options, notes)| {
+            let (_, recorded, execution) = live::record(request, options, args.buffer, open, show)?;
+            Ok((recorded, Some(execution), notes))
+        }),
+        Subject::Command(command) => Recorder::new(schedlab_capture::Options {
+            command: command.to_vec(),
+            duration: args.duration,
+            buffer_kib: args.buffer,
+            command_to_stderr: ui.json,
+            ..schedlab_capture::Options::default()
+        })
+        .and_then(|recorder| recorder.record(open, show))
+        .map(|(_, recorded)| (recorded, None, Vec::new())),
+    };
     bar.finish_and_clear();
-    let (_, recorded, execution, notes) = outcome?;
+    let (recorded, execution, notes) = outcome?;
     let mut source = schedlab_trace::open(&own_path(&written))?;
     let meta = source.meta().clone();
     let mut stats = of_rows(Stats::new(&meta).with_teams(), args.by);
@@ -151,15 +227,15 @@ fn unnamed() -> Result<File> {
 }
 
 /// Runs without recording.
-fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
-    let (options, notes) = live::plan(request)?;
+fn run_only(request: &Request, args: &Args, ui: &Ui) -> Result<ExitCode> {
+    let (options, notes) = plan(request, args)?;
     let mut runner = Runner::new(options)?;
     runner.start()?;
     runner.wait()?;
     let execution = runner.finish()?;
     notes.iter().for_each(|note| ui.note(note));
     if ui.json {
-        ui.print_json(&document(request, &execution, &notes, None));
+        ui.print_json(&document(&Subject::Workload(request), Some(&execution), &notes, None));
     } else {
         ui.print(&tables::tasks(&request.workload.name, &request.kernel, &execution));
     }
@@ -167,18 +243,21 @@ fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
 }
 
 fn document<'a>(
-    request: &'a Request,
-    execution: &'a Execution,
+    subject: &Subject<'a>,
+    execution: Option<&'a Execution>,
     notes: &'a [String],
     run: Option<&'a Run>,
 ) -> Document<'a> {
-    let Request { kernel, workload, seed, .. } = request;
+    let (workload, seed) = match subject {
+        Subject::Workload(request) => (Some(request.workload.name.as_str()), Some(request.seed)),
+        Subject::Command(_) => (None, None),
+    };
     let recorded = run.map(|run| &run.recorded);
-    let facts = Facts { kernel, workload: &workload.name, seed: *seed, recorded, execution, notes };
+    let facts = Facts { kernel: live::kernel(), workload, seed, recorded, execution, notes };
     Document { execution: facts, report: run.map(|run| &run.report) }
 }
 
-fn print(args: &Args, request: &Request, run: &Run, ui: &Ui) {
+fn print(args: &Args, subject: &Subject, run: &Run, ui: &Ui) {
     run.notes.iter().for_each(|note| ui.note(note));
     if let (lost @ 1.., gaps) = (run.recorded.lost, run.recorded.gaps) {
         ui.note(format!("{} events were lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)));
@@ -187,9 +266,9 @@ fn print(args: &Args, request: &Request, run: &Run, ui: &Ui) {
         ui.note(format!("a signal ended the run after {:.3} s", run.recorded.duration_ns as f64 / 1e9));
     }
     if ui.json {
-        ui.print_json(&document(request, &run.execution, &run.notes, Some(run)));
+        ui.print_json(&document(subject, run.execution.as_ref(), &run.notes, Some(run)));
     } else {
-        ui.print(&text::report(&request.workload.name, &run.meta, &run.read, &run.report, args.by, args.all));
-        ui.print(&tables::bursts(&run.execution));
+        ui.print(&text::report(&subject.name(), &run.meta, &run.read, &run.report, args.by, args.all));
+        run.execution.iter().for_each(|execution| ui.print(&tables::bursts(execution)));
     }
 }
