@@ -171,8 +171,9 @@ impl Tasks {
             }
             Change::Moved { tgid, hierarchy, path } if hierarchy == self.hierarchy => {
                 let path: Arc<str> = Arc::from(path);
-                let mut moved: Vec<Tid> =
-                    self.tasks.iter().filter(|(_, t)| t.tgid == Some(tgid)).map(|(tid, _)| *tid).collect();
+                // The event names the leader of a process that moves whole, or else the thread that moves.
+                let moves = |(tid, task): &(&Tid, &Task)| task.tgid == Some(tgid) || **tid == tgid;
+                let mut moved: Vec<Tid> = self.tasks.iter().filter(moves).map(|(tid, _)| *tid).collect();
                 moved.sort_unstable();
                 for tid in moved {
                     let Some(task) = self.tasks.get_mut(&tid) else { continue };
