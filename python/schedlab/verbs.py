@@ -392,6 +392,7 @@ def run(
     experiment: PathLike | Sequence[PathLike],
     *,
     on: str = "sim",
+    deterministic: bool = False,
     kernel: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
     baseline: PathLike | None = None,
@@ -404,13 +405,22 @@ def run(
 
     `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `baseline` is a
     file with an earlier result (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an
-    HTML file and a JUnit XML file to write, and `jobs` is the number of simulations to run at once.
+    HTML file and a JUnit XML file to write, and `jobs` is the number of simulations to run at once. `on` is `"sim"`,
+    `"live"` or `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions.
     """
     listed = [experiment] if isinstance(experiment, (str, os.PathLike)) else experiment
     if not listed:
         raise _native.InputError("experiment: no file; give the path of an experiment file or of a folder with some")
     given = options(
-        on=on, kernel=kernel, only=only, baseline=baseline, output=report, junit=junit, jobs=jobs, force=force
+        on=on,
+        deterministic=deterministic,
+        kernel=kernel,
+        only=only,
+        baseline=baseline,
+        output=report,
+        junit=junit,
+        jobs=jobs,
+        force=force,
     )
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     paths = [text("experiment", path) for path in listed]

@@ -196,6 +196,48 @@ mod tests {
         \tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n\
         \tfield:int prio;\toffset:28;\tsize:4;\tsigned:1;\n";
 
+    /// Collects the times of events.
+    #[derive(Default)]
+    struct Times(Vec<Nanos>);
+
+    impl Sink for Times {
+        fn events(&mut self, batch: &[Event]) {
+            self.0.extend(batch.iter().map(|event| event.time));
+        }
+
+        fn name(&mut self, _: &NameRecord) {}
+    }
+
+    #[test]
+    fn only_the_kept_time_is_passed_on() {
+        let mut merge = merge();
+        merge.page(0, &page(&[100, 200, 300, 400, 500], 5, 0), 0);
+        merge.order();
+        merge.keep(200..=400);
+        let mut times = Times::default();
+        merge.pass_on(301, &mut Tasks::new(None), &mut times);
+        merge.pass_on(Nanos::MAX, &mut Tasks::new(None), &mut times);
+        assert_eq!(times.0, [200, 300, 400]);
+    }
+
+    #[test]
+    fn the_last_switch_before_the_kept_time_says_what_runs() {
+        let mut merge = merge();
+        let switch = |time, cpu, prev, next| {
+            let what = Payload::Switch {
+                prev,
+                next,
+                prev_state: schedlab_base::TaskState::Runnable,
+                prev_prio: 120,
+                next_prio: 120,
+            };
+            Event { time, cpu, what }
+        };
+        merge.events = vec![switch(1, 0, 7, 8), switch(2, 0, 8, 9), switch(5, 0, 9, 0), switch(6, 1, 4, 5)];
+        merge.keep(3..=Nanos::MAX);
+        assert_eq!(merge.at_start(), BTreeMap::from([(0, Some(9)), (1, Some(4))]));
+    }
+
     fn merge() -> Merge {
         let decoder = Decoder::new([Format::parse(EXIT).unwrap()]).unwrap();
         Merge::new(PageLayout::parse(HEADER, false).unwrap(), decoder, Changes::new(Vec::new()))

@@ -162,8 +162,11 @@ impl Recorder {
         let proc = Path::new("/proc");
         let counts_alike = procfs::counts_as_the_kernel(proc);
         if !counts_alike && !options.processes.is_empty() {
-            return Err(Error::not_permitted("this is a container: its process ids are not the kernel's")
-                .mend("choose processes from outside, or record everything"));
+            let mend = match &options.label {
+                Some(_) => "run it outside of the container, or without recording (--no-record)",
+                None => "choose processes from outside, or record everything",
+            };
+            return Err(Error::not_permitted("this is a container: its process ids are not the kernel's").mend(mend));
         }
         check_processes(proc, &options.processes)?;
         let tracefs = Tracefs::open()?;
@@ -215,8 +218,8 @@ impl Recorder {
     }
 
     /// As [`Recorder::record`]. When recording is on, `begin` starts what is to be recorded and says when that began,
-    /// by the monotonic clock. The recording then has nothing from before that time, and if there is a duration, nothing
-    /// from after it.
+    /// by the monotonic clock. The recording then has nothing from before that time, and nothing from after the
+    /// duration, if there is one.
     ///
     /// # Errors
     /// As for [`Recorder::record`], and when `begin` fails.

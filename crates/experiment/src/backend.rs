@@ -4,16 +4,18 @@
 //! a [`Sink`], which writes a trace or measures.
 
 pub mod again;
+mod from_zero;
 pub mod live;
 mod sim;
 pub mod vm;
 
+pub use live::Live;
 pub use sim::{Sim, meta, simulate};
 
-use schedlab_base::{Error, Meta, Nanos, Result, Sink};
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_machine::Machine;
 use schedlab_workload::Workload;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -76,6 +78,8 @@ pub struct Outcome {
     pub tunables: BTreeMap<&'static str, i64>,
     /// Remarks: what was not modelled, why it ended early.
     pub notes: Vec<String>,
+    /// The tasks of the workload, where the events are about others too.
+    pub own: Option<BTreeSet<Tid>>,
 }
 
 /// Something that runs requests. Several threads may ask it for runs at the same time.
@@ -85,6 +89,17 @@ pub trait Backend: Sync {
 
     /// Whether equal requests give equal events, so that one run decides an expectation.
     fn deterministic(&self) -> bool;
+
+    /// The release of the real kernel that it has in place of the profiles; the simulator has none.
+    fn real_kernel(&self) -> Option<&str> {
+        None
+    }
+
+    /// What of a machine it does not have, as a fragment of a sentence about an experiment.
+    fn lacks(&self, machine: &Machine) -> Option<String> {
+        let _ = machine;
+        None
+    }
 
     /// The metadata of the trace that a request makes.
     fn meta(&self, request: &Request) -> Meta;
@@ -103,18 +118,25 @@ pub trait Backend: Sync {
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome>;
 }
 
-/// The backend that `--on` names: `sim`, `live` or `vm:KERNEL`.
+/// The backend that `--on` names: `sim`, `live` or `vm:KERNEL`. Guests are `deterministic` where that is asked.
 ///
 /// # Errors
-/// When it is none of them, or one that this version does not have.
-pub fn parse(on: &str) -> Result<Box<dyn Backend>> {
-    match on.split(':').next() {
-        Some("sim") if on == "sim" => Ok(Box::new(Sim)),
-        Some("live") | Some("vm") => {
-            Err(Error::input(format!("--on {on}: not in this version"))
-                .mend("experiments run on the simulator: --on sim"))
-        }
-        _ => Err(Error::input(format!("--on {on}: no such backend")).mend("write --on sim")),
+/// When it is none of them, the kernel is not here, or the backend is never or always deterministic.
+pub fn parse(on: &str, deterministic: bool) -> Result<Box<dyn Backend>> {
+    if let Some(kernel) = on.strip_prefix("vm:") {
+        let mut vm = vm::Vm::new(kernel)?;
+        vm.deterministic = deterministic;
+        return Ok(Box::new(vm));
+    }
+    if deterministic {
+        let mend = "add --on vm:debian-6.12, or leave it out: the simulator always is";
+        return Err(Error::input("is for guests").key("--deterministic").mend(mend));
+    }
+    match on {
+        "sim" => Ok(Box::new(Sim)),
+        "live" => Live::new().map(|live| Box::new(live) as Box<dyn Backend>),
+        _ => Err(Error::input(format!("--on {on}: no such backend"))
+            .mend("write --on sim, --on live or --on vm:debian-6.12")),
     }
 }
 
@@ -123,11 +145,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn planned_backends_and_typing_errors_have_different_messages() {
-        assert_eq!(parse("sim").map(|backend| backend.name().to_owned()).unwrap(), "sim");
-        let message = |on: &str| parse(on).err().expect(on).to_string();
-        assert!(message("vm:linux-6.12").contains("not in this version"));
-        assert!(message("smi").contains("no such backend"));
-        assert!(message("sim:1").contains("no such backend"));
+    fn backends_go_by_their_names() {
+        assert_eq!(parse("sim", false).map(|backend| backend.name().to_owned()).unwrap(), "sim");
+        let message = |on: &str, deterministic| parse(on, deterministic).err().expect(on).to_string();
+        assert!(message("vm:linux-6.12", false).contains("is no kernel"));
+        assert!(message("vm", false).contains("no such backend"));
+        assert!(message("smi", false).contains("no such backend"));
+        assert!(message("sim:1", false).contains("no such backend"));
+        assert!(message("sim", true).contains("--deterministic: is for guests"));
     }
 }

@@ -1,9 +1,9 @@
 //! What one run yields: its statistics, the figures of its tasks, and what went on over time.
 
-use schedlab_base::Nanos;
+use schedlab_base::{Nanos, Tid};
 use schedlab_measure::series::Track;
 use schedlab_measure::{Heat, Latency, MemoryStats, Report, Series, TaskStats};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One run's figures and series.
 #[derive(Clone, Debug)]
@@ -28,6 +28,13 @@ impl Run {
     /// A run out of its statistics and its series, which have heard the same tracker.
     #[must_use]
     pub fn new(label: String, report: Report, series: Series) -> Self {
+        Self::of_tasks(None, label, report, series)
+    }
+
+    /// The same with the figures of these tasks alone. What is said of CPUs and of the whole run is about all tasks.
+    #[must_use]
+    pub fn of_tasks(own: Option<&BTreeSet<Tid>>, label: String, report: Report, mut series: Series) -> Self {
+        series.tasks.retain(|track| own.is_none_or(|own| own.contains(&track.tid)));
         let by_tid: HashMap<_, _> = report.tasks.iter().map(|t| (t.tid, t)).collect();
         let none = TaskStats::default();
         let tasks = series

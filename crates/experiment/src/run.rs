@@ -64,6 +64,11 @@ pub struct RunResult {
 type Done = (Vec<RunResult>, u64);
 
 impl Job<'_> {
+    /// The machine that it runs on.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
     /// Runs it with a seed, and computes its metrics.
     fn run(&self, seed: u64, backend: &dyn Backend) -> Result<Done> {
         let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps(seed).collect();

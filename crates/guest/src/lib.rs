@@ -37,4 +37,5 @@ pub use kernel::{Kernel, find};
 pub use mailbox::{Done, Job, Seen};
 pub use run::run;
 pub use store::{Kept, Store};
+pub use topology::fits;
 pub use vm::Ran;

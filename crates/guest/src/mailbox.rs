@@ -1,8 +1,8 @@
 //! What host and guest say to each other: the job, and its results in memory that both sides share.
 //!
-//! The memory is a file on the host and a PCI device in the guest (QEMU's `ivshmem-plain`), which maps it through sysfs.
-//! That takes no driver, so no module, in any kernel with PCI; it raises no interrupts, so that it does not disturb
-//! time; and it is as fast as memory.
+//! The memory is a file on the host and a PCI device in the guest (QEMU's `ivshmem-plain`), which maps it through
+//! sysfs. That takes no driver, so no module, in any kernel with PCI; it raises no interrupts, so that it does not
+//! disturb time; and it is as fast as memory.
 //!
 //! The first page holds, in little-endian numbers of eight bytes, what the guest has reached, and the length of the
 //! results. These begin at the second page: a JSON text, then the contents of the files that it lists. The host

@@ -15,12 +15,12 @@ struct Shape {
     threads: usize,
 }
 
-/// The CPU: an Intel one. Linux reads threads, caches and dies from it as QEMU has set them, which it does not from AMD's
-/// before 6.9.
+/// The CPU: an Intel one. Linux reads threads, caches and dies from it as QEMU has set them, which it does not from
+/// AMD's before 6.9.
 pub(crate) const CPU: &str = "Nehalem";
 
-/// The arguments for the machine's CPUs, nodes and distances, with this much memory. A die has a last-level cache of its
-/// own. With `even_turns` there is one more CPU, as [`turns`] says.
+/// The arguments for the machine's CPUs, nodes and distances, with this much memory. A die has a last-level cache of
+/// its own. With `even_turns` there is one more CPU, as [`turns`] says.
 ///
 /// # Errors
 /// When QEMU cannot have this machine.
@@ -57,6 +57,14 @@ pub(crate) fn arguments(machine: &Machine, memory_mib: u64, even_turns: bool) ->
 
 fn cpus_of(machine: &Machine, node: usize) -> impl Iterator<Item = u32> + '_ {
     machine.cpus.iter().map(|cpu| &cpu.place).filter(move |place| place.node as usize == node).map(|place| place.cpu)
+}
+
+/// Whether a guest can have this machine.
+///
+/// # Errors
+/// When it cannot, with the reason.
+pub fn fits(machine: &Machine) -> Result<()> {
+    shape(machine).map(drop)
 }
 
 impl Shape {

@@ -57,7 +57,7 @@ impl Attributes {
             self.schedule(setting)?;
         }
         if let Some(cpus) = &setting.cpus {
-            sys::set_affinity(cpus).map_err(|e| cpus_refused(cpus, &e))?;
+            bind(cpus)?;
         }
         if leaves { Ok(()) } else { self.schedule(setting) }
     }
@@ -150,6 +150,11 @@ impl Attributes {
             _ => Error::system(format!("cannot set {what}"), error),
         }
     }
+}
+
+/// Binds this thread, and what it creates, to these CPUs.
+pub(crate) fn bind(cpus: &[u32]) -> Result<()> {
+    sys::set_affinity(cpus).map_err(|e| cpus_refused(cpus, &e))
 }
 
 fn cpus_refused(cpus: &[u32], error: &io::Error) -> Error {

@@ -1,8 +1,8 @@
 //! The groups of a workload as cgroups, of version 1 or 2, whichever has the cpu controller.
 //!
-//! They stand directly below the root of the hierarchy, so that they compete with each other and with tasks of no group
-//! as the workload says. `/a/b` becomes `schedlab-PID-START-a/b`, where the numbers are the mark of the process that made
-//! it: groups of processes that were killed are recognised by it and removed.
+//! They stand directly below the root of the hierarchy, so that they compete with each other and with tasks of no
+//! group as the workload says. `/a/b` becomes `schedlab-PID-START-a/b`, where the numbers are the mark of the process
+//! that made it: groups of processes that were killed are recognised by it and removed.
 
 use schedlab_base::{Error, Result};
 use schedlab_capture::owner;

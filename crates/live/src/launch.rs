@@ -1,23 +1,20 @@
 //! Launchers: one process for each session, which starts the tasks of that session as the workload says.
 
+use crate::attributes;
 use crate::sync;
 use crate::sys::{self, Reaped};
-use crate::task::Task;
+use crate::task::{Task, begin, spawn};
 use crate::world::World;
 use schedlab_base::{Error, Nanos, Tid};
 use schedlab_sim::program::{ROOT_GROUP, Start};
 use std::sync::atomic::Ordering;
-use std::thread;
-
-/// The stack of a task's thread.
-const STACK: usize = 128 << 10;
 
 /// Starts the tasks of these slots, and stays until they have ended or the supervisor kills it.
 pub(crate) fn launcher(world: &'static World, members: &[usize]) -> ! {
     sys::set_name("schedlab-tasks");
-    if !world.groups.is_empty()
-        && let Err(error) = world.groups.join(ROOT_GROUP)
-    {
+    let joined = if world.groups.is_empty() { Ok(()) } else { world.groups.join(ROOT_GROUP) };
+    let bound = || world.options.cpus.as_ref().map_or(Ok(()), |cpus| attributes::bind(cpus));
+    if let Err(error) = joined.and_then(|()| bound()) {
         world.fail(&error);
     }
     match world.load().start {
@@ -40,16 +37,6 @@ pub(crate) fn launcher(world: &'static World, members: &[usize]) -> ! {
     sys::pause_forever()
 }
 
-/// A thread for a task.
-fn spawn(world: &'static World, run: impl FnOnce() + Send + 'static) {
-    if let Err(e) = thread::Builder::new().stack_size(STACK).spawn(run) {
-        world.fail(
-            &Error::not_permitted(format!("cannot start a thread: {e}"))
-                .mend("run fewer tasks, or raise the limits: ulimit -u, kernel.threads-max, the cgroup's pids.max"),
-        );
-    }
-}
-
 /// A task that exists before the run, and sleeps until it starts.
 fn wake(world: &'static World, at: usize) {
     let task = Task::prepare(world, at).unwrap_or_else(|error| world.fail(&error));
@@ -63,15 +50,6 @@ fn wake(world: &'static World, at: usize) {
         sys::sleep_until(world.region.span().0.saturating_add(delay));
     }
     task.run(world.region.span().0.saturating_add(delay));
-    world.leave();
-}
-
-/// A task that is created when it starts.
-fn begin(world: &'static World, at: usize, started: Nanos) {
-    match Task::prepare(world, at) {
-        Ok(task) => task.run(started),
-        Err(error) => world.fail(&error),
-    }
     world.leave();
 }
 
@@ -135,18 +113,4 @@ pub(crate) fn killed(signal: i32) -> Error {
         libc::SIGKILL => "if nobody killed it, it was out of memory: the kernel's log says so",
         _ => "run it again",
     })
-}
-
-/// Creates a task from a template, as a thread of the calling task's process.
-pub(crate) fn fork(world: &'static World, template: u32) {
-    let number = world.region.forks()[template as usize].fetch_add(1, Ordering::AcqRel);
-    let at = world.load().tasks.len() + world.region.control().forked.fetch_add(1, Ordering::AcqRel) as usize;
-    let Some(slot) = world.region.slots().get(at) else {
-        let most = crate::region::FORKED;
-        world.fail(&Error::input(format!("the workload has forked {most} tasks")).mend("let it fork less often"));
-    };
-    slot.template.store(template, Ordering::Relaxed);
-    slot.number.store(number, Ordering::Release);
-    world.living.fetch_add(1, Ordering::AcqRel);
-    spawn(world, move || begin(world, at, sys::monotonic()));
 }

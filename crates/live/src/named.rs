@@ -1,9 +1,10 @@
 //! The recording of a run: tasks and groups have the names that the workload gives them.
 
 use crate::runner::Runner;
-use schedlab_base::{AffinityRecord, Event, NameRecord, Nanos, Result, Sink};
+use schedlab_base::{AffinityRecord, Event, NameRecord, Nanos, Result, Sink, Tid};
 use schedlab_capture::Output;
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// An output that receives names as the workload has them. The kernel cuts names after 15 bytes, and the groups' paths
 /// begin with a mark.
@@ -11,13 +12,15 @@ pub(crate) struct Named<'a, O> {
     inner: O,
     run: &'a RefCell<Runner>,
     prefix: Option<String>,
+    /// The tasks that were named so far.
+    known: HashSet<Tid>,
 }
 
 impl<'a, O> Named<'a, O> {
     /// Names the tasks of this run.
     pub(crate) fn new(inner: O, run: &'a RefCell<Runner>) -> Self {
         let prefix = run.borrow().group_prefix();
-        Self { inner, run, prefix }
+        Self { inner, run, prefix, known: HashSet::new() }
     }
 }
 
@@ -27,11 +30,22 @@ impl<O: Sink> Sink for Named<'_, O> {
     }
 
     fn name(&mut self, record: &NameRecord) {
-        let full = self.run.borrow().name_of(record.tid);
-        let named = full.filter(|full| !record.comm.is_empty() && full.starts_with(&record.comm));
+        let mut record = record.clone();
         let inside = |path: &String| Some(format!("/{}", path.strip_prefix(self.prefix.as_deref()?)?));
-        let cgroup = record.cgroup.as_ref().map(|path| inside(path).unwrap_or_else(|| path.clone()));
-        self.inner.name(&NameRecord { comm: named.unwrap_or_else(|| record.comm.clone()), cgroup, ..record.clone() });
+        if let Some(path) = record.cgroup.as_ref().and_then(inside) {
+            record.cgroup = Some(path);
+        }
+        let run = self.run.borrow();
+        if let Some((name, group)) = run.task(record.tid) {
+            if !record.comm.is_empty() && name.starts_with(&record.comm) {
+                record.comm = name;
+            }
+            // What exists when recording begins is found in /proc, where threads have their process's group.
+            if let (true, Some(group)) = (self.known.insert(record.tid), group) {
+                record.cgroup = Some(group.to_owned());
+            }
+        }
+        self.inner.name(&record);
     }
 
     fn affinity(&mut self, record: &AffinityRecord) {

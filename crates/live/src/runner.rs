@@ -5,7 +5,7 @@ use crate::children::children;
 use crate::figures::{Execution, collect};
 use crate::groups::Groups;
 use crate::supervise::{self, GO, READY, STARTED, sessions};
-use crate::sys;
+use crate::sys::{self, Reaped};
 use crate::work::Calibration;
 use crate::world::{Options, World};
 use schedlab_base::{Error, Nanos, Result, Tid};
@@ -28,6 +28,8 @@ pub struct Runner {
 /// The supervisor's process.
 struct Supervisor {
     pid: Option<Tid>,
+    /// Whether it was killed, and could not see to the end of the run.
+    killed: bool,
     socket: Option<UnixStream>,
 }
 
@@ -53,7 +55,7 @@ impl Runner {
             sys::fork(move || supervise::supervise(world, ends.0, ends.1)).map_err(failed)?
         };
         drop((other, notice));
-        let supervisor = Supervisor { pid: Some(pid), socket: Some(socket) };
+        let supervisor = Supervisor { pid: Some(pid), killed: false, socket: Some(socket) };
         let mut runner = Self { supervisor, world };
         runner.expect(READY)?;
         Ok(runner)
@@ -69,8 +71,7 @@ impl Runner {
     /// Why the supervisor has ended.
     fn failure(&mut self) -> Error {
         self.supervisor.end();
-        let unknown = || Error::system("the run ended early", &"its supervisor was killed").mend("run it again");
-        self.world.region.failure().unwrap_or_else(unknown)
+        self.world.region.failure().unwrap_or_else(unsupervised)
     }
 
     /// How the loops of this machine were measured.
@@ -128,16 +129,19 @@ impl Runner {
         self.supervisor.end();
         match self.world.region.failure() {
             Some(error) => Err(error),
+            None if self.supervisor.killed => Err(unsupervised()),
             None => Ok(collect(&self.world, now)),
         }
     }
 
-    /// The full name of the task with this thread id. The kernel keeps 15 bytes of it.
+    /// The name of the task with this thread id in the workload, and the path of the group that it begins in, if the
+    /// workload has groups.
     #[must_use]
-    pub(crate) fn name_of(&self, tid: Tid) -> Option<String> {
+    pub(crate) fn task(&self, tid: Tid) -> Option<(String, Option<&str>)> {
         let slots = &self.world.region.slots()[..self.world.used()];
         let at = slots.iter().position(|slot| slot.tid.load(Ordering::Acquire) == tid)?;
-        Some(self.world.name(at))
+        let group = self.world.spec(at).initial.group.and_then(|group| self.world.load().groups.get(group as usize));
+        Some((self.world.name(at), group.map(|group| group.path.as_str())))
     }
 
     /// How the paths of the workload's groups begin in a recording, where the workload has `/`.
@@ -146,12 +150,22 @@ impl Runner {
     }
 }
 
+/// The error of a run whose supervisor was killed: its tasks died with it.
+fn unsupervised() -> Error {
+    Error::system("the run ended early", &"its supervisor was killed").mend("run it again")
+}
+
 impl Supervisor {
     /// Ends the run. All its processes are gone afterwards.
     fn end(&mut self) {
         self.socket = None;
         if let Some(pid) = self.pid.take() {
-            while matches!(sys::reap(pid, true), sys::Reaped::None) {}
+            loop {
+                match sys::reap(pid, true) {
+                    Reaped::None => {}
+                    ended => break self.killed = matches!(ended, Reaped::Child(_, Some(_))),
+                }
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Executes a task's program on a thread of its own: the programs that the engine simulates, with real effects.
 
+mod birth;
+
+pub(crate) use birth::{begin, spawn};
+
 use crate::attributes::Attributes;
-use crate::launch;
 use crate::memory::{Block, Buffer, Touched};
 use crate::region::{CLASSES, Slot, add};
 use crate::sync::{self, AtBarrier};
@@ -205,7 +208,7 @@ impl Task {
             Op::SemPost(s) => sync::post(&region.sems()[s as usize]),
             Op::SemWait(s) => sync::wait_sem(&region.sems()[s as usize]),
             Op::Yield => sys::sched_yield(),
-            Op::Fork(template) => launch::fork(self.world, template),
+            Op::Fork(template) => birth::fork(self.world, template),
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),
         }
@@ -246,8 +249,8 @@ impl Task {
         }
     }
 
-    /// Waits for the timer's next expiry. One that was missed is made up for (absolute) or dropped (relative). The first
-    /// period begins with the task.
+    /// Waits for the timer's next expiry. One that was missed is made up for (absolute) or dropped (relative). The
+    /// first period begins with the task.
     fn timer(&mut self, timer: u32, period: Amount, absolute: bool) {
         let period = self.draw(period);
         let now = sys::monotonic();

@@ -19,6 +19,8 @@ pub struct Options {
     pub load: Load,
     /// The capacity of each CPU; the fastest has 1024.
     pub capacities: Vec<u32>,
+    /// The CPUs that the tasks begin on, if not all that this process may use.
+    pub cpus: Option<Vec<u32>>,
     /// How long; until every task has ended where `None`.
     pub duration: Option<Nanos>,
     /// For every random draw.

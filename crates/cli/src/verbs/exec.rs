@@ -1,4 +1,5 @@
-//! `schedlab exec`: runs a workload with real threads on this kernel or in a guest, records it, and prints the statistics.
+//! `schedlab exec`: runs a workload with real threads on this kernel or in a guest, records it, and prints the
+//! statistics.
 
 mod place;
 mod tables;
@@ -7,14 +8,17 @@ use super::stats::{By, of_rows, table::grouped, text};
 use super::vm::GuestArgs;
 use crate::target::Target;
 use crate::ui::Ui;
+use clap::ValueEnum as _;
 use place::Place;
 use schedlab_base::{Error, Meta, Nanos, Result, parse_duration};
-use schedlab_capture::{Ending, Progress, Recorded};
-use schedlab_experiment::backend::{Request, live};
-use schedlab_live::{Execution, Runner};
+use schedlab_capture::{Ending, Progress, Recorded, Recorder};
+use schedlab_experiment::backend::Request;
+use schedlab_experiment::backend::live::{self, Placement};
+use schedlab_live::{Execution, Options, Runner};
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::{ReadReport, Writer};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::AsRawFd;
@@ -26,11 +30,13 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  schedlab exec periodic:tasks=4,run=1ms --duration 5s\n  \
                   schedlab exec w.json --duration 10s -o live.arrows\n  \
                   schedlab exec messaging:groups=2 --json | jq '.execution.bursts.error_us'\n  \
-                  schedlab exec li:tasks=3 --duration 2s --on vm:debian-6.12 --machine 2 --deterministic -o t.arrows\n\n\
+                  schedlab exec --duration 10s -- stress-ng --cpu 4\n  \
+                  schedlab exec li:tasks=3 -d 2s --on vm:debian-6.12 --machine 2 --deterministic -o t.arrows\n\n\
                   The workload is the one that `schedlab sim` simulates. Recording needs root; --no-record does not.")]
 pub struct Args {
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
-    workload: String,
+    #[arg(required_unless_present = "command")]
+    workload: Option<String>,
     /// Where to run: `live`, this kernel, or `vm:KERNEL`, a guest (vm:debian-6.12, vm:/path/to/bzImage).
     #[arg(long, default_value = "live", value_name = "WHERE")]
     on: String,
@@ -48,6 +54,9 @@ pub struct Args {
     /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
+    /// Who chooses where tasks run that the workload leaves free.
+    #[arg(long, value_enum, default_value_t = PlacementArg::Scheduler)]
+    placement: PlacementArg,
     /// Run only: print what the tasks report about themselves, and record nothing.
     #[arg(long, conflicts_with_all = ["output", "buffer", "by", "all"])]
     no_record: bool,
@@ -60,6 +69,60 @@ pub struct Args {
     /// Print every row, and the tasks that do not belong to the workload, which otherwise share a row.
     #[arg(long)]
     all: bool,
+    /// Run this command instead of a workload; with --json its output goes to standard error.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["workload", "no_record", "placement", "seed"])]
+    command: Vec<OsString>,
+}
+
+/// What is run.
+enum Subject<'a> {
+    Workload(&'a Request, &'a Place),
+    Command(&'a [OsString]),
+}
+
+impl Subject<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::Workload(request, _) => request.workload.name.clone(),
+            Self::Command(words) => words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// Who chooses where tasks run.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PlacementArg {
+    /// The kernel's scheduler.
+    Scheduler,
+    /// Each task is bound to a CPU: node by node in turn, one thread of each core first.
+    Cpu,
+    /// Each task is bound to a node, in turn, with its memory.
+    Numa,
+}
+
+impl From<PlacementArg> for Placement {
+    fn from(arg: PlacementArg) -> Self {
+        match arg {
+            PlacementArg::Scheduler => Self::Scheduler,
+            PlacementArg::Cpu => Self::Cpu,
+            PlacementArg::Numa => Self::Numa,
+        }
+    }
+}
+
+/// What is to be run: the workload on this machine, its tasks placed.
+fn plan(request: &Request, args: &Args) -> Result<(Options, Vec<String>)> {
+    let (mut options, notes) = live::plan(request)?;
+    Placement::from(args.placement).apply(&mut options.load, &request.machine);
+    Ok((options, notes))
+}
+
+/// The options that the same verb gets in a guest.
+fn inside(args: &Args) -> Vec<String> {
+    let buffer = args.buffer.map(|kib| ["--buffer".to_owned(), format!("{kib}K")]);
+    let name = args.placement.to_possible_value().map(|value| value.get_name().to_owned());
+    let placement = name.map(|name| ["--placement".to_owned(), name]);
+    buffer.into_iter().chain(placement).flatten().collect()
 }
 
 /// The JSON document.
@@ -73,23 +136,29 @@ struct Document<'a> {
 /// What was run.
 #[derive(Serialize)]
 struct Facts<'a> {
-    kernel: &'a str,
-    workload: &'a str,
-    seed: u64,
+    kernel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workload: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<&'a Recorded>,
     #[serde(flatten)]
-    execution: &'a Execution,
+    execution: Option<&'a Execution>,
     notes: &'a [String],
 }
 
 /// Runs the workload, and prints the statistics of its recording.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let workload = schedlab_workload::load(&args.workload)?;
+    let place = Place::new(&args.on, &args.guest)?;
+    let Some(name) = &args.workload else {
+        place.refuse_guest("-- COMMAND")?;
+        return run_recorded(&Subject::Command(&args.command), &args, ui);
+    };
+    let workload = schedlab_workload::load(name)?;
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    let place = Place::new(&args.on, &args.guest)?;
     let request = Request {
         kernel: place.kernel(),
         machine: place.machine(&args.guest)?,
@@ -101,23 +170,29 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     };
     if args.no_record {
         place.refuse_guest("--no-record")?;
-        return run_only(&request, ui);
+        return run_only(&request, &args, ui);
     }
+    run_recorded(&Subject::Workload(&request, &place), &args, ui)
+}
+
+/// Runs, records, and prints the statistics.
+fn run_recorded(subject: &Subject, args: &Args, ui: &Ui) -> Result<ExitCode> {
     let run = match &args.output {
-        None => record(&request, &place, &args, unnamed()?, ui)?,
+        None => record(subject, args, unnamed()?, ui)?,
         Some(path) => Target::new(path, args.force)?.write(|mut file| {
             if file.metadata().is_ok_and(|meta| meta.is_file()) {
-                return record(&request, &place, &args, file, ui).map_err(|e| e.file(path));
+                return record(subject, args, file, ui);
             }
             // What a device or a FIFO takes cannot be read back.
             let made = unnamed()?;
-            let again = made.try_clone().and_then(|made| File::open(own_path(&made)));
-            let run = record(&request, &place, &args, made, ui)?;
-            again.and_then(|mut made| io::copy(&mut made, &mut file)).map_err(|e| Error::system("cannot write", &e))?;
+            let failed = |e: io::Error| Error::system("cannot write the trace", &e).file(path);
+            let mut again = File::open(own_path(&made)).map_err(failed)?;
+            let run = record(subject, args, made, ui)?;
+            io::copy(&mut again, &mut file).map_err(failed)?;
             Ok(run)
         })?,
     };
-    print(&args, &request, &run, ui);
+    print(args, subject, &run, ui);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,12 +207,13 @@ struct Run {
     read: ReadReport,
     report: Report,
     recorded: Recorded,
-    execution: Execution,
+    /// What the tasks of a workload report.
+    execution: Option<Execution>,
     notes: Vec<String>,
 }
 
 /// Runs and records into `file`, and reads the statistics back from it: computing them meanwhile would disturb the run.
-fn record(request: &Request, place: &Place, args: &Args, file: File, ui: &Ui) -> Result<Run> {
+fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
     let written = file.try_clone().map_err(|e| Error::system("cannot write the trace", &e))?;
     let bar = ui.progress(None, "running");
     let show = |progress: Progress| {
@@ -145,13 +221,24 @@ fn record(request: &Request, place: &Place, args: &Args, file: File, ui: &Ui) ->
         bar.tick();
     };
     let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, file), meta);
-    let outcome = match place {
-        Place::Live => live::record(request, args.buffer, open, show)
-            .map(|(_, recorded, execution, notes)| (recorded, execution, notes)),
-        Place::Guest(vm) => {
-            let ran = vm.record(request, args.buffer, open, &mut |text| ui.note(text));
-            ran.map(|(_, inside)| (inside.recorded, inside.execution, inside.notes))
+    let outcome = match subject {
+        Subject::Workload(request, Place::Guest(vm)) => {
+            let ran = vm.record(request, &inside(args), open, &mut |text| ui.note(text));
+            ran.map(|(_, inside)| (inside.recorded, Some(inside.execution), inside.notes))
         }
+        Subject::Workload(request, Place::Live) => plan(request, args).and_then(|(options, notes)| {
+            let (_, recorded, execution) = live::record(request, options, args.buffer, open, show)?;
+            Ok((recorded, Some(execution), notes))
+        }),
+        Subject::Command(command) => Recorder::new(schedlab_capture::Options {
+            command: command.to_vec(),
+            duration: args.duration,
+            buffer_kib: args.buffer,
+            command_to_stderr: ui.json,
+            ..schedlab_capture::Options::default()
+        })
+        .and_then(|recorder| recorder.record(open, show))
+        .map(|(_, recorded)| (recorded, None, Vec::new())),
     };
     bar.finish_and_clear();
     let (recorded, execution, notes) = outcome?;
@@ -169,15 +256,15 @@ fn unnamed() -> Result<File> {
 }
 
 /// Runs without recording.
-fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
-    let (options, notes) = live::plan(request)?;
+fn run_only(request: &Request, args: &Args, ui: &Ui) -> Result<ExitCode> {
+    let (options, notes) = plan(request, args)?;
     let mut runner = Runner::new(options)?;
     runner.start()?;
     runner.wait()?;
     let execution = runner.finish()?;
     notes.iter().for_each(|note| ui.note(note));
     if ui.json {
-        ui.print_json(&document(request, &execution, &notes, None));
+        ui.print_json(&document(&Subject::Workload(request, &Place::Live), Some(&execution), &notes, None));
     } else {
         ui.print(&tables::tasks(&request.workload.name, &request.kernel, &execution));
     }
@@ -185,18 +272,25 @@ fn run_only(request: &Request, ui: &Ui) -> Result<ExitCode> {
 }
 
 fn document<'a>(
-    request: &'a Request,
-    execution: &'a Execution,
+    subject: &Subject<'a>,
+    execution: Option<&'a Execution>,
     notes: &'a [String],
     run: Option<&'a Run>,
 ) -> Document<'a> {
-    let Request { kernel, workload, seed, .. } = request;
+    let (workload, seed) = match subject {
+        Subject::Workload(request, _) => (Some(request.workload.name.as_str()), Some(request.seed)),
+        Subject::Command(_) => (None, None),
+    };
+    let kernel = match subject {
+        Subject::Workload(request, _) => request.kernel.clone(),
+        Subject::Command(_) => live::kernel(),
+    };
     let recorded = run.map(|run| &run.recorded);
-    let facts = Facts { kernel, workload: &workload.name, seed: *seed, recorded, execution, notes };
+    let facts = Facts { kernel, workload, seed, recorded, execution, notes };
     Document { execution: facts, report: run.map(|run| &run.report) }
 }
 
-fn print(args: &Args, request: &Request, run: &Run, ui: &Ui) {
+fn print(args: &Args, subject: &Subject, run: &Run, ui: &Ui) {
     run.notes.iter().for_each(|note| ui.note(note));
     if let (lost @ 1.., gaps) = (run.recorded.lost, run.recorded.gaps) {
         ui.note(format!("{} events were lost at {gaps} places, each marked; try --buffer 32M", grouped(lost)));
@@ -205,9 +299,9 @@ fn print(args: &Args, request: &Request, run: &Run, ui: &Ui) {
         ui.note(format!("a signal ended the run after {:.3} s", run.recorded.duration_ns as f64 / 1e9));
     }
     if ui.json {
-        ui.print_json(&document(request, &run.execution, &run.notes, Some(run)));
+        ui.print_json(&document(subject, run.execution.as_ref(), &run.notes, Some(run)));
     } else {
-        ui.print(&text::report(&request.workload.name, &run.meta, &run.read, &run.report, args.by, args.all));
-        ui.print(&tables::bursts(&run.execution));
+        ui.print(&text::report(&subject.name(), &run.meta, &run.read, &run.report, args.by, args.all));
+        run.execution.iter().for_each(|execution| ui.print(&tables::bursts(execution)));
     }
 }

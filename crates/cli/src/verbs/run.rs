@@ -4,7 +4,9 @@ use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
 use schedlab_experiment::backend::{self, Backend};
-use schedlab_experiment::{Baseline, Compared, Experiment, Outcome, Selection, junit, report, run_experiments, text};
+use schedlab_experiment::{
+    Baseline, Compared, Experiment, Outcome, Selection, junit, part, report, run_experiments, text,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,9 +24,13 @@ pub struct Args {
     /// Experiment files, or folders that contain them.
     #[arg(required = true, value_name = "FILE|DIR")]
     experiments: Vec<PathBuf>,
-    /// Where to run; `sim`, the simulator, is the only choice in this version.
+    /// Where to run: `sim`, the simulator, `live`, this kernel with real threads (one run at a time, as root), or
+    /// `vm:KERNEL`, guests with this kernel (vm:debian-6.12, vm:/path/to/bzImage).
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
+    /// In guests: count time in instructions, so that equal runs give equal bytes.
+    #[arg(long)]
+    deterministic: bool,
     /// Run only this kernel, by its name in the file, its profile or its label; may be repeated.
     #[arg(short, long, value_name = "KERNEL")]
     kernel: Vec<String>,
@@ -50,7 +56,7 @@ pub struct Args {
 
 /// Runs all experiments named and prints what came out.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let backend = backend::parse(&args.on)?;
+    let backend = backend::parse(&args.on, args.deterministic)?;
     let target = |path: &Option<PathBuf>| path.as_deref().map(|path| Target::new(path, args.force)).transpose();
     let (page, junit) = (target(&args.output)?, target(&args.junit)?);
     let baseline = args.baseline.as_deref().map(Baseline::open).transpose()?;
@@ -63,7 +69,10 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let selection = Selection::new(&experiments, &args.kernel, &args.only)?;
     let experiments = selection.apply(experiments)?;
-    let outcome = run_with_progress(experiments, &*backend, args.jobs, ui)?;
+    let experiments = possible(experiments, &*backend, ui)?;
+    // Runs on a real kernel would disturb each other.
+    let jobs = if backend.deterministic() { args.jobs } else { Some(1) };
+    let outcome = run_with_progress(experiments, &*backend, jobs, ui)?;
     for judged in &outcome.experiments {
         judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
     }
@@ -86,6 +95,31 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::from(with_baseline(status, compared.as_ref())))
 }
 
+/// The part of the experiments that the backend can run; a remark names what is left out.
+fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Result<Vec<Experiment>> {
+    let (mut parts, mut refusals) = (Vec::new(), Vec::new());
+    for experiment in experiments {
+        match part(experiment, backend) {
+            Ok((part, remark)) => {
+                remark.iter().for_each(|remark| ui.note(remark));
+                parts.push(part);
+            }
+            Err(refusal) if refusal.exit_status() == 4 => refusals.push(refusal),
+            Err(error) => return Err(error),
+        }
+    }
+    match refusals.pop() {
+        Some(refusal) if parts.is_empty() => {
+            refusals.iter().for_each(|other| ui.note(format!("skipped: {other}")));
+            Err(refusal)
+        }
+        last => {
+            refusals.iter().chain(&last).for_each(|refusal| ui.note(format!("skipped: {refusal}")));
+            Ok(parts)
+        }
+    }
+}
+
 fn run_with_progress(
     experiments: Vec<Experiment>,
     backend: &dyn Backend,
@@ -93,7 +127,7 @@ fn run_with_progress(
     ui: &Ui,
 ) -> Result<Outcome> {
     let threads = jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let bar = ui.progress(Some(1), "simulating");
+    let bar = ui.progress(Some(1), if backend.name() == "sim" { "simulating" } else { "running" });
     let outcome = run_experiments(experiments, backend, threads, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);

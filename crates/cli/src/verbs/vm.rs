@@ -73,14 +73,12 @@ impl GuestArgs {
 
     /// Guests of this kernel.
     pub fn vm(&self, kernel: &str) -> Result<Vm> {
-        let plain = Vm::new(kernel)?;
-        Ok(Vm {
-            deterministic: self.deterministic,
-            memory: self.memory,
-            boot: self.boot_limit.map_or(plain.boot, Duration::from_nanos),
-            run: self.run_limit.map(Duration::from_nanos),
-            ..plain
-        })
+        let mut vm = Vm::new(kernel)?;
+        vm.deterministic = self.deterministic;
+        vm.memory = self.memory;
+        vm.boot = self.boot_limit.map_or(vm.boot, Duration::from_nanos);
+        vm.run = self.run_limit.map(Duration::from_nanos);
+        Ok(vm)
     }
 
     /// The first option that was given.

@@ -143,7 +143,7 @@ fn check(bytes: &[u8]) -> Verdict {
     };
     let cpus = request.machine.cpus.len();
     let mut rules = Rules { current: vec![0; cpus], allowed: BTreeMap::new(), last: 0 };
-    let sim = backend::parse("sim").expect("a backend");
+    let sim = backend::parse("sim", false).expect("a backend");
     let mut stats = Stats::new(&sim.meta(&request));
     let result = sim.run(&request, &mut (&mut rules, &mut stats));
     if let Ok(outcome) = &result {

@@ -1,5 +1,11 @@
 //! This kernel as a backend: real threads run the workload while the kernel's scheduling is recorded.
 
+mod backend;
+mod placement;
+
+pub use backend::Live;
+pub use placement::Placement;
+
 use super::Request;
 use crate::lower::lower;
 use schedlab_base::{Error, Meta, Result};
@@ -37,6 +43,7 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     let options = Options {
         load,
         capacities: request.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect(),
+        cpus: None,
         duration,
         seed: request.seed,
         io_device: workload.global.io_device.as_ref().map(PathBuf::from),
@@ -45,17 +52,18 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     Ok((options, notes))
 }
 
-/// Runs a request on this kernel and records it. `open` creates the output when the metadata is known.
+/// Runs what [`plan`] made of a request on this kernel, and records it. `open` creates the output when the metadata is
+/// known.
 ///
 /// # Errors
-/// As [`plan`], and when a right is missing, the output fails or the run ends early.
+/// When a right is missing, the output fails or the run ends early.
 pub fn record<O: Output>(
     request: &Request,
+    options: Options,
     buffer_kib: Option<u64>,
     open: impl FnOnce(&Meta) -> Result<O>,
     progress: impl FnMut(Progress),
-) -> Result<(O::Done, Recorded, Execution, Vec<String>)> {
-    let (options, notes) = plan(request)?;
+) -> Result<(O::Done, Recorded, Execution)> {
     let recording = Recording {
         label: request.workload.name.clone(),
         buffer_kib,
@@ -64,7 +72,5 @@ pub fn record<O: Output>(
             ("seed".to_owned(), request.seed.to_string()),
         ],
     };
-    let (done, recorded, execution) =
-        schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))?;
-    Ok((done, recorded, execution, notes))
+    schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))
 }

@@ -52,7 +52,7 @@ pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<
     notes.extend(outcome.idle_note);
     notes.extend(outcome.affinity_notes);
     let tunables = values.iter().chain(outcome.tunables).collect();
-    Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes })
+    Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes, own: None })
 }
 
 /// The kernel, and its tunables as the request sets them.

@@ -1,12 +1,16 @@
 //! A real kernel in a virtual machine as a backend: `schedlab exec` runs the workload inside, and its trace comes home.
 
-use super::Request;
+use super::from_zero::FromZero;
+use super::{Backend, Outcome, Request};
 use crate::lower::lower;
-use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result};
+use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
 use schedlab_capture::{Output, Recorded};
 use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
 use schedlab_live::Execution;
+use schedlab_machine::Machine;
+use schedlab_trace::Source;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -20,6 +24,7 @@ const TRACE: &str = "/run/trace.arrows";
 /// A kernel, and how its guests are to be.
 #[derive(Clone, Debug)]
 pub struct Vm {
+    name: String,
     /// The kernel.
     pub kernel: Kernel,
     /// Whether time is counted in instructions, so that equal requests give equal bytes.
@@ -66,28 +71,43 @@ impl Vm {
     /// When there is no such kernel here.
     pub fn new(name: &str) -> Result<Self> {
         let kernel = schedlab_guest::find(name)?;
-        Ok(Self { kernel, deterministic: false, memory: None, boot: Limits::default().boot, run: None })
+        let name = format!("vm:{name}");
+        Ok(Self { name, kernel, deterministic: false, memory: None, boot: Limits::default().boot, run: None })
     }
 
-    /// Runs a request in a guest. `open` creates the output for the trace when its metadata is known; `say` is called
-    /// with what goes on.
+    /// Runs a request in a guest, with these options of `schedlab exec`. `open` creates the output for the trace when
+    /// its metadata is known; `say` is called with what goes on.
     ///
     /// # Errors
     /// When the workload does not fit the machine or would never end, the guest fails, or the output does.
     pub fn record<O: Output>(
         &self,
         request: &Request,
-        buffer_kib: Option<u64>,
+        options: &[String],
         open: impl FnOnce(&Meta) -> Result<O>,
         say: &mut dyn FnMut(&str),
     ) -> Result<(O::Done, Inside)> {
+        let (trace, inside) = self.run_inside(request, options, say)?;
+        let mut source = trace.open()?;
+        let mut output = open(&self.meta_of(source.meta(), request, &inside.guest))?;
+        source.run(&mut output)?;
+        Ok((output.finish()?, inside))
+    }
+
+    /// Runs a request in a guest, and reads what it hands back.
+    fn run_inside(
+        &self,
+        request: &Request,
+        options: &[String],
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(Unnamed, Inside)> {
         let duration = request.length()?;
         // What is wrong with the workload is found here, where the user's file is.
         lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
         let limits = Limits { boot: self.boot, run: self.run.unwrap_or_else(|| run_limit(duration)) };
         let (deterministic, memory) = (self.deterministic, self.memory);
         let guest = Guest { kernel: &self.kernel, machine: &request.machine, deterministic, memory, limits };
-        let mut ran = schedlab_guest::run(&guest, &job(request, duration, buffer_kib), say)?;
+        let mut ran = schedlab_guest::run(&guest, &job(request, duration, options), say)?;
         if ran.done.status != 0 {
             return Err(self.failed(&ran));
         }
@@ -98,10 +118,9 @@ impl Vm {
         let (printed, trace) = (hand(PRINTED)?, hand(TRACE)?);
         let document: Document = serde_json::from_slice(&printed)
             .map_err(|e| Error::input(format!("{}: what the guest printed cannot be read: {e}", self.kernel.name)))?;
-        let done = self.pass_on(&trace, request, &ran, open)?;
         let Facts { recorded, mut notes, execution } = document.execution;
         notes.extend(ran.remarks.iter().cloned());
-        Ok((done, Inside { recorded, execution, notes, guest: ran }))
+        Ok((Unnamed::new(&trace)?, Inside { recorded, execution, notes, guest: ran }))
     }
 
     /// The error of a command that failed in the guest, in its own words.
@@ -112,21 +131,9 @@ impl Vm {
         Error::new(kind, format!("in the guest {}: {said}", self.kernel.name))
     }
 
-    /// Passes the guest's trace on, with the guest in its metadata.
-    fn pass_on<O: Output>(
-        &self,
-        trace: &[u8],
-        request: &Request,
-        ran: &Ran,
-        open: impl FnOnce(&Meta) -> Result<O>,
-    ) -> Result<O::Done> {
-        let failed = |e: std::io::Error| Error::system("cannot read the guest's trace", &e);
-        let file = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
-        let mut file = File::from(file.map_err(|e| failed(e.into()))?);
-        file.write_all(trace).map_err(failed)?;
-        let mut source = schedlab_trace::open(PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())))?;
-        let mut meta = source.meta().clone();
-        meta.machine = request.machine.name.clone();
+    /// The metadata of a guest's trace, with the guest.
+    fn meta_of(&self, inside: &Meta, request: &Request, ran: &Ran) -> Meta {
+        let mut meta = Meta { machine: request.machine.name.clone(), ..inside.clone() };
         let settings: Vec<String> = request.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let time = if self.deterministic { "counted instructions" } else { "the host's" };
         for (name, value) in [
@@ -139,22 +146,84 @@ impl Vm {
                 meta.notes.insert(name.to_owned(), value.to_owned());
             }
         }
-        let mut output = open(&meta)?;
-        source.run(&mut output)?;
-        output.finish()
+        meta
+    }
+}
+
+impl Backend for Vm {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deterministic(&self) -> bool {
+        self.deterministic
+    }
+
+    fn real_kernel(&self) -> Option<&str> {
+        Some(&self.kernel.release)
+    }
+
+    fn lacks(&self, machine: &Machine) -> Option<String> {
+        schedlab_guest::fits(machine).err().map(|e| e.to_string())
+    }
+
+    fn meta(&self, request: &Request) -> Meta {
+        Meta {
+            source: "record".to_owned(),
+            kernel: self.kernel.release.clone(),
+            machine: request.machine.name.clone(),
+            clock: "mono".to_owned(),
+            cpus: request.machine.cpus.iter().map(|cpu| cpu.place.clone()).collect(),
+            distances: request.machine.distances.clone(),
+            notes: BTreeMap::from([("workload".to_owned(), request.workload.name.clone())]),
+            ..Meta::default()
+        }
+    }
+
+    fn idle_ticks(&self, _: &Request) -> Result<Option<(Nanos, Nanos)>> {
+        Ok(None)
+    }
+
+    fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
+        let (trace, inside) = self.run_inside(request, &[], &mut |_| {})?;
+        let mut source = trace.open()?;
+        let start = source.meta().span.map_or(0, |(start, _)| start);
+        source.run(&mut FromZero { sink, start })?;
+        let Inside { recorded, execution, mut notes, .. } = inside;
+        if recorded.lost > 0 {
+            notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
+        }
+        let own = execution.tasks.iter().map(|task| task.tid).collect();
+        let tasks = execution.tasks.len() as u32;
+        Ok(Outcome { end: recorded.duration_ns, tasks, tunables: BTreeMap::new(), notes, own: Some(own) })
+    }
+}
+
+/// A trace in a file without a name.
+struct Unnamed(File);
+
+impl Unnamed {
+    fn new(trace: &[u8]) -> Result<Self> {
+        let failed = |e: std::io::Error| Error::system("cannot read the guest's trace", &e);
+        let file = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
+        let mut file = File::from(file.map_err(|e| failed(e.into()))?);
+        file.write_all(trace).map_err(failed)?;
+        Ok(Self(file))
+    }
+
+    fn open(&self) -> Result<Box<dyn Source>> {
+        schedlab_trace::open(PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())))
     }
 }
 
 /// The guest's job: this same program's verb `exec`.
-fn job(request: &Request, duration: Option<Nanos>, buffer_kib: Option<u64>) -> Job {
+fn job(request: &Request, duration: Option<Nanos>, options: &[String]) -> Job {
     let mut command: Vec<String> = ["exec", WORKLOAD, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
     command.push(request.seed.to_string());
     if let Some(duration) = duration {
         command.extend(["--duration".to_owned(), format!("{duration}ns")]);
     }
-    if let Some(kib) = buffer_kib {
-        command.extend(["--buffer".to_owned(), format!("{kib}K")]);
-    }
+    command.extend(options.iter().cloned());
     let workload = schedlab_workload::write(&request.workload).into_bytes();
     let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
     let files = vec![(WORKLOAD.to_owned(), workload)];
@@ -183,7 +252,7 @@ mod tests {
             seed: 7,
             skip_ticks: true,
         };
-        let job = job(&request, Some(2_500_000), Some(512));
+        let job = job(&request, Some(2_500_000), &["--buffer".to_owned(), "512K".to_owned()]);
         let words = "exec /workload.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
         assert_eq!(job.command.join(" "), words);
         assert_eq!(job.set, request.set);

@@ -43,7 +43,7 @@ pub(super) fn measure(
     let mut fingerprint = Fingerprint::default();
     let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut heatmaps[..])))?;
     let (report, series) = stats.finish_both(Some(outcome.end));
-    let mut run = Run::new(request.kernel.clone(), report, series);
+    let mut run = Run::of_tasks(outcome.own.as_ref(), request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();

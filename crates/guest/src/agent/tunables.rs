@@ -174,8 +174,8 @@ mod tests {
         let message = try_set(&kernel(), "latency_ns", "6000000").unwrap_err();
         assert_eq!(
             message,
-            "--set latency_ns=6000000: this kernel has no such tunable; it has NEXT_BUDDY, NONTASK_CAPACITY, PLACE_LAG, \
-             base_slice_ns, numa_balancing_scan_delay_ms, sched_rt_runtime_us"
+            "--set latency_ns=6000000: this kernel has no such tunable; it has NEXT_BUDDY, NONTASK_CAPACITY, \
+             PLACE_LAG, base_slice_ns, numa_balancing_scan_delay_ms, sched_rt_runtime_us"
         );
         assert!(try_set(&kernel(), "hostname", "x").is_err(), "/proc/sys/kernel has more than tunables");
         assert!(try_set(&kernel(), "../../etc/x", "1").is_err());

@@ -1,8 +1,8 @@
 //! Even turns of the virtual CPUs when instructions are counted.
 //!
-//! QEMU then runs all virtual CPUs in one thread, each until the next timer of the machine is due. With the kernel's own
-//! timers alone, CPUs are away for up to 120 ms and miss their ticks. The real-time clock's periodic interrupt, at its
-//! fastest, makes a turn last at most 122 us: then 2 CPUs are away for no longer than 0.3 ms, 4 for 0.8 ms. Nobody
+//! QEMU then runs all virtual CPUs in one thread, each until the next timer of the machine is due. With the kernel's
+//! own timers alone, CPUs are away for up to 120 ms and miss their ticks. The real-time clock's periodic interrupt, at
+//! its fastest, makes a turn last at most 122 us: then 2 CPUs are away for no longer than 0.3 ms, 4 for 0.8 ms. Nobody
 //! acknowledges the interrupt, so that it comes only once; its timer goes on.
 #![allow(unsafe_code)]
 

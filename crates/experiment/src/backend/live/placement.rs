@@ -1,0 +1,111 @@
+//! Where tasks run that the workload leaves free: wherever the scheduler puts them, or on the best CPU or node that the
+//! machine's topology has for each.
+
+use schedlab_machine::{Cpu, Machine};
+use schedlab_sim::program::Load;
+
+/// Who chooses where tasks run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The kernel's scheduler.
+    #[default]
+    Scheduler,
+    /// Each task has a CPU of its own as long as there are any: node by node in turn, a thread of each core first.
+    Cpu,
+    /// Each task has a node, in turn, and its memory comes from there.
+    Numa,
+}
+
+impl Placement {
+    /// Binds the tasks that exist from the start and are bound nowhere. Returns how many these are.
+    pub fn apply(self, load: &mut Load, machine: &Machine) -> usize {
+        let free = load.tasks.iter_mut().filter(|task| task.initial.cpus.is_none());
+        match self {
+            Self::Scheduler => 0,
+            Self::Cpu => {
+                let order = best_cpus(machine);
+                free.zip(order.iter().cycle()).map(|(task, cpu)| task.initial.cpus = Some(vec![*cpu])).count()
+            }
+            Self::Numa => {
+                let nodes = nodes(machine);
+                let several = nodes.len() > 1;
+                free.zip(nodes.iter().cycle())
+                    .map(|(task, (node, cpus))| {
+                        task.initial.cpus = Some(cpus.clone());
+                        task.initial.membind = several.then(|| vec![*node]);
+                    })
+                    .count()
+            }
+        }
+    }
+}
+
+/// The nodes that have CPUs, and their CPUs.
+fn nodes(machine: &Machine) -> Vec<(u32, Vec<u32>)> {
+    let mut nodes: Vec<(u32, Vec<u32>)> = Vec::new();
+    for Cpu { place, .. } in &machine.cpus {
+        match nodes.iter_mut().find(|(node, _)| *node == place.node) {
+            Some((_, cpus)) => cpus.push(place.cpu),
+            None => nodes.push((place.node, vec![place.cpu])),
+        }
+    }
+    nodes.sort_by_key(|(node, _)| *node);
+    nodes
+}
+
+/// All CPUs, the best for the next task first: a thread of a core that has no task yet, on the node with the fewest.
+fn best_cpus(machine: &Machine) -> Vec<u32> {
+    let mut ranked: Vec<(u32, u32, u32, u32)> = Vec::new();
+    for Cpu { place, .. } in &machine.cpus {
+        let before = || machine.cpus.iter().map(|cpu| &cpu.place).take_while(|other| other.cpu != place.cpu);
+        let thread = before().filter(|other| other.core == place.core).count() as u32;
+        // Among the threads of the same number on its node.
+        let same = |other: &&schedlab_base::CpuPlace| other.node == place.node && other.core != place.core;
+        let mut cores: Vec<u32> = before().filter(same).map(|other| other.core).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        ranked.push((thread, cores.len() as u32, place.node, place.cpu));
+    }
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(.., cpu)| cpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sim::program::{Setting, TaskSpec};
+
+    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<(Option<Vec<u32>>, Option<Vec<u32>>)> {
+        let mut load = Load { tasks: vec![TaskSpec::default(); tasks], ..Load::default() };
+        load.tasks[1].initial = Setting { cpus: Some(vec![0]), ..Setting::default() };
+        let count = placement.apply(&mut load, &schedlab_machine::load(machine).unwrap());
+        assert_eq!(count, if placement == Placement::Scheduler { 0 } else { tasks - 1 });
+        load.tasks.into_iter().map(|task| (task.initial.cpus, task.initial.membind)).collect()
+    }
+
+    #[test]
+    fn cpus_are_taken_node_by_node_and_cores_before_their_second_threads() {
+        // Two sockets (nodes) of two cores of two threads: CPUs 0 to 3 and 4 to 7.
+        let cpus: Vec<_> = placed("2x2x2", Placement::Cpu, 10).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
+        let expected = if schedlab_machine::load("2x2x2").unwrap().distances.len() == 2 {
+            [0, 0, 4, 2, 6, 1, 5, 3, 7, 0]
+        } else {
+            [0, 0, 2, 4, 6, 1, 3, 5, 7, 0]
+        };
+        assert_eq!(cpus, expected);
+    }
+
+    #[test]
+    fn nodes_are_taken_in_turn_with_their_memory() {
+        let placed = placed("z800", Placement::Numa, 4);
+        assert_eq!(placed[0], (Some((0..6).collect()), Some(vec![0])));
+        assert_eq!(placed[1], (Some(vec![0]), None), "the workload binds it");
+        assert_eq!(placed[2], (Some((6..12).collect()), Some(vec![1])));
+        assert_eq!(placed[3], placed[0]);
+    }
+
+    #[test]
+    fn the_scheduler_is_left_alone() {
+        assert_eq!(placed("z800", Placement::Scheduler, 3)[0], (None, None));
+    }
+}
