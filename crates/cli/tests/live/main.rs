@@ -1,4 +1,5 @@
-//! Tests that record and run workloads on the running kernel. They have a binary of their own, so that no other test loads the machine.
+//! Tests that record and run workloads on the running kernel. They have a binary of their own, so that no other test
+//! loads the machine.
 
 mod exec;
 mod perf_agreement;
