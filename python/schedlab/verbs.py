@@ -109,6 +109,36 @@ def sim(
             raise _native.InputError(in_python(str(error))) from None
 
 
+def exec_(
+    workload: Workload,
+    *,
+    duration: Duration | None = None,
+    seed: int = 1,
+    placement: str = "scheduler",
+    buffer: str | None = None,
+    output: PathLike | None = None,
+    force: bool = False,
+) -> Trace:
+    """Run a workload with real threads on this kernel, and record it.
+
+    It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free: wherever
+    the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`) each. Raises `NotPermittedError` if a right
+    is missing; the message names it.
+    """
+    with _workload(workload) as load:
+        given = options(
+            duration=checked("duration", duration), seed=whole("seed", seed), placement=placement, buffer=buffer
+        )
+
+        def execute(target: str) -> None:
+            document = command.call(["exec", load, *options(output=target), *given])["execution"]
+            for note in document["notes"]:
+                warn(note)
+            _remark(document["recorded"], buffer)
+
+        return written(output, force, execute)
+
+
 def record(
     run: Sequence[str] = (),
     *,

@@ -13,7 +13,11 @@ from schedlab import command
 from schedlab.arguments import RENAMED
 
 # Verbs whose function is not called like them.
-FUNCTIONS: dict[str, Callable[..., Any]] = {"import": schedlab.import_, "stats": schedlab.Trace.stats}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "exec": schedlab.exec_,
+    "import": schedlab.import_,
+    "stats": schedlab.Trace.stats,
+}
 
 # Arguments whose name differs in one verb.
 OTHER_NAMES = {
@@ -46,6 +50,9 @@ LEFT_OUT = {
     ("sim", "queues_at"): "schedlab.queues_at",
     ("sim", "sched_debug"): "schedlab.sched_debug",
     ("sim", "by"): "it selects the table of the text; Stats has them all",
+    ("exec", "by"): "it selects the table of the text; Stats has them all",
+    ("exec", "no_record"): "it has no trace",
+    ("exec", "command"): "schedlab.record",
     ("stats", "sort"): "DataFrame.sort_values",
     ("delays", "by"): "it selects the totals of the text; Delays has them all",
     ("stats", "schedstat"): "a text file in the kernel's format",

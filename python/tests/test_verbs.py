@@ -299,6 +299,19 @@ def test_recording_works_or_says_what_is_missing() -> None:
     assert (trace.events["event"] == "switch").any()
 
 
+def test_a_workload_runs_on_this_kernel_or_the_message_says_what_is_missing() -> None:
+    load = {"tasks": {"t": {"instance": 2, "loop": 10, "run": 500, "sleep": 1000}}}
+    try:
+        trace = schedlab.exec_(load, placement="cpu")
+    except schedlab.NotPermittedError as error:
+        pytest.skip(str(error))
+    tasks = trace.stats().tasks
+    own = tasks[tasks["name"].isin(["t-0", "t-1"])]
+    assert len(own) == 2
+    assert (own["run_us"] >= 4900).all()
+    assert (own["voluntary"] >= 10).all()
+
+
 def test_the_end_of_a_recorded_command_is_a_remark() -> None:
     try:
         with pytest.warns(schedlab.SchedlabWarning, match="exit status was 3"):

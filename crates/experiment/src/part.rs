@@ -89,10 +89,22 @@ mod tests {
         };
         let kernels: String = kernels.iter().map(kernel).collect();
         let text = format!(
-            "id = \"x\"\ntitle = \"t\"\nmachine = \"{machine}\"\nduration = \"1s\"\n[source]\nwork = \"w\"\nplace = \"p\"\nsetup = \"s\"\nclaim = \"c\"\n\
-             [workload]\npreset = \"li:tasks=2\"\n{kernels}\
-             [metrics.n]\nvalue = \"sum(run_s)\"\n\
-             [[expectations]]\nfigure = \"f\"\nkind = \"number\"\nmetric = \"n\"\nrelation = \"<=\"\nbound = 9\n"
+            r#"
+id = "x"
+title = "t"
+machine = "{machine}"
+duration = "1s"
+source = {{ work = "w", place = "p", setup = "s", claim = "c" }}
+workload = {{ preset = "li:tasks=2" }}
+metrics = {{ n = {{ value = "sum(run_s)" }} }}
+{kernels}
+[[expectations]]
+figure = "f"
+kind = "number"
+metric = "n"
+relation = "<="
+bound = 9
+"#
         );
         Experiment::parse(TomlText::new("x.toml", text)).unwrap()
     }

@@ -35,6 +35,13 @@ impl Controller {
     }
 }
 
+impl Controller {
+    /// The file of a group that takes threads.
+    fn members(&self) -> &'static str {
+        if self.version == 1 { "tasks" } else { "cgroup.threads" }
+    }
+}
+
 fn find(mountinfo: &str, controllers: impl Fn(&Path) -> String) -> Option<Controller> {
     let mounts: Vec<(PathBuf, &str, &str)> = mountinfo
         .lines()
@@ -64,6 +71,9 @@ pub(crate) struct Groups {
     files: Vec<File>,
     /// The same file of the hierarchy's root.
     root: Option<File>,
+    /// The file of the root that takes whole processes. Version 2 moves threads only within what it calls a domain, and
+    /// this process may be in any.
+    home: Option<File>,
     /// How the paths of this run's groups begin.
     mark: String,
 }
@@ -81,7 +91,8 @@ impl Groups {
         remove_stale(&controller.root);
         let mut groups = Self::default();
         groups.mark = format!("{PREFIX}{}-", owner::mark());
-        groups.root = Some(groups.open(&controller, &controller.root)?);
+        groups.root = Some(open(&controller.root, controller.members())?);
+        groups.home = Some(open(&controller.root, "cgroup.procs")?);
         if controller.version == 2 {
             write(&controller.root, "cgroup.subtree_control", "+cpu")?;
         }
@@ -105,14 +116,17 @@ impl Groups {
         } else {
             configure_2(&dir, spec)?
         }
-        let file = self.open(controller, &dir)?;
-        self.files.push(file);
+        self.files.push(open(&dir, controller.members())?);
         Ok(())
     }
 
-    fn open(&self, controller: &Controller, dir: &Path) -> Result<File> {
-        let file = dir.join(if controller.version == 1 { "tasks" } else { "cgroup.threads" });
-        OpenOptions::new().write(true).open(&file).map_err(|e| refused("open", &file, &e))
+    /// Moves this process to the root of the hierarchy, where its threads can go to the groups from.
+    pub(crate) fn enter(&self) -> Result<()> {
+        let result = self.home.as_ref().map_or(Ok(()), |mut file| file.write_all(b"0"));
+        result.map_err(|e| {
+            Error::not_permitted(format!("the tasks cannot move to the root of the cgroups: {e}"))
+                .mend("run it as root")
+        })
     }
 
     /// Moves this thread into a group.
@@ -133,7 +147,7 @@ impl Groups {
 
     /// The descriptors that the tasks need.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.files.iter().chain(&self.root).map(AsRawFd::as_raw_fd).collect()
+        self.files.iter().chain(&self.root).chain(&self.home).map(AsRawFd::as_raw_fd).collect()
     }
 
     /// How the paths of the groups begin in a recording, where the workload has `/`.
@@ -159,6 +173,11 @@ impl Drop for Groups {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+fn open(dir: &Path, file: &str) -> Result<File> {
+    let path = dir.join(file);
+    OpenOptions::new().write(true).open(&path).map_err(|e| refused("open", &path, &e))
 }
 
 fn configure_1(dir: &Path, spec: &GroupSpec) -> Result<()> {

@@ -6,15 +6,14 @@ use crate::sys::{self, Reaped};
 use crate::task::{Task, begin, spawn};
 use crate::world::World;
 use schedlab_base::{Error, Nanos, Tid};
-use schedlab_sim::program::{ROOT_GROUP, Start};
+use schedlab_sim::program::Start;
 use std::sync::atomic::Ordering;
 
 /// Starts the tasks of these slots, and stays until they have ended or the supervisor kills it.
 pub(crate) fn launcher(world: &'static World, members: &[usize]) -> ! {
     sys::set_name("schedlab-tasks");
-    let joined = if world.groups.is_empty() { Ok(()) } else { world.groups.join(ROOT_GROUP) };
     let bound = || world.options.cpus.as_ref().map_or(Ok(()), |cpus| attributes::bind(cpus));
-    if let Err(error) = joined.and_then(|()| bound()) {
+    if let Err(error) = world.groups.enter().and_then(|()| bound()) {
         world.fail(&error);
     }
     match world.load().start {

@@ -1,4 +1,5 @@
-//! The system calls that tasks and their supervisor make. With `region.rs`, this is the only unsafe code of the room.
+//! The system calls that tasks and their supervisor make. Other unsafe code of the room is in `region.rs` and
+//! `memory.rs`, which use memory that they have mapped, and where processes are forked.
 #![allow(unsafe_code)]
 
 use schedlab_base::{Nanos, Tid};

@@ -4,6 +4,7 @@
 mod place;
 mod tables;
 
+use super::record::say_status;
 use super::stats::{By, of_rows, table::grouped, text};
 use super::vm::GuestArgs;
 use crate::target::Target;
@@ -303,5 +304,6 @@ fn print(args: &Args, subject: &Subject, run: &Run, ui: &Ui) {
     } else {
         ui.print(&text::report(&subject.name(), &run.meta, &run.read, &run.report, args.by, args.all));
         run.execution.iter().for_each(|execution| ui.print(&tables::bursts(execution)));
+        say_status(run.recorded.command, ui);
     }
 }

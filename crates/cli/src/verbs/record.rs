@@ -135,7 +135,12 @@ fn report(path: &Path, written: &Summary, recorded: &Recorded, only: bool, ui: &
     if recorded.ending == Ending::Processes {
         ui.note("the processes have ended");
     }
-    match recorded.command {
+    say_status(recorded.command, ui);
+}
+
+/// Says how the recorded command ended, if not well.
+pub fn say_status(command: Option<CommandStatus>, ui: &Ui) {
+    match command {
         None | Some(CommandStatus { code: Some(0), .. }) => {}
         Some(CommandStatus { code: Some(code), .. }) => ui.note(format!("the command's exit status was {code}")),
         Some(CommandStatus { signal, .. }) => {

@@ -1,5 +1,5 @@
-//! Running workloads with real threads on this kernel through the command line. Where rights are missing, a test says so
-//! and passes.
+//! Running workloads with real threads on this kernel through the command line. Where rights are missing, a test says
+//! so and passes.
 //!
 //! The machine may be busy with anything else: what is checked holds whatever competes with the tasks, by bounds that
 //! come from what a task does (its bursts, periods, order) and not from how soon it gets a CPU.

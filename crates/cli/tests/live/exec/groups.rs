@@ -9,7 +9,8 @@ fn groups_divide_time_as_their_weights_say_and_are_removed() {
         return eprintln!("skipped: the test needs root and cgroups with the cpu controller");
     }
     let dir = tempfile::tempdir().unwrap();
-    let text = r#"{"x-groups": {"/big": {"weight": 400}, "/small": {"weight": 100}, "/small/capped": {"quota_us": 5000}},
+    let text = r#"{
+        "x-groups": {"/big": {"weight": 400}, "/small": {"weight": 100}, "/small/capped": {"quota_us": 5000}},
         "tasks": {"b": {"cpus": [0], "taskgroup": "/big", "run": 1000},
                   "s": {"cpus": [0], "taskgroup": "/small", "run": 1000},
                   "c": {"cpus": [0], "taskgroup": "/small/capped", "run": 1000}}}"#;

@@ -56,7 +56,7 @@ fn rt_app_does_the_same_with_the_same_file() {
         // Both may lose a period at the end, and rt-app sleeps a few times more while it starts and ends.
         assert!((own_rounds - rounds).abs() <= 2.0 && (their_rounds - rounds).abs() <= 6.0, "{context}");
         assert!((run / (rounds * work) - 1.0).abs() < 0.15, "{context}");
-        // rt-app measures its loops once, by the wall clock: where others run at that moment, all its work is too short.
+        // rt-app measures its loops once, by the wall clock: where others run at that moment, all its work is short.
         assert!((0.1..2.0).contains(&(their_run / run)), "{context}");
     }
 }
