@@ -99,6 +99,8 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// Whether the task that acts wakes others synchronously.
+    pub(crate) sync: bool,
     /// For each CPU, until when it is taken; empty if the load has no interrupts.
     pub(crate) taken: Vec<Taken>,
     /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
@@ -148,6 +150,7 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            sync: false,
             taken: Vec::new(),
             interrupted: None,
             lazy: false,
@@ -271,6 +274,14 @@ impl Core {
     #[must_use]
     pub fn in_interrupt(&self) -> bool {
         self.cause != Cause::Task
+    }
+
+    /// Returns the CPU whose running task is waking others synchronously (`WF_SYNC`): it is about to sleep. `None` if
+    /// the present wake-up is not of that kind.
+    #[inline]
+    #[must_use]
+    pub fn sync_waker(&self) -> Option<CpuId> {
+        self.sync.then_some(self.acting)
     }
 
     /// Returns the time of a CPU's first tick that was neither taken nor accounted for.

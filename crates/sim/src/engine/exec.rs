@@ -133,6 +133,12 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.wake_all(first, p)
             }
             Op::SemWait(s) => self.wait_sem(p, s),
+            Op::Synced(ref op) => {
+                self.cx.sync = true;
+                let did = self.execute(cpu, p, op);
+                self.cx.sync = false;
+                return did;
+            }
             Op::Yield => Did::Yield,
             Op::Fork(template) => {
                 self.fork(p, template)?;

@@ -216,6 +216,12 @@ impl Balancer {
         self.overused = true;
     }
 
+    /// How long after running a task counts as cache-hot, in ns; -1 means always.
+    #[must_use]
+    pub fn migration_cost(&self) -> i64 {
+        self.rules.migration_cost
+    }
+
     /// A shared handle to the current domains.
     #[must_use]
     pub fn domains(&self) -> Rc<Domains> {
