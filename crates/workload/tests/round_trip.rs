@@ -223,7 +223,8 @@ prop_compose! {
         for task in &mut tasks {
             let own = Action::Suspend(task.name.clone());
             task.phases[0].events.push(Step { key: String::new(), line: 0, what: own, sync: false });
-            task.phases[0].events.push(Step { key: String::new(), line: 0, what: Action::Fork(first.clone()), sync: false });
+            let fork = Action::Fork(first.clone());
+            task.phases[0].events.push(Step { key: String::new(), line: 0, what: fork, sync: false });
         }
         Workload {
             name: "w".to_owned(),

@@ -180,7 +180,7 @@ fn partners_of_a_pipe_share_a_cache() {
 }
 
 /// `wake_affine` in kernel/sched_fair.c of 2.6.32 does not believe a waker that used to go on for longer than
-/// `sched_migration_cost` (0.5 ms) after its wake-ups (`SYNC_LESS`, `avg_overlap`). With `SYNC_MORE` it believes that of
+/// `sched_migration_cost` (0.5 ms) after its wake-ups (`SYNC_LESS`, `avg_overlap`). With `SYNC_MORE` it believes it of
 /// one that never says so.
 #[test]
 fn the_hint_of_a_waker_that_goes_on_is_weakened() {
@@ -191,8 +191,8 @@ fn the_hint_of_a_waker_that_goes_on_is_weakened() {
     assert_eq!(of("pp", "--set SYNC_MORE=on"), [0]);
 }
 
-/// A sync wake-up does not preempt the waker: `try_to_wake_up` in kernel/sched.c of 2.4 (no `reschedule_idle`), of 2.6.0
-/// (`__activate_task`) and of 2.6.11 and 2.6.18 (`!sync || cpu != this_cpu`), the same in RSDL and SD, and
+/// A sync wake-up does not preempt the waker: `try_to_wake_up` in kernel/sched.c of 2.4 (no `reschedule_idle`), of
+/// 2.6.0 (`__activate_task`) and of 2.6.11 and 2.6.18 (`!sync || cpu != this_cpu`), the same in RSDL and SD, and
 /// `ttwu_activate` in BFS. CFS never looks at it: a task that slept preempts either way.
 #[test]
 fn a_sync_wake_up_does_not_preempt_the_waker() {

@@ -14,6 +14,7 @@
 
 use super::average::Average;
 use super::{Pelt, SCALE};
+use crate::balance::fair::backports::OWN_RUNNABLE;
 use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
@@ -201,9 +202,8 @@ impl Pelt {
         let release = self.release;
         let own = self.task_util(rqs, p, now) as u64;
         let mut util = self.util_avg(cpu, now) as u64;
-        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In the stable tree of 6.12, but not in 6.12.0,
-        // the task's own runnable time counts as well.
-        let own_counts = release >= v(6, 12);
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5).
+        let own_counts = OWN_RUNNABLE.is_in(release);
         if boost && release >= v(6, 5) && !own_counts {
             util = util.max(self.runnable_avg(cpu, now) as u64);
         }
