@@ -37,6 +37,12 @@ impl<P: Part> Parts<P> {
         row(&mut self.cpus, cpu)
     }
 
+    /// For how many tasks there is room: as many as were seen, at least.
+    #[inline]
+    pub(crate) fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// The figures of these tasks together.
     pub(crate) fn of_tasks(&self, tasks: &[Slot]) -> P::Figures {
         Self::sum(&self.tasks, tasks)

@@ -319,23 +319,27 @@ impl Core {
     /// tick, interrupt or system call. The own CPU is in the kernel now, and returns at once. `queued` says that a
     /// wake-up asks: one of a CPU with another last-level cache is done there, in an interrupt (`ttwu_queue_cond`).
     /// Otherwise this is [`Self::resched`].
+    #[inline]
     pub fn resched_lazy(&mut self, cpu: CpuId, queued: bool) {
-        if !self.lazy || self.cpus[cpu as usize].curr.is_none() || self.is_here(cpu, queued) {
-            return self.resched(cpu);
+        if self.lazy && self.may_wait(cpu, queued) {
+            self.cpus[cpu as usize].lazy = true;
+            self.touch(cpu);
+        } else {
+            self.resched(cpu);
         }
-        self.cpus[cpu as usize].lazy = true;
-        self.touch(cpu);
     }
 
-    /// Whether what happens now is done by `cpu` itself, as far as is known.
-    fn is_here(&self, cpu: CpuId, queued: bool) -> bool {
+    /// Whether `cpu` runs a task, and what happens now is done by another CPU, as far as is known.
+    #[cold]
+    fn may_wait(&self, cpu: CpuId, queued: bool) -> bool {
         let here = match self.cause {
             Cause::Tick => Some(self.tick_cpu),
             Cause::Task | Cause::Change => Some(self.acting),
             Cause::Wakeup => self.interrupted,
         };
         let llc = |cpu: CpuId| self.machine.cpus[cpu as usize].place.llc;
-        here.is_none_or(|here| here == cpu || queued && llc(here) != llc(cpu))
+        let other = here.is_some_and(|here| here != cpu && (!queued || llc(here) == llc(cpu)));
+        other && self.cpus[cpu as usize].curr.is_some()
     }
 
     /// A CPU returns to user mode, and does what was asked of it lazily.

@@ -14,8 +14,8 @@
 //! idle. For each last-level cache: how many CPUs a search may look at.
 //!
 //! # Differences from the kernel
-//! All idle states are equal. A task woken by a timer is woken from the CPU where it last ran, and the task running there
-//! counts as the waker, as in the kernel.
+//! All idle states are equal. A task woken by a timer is woken from the CPU where it last ran, and the task running
+//! there counts as the waker, as in the kernel.
 //!
 //! # Reference
 //! `select_task_rq_fair` in kernel/sched_fair.c of 2.6.32 and kernel/sched/fair.c of 3.10 to 6.12; `try_to_wake_up` and

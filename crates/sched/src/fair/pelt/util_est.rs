@@ -163,16 +163,15 @@ impl Pelt {
             now
         };
         let period = (at >> 20) + 1;
-        let mut estimate = self.util_est.tasks[p as usize];
+        let whole = self.capacity(cpu);
+        let estimate = &mut self.util_est.tasks[p as usize];
         if estimate.period == period {
             return;
         }
         estimate.period = period;
-        let (util, whole) = ((running.at(at) * SCALE) as u64, self.capacity(cpu));
         let time = cx.now() - (now - at);
         let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u64;
-        estimate.update(self.release, util, whole, runnable);
-        self.util_est.tasks[p as usize] = estimate;
+        estimate.update(self.release, (running.at(at) * SCALE) as u64, whole, runnable);
     }
 
     /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).

@@ -302,6 +302,16 @@ fn idler(new: &Standing, best: &Standing) -> bool {
 mod tests {
     use super::*;
 
+    /// `update_pick_idlest` takes no group that affinity kept uneven for idler than another one of these, and any group
+    /// that is less busy instead (`enum group_type`).
+    #[test]
+    fn uneven_groups_are_not_compared() {
+        let group = |kind, average| Standing { kind, average, idle: 0, running: 4, util: 0.0, most: 1024 };
+        let uneven = group(Kind::Imbalanced, 1.0);
+        assert!(!idler(&uneven, &group(Kind::Imbalanced, 2.0)));
+        assert!(idler(&group(Kind::FullyBusy, 9.0), &uneven) && idler(&uneven, &group(Kind::Overloaded, 0.5)));
+    }
+
     #[test]
     fn a_new_task_stays_on_its_node_for_a_while() {
         let local =

@@ -3,8 +3,8 @@
 //! 2.6.0 leaves a task where it last ran, and a new task on its parent's CPU. A task whose waker is about to sleep
 //! (`sync`, `x-sync` in a workload) comes to the waker's CPU. Later kernels leave the waker out of account then. In
 //! 2.6.11 the waker's CPU takes the task if the task's cache is cold or if the loads are far enough apart; in 2.6.18 if
-//! the waker's CPU has little load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18 puts
-//! a new task on the idlest CPU of the idlest node; its domains within a node do not balance on fork.
+//! the waker's CPU has little load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18
+//! puts a new task on the idlest CPU of the idlest node; its domains within a node do not balance on fork.
 
 use super::super::O1;
 use super::super::release::Balancing;
