@@ -276,8 +276,7 @@ impl Core {
         self.cause != Cause::Task
     }
 
-    /// Returns the CPU whose running task is waking others synchronously (`WF_SYNC`): it is about to sleep. `None` if
-    /// the present wake-up is not of that kind.
+    /// Returns the CPU whose running task is waking others and is about to sleep (`WF_SYNC`); otherwise `None`.
     #[inline]
     #[must_use]
     pub fn sync_waker(&self) -> Option<CpuId> {
