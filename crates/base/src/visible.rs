@@ -15,6 +15,9 @@ pub fn is_hidden(c: char) -> bool {
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     let layout = |c| matches!(c, '\n' | '\t');
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     if !text.contains(|c| is_hidden(c) && !layout(c)) {
         return Cow::Borrowed(text);
     }
@@ -25,6 +28,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         shown.push_str(&piece[plain.len()..]);
     }
     Cow::Owned(shown)
+}
+
+/// Whether a text is printable ASCII, line ends and tabs, as most results are. This looks at many bytes at once.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    text.as_bytes().chunks(256).all(|chunk| chunk.iter().fold(true, |all, byte| all & plain(*byte)))
 }
 
 /// Writes hidden characters and line ends as escapes.
@@ -51,5 +60,8 @@ mod tests {
     fn only_hidden_characters_are_escaped() {
         assert_eq!(visible("a\x1b[31m\u{202e}b\u{9b}\r\n\tc\u{7f}"), "a\\u001b[31m\\u202eb\\u009b\\u000d\n\tc\\u007f");
         assert!(matches!(visible("größer, 大\n"), Cow::Borrowed(_)));
+        let long = "plain\n\t".repeat(100);
+        assert_eq!(visible(&long), long);
+        assert_eq!(visible(&format!("{long}\r")), format!("{long}\\u000d"));
     }
 }

@@ -117,7 +117,13 @@ impl Entry {
 pub fn history(kernel: &Kernel, name: &str) -> Option<String> {
     let entry = find(name)?;
     if kernel.release.is_some_and(|release| entry.is_in(release)) {
-        return Some(format!("{} has it, but nothing that is simulated depends on it", kernel.name));
+        // The note of a scheduler's feature says why it cannot be set.
+        return Some(match entry.note.as_str() {
+            why if entry.subsystem == "sched.features" && !why.is_empty() => {
+                format!("{} has it, but it cannot be set here: {why}", kernel.name)
+            }
+            _ => format!("{} has it, but nothing that is simulated depends on it", kernel.name),
+        });
     }
     let mut text = format!("it exists {}", entry.span());
     let mut later = Vec::new();
@@ -255,7 +261,29 @@ mod tests {
             said("linux-6.12", "swappiness"),
             "--set swappiness: no such tunable; linux-6.12 has it, but nothing that is simulated depends on it"
         );
+        assert_eq!(
+            said("linux-6.12", "HRTICK"),
+            "--set HRTICK: no such tunable; linux-6.12 has it, but it cannot be set here: slices end at ticks here, or \
+             where the task reads its CPU clock"
+        );
+        assert_eq!(
+            said("linux-6.12", "ASYM_GRAN"),
+            "--set ASYM_GRAN: no such tunable; it exists in 2.6.27 to 2.6.34; nothing took its place"
+        );
         assert!(said("linux-6.12", "base_slize_ns").ends_with("did you mean \"base_slice_ns\"?"));
+    }
+
+    /// The features of 6.12 (kernel/sched/features.h): each can be set, or the catalogue says why not.
+    #[test]
+    fn every_feature_can_be_set_or_says_why_not() {
+        let all = "PLACE_LAG PLACE_DEADLINE_INITIAL PLACE_REL_DEADLINE RUN_TO_PARITY PREEMPT_SHORT NEXT_BUDDY \
+                   PICK_BUDDY CACHE_HOT_BUDDY DELAY_DEQUEUE DELAY_ZERO WAKEUP_PREEMPTION HRTICK HRTICK_DL DOUBLE_TICK \
+                   NONTASK_CAPACITY TTWU_QUEUE SIS_UTIL WARN_DOUBLE_CLOCK RT_PUSH_IPI RT_RUNTIME_SHARE LB_MIN \
+                   ATTACH_AGE_LOAD WA_IDLE WA_WEIGHT WA_BIAS UTIL_EST LATENCY_WARN NI_RANDOM";
+        let kernel = kernels::find("linux-6.12").unwrap();
+        for name in all.split_whitespace().filter(|name| kernel.tunable(name).is_none()) {
+            assert!(said("linux-6.12", name).contains("linux-6.12 has it, but it cannot be set here: "), "{name}");
+        }
     }
 
     #[test]

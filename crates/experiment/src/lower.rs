@@ -126,7 +126,10 @@ impl<'a> Lowering<'a> {
         let cpus = initial.cpus.or_else(common);
         let group = initial.group.filter(|g| *g != schedlab_sim::program::ROOT_GROUP);
         let initial = Setting { group, cpus, ..initial };
-        let program = program::of(task, &sets, |step| self.names.ops(n, task, &step.what, &self.workload.global));
+        let program = program::of(task, &sets, |step| {
+            let ops = self.names.ops(n, task, &step.what, &self.workload.global);
+            if step.sync { ops.into_iter().map(program::synced).collect() } else { ops }
+        });
         Ok((initial, program))
     }
 

@@ -207,6 +207,8 @@ impl Task {
             }
             Op::SemPost(s) => sync::post(&region.sems()[s as usize]),
             Op::SemWait(s) => sync::wait_sem(&region.sems()[s as usize]),
+            // Real threads wake each other by futexes, which know no synchronous wake-up.
+            Op::Synced(ref op) => self.execute(op),
             Op::Yield => sys::sched_yield(),
             Op::Fork(template) => birth::fork(self.world, template),
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),

@@ -90,8 +90,8 @@ impl Kept {
         self.noted = noted;
     }
 
-    #[inline]
-    fn record(&mut self, Delay { wait, wakeup, waking, end }: Delay) {
+    #[inline(always)]
+    fn record(&mut self, &Delay { wait, wakeup, waking, end }: &Delay) {
         if wait > self.longest.0 || self.longest.1 == 0 {
             self.longest = (wait, end);
         }
@@ -145,8 +145,8 @@ pub(crate) struct Latencies {
 impl Observer for Latencies {
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        self.parts.task(task).record(delay);
-        self.parts.cpu(cpu).record(delay);
+        self.parts.task(task).record(&delay);
+        self.parts.cpu(cpu).record(&delay);
     }
 }
 
@@ -176,9 +176,9 @@ mod tests {
         let mut apart: [Histogram; 3] = Default::default();
         for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
             if n < 90 {
-                latencies.record(delay)
+                latencies.record(&delay)
             } else {
-                other.record(delay)
+                other.record(&delay)
             }
             for (histogram, value) in apart.iter_mut().zip([delay.wakeup, delay.waking, Some(delay.wait)]) {
                 value.into_iter().for_each(|value| histogram.record(value));

@@ -344,6 +344,10 @@ impl Scheduler for Bfs {
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         match how {
             Enqueue::New => {}
+            // Only an idle CPU takes the task if the waker is about to sleep (`ttwu_activate`).
+            Enqueue::Wakeup if cx.sync_waker().is_some() => {
+                self.call_idle(cx, p, cx.task(p).cpu, |_, _| true);
+            }
             Enqueue::Wakeup => self.try_preempt(cx, p),
             Enqueue::Migrated => {
                 self.call_idle(cx, p, cpu, |_, _| true);

@@ -269,6 +269,12 @@ impl Scheduler for O1<'_> {
     fn enqueue_task(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         match how {
             Enqueue::New => self.activate_new(cx, cpu, p),
+            // 2.6.0 gives no credit for the sleep then (`__activate_task`).
+            Enqueue::Wakeup
+                if cx.sync_waker() == Some(cpu) && self.rules.release().balancing == Balancing::ByLength =>
+            {
+                self.push(cpu, p, self.queues[cpu as usize].active);
+            }
             Enqueue::Wakeup | Enqueue::Migrated => self.activate(cx, cpu, p, how),
         }
     }
@@ -293,7 +299,9 @@ impl Scheduler for O1<'_> {
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         let forked_here = how == Enqueue::New && self.task(p).parent.is_some_and(|q| cx.curr(cpu) == Some(q));
-        if !forked_here {
+        if how == Enqueue::Wakeup && cx.sync_waker() == Some(cpu) {
+            self.explain_preemption(cx, cpu, p, false, "the task that woke it is about to sleep");
+        } else if !forked_here {
             self.preempt_if_better(cx, cpu, p);
         } else if self.children_run_first(cx) {
             cx.resched(cpu);

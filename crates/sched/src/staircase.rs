@@ -355,8 +355,10 @@ impl<D: Design> Scheduler for Staircase<D> {
         }
     }
 
-    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, _how: Enqueue) {
-        if self.task(p).side == Some(self.queues[cpu as usize].active) {
+    fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
+        if how == Enqueue::Wakeup && cx.sync_waker() == Some(cpu) {
+            self.explain_preemption(cx, cpu, p, false, "the task that woke it is about to sleep");
+        } else if self.task(p).side == Some(self.queues[cpu as usize].active) {
             self.preempt_if_better(cx, cpu, p);
         } else if cx.curr(cpu).is_none() {
             cx.resched(cpu);

@@ -99,6 +99,8 @@ pub struct Core {
     pub(crate) cause: Cause,
     /// With cause `Task`: the CPU whose task acts.
     pub(crate) acting: CpuId,
+    /// Whether the task that acts wakes others synchronously.
+    pub(crate) sync: bool,
     /// For each CPU, until when it is taken; empty if the load has no interrupts.
     pub(crate) taken: Vec<Taken>,
     /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
@@ -148,6 +150,7 @@ impl Core {
             tick_cpu: 0,
             cause: Cause::Task,
             acting: 0,
+            sync: false,
             taken: Vec::new(),
             interrupted: None,
             lazy: false,
@@ -273,6 +276,13 @@ impl Core {
         self.cause != Cause::Task
     }
 
+    /// Returns the CPU whose running task is waking others and is about to sleep (`WF_SYNC`); otherwise `None`.
+    #[inline]
+    #[must_use]
+    pub fn sync_waker(&self) -> Option<CpuId> {
+        self.sync.then_some(self.acting)
+    }
+
     /// Returns the time of a CPU's first tick that was neither taken nor accounted for.
     #[inline]
     #[must_use]
@@ -308,23 +318,27 @@ impl Core {
     /// tick, interrupt or system call. The own CPU is in the kernel now, and returns at once. `queued` says that a
     /// wake-up asks: one of a CPU with another last-level cache is done there, in an interrupt (`ttwu_queue_cond`).
     /// Otherwise this is [`Self::resched`].
+    #[inline]
     pub fn resched_lazy(&mut self, cpu: CpuId, queued: bool) {
-        if !self.lazy || self.cpus[cpu as usize].curr.is_none() || self.is_here(cpu, queued) {
-            return self.resched(cpu);
+        if self.lazy && self.may_wait(cpu, queued) {
+            self.cpus[cpu as usize].lazy = true;
+            self.touch(cpu);
+        } else {
+            self.resched(cpu);
         }
-        self.cpus[cpu as usize].lazy = true;
-        self.touch(cpu);
     }
 
-    /// Whether what happens now is done by `cpu` itself, as far as is known.
-    fn is_here(&self, cpu: CpuId, queued: bool) -> bool {
+    /// Whether `cpu` runs a task, and what happens now is done by another CPU, as far as is known.
+    #[cold]
+    fn may_wait(&self, cpu: CpuId, queued: bool) -> bool {
         let here = match self.cause {
             Cause::Tick => Some(self.tick_cpu),
             Cause::Task | Cause::Change => Some(self.acting),
             Cause::Wakeup => self.interrupted,
         };
         let llc = |cpu: CpuId| self.machine.cpus[cpu as usize].place.llc;
-        here.is_none_or(|here| here == cpu || queued && llc(here) != llc(cpu))
+        let other = here.is_some_and(|here| here != cpu && (!queued || llc(here) == llc(cpu)));
+        other && self.cpus[cpu as usize].curr.is_some()
     }
 
     /// A CPU returns to user mode, and does what was asked of it lazily.

@@ -234,6 +234,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, affinity_notes, tunables: self.sched.tunables() })
     }
 
+    #[inline]
     fn step(&mut self, key: Key) -> Result<()> {
         let who = key.who();
         self.cx.now = key.time();
@@ -267,6 +268,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         Ok(())
     }
 
+    #[inline]
     fn tick(&mut self, cpu: CpuId) {
         self.cx.cause = Cause::Tick;
         self.cx.tick_cpu = cpu;

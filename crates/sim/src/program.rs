@@ -42,6 +42,8 @@ pub enum Op {
     Suspend(u32),
     /// Wakes all tasks that are suspended there; has no effect if there are none.
     Resume(u32),
+    /// Does this operation, and wakes others synchronously by it: the task is about to sleep (`WF_SYNC`).
+    Synced(Box<Op>),
     /// Increments a semaphore.
     SemPost(u32),
     /// Decrements a semaphore; sleeps while it is 0.

@@ -1,7 +1,7 @@
 //! Short descriptions of workloads for people.
 
 use crate::write::name_of;
-use crate::{Action, Amount, Phase, TaskDef};
+use crate::{Action, Amount, Phase, Step, TaskDef};
 use schedlab_base::Nanos;
 use std::fmt;
 
@@ -43,11 +43,18 @@ impl fmt::Display for Action {
     }
 }
 
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        if self.sync { write!(f, " (x-sync)") } else { Ok(()) }
+    }
+}
+
 impl Phase {
     /// The phase in one line: `light, 100 times: run 1ms, timer 10ms`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut parts: Vec<String> = self.events.iter().take(SHOWN).map(|step| step.what.to_string()).collect();
+        let mut parts: Vec<String> = self.events.iter().take(SHOWN).map(Step::to_string).collect();
         if self.events.len() > SHOWN {
             parts.push(format!("and {} more", self.events.len() - SHOWN));
         }

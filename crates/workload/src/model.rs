@@ -308,11 +308,13 @@ pub struct Step {
     pub line: u64,
     /// The event itself.
     pub what: Action,
+    /// `x-sync`: the task sleeps soon after it has woken others by this event, as with a pipe or a socket.
+    pub sync: bool,
 }
 
 impl PartialEq for Step {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key && self.what == other.what
+        self.key == other.key && self.what == other.what && self.sync == other.sync
     }
 }
 

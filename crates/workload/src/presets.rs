@@ -180,7 +180,12 @@ impl<'a> Given<'a> {
 }
 
 fn step(key: &str, what: Action) -> Step {
-    Step { key: key.to_owned(), line: 0, what }
+    Step { key: key.to_owned(), line: 0, what, sync: false }
+}
+
+/// A step that wakes another task through a socket (`wake_up_interruptible_sync_poll`).
+fn through_socket(key: &str, what: Action) -> Step {
+    Step { sync: true, ..step(key, what) }
 }
 
 fn exactly(mean: Nanos) -> Amount {
@@ -284,7 +289,7 @@ fn send(group: i64, fds: i64) -> Vec<Step> {
     for fd in 0..fds {
         events.push(step(&format!("sem_wait{fd}"), Action::SemWait(format!("room-{group}-{fd}"))));
         events.push(step(&format!("run{fd}"), Action::Run(exactly(MESSAGE_COST))));
-        events.push(step(&format!("sem_post{fd}"), Action::SemPost(format!("message-{group}-{fd}"))));
+        events.push(through_socket(&format!("sem_post{fd}"), Action::SemPost(format!("message-{group}-{fd}"))));
     }
     events
 }
@@ -300,7 +305,7 @@ fn receiver(group: i64, fd: i64, messages: u64) -> TaskDef {
     let events = vec![
         step("sem_wait", Action::SemWait(message)),
         step("run", Action::Run(exactly(MESSAGE_COST))),
-        step("sem_post", Action::SemPost(room)),
+        through_socket("sem_post", Action::SemPost(room)),
     ];
     let receive = Phase { name: "receive".to_owned(), loops: Some(messages), events, ..Phase::default() };
     TaskDef {

@@ -263,7 +263,8 @@ fn events(map: &mut Map<String, Value>, steps: &[Step]) {
     let own: Vec<bool> = steps.iter().map(|step| fits(step, &mut keys)).collect();
     for (step, own) in steps.iter().zip(own) {
         let key = if own { step.key.clone() } else { keys.fresh(name_of(&step.what)) };
-        map.insert(key, value_of(&step.what));
+        let value = value_of(&step.what);
+        map.insert(key, if step.sync { synced(value) } else { value });
     }
 }
 
@@ -302,6 +303,13 @@ fn amount(amount: Amount) -> Value {
     } else {
         json!({ "mean": micros(amount.mean), "sd": micros(amount.sd) })
     }
+}
+
+/// The value of an event with `x-sync`.
+fn synced(value: Value) -> Value {
+    let mut value = if value.is_object() { value } else { json!({ "ref": value }) };
+    value["x-sync"] = json!(true);
+    value
 }
 
 fn value_of(action: &Action) -> Value {

@@ -85,6 +85,12 @@ fn errors_in_tasks_and_times_name_line_key_and_fix() {
 #[test]
 fn errors_in_events_name_line_key_and_fix() {
     refused(&[
+        (
+            task("\"wait\": {\"ref\": \"c\", \"mutex\": \"m\", \"x-sync\": true}"),
+            "w.json:2: tasks.t.wait.x-sync: no such key here; known are ref, mutex",
+        ),
+        (task("\"sem_post\": {\"ref\": \"s\", \"x-sync\": 1}"), "w.json:2: tasks.t.sem_post.x-sync: is a whole number"),
+        (task("\"sem_post\": {\"x-sync\": true}"), "w.json:2: tasks.t.sem_post: \"ref\" is missing"),
         (task("\"x-spin-barrier\": {\"ref\": \"b\"}"), "w.json:2: tasks.t.x-spin-barrier: \"for\" is missing"),
         (
             task("\"fork\": \"tt\", \"run\": 1"),

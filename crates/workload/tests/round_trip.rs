@@ -126,9 +126,18 @@ fn props() -> impl Strategy<Value = Props> {
         )
 }
 
+/// Whether an event may say `x-sync`.
+fn wakes(action: &Action) -> bool {
+    use Action::{Broadcast, Resume, SemPost, Signal, Sync};
+    matches!(action, Signal(_) | Broadcast(_) | Sync { .. } | Resume(_) | SemPost(_))
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    vec(action(), 1..6).prop_map(|actions| {
-        let steps = actions.into_iter().map(|what| Step { key: String::new(), line: 0, what });
+    vec((action(), any::<bool>()), 1..6).prop_map(|actions| {
+        let steps = actions.into_iter().map(|(what, sync)| {
+            let sync = sync && wakes(&what);
+            Step { key: String::new(), line: 0, what, sync }
+        });
         steps.collect()
     })
 }
@@ -216,8 +225,9 @@ prop_compose! {
         let first = tasks[0].name.clone();
         for task in &mut tasks {
             let own = Action::Suspend(task.name.clone());
-            task.phases[0].events.push(Step { key: String::new(), line: 0, what: own });
-            task.phases[0].events.push(Step { key: String::new(), line: 0, what: Action::Fork(first.clone()) });
+            task.phases[0].events.push(Step { key: String::new(), line: 0, what: own, sync: false });
+            let fork = Action::Fork(first.clone());
+            task.phases[0].events.push(Step { key: String::new(), line: 0, what: fork, sync: false });
         }
         Workload {
             name: "w".to_owned(),
@@ -275,7 +285,7 @@ proptest! {
 
 #[test]
 fn rounding_keeps_the_sum_of_a_phase() {
-    let step = |ns| Step { key: String::new(), line: 0, what: Action::Run(Amount { mean: ns, sd: 0 }) };
+    let step = |ns| Step { key: String::new(), line: 0, what: Action::Run(Amount { mean: ns, sd: 0 }), sync: false };
     let events = (0..1000).map(|n| step(400 + n % 7)).collect();
     let task = TaskDef { phases: vec![Phase { events, ..Phase::default() }], ..TaskDef::default() };
     let mut workload = Workload { tasks: vec![task], ..Workload::default() };

@@ -157,3 +157,57 @@ fn a_woken_task_is_the_next_buddy() {
         assert!(picks("NEXT_BUDDY=on") > 10, "{kernel}: {}", picks("NEXT_BUDDY=on"));
     }
 }
+
+/// The last-level caches of a 2x4 machine on which a task spent more than a twentieth of its CPU time.
+fn caches(kernel: &str, load: &str, set: &str, task: &str) -> Vec<u64> {
+    let cpus = on_cpus(kernel, load, &format!("-m 2x4 {set}"), task);
+    (0..2).filter(|cache| (0..4).map(|n| part(&cpus, 4 * cache + n)).sum::<f64>() > 0.05).collect()
+}
+
+/// A sync wake-up by a task that is alone on its CPU takes the woken task there, and an idle CPU of that cache runs it:
+/// `wake_affine_idle` (4.14 on), `wake_affine` without the waker's load (until 4.13, both in kernel/sched/fair.c), and
+/// `try_to_wake_up` in kernel/sched.c of 2.6.24 and of the kernels before. Without `x-sync` (a futex) two partners stay
+/// on the caches where they began.
+#[test]
+fn partners_of_a_pipe_share_a_cache() {
+    let kernels = ["2.6.0", "2.6.11", "2.6.18", "2.6.24", "2.6.32", "3.10", "3.18", "4.1"];
+    for kernel in kernels.into_iter().chain(["5.10", "5.15", "6.1", "6.6", "6.12", "6.18"]) {
+        let kernel = format!("linux-{kernel}");
+        let of = |load| ["a", "b"].map(|task| caches(&kernel, load, "--costs machine", task));
+        assert_eq!(of("pp"), [[0], [1]], "{kernel}: wake-ups as by futexes");
+        assert_eq!(of("pipes"), [[0], [0]], "{kernel}: wake-ups as by pipes");
+    }
+}
+
+/// `wake_affine` in kernel/sched_fair.c of 2.6.32 does not believe a waker that used to go on for longer than
+/// `sched_migration_cost` (0.5 ms) after its wake-ups (`SYNC_LESS`, `avg_overlap`). With `SYNC_MORE` it believes it of
+/// one that never says so.
+#[test]
+fn the_hint_of_a_waker_that_goes_on_is_weakened() {
+    let of = |load, set| caches("linux-2.6.32", load, set, "b");
+    assert_eq!(of("goes_on", "--set SYNC_LESS=on"), [1]);
+    assert_eq!(of("goes_on", "--set SYNC_LESS=off"), [0]);
+    assert_eq!(of("pipes", "--set SYNC_WAKEUPS=off"), [1]);
+    assert_eq!(of("pp", "--set SYNC_MORE=on"), [0]);
+}
+
+/// A sync wake-up does not preempt the waker: `try_to_wake_up` in kernel/sched.c of 2.4 (no `reschedule_idle`), of
+/// 2.6.0 (`__activate_task`) and of 2.6.11 and 2.6.18 (`!sync || cpu != this_cpu`), the same in RSDL and SD, and
+/// `ttwu_activate` in BFS. CFS never looks at it: a task that slept preempts either way.
+#[test]
+fn a_sync_wake_up_does_not_preempt_the_waker() {
+    let waits = |kernel, load| of(&stats(kernel, load, "-m up"), "b", "/latency_us/p50");
+    for kernel in ["linux-2.4", "linux-2.6.0", "linux-2.6.11", "linux-2.6.18"] {
+        let (other, sync) = (waits(kernel, "waker"), waits(kernel, "waker_sync"));
+        assert!(sync > 15_000.0, "{kernel}: {sync} us until the waker sleeps");
+        assert!(other < 15_000.0, "{kernel}: {other} us for another wake-up");
+    }
+    // Their slices are shorter than what the waker does.
+    for kernel in ["rsdl", "sd", "bfs"] {
+        let (other, sync) = (waits(kernel, "waker"), waits(kernel, "waker_sync"));
+        assert!(other < 100.0 && sync > 2_000.0, "{kernel}: {other} us, {sync} us");
+    }
+    for kernel in ["linux-2.6.24", "linux-2.6.32", "linux-6.1", "linux-6.12"] {
+        assert!(waits(kernel, "waker_sync") < 5_000.0, "{kernel}: {}", waits(kernel, "waker_sync"));
+    }
+}

@@ -22,6 +22,14 @@ pub(super) fn of(task: &TaskDef, sets: &[Option<u32>], ops: impl Fn(&Step) -> Ve
     program
 }
 
+/// An operation of an event that says `x-sync`. Of those that an event becomes, only the one that wakes others counts.
+pub(super) fn synced(op: Op) -> Op {
+    match op {
+        Op::Signal(_) | Op::Broadcast(_) | Op::Resume(_) | Op::SemPost(_) => Op::Synced(Box::new(op)),
+        other => other,
+    }
+}
+
 /// The program that first sleeps.
 pub(super) fn after(delay: Nanos, program: &[Op]) -> Vec<Op> {
     if delay == 0 {

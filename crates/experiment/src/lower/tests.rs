@@ -245,6 +245,7 @@ fn check(load: &Load) {
         let mut starts = Vec::new();
         for (at, op) in task.program.iter().enumerate() {
             let inside = |index: u32, len: usize| assert!((index as usize) < len, "{op:?} in {}", task.name);
+            let op = if let Op::Synced(op) = op { op } else { op };
             match *op {
                 Op::LoopStart { times } => {
                     assert_ne!(times, Some(0));

@@ -65,7 +65,7 @@ mod settle;
 mod state;
 
 pub use averages::{Averages, fits};
-pub use features::{Features, NEWIDLE, SEARCH, WAKE_AFFINE};
+pub use features::{Features, NEWIDLE, SEARCH, SYNC, WAKE_AFFINE};
 pub use occupancy::Occupancy;
 pub use queues::{End, Queues};
 pub use rules::{

@@ -29,7 +29,6 @@
 //!
 //! # Differences from the kernel
 //! - Every task has its own address space, even a thread, and no kernel thread borrows one.
-//! - Wake-ups are never synchronous (2.4's `__wake_up_sync`, used by pipes, does not preempt).
 //! - A child's ticks return to the parent when the child exits, not when the parent waits for it.
 //! - Affinity came with 2.4; here 2.0 and 2.2 honour it in the same way.
 //! - 2.0: the big kernel lock matters only in which CPU handles a wake-up: interrupts go to CPU 0, and a system call is
@@ -51,7 +50,7 @@ mod wake;
 
 use super::counters::Counters;
 use crate::balance::sync;
-use rules::{End, Rules, Sharing, Yielding};
+use rules::{End, Rules, Sharing, Waking, Yielding};
 use schedlab_base::{CpuId, Looking, Nanos};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Policy, Start};
@@ -251,6 +250,11 @@ impl Scheduler for Goodness {
 
     fn wakeup_preempt(&mut self, cx: &mut Core, cpu: CpuId, p: TaskId, how: Enqueue) {
         self.waker.1 &= how == Enqueue::Wakeup;
+        let waits = |here: CpuId| cx.task(p).allowed.contains(here) && self.rules.waking == Waking::OldestIdle;
+        if cx.sync_waker().is_some_and(waits) {
+            // 2.4: no CPU is asked if the waker, which is about to sleep, can run it (`try_to_wake_up`).
+            return self.explain_wake(cx, cpu, p, None);
+        }
         if self.smp() {
             let why = if how == Enqueue::New { Looking::Fork } else { Looking::Wake };
             cx.trace_considered(self.waker.0, why, Some(p), self.all_cpus());

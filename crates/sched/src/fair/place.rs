@@ -14,9 +14,8 @@
 //! idle. For each last-level cache: how many CPUs a search may look at.
 //!
 //! # Differences from the kernel
-//! No wake-up is synchronous (`WF_SYNC`), because the engine's tasks do not announce that they will sleep. All idle
-//! states are equal. A task woken by a timer is woken from the CPU where it last ran, and the task running there counts
-//! as the waker, as in the kernel.
+//! All idle states are equal. A task woken by a timer is woken from the CPU where it last ran, and the task running
+//! there counts as the waker, as in the kernel.
 //!
 //! # Reference
 //! `select_task_rq_fair` in kernel/sched_fair.c of 2.6.32 and kernel/sched/fair.c of 3.10 to 6.12; `try_to_wake_up` and
@@ -28,6 +27,7 @@ mod choose;
 mod early;
 mod energy;
 mod idlest;
+mod overlap;
 mod overutilized;
 mod sibling;
 
@@ -80,6 +80,7 @@ struct Habits {
     last_wakee: Option<TaskId>,
     /// The CPU before its last migration. Until 5.14, the CPU on which it last woke another task.
     recent_cpu: CpuId,
+    overlap: overlap::Overlap,
 }
 
 /// The state for placing tasks.
@@ -156,6 +157,8 @@ struct Ask {
     /// The CPU on which the request is made.
     here: CpuId,
     wakes: bool,
+    /// Whether the waker is about to sleep (`WF_SYNC`).
+    sync: bool,
 }
 
 impl Ask {

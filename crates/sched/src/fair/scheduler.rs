@@ -102,6 +102,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
             self.pelt.util_est.remove(cpu, p);
         }
         if how == Dequeue::Sleep {
+            if self.places.counts_overlaps() {
+                self.places.overlap_ends(p, &self.rqs.entities[e as usize]);
+            }
             self.pelt.update_util_est(&self.rqs, cx, cpu, p);
         }
         let how = match how {
@@ -147,6 +150,13 @@ impl<D: Discipline> Scheduler for Fair<D> {
             && self.rqs.entities[e as usize].must_leave
         {
             self.returns_to_user(cx, e);
+        }
+        if let Some(e) = prev
+            && self.places.counts_overlaps()
+            && self.rqs.entities[e as usize].on_rq
+        {
+            let cost = self.balancer.as_ref().map_or(0, |balancer| balancer.migration_cost());
+            self.places.overlap_goes_on(e - self.rqs.first_task, &self.rqs.entities[e as usize], cost);
         }
         let next = self.pick_next(cx, cpu, prev);
         self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());

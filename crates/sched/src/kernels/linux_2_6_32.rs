@@ -1,7 +1,7 @@
 //! Linux 2.6.32: CFS as shipped in the enterprise distributions of its time.
 
 use super::{Build, Kernel, Preemption, Run, classes};
-use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE};
+use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE, SYNC};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -73,6 +73,7 @@ const TUNABLES: &[&[Tunable]] = &[
         FIX_EMPTY_SHARES.tunable,
     ],
     &BALANCE,
+    &SYNC,
 ];
 
 pub(super) static KERNEL: Kernel = Kernel {

@@ -85,6 +85,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    #[inline]
     fn execute(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Result<Did> {
         Ok(match *op {
             Op::Run(amount) => self.burst(p, amount, Burst::Work),
@@ -133,6 +134,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.wake_all(first, p)
             }
             Op::SemWait(s) => self.wait_sem(p, s),
+            Op::Synced(ref op) => return self.execute_synced(cpu, p, op),
             Op::Yield => Did::Yield,
             Op::Fork(template) => {
                 self.fork(p, template)?;
@@ -141,6 +143,15 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::Set(i) => return self.set(cpu, p, i),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("fetch does the jumps"),
         })
+    }
+
+    /// Executes an operation whose wake-ups are synchronous. Apart, so that [`Self::execute`] does not call itself.
+    #[inline(never)]
+    fn execute_synced(&mut self, cpu: CpuId, p: TaskId, op: &Op) -> Result<Did> {
+        self.cx.sync = true;
+        let did = self.execute(cpu, p, op);
+        self.cx.sync = false;
+        did
     }
 
     /// Wakes these tasks on behalf of the running task `p`.

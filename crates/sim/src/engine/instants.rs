@@ -6,6 +6,7 @@ use crate::scheduler::Scheduler;
 use schedlab_base::{CpuId, Nanos};
 
 impl<S: Scheduler> Engine<'_, S> {
+    #[inline]
     pub(super) fn refresh_touched(&mut self) {
         if self.cx.effects.as_ref().is_some_and(|effects| effects.stale) {
             self.memory_moved();
@@ -24,6 +25,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    #[inline]
     pub(super) fn next_instant(&mut self, cpu: CpuId) -> Key {
         let slot = &self.cx.cpus[cpu as usize];
         let (curr, resched_at, next_tick) = (slot.curr, slot.resched_at, slot.next_tick);
@@ -47,6 +49,7 @@ impl<S: Scheduler> Engine<'_, S> {
         key
     }
 
+    #[inline]
     pub(super) fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Nanos {
         let lazy = self.cx.cpus[cpu as usize].lazy;
         if !self.options.skip_ticks || lazy || self.cx.taken(cpu).until > self.cx.now {

@@ -50,6 +50,7 @@ impl<S: Scheduler> Engine<'_, S> {
         }
     }
 
+    #[inline]
     pub(super) fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let now = self.cx.now;
         let slot = &mut self.cx.cpus[cpu as usize];
@@ -82,6 +83,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Sets when the burst of the task on `cpu` ends.
+    #[inline]
     pub(super) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
         if self.processes[p as usize].burst == Burst::Spin {
             self.try_lock_again(p);

@@ -191,7 +191,7 @@ impl Writer<'_> {
         let events = actions
             .into_iter()
             .enumerate()
-            .map(|(n, what)| Step { key: format!("{}{n}", event_name(&what)), line: 0, what })
+            .map(|(n, what)| Step { key: format!("{}{n}", event_name(&what)), line: 0, what, sync: false })
             .collect();
         let name = format!("p{}", self.phases.len());
         let props = Props { cpus: self.bound.clone(), ..std::mem::take(&mut self.change) };

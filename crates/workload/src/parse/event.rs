@@ -3,7 +3,7 @@
 use crate::json::Json;
 use crate::place::{Field, Fields};
 use crate::{Action, Amount, MemAccess, Step, TimerMode};
-use schedlab_base::{Nanos, Result};
+use schedlab_base::{Error, Nanos, Result};
 
 /// The shortest mean time that is not 0, in ns. A mean of a single nanosecond would simulate for ever.
 const LEAST_MEAN: Nanos = 100;
@@ -18,24 +18,27 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("timer", timer),
     ("lock", |f| name(f).map(Action::Lock)),
     ("unlock", |f| name(f).map(Action::Unlock)),
-    ("wait", |f| condition(f).map(|(cond, mutex)| Action::Wait { cond, mutex })),
-    ("signal", |f| name(f).map(Action::Signal)),
-    ("broad", |f| name(f).map(Action::Broadcast)),
-    ("sync", |f| condition(f).map(|(cond, mutex)| Action::Sync { cond, mutex })),
+    ("wait", |f| condition(f, &[]).map(|(cond, mutex)| Action::Wait { cond, mutex })),
+    ("signal", |f| woken(f).map(Action::Signal)),
+    ("broad", |f| woken(f).map(Action::Broadcast)),
+    ("sync", |f| condition(f, &["x-sync"]).map(|(cond, mutex)| Action::Sync { cond, mutex })),
     ("barrier", |f| name(f).map(Action::Barrier)),
     ("suspend", suspend),
-    ("resume", |f| name(f).map(Action::Resume)),
+    ("resume", |f| woken(f).map(Action::Resume)),
     ("memrun", memrun),
     ("mem", |f| bytes(f).map(Action::Mem)),
     ("iorun", |f| bytes(f).map(Action::IoRun)),
     ("yield", |_| Ok(Action::Yield)),
     ("fork", |f| name(f).map(Action::Fork)),
-    ("sem_post", |f| name(f).map(Action::SemPost)),
+    ("sem_post", |f| woken(f).map(Action::SemPost)),
     ("sem_wait", |f| name(f).map(Action::SemWait)),
     ("x-spin-barrier", spin_barrier),
     ("x-spin-lock", |f| name(f).map(Action::SpinLock)),
     ("x-spin-unlock", |f| name(f).map(Action::SpinUnlock)),
 ];
+
+/// The events whose value may say `x-sync`.
+const WAKING: &[&str] = &["signal", "broad", "sync", "resume", "sem_post"];
 
 /// The event that a key stands for.
 pub(super) fn event_of(key: &str) -> Option<(&'static str, Read)> {
@@ -48,8 +51,10 @@ pub(super) fn read_all(fields: &Fields) -> Result<Vec<Step>> {
     for member in fields.members {
         if let Some((event, read)) = event_of(&member.key) {
             let field = Field { value: &member.value, at: fields.at.of(member) };
-            let what = read(&field).map_err(|e| e.mend(format!("the key makes it the event \"{event}\"")))?;
-            steps.push(Step { key: member.key.clone(), line: member.line, what });
+            let hint = |e: Error| e.mend(format!("the key makes it the event \"{event}\""));
+            let what = read(&field).map_err(hint)?;
+            let sync = WAKING.contains(&event) && is_sync(&field).map_err(hint)?;
+            steps.push(Step { key: member.key.clone(), line: member.line, what, sync });
         }
     }
     if steps.is_empty() {
@@ -90,6 +95,24 @@ fn name(field: &Field) -> Result<String> {
     Ok(name.to_owned())
 }
 
+/// Reads a name, or `{"ref", "x-sync"}`: what an event wakes the waiters of.
+fn woken(field: &Field) -> Result<String> {
+    if !matches!(field.value.json, Json::Object(_)) {
+        return name(field);
+    }
+    let fields = Fields::of(field.value, &field.at)?;
+    fields.only(&["ref", "x-sync"])?;
+    name(&fields.need("ref")?)
+}
+
+/// Whether the object of an event that wakes others says `x-sync`.
+fn is_sync(field: &Field) -> Result<bool> {
+    if !matches!(field.value.json, Json::Object(_)) {
+        return Ok(false);
+    }
+    Ok(Fields::of(field.value, &field.at)?.read("x-sync", Field::flag)?.unwrap_or(false))
+}
+
 /// Reads a name, or `{"ref", "for"}`: a waiter that has spun in vain for this many us goes to sleep.
 fn spin_barrier(field: &Field) -> Result<Action> {
     if !matches!(field.value.json, Json::Object(_)) {
@@ -105,10 +128,10 @@ fn suspend(field: &Field) -> Result<Action> {
     Ok(Action::Suspend(field.text().unwrap_or_default().to_owned()))
 }
 
-/// Reads `{"ref", "mutex"}`. A missing name is "unknown", as in rt-app.
-fn condition(field: &Field) -> Result<(String, String)> {
+/// Reads `{"ref", "mutex"}`, beside keys `of_ours`. A missing name is "unknown", as in rt-app.
+fn condition(field: &Field, of_ours: &[&'static str]) -> Result<(String, String)> {
     let fields = Fields::of(field.value, &field.at)?;
-    fields.only(&["ref", "mutex"])?;
+    fields.only(&[&["ref", "mutex"], of_ours].concat())?;
     let part = |key| Ok(fields.read(key, name)?.unwrap_or_else(|| "unknown".to_owned()));
     Ok((part("ref")?, part("mutex")?))
 }

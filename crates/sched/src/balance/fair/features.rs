@@ -8,6 +8,13 @@ const WA_IDLE: Handle<bool> =
 const WA_WEIGHT: Handle<bool> =
     Handle::switch("WA_WEIGHT", true, "a wake-up compares the loads of the waker's and the previous CPU");
 const WA_BIAS: Handle<bool> = Handle::switch("WA_BIAS", true, "that comparison of loads favours the waker's CPU");
+/// The hint that a waker is about to sleep, and what weakens or adds it (2.6.32).
+const SYNC_WAKEUPS: Handle<bool> =
+    Handle::switch("SYNC_WAKEUPS", true, "a waker that says that it is about to sleep attracts the task that it wakes");
+const SYNC_LESS: Handle<bool> =
+    Handle::switch("SYNC_LESS", true, "not if one of the two used to go on for long after its wake-ups");
+const SYNC_MORE: Handle<bool> =
+    Handle::switch("SYNC_MORE", false, "a waker that does not say so counts as if it did if both used to sleep soon");
 /// The estimates of utilisation (4.17 on).
 const UTIL_EST: Handle<bool> =
     Handle::switch("UTIL_EST", true, "the utilisation of a task and a CPU is at least its estimate");
@@ -18,6 +25,8 @@ const SIS_UTIL: Handle<bool> =
 const NI_RANDOM: Handle<bool> =
     Handle::switch("NI_RANDOM", true, "newly idle CPUs balance at random, in proportion to their recent success");
 
+/// The switches of 2.6.32.
+pub const SYNC: [Tunable; 3] = [SYNC_WAKEUPS.tunable, SYNC_LESS.tunable, SYNC_MORE.tunable];
 /// The switches of 5.10.
 pub const WAKE_AFFINE: [Tunable; 4] = [WA_IDLE.tunable, WA_WEIGHT.tunable, WA_BIAS.tunable, UTIL_EST.tunable];
 /// Those that 5.15, 6.1, 6.6 and 6.12 have in addition.
@@ -25,7 +34,7 @@ pub const SEARCH: [Tunable; 1] = [SIS_UTIL.tunable];
 /// Those that 6.1 and 6.12 have in addition.
 pub const NEWIDLE: [Tunable; 1] = [NI_RANDOM.tunable];
 
-/// The values of the switches. One that a release does not have counts as on.
+/// The values of the switches. One that a release does not have has its default.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Features {
@@ -35,12 +44,24 @@ pub struct Features {
     pub util_est: bool,
     pub sis_util: bool,
     pub ni_random: bool,
+    pub sync_wakeups: bool,
+    pub sync_less: bool,
+    pub sync_more: bool,
 }
 
 impl Features {
-    /// All on, as by default.
-    pub const DEFAULT: Self =
-        Self { wa_idle: true, wa_weight: true, wa_bias: true, util_est: true, sis_util: true, ni_random: true };
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
+        wa_idle: true,
+        wa_weight: true,
+        wa_bias: true,
+        util_est: true,
+        sis_util: true,
+        ni_random: true,
+        sync_wakeups: true,
+        sync_less: true,
+        sync_more: false,
+    };
 
     /// The values that are set.
     #[must_use]
@@ -53,6 +74,9 @@ impl Features {
             util_est: on(&UTIL_EST),
             sis_util: on(&SIS_UTIL),
             ni_random: on(&NI_RANDOM),
+            sync_wakeups: on(&SYNC_WAKEUPS),
+            sync_less: on(&SYNC_LESS),
+            sync_more: values.find(&SYNC_MORE) == Some(true),
         }
     }
 }

@@ -78,7 +78,9 @@ impl<Q: Queues> Work<'_, Q> {
                     spent += self.note_cost(cpu, level, if pulled == Moved::Nothing { 0 } else { weight }, now);
                 }
             }
-            next = next.min(self.due(cpu, level));
+            if release < v(5, 16) {
+                next = next.min(self.due(cpu, level));
+            }
             if pulled != Moved::Nothing || release >= v(3, 16) && self.q.nr_running(cpu) > 0 {
                 break;
             }
@@ -139,12 +141,15 @@ impl<Q: Queues> Work<'_, Q> {
         if PROPORTIONAL_NEWIDLE.is_in(release) {
             sd.count_newly(success);
         }
+        // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost" (`update_newidle_cost`).
+        let waits = release >= v(5, 16);
         if cost > sd.max_cost {
             sd.max_cost = cost;
-            // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost".
-            if release >= v(5, 16) {
+            if waits {
                 sd.cost_changed = now;
             }
+        } else if waits {
+            self.decay_cost(cpu, level, now);
         }
         cost
     }

@@ -37,7 +37,10 @@ impl<Q: Queues> Work<'_, Q> {
         let (mut elsewhere, mut decays, mut cost, mut any) = (false, false, 0, false);
         for level in 0..self.b.domains.of(cpu).len() {
             if release >= v(3, 13) {
-                decays |= self.decay_cost(cpu, level, now);
+                let decayed = self.decay_cost(cpu, level, now);
+                // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost", keeps only what the last domain
+                // says.
+                decays = decayed || release < v(5, 16) && decays;
                 cost += self.b.sd(cpu, level).max_cost;
             }
             if elsewhere {
@@ -85,7 +88,7 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Decays the highest cost of newly idle balancing of a domain by about 1% per second. Returns whether it did so
     /// now.
-    fn decay_cost(&mut self, cpu: CpuId, level: usize, now: u64) -> bool {
+    pub fn decay_cost(&mut self, cpu: CpuId, level: usize, now: u64) -> bool {
         let hz = self.b.hz();
         let sd = self.b.sd(cpu, level);
         let due = now > sd.cost_changed + hz;

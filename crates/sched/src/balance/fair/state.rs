@@ -216,6 +216,18 @@ impl Balancer {
         self.overused = true;
     }
 
+    /// Whether affinity kept the tasks of a group from being evened out (`sg_imbalanced`).
+    #[must_use]
+    pub fn is_imbalanced(&self, group: GroupId) -> bool {
+        self.of_group[group.index()].imbalance
+    }
+
+    /// How long after running a task counts as cache-hot, in ns; -1 means always.
+    #[must_use]
+    pub fn migration_cost(&self) -> i64 {
+        self.rules.migration_cost
+    }
+
     /// A shared handle to the current domains.
     #[must_use]
     pub fn domains(&self) -> Rc<Domains> {

@@ -14,6 +14,7 @@
 
 use super::average::Average;
 use super::{Pelt, SCALE};
+use crate::balance::fair::backports::OWN_RUNNABLE;
 use crate::fair::rqs::Runqueues;
 use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
@@ -162,16 +163,15 @@ impl Pelt {
             now
         };
         let period = (at >> 20) + 1;
-        let mut estimate = self.util_est.tasks[p as usize];
+        let whole = self.capacity(cpu);
+        let estimate = &mut self.util_est.tasks[p as usize];
         if estimate.period == period {
             return;
         }
         estimate.period = period;
-        let (util, whole) = ((running.at(at) * SCALE) as u64, self.capacity(cpu));
         let time = cx.now() - (now - at);
         let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u64;
-        estimate.update(self.release, util, whole, runnable);
-        self.util_est.tasks[p as usize] = estimate;
+        estimate.update(self.release, (running.at(at) * SCALE) as u64, whole, runnable);
     }
 
     /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).
@@ -201,9 +201,8 @@ impl Pelt {
         let release = self.release;
         let own = self.task_util(rqs, p, now) as u64;
         let mut util = self.util_avg(cpu, now) as u64;
-        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5). In the stable tree of 6.12, but not in 6.12.0,
-        // the task's own runnable time counts as well.
-        let own_counts = release >= v(6, 12);
+        // "sched/fair, cpufreq: Introduce 'runnable boosting'" (6.5).
+        let own_counts = OWN_RUNNABLE.is_in(release);
         if boost && release >= v(6, 5) && !own_counts {
             util = util.max(self.runnable_avg(cpu, now) as u64);
         }

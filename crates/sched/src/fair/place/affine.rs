@@ -104,21 +104,38 @@ impl Select<'_> {
         }
         let params = domains.params(domain);
         let (index, pct) = (params.wake_idx, half_pct(params) as i64);
-        let load = self.biased_load(cx, ask.prev, index, false) as i64;
-        let this_load = self.biased_load(cx, ask.here, index, true) as i64;
+        let mut load = self.biased_load(cx, ask.prev, index, false) as i64;
+        let mut this_load = self.biased_load(cx, ask.here, index, true) as i64;
+        if let Some(waker) = cx.curr(ask.here).filter(|waker| self.counts_as_sync(*waker, ask)) {
+            let weight = self.rqs.entities[self.rqs.entity(waker) as usize].load.weight as i64;
+            this_load += self.effective_load(cx, waker, ask.here, -weight, -weight);
+            load += self.effective_load(cx, waker, ask.prev, 0, -weight);
+        }
         let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight as i64;
         let capacity = |me: &Self, cpu: CpuId| me.capacity_of(cpu).0 as i64;
         let with = this_load + self.effective_load(cx, ask.p, ask.here, weight, weight);
         let without = load + self.effective_load(cx, ask.p, ask.prev, 0, weight);
-        let fits = |with, without| 100 * capacity(self, ask.prev) * with <= pct * capacity(self, ask.here) * without;
+        let high = self.biased_load(cx, ask.prev, index, true) as i64;
+        // The loads are unsigned in 2.6.32.
+        let wraps = self.places.how == Placing::V2_6_32;
+        let at_most = |a: i64, b: i64| if wraps { a as u64 <= b as u64 } else { a <= b };
+        let fits =
+            |with, without| at_most(100 * capacity(self, ask.prev) * with, pct * capacity(self, ask.here) * without);
         if self.places.how == Placing::V3_18 {
             // Without load on this CPU only the capacities are compared.
             return if this_load > 0 { fits(with, without) } else { fits(1, 1) };
         }
         let each = self.load_per_task(cx, ask.here) as i64;
         this_load == 0
+            || !wraps && this_load < 0
             || fits(with, without)
-            || this_load <= load && this_load + self.biased_load(cx, ask.prev, index, true) as i64 <= each
+            || at_most(this_load, load) && at_most(this_load + high, each)
+    }
+
+    /// Whether a CPU has no task but the one that runs there. From 6.12 on, tasks that are asleep but still queued do
+    /// not count.
+    fn is_lone_waker(&self, cpu: CpuId) -> bool {
+        self.rqs.nr_running(cpu) - self.rqs.queues[cpu as usize].h_nr_delayed == 1
     }
 
     /// Chooses between the waker's and the previous CPU: an idle one, or the one that would have less load
@@ -127,6 +144,9 @@ impl Select<'_> {
         let (here, prev, on) = (ask.here, ask.prev, self.places.features);
         if on.wa_idle && self.is_idle(cx, here) && share_cache(domains, here, prev) {
             return if self.is_idle(cx, prev) { prev } else { here };
+        }
+        if on.wa_idle && ask.sync && self.is_lone_waker(here) {
+            return here;
         }
         // d8fcb81f1acf, "sched/fair: Check for idle core in wake_affine".
         if on.wa_idle && self.places.release >= v(5, 11) && self.is_idle(cx, prev) || !on.wa_weight {
@@ -137,8 +157,18 @@ impl Select<'_> {
         let bias = half_pct(domains.params(domain));
         let (own, pct) = if on.wa_bias { (100.0, bias as f64) } else { (1.0, 1.0) };
         let capacity = |cpu: CpuId| self.capacity_of(cpu).0 as f64;
-        let with = (self.pelt.load_avg(self.rqs, here, now) + load) * own * capacity(prev);
+        let mut here_load = self.pelt.load_avg(self.rqs, here, now);
+        if ask.sync {
+            // The waker's load is about to leave. It may be a real-time task, with the load of its time as a fair one.
+            let waker = cx.curr(here).map_or(0.0, |waker| self.pelt.task_load(self.rqs, waker, now).round());
+            if waker > here_load.round() {
+                return here;
+            }
+            here_load = here_load.round() - waker;
+        }
+        let with = (here_load + load) * own * capacity(prev);
         let without = (self.pelt.load_avg(self.rqs, prev, now) - load) * pct * capacity(here);
-        if with < without { here } else { prev }
+        // With equal loads, a sync wake-up goes to the waker.
+        if with < without + f64::from(u8::from(ask.sync)) { here } else { prev }
     }
 }

@@ -17,9 +17,10 @@ impl<D: Discipline> Fair<D> {
         prev: CpuId,
         why: Placement,
     ) -> CpuId {
+        let sync = cx.sync_waker().is_some();
         let ask = match why {
-            Placement::Wake { from } | Placement::Affinity { from } => Ask { p, prev, here: from, wakes: true },
-            Placement::Fork { from } => Ask { p, prev, here: from, wakes: false },
+            Placement::Wake { from } | Placement::Affinity { from } => Ask { p, prev, here: from, wakes: true, sync },
+            Placement::Fork { from } => Ask { p, prev, here: from, wakes: false, sync },
         };
         self.places.weigh_anew();
         // Until 3.18 select_task_rq_fair() returns at once, since between 3.1 and 3.6. From 3.19 on select_task_rq()
@@ -35,6 +36,9 @@ impl<D: Discipline> Fair<D> {
             self.sample_shares(cx, domains.index(ask.here, level), &span.cpus, level + 1 == list.len());
         }
         let (cpu, rule) = self.select().by_release(cx, domains, ask, found);
+        if self.places.counts_overlaps() {
+            self.select().overlap_begins(cx, ask, cpu);
+        }
         // select_task_rq() replaces a CPU that the task's affinity does not allow.
         let allowed = &cx.task(p).allowed;
         let (cpu, rule) = if allowed.contains(cpu) {

@@ -3,9 +3,10 @@
 
 use super::{Ask, Placing, half_pct, spans};
 use crate::balance::domains::{Domain, Domains, Flags};
+use crate::balance::fair::Balancer;
 use crate::fair::place::Select;
 use schedlab_base::CpuId;
-use schedlab_sim::Core;
+use schedlab_sim::{Core, TaskId};
 
 /// The candidates for placement in 2.6.32.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +47,27 @@ impl Select<'_> {
         let load = self.biased_load(cx, ask.prev, params.wake_idx, false) as u64;
         let here = self.biased_load(cx, ask.here, params.wake_idx, true) as u64;
         if domain.flags.has(Flags::WAKE_AFFINE) {
+            if ask.sync && !self.is_hot(cx, ask.p) {
+                return true;
+            }
             let each = self.load_per_task(cx, ask.here);
-            let weight = self.rqs.entities[self.rqs.entity(ask.p) as usize].load.weight;
+            let weight_of = |p: TaskId| self.rqs.entities[self.rqs.entity(p) as usize].load.weight;
+            let leaves = cx.curr(ask.here).filter(|_| ask.sync).map_or(0, weight_of);
+            let (here, weight) = (here.saturating_sub(leaves), weight_of(ask.p));
             let light = here <= load && here + self.biased_load(cx, ask.prev, params.wake_idx, true) as u64 <= each;
             if light || 100 * (here + weight) <= pct * load {
                 return true;
             }
         }
         domain.flags.has(Flags::WAKE_BALANCE) && pct * here <= 100 * load
+    }
+
+    /// Whether a sleeping task ran so recently that it is cache-hot (`task_hot`).
+    fn is_hot(&self, cx: &Core, p: TaskId) -> bool {
+        match self.balancer.map_or(0, Balancer::migration_cost) {
+            -1 => true,
+            cost => ((cx.now() - self.rqs.entities[self.rqs.entity(p) as usize].exec_start) as i64) < cost,
+        }
     }
 
     /// An idle CPU in the domains with `SD_WAKE_IDLE`, or `cpu` if it is idle or has several tasks (`wake_idle`).

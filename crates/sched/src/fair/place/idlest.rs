@@ -2,7 +2,10 @@
 
 use super::{Ask, Placing, half_pct};
 use crate::balance::domains::{Domain, Domains, Flags, GroupId};
-use crate::balance::fair::{backports::ALLOWED_BY_LOCAL, by_capacity};
+use crate::balance::fair::{
+    backports::{ALLOWED_BY_LOCAL, WAKEUP_STATS_OF_ALLOWED},
+    by_capacity,
+};
 use crate::fair::place::Select;
 use schedlab_base::{CpuId, Release, v};
 use schedlab_sim::Core;
@@ -13,6 +16,7 @@ enum Kind {
     HasSpare,
     FullyBusy,
     Misfit,
+    Imbalanced,
     Overloaded,
 }
 
@@ -151,6 +155,7 @@ impl Select<'_> {
                 !far && idlest.average < local.average + slack && 100.0 * local.average > pct * idlest.average
             }
             Kind::Misfit => local.most < idlest.most,
+            Kind::Imbalanced => false,
             Kind::HasSpare => self.spare_elsewhere(cx, domains, domain, ask, own, &local, &idlest),
         };
         better.then_some(group)
@@ -195,8 +200,7 @@ impl Select<'_> {
         let (mut load, mut util, mut runnable, mut running, mut idle) = (0.0, 0.0, 0.0, 0, 0);
         let (mut misfit, mut most) = (asymmetric, 0);
         let span = domains.span(of.span);
-        // 5.10 and 5.15 sum over all CPUs of the group. (So does the source of 6.1 and 6.6.)
-        let all = self.places.release < v(6, 1);
+        let all = !WAKEUP_STATS_OF_ALLOWED.is_in(self.places.release);
         for &cpu in span.cpus.iter().filter(|c| all || allowed.contains(**c)) {
             let (l, r) = if ask.wakes && cpu == ask.prev {
                 (self.pelt.task_load(self.rqs, ask.p, now), self.pelt.task_runnable(self.rqs, ask.p, now))
@@ -206,8 +210,7 @@ impl Select<'_> {
             load += (self.pelt.load_avg(self.rqs, cpu, now) - l).max(0.0);
             util += self.util_with(cx, cpu, ask.p, None, false) as f64;
             runnable += (self.pelt.runnable_avg(cpu, now) - r).max(0.0);
-            let root = &self.rqs.queues[cpu as usize];
-            running += root.h_nr - root.h_nr_delayed;
+            running += self.rqs.nr_running(cpu);
             idle += u32::from(self.is_idle(cx, cpu));
             most = most.max(self.capacity_of(cpu).0);
             misfit &= !(asymmetric && self.fits(cx, ask, cpu));
@@ -216,8 +219,10 @@ impl Select<'_> {
         let weight = span.weight();
         let overloaded = running > weight && (capacity * 100.0 < util * pct || capacity * pct < runnable * 100.0);
         let room = running < weight || (capacity * pct >= runnable * 100.0 && capacity * 100.0 > util * pct);
+        let imbalanced = self.balancer.is_some_and(|balancer| balancer.is_imbalanced(group));
         let kind = match (overloaded, misfit, room) {
             (true, ..) => Kind::Overloaded,
+            _ if imbalanced => Kind::Imbalanced,
             (_, true, _) => Kind::Misfit,
             (_, _, false) => Kind::FullyBusy,
             _ => Kind::HasSpare,
@@ -286,6 +291,7 @@ fn idler(new: &Standing, best: &Standing) -> bool {
         return new.kind < best.kind;
     }
     match new.kind {
+        Kind::Imbalanced => false,
         Kind::Overloaded | Kind::FullyBusy => new.average < best.average,
         Kind::Misfit => best.most < new.most,
         Kind::HasSpare => new.idle > best.idle || (new.idle == best.idle && new.util < best.util),
@@ -295,6 +301,16 @@ fn idler(new: &Standing, best: &Standing) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `update_pick_idlest` takes no group that affinity kept uneven for idler than another one of these, and any group
+    /// that is less busy instead (`enum group_type`).
+    #[test]
+    fn uneven_groups_are_not_compared() {
+        let group = |kind, average| Standing { kind, average, idle: 0, running: 4, util: 0.0, most: 1024 };
+        let uneven = group(Kind::Imbalanced, 1.0);
+        assert!(!idler(&uneven, &group(Kind::Imbalanced, 2.0)));
+        assert!(idler(&group(Kind::FullyBusy, 9.0), &uneven) && idler(&uneven, &group(Kind::Overloaded, 0.5)));
+    }
 
     #[test]
     fn a_new_task_stays_on_its_node_for_a_while() {

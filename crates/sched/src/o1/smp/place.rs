@@ -1,10 +1,10 @@
 //! Chooses the CPU of a waking or new task: `try_to_wake_up`, `wake_idle`, `sched_balance_self`.
 //!
 //! 2.6.0 leaves a task where it last ran, and a new task on its parent's CPU. A task whose waker is about to sleep
-//! (`sync`) would come to the waker's CPU, but no wait of a workload is of that kind. In 2.6.11 the waker's CPU takes
-//! the task if the task's cache is cold or if the loads are far enough apart; in 2.6.18 if the waker's CPU has little
-//! load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18 puts a new task on the idlest
-//! CPU of the idlest node; its domains within a node do not balance on fork.
+//! (`sync`, `x-sync` in a workload) comes to the waker's CPU. Later kernels leave the waker out of account then. In
+//! 2.6.11 the waker's CPU takes the task if the task's cache is cold or if the loads are far enough apart; in 2.6.18 if
+//! the waker's CPU has little load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18
+//! puts a new task on the idlest CPU of the idlest node; its domains within a node do not balance on fork.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -75,7 +75,12 @@ impl O1<'_> {
     }
 
     fn place_woken(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
+        let sync_waker = cx.sync_waker();
         if self.rules.release().balancing == Balancing::ByLength {
+            if sync_waker == Some(from) && prev != from && cx.task(p).allowed.contains(from) {
+                sync(self, cx, from);
+                return Choosing::new(from, "to the waker, which is about to sleep");
+            }
             return Choosing::new(prev, "where it last ran");
         }
         let mut choice = Choosing::new(prev, "where it last ran: it was woken there");
@@ -88,7 +93,7 @@ impl O1<'_> {
             choice = if self.rules.release().balancing == Balancing::ByLoad {
                 self.woken_by_load(cx, p, prev, from)
             } else {
-                self.woken_by_weight(p, prev, from)
+                self.woken_by_weight(cx, p, prev, from)
             };
         }
         let idle = self.wake_idle(cx, p, choice.cpu, looked);
@@ -102,6 +107,7 @@ impl O1<'_> {
     /// cache is cold in a domain of both CPUs, or if the loads differ by half of a domain's tolerated imbalance.
     fn woken_by_load(&self, cx: &Core, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
         let (load, here) = (self.source_load(prev, 2), self.target_load(from, 2));
+        let here = if cx.sync_waker().is_some() { here.saturating_sub(SCALE) } else { here };
         let choose = |cpu, rule| Choosing { cpu, rule, loads: Some([load, here]) };
         if load < SCALE / 2 && here > SCALE / 2 {
             return choose(prev, "where it last ran: that CPU is idle and the waker's is not");
@@ -124,7 +130,7 @@ impl O1<'_> {
 
     /// 2.6.18: chooses the waker's CPU if the load there is at most one task's, or small compared with the previous
     /// CPU's.
-    fn woken_by_weight(&self, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
+    fn woken_by_weight(&self, cx: &Core, p: TaskId, prev: CpuId, from: CpuId) -> Choosing {
         let domains = self.smp().rounds.domains();
         let both = domains.of(from).iter().find(|domain| domains.span(domain.span).contains(prev));
         let Some(domain) = both else { return Choosing::new(prev, "where it last ran: the waker is too far away") };
@@ -135,6 +141,8 @@ impl O1<'_> {
         if domain.flags.has(Flags::WAKE_AFFINE) {
             let running = u64::from(self.nr_running(from));
             let per_task = self.queues[from as usize].load.checked_div(running).unwrap_or(SCALE);
+            let leaves = cx.sync_waker().and_then(|cpu| cx.curr(cpu)).map_or(0, |q| self.rules.weight(self.task(q)));
+            let here = here.saturating_sub(leaves);
             let one = here <= load && here + self.target_load(prev, params.wake_idx) <= per_task;
             if one || 100 * (here + self.rules.weight(self.task(p))) <= pct * load {
                 return choose(from, "to the waker: there is little load");

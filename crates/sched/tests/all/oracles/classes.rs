@@ -53,3 +53,19 @@ fn without_its_controller_linux_6_12_is_met_but_for_the_last_wait() {
         &[("linux-6.12-classes-14", "nobody ends the run before the hog's wait is over")],
     );
 }
+
+/// Groups and policies beside sleepers, measured like the others. Here the length of a burst and how much it varies are
+/// measured, too: the CPU time from one wake-up to the next. It matters: under 6.12, 2% more or less work changes how
+/// long a group's sleeper waits by half.
+const GROUPS_6_1: &str = include_str!("linux-6.1-groups.json");
+const GROUPS_6_12: &str = include_str!("linux-6.12-groups.json");
+
+#[test]
+fn groups_beside_sleepers_are_met_by_linux_6_1() {
+    Guest { controlled: true, ..LINUX_6_1 }.judge(GROUPS_6_1, 7, &[]);
+}
+
+#[test]
+fn groups_beside_sleepers_are_met_by_linux_6_12() {
+    Guest { controlled: true, ..LINUX_6_12 }.judge(GROUPS_6_12, 7, &[]);
+}

@@ -12,7 +12,7 @@
 
 use super::{Account, exactly, forever, simulate};
 use schedlab_base::Nanos;
-use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
+use schedlab_sim::program::{Amount, GroupSpec, Load, Op, Policy, Setting, TaskSpec};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -45,6 +45,8 @@ struct Task {
     period_us: Option<u64>,
     burst_us: Option<f64>,
     burst_cpu_us: Option<f64>,
+    /// The standard deviation of the burst, where it was measured.
+    burst_sd_us: Option<f64>,
     sleep_us: Option<u64>,
     run_us: [f64; 2],
     wait_us: [f64; 2],
@@ -146,7 +148,8 @@ fn load(guest: &Guest, case: &Case, phase: Nanos) -> Load {
         let burst = task.burst_cpu_us.or(task.burst_us.map(|asked| asked + guest.burst_more_us));
         let mut body = match (burst, task.sleep_us) {
             (Some(burst), Some(sleep)) => {
-                vec![Op::Run(exactly((burst * 1e3) as Nanos)), Op::Sleep(exactly(sleep * US))]
+                let sd = (task.burst_sd_us.unwrap_or(0.0) * 1e3) as Nanos;
+                vec![Op::Run(Amount { mean: (burst * 1e3) as Nanos, sd }), Op::Sleep(exactly(sleep * US))]
             }
             _ => vec![Op::Run(exactly(1_000_000_000))],
         };

@@ -1,0 +1,74 @@
+//! How long tasks go on after they have woken another (`avg_overlap`, until 2.6.34).
+//!
+//! A task that says that it is about to sleep, but goes on for long, is not believed (`SYNC_LESS`). A task that never
+//! says so, but sleeps soon, can be treated as if it did (`SYNC_MORE`).
+
+use super::{Ask, Places, Placing, Select};
+use crate::balance::fair::Balancer;
+use crate::fair::entity::Entity;
+use schedlab_base::{CpuId, Nanos};
+use schedlab_sim::{Core, TaskId};
+
+/// A task's overlap with those that it wakes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Overlap {
+    /// The average time from a wake-up to its sleep, of its own CPU time (`avg_overlap`).
+    mean: Nanos,
+    /// Its CPU time when it last woke another; 0 if it has slept since (`last_wakeup`).
+    woke: Nanos,
+}
+
+impl Overlap {
+    fn add(&mut self, sample: Nanos) {
+        self.mean = self.mean.wrapping_add_signed((sample.wrapping_sub(self.mean) as i64) >> 3);
+    }
+}
+
+impl Places {
+    /// Whether the release counts overlaps.
+    #[inline]
+    pub fn counts_overlaps(&self) -> bool {
+        self.how == Placing::V2_6_32
+    }
+
+    /// Notes that a task goes to sleep (`dequeue_task`).
+    pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity) {
+        let overlap = &mut self.tasks[p as usize].overlap;
+        if overlap.woke > 0 {
+            let since = std::mem::take(&mut overlap.woke);
+            overlap.add(entity.sum_exec - since);
+        }
+    }
+
+    /// Notes that a task leaves its CPU but stays runnable (`put_prev_task`). `cost` is `sched_migration_cost`.
+    pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, cost: i64) {
+        let ran = entity.sum_exec - entity.prev_sum_exec;
+        self.tasks[p as usize].overlap.add(ran.min((2 * cost) as u64));
+    }
+}
+
+impl Select<'_> {
+    /// Notes that the running task of a CPU has woken another, which was placed on `to` (`try_to_wake_up`).
+    pub(super) fn overlap_begins(&mut self, cx: &Core, ask: Ask, to: CpuId) {
+        let Some(waker) = cx.curr(ask.here).filter(|_| ask.wakes && !cx.in_interrupt()) else { return };
+        let entity = &self.rqs.entities[self.rqs.entity(waker) as usize];
+        // Only an enqueue on its own queue brings its account up to date.
+        let more = if to == ask.here { cx.now() - entity.exec_start } else { 0 };
+        self.places.tasks[waker as usize].overlap.woke = entity.sum_exec + more;
+    }
+
+    /// Whether a wake-up counts as synchronous: it said so, and neither the waker nor the woken task used to go on for
+    /// long after its wake-ups.
+    pub(super) fn counts_as_sync(&self, waker: TaskId, ask: Ask) -> bool {
+        if !self.places.counts_overlaps() {
+            return ask.sync;
+        }
+        let (cost, on) = (self.balancer.map_or(0, Balancer::migration_cost) as u64, self.places.features);
+        let means = [waker, ask.p].map(|p| self.places.tasks[p as usize].overlap.mean);
+        if ask.sync && on.sync_wakeups {
+            !on.sync_less || means.iter().all(|mean| *mean <= cost)
+        } else {
+            on.sync_more && means.iter().all(|mean| *mean < cost)
+        }
+    }
+}
