@@ -1,6 +1,7 @@
 //! Checks what this machine supports, and says how to fix what is missing.
 
-use crate::recorder::{Options, Recorder};
+use crate::prepare::Options;
+use crate::recorder::Recorder;
 use crate::tracefs::{self, Tracefs};
 use crate::{instance, procfs, sys};
 use schedlab_base::{Release, v, v2_6};

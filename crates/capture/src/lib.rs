@@ -11,6 +11,7 @@ mod instance;
 mod load;
 mod merge;
 pub mod owner;
+mod prepare;
 mod procfs;
 mod recorder;
 mod sys;
@@ -19,6 +20,7 @@ mod tracefs;
 
 pub use host::host;
 pub use load::CommandStatus;
-pub use recorder::{Ending, Options, Output, Progress, Recorded, Recorder};
+pub use prepare::Options;
+pub use recorder::{Ending, Output, Progress, Recorded, Recorder};
 pub use sys::{Signal, Signals};
 pub use tracefs::Tracefs;

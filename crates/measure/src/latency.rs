@@ -75,7 +75,7 @@ impl Kept {
 
     #[inline]
     fn note(&mut self, kinds: usize, value: Nanos) {
-        self.noted.push(value.min(u64::MAX / SETS as u64) * SETS as u64 | kinds as u64);
+        self.noted.push((value.min(u64::MAX / SETS as u64) * SETS as u64) | kinds as u64);
         if self.noted.len() == NOTED {
             self.count();
         }

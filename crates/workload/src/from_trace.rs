@@ -79,10 +79,13 @@ pub struct Model {
     pub report: Report,
 }
 
+/// What happens in the part that is modelled, whom the whole trace has, and what wake-ups cost.
+type Watching = (Selected<Track>, (Selected<Seen>, CostsSeen));
+
 /// Builds a workload from the events of a trace.
 #[derive(Debug)]
 pub struct ModelBuilder {
-    replay: Replay<(Selected<Track>, (Selected<Seen>, CostsSeen))>,
+    replay: Replay<Watching>,
     /// Whether the model is of a part of the trace.
     of_part: bool,
     chosen: Option<Chosen>,

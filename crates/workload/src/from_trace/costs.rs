@@ -1,7 +1,7 @@
 //! What wake-ups cost on the machine, as far as the recording shows it.
 //!
-//! A task that is woken onto an idle CPU runs as soon as the CPU has left idle. One that preempts another on another CPU
-//! runs as soon as that CPU has got the interrupt. No choice of the scheduler's is in these times.
+//! A task that is woken onto an idle CPU runs as soon as the CPU has left idle. One that preempts a task on another CPU
+//! runs as soon as that CPU has got the interrupt. Neither time depends on what the scheduler chooses.
 
 use super::cause::Sample;
 use crate::SeenCosts;
