@@ -148,9 +148,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().display();
         let (cgroup, options) = if version == 1 {
-            ("3:cpu:/\n0::/\n", format!("cgroup cgroup rw,cpu\n"))
+            ("3:cpu:/\n0::/\n", "cgroup cgroup rw,cpu\n")
         } else {
-            ("0::/\n", "cgroup2 cgroup2 rw\n".to_owned())
+            ("0::/\n", "cgroup2 cgroup2 rw\n")
         };
         fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         fs::write(dir.path().join("proc/self/cgroup"), cgroup).unwrap();

@@ -46,10 +46,10 @@ impl<'a> Speaker<'a> {
     }
 
     /// The properties of a task; `prio` is the kernel's priority that it ran with, for tasks whose policy is not known.
-    pub fn props(&self, identity: &Identity, prio: impl FnOnce() -> Option<i16>) -> Props {
+    pub fn props(&self, identity: &Identity, prio: Option<i16>) -> Props {
         let known = &identity.properties;
         let mut props = match known.policy {
-            None => prio().map(policy).unwrap_or_default(),
+            None => prio.map(policy).unwrap_or_default(),
             Some(policy) => self.sched(known, policy),
         };
         let clamp = (known.util_min.unwrap_or(0), known.util_max.unwrap_or(1024));
@@ -195,7 +195,7 @@ mod tests {
         let speaker = Speaker::new(&facts, &groups, true);
         let of = |properties: TaskProperties, allowed: &str| {
             let allowed = Some(allowed.parse().unwrap());
-            speaker.props(&Identity { properties, cgroup: None, allowed }, || None)
+            speaker.props(&Identity { properties, cgroup: None, allowed }, None)
         };
         let fair = TaskProperties { policy: Some(schedlab_base::Policy::Other), nice: Some(-3), ..Default::default() };
         let plain = of(TaskProperties { slice_ns: Some(2_800_000), ..fair.clone() }, "0-3");
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(of(rr, "0-3"), Props { policy: Some(Policy::Rr), priority: Some(7), ..Props::default() });
         let clamped = TaskProperties { util_min: Some(100), ..fair };
         assert_eq!((of(clamped.clone(), "0").util_min, of(clamped, "0").util_max), (Some(100), Some(1024)));
-        let unknown = speaker.props(&Identity::default(), || Some(49));
+        let unknown = speaker.props(&Identity::default(), Some(49));
         assert_eq!((unknown.policy, unknown.priority), (Some(Policy::Fifo), Some(50)));
     }
 

@@ -40,11 +40,9 @@ impl ModelBuilder {
         let sessions = Sessions::of(tasks, kept);
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {
             let task = &tasks[ix];
-            let all: Vec<Props> = task
-                .identities
-                .iter()
-                .map(|(identity, _)| speaker.props(identity, || report.priority(task, &keys[ix])))
-                .collect();
+            let unknown = task.identities.iter().any(|(identity, _)| identity.properties.policy.is_none());
+            let prio = unknown.then(|| report.priority(task, &keys[ix])).flatten();
+            let all: Vec<Props> = task.identities.iter().map(|(identity, _)| speaker.props(identity, prio)).collect();
             let changes = speaker.changes(&all);
             let mut props = all.into_iter().next().unwrap_or_default();
             let unsaid = task.identities.iter().all(|(identity, _)| identity.allowed.is_none());
