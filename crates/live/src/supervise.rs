@@ -42,14 +42,7 @@ pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut noti
     sys::close_all_but(&keep);
     sys::adopt_orphans();
     let Ok(signals) = Signals::take() else { sys::exit(1) };
-    let first = SchedAttr {
-        policy: libc::SCHED_FIFO as u32,
-        priority: 99,
-        flags: SCHED_FLAG_RESET_ON_FORK,
-        ..SchedAttr::default()
-    };
-    // Without the right to it, the supervisor competes with the tasks. They also look at the time themselves.
-    let _ = first.set();
+    outrank();
     let mut launchers = launch_all(world, &signals);
     let mut state = State::SettingUp { until: sys::monotonic() + SETUP };
     loop {
@@ -97,6 +90,18 @@ pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut noti
     kill_all(&launchers);
     world.groups.remove();
     sys::exit(0)
+}
+
+/// Runs before every task, where that is permitted: without the right to it, the supervisor competes with the tasks,
+/// which also look at the time themselves.
+fn outrank() {
+    let first = SchedAttr {
+        policy: libc::SCHED_FIFO as u32,
+        priority: 99,
+        flags: SCHED_FLAG_RESET_ON_FORK,
+        ..SchedAttr::default()
+    };
+    let _ = first.set();
 }
 
 /// How far the run is.
