@@ -84,7 +84,7 @@ impl Subject<'_> {
 enum PlacementArg {
     /// The kernel's scheduler.
     Scheduler,
-    /// Each task is bound to a CPU: node by node in turn, one thread of each core first.
+    /// Each task is bound to a CPU: nodes and caches in turn, one thread of each core first.
     Cpu,
     /// Each task is bound to a node, in turn, with its memory.
     Numa,
