@@ -214,7 +214,7 @@ fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
     };
     bar.finish_and_clear();
     let (recorded, execution, notes) = outcome?;
-    let mut source = schedlab_trace::open(&own_path(&written))?;
+    let mut source = schedlab_trace::open(own_path(&written))?;
     let meta = source.meta().clone();
     let mut stats = of_rows(Stats::new(&meta).with_teams(), args.by);
     let read = source.run(&mut stats)?;

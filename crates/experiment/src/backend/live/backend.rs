@@ -110,7 +110,7 @@ struct FromZero<'a> {
 impl Sink for FromZero<'_> {
     fn events(&mut self, batch: &[Event]) {
         let moved: Vec<Event> =
-            batch.iter().map(|event| Event { time: event.time.saturating_sub(self.start), ..event.clone() }).collect();
+            batch.iter().map(|event| Event { time: event.time.saturating_sub(self.start), ..*event }).collect();
         self.sink.events(&moved);
     }
 

@@ -76,7 +76,10 @@ mod tests {
     use super::*;
     use schedlab_sim::program::{Setting, TaskSpec};
 
-    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<(Option<Vec<u32>>, Option<Vec<u32>>)> {
+    /// The CPUs and the nodes that a task is bound to.
+    type Bound = (Option<Vec<u32>>, Option<Vec<u32>>);
+
+    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<Bound> {
         let mut load = Load { tasks: vec![TaskSpec::default(); tasks], ..Load::default() };
         load.tasks[1].initial = Setting { cpus: Some(vec![0]), ..Setting::default() };
         let count = placement.apply(&mut load, &schedlab_machine::load(machine).unwrap());
