@@ -1,7 +1,7 @@
 //! The recording of a run: tasks and groups have the names that the workload gives them.
 
 use crate::runner::Runner;
-use schedlab_base::{AffinityRecord, Event, NameRecord, Nanos, Result, Sink, Tid};
+use schedlab_base::{AffinityRecord, Event, GroupRecord, NameRecord, Nanos, Result, Sink, TaskRecord, Tid};
 use schedlab_capture::Output;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -22,6 +22,11 @@ impl<'a, O> Named<'a, O> {
         let prefix = run.borrow().group_prefix();
         Self { inner, run, prefix, known: HashSet::new() }
     }
+
+    /// The workload's name of a group of this run.
+    fn inside(&self, path: &str) -> Option<String> {
+        Some(format!("/{}", path.strip_prefix(self.prefix.as_deref()?)?))
+    }
 }
 
 impl<O: Sink> Sink for Named<'_, O> {
@@ -31,8 +36,7 @@ impl<O: Sink> Sink for Named<'_, O> {
 
     fn name(&mut self, record: &NameRecord) {
         let mut record = record.clone();
-        let inside = |path: &String| Some(format!("/{}", path.strip_prefix(self.prefix.as_deref()?)?));
-        if let Some(path) = record.cgroup.as_ref().and_then(inside) {
+        if let Some(path) = record.cgroup.as_ref().and_then(|path| self.inside(path)) {
             record.cgroup = Some(path);
         }
         let run = self.run.borrow();
@@ -50,6 +54,17 @@ impl<O: Sink> Sink for Named<'_, O> {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.inner.affinity(record);
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.inner.task(record);
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        match self.inside(&record.path) {
+            Some(path) => self.inner.group(&GroupRecord { path, ..record.clone() }),
+            None => self.inner.group(record),
+        }
     }
 
     fn lasts(&mut self, end: Nanos) {

@@ -15,7 +15,7 @@ use schedlab_capture::Signals;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{PipeReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,15 +34,9 @@ const LEAD_EACH: Nanos = 30_000;
 
 /// The supervisor's body, in the process that was forked for it.
 pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut notice: PipeReader) -> ! {
-    sys::set_name("schedlab-super");
-    sys::new_session();
-    sys::detach_standard_streams();
     let mut keep = world.groups.descriptors();
     keep.extend([command.as_raw_fd(), notice.as_raw_fd(), world.notify.as_raw_fd()]);
-    sys::close_all_but(&keep);
-    sys::adopt_orphans();
-    let Ok(signals) = Signals::take() else { sys::exit(1) };
-    outrank();
+    let signals = stand_apart(&keep);
     let mut launchers = launch_all(world, &signals);
     let mut state = State::SettingUp { until: sys::monotonic() + SETUP };
     loop {
@@ -92,16 +86,23 @@ pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut noti
     sys::exit(0)
 }
 
-/// Runs before every task, where that is permitted: without the right to it, the supervisor competes with the tasks,
-/// which also look at the time themselves.
-fn outrank() {
+/// Makes this process independent of the command, but for these descriptors, and more important than the tasks.
+fn stand_apart(keep: &[RawFd]) -> Signals {
+    sys::set_name("schedlab-super");
+    sys::new_session();
+    sys::detach_standard_streams();
+    sys::close_all_but(keep);
+    sys::adopt_orphans();
+    let Ok(signals) = Signals::take() else { sys::exit(1) };
     let first = SchedAttr {
         policy: libc::SCHED_FIFO as u32,
         priority: 99,
         flags: SCHED_FLAG_RESET_ON_FORK,
         ..SchedAttr::default()
     };
+    // Without the right to it, the supervisor competes with the tasks. They also look at the time themselves.
     let _ = first.set();
+    signals
 }
 
 /// How far the run is.

@@ -95,7 +95,7 @@ impl Subject<'_> {
 enum PlacementArg {
     /// The kernel's scheduler.
     Scheduler,
-    /// Each task is bound to a CPU: node by node in turn, one thread of each core first.
+    /// Each task is bound to a CPU: nodes and caches in turn, one thread of each core first.
     Cpu,
     /// Each task is bound to a node, in turn, with its memory.
     Numa,
@@ -243,7 +243,7 @@ fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
     };
     bar.finish_and_clear();
     let (recorded, execution, notes) = outcome?;
-    let mut source = schedlab_trace::open(&own_path(&written))?;
+    let mut source = schedlab_trace::open(own_path(&written))?;
     let meta = source.meta().clone();
     let mut stats = of_rows(Stats::new(&meta).with_teams(), args.by);
     let read = source.run(&mut stats)?;

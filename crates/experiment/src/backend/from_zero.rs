@@ -1,6 +1,6 @@
 //! The times of a recorded run, as experiments count them.
 
-use schedlab_base::{AffinityRecord, Event, NameRecord, Nanos, Sink};
+use schedlab_base::{AffinityRecord, Event, GroupRecord, NameRecord, Nanos, Sink, TaskRecord};
 
 /// A sink whose times count from the start of the run, as the simulator's do.
 pub(super) struct FromZero<'a> {
@@ -21,6 +21,14 @@ impl Sink for FromZero<'_> {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.sink.affinity(&AffinityRecord { time: record.time.saturating_sub(self.start), ..record.clone() });
+    }
+
+    fn task(&mut self, record: &TaskRecord) {
+        self.sink.task(&TaskRecord { time: record.time.saturating_sub(self.start), ..record.clone() });
+    }
+
+    fn group(&mut self, record: &GroupRecord) {
+        self.sink.group(&GroupRecord { time: record.time.saturating_sub(self.start), ..record.clone() });
     }
 
     fn lasts(&mut self, end: Nanos) {

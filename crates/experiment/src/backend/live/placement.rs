@@ -3,6 +3,7 @@
 
 use schedlab_machine::{Cpu, Machine};
 use schedlab_sim::program::Load;
+use std::collections::BTreeSet;
 
 /// Who chooses where tasks run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum Placement {
     /// The kernel's scheduler.
     #[default]
     Scheduler,
-    /// Each task has a CPU of its own as long as there are any: node by node in turn, a thread of each core first.
+    /// Each task has a CPU of its own as long as there are any: nodes and caches in turn, a thread of each core first.
     Cpu,
     /// Each task has a node, in turn, and its memory comes from there.
     Numa,
@@ -53,18 +54,18 @@ fn nodes(machine: &Machine) -> Vec<(u32, Vec<u32>)> {
     nodes
 }
 
-/// All CPUs, the best for the next task first: a thread of a core that has no task yet, on the node with the fewest.
+/// All CPUs, the best for the next task first: a thread of a core that has no task yet, under the last-level cache that
+/// has the fewest, on the node that has the fewest.
 fn best_cpus(machine: &Machine) -> Vec<u32> {
-    let mut ranked: Vec<(u32, u32, u32, u32)> = Vec::new();
-    for Cpu { place, .. } in &machine.cpus {
-        let before = || machine.cpus.iter().map(|cpu| &cpu.place).take_while(|other| other.cpu != place.cpu);
-        let thread = before().filter(|other| other.core == place.core).count() as u32;
-        // Among the threads of the same number on its node.
-        let same = |other: &&schedlab_base::CpuPlace| other.node == place.node && other.core != place.core;
-        let mut cores: Vec<u32> = before().filter(same).map(|other| other.core).collect();
-        cores.sort_unstable();
-        cores.dedup();
-        ranked.push((thread, cores.len() as u32, place.node, place.cpu));
+    let places = || machine.cpus.iter().map(|cpu| &cpu.place);
+    let distinct = |numbers: Vec<u32>| numbers.into_iter().collect::<BTreeSet<u32>>().len();
+    let mut ranked: Vec<(usize, usize, usize, u32, u32)> = Vec::new();
+    for own in places() {
+        let before = || places().take_while(|other| other.cpu != own.cpu);
+        let thread = before().filter(|other| other.core == own.core).count();
+        let cores = before().filter(|other| other.llc == own.llc && other.core != own.core).map(|other| other.core);
+        let caches = places().filter(|other| other.node == own.node && other.llc < own.llc).map(|other| other.llc);
+        ranked.push((thread, distinct(cores.collect()), distinct(caches.collect()), own.node, own.cpu));
     }
     ranked.sort_unstable();
     ranked.into_iter().map(|(.., cpu)| cpu).collect()
@@ -75,7 +76,10 @@ mod tests {
     use super::*;
     use schedlab_sim::program::{Setting, TaskSpec};
 
-    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<(Option<Vec<u32>>, Option<Vec<u32>>)> {
+    /// The CPUs and the nodes that a task is bound to.
+    type Bound = (Option<Vec<u32>>, Option<Vec<u32>>);
+
+    fn placed(machine: &str, placement: Placement, tasks: usize) -> Vec<Bound> {
         let mut load = Load { tasks: vec![TaskSpec::default(); tasks], ..Load::default() };
         load.tasks[1].initial = Setting { cpus: Some(vec![0]), ..Setting::default() };
         let count = placement.apply(&mut load, &schedlab_machine::load(machine).unwrap());
@@ -84,15 +88,12 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_taken_node_by_node_and_cores_before_their_second_threads() {
-        // Two sockets (nodes) of two cores of two threads: CPUs 0 to 3 and 4 to 7.
+    fn cpus_are_taken_cache_by_cache_and_cores_before_their_second_threads() {
+        // Two sockets of two cores of two threads, each with a cache: CPUs 0 to 3 and 4 to 7.
         let cpus: Vec<_> = placed("2x2x2", Placement::Cpu, 10).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
-        let expected = if schedlab_machine::load("2x2x2").unwrap().distances.len() == 2 {
-            [0, 0, 4, 2, 6, 1, 5, 3, 7, 0]
-        } else {
-            [0, 0, 2, 4, 6, 1, 3, 5, 7, 0]
-        };
-        assert_eq!(cpus, expected);
+        assert_eq!(cpus, [0, 0, 4, 2, 6, 1, 5, 3, 7, 0], "the workload binds the second task");
+        let cpus: Vec<_> = placed("z800", Placement::Cpu, 5).into_iter().map(|(cpus, _)| cpus.unwrap()[0]).collect();
+        assert_eq!(cpus, [0, 0, 6, 1, 7], "the nodes in turn");
     }
 
     #[test]
