@@ -122,15 +122,11 @@ fn console(text: &str) -> String {
 }
 
 #[test]
-fn a_guest_that_fails_gives_one_message_and_its_console() {
+fn a_guest_that_does_not_boot_in_time_gives_one_message_and_its_console() {
     let Some(cache) = cache() else { return };
     let text = message(&run(cache, &["vm", "boot", "debian-6.12", "--boot-limit", "1s"]));
     assert!(text.starts_with("debian-6.12: the guest did not boot within 1 s"), "{text}");
     console(&text);
-    // Too little memory to unpack the initramfs or to run.
-    let text = message(&run(cache, &["vm", "boot", "debian-6.12", "--memory", "128"]));
-    assert!(text.contains("memory") || text.contains("unpack") || text.contains("panicked"), "{text}");
-    assert!(console(&text).contains("Linux version 6.12"), "{text}");
 }
 
 /// The processes whose parent was `parent` and that run QEMU.
