@@ -1,6 +1,6 @@
 //! Writes a sequence down as phases of the workload language: in whole microseconds, which rt-app reads too, and short
-//! times to the nanosecond. A burst of 1.4 us that became one of 1 us would change which of two tasks comes first, and so
-//! which task finds a semaphore posted and does not sleep.
+//! times to the nanosecond. A burst of 1.4 us that became one of 1 us would change which of two tasks comes first, and
+//! so which task finds a semaphore posted and does not sleep.
 
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
