@@ -113,10 +113,10 @@ fn autogroup(dir: &Path) -> Option<(u64, i8)> {
     Some((number.parse().ok()?, nice.parse().ok()?))
 }
 
-/// Whether a process's ids, as its system calls name them, are those of this /proc.
-pub(crate) fn counts_alike(proc: &Path, tid: Tid) -> bool {
+/// Whether a process's ids, as its system calls name them, are those of this /proc; `None` if it has ended.
+pub(crate) fn counts_alike(proc: &Path, tid: Tid) -> Option<bool> {
     let space = |who: &str| fs::read_link(proc.join(who).join("ns/pid")).ok();
-    space(&tid.to_string()).is_some_and(|own| Some(own) == space("self"))
+    space(&tid.to_string()).map(|own| Some(own) == space("self"))
 }
 
 /// The current process and cgroup of one task.

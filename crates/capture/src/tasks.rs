@@ -162,9 +162,8 @@ impl Tasks {
     fn called(&mut self, time: Nanos, caller: Tid, call: Call, sink: &mut dyn Sink) {
         let target = |who: Tid| if who == 0 { caller } else { who };
         match call {
-            Call::Nice { who, .. } | Call::Policy { who } | Call::Affinity { who }
-                // In a container the ids are others; what is looked at again shows the change.
-                if who != 0 && !self.proc.as_deref().is_some_and(|proc| procfs::counts_alike(proc, caller)) => {}
+            // In a container the ids are others; what is looked at again shows the change.
+            Call::Nice { who, .. } if who != 0 && !self.counts_alike(caller, who) => {}
             Call::Nice { who, nice } => {
                 if let Some(task) = self.tasks.get_mut(&target(who)) {
                     task.properties.nice = Some(nice);
@@ -180,6 +179,14 @@ impl Tasks {
             Call::Session => self.new_session(time, caller, sink),
         }
         self.look_at_doubtful(sink);
+    }
+
+    /// Whether a task means the same task by an id as the events do. Of a caller that has ended, this is taken from the
+    /// cgroups: a container has its own.
+    fn counts_alike(&self, caller: Tid, target: Tid) -> bool {
+        let cgroup = |tid: Tid| self.tasks.get(&tid).and_then(|task| task.cgroup.as_deref());
+        let alike = self.proc.as_deref().and_then(|proc| procfs::counts_alike(proc, caller));
+        alike.unwrap_or_else(|| cgroup(caller).is_some() && cgroup(caller) == cgroup(target))
     }
 
     /// A process, which has this thread alone as a rule, has a new session, and with that a new autogroup.

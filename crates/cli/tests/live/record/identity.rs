@@ -113,7 +113,7 @@ fn check_trace(trace: &Trace, group: Option<&Cgroup>) {
         let tid = tid(trace, comm);
         trace.tasks.iter().filter(move |record| record.tid == tid)
     };
-    let last = |comm: &str| all(comm).last().unwrap_or_else(|| panic!("nothing is said of {comm}"));
+    let last = |comm: &str| all(comm).next_back().unwrap_or_else(|| panic!("nothing is said of {comm}"));
     assert_eq!(last("nicer").properties.nice, Some(nicer()));
     let fifo = &last("fifo").properties;
     assert_eq!((fifo.policy, fifo.rt_priority), (Some(Policy::Fifo), Some(9)));
