@@ -109,11 +109,19 @@ fn a_report_and_a_model_file() {
     let folder = folder.path();
     ok(folder, &["model", "t.arrows", "-o", "load.json"]);
     let ask = ["whatif", "load.json", "--kernel", "linux-6.12", "--seeds", "2"];
-    // A model alone does not say what was recorded, nor how far it is off.
-    let refused = schedlab(folder, &ask);
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let alone = ok(folder, &[&ask[..], &["--baseline", "kernel=linux-6.1,machine=2"]].concat());
+    // A model alone says what was recorded, but not how far it is off.
+    let alone = ok(folder, &ask);
+    assert!(alone.starts_with("load.json as recorded: linux-6.1 on 2;"), "{alone}");
     assert!(alone.contains("not validated") && alone.contains("--recording"), "{alone}");
+    // A workload that was not recorded says neither.
+    let mut load: Value = serde_json::from_str(&std::fs::read_to_string(folder.join("load.json")).unwrap()).unwrap();
+    load.as_object_mut().expect("an object").remove("x-recorded");
+    std::fs::write(folder.join("own.json"), load.to_string()).expect("written");
+    let own = ["whatif", "own.json", "--kernel", "linux-6.12", "--seeds", "2"];
+    let refused = schedlab(folder, &own);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let named = ok(folder, &[&own[..], &["--baseline", "kernel=linux-6.1,machine=2"]].concat());
+    assert!(named.starts_with("own.json as recorded: linux-6.1 on 2;"), "{named}");
     let with = [&ask[..], &["--recording", "t.arrows"]].concat();
     let direct = ["whatif", "t.arrows", "--kernel", "linux-6.12", "--seeds", "2"];
     let tail = |text: String| text.split_once('\n').expect("lines").1.to_owned();
