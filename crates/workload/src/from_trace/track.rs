@@ -186,7 +186,7 @@ impl Track {
     }
 
     /// Time on this CPU, in units of the biggest one.
-    pub(super) fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
+    fn in_work(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let capacity = self.capacity.get(cpu as usize).copied().filter(|c| *c > 0).unwrap_or(1024);
         (u128::from(ns) * u128::from(capacity) / 1024) as Nanos
     }
@@ -231,7 +231,7 @@ impl Track {
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         self.wake(ix, now, NO_WAKER);
-        self.receive(ix, now, |receiver, own, all| receiver.starts(own, now, all));
+        self.receive(ix, |receiver, own, all| receiver.starts(own, now, all));
         let task = &mut self.tasks[ix as usize];
         (task.place, task.started) = (Place::Running { cpu, since: now }, now);
         task.asked = None;
@@ -296,7 +296,7 @@ impl Track {
         };
         self.push(ix, Token::Block { length, waker });
         if waker != NOBODY {
-            self.receive(ix, now, |receiver, own, all| receiver.woken(waker, own, all));
+            self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
         }
         let task = &mut self.tasks[ix as usize];
         task.wakes.add(now, length, waker);
@@ -427,7 +427,7 @@ impl Observer for Track {
         self.tasks[ix as usize].prio = stop.prio;
         self.charge(ix, cpu, stop.now);
         if stop.state != TaskState::Runnable {
-            self.burst_ends(ix, stop.now);
+            self.burst_ends(ix);
         }
         self.tasks[ix as usize].place = match stop.state {
             TaskState::Runnable => Place::Ready,

@@ -57,47 +57,35 @@ impl Supply {
     }
 }
 
-/// All tasks at an instant.
-pub(super) struct By<'a> {
-    track: &'a Track,
-    now: Nanos,
-}
+/// What all tasks have done so far.
+pub(super) struct By<'a>(&'a Track);
 
 impl By<'_> {
-    /// How much work a task has done.
+    /// How much work of a task is in its sequence: what follows may turn out not to have been its own.
     fn work(&self, ix: TaskIx) -> Nanos {
-        let task = &self.track.tasks[ix as usize];
-        match task.place {
-            Place::Running { cpu, since } => task.work + self.track.in_work(cpu, self.now.saturating_sub(since)),
-            _ => task.work,
-        }
+        self.0.tasks[ix as usize].work
     }
 
     /// Whether it has been on a CPU all the time since then.
     fn runs_since(&self, ix: TaskIx, since: Nanos) -> bool {
-        let task = &self.track.tasks[ix as usize];
+        let task = &self.0.tasks[ix as usize];
         matches!(task.place, Place::Running { .. }) && task.started <= since
     }
 }
 
 impl Track {
     /// Lets the receiver of a task look at the others' work.
-    pub(super) fn receive<R>(
-        &mut self,
-        ix: TaskIx,
-        now: Nanos,
-        look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R,
-    ) -> R {
+    pub(super) fn receive<R>(&mut self, ix: TaskIx, look: impl FnOnce(&mut Receiver, Nanos, &By<'_>) -> R) -> R {
         let mut receiver = std::mem::take(&mut self.tasks[ix as usize].receiver);
-        let all = By { track: self, now };
+        let all = By(self);
         let result = look(&mut receiver, all.work(ix), &all);
         self.tasks[ix as usize].receiver = receiver;
         result
     }
 
     /// The burst of a task that blocks or ends.
-    pub(super) fn burst_ends(&mut self, ix: TaskIx, now: Nanos) {
-        if let Some(fed) = self.receive(ix, now, |receiver, own, all| receiver.stops(ix, own, all))
+    pub(super) fn burst_ends(&mut self, ix: TaskIx) {
+        if let Some(fed) = self.receive(ix, |receiver, own, all| receiver.stops(ix, own, all))
             && self.fed_entries < MOST_FED
         {
             self.fed_entries += fed.supplies.len();
