@@ -128,8 +128,8 @@ impl Merge {
     }
 
     /// The task that was on each CPU when the kept time began, by the last switch before it or the first one after it;
-    /// `None` if a loss came between, or if that task cannot have been there, as it was forked or elsewhere meanwhile: the
-    /// switch to it was not recorded.
+    /// `None` if a loss came between, or if that task cannot have been there, as it was forked or elsewhere meanwhile:
+    /// the switch to it was not recorded.
     pub(crate) fn at_start(&self) -> BTreeMap<CpuId, Option<Tid>> {
         let (before, after) = self.events.split_at(self.events.partition_point(|e| e.time < *self.kept.start()));
         let mut known = BTreeMap::new();
@@ -242,7 +242,7 @@ mod tests {
         merge.events = vec![switch(1, 0, 7, 8), switch(2, 0, 8, 9), switch(5, 0, 9, 0), switch(6, 1, 4, 5)];
         merge.keep(3..=Nanos::MAX);
         assert_eq!(merge.at_start(), BTreeMap::from([(0, Some(9)), (1, Some(4))]));
-        // 8 ran elsewhere and 6 was forked before the first switch of these CPUs: the switches to them were not recorded.
+        // 8 ran elsewhere and 6 was forked before the first switch of these CPUs: switches to them were not recorded.
         let fork = Event { time: 4, cpu: 0, what: Payload::Fork { parent: 9, child: 6 } };
         merge.events = vec![switch(3, 0, 8, 9), fork, switch(5, 1, 6, 0), switch(6, 2, 8, 0), switch(7, 3, 0, 1)];
         assert_eq!(merge.at_start(), BTreeMap::from([(0, Some(8)), (1, None), (2, None), (3, Some(0))]));
