@@ -44,7 +44,7 @@ pub struct Job {
     pub files: Vec<(String, Vec<u8>)>,
     /// Tunables to set before, under that kernel's own names.
     pub set: Vec<(String, String)>,
-    /// Whether QEMU is to give the virtual CPUs even turns. [`crate::run`] sets it where time is counted.
+    /// Whether QEMU is to give the virtual CPUs even turns. [`crate::run()`] sets it where time is counted.
     pub even_turns: bool,
     /// Files to hand back, by their absolute paths.
     pub wanted: Vec<String>,

@@ -52,7 +52,7 @@ pub struct Args {
     /// Into how many blocks of time to cut one trace each, for the intervals.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(2..=1000))]
     blocks: u16,
-    /// Fail if a figure grows by more than this: [ROW:] FIGURE > +10%; may be repeated.
+    /// Fail if a figure grows by more than this: FIGURE > +10%, or ROW: FIGURE > +10%; may be repeated.
     #[arg(long, value_name = "BOUND")]
     fail_if: Vec<Bound>,
     #[command(flatten)]
