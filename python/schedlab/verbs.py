@@ -116,19 +116,32 @@ def exec_(
     seed: int = 1,
     placement: str = "scheduler",
     buffer: str | None = None,
+    on: str = "live",
+    machine: PathLike | None = None,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+    deterministic: bool = False,
+    memory: int | None = None,
+    boot_limit: Duration | None = None,
+    run_limit: Duration | None = None,
     output: PathLike | None = None,
     force: bool = False,
 ) -> Trace:
-    """Run a workload with real threads on this kernel, and record it.
+    """Run a workload with real threads on this kernel or in a guest, and record it.
 
     It is the workload that `sim` simulates. `placement` says where tasks run that the workload leaves free: wherever
     the `scheduler` puts them, or bound to a CPU (`cpu`) or a node (`numa`) each. Raises `NotPermittedError` if a right
     is missing; the message names it.
+
+    `on` is `"live"`, or `"vm:KERNEL"` for a guest (`"vm:debian-6.12"`), and what follows it is the guest's: its
+    machine, the tunables to set inside, whether time is counted in instructions, its memory in MiB, and how long it may
+    take to boot and to run.
     """
     with _workload(workload) as load:
         given = options(
             duration=checked("duration", duration), seed=whole("seed", seed), placement=placement, buffer=buffer
         )
+        given += options(on=on, machine=machine, set=set, deterministic=deterministic, memory=memory)
+        given += options(boot_limit=checked("boot_limit", boot_limit), run_limit=checked("run_limit", run_limit))
 
         def execute(target: str) -> None:
             document = command.call(["exec", load, *options(output=target), *given])["execution"]
