@@ -146,7 +146,9 @@ fn sysctls(root: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let ours = names.filter(|name| name.starts_with(SYSCTLS));
-    ours.filter_map(|name| read(&dir.join(&name)).ok().map(|value| (name, value))).collect()
+    // One that means nothing on this machine reads empty, as sched_energy_aware does where CPUs are alike.
+    let set = ours.filter_map(|name| read(&dir.join(&name)).ok().map(|value| (name, value)));
+    set.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The scheduler's directory of debugfs, which is mounted for the moment if it is not.
@@ -244,6 +246,7 @@ mod tests {
     fn the_kernel_of_a_distribution_shows_most() {
         let dir = root(&[
             ("proc/sys/kernel/osrelease", "6.1.0-26-amd64\n"),
+            ("proc/sys/kernel/sched_energy_aware", ""),
             ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.112-1\n"),
             ("proc/cmdline", "root=/dev/sda1 preempt=none preempt=voluntary quiet\n"),
             ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
