@@ -134,7 +134,9 @@ fn of_one_command_among_events_with_other_layouts() {
                   -e task-clock/period=1000000/";
     let Some(()) = record(&file, events) else { return };
     let (trace, _) = agrees(&file);
-    let ends = trace.events.first().unwrap().time..=trace.events.last().unwrap().time + 1_000_000_000;
+    // A command is named when it is executed, which can be before its first event or after its last one.
+    let second = 1_000_000_000;
+    let ends = trace.events.first().unwrap().time - second..=trace.events.last().unwrap().time + second;
     let named: Vec<_> = trace.names.iter().filter(|n| n.comm == "sleep").collect();
     assert!(!named.is_empty() && named.iter().all(|n| ends.contains(&n.time)), "{named:?}");
 }
