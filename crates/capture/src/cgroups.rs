@@ -130,6 +130,7 @@ fn hundredths(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::write;
     use schedlab_base::{Event, NameRecord};
 
     #[derive(Default)]
@@ -152,14 +153,11 @@ mod tests {
         } else {
             ("0::/\n", "cgroup2 cgroup2 rw\n")
         };
-        fs::create_dir_all(dir.path().join("proc/self")).unwrap();
-        fs::write(dir.path().join("proc/self/cgroup"), cgroup).unwrap();
+        write(dir.path(), "proc/self/cgroup", cgroup);
         let line = format!("30 25 0:26 / {at}/fs rw,nosuid shared:4 - {options}");
         fs::write(dir.path().join("proc/self/mountinfo"), format!("20 1 0:2 / / rw - ext4 x rw\n{line}")).unwrap();
         for (path, text) in files {
-            let path = dir.path().join("fs").join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            write(&dir.path().join("fs"), path, text);
         }
         dir
     }

@@ -231,20 +231,11 @@ fn feature(word: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        dir
-    }
+    use crate::tree::tree;
 
     #[test]
     fn the_kernel_of_a_distribution_shows_most() {
-        let dir = root(&[
+        let dir = tree(&[
             ("proc/sys/kernel/osrelease", "6.1.0-26-amd64\n"),
             ("proc/sys/kernel/sched_energy_aware", ""),
             ("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.112-1\n"),
@@ -284,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let dir = root(&[("proc/sys/kernel/version", "#1 SMP PREEMPT_RT x\n")]);
+        let dir = tree(&[("proc/sys/kernel/version", "#1 SMP PREEMPT_RT x\n")]);
         let facts = of(dir.path(), Some(3_000_000));
         assert_eq!(facts.preemption.as_deref(), Some("rt"));
         assert_eq!(facts.tunables["base_slice_ns"], "3000000");

@@ -14,13 +14,17 @@ pub mod owner;
 mod prepare;
 mod procfs;
 mod recorder;
+mod sched_attr;
 mod sys;
 mod tasks;
 mod tracefs;
+#[cfg(test)]
+mod tree;
 
 pub use host::host;
 pub use load::CommandStatus;
 pub use prepare::Options;
 pub use recorder::{Ending, Output, Progress, Recorded, Recorder};
+pub use sched_attr::SchedAttr;
 pub use sys::{Signal, Signals};
 pub use tracefs::Tracefs;

@@ -1,6 +1,6 @@
 //! What /proc says about tasks: names, processes, cgroups, and which tasks run or wait on which CPU.
 
-use crate::sys::{self, SchedAttr};
+use crate::sched_attr::SchedAttr;
 use schedlab_base::{CpuId, CpuList, Policy, TaskProperties, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,7 +48,7 @@ pub(crate) fn tasks(proc: &Path, before: &[Task]) -> Vec<Task> {
             }
             let (cgroup, session) =
                 of_process.get_or_insert_with(|| (cgroup(&dir, hierarchy).map(Arc::from), autogroup(&dir)));
-            let attr = sys::sched_getattr(tid);
+            let attr = SchedAttr::of(tid).ok();
             let properties = properties(attr, *session, clamped);
             tasks.push(Task { cgroup: cgroup.clone(), allowed: allowed(&own), properties, ..task });
         }
@@ -59,7 +59,7 @@ pub(crate) fn tasks(proc: &Path, before: &[Task]) -> Vec<Task> {
 
 /// How a task is scheduled now; `None` if it has ended.
 pub(crate) fn properties_of(proc: &Path, tid: Tid) -> Option<TaskProperties> {
-    let attr = sys::sched_getattr(tid)?;
+    let attr = SchedAttr::of(tid).ok()?;
     Some(properties(Some(attr), autogroup(&proc.join(tid.to_string())), clamps(proc)))
 }
 
@@ -76,10 +76,6 @@ pub(crate) fn base_slice(tasks: &[Task]) -> Option<u64> {
 fn clamps(proc: &Path) -> bool {
     proc.join("sys/kernel/sched_util_clamp_max").exists()
 }
-
-/// The flags of `sched_attr`: SCHED_FLAG_RESET_ON_FORK and SCHED_FLAG_RECLAIM.
-const RESET_ON_FORK: u64 = 1;
-const RECLAIM: u64 = 2;
 
 fn properties(attr: Option<SchedAttr>, session: Option<(u64, i8)>, clamped: bool) -> TaskProperties {
     let mut found = TaskProperties {
@@ -100,8 +96,8 @@ fn properties(attr: Option<SchedAttr>, session: Option<(u64, i8)>, clamped: bool
     found.period_ns = time(deadline, attr.period);
     found.util_min = u16::try_from(attr.util_min).ok().filter(|_| clamped);
     found.util_max = u16::try_from(attr.util_max).ok().filter(|_| clamped);
-    found.reset_on_fork = attr.flags & RESET_ON_FORK != 0;
-    found.reclaim = deadline && attr.flags & RECLAIM != 0;
+    found.reset_on_fork = attr.flags & SchedAttr::RESET_ON_FORK != 0;
+    found.reclaim = deadline && attr.flags & SchedAttr::RECLAIM != 0;
     if found.check().is_err() { TaskProperties::default() } else { found }
 }
 
@@ -226,6 +222,7 @@ pub(crate) fn running(tasks: &[Task], cpus: impl IntoIterator<Item = CpuId>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree;
 
     fn stat(tid: Tid, comm: &str, state: char, cpu: CpuId) -> String {
         let zeros = "0 ".repeat(35);
@@ -234,11 +231,7 @@ mod tests {
 
     fn proc() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let write = |path: &str, text: &str| tree::write(dir.path(), path, text);
         write("self/cgroup", "7:memory:/m\n3:cpu,cpuacct:/here\n0::/two\n");
         write("10/cgroup", "7:memory:/m\n3:cpu,cpuacct:/a:b\n0::/two\n");
         write("10/task/10/stat", &stat(10, "a ) (b", 'S', 1));
@@ -298,12 +291,20 @@ mod tests {
 
     #[test]
     fn what_the_kernel_reports_becomes_properties() {
-        let attr = SchedAttr { nice: -3, runtime: 2_800_000, flags: RESET_ON_FORK, ..SchedAttr::default() };
+        let attr = SchedAttr { nice: -3, runtime: 2_800_000, flags: SchedAttr::RESET_ON_FORK, ..SchedAttr::default() };
         let fair = properties(Some(attr), Some((7, 5)), false);
         assert_eq!((fair.policy, fair.nice, fair.slice_ns), (Some(Policy::Other), Some(-3), Some(2_800_000)));
         assert_eq!((fair.autogroup, fair.autogroup_nice, fair.reset_on_fork), (Some(7), Some(5), true));
         assert_eq!((fair.rt_priority, fair.runtime_ns, fair.util_max), (None, None, None));
-        let attr = SchedAttr { policy: 6, runtime: 1, deadline: 2, period: 3, flags: RECLAIM, util_max: 512, ..attr };
+        let attr = SchedAttr {
+            policy: 6,
+            runtime: 1,
+            deadline: 2,
+            period: 3,
+            flags: SchedAttr::RECLAIM,
+            util_max: 512,
+            ..attr
+        };
         let deadline = properties(Some(attr), None, true);
         assert_eq!((deadline.runtime_ns, deadline.period_ns, deadline.slice_ns), (Some(1), Some(3), None));
         assert_eq!((deadline.reclaim, deadline.util_min, deadline.util_max), (true, Some(0), Some(512)));

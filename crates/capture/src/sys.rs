@@ -1,4 +1,4 @@
-//! System calls that the standard library does not offer. This is the recorder's only unsafe code.
+//! System calls that the standard library does not offer. With `sched_attr`, this is the recorder's only unsafe code.
 #![allow(unsafe_code)]
 
 use schedlab_base::{Nanos, Tid};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Converts a result of -1 into the system call's error.
-fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
+pub(crate) fn checked(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -242,31 +242,6 @@ unsafe fn remover(alive: RawFd, keep: RawFd, path: &CStr) -> ! {
         }
         libc::_exit(0)
     }
-}
-
-/// How the kernel schedules a task, as `sched_getattr()` reports it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct SchedAttr {
-    pub(crate) size: u32,
-    pub(crate) policy: u32,
-    pub(crate) flags: u64,
-    pub(crate) nice: i32,
-    pub(crate) priority: u32,
-    pub(crate) runtime: u64,
-    pub(crate) deadline: u64,
-    pub(crate) period: u64,
-    pub(crate) util_min: u32,
-    pub(crate) util_max: u32,
-}
-
-/// How a task is scheduled; `None` if it has ended. Requires Linux 3.14.
-pub(crate) fn sched_getattr(tid: Tid) -> Option<SchedAttr> {
-    let mut attr = SchedAttr::default();
-    let size = size_of::<SchedAttr>() as libc::c_uint;
-    // SAFETY: the pointer is to a live structure of the size that is given.
-    checked(unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0) }).ok()?;
-    Some(attr)
 }
 
 /// Watches directories for writes to the files in them. Each directory has a key.

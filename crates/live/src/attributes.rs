@@ -1,8 +1,9 @@
 //! What a task changes about itself: policy, priority, slice, clamps, CPUs, memory policy, group.
 
 use crate::groups::Groups;
-use crate::sys::{self, SCHED_FLAG_RECLAIM, SCHED_FLAG_UTIL_CLAMP_MAX, SCHED_FLAG_UTIL_CLAMP_MIN, SchedAttr};
+use crate::sys;
 use schedlab_base::{CpuList, Error, Nanos, Result};
+use schedlab_capture::SchedAttr;
 use schedlab_sim::program::{Policy, ROOT_GROUP, Setting};
 use std::fs;
 use std::io;
@@ -34,7 +35,7 @@ pub(crate) struct Attributes {
 impl Attributes {
     /// Those that this thread was created with.
     pub(crate) fn inherited() -> Self {
-        let set = SchedAttr::current().unwrap_or_default();
+        let set = SchedAttr::of(0).unwrap_or_default();
         let set = SchedAttr { size: 0, flags: 0, runtime: 0, deadline: 0, period: 0, util_min: 0, util_max: 0, ..set };
         let policies = [Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr];
         let policy = policies.into_iter().find(|policy| number(*policy) == set.policy).unwrap_or_default();
@@ -73,7 +74,7 @@ impl Attributes {
             Policy::Fifo | Policy::Rr => attr.priority = u32::from(self.priority),
             Policy::Deadline => {
                 (attr.runtime, attr.deadline, attr.period) = self.dl;
-                attr.flags = if self.reclaim { SCHED_FLAG_RECLAIM } else { 0 };
+                attr.flags = if self.reclaim { SchedAttr::RECLAIM } else { 0 };
             }
             Policy::Other | Policy::Batch | Policy::Idle => {
                 attr.nice = i32::from(self.nice);
@@ -86,11 +87,11 @@ impl Attributes {
         }
         let mut with_clamps = attr;
         if let Some(least) = setting.util.0 {
-            with_clamps.flags |= SCHED_FLAG_UTIL_CLAMP_MIN;
+            with_clamps.flags |= SchedAttr::UTIL_CLAMP_MIN;
             with_clamps.util_min = least;
         }
         if let Some(most) = setting.util.1 {
-            with_clamps.flags |= SCHED_FLAG_UTIL_CLAMP_MAX;
+            with_clamps.flags |= SchedAttr::UTIL_CLAMP_MAX;
             with_clamps.util_max = most;
         }
         with_clamps.set().map_err(|e| self.refused(&e, clamps))?;
@@ -203,7 +204,7 @@ mod tests {
             let mut attributes = Attributes::inherited();
             let setting = Setting { policy: Some(Policy::Batch), nice: Some(7), ..Setting::default() };
             attributes.apply(&setting, &Groups::default()).unwrap();
-            let now = SchedAttr::current().unwrap();
+            let now = SchedAttr::of(0).unwrap();
             assert_eq!((now.policy, now.nice), (3, 7));
             let cpu = sys::current_cpu() as u32;
             attributes.apply(&Setting { cpus: Some(vec![cpu]), ..Setting::default() }, &Groups::default()).unwrap();

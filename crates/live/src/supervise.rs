@@ -8,10 +8,10 @@ use crate::children::children;
 use crate::launch;
 use crate::region::Slot;
 use crate::sync;
-use crate::sys::{self, Reaped, SCHED_FLAG_RESET_ON_FORK, SchedAttr};
+use crate::sys::{self, Reaped};
 use crate::world::World;
 use schedlab_base::{Error, Nanos, Tid};
-use schedlab_capture::Signals;
+use schedlab_capture::{SchedAttr, Signals};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{PipeReader, Read, Write};
@@ -97,7 +97,7 @@ fn stand_apart(keep: &[RawFd]) -> Signals {
     let first = SchedAttr {
         policy: libc::SCHED_FIFO as u32,
         priority: 99,
-        flags: SCHED_FLAG_RESET_ON_FORK,
+        flags: SchedAttr::RESET_ON_FORK,
         ..SchedAttr::default()
     };
     // Without the right to it, the supervisor competes with the tasks. They also look at the time themselves.

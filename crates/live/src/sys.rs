@@ -99,53 +99,6 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// `struct sched_attr` of include/uapi/linux/sched/types.h.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SchedAttr {
-    pub(crate) size: u32,
-    pub(crate) policy: u32,
-    pub(crate) flags: u64,
-    pub(crate) nice: i32,
-    pub(crate) priority: u32,
-    pub(crate) runtime: u64,
-    pub(crate) deadline: u64,
-    pub(crate) period: u64,
-    pub(crate) util_min: u32,
-    pub(crate) util_max: u32,
-}
-
-/// The size of `sched_attr` before it had the clamps (Linux 5.3), which every kernel takes.
-const ATTR_SIZE_VER0: u32 = 48;
-
-impl SchedAttr {
-    /// The attributes of this thread.
-    pub(crate) fn current() -> io::Result<Self> {
-        let mut attr = Self::default();
-        // SAFETY: the kernel writes at most the size that is given.
-        let size = size_of::<Self>();
-        checked(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) })?;
-        Ok(attr)
-    }
-
-    /// Gives them to this thread.
-    pub(crate) fn set(mut self) -> io::Result<()> {
-        let clamps = self.flags & (SCHED_FLAG_UTIL_CLAMP_MIN | SCHED_FLAG_UTIL_CLAMP_MAX) != 0;
-        self.size = if clamps { size_of::<Self>() as u32 } else { ATTR_SIZE_VER0 };
-        // SAFETY: the structure is live and its size is stated in it.
-        checked(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const self, 0) }).map(drop)
-    }
-}
-
-/// Children begin with ordinary attributes.
-pub(crate) const SCHED_FLAG_RESET_ON_FORK: u64 = 0x01;
-/// A deadline task reclaims unused bandwidth.
-pub(crate) const SCHED_FLAG_RECLAIM: u64 = 0x02;
-/// The lower clamp is meant.
-pub(crate) const SCHED_FLAG_UTIL_CLAMP_MIN: u64 = 0x20;
-/// The upper clamp is meant.
-pub(crate) const SCHED_FLAG_UTIL_CLAMP_MAX: u64 = 0x40;
-
 /// Lets this thread run on these CPUs only.
 pub(crate) fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let words = cpus.iter().max().map_or(1, |most| *most as usize / 64 + 1);
@@ -350,14 +303,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_and_attributes_are_the_kernels() {
+    fn clocks_are_the_kernels() {
         let (wall, cpu) = (monotonic(), thread_cpu());
         sleep_until(wall + 3_000_000);
         assert!(monotonic() >= wall + 3_000_000);
         assert!(thread_cpu() - cpu < 3_000_000, "a sleep takes no CPU time");
-        let attr = SchedAttr::current().unwrap();
-        attr.set().unwrap();
-        assert_eq!(SchedAttr::current().unwrap().nice, attr.nice);
     }
 
     #[test]
