@@ -3,6 +3,7 @@
 //!
 //! This crate depends on no other crate of the workspace and does no I/O.
 
+mod computing;
 mod cpulist;
 mod error;
 mod event;
@@ -16,6 +17,7 @@ mod system;
 mod target;
 mod visible;
 
+pub use computing::Computing;
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{AffinityRecord, Context, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};

@@ -158,6 +158,7 @@ impl<'a> Lowering<'a> {
             initial: initial.clone(),
             user: task.user.unwrap_or(0),
             session: task.session.unwrap_or(0),
+            computing: task.computing,
             ..TaskSpec::default()
         }
     }

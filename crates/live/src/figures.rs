@@ -3,7 +3,7 @@
 use crate::region::{CLASSES, Slot};
 use crate::work::Calibration;
 use crate::world::World;
-use schedlab_base::{Nanos, Tid};
+use schedlab_base::{Computing, Nanos, Tid};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,6 +37,49 @@ pub struct Reported {
     pub periods: u64,
     /// How many of these were missed: it came too late to sleep.
     pub missed: u64,
+    /// What a task with `x-work` computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub computed: Option<Computed>,
+}
+
+/// What a computation yielded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Computed {
+    /// The word of `x-work`.
+    pub work: String,
+    /// What `rate` counts in: `kflops`, or `MB/s`.
+    pub unit: String,
+    /// How much it computed in the time from the beginnings of its bursts to their ends, waiting included.
+    pub rate: f64,
+    /// How many results were checked.
+    pub checked: u64,
+    /// The largest error of a result: of Linpack the residual as HPL scales it, of STREAM relative to the number.
+    /// `null` before the first check, and if a result is no number.
+    pub error: Option<f64>,
+    /// Whether all of these errors are as small as they must be; `null` before the first check.
+    pub passed: Option<bool>,
+}
+
+impl Computed {
+    fn of(slot: &Slot, computing: Computing) -> Option<Self> {
+        // The bound that HPL sets, and the one of STREAM for numbers of 8 bytes.
+        let (unit, scale, bound) = match computing {
+            Computing::Loops => return None,
+            Computing::Linpack => ("kflops", 1e6, 16.0),
+            Computing::Stream => ("MB/s", 1e3, 1e-13),
+        };
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let checked = load(&slot.checked);
+        let error = Some(f64::from_bits(load(&slot.worst))).filter(|_| checked > 0);
+        Some(Self {
+            work: computing.word().to_owned(),
+            unit: unit.to_owned(),
+            rate: load(&slot.computed) as f64 * scale / load(&slot.computing_ns).max(1) as f64,
+            checked,
+            error: error.filter(|error| error.is_finite()),
+            passed: error.map(|error| error < bound),
+        })
+    }
 }
 
 /// Completed bursts, by the thread's CPU clock.
@@ -128,6 +171,7 @@ pub(crate) fn collect(world: &World, now: Nanos) -> Execution {
         bursts: Bursts::of(slot),
         periods: slot.periods.load(Ordering::Relaxed),
         missed: slot.missed.load(Ordering::Relaxed),
+        computed: Computed::of(slot, world.spec(at).computing),
     });
     let tasks: Vec<Reported> = tasks.collect();
     let mut bursts = Bursts::default();

@@ -16,6 +16,7 @@
 
 mod attributes;
 mod children;
+mod computing;
 mod figures;
 mod groups;
 mod launch;
@@ -31,7 +32,7 @@ mod task;
 mod work;
 mod world;
 
-pub use figures::{Bursts, ErrorFigures, Execution, Reported};
+pub use figures::{Bursts, Computed, ErrorFigures, Execution, Reported};
 pub use groups::Controller;
 pub use record::{Recording, record};
 pub use runner::Runner;

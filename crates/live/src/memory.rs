@@ -66,6 +66,12 @@ impl Block {
         }
     }
 
+    /// Its whole, as numbers. The block must be this task's alone.
+    pub(crate) fn numbers(self) -> &'static mut [f64] {
+        // SAFETY: the mapping is page-aligned, stays for the life of the process, and any bits are a number.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes / size_of::<f64>()) }
+    }
+
     /// Its first bytes.
     pub(crate) fn first(&self, bytes: u64) -> Self {
         Self { bytes: self.bytes.min(bytes as usize).max(LINE), ..*self }

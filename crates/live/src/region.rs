@@ -81,6 +81,12 @@ pub(crate) struct Slot {
     /// Waits for a timer, and those of them that came too late to sleep.
     pub(crate) periods: AtomicU64,
     pub(crate) missed: AtomicU64,
+    /// What a task with a computation has computed, in its units, and the time from the beginnings of its bursts.
+    pub(crate) computed: AtomicU64,
+    pub(crate) computing_ns: AtomicU64,
+    /// How many of its results were checked, and the largest error of one, as the bits of a number.
+    pub(crate) checked: AtomicU64,
+    pub(crate) worst: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.

@@ -5,6 +5,7 @@ mod birth;
 pub(crate) use birth::{begin, spawn};
 
 use crate::attributes::Attributes;
+use crate::computing::Computation;
 use crate::memory::{Block, Buffer, Touched};
 use crate::region::{CLASSES, Slot, add};
 use crate::sync::{self, AtBarrier};
@@ -72,6 +73,11 @@ impl Task {
         }
         task.provide(at).map_err(in_task)?;
         task.use_memory(&spec.initial);
+        let (memory, bytes) = task.uses;
+        let block = memory.and_then(|number| task.block(number));
+        if let Some(computation) = Computation::new(spec.computing, block, bytes, slot).map_err(in_task)? {
+            task.worker.compute(computation);
+        }
         Ok(task)
     }
 
@@ -109,6 +115,10 @@ impl Task {
         Ok(())
     }
 
+    fn block(&self, memory: u32) -> Option<Block> {
+        self.memories.iter().find(|(known, _)| *known == memory).map(|(_, block)| *block)
+    }
+
     /// Touches from now on what a setting says.
     fn use_memory(&mut self, setting: &Setting) {
         self.worker.clock_poll = setting.clock_poll.unwrap_or(self.worker.clock_poll);
@@ -118,10 +128,9 @@ impl Task {
             return;
         }
         self.uses = uses;
-        let block = |number: u32| self.memories.iter().find(|(known, _)| *known == number).map(|(_, block)| *block);
         let bound = |number: u32| self.world.load().memories[number as usize].bound_percent;
         let memory = uses.0.filter(|number| bound(*number) > 0);
-        self.worker.touched = match (memory.and_then(|n| Some((block(n)?, bound(n)))), self.working_set) {
+        self.worker.touched = match (memory.and_then(|n| Some((self.block(n)?, bound(n)))), self.working_set) {
             (Some((block, bound)), _) => Touched::memory(block, bound),
             (None, Some(block)) if uses.1 > 0 => Touched::working_set(block.first(uses.1)),
             _ => Touched::default(),

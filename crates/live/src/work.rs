@@ -4,6 +4,7 @@
 //! So a burst is done by counted loops, three quarters of what is left at a time, and the clock is read after each of
 //! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms.
 
+use crate::computing::Computation;
 use crate::memory::Touched;
 use crate::sys;
 use schedlab_base::Nanos;
@@ -84,7 +85,8 @@ pub(crate) struct Burst {
 /// A thread's way of working.
 pub(crate) struct Worker<'a> {
     calibration: Calibration,
-    /// Loops in a ns, as this thread last saw it.
+    /// Loops in a ns, or units of its computation, as measured before the run and as this thread last saw it.
+    measured: f64,
     rate: f64,
     /// The capacity of each CPU; empty if all have 1024.
     capacities: &'a [u32],
@@ -94,12 +96,22 @@ pub(crate) struct Worker<'a> {
     pub(crate) clock_poll: Nanos,
     /// The memory that it touches while it works.
     pub(crate) touched: Touched,
+    /// What it computes in place of loops.
+    computation: Option<Computation>,
 }
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(calibration: Calibration, capacities: &'a [u32], over: Nanos) -> Self {
         let rate = 1.0 / calibration.ns_per_loop;
-        Self { calibration, rate, capacities, over, clock_poll: 0, touched: Touched::default() }
+        let touched = Touched::default();
+        Self { calibration, measured: rate, rate, capacities, over, clock_poll: 0, touched, computation: None }
+    }
+
+    /// Computes this from now on.
+    pub(crate) fn compute(&mut self, computation: Computation) {
+        self.measured = computation.rate();
+        self.rate = self.measured;
+        self.computation = Some(computation);
     }
 
     /// The time when the run is over becomes known after the task exists.
@@ -117,6 +129,7 @@ impl<'a> Worker<'a> {
     /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not.
     pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Burst {
         let capacities = if scaled { self.capacities } else { &[] };
+        self.computation.iter_mut().for_each(Computation::begin);
         let start = sys::thread_cpu();
         let (mut now, mut left) = (start, amount as f64);
         let enough = self.calibration.clock_ns;
@@ -148,13 +161,21 @@ impl<'a> Worker<'a> {
         while left > 0.0 {
             let chunk = left.min(CHUNK as f64);
             let count = chunk * self.rate;
-            let touching = self.touched.part();
-            loops((count * (1.0 - touching)) as u64);
-            if touching > 0.0 {
-                self.touched.touch(chunk * touching);
+            if let Some(computation) = &mut self.computation {
+                computation.work(count as u64);
+            } else {
+                self.compute_loops(chunk, count);
             }
             left -= chunk;
             self.check_over();
+        }
+    }
+
+    fn compute_loops(&mut self, time: f64, count: f64) {
+        let touching = self.touched.part();
+        loops((count * (1.0 - touching)) as u64);
+        if touching > 0.0 {
+            self.touched.touch(time * touching);
         }
     }
 
@@ -163,9 +184,8 @@ impl<'a> Worker<'a> {
         if step < SHORT as f64 || took <= 0.0 {
             return;
         }
-        let (least, most) = (1.0 / self.calibration.ns_per_loop / DRIFT, 1.0 / self.calibration.ns_per_loop * DRIFT);
         let seen = self.rate * (step / took);
-        self.rate = (self.rate + (seen - self.rate) / 4.0).clamp(least, most);
+        self.rate = (self.rate + (seen - self.rate) / 4.0).clamp(self.measured / DRIFT, self.measured * DRIFT);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Programs are created where workloads are read; the engine only executes them. All references are indices, which are
 //! checked when a [`Load`] is built, so that the engine does not have to look anything up.
 
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::{Computing, CpuId, Nanos};
 
 /// An amount of time, drawn at random at each execution if `sd` is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +138,8 @@ pub struct TaskSpec {
     pub user: u32,
     /// The session, for autogroups, or [`NO_SESSION`].
     pub session: u32,
+    /// What it computes on a real kernel; the engine computes nothing.
+    pub computing: Computing,
 }
 
 /// The session of a task that is in none, such as a kernel thread: it never belongs to an autogroup.

@@ -1,6 +1,6 @@
 //! The model of a workload whose file has been read and checked. It is plain data, and names are not yet resolved.
 
-use schedlab_base::{CpuPlace, Meta, Nanos, System};
+use schedlab_base::{Computing, CpuPlace, Meta, Nanos, System};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -209,6 +209,8 @@ pub struct TaskDef {
     pub user: Option<u32>,
     /// `x-session`; -1 is [`NO_SESSION`].
     pub session: Option<u32>,
+    /// `x-work`: what it computes on a real kernel.
+    pub computing: Computing,
 }
 
 impl Default for TaskDef {
@@ -223,6 +225,7 @@ impl Default for TaskDef {
             phases: Vec::new(),
             user: None,
             session: None,
+            computing: Computing::Loops,
         }
     }
 }

@@ -6,6 +6,8 @@ use schedlab_base::{CpuList, Error, Nanos, Result, nearest, parse_duration};
 mod linpack;
 mod make;
 mod nas;
+mod schbench;
+mod stream;
 mod tpch;
 
 pub use nas::{NAS, Program};
@@ -82,6 +84,8 @@ pub const PRESETS: &[Preset] = &[
     nas::PRESET,
     make::PRESET,
     linpack::PRESET,
+    schbench::PRESET,
+    stream::PRESET,
     tpch::PRESET,
 ];
 

@@ -7,7 +7,7 @@ use crate::{
     Step,
 };
 use crate::{NO_SESSION, TaskDef, TimerMode, Validation, Workload};
-use schedlab_base::Nanos;
+use schedlab_base::{Computing, Nanos};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
@@ -153,6 +153,7 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     put(&mut map, "x-user", task.user);
     let session = task.session.map(|n| if n == NO_SESSION { -1 } else { i64::from(n) });
     put(&mut map, "x-session", session);
+    put(&mut map, "x-work", Some(task.computing).filter(|work| *work != Computing::Loops).map(Computing::word));
     props(&mut map, &task.props);
     match task.phases.as_slice() {
         [phase] if stands_inline(task, phase) => {

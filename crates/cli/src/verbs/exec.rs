@@ -303,7 +303,7 @@ fn print(args: &Args, subject: &Subject, run: &Run, ui: &Ui) {
         ui.print_json(&document(subject, run.execution.as_ref(), &run.notes, Some(run)));
     } else {
         ui.print(&text::report(&subject.name(), &run.meta, &run.read, &run.report, args.by, args.all));
-        run.execution.iter().for_each(|execution| ui.print(&tables::bursts(execution)));
+        run.execution.iter().for_each(|execution| ui.print(&tables::work(execution)));
         say_status(run.recorded.command, ui);
     }
 }

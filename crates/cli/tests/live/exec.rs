@@ -244,6 +244,33 @@ fn a_run_ends_when_its_tasks_have_ended() {
 }
 
 #[test]
+fn real_computations_are_checked_and_rated() {
+    let _guard = one_at_a_time();
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"tasks": {
+        "linpack": {"x-work": "linpack", "x-working-set": 80000, "loop": 2, "run": 20000, "sleep": 1000},
+        "stream": {"x-work": "stream", "x-memory": {"bytes": 240000}, "loop": 1, "run": 40000},
+        "matrix": {"x-work": "linpack", "loop": 1, "run": 3000},
+        "loops": {"loop": 1, "run": 1000}}}"#;
+    let file = workload(dir.path(), text);
+    let tasks = by_name(&json(&exec(&file, &["--no-record"]))["execution"]["tasks"]);
+    for (name, unit) in [("linpack", "kflops"), ("stream", "MB/s")] {
+        let computed = &tasks[name]["computed"];
+        assert_eq!((computed["unit"].as_str(), computed["passed"].as_bool()), (Some(unit), Some(true)), "{computed}");
+        assert!(computed["checked"].as_u64() > Some(1) && computed["rate"].as_f64() > Some(0.0), "{computed}");
+        assert!(tasks[name]["cpu_us"].as_f64() >= Some(40_000.0), "the bursts are by the CPU clock: {name}");
+    }
+    let computed = &tasks["matrix"]["computed"];
+    assert!(computed["checked"] == 0 && computed["passed"].is_null(), "a matrix of 1000 takes longer: {computed}");
+    assert!(tasks["loops"].get("computed").is_none());
+    let text = r#"{"tasks": {"t": {"x-work": "stream", "x-memory": {"bytes": 4096, "shared": true}, "run": 1}}}"#;
+    let refused = exec(&workload(dir.path(), text), &["--no-record"]);
+    let problem = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(problem.contains("x-work") && problem.contains("shared"), "{problem}");
+}
+
+#[test]
 fn the_same_seed_draws_the_same_work() {
     let _guard = one_at_a_time();
     let dir = tempfile::tempdir().unwrap();

@@ -4,8 +4,8 @@ use super::{MAX_TASKS, Remarks, event, keys, props};
 use crate::json::Json;
 use crate::place::{At, Field, Fields};
 use crate::plan::{Fault, Plan};
-use crate::{Phase, Policy, Props, TaskDef};
-use schedlab_base::{Error, Result};
+use crate::{Memory, Phase, Policy, Props, TaskDef};
+use schedlab_base::{Computing, Error, Result};
 
 /// The longest name of a task, in bytes. A trace takes names of up to 4096 bytes, the instance's number included.
 const MAX_NAME: usize = 255;
@@ -48,7 +48,11 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
         phases: Vec::new(),
         user: fields.read("x-user", Field::index)?,
         session: fields.read("x-session", session)?,
+        computing: fields.read("x-work", |f| f.word(Computing::WORDS))?.unwrap_or_default(),
     };
+    if let (Some(field), Some(Memory { shared: true, .. })) = (fields.get("x-work"), &def.props.memory) {
+        return Err(field.at.error("computes in memory of its own").mend("leave out \"shared\" of \"x-memory\""));
+    }
     props::read_past(fields, default, &mut def.props, remarks)?;
     let loops = fields.read("loop", |f| loops(f, remarks))?;
     match fields.get("phases") {

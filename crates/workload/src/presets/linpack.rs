@@ -7,7 +7,7 @@
 
 use super::{Given, Preset, exactly, param, step};
 use crate::{Action, Memory, Phase, Start, TaskDef, Workload};
-use schedlab_base::{Error, Result};
+use schedlab_base::{Computing, Error, Result};
 
 pub(super) const PRESET: Preset = Preset {
     name: "linpack",
@@ -42,7 +42,7 @@ fn build(given: &Given) -> Result<Workload> {
     let mut workload = Workload::default();
     workload.global.start = Start::Fork;
     let one = |name: String| {
-        let mut task = TaskDef { name, loops: Some(1), ..TaskDef::default() };
+        let mut task = TaskDef { name, loops: Some(1), computing: Computing::Linpack, ..TaskDef::default() };
         task.phases = vec![Phase { events: vec![step("run", Action::Run(exactly(run)))], ..Phase::default() }];
         task.props.working_set = Some(MATRIX);
         task.props.memory =

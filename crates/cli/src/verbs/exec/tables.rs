@@ -1,25 +1,56 @@
 //! What the tasks of a run report about themselves, as text.
 
 use super::super::stats::table::grouped;
-use schedlab_live::{Bursts, Execution, Reported};
+use schedlab_live::{Bursts, Computed, Execution, Reported};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// How exact the work was: one line.
-pub fn bursts(execution: &Execution) -> String {
+/// What the tasks with `x-work` computed: a line for each kind.
+fn computed(execution: &Execution) -> String {
+    let mut kinds: BTreeMap<(&str, &str), Vec<&Computed>> = BTreeMap::new();
+    for computed in execution.tasks.iter().filter_map(|task| task.computed.as_ref()) {
+        kinds.entry((&computed.work, &computed.unit)).or_default().push(computed);
+    }
+    let mut text = String::new();
+    for ((work, unit), of) in kinds {
+        let rates = || of.iter().map(|computed| computed.rate);
+        let count = of.len();
+        let _ = write!(
+            text,
+            "\n{work}, {count} {}: {} {unit} in all, {} to {} each; ",
+            if count == 1 { "task" } else { "tasks" },
+            grouped(rates().sum::<f64>() as u64),
+            grouped(rates().fold(f64::INFINITY, f64::min) as u64),
+            grouped(rates().fold(0.0, f64::max) as u64),
+        );
+        let checked: u64 = of.iter().map(|computed| computed.checked).sum();
+        let worst = of.iter().filter_map(|computed| computed.error).fold(0.0, f64::max);
+        let _ = match (checked, of.iter().any(|computed| computed.passed == Some(false))) {
+            (0, _) => writeln!(text, "no result was checked, because none was complete: run it for longer"),
+            (_, false) => writeln!(text, "{} results checked, with an error of at most {worst:.2e}", grouped(checked)),
+            (_, true) => writeln!(text, "{} results checked, and SOME ARE WRONG", grouped(checked)),
+        };
+    }
+    text
+}
+
+/// What was computed, and how exact the work was.
+pub fn work(execution: &Execution) -> String {
     let Bursts { count, error_us, .. } = &execution.bursts;
     if *count == 0 {
-        return String::new();
+        return computed(execution);
     }
-    format!(
-        "\n{} bursts, by the threads' CPU clocks {:.1} us off on average (p90 {:.1}, p99 {:.1}, max {:.1} us); \
+    computed(execution)
+        + &format!(
+            "\n{} bursts, by the threads' CPU clocks {:.1} us off on average (p90 {:.1}, p99 {:.1}, max {:.1} us); \
          calibrated at {:.3} ns a loop\n",
-        grouped(*count),
-        error_us.mean,
-        error_us.p90,
-        error_us.p99,
-        error_us.max,
-        execution.calibration.ns_per_loop
-    )
+            grouped(*count),
+            error_us.mean,
+            error_us.p90,
+            error_us.p99,
+            error_us.max,
+            execution.calibration.ns_per_loop
+        )
 }
 
 /// A row for each task.
@@ -45,5 +76,5 @@ pub fn tasks(workload: &str, kernel: &str, execution: &Execution) -> String {
             if *ended { "yes" } else { "no" }
         );
     }
-    text + &self::bursts(execution)
+    text + &work(execution)
 }
