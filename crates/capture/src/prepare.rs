@@ -34,6 +34,9 @@ pub struct Options {
     pub command_to_stderr: bool,
     /// What `processes` are, in place of their ids: a workload and its name.
     pub label: Option<String>,
+    /// Whether the recorder sleeps until a buffer fills or something ends, so that it hardly runs beside the load. The
+    /// head of the file is then written late, and little progress is reported.
+    pub quiet: bool,
 }
 
 /// The buffer size for each CPU in KiB: the requested one, or a size that takes a small part of the memory.

@@ -27,6 +27,8 @@ const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
 /// The longest time until the head of the file is written.
 const FIRST: Duration = Duration::from_millis(40);
+/// Both of these if the recorder is quiet.
+const QUIET: Duration = Duration::from_secs(10);
 /// The longest time from an event until it is in its buffer. Within it, a virtual machine's CPU can be taken away.
 const SETTLE: Nanos = 10_000_000;
 /// How often recorded events are flushed to the file.
@@ -221,7 +223,8 @@ impl Recorder {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
         };
-        self.sleep(start, FIRST)?;
+        let (first, longest) = if self.options.quiet { (QUIET, QUIET) } else { (FIRST, LONGEST) };
+        self.sleep(start, first)?;
         let first = self.drain()?;
         self.merge.order();
         self.meta.target = self.target(&found, load.as_ref());
@@ -245,7 +248,7 @@ impl Recorder {
             if let Some(ending) = self.ending(now - start, load.as_mut()) {
                 break ending;
             }
-            self.sleep(start, LONGEST)?;
+            self.sleep(start, longest)?;
             let until = self.drain()?;
             self.merge.order();
             self.merge.pass_on(until, &mut self.tasks, &mut output);

@@ -66,6 +66,8 @@ verbs! {
     Delays => delays,
     /// Compare two traces, or two sets of repeated ones: what got worse first; with bounds for CI.
     Diff => diff,
+    /// Run the same loads in the simulator and on a real kernel, and print how far apart their figures are.
+    Fidelity => fidelity,
     /// List the kernels, or the tunables of one.
     Kernels => kernels,
     /// List the machines, or draw one.

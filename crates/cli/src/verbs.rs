@@ -6,6 +6,7 @@ pub mod diff;
 pub mod doctor;
 pub mod exec;
 pub mod export;
+pub mod fidelity;
 pub mod gantt;
 pub mod heatmap;
 pub mod import;

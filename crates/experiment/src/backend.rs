@@ -6,10 +6,12 @@
 pub mod again;
 mod from_zero;
 pub mod live;
+mod recording;
 mod sim;
 pub mod vm;
 
 pub use live::Live;
+pub use recording::{Real, Recording};
 pub use sim::{Sim, meta, simulate};
 
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
@@ -123,21 +125,38 @@ pub trait Backend: Sync {
 /// # Errors
 /// When it is none of them, the kernel is not here, or the backend is never or always deterministic.
 pub fn parse(on: &str, deterministic: bool) -> Result<Box<dyn Backend>> {
+    if on != "sim" {
+        return real(on, deterministic).map(|real| real as Box<dyn Backend>);
+    }
+    refuse_deterministic(deterministic)?;
+    Ok(Box::new(Sim))
+}
+
+/// The backend that `--on` names, with a real kernel: `live` or `vm:KERNEL`.
+///
+/// # Errors
+/// As [`parse`].
+pub fn real(on: &str, deterministic: bool) -> Result<Box<dyn Real>> {
     if let Some(kernel) = on.strip_prefix("vm:") {
         let mut vm = vm::Vm::new(kernel)?;
         vm.deterministic = deterministic;
         return Ok(Box::new(vm));
     }
+    refuse_deterministic(deterministic)?;
+    match on {
+        "live" => Ok(Box::new(Live::new()?)),
+        "sim" => Err(Error::input("--on sim: this needs a real kernel").mend("write --on live or --on vm:debian-6.12")),
+        _ => Err(Error::input(format!("--on {on}: no such backend"))
+            .mend("write --on sim, --on live or --on vm:debian-6.12")),
+    }
+}
+
+fn refuse_deterministic(deterministic: bool) -> Result<()> {
     if deterministic {
         let mend = "add --on vm:debian-6.12, or leave it out: the simulator always is";
         return Err(Error::input("is for guests").key("--deterministic").mend(mend));
     }
-    match on {
-        "sim" => Ok(Box::new(Sim)),
-        "live" => Live::new().map(|live| Box::new(live) as Box<dyn Backend>),
-        _ => Err(Error::input(format!("--on {on}: no such backend"))
-            .mend("write --on sim, --on live or --on vm:debian-6.12")),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

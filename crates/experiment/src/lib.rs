@@ -12,6 +12,7 @@ mod compare;
 pub mod diff;
 mod experiment;
 mod expr;
+pub mod fidelity;
 mod figures;
 mod file;
 mod judge;

@@ -85,8 +85,10 @@ impl Computed {
 /// Completed bursts, by the thread's CPU clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Bursts {
-    /// How many.
+    /// How many were timed.
     pub count: u64,
+    /// How many were not, because the task does not look at its clock (`"x-clock-poll": 0`).
+    pub untimed: u64,
     /// The CPU time that they were to take.
     pub wanted_us: f64,
     /// The CPU time that they took.
@@ -121,6 +123,7 @@ impl Bursts {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut bursts = Self {
             count: load(&slot.bursts),
+            untimed: load(&slot.untimed),
             wanted_us: us(load(&slot.wanted)),
             took_us: us(load(&slot.took)),
             classes: slot.errors.iter().map(|n| u64::from(n.load(Ordering::Relaxed))).collect(),
@@ -133,6 +136,7 @@ impl Bursts {
 
     fn add(&mut self, other: &Self) {
         self.count += other.count;
+        self.untimed += other.untimed;
         self.wanted_us += other.wanted_us;
         self.took_us += other.took_us;
         self.sum += other.sum;

@@ -37,6 +37,7 @@ pub fn record<O: Output>(
         duration,
         buffer_kib: recording.buffer_kib,
         label: Some(recording.label),
+        quiet: true,
         ..schedlab_capture::Options::default()
     })?;
     let runner = RefCell::new(runner);

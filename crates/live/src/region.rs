@@ -70,7 +70,9 @@ pub(crate) struct Slot {
     /// Its CPU time when it began, and when it ended or was ended.
     pub(crate) cpu_before: AtomicU64,
     pub(crate) cpu_after: AtomicU64,
-    /// Bursts, the CPU time that they were to take, and the CPU time that they took.
+    /// Bursts that were not timed.
+    pub(crate) untimed: AtomicU64,
+    /// Timed bursts, the CPU time that they were to take, and the CPU time that they took.
     pub(crate) bursts: AtomicU64,
     pub(crate) wanted: AtomicU64,
     pub(crate) took: AtomicU64,

@@ -121,7 +121,7 @@ impl Task {
 
     /// Touches from now on what a setting says.
     fn use_memory(&mut self, setting: &Setting) {
-        self.worker.clock_poll = setting.clock_poll.unwrap_or(self.worker.clock_poll);
+        self.worker.clock_poll = setting.clock_poll.or(self.worker.clock_poll);
         let (memory, bytes) = self.uses;
         let uses = (setting.memory.or(memory), setting.working_set.unwrap_or(bytes));
         if uses == self.uses {
@@ -234,9 +234,11 @@ impl Task {
         if amount == 0 {
             return;
         }
-        let Burst { wanted, took } = self.worker.burst(amount, scaled);
-        let error = wanted.abs_diff(took);
         let slot = self.slot;
+        let Some(Burst { wanted, took }) = self.worker.burst(amount, scaled) else {
+            return add(&slot.untimed, 1);
+        };
+        let error = wanted.abs_diff(took);
         add(&slot.bursts, 1);
         add(&slot.wanted, wanted);
         add(&slot.took, took);

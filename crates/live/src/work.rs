@@ -73,6 +73,11 @@ fn timed(count: u64) -> Nanos {
     sys::thread_cpu() - start
 }
 
+/// How fast this CPU is, if these are the capacities of all.
+fn speed(capacities: &[u32]) -> f64 {
+    capacities.get(sys::current_cpu()).map_or(1.0, |capacity| f64::from(*capacity) / 1024.0)
+}
+
 /// What a burst took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Burst {
@@ -92,8 +97,9 @@ pub(crate) struct Worker<'a> {
     capacities: &'a [u32],
     /// When the run is over, whatever the task does.
     over: Nanos,
-    /// The time between two readings of its own CPU clock; 0 if it does not read it.
-    pub(crate) clock_poll: Nanos,
+    /// The time between two readings of its own CPU clock; 0: it counts loops and does not look. If the task says
+    /// nothing, the looks are where they make the burst exact.
+    pub(crate) clock_poll: Option<Nanos>,
     /// The memory that it touches while it works.
     pub(crate) touched: Touched,
     /// What it computes in place of loops.
@@ -104,7 +110,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(calibration: Calibration, capacities: &'a [u32], over: Nanos) -> Self {
         let rate = 1.0 / calibration.ns_per_loop;
         let touched = Touched::default();
-        Self { calibration, measured: rate, rate, capacities, over, clock_poll: 0, touched, computation: None }
+        Self { calibration, measured: rate, rate, capacities, over, clock_poll: None, touched, computation: None }
     }
 
     /// Computes this from now on.
@@ -126,16 +132,21 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not.
-    pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Burst {
+    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not. A task that does
+    /// not look at its clock does not know how long it took.
+    pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Option<Burst> {
         let capacities = if scaled { self.capacities } else { &[] };
         self.computation.iter_mut().for_each(Computation::begin);
+        if self.clock_poll == Some(0) {
+            self.work(amount as f64 / speed(capacities));
+            return None;
+        }
         let start = sys::thread_cpu();
         let (mut now, mut left) = (start, amount as f64);
         let enough = self.calibration.clock_ns;
         let mut wanted = 0.0;
         while left > enough {
-            let speed = capacities.get(sys::current_cpu()).map_or(1.0, |capacity| f64::from(*capacity) / 1024.0);
+            let speed = speed(capacities);
             let step = self.step(left / speed);
             self.work(step);
             let then = std::mem::replace(&mut now, sys::thread_cpu());
@@ -146,13 +157,13 @@ impl<'a> Worker<'a> {
             left -= done;
         }
         wanted += left.max(0.0);
-        Burst { wanted: wanted as Nanos, took: now - start }
+        Some(Burst { wanted: wanted as Nanos, took: now - start })
     }
 
     /// How much CPU time to work before the next look at the clock.
     fn step(&self, left: f64) -> f64 {
         let step = if left > SHORT as f64 { left * PART } else { left };
-        if self.clock_poll > 0 { step.min(self.clock_poll as f64) } else { step }
+        self.clock_poll.map_or(step, |poll| step.min(poll as f64))
     }
 
     /// Works for about this much CPU time, by the count of loops.
@@ -201,7 +212,7 @@ mod tests {
         for _ in 0..30 {
             for amount in [100_000, 2_000_000] {
                 let start = sys::thread_cpu();
-                let burst = worker.burst(amount, true);
+                let burst = worker.burst(amount, true).unwrap();
                 let around = sys::thread_cpu() - start;
                 assert!(burst.took <= around && burst.wanted == amount, "{burst:?}, {around}");
                 errors.push((burst.took as f64 - amount as f64).abs() / amount as f64);
@@ -215,9 +226,9 @@ mod tests {
     #[test]
     fn a_slow_cpu_takes_longer_for_work_and_not_for_time() {
         let mut worker = Worker::new(Calibration::measure(), &[512; 4096], Nanos::MAX);
-        let burst = worker.burst(1_000_000, true);
+        let burst = worker.burst(1_000_000, true).unwrap();
         assert!((1_999_000..2_001_000).contains(&burst.wanted) && burst.took > 1_900_000, "{burst:?}");
-        let burst = worker.burst(1_000_000, false);
+        let burst = worker.burst(1_000_000, false).unwrap();
         assert!(burst.wanted == 1_000_000 && burst.took < 1_900_000, "{burst:?}");
     }
 }

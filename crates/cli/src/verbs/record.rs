@@ -57,6 +57,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
         label: None,
+        quiet: false,
     })?;
     let (draft, file) = target.begin()?;
     if let Some(part) = draft.part() {

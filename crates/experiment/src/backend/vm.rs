@@ -1,6 +1,6 @@
 //! A real kernel in a virtual machine as a backend: `schedlab exec` runs the workload inside, and its trace comes home.
 
-use super::from_zero::FromZero;
+use super::recording::{Real, Recording, Unnamed};
 use super::{Backend, Outcome, Request};
 use crate::lower::lower;
 use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
@@ -8,13 +8,9 @@ use schedlab_capture::{Output, Recorded};
 use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
 use schedlab_live::Execution;
 use schedlab_machine::Machine;
-use schedlab_trace::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where the workload is in the guest, and where its trace will be.
@@ -120,7 +116,9 @@ impl Vm {
             .map_err(|e| Error::input(format!("{}: what the guest printed cannot be read: {e}", self.kernel.name)))?;
         let Facts { recorded, mut notes, execution } = document.execution;
         notes.extend(ran.remarks.iter().cloned());
-        Ok((Unnamed::new(&trace)?, Inside { recorded, execution, notes, guest: ran }))
+        let mut file = Unnamed::new()?;
+        file.0.write_all(&trace).map_err(|e| Error::system("cannot keep the guest's trace", &e))?;
+        Ok((file, Inside { recorded, execution, notes, guest: ran }))
     }
 
     /// The error of a command that failed in the guest, in its own words.
@@ -185,34 +183,14 @@ impl Backend for Vm {
     }
 
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
-        let (trace, inside) = self.run_inside(request, &[], &mut |_| {})?;
-        let mut source = trace.open()?;
-        let start = source.meta().span.map_or(0, |(start, _)| start);
-        source.run(&mut FromZero { sink, start })?;
-        let Inside { recorded, execution, mut notes, .. } = inside;
-        if recorded.lost > 0 {
-            notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
-        }
-        let own = execution.tasks.iter().map(|task| task.tid).collect();
-        let tasks = execution.tasks.len() as u32;
-        Ok(Outcome { end: recorded.duration_ns, tasks, tunables: BTreeMap::new(), notes, own: Some(own) })
+        self.recording(request)?.replay(sink)
     }
 }
 
-/// A trace in a file without a name.
-struct Unnamed(File);
-
-impl Unnamed {
-    fn new(trace: &[u8]) -> Result<Self> {
-        let failed = |e: std::io::Error| Error::system("cannot read the guest's trace", &e);
-        let file = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
-        let mut file = File::from(file.map_err(|e| failed(e.into()))?);
-        file.write_all(trace).map_err(failed)?;
-        Ok(Self(file))
-    }
-
-    fn open(&self) -> Result<Box<dyn Source>> {
-        schedlab_trace::open(PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd())))
+impl Real for Vm {
+    fn recording(&self, request: &Request) -> Result<Recording> {
+        let (trace, inside) = self.run_inside(request, &[], &mut |_| {})?;
+        Ok(Recording::new(trace, &inside.recorded, &inside.execution, inside.notes))
     }
 }
 

@@ -1,17 +1,14 @@
 //! Experiments on this kernel.
 
 use super::{kernel, plan, record};
-use crate::backend::from_zero::FromZero;
+use crate::backend::recording::{Real, Recording, Unnamed};
 use crate::backend::{Backend, Outcome, Request};
 use schedlab_base::{Error, Meta, Nanos, Result, Sink};
 use schedlab_capture::Ending;
 use schedlab_machine::Machine;
 use schedlab_trace::Writer;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufWriter;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 
 /// This machine and its kernel.
 #[derive(Clone, Debug)]
@@ -77,28 +74,24 @@ impl Backend for Live {
     }
 
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
-        let (mut options, mut notes) = plan(request)?;
+        self.recording(request)?.replay(sink)
+    }
+}
+
+impl Real for Live {
+    fn recording(&self, request: &Request) -> Result<Recording> {
+        let (mut options, notes) = plan(request)?;
         if request.machine.cpus.len() < self.host.cpus.len() {
             options.cpus = Some(request.machine.cpus.iter().map(|cpu| cpu.place.cpu).collect());
         }
-        let file = rustix::fs::memfd_create("schedlab-trace", rustix::fs::MemfdFlags::CLOEXEC);
-        let file = file.map(File::from).map_err(|e| Error::system("cannot make room for the trace", &e))?;
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let written = file.try_clone().map_err(|e| Error::system("cannot make room for the trace", &e))?;
+        let file = Unnamed::new()?;
+        let written = file.0.try_clone().map_err(|e| Error::system("cannot make room for the trace", &e))?;
         let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, written), meta);
         let (_, recorded, execution) = record(request, options, None, open, |_| {})?;
         if recorded.ending == Ending::Signal {
             return Err(Error::system("the run was interrupted", &"a signal arrived"));
         }
-        let mut source = schedlab_trace::open(Path::new(&path))?;
-        let start = source.meta().span.map_or(0, |(start, _)| start);
-        source.run(&mut FromZero { sink, start })?;
-        if recorded.lost > 0 {
-            notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
-        }
-        let own = execution.tasks.iter().map(|task| task.tid).collect();
-        let tasks = execution.tasks.len() as u32;
-        Ok(Outcome { end: recorded.duration_ns, tasks, tunables: BTreeMap::new(), notes, own: Some(own) })
+        Ok(Recording::new(file, &recorded, &execution, notes))
     }
 }
 

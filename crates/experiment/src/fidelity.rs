@@ -1,0 +1,226 @@
+//! How near the simulator comes to a real kernel: the same loads in both, figure by figure, beside the real kernel's own
+//! scatter.
+//!
+//! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
+//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Nothing is taken from the
+//! loads that are compared.
+
+mod figures;
+mod judged;
+mod loads;
+mod text;
+
+pub use judged::{Order, Row, Standing};
+pub use text::{markdown, table};
+
+use crate::as_recorded::{self, Setup};
+use crate::backend::{self, Backend, Real, Request, Sim};
+use crate::parallel::on_threads;
+use figures::{Figures, Measuring};
+use loads::{CALIBRATION, LOADS, Load};
+use schedlab_base::{Error, Nanos, Result, nearest};
+use schedlab_machine::Machine;
+use schedlab_workload::from_trace::{self, ModelBuilder};
+use serde::Serialize;
+
+/// What is to be compared.
+pub struct Question {
+    /// The real kernels.
+    pub kernels: Vec<Box<dyn Real>>,
+    /// The machines.
+    pub machines: Vec<Machine>,
+    /// The names of the loads; all if there is none.
+    pub loads: Vec<String>,
+    /// How long each run is.
+    pub duration: Nanos,
+    /// How often each load is run on each kernel, and simulated.
+    pub repeats: u64,
+}
+
+/// A kernel on a machine, and the simulation of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Place {
+    /// The backend, as `--on` names it.
+    pub on: String,
+    /// The real kernel's release.
+    pub kernel: String,
+    /// The profile that is simulated.
+    pub profile: String,
+    /// The machine.
+    pub machine: String,
+    /// Its CPUs.
+    pub cpus: usize,
+    /// Settings of the simulation that differ from the profile's defaults.
+    pub set: Vec<(String, String)>,
+    /// What the simulation cannot have as the real kernel had it.
+    pub remarks: Vec<String>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fidelity {
+    /// The length of a run in seconds.
+    pub duration_s: f64,
+    /// How many runs of each load.
+    pub repeats: u64,
+    /// The kernels on the machines.
+    pub places: Vec<Place>,
+    /// Every figure of every load in every place.
+    pub rows: Vec<Row>,
+    /// Where two kernels differ on one machine by more than they scatter: whether the simulations differ likewise.
+    pub orders: Vec<Order>,
+}
+
+impl Fidelity {
+    /// Whether every figure with a bar is within it, and every order is right.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.rows.iter().all(|row| row.standing != Standing::Missed) && self.orders.iter().all(|order| order.right)
+    }
+}
+
+/// The loads: name and description.
+pub fn loads() -> impl Iterator<Item = (&'static str, &'static str)> {
+    LOADS.iter().map(|load| (load.name, load.meaning))
+}
+
+/// The loads with these names; all if none is named.
+fn chosen(names: &[String]) -> Result<Vec<&'static Load>> {
+    let find = |name: &String| {
+        LOADS.iter().find(|load| load.name == name).ok_or_else(|| {
+            let error = Error::input(format!("there is no load \"{name}\"")).key("--load");
+            match nearest(name, LOADS.iter().map(|load| load.name)) {
+                Some(near) => error.mend(format!("did you mean \"{near}\"?")),
+                None => {
+                    error.mend(format!("there are {}", loads().map(|(name, _)| name).collect::<Vec<_>>().join(", ")))
+                }
+            }
+        })
+    };
+    if names.is_empty() { Ok(LOADS.iter().collect()) } else { names.iter().map(find).collect() }
+}
+
+/// Runs everything. `done` is called with what was done, before each run and at its end.
+///
+/// # Errors
+/// When a load is unknown, a machine cannot be had, or a run fails.
+pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fidelity> {
+    let loads = chosen(&question.loads)?;
+    let mut all = Fidelity {
+        duration_s: question.duration as f64 / 1e9,
+        repeats: question.repeats,
+        places: Vec::new(),
+        rows: Vec::new(),
+        orders: Vec::new(),
+    };
+    for machine in &question.machines {
+        for kernel in &question.kernels {
+            if let Some(why) = kernel.lacks(machine) {
+                return Err(Error::not_permitted(format!(
+                    "{} cannot be the machine {}: {why}",
+                    kernel.name(),
+                    machine.name
+                ))
+                .mend("name another with --machine"));
+            }
+        }
+        let first = all.rows.len();
+        for kernel in &question.kernels {
+            let setup = calibrated(&**kernel, machine, question.duration, done)?;
+            all.places.push(place(&**kernel, machine, &setup));
+            for load in &loads {
+                let (real, simulated) = both(question, &**kernel, machine, (load, &setup), done)?;
+                let about = (kernel.name(), machine.name.as_str(), load.name);
+                all.rows.extend(judged::rows(about, machine.cpus.len(), &real, &simulated));
+            }
+        }
+        all.orders.extend(judged::orders(&all.rows[first..]));
+    }
+    Ok(all)
+}
+
+/// How many times `done` will be called.
+#[must_use]
+pub fn steps(question: &Question) -> u64 {
+    let loads = if question.loads.is_empty() { LOADS.len() } else { question.loads.len() } as u64;
+    (question.kernels.len() * question.machines.len()) as u64 * (1 + 2 * loads * question.repeats)
+}
+
+/// Where the simulation takes place: as the recording of a load shows the kernel and its machine.
+fn calibrated(kernel: &dyn Real, machine: &Machine, duration: Nanos, done: &dyn Fn(&str)) -> Result<Setup> {
+    let request = request(kernel, machine, &CALIBRATION, (duration, 1))?;
+    let mut source = kernel.recording(&request)?.open()?;
+    let mut builder = ModelBuilder::new(source.meta());
+    source.run(&mut builder)?;
+    let model = builder.finish(&from_trace::Options::default())?;
+    done(&format!("{} on {}: calibration", kernel.name(), machine.name));
+    let mut setup = as_recorded::setup(None, None, &model.workload, || None)?;
+    setup.machine.name.clone_from(&machine.name);
+    Ok(setup)
+}
+
+fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup) -> Place {
+    Place {
+        on: kernel.name().to_owned(),
+        kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
+        profile: setup.kernel.name.to_owned(),
+        machine: machine.name.clone(),
+        cpus: machine.cpus.len(),
+        set: setup.set.clone(),
+        remarks: setup.remarks.clone(),
+    }
+}
+
+fn request(kernel: &dyn Real, machine: &Machine, load: &Load, (duration, seed): (Nanos, u64)) -> Result<Request> {
+    Ok(Request {
+        kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
+        machine: machine.clone(),
+        workload: load.workload(machine.cpus.len() as u32)?,
+        set: Vec::new(),
+        duration: Some(duration),
+        seed,
+        skip_ticks: true,
+    })
+}
+
+/// The runs of a load on the real kernel, one after the other, and the simulations of it.
+fn both(
+    question: &Question,
+    kernel: &dyn Real,
+    machine: &Machine,
+    (load, setup): (&Load, &Setup),
+    done: &(dyn Fn(&str) + Sync),
+) -> Result<(Vec<Figures>, Vec<Figures>)> {
+    let seeds: Vec<u64> = (1..=question.repeats).collect();
+    let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
+    let measured = |backend: &dyn Backend, request: &Request| {
+        let keys: Vec<&str> = request.workload.tasks.iter().map(|task| task.name.as_str()).collect();
+        let mut measuring = Measuring::new(&backend.meta(request));
+        let outcome = backend.run(request, &mut measuring.sink())?;
+        Ok(measuring.finish(&outcome, &keys))
+    };
+    let real = |seed: u64| {
+        let figures = measured(kernel, &request(kernel, machine, load, (question.duration, seed))?);
+        done(&what);
+        figures
+    };
+    // Runs on a real kernel would disturb each other.
+    let real = seeds.iter().map(|seed| real(*seed)).collect::<Result<Vec<_>>>()?;
+    let simulated = |seed: u64| {
+        let mut request = request(kernel, machine, load, (question.duration, seed))?;
+        setup.kernel.name.clone_into(&mut request.kernel);
+        request.machine = setup.machine.clone();
+        request.set.clone_from(&setup.set);
+        measured(&Sim, &request)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok((real, on_threads(&seeds, threads, &simulated, &|| done(&what))?))
+}
+
+/// A real kernel by the name that `--on` gives it.
+///
+/// # Errors
+/// When there is none.
+pub fn kernel(on: &str, deterministic: bool) -> Result<Box<dyn Real>> {
+    backend::real(on, deterministic)
+}

@@ -1,0 +1,174 @@
+//! The loads by which a simulator and a real kernel are compared, each for a machine of so many CPUs.
+//!
+//! Every task begins at a time that the seed draws, so that runs differ as those of a real machine do. Bursts take 100
+//! us at least, and are counted loops: a real task that looked at its CPU clock meanwhile would make the kernel account
+//! it, and so end its slice earlier.
+
+use schedlab_base::Result;
+use schedlab_workload::Workload;
+use std::path::Path;
+
+/// A load.
+pub(super) struct Load {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it is.
+    pub(super) meaning: &'static str,
+    tasks: fn(u32) -> String,
+    /// Members beside the tasks.
+    rest: &'static str,
+}
+
+impl Load {
+    /// The load for a machine of so many CPUs.
+    pub(super) fn workload(&self, cpus: u32) -> Result<Workload> {
+        let text = format!(r#"{{ "tasks": {{ {} }}{} }}"#, (self.tasks)(cpus), self.rest);
+        let mut workload = schedlab_workload::parse(text.as_bytes(), Path::new(self.name))?;
+        workload.name = self.name.to_owned();
+        workload.file = None;
+        Ok(workload)
+    }
+}
+
+/// Some tasks that begin at a random time and then do `events` for ever.
+fn tasks(name: &str, instances: u32, props: &str, events: &str) -> String {
+    format!(
+        r#""{name}": {{ "instance": {instances}, "loop": 1, "x-clock-poll": 0, {props} "phases": {{
+            "begin": {{ "sleep": {{ "mean": 20000, "sd": 8000 }} }}, "go": {{ "loop": -1, {events} }} }} }}"#
+    )
+}
+
+const HOG: &str = r#""run": 100000"#;
+const SLEEPER: &str = r#""run": { "mean": 2000, "sd": 300 }, "sleep": { "mean": 8000, "sd": 1000 }"#;
+
+fn hogs(name: &str, instances: u32, props: &str) -> String {
+    tasks(name, instances, props, HOG)
+}
+
+fn join(parts: &[String]) -> String {
+    parts.join(", ")
+}
+
+/// All loads.
+pub(super) const LOADS: &[Load] = &[
+    Load {
+        name: "hogs",
+        meaning: "half as many again as there are CPUs",
+        tasks: |n| hogs("hog", n + n.div_ceil(2), ""),
+        rest: "",
+    },
+    Load {
+        name: "nice",
+        meaning: "on each CPU's behalf a hog of nice 0 and one of nice 5",
+        tasks: |n| join(&[hogs("nice-0", n, ""), hogs("nice-5", n, r#""priority": 5,"#)]),
+        rest: "",
+    },
+    Load {
+        name: "idle-policy",
+        meaning: "hogs of SCHED_IDLE beside ordinary tasks that sleep",
+        tasks: |n| join(&[hogs("idle", n, r#""policy": "SCHED_IDLE","#), tasks("sleeper", n, "", SLEEPER)]),
+        rest: "",
+    },
+    Load {
+        name: "sleepers",
+        meaning: "a hog for each CPU, and as many tasks that compute for 2 ms and sleep for 8 ms",
+        tasks: |n| join(&[hogs("hog", n, ""), tasks("sleeper", n, "", SLEEPER)]),
+        rest: "",
+    },
+    Load {
+        name: "light",
+        meaning: "tasks that use a quarter of the machine and sleep in between",
+        tasks: |n| tasks("task", n, "", r#""run": { "mean": 1000, "sd": 200 }, "sleep": { "mean": 3000, "sd": 500 }"#),
+        rest: "",
+    },
+    Load {
+        name: "pipeline",
+        meaning: "pipelines of three stages that wake each other, one for each CPU",
+        tasks: |n| join(&(0..n).map(pipeline).collect::<Vec<_>>()),
+        rest: "",
+    },
+    Load {
+        name: "schbench",
+        meaning: "a task that hands out requests to four workers for each CPU, which compute for 1 ms each",
+        tasks: |n| {
+            let serve =
+                r#""sem_post": "idle", "sem_wait": "request", "sleep": 200, "run": { "mean": 1000, "sd": 300 }"#;
+            let hand_out = r#""sem_wait": "idle", "run": 100, "sem_post": "request""#;
+            join(&[tasks("message", 1, "", hand_out), tasks("worker", 4 * n, "", serve)])
+        },
+        rest: "",
+    },
+    Load {
+        name: "pinned",
+        meaning: "three hogs bound to CPU 0 beside one free hog for each other CPU",
+        tasks: |n| {
+            let bound = hogs("bound", 3, r#""cpus": [0],"#);
+            if n == 1 { bound } else { join(&[bound, hogs("free", n - 1, "")]) }
+        },
+        rest: "",
+    },
+    Load {
+        name: "fifo",
+        meaning: "a task of SCHED_FIFO that uses a fifth of a CPU, beside hogs",
+        tasks: |n| {
+            let props = r#""policy": "SCHED_FIFO", "priority": 10,"#;
+            join(&[hogs("hog", 2 * n, ""), tasks("fifo", 1, props, SLEEPER)])
+        },
+        rest: "",
+    },
+    Load {
+        name: "groups",
+        meaning: "three cgroups of weight 100, 300 and 600, each with a hog for each CPU",
+        tasks: |n| {
+            let of = |name: &str| hogs(name, n, &format!(r#""taskgroup": "/{name}","#));
+            join(&[of("low"), of("middle"), of("high")])
+        },
+        rest: r#", "x-groups": { "/low": { "weight": 100 }, "/middle": { "weight": 300 }, "/high": { "weight": 600 } }"#,
+    },
+];
+
+fn pipeline(n: u32) -> String {
+    let (full, room) = (|stage: u32| format!("full-{n}-{stage}"), |stage: u32| format!("room-{n}-{stage}"));
+    let source = format!(
+        r#""sem_wait": "{}", "run": {{ "mean": 300, "sd": 60 }}, "sem_post": "{}", "sleep": {{ "mean": 900, "sd": 200 }}"#,
+        room(1),
+        full(1)
+    );
+    let middle = format!(
+        r#""sem_post": "{}", "sem_wait": "{}", "run": {{ "mean": 500, "sd": 100 }}, "sem_post1": "{}""#,
+        room(1),
+        full(1),
+        full(2)
+    );
+    let sink = format!(r#""sem_wait": "{}", "run": {{ "mean": 200, "sd": 40 }}"#, full(2));
+    let of = |stage: &str, events: &str| tasks(&format!("{stage}-{n}"), 1, "", events);
+    join(&[of("source", &source), of("middle", &middle), of("sink", &sink)])
+}
+
+/// What shows the costs of a machine's wake-ups: tasks that wake up on idle CPUs, and one that preempts another.
+pub(super) const CALIBRATION: Load = Load {
+    name: "calibration",
+    meaning: "",
+    tasks: |n| {
+        join(&[
+            tasks("pulse", n.div_ceil(2), "", r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#),
+            tasks("idle", 1, r#""policy": "SCHED_IDLE","#, r#""run": 20000, "sleep": 20000"#),
+        ])
+    },
+    rest: "",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_is_a_workload_on_any_machine() {
+        for load in LOADS.iter().chain([&CALIBRATION]) {
+            for cpus in [1, 2, 12] {
+                let workload = load.workload(cpus).unwrap_or_else(|e| panic!("{}: {e}", load.name));
+                assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
+            }
+        }
+    }
+}
