@@ -186,3 +186,25 @@ fn fetching_again_keeps_the_kernel_usable_and_leaves_no_folders() {
     let listed: Value = serde_json::from_str(&ok(run(cache, &["vm", "list", "--json"]))).unwrap();
     assert_eq!(listed["kernels"][0]["name"], "debian-6.12");
 }
+
+#[test]
+fn the_simulator_is_held_against_a_real_kernel() {
+    let Some(cache) = cache() else { return };
+    let place = ["--on", "vm:debian-6.12", "--deterministic", "--machine", "1"];
+    let length = ["--duration", "400ms", "--repeats", "2", "--load", "nice", "--json"];
+    let output = run(cache, &[&["fidelity"], &place[..], &length[..]].concat());
+    let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{problem}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["places"][0]["profile"], "linux-6.12");
+    let rows = found["rows"].as_array().unwrap();
+    let row = |figure: &str| rows.iter().find(|row| row["figure"] == figure).unwrap();
+    // Two hogs of different weight on one CPU: in 0.4 s each share is known to a slice of 4 ms.
+    let share = row("CPU time, worst task");
+    assert!(share["error"].as_f64().unwrap().abs() < 0.1, "{share}");
+    assert!(row("switches")["real"].as_f64() > Some(20.0) && row("wait")["bar"].is_null(), "{rows:?}");
+    let refused = run(cache, &["fidelity", "--on", "sim"]);
+    assert!(message(&refused).contains("this needs a real kernel"));
+    let refused = run(cache, &[&["fidelity"], &place[..], &["--load", "hog"]].concat());
+    assert!(message(&refused).contains("there is no load \"hog\"; did you mean \"hogs\"?"));
+}

@@ -1,6 +1,6 @@
 //! The loads by which a simulator and a real kernel are compared, each for a machine of so many CPUs.
 //!
-//! Every task begins at a time that the seed draws, so that runs differ as those of a real machine do. Bursts take 100
+//! Every task begins at a time that the seed draws, so that runs differ as those of a real machine do. Bursts take 500
 //! us at least, and are counted loops: a real task that looked at its CPU clock meanwhile would make the kernel account
 //! it, and so end its slice earlier.
 
@@ -89,11 +89,11 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load {
         name: "schbench",
-        meaning: "a task that hands out requests to four workers for each CPU, which compute for 1 ms each",
+        meaning: "a task that hands out requests to four workers for each CPU, which compute for 5 ms each",
         tasks: |n| {
             let serve =
-                r#""sem_post": "idle", "sem_wait": "request", "sleep": 200, "run": { "mean": 1000, "sd": 300 }"#;
-            let hand_out = r#""sem_wait": "idle", "run": 100, "sem_post": "request""#;
+                r#""sem_post": "idle", "sem_wait": "request", "sleep": 200, "run": { "mean": 5000, "sd": 1000 }"#;
+            let hand_out = r#""sem_wait": "idle", "run": 500, "sem_post": "request""#;
             join(&[tasks("message", 1, "", hand_out), tasks("worker", 4 * n, "", serve)])
         },
         rest: "",
@@ -130,17 +130,17 @@ pub(super) const LOADS: &[Load] = &[
 fn pipeline(n: u32) -> String {
     let (full, room) = (|stage: u32| format!("full-{n}-{stage}"), |stage: u32| format!("room-{n}-{stage}"));
     let source = format!(
-        r#""sem_wait": "{}", "run": {{ "mean": 300, "sd": 60 }}, "sem_post": "{}", "sleep": {{ "mean": 900, "sd": 200 }}"#,
+        r#""sem_wait": "{}", "run": {{ "mean": 3000, "sd": 600 }}, "sem_post": "{}", "sleep": {{ "mean": 9000, "sd": 2000 }}"#,
         room(1),
         full(1)
     );
     let middle = format!(
-        r#""sem_post": "{}", "sem_wait": "{}", "run": {{ "mean": 500, "sd": 100 }}, "sem_post1": "{}""#,
+        r#""sem_post": "{}", "sem_wait": "{}", "run": {{ "mean": 5000, "sd": 1000 }}, "sem_post1": "{}""#,
         room(1),
         full(1),
         full(2)
     );
-    let sink = format!(r#""sem_wait": "{}", "run": {{ "mean": 200, "sd": 40 }}"#, full(2));
+    let sink = format!(r#""sem_wait": "{}", "run": {{ "mean": 2000, "sd": 400 }}"#, full(2));
     let of = |stage: &str, events: &str| tasks(&format!("{stage}-{n}"), 1, "", events);
     join(&[of("source", &source), of("middle", &middle), of("sink", &sink)])
 }
