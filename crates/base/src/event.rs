@@ -224,6 +224,27 @@ pub struct AffinityRecord {
     pub cpus: CpuList,
 }
 
+/// What a sink does not look at. A reader may then save itself the trouble and hand on events with 0 or
+/// [`Context::Unknown`] in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// The priorities in all events.
+    pub priorities: bool,
+    /// The waker and the context of a [`Payload::Waking`].
+    pub wakers: bool,
+}
+
+impl Ignored {
+    /// Everything that can be ignored.
+    pub const ALL: Self = Self { priorities: true, wakers: true };
+
+    /// What this one and the other ignore.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { priorities: self.priorities && other.priorities, wakers: self.wakers && other.wakers }
+    }
+}
+
 /// Receives events in time order. A file's writer, a measure and a model are sinks.
 pub trait Sink {
     /// Takes a batch of events in time order, none earlier than those of the batch before it.
@@ -244,6 +265,10 @@ pub trait Sink {
     /// examined ([`Payload::Queue`], [`Payload::Considered`]).
     fn wants_queues(&self) -> bool {
         false
+    }
+    /// What it does not look at.
+    fn ignores(&self) -> Ignored {
+        Ignored::default()
     }
 }
 
@@ -281,6 +306,10 @@ impl<A: Sink + ?Sized, B: Sink + ?Sized> Sink for (&mut A, &mut B) {
     fn wants_queues(&self) -> bool {
         self.0.wants_queues() || self.1.wants_queues()
     }
+
+    fn ignores(&self) -> Ignored {
+        self.0.ignores().and(self.1.ignores())
+    }
 }
 
 impl<S: Sink> Sink for [S] {
@@ -310,5 +339,9 @@ impl<S: Sink> Sink for [S] {
 
     fn wants_queues(&self) -> bool {
         self.iter().any(Sink::wants_queues)
+    }
+
+    fn ignores(&self) -> Ignored {
+        self.iter().fold(Ignored::ALL, |all, sink| all.and(sink.ignores()))
     }
 }

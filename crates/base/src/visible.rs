@@ -32,8 +32,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Whether a text is printable ASCII, line ends and tabs, as most results are. This looks at many bytes at once.
 fn is_plain(text: &str) -> bool {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    text.as_bytes().chunks(256).all(|chunk| chunk.iter().fold(true, |all, byte| all & plain(*byte)))
+    let plain = |byte: u8| (byte.wrapping_sub(b' ') < 95) | (byte == b'\n') | (byte == b'\t');
+    let (blocks, rest) = text.as_bytes().as_chunks::<64>();
+    blocks.iter().all(|block| block.iter().fold(0, |hidden, byte| hidden | u8::from(!plain(*byte))) == 0)
+        && rest.iter().all(|byte| plain(*byte))
 }
 
 /// Writes hidden characters and line ends as escapes.

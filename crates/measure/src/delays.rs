@@ -10,7 +10,7 @@
 //! is charged with its time once for each task that waits for its CPU.
 //!
 //! # Cost
-//! What ran is written down once, by the last task of each queue (`ran`), so that an event costs the same however many
+//! What ran is written down once, in a log of each CPU (`ran`), so that an event costs the same however many
 //! tasks wait. Memory grows with tasks and CPUs, and with the number of waits that are kept.
 
 mod allowed;
@@ -24,7 +24,7 @@ pub use report::{ChainCount, Culprit, CulpritSum, DelayReport, Queue, Share, Tas
 pub use watch::After;
 
 use crate::names::Names;
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
+use schedlab_base::{AffinityRecord, Event, Ignored, Meta, NameRecord, Nanos, Sink};
 use schedlab_track::{Kept, Part, View, observers};
 use watch::Watch;
 
@@ -77,5 +77,9 @@ impl Sink for Delays {
 
     fn affinity(&mut self, record: &AffinityRecord) {
         self.view.affinity(record);
+    }
+
+    fn ignores(&self) -> Ignored {
+        Ignored::ALL
     }
 }

@@ -56,16 +56,24 @@ pub(crate) struct Kept {
     sets: [Option<Box<Histogram>>; SETS],
 }
 
+/// A longer duration, of 73 years, is counted as this one.
+const LONGEST: Nanos = u64::MAX / SETS as u64;
+
 /// So many durations of a task are noted before they are counted.
 const NOTED: usize = 128;
 
 impl Kept {
     fn of(&self, kind: usize) -> Latency {
         let mut parts =
-            self.sets.iter().enumerate().filter(|(set, _)| set & kind != 0).filter_map(|(_, h)| h.as_deref());
-        let mut sum = parts.next().cloned().unwrap_or_default();
-        parts.for_each(|part| sum.merge(part));
-        self.noted().filter(|(kinds, _)| kinds & kind != 0).for_each(|(_, value)| sum.record(value));
+            self.sets.iter().enumerate().filter(|(set, _)| set & kind != 0).filter_map(|(_, part)| part.as_deref());
+        let mut noted = self.noted().filter(|(kinds, _)| kinds & kind != 0).peekable();
+        let (first, second) = (parts.next(), parts.next());
+        if let (Some(only), None, None) = (first, second, noted.peek()) {
+            return only.latency();
+        }
+        let mut sum = first.cloned().unwrap_or_default();
+        second.into_iter().chain(parts).for_each(|part| sum.merge(part));
+        noted.for_each(|(_, value)| sum.record(value));
         sum.latency()
     }
 
@@ -75,7 +83,7 @@ impl Kept {
 
     #[inline]
     fn note(&mut self, kinds: usize, value: Nanos) {
-        self.noted.push((value.min(u64::MAX / SETS as u64) * SETS as u64) | kinds as u64);
+        self.noted.push((value.min(LONGEST) * SETS as u64) | kinds as u64);
         if self.noted.len() == NOTED {
             self.count();
         }
@@ -90,8 +98,15 @@ impl Kept {
         self.noted = noted;
     }
 
+    /// Counts a duration at once: there are few CPUs, and what this needs of them is in the cache.
+    #[inline]
+    fn put(&mut self, kinds: usize, value: Nanos) {
+        self.sets[kinds % SETS].get_or_insert_default().record(value.min(LONGEST));
+    }
+
+    /// Takes a delay, each of its durations by `note`.
     #[inline(always)]
-    fn record(&mut self, &Delay { wait, wakeup, waking, end }: &Delay) {
+    fn record(&mut self, &Delay { wait, wakeup, waking, end }: &Delay, note: impl Fn(&mut Self, usize, Nanos)) {
         if wait > self.longest.0 || self.longest.1 == 0 {
             self.longest = (wait, end);
         }
@@ -99,11 +114,11 @@ impl Kept {
         for (kind, latency) in [(WAKEUP, wakeup), (WAKING, waking)] {
             match latency {
                 Some(latency) if latency == wait => kinds |= kind,
-                Some(latency) => self.note(kind, latency),
+                Some(latency) => note(self, kind, latency),
                 None => {}
             }
         }
-        self.note(kinds, wait);
+        note(self, kinds, wait);
     }
 }
 
@@ -145,8 +160,8 @@ pub(crate) struct Latencies {
 impl Observer for Latencies {
     #[inline]
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
-        self.parts.task(task).record(&delay);
-        self.parts.cpu(cpu).record(&delay);
+        self.parts.task(task).record(&delay, Kept::note);
+        self.parts.cpu(cpu).record(&delay, Kept::put);
     }
 }
 
@@ -176,9 +191,9 @@ mod tests {
         let mut apart: [Histogram; 3] = Default::default();
         for (n, delay) in all.into_iter().cycle().take(200).enumerate() {
             if n < 90 {
-                latencies.record(&delay)
+                latencies.record(&delay, Kept::note)
             } else {
-                other.record(&delay)
+                other.record(&delay, if n < 150 { Kept::note } else { Kept::put })
             }
             for (histogram, value) in apart.iter_mut().zip([delay.wakeup, delay.waking, Some(delay.wait)]) {
                 value.into_iter().for_each(|value| histogram.record(value));

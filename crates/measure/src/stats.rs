@@ -4,7 +4,7 @@ use crate::kept::{Kept, Nodes};
 use crate::summing::About;
 use crate::task_cpu::TaskCpus;
 use crate::{Report, TaskStats, TeamStats, summing};
-use schedlab_base::{AffinityRecord, Event, Meta, NameRecord, Nanos, Sink};
+use schedlab_base::{AffinityRecord, Event, Ignored, Meta, NameRecord, Nanos, Sink};
 use schedlab_track::{Kept as Told, Observer, Part, View, Viewed};
 
 /// Statistics in the making: feed it a trace, then [`Stats::finish`].
@@ -17,13 +17,14 @@ pub struct Stats<More = ()> {
     places: Nodes,
     teams: bool,
     about: About,
+    ignores: Ignored,
 }
 
 impl Stats {
     /// Statistics for a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta) -> Self {
-        Self::with(meta, ())
+        Self::of_part(meta, None)
     }
 
     /// Statistics for a part of a trace with this metadata, or for the whole.
@@ -31,7 +32,7 @@ impl Stats {
     pub fn of_part(meta: &Meta, part: Option<Part>) -> Self {
         let places = Nodes::new(meta);
         let view = View::new(meta, part, Told::Figures, (Kept::new(&places), ()));
-        Self { view, places, teams: false, about: About::new(meta) }
+        Self { view, places, teams: false, about: About::new(meta), ignores: Ignored::ALL }
     }
 
     /// Sums the tasks up by process and by name too.
@@ -66,7 +67,7 @@ impl<More: Observer> Stats<More> {
     pub fn with(meta: &Meta, more: More) -> Self {
         let places = Nodes::new(meta);
         let view = View::new(meta, None, Told::Figures, (Kept::new(&places), more));
-        Self { view, places, teams: false, about: About::new(meta) }
+        Self { view, places, teams: false, about: About::new(meta), ignores: Ignored::default() }
     }
 
     /// Also keeps what each task did on each CPU: [`Report::task_cpus`].
@@ -105,5 +106,10 @@ impl<More: Observer> Sink for Stats<More> {
 
     fn lasts(&mut self, until: Nanos) {
         self.view.lasts(until);
+    }
+
+    /// The measures look at no priority and no waker; whether the other observer does is not known.
+    fn ignores(&self) -> Ignored {
+        self.ignores
     }
 }

@@ -241,7 +241,7 @@ impl Summing<'_> {
         }
         let process = |((tgid, _), members): ((Option<Tid>, Tid), Vec<&Life>)| {
             let leader = members.iter().find(|life| Some(life.tid) == tgid).unwrap_or(&members[0]);
-            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team(&slots(&members)) }
+            ProcessStats { tgid, name: leader.name.comm.to_string(), team: self.team_of(&members) }
         };
         let mut processes: Vec<ProcessStats> = members.into_iter().map(process).collect();
         processes.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
@@ -252,10 +252,8 @@ impl Summing<'_> {
     fn names(&self, lives: &[Life]) -> Vec<NameStats> {
         let mut members: BTreeMap<&str, Vec<&Life>> = BTreeMap::new();
         lives.iter().for_each(|life| members.entry(&*life.name.comm).or_default().push(life));
-        let name = |(name, members): (&str, Vec<&Life>)| NameStats {
-            name: name.to_owned(),
-            team: self.team(&slots(&members)),
-        };
+        let name =
+            |(name, members): (&str, Vec<&Life>)| NameStats { name: name.to_owned(), team: self.team_of(&members) };
         let mut names: Vec<NameStats> = members.into_iter().map(name).collect();
         names.sort_by(|a, b| b.team.sums.run.run_us.total_cmp(&a.team.sums.run.run_us));
         names
@@ -264,6 +262,14 @@ impl Summing<'_> {
     fn team(&self, members: &[Slot]) -> TeamStats {
         let sums = self.kept.measures.of_tasks(members);
         TeamStats { tasks: members.len() as u64, share: self.share(&sums), sums }
+    }
+
+    /// As [`Summing::team`]. The figures of a task that is alone are known.
+    fn team_of(&self, members: &[&Life]) -> TeamStats {
+        match members {
+            [life] => TeamStats { tasks: 1, share: self.share(&life.sums), sums: life.sums.clone() },
+            several => self.team(&slots(several)),
+        }
     }
 
     /// The whole, but for who shared how evenly.

@@ -127,6 +127,22 @@ fn several_culprits_share_a_wait() {
 }
 
 #[test]
+fn of_many_culprits_exactly_the_longest_are_kept_apart() {
+    // 400 tasks run for 1 ms each, and half of them for 10 ms more, while task 5 waits.
+    let mut script = Script::default().wakeup(0, 0, 5, 0);
+    let (mut now, mut on) = (0, 0);
+    for (tid, ms) in (1000..1400).map(|tid| (tid, 1)).chain((1200..1400).map(|tid| (tid, 10))) {
+        script = script.switch(now, 0, on, if on == 0 { R } else { S }, tid);
+        (now, on) = (now + ms, tid);
+    }
+    let report = script.switch(now, 0, on, S, 5).report(&meta(1), now + 1, None);
+    let (found, (start, length, culprits)) = wait(&report, 5);
+    assert_eq!((start, length, culprits.len(), found.other_us), (0.0, 2400.0, 256, 144e3));
+    assert_eq!(culprits[..200], (1200..1400).map(|tid| (tid, 11.0)).collect::<Vec<_>>());
+    assert!(culprits[200..].iter().all(|(tid, ms)| *tid < 1200 && *ms == 1.0));
+}
+
+#[test]
 fn a_wait_goes_on_when_the_task_is_moved() {
     // 5 waits on CPU 0 behind 1 from 2 to 6, is moved to CPU 1 and waits there behind 2 from 6 to 9, then runs.
     let report = Script::default()

@@ -10,6 +10,7 @@ mod gather;
 #[cfg(test)]
 mod hostile_tests;
 mod layout;
+mod plain;
 mod reader;
 mod rows;
 mod schema;

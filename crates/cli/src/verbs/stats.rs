@@ -10,12 +10,11 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use indicatif::ProgressBar;
-use schedlab_base::{Event, Meta, NameRecord, Partial, Result, Sink, System, Target};
+use schedlab_base::{Event, Ignored, Meta, NameRecord, Partial, Result, Sink, System, Target};
 use schedlab_measure::partial::withhold;
 use schedlab_measure::{Report, Stats};
 use schedlab_trace::ReadReport;
 use serde::Serialize;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -111,7 +110,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if matches!(args.by, By::Cpu | By::Node) {
         partial::refuse(source.meta(), &args.trace, "--by")?;
     }
-    let mut stats = of_rows(Stats::of_part(source.meta(), part).with_teams(), args.by);
+    let stats = Stats::of_part(source.meta(), part);
+    let mut stats = of_rows(if ui.json { stats.with_teams() } else { stats }, args.by);
     let mut ticker = Ticker::new(ui);
     let read = source.run(&mut (&mut stats, &mut ticker));
     ticker.finish();
@@ -122,7 +122,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         sort::sort(&mut report, args.by, column)?;
     }
     if ui.json {
-        ui.print_json(&document(&args.trace, source.meta(), &read, &report));
+        print_document(&args.trace, source.meta(), &read, &report, ui);
     } else {
         let title = args.trace.display().to_string();
         let title = format!("{title}{}", args.selection.words(table::duration));
@@ -141,13 +141,14 @@ pub fn of_rows(stats: Stats, by: By) -> Stats {
     }
 }
 
-fn document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report) -> Value {
+fn print_document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report, ui: &Ui) {
     let Meta { source, kernel, machine, clock, target, partial, system, .. } = meta;
     let trace = TraceFacts { file, source, kernel, machine, clock, target, partial, system, read };
-    let document = serde_json::to_value(Document { trace, report });
-    let mut document = document.expect("plain data is always JSON");
-    partial.iter().for_each(|partial| withhold(&mut document, partial.covers));
-    document
+    let document = Document { trace, report };
+    let Some(partial) = partial else { return ui.print_json(&document) };
+    let mut document = serde_json::to_value(document).expect("plain data is always JSON");
+    withhold(&mut document, partial.covers);
+    ui.print_json(&document);
 }
 
 /// Shows how far the reading has come.
@@ -176,4 +177,8 @@ impl Sink for Ticker {
     }
 
     fn name(&mut self, _: &NameRecord) {}
+
+    fn ignores(&self) -> Ignored {
+        Ignored::ALL
+    }
 }

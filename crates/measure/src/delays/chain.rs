@@ -63,7 +63,7 @@ impl Preemptions {
     #[inline]
     pub(super) fn waits(&mut self, task: Slot) {
         self.free(task);
-        row(&mut self.links, task).longest = Chain::default();
+        row(&mut self.links, task).longest.length = 0;
     }
 
     /// The longest chain of the task's wait.

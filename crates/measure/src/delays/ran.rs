@@ -1,14 +1,21 @@
 //! What ran on a CPU while tasks waited for it, kept so that any of their waits can be taken apart.
 //!
-//! The tasks that wait on a CPU stand in the order in which they came. Each keeps what ran from its own coming until
-//! that of the next one. So a wait is the sum over its task and those behind it, what ran is written down once however
-//! many wait, and when a task goes, what it kept is added to the task before it, or forgotten.
+//! Each CPU has a log of what ran on it while any task waited. A task that comes notes where the log ends: what ran
+//! during its wait is the log from there on. So what ran is written down once however many wait, a task that goes costs
+//! nothing, and only the waits that are kept are added up. When a log is long, what no task waits for any more is
+//! dropped, and if that is not enough, the entries between the coming of one task and that of the next are added up.
 
-use super::sums::{IDLE, OTHERS, Ran, UNKNOWN, Who};
+use super::sums::{Entry, IDLE, MEANWHILE, OTHERS, Tally, UNKNOWN, Who};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Slot, row};
 
 const NONE: Slot = u32::MAX;
+
+/// A log is shortened when it has more entries than this, and twice as many as it had to keep the last time.
+const LONG: usize = 4096;
+
+/// A new entry is added to one of the last few where it can be: two tasks that take turns need two entries.
+const NEAR: usize = 4;
 
 /// Time that tasks were kept waiting, by what ran: as much for each of them that waited.
 #[derive(Clone, Debug, Default)]
@@ -54,28 +61,44 @@ struct Cpu {
     first: Slot,
     last: Slot,
     waiting: u32,
+    log: Vec<Entry>,
+    /// The length of the log when it was last shortened.
+    kept: usize,
 }
 
 impl Default for Cpu {
     fn default() -> Self {
-        Self { who: UNKNOWN, until: 0, first: NONE, last: NONE, waiting: 0 }
+        Self { who: UNKNOWN, until: 0, first: NONE, last: NONE, waiting: 0, log: Vec::new(), kept: 0 }
+    }
+}
+
+impl Cpu {
+    /// Adds to the log, whose entries from `since` on are of the last task's time alone.
+    #[inline]
+    fn write(&mut self, who: Who, time: Nanos, since: usize) {
+        let near = since.max(self.log.len().saturating_sub(NEAR));
+        match self.log[near..].iter_mut().rev().find(|(known, _)| *known == who) {
+            Some((_, sum)) => *sum = sum.saturating_add(time),
+            None => self.log.push((who, time)),
+        }
     }
 }
 
 /// A task's place on a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     waits: bool,
     cpu: CpuId,
     since: Nanos,
     next: Slot,
     prev: Slot,
-    ran: Ran,
+    /// Where the log of its CPU ended when it came.
+    at: usize,
 }
 
 impl Default for Node {
     fn default() -> Self {
-        Self { waits: false, cpu: 0, since: 0, next: NONE, prev: NONE, ran: Ran::default() }
+        Self { waits: false, cpu: 0, since: 0, next: NONE, prev: NONE, at: 0 }
     }
 }
 
@@ -84,6 +107,7 @@ impl Default for Node {
 pub(super) struct Queues {
     cpus: Vec<Cpu>,
     nodes: Vec<Node>,
+    tally: Tally,
     pub(super) caused: Caused,
 }
 
@@ -110,9 +134,33 @@ impl Queues {
         cpu.until = now;
         if cpu.waiting > 0 {
             let (who, waiting) = (cpu.who, cpu.waiting);
-            self.nodes[cpu.last as usize].ran.add(who, time);
+            cpu.write(who, time, self.nodes[cpu.last as usize].at);
             self.caused.add(who, time.saturating_mul(waiting.into()));
+            if cpu.log.len() >= LONG.max(2 * cpu.kept) {
+                self.shorten(number);
+            }
         }
+    }
+
+    /// Drops what no task waits for any more, and adds up the rest if it is still long.
+    #[cold]
+    fn shorten(&mut self, number: CpuId) {
+        let slots = self.waiting(number);
+        let log = &mut self.cpus[number as usize].log;
+        let first = slots.first().map_or(log.len(), |slot| self.nodes[*slot as usize].at);
+        log.drain(..first);
+        slots.iter().for_each(|slot| self.nodes[*slot as usize].at -= first);
+        if log.len() > LONG / 2 {
+            let long = std::mem::take(log);
+            for (at, slot) in slots.iter().enumerate() {
+                let end = slots.get(at + 1).map_or(long.len(), |next| self.nodes[*next as usize].at);
+                let begin = std::mem::replace(&mut self.nodes[*slot as usize].at, log.len());
+                self.tally.add(&long[begin..end]);
+                log.extend(self.tally.take(MEANWHILE));
+            }
+        }
+        let cpu = &mut self.cpus[number as usize];
+        cpu.kept = cpu.log.len();
     }
 
     /// From now on the CPU is this one's.
@@ -129,22 +177,35 @@ impl Queues {
         let cpu = &mut self.cpus[number as usize];
         let prev = std::mem::replace(&mut cpu.last, task);
         cpu.waiting += 1;
+        let at = cpu.log.len();
         if prev == NONE {
             cpu.first = task;
         } else {
             self.nodes[prev as usize].next = task;
         }
-        let node = row(&mut self.nodes, task);
-        (node.waits, node.cpu, node.since, node.next, node.prev) = (true, number, now, NONE, prev);
+        *row(&mut self.nodes, task) = Node { waits: true, cpu: number, since: now, next: NONE, prev, at };
     }
 
     /// What ran since the task came to its queue.
-    pub(super) fn collect(&self, task: Slot, sum: &mut Ran) {
-        let mut at = task;
-        while at != NONE {
-            sum.add_all(&self.nodes[at as usize].ran);
-            at = self.nodes[at as usize].next;
-        }
+    fn ran(&self, task: Slot) -> &[Entry] {
+        let Node { cpu, at, .. } = self.nodes[task as usize];
+        &self.cpus[cpu as usize].log[at..]
+    }
+
+    /// These times, added up; at most so many tasks apart.
+    pub(super) fn sum_up(&mut self, times: &[Entry], most: usize) -> Vec<Entry> {
+        self.tally.add(times);
+        self.tally.take(most)
+    }
+
+    /// These times and what ran since the task came to its queue, added up; at most so many tasks apart.
+    pub(super) fn collect(&mut self, before: &[Entry], task: Slot, most: usize) -> Vec<Entry> {
+        let mut tally = std::mem::take(&mut self.tally);
+        tally.add(before);
+        tally.add(self.ran(task));
+        let sums = tally.take(most);
+        self.tally = tally;
+        sums
     }
 
     /// The task waits no more.
@@ -152,32 +213,33 @@ impl Queues {
     pub(super) fn remove(&mut self, task: Slot) {
         let node = &mut self.nodes[task as usize];
         node.waits = false;
-        let (number, prev, next) = (node.cpu, node.prev, node.next);
-        let mut ran = std::mem::take(&mut node.ran);
+        let Node { cpu: number, prev, next, .. } = *node;
+        if next != NONE {
+            self.nodes[next as usize].prev = prev;
+        }
+        if prev != NONE {
+            self.nodes[prev as usize].next = next;
+        }
         let cpu = &mut self.cpus[number as usize];
         cpu.waiting -= 1;
-        match next {
-            NONE => cpu.last = prev,
-            next => self.nodes[next as usize].prev = prev,
+        if next == NONE {
+            cpu.last = prev;
         }
-        match prev {
-            NONE => self.cpus[number as usize].first = next,
-            prev => {
-                let before = &mut self.nodes[prev as usize];
-                before.next = next;
-                before.ran.absorb(&mut ran);
-            }
+        if prev == NONE {
+            cpu.first = next;
         }
-        // The room is kept for the task's next wait.
-        ran.clear();
-        self.nodes[task as usize].ran = ran;
+        if cpu.waiting == 0 {
+            cpu.log.clear();
+            cpu.kept = 0;
+        }
     }
 
     /// The task's time on its present queue does not count against anybody.
     pub(super) fn acquit(&mut self, task: Slot) {
-        let mut ran = Ran::default();
-        self.collect(task, &mut ran);
-        ran.sums().into_iter().for_each(|(who, time)| self.caused.take(who, time));
+        let Node { cpu, at, .. } = self.nodes[task as usize];
+        for (who, time) in &self.cpus[cpu as usize].log[at..] {
+            self.caused.take(*who, *time);
+        }
     }
 
     /// The tasks on a queue, in the order in which they came.
@@ -205,12 +267,18 @@ impl Queues {
     fn correct(&mut self, number: CpuId, who: Who, from: Nanos, to: Nanos) {
         let believed = self.cpus[number as usize].who;
         let slots = self.waiting(number);
-        for (at, slot) in slots.iter().enumerate() {
-            let until = slots.get(at + 1).map_or(to, |next| self.nodes[*next as usize].since).min(to);
-            let node = &mut self.nodes[*slot as usize];
-            let time = node.ran.take(believed, until.saturating_sub(node.since.max(from)));
+        // From the last one on, so that the entries of those before stay where they are.
+        for (at, slot) in slots.iter().enumerate().rev() {
+            let next = slots.get(at + 1).map(|next| &self.nodes[*next as usize]);
+            let until = next.map_or(to, |next| next.since).min(to);
+            let log = &mut self.cpus[number as usize].log;
+            let end = next.map_or(log.len(), |next| next.at);
+            let Node { at: begin, since, .. } = self.nodes[*slot as usize];
+            let wrong = until.saturating_sub(since.max(from));
+            let time = take(&mut log[begin..end], believed, wrong);
             if time > 0 {
-                node.ran.add(who, time);
+                log.insert(end, (who, time));
+                slots[at + 1..].iter().for_each(|later| self.nodes[*later as usize].at += 1);
                 let all = time.saturating_mul(at as u64 + 1);
                 self.caused.take(believed, all);
                 self.caused.add(who, all);
@@ -222,4 +290,15 @@ impl Queues {
     pub(super) fn cpus(&self) -> std::ops::Range<CpuId> {
         0..self.cpus.len() as CpuId
     }
+}
+
+/// Takes at most this much of this one's time away, and returns how much that was.
+fn take(entries: &mut [Entry], who: Who, most: Nanos) -> Nanos {
+    let mut left = most;
+    for (_, time) in entries.iter_mut().rev().filter(|(known, _)| *known == who) {
+        let taken = left.min(*time);
+        *time -= taken;
+        left -= taken;
+    }
+    most - left
 }

@@ -1,6 +1,6 @@
 //! The figures of delays. Times are in microseconds, the nanoseconds as decimals, and count from the trace's start.
 
-use super::sums::{IDLE, OTHERS, UNKNOWN};
+use super::sums::{IDLE, OTHERS, UNKNOWN, time_of};
 use super::watch::{After, Found, Watch};
 use crate::measure::us;
 use crate::names::Names;
@@ -263,8 +263,7 @@ impl Telling<'_> {
 
     fn wait(&self, found: &Found) -> Wait {
         let task = |(who, time): (Slot, Nanos)| Culprit { task: self.task(who), run_us: us(time) };
-        let mut culprits: Vec<Culprit> =
-            found.ran.sums().into_iter().filter(|(who, _)| *who < OTHERS).map(task).collect();
+        let mut culprits: Vec<Culprit> = found.ran.iter().copied().filter(|(who, _)| *who < OTHERS).map(task).collect();
         culprits.sort_by(|a, b| b.run_us.total_cmp(&a.run_us).then(a.task.tid.cmp(&b.task.tid)));
         let mut queues: Vec<Queue> = Vec::new();
         for (cpu, time) in &found.queues {
@@ -282,9 +281,9 @@ impl Telling<'_> {
             finished: found.finished,
             doubtful: found.doubtful,
             culprits,
-            other_us: us(found.ran.of(OTHERS)),
-            idle_us: us(found.ran.of(IDLE)),
-            unknown_us: us(found.ran.of(UNKNOWN)),
+            other_us: us(time_of(&found.ran, OTHERS)),
+            idle_us: us(time_of(&found.ran, IDLE)),
+            unknown_us: us(time_of(&found.ran, UNKNOWN)),
             idle_allowed_us: us(found.idle_allowed),
             affinity_known: found.known,
             preempted_by: found.chain.tasks().iter().map(|slot| self.task(*slot)).collect(),

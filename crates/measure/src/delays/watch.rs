@@ -3,7 +3,7 @@
 use super::allowed::{ANYWHERE, Allowed};
 use super::chain::{Chain, Preemptions};
 use super::ran::{Caused, Queues};
-use super::sums::{IDLE, Ran, UNKNOWN, Who};
+use super::sums::{Entry, IDLE, MEANWHILE, MOST, UNKNOWN, Who, time_of};
 use crate::affinity::bound_by_name;
 use schedlab_base::{AffinityRecord, CpuId, NameRecord, Nanos, TaskState};
 use schedlab_track::{Chosen, Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
@@ -27,7 +27,7 @@ pub enum After {
 #[derive(Clone, Debug, Default)]
 struct Left {
     queues: Vec<(CpuId, Nanos)>,
-    ran: Ran,
+    ran: Vec<Entry>,
 }
 
 /// A wait under way.
@@ -74,7 +74,8 @@ pub(super) struct Found {
     pub(super) finished: bool,
     pub(super) doubtful: bool,
     pub(super) queues: Vec<(CpuId, Nanos)>,
-    pub(super) ran: Ran,
+    /// Each that ran, once.
+    pub(super) ran: Vec<Entry>,
     pub(super) chain: Chain,
     pub(super) idle_allowed: Nanos,
     pub(super) known: bool,
@@ -194,7 +195,7 @@ impl Watch {
         self.queues.settle(cpu, now);
         let Left { queues, ran } = &mut **self.tasks[task as usize].left.get_or_insert_default();
         queues.push((cpu, now.saturating_sub(since)));
-        self.queues.collect(task, ran);
+        *ran = self.queues.collect(ran, task, MEANWHILE);
         self.queues.remove(task);
         self.preemptions.free(task);
     }
@@ -234,9 +235,9 @@ impl Watch {
         let Left { mut queues, mut ran } = state.left.take().map(|left| *left).unwrap_or_default();
         queues.push((cpu, now.saturating_sub(since)));
         if now < self.queues.until(cpu) {
-            ran.add(UNKNOWN, now.saturating_sub(since));
+            ran = self.queues.sum_up(&[&*ran, &[(UNKNOWN, now.saturating_sub(since))]].concat(), MOST);
         } else {
-            self.queues.collect(task, &mut ran);
+            ran = self.queues.collect(&ran, task, MOST);
         }
         // Beside its own CPU: a task that is queued on an idle CPU is about to run there.
         let any = state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before);
@@ -248,7 +249,7 @@ impl Watch {
             before: state.before,
             finished: finished && !self.closed,
             doubtful: state.doubtful,
-            idle_allowed: any.saturating_sub(ran.of(IDLE)),
+            idle_allowed: any.saturating_sub(time_of(&ran, IDLE)),
             known: state.known,
             chain: self.preemptions.longest(task),
             queues,

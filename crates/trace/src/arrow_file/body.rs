@@ -132,6 +132,13 @@ impl Column {
         self.valid.resize(rows.div_ceil(8).max(1), 0);
     }
 
+    /// Fills in for a column that nobody looks at: every row has a zero.
+    pub(super) fn fill(&mut self, rows: usize, width: usize) {
+        self.valid.clear();
+        self.values.clear();
+        self.values.resize(rows * width, 0);
+    }
+
     /// Loads a text column.
     pub(super) fn load_text(&mut self, batch: &Batch<'_>, buffer: usize, inflate: &mut Inflate) -> Result<(), String> {
         self.load_validity(batch, buffer, inflate)?;
@@ -146,8 +153,20 @@ impl Column {
         batch.load(buffer + 2, 0, MAX_TEXT.min(batch.rows * MAX_NAME), inflate, &mut self.text)
     }
 
+    /// The validity of 64 rows, a bit for each; none is set for rows beyond the batch's end, unless all rows are valid.
+    pub(super) fn valid_word(&self, word: usize) -> u64 {
+        if self.valid.is_empty() {
+            return u64::MAX;
+        }
+        let bytes = self.valid.get(8 * word..).unwrap_or_default();
+        match bytes.first_chunk::<8>() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        }
+    }
+
     /// Whether no row has a value.
-    fn lacks_all(&self) -> bool {
+    pub(super) fn lacks_all(&self) -> bool {
         !self.valid.is_empty() && self.valid.iter().all(|byte| *byte == 0)
     }
 

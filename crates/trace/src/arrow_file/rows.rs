@@ -2,17 +2,18 @@
 
 use super::body::{Batch, Column, Inflate};
 use super::layout::Layout;
+use super::plain::{BLOCK, Plain};
 use super::schema::{COLUMNS, CONTEXTS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_PROPERTIES, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
-    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Looking, NOWHERE, NameRecord, Nanos,
-    Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
+    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Ignored, Looking, NOWHERE, NameRecord,
+    Nanos, Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
 };
 use serde::de::DeserializeOwned;
 
-/// Events are passed on in portions of this size, which stay in the cache.
-const PORTION: usize = 2048;
+/// Events are passed on in portions of about this size, which stay in the cache.
+const PORTION: usize = 512;
 
 /// The meanings of the 8-bit indices of a dictionary; `None` for a text that this version does not know.
 pub(super) type Dictionary<T> = [Option<T>; 256];
@@ -50,7 +51,7 @@ impl Rows {
             states: [None; 256],
             contexts: [None; 256],
             defined: Defined::default(),
-            events: Vec::with_capacity(PORTION),
+            events: Vec::with_capacity(PORTION + BLOCK),
             last: 0,
             rows: 0,
         }
@@ -93,11 +94,18 @@ impl Rows {
         sink: &mut dyn Sink,
         report: &mut ReadReport,
     ) -> Result<(), String> {
+        let ignored = sink.ignores();
         for (at, &(name, column, nullable)) in COLUMNS.iter().enumerate() {
-            let Some(place) = layout.places[at] else {
+            let Some(place) = layout.places[at].filter(|_| !(ignored.wakers && at == Col::Context as usize)) else {
                 self.columns[at].lack(batch.rows);
                 continue;
             };
+            if let Type::Int { bytes, .. } = column
+                && self.may_skip(at, ignored)
+            {
+                self.columns[at].fill(batch.rows, bytes);
+                continue;
+            }
             let (buffer, inflate) = (place.buffer, &mut self.inflate);
             let loaded = match column {
                 Type::Int { bytes, .. } => self.columns[at].load(batch, buffer, (bytes, nullable), inflate),
@@ -118,6 +126,19 @@ impl Rows {
         done
     }
 
+    /// Whether nobody looks at this column of the present batch, whose kinds are loaded.
+    fn may_skip(&self, column: usize, ignored: Ignored) -> bool {
+        if column == Col::Prio as usize || column == Col::NextPrio as usize {
+            return ignored.priorities;
+        }
+        // A row of these kinds names another task than a waker.
+        let needs = self.kinds.map(|kind| matches!(kind, Some(Kind::Fork | Kind::Exec)));
+        let kinds = self.columns[Col::Event as usize].values::<1>();
+        column == Col::OtherTid as usize
+            && ignored.wakers
+            && !kinds.iter().fold(false, |any, [kind]| any | needs[usize::from(*kind)])
+    }
+
     fn rows(
         &mut self,
         rows: usize,
@@ -126,60 +147,79 @@ impl Rows {
         report: &mut ReadReport,
     ) -> Result<(), String> {
         let view = View::new(&self.columns, &self.states, &self.contexts, self.defined);
+        let plain = Plain::new(&self.columns, rows, (&self.kinds, &self.states, &self.contexts));
         let mut last = self.last;
-        for row in 0..rows {
-            let in_row = |what: String| format!("row {}: {what}", self.rows + row as u64 + 1);
-            let index = view.event[row][0];
-            if usize::from(index) >= self.defined[0] {
-                return Err(in_row(format!("the event's index {index} is not in its dictionary")));
-            }
-            let kind = match self.kinds[usize::from(index)] {
-                Some(kind) => kind,
-                None => {
-                    report.skipped += 1;
-                    continue;
+        for first in (0..rows).step_by(BLOCK) {
+            let complete = plain.complete(first / BLOCK);
+            for row in first..rows.min(first + BLOCK) {
+                if let Some(event) = plain.event(&complete, row).filter(|event| event.time >= last) {
+                    last = event.time;
+                    events.push(event);
+                } else {
+                    self.row(&view, row, &mut last, events, sink, report)
+                        .map_err(|what| format!("row {}: {what}", self.rows + row as u64 + 1))?;
                 }
-            };
-            if matches!(kind, Kind::Name | Kind::Affinity | Kind::Task | Kind::Group) {
-                hand_on(events, sink, report);
-                match kind {
-                    Kind::Affinity => sink.affinity(&self.affinity(&view, row).map_err(in_row)?),
-                    Kind::Task => sink.task(&self.task(&view, row).map_err(in_row)?),
-                    Kind::Group => sink.group(&self.group(&view, row).map_err(in_row)?),
-                    _ => {
-                        sink.name(&self.name(&view, row).map_err(in_row)?);
-                        report.names += 1;
-                    }
-                }
-                continue;
-            }
-            let time = u64::from_le_bytes(view.time[row]);
-            if time < last {
-                return Err(in_row(format!("time goes back by {} ns, to {time} ns", last - time)));
-            }
-            last = time;
-            if kind == Kind::End {
-                hand_on(events, sink, report);
-                sink.lasts(time);
-                continue;
-            }
-            if kind == Kind::Considered {
-                let cpu = u32::from(u16::from_le_bytes(view.cpu[row]));
-                match self.considered(&view, row).map_err(in_row)? {
-                    Some(words) => events.extend(words.into_iter().map(|what| Event { time, cpu, what })),
-                    None => report.skipped += 1,
-                }
-                continue;
-            }
-            match view.payload(kind, row).map_err(|what| in_row(what.into()))? {
-                Some(what) => events.push(Event { time, cpu: u32::from(u16::from_le_bytes(view.cpu[row])), what }),
-                None => report.skipped += 1,
             }
             if events.len() >= PORTION {
                 hand_on(events, sink, report);
             }
         }
         self.last = last;
+        Ok(())
+    }
+
+    /// Takes any row, or says what is wrong with it.
+    #[cold]
+    fn row(
+        &self,
+        view: &View<'_>,
+        row: usize,
+        last: &mut Nanos,
+        events: &mut Vec<Event>,
+        sink: &mut dyn Sink,
+        report: &mut ReadReport,
+    ) -> Result<(), String> {
+        let index = view.event[row][0];
+        if usize::from(index) >= self.defined[0] {
+            return Err(format!("the event's index {index} is not in its dictionary"));
+        }
+        let Some(kind) = self.kinds[usize::from(index)] else {
+            report.skipped += 1;
+            return Ok(());
+        };
+        if matches!(kind, Kind::Name | Kind::Affinity | Kind::Task | Kind::Group) {
+            hand_on(events, sink, report);
+            match kind {
+                Kind::Affinity => sink.affinity(&self.affinity(view, row)?),
+                Kind::Task => sink.task(&self.task(view, row)?),
+                Kind::Group => sink.group(&self.group(view, row)?),
+                _ => {
+                    sink.name(&self.name(view, row)?);
+                    report.names += 1;
+                }
+            }
+            return Ok(());
+        }
+        let time = u64::from_le_bytes(view.time[row]);
+        if time < *last {
+            return Err(format!("time goes back by {} ns, to {time} ns", *last - time));
+        }
+        *last = time;
+        let cpu = u32::from(u16::from_le_bytes(view.cpu[row]));
+        match kind {
+            Kind::End => {
+                hand_on(events, sink, report);
+                sink.lasts(time);
+            }
+            Kind::Considered => match self.considered(view, row)? {
+                Some(words) => events.extend(words.into_iter().map(|what| Event { time, cpu, what })),
+                None => report.skipped += 1,
+            },
+            kind => match view.payload(kind, row)? {
+                Some(what) => events.push(Event { time, cpu, what }),
+                None => report.skipped += 1,
+            },
+        }
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
-    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Looking, Meta, NOWHERE, NameRecord,
-    Payload, Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
+    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Ignored, Looking, Meta, NOWHERE,
+    NameRecord, Payload, Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
 };
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
@@ -358,5 +358,68 @@ proptest! {
         if let Err(error) = read(bytes) {
             prop_assert_eq!(error.exit_status(), 2);
         }
+    }
+}
+
+/// Keeps the events, and ignores what can be ignored.
+struct Ignoring(Vec<Event>, Ignored);
+
+impl Sink for Ignoring {
+    fn events(&mut self, batch: &[Event]) {
+        self.0.extend_from_slice(batch);
+    }
+
+    fn name(&mut self, _: &NameRecord) {}
+
+    fn ignores(&self) -> Ignored {
+        self.1
+    }
+}
+
+#[test]
+fn only_what_a_sink_ignores_is_left_out() {
+    let mut events = one_of_each();
+    let waking = |tid| Payload::Waking { tid, prio: 100, target: 2, waker: 9, context: Context::HardIrq };
+    // In batches of 8 rows, so that some have forks and others not.
+    events.extend((0..40).map(|i| Event { time: 10_000 + i, cpu: 1, what: waking(i as i32) }));
+    for priorities in [false, true] {
+        for wakers in [false, true] {
+            let mut sink = Ignoring(Vec::new(), Ignored { priorities, wakers });
+            Reader::new(Cursor::new(file(&events, &[], 8))).unwrap().run(&mut sink).unwrap();
+            assert_eq!(sink.0.len(), events.len());
+            let (mut without, mut known) = (0, 0);
+            for (mut got, mut was) in sink.0.into_iter().zip(events.clone()) {
+                if let (Payload::Waking { waker, .. }, Payload::Waking { .. }) = (got.what, was.what) {
+                    without += usize::from(waker == 0);
+                    known += usize::from(waker == 9);
+                }
+                for event in [&mut got, &mut was] {
+                    blank(&mut event.what, Ignored { priorities, wakers });
+                }
+                assert_eq!(got, was);
+            }
+            // A batch with a fork or an exec has all its wakers.
+            assert!(if wakers { without >= 40 && without + known == 41 } else { known == 41 });
+        }
+    }
+}
+
+/// Leaves out what is ignored.
+fn blank(what: &mut Payload, ignored: Ignored) {
+    if let (true, Payload::Waking { waker, context, .. }) = (ignored.wakers, &mut *what) {
+        (*waker, *context) = (0, Context::Unknown);
+    }
+    match what {
+        Payload::Switch { prev_prio, next_prio, .. } if ignored.priorities => (*prev_prio, *next_prio) = (0, 0),
+        Payload::Waking { prio, .. }
+        | Payload::Wakeup { prio, .. }
+        | Payload::WakeupNew { prio, .. }
+        | Payload::Migrate { prio, .. }
+        | Payload::Exit { prio, .. }
+            if ignored.priorities =>
+        {
+            *prio = 0;
+        }
+        _ => {}
     }
 }

@@ -4,8 +4,9 @@ use super::cursor::u32_at;
 use schedlab_base::{Error, Result};
 use std::io::{ErrorKind, Read};
 
-/// The number of bytes read at once; longer than any record.
-const CHUNK: usize = 1 << 20;
+/// The number of bytes read at once; longer than any record, and so few that they are still in the cache when they are
+/// looked at.
+const CHUNK: usize = 1 << 17;
 /// The size of `perf_event_header`: a 32-bit type, 16 bits of `misc`, and the 16-bit size of the whole record.
 const HEADER: usize = 8;
 

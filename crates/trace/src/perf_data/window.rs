@@ -42,6 +42,12 @@ enum Kind {
     Lost,
 }
 
+/// The most bytes of room kept for the next time that the window is closed up.
+const SPARE_MAX: usize = 16 << 20;
+/// A record that is this much too early in its CPU's buffer is put in its place by itself: interrupts write records
+/// between those of what they interrupt.
+const NEAR: usize = 8;
+
 /// The size of the three numbers before the bytes of each item.
 const HEAD: usize = 12;
 
@@ -50,6 +56,8 @@ const HEAD: usize = 12;
 pub(super) struct Window {
     entries: Vec<Entry>,
     bytes: Vec<u8>,
+    /// Room for the bytes when the window is closed up.
+    spare: Vec<u8>,
     /// The newest time seen, and what it was at the end of the last round.
     newest: Nanos,
     settled: Nanos,
@@ -76,9 +84,10 @@ impl Window {
             Item::Lost { cpu, count } => (Kind::Lost, [cpu, 0, 0], &count.to_le_bytes()),
         };
         let at = self.bytes.len() as u32;
-        for number in head {
-            self.bytes.extend_from_slice(&number.to_le_bytes());
-        }
+        let mut bytes = [0; HEAD];
+        bytes.as_chunks_mut().0.iter_mut().zip(head).for_each(|(four, number)| *four = number.to_le_bytes());
+        self.bytes.reserve(HEAD + tail.len());
+        self.bytes.extend_from_slice(&bytes);
         self.bytes.extend_from_slice(tail);
         self.entries.push(Entry { time, at, size: tail.len() as u16, kind });
         true
@@ -113,7 +122,8 @@ impl Window {
 
     /// Sorts the items, passes on the first ones, as many as `how_many` returns, and keeps the rest.
     fn hand_on(&mut self, mut take: impl FnMut(Nanos, Item), how_many: impl Fn(&[Entry]) -> usize) {
-        // Each CPU's records are already in order, so this merges runs. Equal times keep the order of the file.
+        // Each CPU's records are nearly in order, so this merges runs. Equal times keep the order of the file.
+        settle_near(&mut self.entries);
         self.entries.sort_by_key(|e| e.time);
         let count = how_many(&self.entries);
         for entry in &self.entries[..count] {
@@ -126,18 +136,33 @@ impl Window {
         self.close_up();
     }
 
-    /// Moves the bytes of the remaining items to the front, and the entries back into the order of the file.
+    /// Forgets the bytes of the items that were passed on. The others keep their order, so that of those with the same
+    /// time the first in the file stays the first.
     fn close_up(&mut self) {
-        self.entries.sort_by_key(|e| e.at);
-        let mut end = 0;
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.clear();
         for entry in &mut self.entries {
-            let from = span(entry);
-            let length = from.len();
-            self.bytes.copy_within(from, end);
-            entry.at = end as u32;
-            end += length;
+            let at = bytes.len() as u32;
+            bytes.extend_from_slice(&self.bytes[span(entry)]);
+            entry.at = at;
         }
-        self.bytes.truncate(end);
+        self.spare = std::mem::replace(&mut self.bytes, bytes);
+        if self.spare.capacity() > SPARE_MAX {
+            self.spare = Vec::new();
+        }
+    }
+}
+
+/// Moves entries that are a few places too late. Then those of a CPU are one run, which the sort merges with others.
+fn settle_near(entries: &mut [Entry]) {
+    for at in 1..entries.len() {
+        let time = entries[at].time;
+        if time < entries[at - 1].time {
+            let first = at.saturating_sub(NEAR);
+            if let Some(place) = entries[first..at].iter().rposition(|entry| entry.time <= time) {
+                entries[first + place + 1..=at].rotate_right(1);
+            }
+        }
     }
 }
 
@@ -190,6 +215,32 @@ mod tests {
         assert!(window.push(45, raw(0, &[])));
         window.finish(|time, _| out.push(time));
         assert_eq!(out, [10, 15, 20, 30, 40, 45, 50]);
+    }
+
+    #[test]
+    fn equal_times_keep_the_order_of_the_file_over_many_rounds() {
+        let mut rng = schedlab_base::Rng::new(5);
+        let (mut window, mut all, mut out) = (Window::default(), Vec::new(), Vec::new());
+        let mut keep = |time, item: Item| match item {
+            Item::Raw { cpu, raw, .. } => out.push((time, cpu, raw.to_vec())),
+            _ => unreachable!(),
+        };
+        for round in 0..50u64 {
+            for cpu in 0..3 {
+                for at in 0..100 {
+                    // In steps of 4 ns, so that many are equal; some come a few records or many too late.
+                    let late = if rng.below(10) == 0 { rng.below(60) } else { rng.below(3) };
+                    let time = (1_000 + 400 * round + 4 * at - 4 * late) / 8 * 8;
+                    let bytes = (all.len() as u32).to_le_bytes();
+                    assert!(window.push(time, raw(cpu, &bytes[..1 + at as usize % 4])));
+                    all.push((time, cpu, bytes[..1 + at as usize % 4].to_vec()));
+                }
+            }
+            window.end_round(&mut keep);
+        }
+        window.finish(&mut keep);
+        all.sort_by_key(|(time, ..)| *time);
+        assert_eq!(out, all);
     }
 
     #[test]
