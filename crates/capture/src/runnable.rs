@@ -69,8 +69,8 @@ impl Runnable {
         procfs::allowed_of(&self.proc, task.tid)
     }
 
-    /// Whether the task may have to wait for a budget, not for a CPU: its cgroup or one above has a quota, or its policy
-    /// is that of deadlines.
+    /// Whether the task may have to wait for a budget, not for a CPU: its cgroup or one above has a quota, or it has a
+    /// deadline.
     pub fn has_budget(&mut self, task: &RunnableTask) -> bool {
         let dir = self.proc.join(task.tid.to_string());
         let deadline = crate::sys::sched_getattr(task.tid).is_some_and(|attr| attr.policy == DEADLINE);

@@ -1,10 +1,10 @@
 //! Work conservation by looking now and then: what can be afforded on a live machine.
 //!
 //! # Idea
-//! Following every event of a busy machine costs too much to be left on for ever, so the checker of *A Decade of Wasted
+//! Following every event of a busy machine costs too much to be left on for ever. So the checker of *A Decade of Wasted
 //! Cores* (section 4.1) looks once a second whether some CPU is idle while another has two or more runnable tasks of
-//! which one could move there. Most such states are gone in a moment, as they should be. So it watches, and reports what
-//! is still there after 100 ms.
+//! which one could move there. Most such states are gone in a moment, as they should be. So it watches, and reports
+//! what is still there after 100 ms.
 //!
 //! # Rule
 //! A look finds the CPUs that are idle while some task waits on another, busy CPU and may run on the idle one. If there
@@ -15,8 +15,8 @@
 //! # What it misses
 //! A violation that lasts for `L` is found if a look falls into its first `L - M`, where `M` is the watch: never if it
 //! is shorter than `M`, with the probability `(L - M) / S` if looks are `S` apart, and surely from `S + M` on. What
-//! happens between two looks is not seen: a CPU that runs something for a moment does not end a violation, as it does in
-//! the exact check ([`crate::Check`]).
+//! happens between two looks is not seen: a CPU that runs something for a moment does not end a violation, as it does
+//! in the exact check ([`crate::Check`]).
 //!
 //! # State
 //! The same [`Sampler`] is fed by a live machine and, through [`SampledCheck`], by a trace.

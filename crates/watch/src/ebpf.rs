@@ -276,6 +276,31 @@ mod tests {
         pinned_threads_wait_where_they_are(&mut queues, cpus[0]);
     }
 
+    /// A look at 128 CPUs, each of which is given the run queue of the first: two runs of the program and two readings
+    /// of its map, whatever the machine does. The time is printed, for docs/check-live.md.
+    #[test]
+    fn a_look_at_128_cpus_is_two_runs_of_the_program() {
+        const LOOKS: u64 = 2000;
+        let Ok(mut queues) = Ebpf::open() else { return eprintln!("skipped: see the other test") };
+        queues.possible = 128;
+        let mut addresses: Array<_, u64> =
+            Array::try_from(queues.program.take_map("queues").expect("the map")).expect("an array");
+        let first = queues.cpus[0].cpu;
+        let address = addresses.get(&first, 0).unwrap();
+        (0..128).for_each(|cpu| addresses.set(cpu, address, 0).unwrap());
+        let before = sys::cpu_time();
+        for _ in 0..LOOKS {
+            assert_eq!(queues.cpus(false).unwrap().len(), 128);
+        }
+        let look = (sys::cpu_time() - before) / LOOKS;
+        let before = sys::cpu_time();
+        for _ in 0..LOOKS / 10 {
+            queues.waiting().unwrap();
+        }
+        let list = (sys::cpu_time() - before) / (LOOKS / 10);
+        println!("a look at 128 CPUs takes {look} ns of CPU time, a list of the waiting tasks {list} ns");
+    }
+
     /// Three threads that never sleep, bound to one CPU: two of them wait there whatever else this machine does.
     fn pinned_threads_wait_where_they_are(queues: &mut Ebpf, cpu: CpuId) {
         let over = std::sync::atomic::AtomicBool::new(false);

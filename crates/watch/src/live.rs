@@ -97,6 +97,7 @@ pub struct Live {
     pub instead: Option<Error>,
     metrics: Option<Metrics>,
     meta: Meta,
+    signals: Signals,
 }
 
 impl Live {
@@ -105,6 +106,8 @@ impl Live {
     /// # Errors
     /// When the source that is asked for does not work, or the metrics cannot be served.
     pub fn new(options: Options, meta: Meta) -> Result<Self> {
+        // First, so that the thread that serves the metrics does not take them.
+        let signals = Signals::take().map_err(|e| Error::system("cannot take signals", &e))?;
         let metrics = options.metrics.map(Metrics::serve).transpose()?;
         let proc = || Source::Proc(Box::default());
         let (source, instead) = match options.by {
@@ -115,7 +118,7 @@ impl Live {
                 Err(why) => (proc(), Some(why)),
             },
         };
-        Ok(Self { options, source, instead, metrics, meta })
+        Ok(Self { options, source, instead, metrics, meta, signals })
     }
 
     /// What the run queues are read by.
@@ -133,8 +136,7 @@ impl Live {
     /// # Errors
     /// When the kernel refuses a look.
     pub fn run(self, on_alarm: impl FnMut(&Alarm) -> bool) -> Result<Summary> {
-        let signals = Signals::take().map_err(|e| Error::system("cannot take signals", &e))?;
-        let Self { options, source, metrics, meta, instead: _ } = self;
+        let Self { options, source, metrics, meta, signals, instead: _ } = self;
         let start = sys::monotonic();
         let mut run = Run {
             sampler: Sampler::new(options.timing, &meta, start),
@@ -183,6 +185,7 @@ impl Run {
     ) -> Result<Summary> {
         self.summary.by = by.name();
         let all_cpus = sys::Mask::present().ok();
+        let mut confined = false;
         let end = self.options.duration.map_or(Nanos::MAX, |length| self.start.saturating_add(length));
         self.show();
         while self.wait_until(self.sampler.next().min(end)) && sys::monotonic() < end {
@@ -194,7 +197,10 @@ impl Run {
             let found = self.sampler.look(sys::monotonic(), machine)?;
             // The checker itself must not wake the CPUs whose idleness it watches: going idle again, they would look
             // for work.
-            if let Some(all) = &all_cpus {
+            if let Some(all) = &all_cpus
+                && confined != self.sampler.watched().is_some()
+            {
+                confined = !confined;
                 let during = self.sampler.watched().and_then(|idle| all.without(idle));
                 during.as_ref().unwrap_or(all).set();
             }

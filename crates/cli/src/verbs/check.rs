@@ -1,4 +1,5 @@
-//! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there, in a trace or on this machine.
+//! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there, in a trace or on this
+//! machine.
 
 mod live;
 mod sampled;

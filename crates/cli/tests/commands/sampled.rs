@@ -1,5 +1,5 @@
-//! The checker that looks now and then, fed by traces: it finds each bug of "A Decade of Wasted Cores" and is silent with
-//! its fix, and it costs little.
+//! The checker that looks now and then, fed by traces: it finds each bug of "A Decade of Wasted Cores" and is silent
+//! with its fix, and it costs little.
 
 use crate::support::schedlab;
 use serde_json::Value;

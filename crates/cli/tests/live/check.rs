@@ -1,5 +1,6 @@
-//! `schedlab check --live` on the running kernel. What else runs on this machine decides whether a CPU is idle, so these
-//! tests ask for what holds in any case; violations made on purpose are tested in guests (crates/watch/tests/guest.rs).
+//! `schedlab check --live` on the running kernel. What else runs on this machine decides whether a CPU is idle, so
+//! these tests ask for what holds in any case. Violations made on purpose are tested in guests
+//! (crates/watch/tests/guest.rs).
 
 use serde_json::Value;
 use std::fs;

@@ -44,7 +44,7 @@ pub trait Looked {
     type Error;
 
     /// The CPUs, in the order of their numbers. This is asked at every look and must cost little. `between`: a look
-    /// between the first and the last of a watch, for which an answer will do that rests on the tasks seen at the first.
+    /// between the first and the last of a watch; its answer may rest on the tasks that were seen at the first.
     ///
     /// # Errors
     /// When the machine cannot be looked at.

@@ -95,7 +95,8 @@ fn text(alarm: &Alarm) -> String {
     let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
     let level = distance.map_or_else(|| level.name().to_owned(), |distance| format!("{} {distance}", level.name()));
     let mut out = format!(
-        "{} {} {idle_cpus} {were} idle for {} while tasks waited on {} {busy_cpus} that may run there ({level}): {}{more}\n",
+        "{} {} {idle_cpus} {were} idle for {} while tasks waited on {} {busy_cpus} that may run there ({level}): \
+         {}{more}\n",
         date(alarm.time_s as u64),
         plural(idle_cpus),
         duration(*duration_us),
