@@ -9,8 +9,9 @@
 //! # Rule
 //! A look finds the CPUs that are idle while some task waits on another, busy CPU and may run on the idle one. If there
 //! are any, the watch begins: [`SAMPLES`] more looks, at uneven distances, so that nothing periodic is met in the same
-//! phase each time. A CPU that is not idle at one of them is dropped, and all are if nobody waits at one of them. A CPU
-//! that is left at the end, while a task waits that may run there, is a violation.
+//! phase each time. A CPU that is not idle at more than two of them is dropped, because on a live machine hardly a CPU
+//! is left alone for 100 ms. All are dropped if nobody waits at one of them. A CPU that is idle at the end, while a
+//! task waits that may run there, is a violation.
 //!
 //! # What it misses
 //! A violation that lasts for `L` is found if a look falls into its first `L - M`, where `M` is the watch: never if it

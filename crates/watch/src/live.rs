@@ -201,7 +201,7 @@ impl Run {
                 && confined != self.sampler.watched().is_some()
             {
                 confined = !confined;
-                let during = self.sampler.watched().and_then(|idle| all.without(idle));
+                let during = self.sampler.watched().and_then(|idle| all.without(&idle));
                 during.as_ref().unwrap_or(all).set();
             }
             let Some(finding) = found else {

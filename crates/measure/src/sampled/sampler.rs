@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// So many looks belong to a watch, besides the one that begins it.
 pub const SAMPLES: u32 = 16;
 
+/// At so many looks of a watch a CPU may run something: on a live machine hardly a CPU is left alone for 100 ms.
+const DISTURBED: u32 = 2;
+
 /// At most so many waiting tasks are listed.
 const MOST_WAITING: usize = 16;
 
@@ -54,7 +57,7 @@ pub struct WaitingThere {
     pub affinity_known: bool,
 }
 
-/// A violation: CPUs that were idle at every look of a watch while tasks waited that may run there.
+/// A violation: CPUs that were idle throughout a watch while tasks waited that may run there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// When the watch began: on a live machine since the checker's start, in a trace since the trace's.
@@ -69,6 +72,8 @@ pub struct Finding {
     pub idle_cpus: String,
     /// All CPUs on whose queues the tasks waited.
     pub busy_cpus: String,
+    /// The looks between the first and the last at which the idle CPU ran something: 2 at most.
+    pub disturbed: u32,
     /// What separates the idle CPU from the busy one.
     pub level: Level,
     /// The distance of their nodes, if they have different ones and it is known.
@@ -99,8 +104,8 @@ pub struct Work {
 struct Watch {
     from: Nanos,
     sample: u32,
-    /// The CPUs that have been idle at each look so far.
-    idle: Vec<CpuId>,
+    /// The CPUs that have been idle so far, each with the looks at which it was not.
+    idle: Vec<(CpuId, u32)>,
     /// The CPUs on whose queues tasks waited that could have run there.
     busy: Vec<CpuId>,
 }
@@ -138,8 +143,8 @@ impl Sampler {
 
     /// The idle CPUs of the state that is being watched, if there is one.
     #[must_use]
-    pub fn watched(&self) -> Option<&[CpuId]> {
-        self.watch.as_ref().map(|watch| watch.idle.as_slice())
+    pub fn watched(&self) -> Option<Vec<CpuId>> {
+        self.watch.as_ref().map(|watch| watch.idle.iter().map(|(cpu, _)| *cpu).collect())
     }
 
     /// Gives up the watch: what it rests on has turned out to be wrong. Looks go on as planned.
@@ -165,24 +170,28 @@ impl Sampler {
         self.work.cpus_read += cpus.len() as u64;
         let crowded = cpus.iter().any(|cpu| cpu.is_crowded());
         let idle: Vec<CpuId> = cpus.iter().filter(|cpu| cpu.is_idle()).map(|cpu| cpu.cpu).collect();
-        if idle.is_empty() || !crowded {
+        if !crowded || (idle.is_empty() && self.watch.is_none()) {
             self.watch = None;
             self.plan(now);
             return Ok(None);
         }
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
-            None => Watch { from: now, sample: 0, idle: idle.clone(), busy: Vec::new() },
+            None => Watch { from: now, sample: 0, idle: idle.iter().map(|cpu| (*cpu, 0)).collect(), busy: Vec::new() },
         };
         let is_busy = |cpu: &CpuId| find(cpus, *cpu).is_some_and(|cpu| cpu.is_crowded());
-        watch.idle.retain(|cpu| idle.binary_search(cpu).is_ok());
         let last = watch.sample == SAMPLES;
+        watch.idle.retain_mut(|(cpu, disturbed)| {
+            let is_idle = idle.binary_search(cpu).is_ok();
+            *disturbed += u32::from(!is_idle);
+            is_idle || (*disturbed <= DISTURBED && !last)
+        });
         // Between the first and the last look, a queue that is still too long is enough.
         if !watch.idle.is_empty() && (watch.sample == 0 || last || !watch.busy.iter().any(is_busy)) {
             let busy: Vec<CpuId> = cpus.iter().filter(|cpu| !cpu.is_idle()).map(|cpu| cpu.cpu).collect();
             self.work.task_lists += 1;
             let waiting = could_run(machine.waiting()?, &busy, &watch.idle);
-            watch.idle.retain(|cpu| waiting.iter().any(|task| allowed(task, *cpu)));
+            watch.idle.retain(|(cpu, _)| waiting.iter().any(|task| allowed(task, *cpu)));
             watch.busy = waiting.iter().map(|task| task.cpu).collect();
             watch.busy.sort_unstable();
             watch.busy.dedup();
@@ -215,9 +224,9 @@ impl Sampler {
         waiting.iter().for_each(|task| *counts.entry(task.cpu).or_default() += 1);
         let most = counts.values().copied().max().unwrap_or(0);
         let busy = counts.iter().find(|(_, count)| **count == most).map_or(0, |(cpu, _)| *cpu);
-        let could = |cpu: &&CpuId| waiting.iter().any(|task| task.cpu == busy && allowed(task, **cpu));
-        let nearest = watch.idle.iter().filter(could).min_by_key(|cpu| self.shape.between(**cpu, busy));
-        let idle = nearest.or(watch.idle.first()).copied().unwrap_or(0);
+        let could = |(cpu, _): &&(CpuId, u32)| waiting.iter().any(|task| task.cpu == busy && allowed(task, *cpu));
+        let nearest = watch.idle.iter().filter(could).min_by_key(|(cpu, _)| self.shape.between(*cpu, busy));
+        let (idle, disturbed) = nearest.or(watch.idle.first()).copied().unwrap_or_default();
         let (level, distance) = self.shape.between(idle, busy);
         let there = |task: &&WaitingNow| WaitingThere {
             tid: task.tid,
@@ -231,8 +240,9 @@ impl Sampler {
             duration_us: us(now - watch.from),
             idle_cpu: idle,
             busy_cpu: busy,
-            idle_cpus: watch.idle.iter().copied().collect::<CpuList>().to_string(),
+            idle_cpus: watch.idle.iter().map(|(cpu, _)| *cpu).collect::<CpuList>().to_string(),
             busy_cpus: watch.busy.iter().copied().collect::<CpuList>().to_string(),
+            disturbed,
             level,
             distance,
             waiting: waiting.iter().take(MOST_WAITING).map(there).collect(),
@@ -251,9 +261,9 @@ fn allowed(task: &WaitingNow, cpu: CpuId) -> bool {
 }
 
 /// The tasks that wait on a busy CPU and may run on one of the idle ones.
-fn could_run<'a>(waiting: &'a [WaitingNow], busy: &[CpuId], idle: &[CpuId]) -> Vec<&'a WaitingNow> {
+fn could_run<'a>(waiting: &'a [WaitingNow], busy: &[CpuId], idle: &[(CpuId, u32)]) -> Vec<&'a WaitingNow> {
     let could =
-        |task: &&WaitingNow| busy.binary_search(&task.cpu).is_ok() && idle.iter().any(|cpu| allowed(task, *cpu));
+        |task: &&WaitingNow| busy.binary_search(&task.cpu).is_ok() && idle.iter().any(|(cpu, _)| allowed(task, *cpu));
     waiting.iter().filter(could).collect()
 }
 

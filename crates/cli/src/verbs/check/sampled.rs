@@ -69,7 +69,7 @@ impl<'a> Compared<'a> {
                 "At the end of no watch was a CPU still idle beside a waiting task that could have run there.\n",
             );
         } else {
-            let mut table = Table::new(5, ["from", "watched", "idle", "busy", "level", "waiting"]);
+            let mut table = Table::new(6, ["from", "watched", "idle", "busy", "level", "waiting"]);
             for one in report.found.iter().take(if all { usize::MAX } else { TOP }) {
                 table.row(row(one));
             }

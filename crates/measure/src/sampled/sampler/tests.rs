@@ -113,6 +113,20 @@ fn cpus_that_take_turns_at_being_idle_are_none() {
     assert_eq!(found(5_000 * MS, 3, state).0.len(), 0);
 }
 
+#[test]
+fn a_cpu_may_run_something_at_two_looks_but_not_at_the_last() {
+    // CPU 1 runs something for 10 ms from here on, counted from the begin of the watch: two looks fall into that.
+    for (from, to, expected) in [(40, 47, 1), (40, 75, 0), (99, 101, 0)] {
+        let state = |now: Nanos| match (1_000 * MS + from * MS..1_000 * MS + to * MS).contains(&now) {
+            true => (vec![2, 1], vec![(7, 0, "0-1")]),
+            false => (vec![2, 0], vec![(7, 0, "0-1")]),
+        };
+        let (found, _) = found(1_500 * MS, 2, state);
+        assert_eq!(found.len(), expected, "{from} ms to {to} ms");
+        assert!(found.iter().all(|one| (1..=2).contains(&one.disturbed)), "{found:?}");
+    }
+}
+
 /// A task that is woken every 5 ms and runs at once, beside one that waits for 1 ms each time: at equal distances of
 /// 5 ms the looks would always meet the same phase.
 #[test]
