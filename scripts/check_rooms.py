@@ -20,6 +20,7 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
+    "watch": {"base", "measure", "capture"},
     "live": {"base", "sim", "capture"},
     "guest": {"base", "machine"},
     "experiment": {
@@ -28,7 +29,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "cli": {
         *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
-        *("capture", "live", "guest", "experiment"),
+        *("capture", "watch", "live", "guest", "experiment"),
     },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }

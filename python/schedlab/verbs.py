@@ -326,6 +326,8 @@ def check(
     *,
     threshold: Duration | None = None,
     max_wasted: Duration | None = None,
+    every: Duration | None = None,
+    watch: Duration | None = None,
     from_: Duration | None = None,
     to: Duration | None = None,
     task: Texts = (),
@@ -335,9 +337,15 @@ def check(
     """Find CPUs that were idle for longer than `threshold` (100 ms) while tasks that could run there waited.
 
     With `max_wasted`, the verdict depends only on the total CPU time wasted. Only waits of the selected tasks, between
-    `from_` and `to`, are considered.
+    `from_` and `to`, are considered. With `every` or `watch`, the verdict is by what `schedlab check --live` would have
+    found: it looks once a second, and watches for 100 ms what looks wrong.
     """
-    given = options(threshold=checked("threshold", threshold), max_wasted=checked("max_wasted", max_wasted))
+    given = options(
+        threshold=checked("threshold", threshold),
+        max_wasted=checked("max_wasted", max_wasted),
+        every=checked("every", every),
+        watch=checked("watch", watch),
+    )
     given += Selection(from_, to, task, pid, group).options()
     statuses = (command.DONE, command.FAILED, command.UNDECIDED)
     status, document = command.call_with_status(["check", *given, "--", path_of(trace)], statuses)

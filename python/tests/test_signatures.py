@@ -53,6 +53,11 @@ LEFT_OUT = {
     ("exec", "by"): "it selects the table of the text; Stats has them all",
     ("exec", "no_record"): "it has no trace",
     ("exec", "command"): "schedlab.record",
+    ("check", "live"): "it watches the machine until it is ended: a terminal's affair",
+    ("check", "by"): "it belongs to --live",
+    ("check", "metrics"): "it belongs to --live",
+    ("check", "count"): "it belongs to --live",
+    ("check", "for"): "it belongs to --live",
     ("stats", "sort"): "DataFrame.sort_values",
     ("delays", "by"): "it selects the totals of the text; Delays has them all",
     ("stats", "schedstat"): "a text file in the kernel's format",
@@ -83,6 +88,8 @@ LEFT_OUT = {
 OTHER_DEFAULTS = {
     ("record", "output"): ("schedlab.arrows", ""),  # the returned trace owns its file
     ("check", "threshold"): ("100ms", ""),  # --max-wasted replaces it
+    ("check", "every"): ("1s", ""),  # with neither of the two, every violation is found
+    ("check", "watch"): ("100ms", ""),
     ("gantt", "by"): ("cpu; task if the recording covers only some tasks", ""),
     ("stats", "by"): ("task", ""),  # task-cpu is the only one that costs something
 }

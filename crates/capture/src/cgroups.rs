@@ -71,6 +71,13 @@ impl Cgroups {
         now
     }
 
+    /// Whether this cgroup, or one above it, has a quota of CPU time.
+    pub(crate) fn has_quota(&self, path: &str) -> bool {
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+        let dirs = ends.filter_map(|end| self.directory(&path[..end]));
+        dirs.map(|dir| read(&dir)).any(|group| group.quota_us.is_some_and(|quota| quota > 0))
+    }
+
     /// The directory of a cgroup, if the mount shows it.
     fn directory(&self, path: &str) -> Option<PathBuf> {
         let (mount, root) = self.mount.as_ref()?;
@@ -178,6 +185,7 @@ mod tests {
             ],
         );
         let (mut groups, mut out) = (Cgroups::new(Some(&dir.path().join("proc"))), Written::default());
+        assert!(groups.has_quota("/a") && groups.has_quota("/a/b/c") && !groups.has_quota("/"));
         groups.see(0, "/a/b/c", &mut out);
         groups.see(5, "/a/b", &mut out);
         groups.see(5, "/", &mut out);

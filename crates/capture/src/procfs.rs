@@ -149,7 +149,7 @@ pub(crate) fn hierarchy(proc: &Path) -> u32 {
 }
 
 /// The task's path in this hierarchy.
-fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
+pub(crate) fn cgroup(dir: &Path, hierarchy: u32) -> Option<String> {
     let text = fs::read(dir.join("cgroup")).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.lines().find_map(|line| {
@@ -174,13 +174,13 @@ fn allowed(dir: &Path) -> Option<CpuList> {
 }
 
 /// The entries of a directory whose names are numbers.
-fn numbered(dir: &Path) -> Vec<Tid> {
+pub(crate) fn numbered(dir: &Path) -> Vec<Tid> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|n| *n > 0).collect()
 }
 
 /// Parses a `stat` line, `tid (comm) state ...`; the CPU is field 39.
-fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
+pub(crate) fn parse_stat(stat: &str, tid: Tid, tgid: Tid) -> Option<Task> {
     let (head, rest) = stat.rsplit_once(')')?;
     let comm = head.split_once('(')?.1.to_owned();
     let mut fields = rest.split_whitespace();

@@ -110,6 +110,11 @@ impl Ui {
         }
     }
 
+    /// Whether standard output is lost, so that nobody reads on.
+    pub fn is_lost(&self) -> bool {
+        matches!(&*self.output(), Output::Lost(_))
+    }
+
     /// Ends the program if standard output is lost. For commands whose only result is what they print.
     pub fn exit_if_lost(&self) {
         if let Output::Lost(e) = &*self.output() {

@@ -32,10 +32,10 @@ mod level;
 mod watch;
 
 pub use level::Level;
+pub(crate) use level::Shape;
 
 use crate::names::Names;
 use bound::{Bound, BoundWait};
-use level::Shape;
 use schedlab_base::{AffinityRecord, CpuId, CpuList, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Tid};
 use schedlab_track::{Kept, Part, Seen, Slot, Tracker, View, Viewed, observers};
 use serde::Serialize;

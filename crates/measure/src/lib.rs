@@ -27,6 +27,7 @@ pub mod partial;
 mod report;
 mod run_queue;
 mod run_time;
+mod sampled;
 pub mod schedstat;
 mod selection;
 pub mod series;
@@ -50,6 +51,9 @@ pub use measures::Sums;
 pub use memory::MemoryStats;
 pub use report::{CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats};
 pub use run_queue::QueueLength;
+pub use sampled::{
+    CpuNow, Finding, Looked, SAMPLES, SampledCheck, SampledReport, Sampler, Timing, WaitingNow, WaitingThere, Work,
+};
 pub use schedlab_track::{Chosen, Part, Slot};
 pub use selection::{Chooser, Selection};
 pub use series::Series;

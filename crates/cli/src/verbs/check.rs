@@ -1,11 +1,17 @@
-//! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there.
+//! `schedlab check`: CPUs that were idle while tasks waited that were allowed to run there, in a trace or on this
+//! machine.
+
+mod live;
+mod sampled;
 
 use super::stats::table::{Table, duration, grouped, percent, shorten};
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
+use live::LiveArgs;
+use sampled::Compared;
 use schedlab_base::{Meta, Nanos, Partial, Result, parse_duration};
-use schedlab_measure::{BoundWaiting, Bounds, Check, CheckReport, THRESHOLD, Verdict, Violation};
+use schedlab_measure::{BoundWaiting, Bounds, Check, CheckReport, SampledCheck, THRESHOLD, Timing, Verdict, Violation};
 use schedlab_trace::ReadReport;
 use serde::Serialize;
 use serde_json::Value;
@@ -19,23 +25,36 @@ use std::process::ExitCode;
   schedlab check trace.arrows
   schedlab check trace.arrows --threshold 20ms --max-wasted 500ms
   schedlab check trace.arrows --from 10s --to 20s --task 'worker*'
+  schedlab check trace.arrows --every 1s --watch 100ms
+  schedlab check --live
+  schedlab check --live --json --metrics 127.0.0.1:9750 >> violations.jsonl
   schedlab check trace.arrows --json | jq '.violations[] | select(.level == \"numa\")'
 
 Exit status: 0 no violation, 1 violations (with --max-wasted: more CPU time was wasted), 2 bad input or output
 that cannot be written, 3 undecided: the trace has no events, covers only a part of the machine, has too many losses
-or contradictions, or does not say enough about what the CPUs did.")]
+or contradictions, or does not say enough about what the CPUs did. With --live: 0 none was found, 1 some were, 4 a
+right is missing.")]
 pub struct Args {
     /// The trace: a file from `schedlab record`, `sim` or `import`, or a perf.data file.
-    trace: PathBuf,
+    #[arg(required_unless_present = "live")]
+    trace: Option<PathBuf>,
     /// Report a CPU that is idle for longer than this while tasks wait [default: 100ms].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     threshold: Option<Nanos>,
     /// Judge by the total of wasted CPU time alone, and accept up to this much.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     max_wasted: Option<Nanos>,
+    /// Look only this often, as --live does [default: 1s]. With a trace, the verdict is by what these looks find.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    every: Option<Nanos>,
+    /// Report what lasts for this long after a look [default: 100ms].
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    watch: Option<Nanos>,
     /// Print every violation and all waiting by affinity, not just the longest.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    live: LiveArgs,
     #[command(flatten)]
     selection: SelectionArgs,
 }
@@ -46,6 +65,9 @@ struct Document<'a> {
     trace: TraceFacts<'a>,
     #[serde(flatten)]
     report: &'a CheckReport,
+    /// What looking now and then finds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<&'a Compared<'a>>,
 }
 
 /// Where it comes from.
@@ -74,27 +96,46 @@ const TOP: usize = 20;
 
 /// Reads the trace, prints what was found, and judges.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
-    let part = args.selection.part(&args.trace, ui)?;
-    let mut source = schedlab_trace::open(&args.trace)?;
-    let bounds = Bounds { threshold: args.threshold.unwrap_or(THRESHOLD), max_wasted: args.max_wasted };
+    let timing = sampled::timing(args.every, args.watch)?;
+    match &args.trace {
+        None => live::run(&args, timing, ui),
+        Some(trace) => of_trace(&args, trace, timing, ui),
+    }
+}
+
+fn of_trace(args: &Args, file: &Path, timing: Timing, ui: &Ui) -> Result<ExitCode> {
+    let part = args.selection.part(file, ui)?;
+    let mut source = schedlab_trace::open(file)?;
+    let looks = args.every.is_some() || args.watch.is_some();
+    let threshold = args.threshold.unwrap_or(if looks { timing.watch } else { THRESHOLD });
+    let bounds = Bounds { threshold, max_wasted: args.max_wasted };
+    let mut sampled = looks.then(|| SampledCheck::new(source.meta(), timing, part.clone()));
     let mut check = Check::of_part(source.meta(), bounds, part);
     let bar = ui.progress(None, "reading");
-    let read = source.run(&mut check);
+    let read = match &mut sampled {
+        Some(sampled) => source.run(&mut (&mut check, sampled)),
+        None => source.run(&mut check),
+    };
     bar.finish_and_clear();
     let read = read?;
-    let report = check.finish(None);
-    args.selection.check_window(report.span_us, &args.trace)?;
+    let mut report = check.finish(None);
+    args.selection.check_window(report.span_us, file)?;
+    let sampled = sampled.map(SampledCheck::finish);
+    let sampled = sampled.as_ref().map(|sampled| Compared::new(sampled, &report));
+    if let Some(sampled) = &sampled {
+        report.verdict = sampled.verdict(&report);
+    }
     if ui.json {
         let Meta { source, kernel, machine, partial, .. } = source.meta();
-        let trace = TraceFacts { file: &args.trace, source, kernel, machine, partial, read: &read };
-        let document = serde_json::to_value(Document { trace, report: &report });
+        let trace = TraceFacts { file, source, kernel, machine, partial, read: &read };
+        let document = serde_json::to_value(Document { trace, report: &report, sampled: sampled.as_ref() });
         let mut document = document.expect("plain data is always JSON");
         if partial.is_some() {
             UNKNOWN.iter().for_each(|key| document[key] = Value::Null);
         }
         ui.print_json(&document);
     } else {
-        ui.print(&text(&args, source.meta(), &read, &report));
+        ui.print(&text(args, file, source.meta(), &read, &report, sampled.as_ref()));
     }
     Ok(ExitCode::from(match report.verdict {
         Verdict::Pass => 0,
@@ -103,8 +144,15 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }))
 }
 
-fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> String {
-    let mut out = args.trace.display().to_string();
+fn text(
+    args: &Args,
+    file: &Path,
+    meta: &Meta,
+    read: &ReadReport,
+    report: &CheckReport,
+    sampled: Option<&Compared>,
+) -> String {
+    let mut out = file.display().to_string();
     for (what, value) in [("", &meta.source), ("kernel ", &meta.kernel), ("machine ", &meta.machine)] {
         if !value.is_empty() {
             let _ = write!(out, " · {what}{value}");
@@ -124,6 +172,7 @@ fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> St
     }
     out.push_str(&violations(args, report));
     out.push_str(&bound(args, report));
+    out.push_str(&sampled.map_or_else(String::new, |sampled| sampled.text(args.all)));
     let _ = writeln!(
         out,
         "wasted: {} of CPU time ({} of what the CPUs had), idle in all: {}",
@@ -132,7 +181,10 @@ fn text(args: &Args, meta: &Meta, read: &ReadReport, report: &CheckReport) -> St
         duration(report.idle_us)
     );
     doubts(&mut out, read, report);
-    out.push_str(&verdict(report));
+    out.push_str(&match sampled {
+        None => verdict(report),
+        Some(_) => sampled_verdict(report),
+    });
     out
 }
 
@@ -246,6 +298,18 @@ fn doubts(out: &mut String, read: &ReadReport, report: &CheckReport) {
     }
     if let Some(cut) = &read.cut {
         let _ = writeln!(out, "the file was cut off: {}", cut.what);
+    }
+}
+
+fn sampled_verdict(report: &CheckReport) -> String {
+    match report.verdict {
+        Verdict::Pass => {
+            "verdict: pass: the looks found no CPU idle beside waiting tasks for the whole watch\n".to_owned()
+        }
+        Verdict::Fail => {
+            "verdict: fail: the looks found CPUs idle beside waiting tasks for the whole watch\n".to_owned()
+        }
+        Verdict::Undecided => verdict(report),
     }
 }
 

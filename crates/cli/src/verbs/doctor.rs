@@ -4,6 +4,7 @@ use crate::ui::Ui;
 use schedlab_base::Result;
 use schedlab_capture::doctor::{Check, Status, examine};
 use schedlab_guest::{Store, accel};
+use schedlab_watch::Ebpf;
 use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ pub struct Args {}
 /// Runs all checks and prints their outcomes.
 pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
     let mut checks = examine();
+    checks.push(ebpf());
     checks.extend(guests(ui));
     if ui.json {
         ui.print_json(&json!({ "checks": checks }));
@@ -26,6 +28,17 @@ pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
         ui.print(&table(&checks));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the live checker can read the run queues by eBPF. It is tried, and leaves nothing behind.
+fn ebpf() -> Check {
+    let (status, found, mend) = match Ebpf::open() {
+        Ok(_) => (Status::Ok, "reads the run queues: schedlab check --live".to_owned(), None),
+        Err(why) => {
+            (Status::Hint, why.to_string(), Some("check --live reads /proc instead, which costs more".to_owned()))
+        }
+    };
+    Check { id: "ebpf", status, found, mend }
 }
 
 /// What guests need. Whether KVM works is found by booting one, if there is a kernel for it.

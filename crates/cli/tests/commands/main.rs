@@ -13,6 +13,7 @@ mod model;
 mod outputs;
 mod partial;
 mod run;
+mod sampled;
 mod schema;
 mod sim;
 mod source_outcomes;

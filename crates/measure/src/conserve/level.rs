@@ -36,14 +36,14 @@ impl Level {
 
 /// The machine's shape, as far as the trace tells.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     places: Vec<Option<CpuPlace>>,
     distances: Vec<Vec<u32>>,
     known: bool,
 }
 
 impl Shape {
-    pub(super) fn new(meta: &Meta) -> Self {
+    pub(crate) fn new(meta: &Meta) -> Self {
         let mut places = Vec::new();
         for place in meta.cpus.iter().filter(|place| place.cpu < MAX_CPUS) {
             *row(&mut places, place.cpu) = Some(place.clone());
@@ -56,7 +56,7 @@ impl Shape {
 
     /// The level that separates two CPUs, and the distance of their nodes where they have different ones and it is
     /// known.
-    pub(super) fn between(&self, a: CpuId, b: CpuId) -> (Level, Option<u32>) {
+    pub(crate) fn between(&self, a: CpuId, b: CpuId) -> (Level, Option<u32>) {
         let place = |cpu: CpuId| self.places.get(cpu as usize).and_then(Option::as_ref).filter(|_| self.known);
         let (Some(a), Some(b)) = (place(a), place(b)) else { return (Level::Machine, None) };
         if a.node != b.node {
