@@ -37,6 +37,16 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
         ),
         (
+            "{\"tasks\": {\"shell\": {\"run\": 1}},\n\"global\": {\"x-until\": \"shel\"}}".to_owned(),
+            "w.json:2: global.x-until: there is no task \"shel\"; did you mean \"shell\"?",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"fork\": \"c\"}, \"c\": {\"instance\": 0, \"run\": 1}},\n\
+             \"global\": {\"x-until\": \"c\"}}"
+                .to_owned(),
+            "w.json:2: global.x-until: \"c\" has no instance of its own, so that it never ends; name a task that starts",
+        ),
+        (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
             "w.json:2: x-groups./a: has both",
         ),
