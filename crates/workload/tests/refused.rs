@@ -44,7 +44,7 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "{\"tasks\": {\"t\": {\"fork\": \"c\"}, \"c\": {\"instance\": 0, \"run\": 1}},\n\
              \"global\": {\"x-until\": \"c\"}}"
                 .to_owned(),
-            "w.json:2: global.x-until: \"c\" has no instance of its own, so that it never ends; name a task that starts",
+            "w.json:2: global.x-until: \"c\" has no instance of its own, so that it never ends",
         ),
         (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
