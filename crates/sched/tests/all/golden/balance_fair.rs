@@ -150,7 +150,7 @@ fn a_heavy_task_hides_idle_cpus_from_the_average() {
         tasks.push(spec);
     }
     let load = letting_go(tasks, 8);
-    for kernel in ["linux-3.10", "linux-3.18", "linux-4.1"] {
+    for kernel in ["linux-3.18", "linux-4.1"] {
         let near = |set: &[&str]| busy(&run(kernel, &machine, &load, set, 4000), 8, 2000, 4000);
         assert_eq!(near(&[]), [2000, 0, 0, 0, 2000, 2000, 2000, 2000], "{kernel}");
         assert_eq!(near(&["fix.group_imbalance"]), [2000; 8], "{kernel}");
