@@ -149,6 +149,7 @@ impl Experiment {
         let tables = Tables(file.tables.clone());
         check.points_table()?;
         let metrics = check.metrics(&tables)?;
+        check.terms(&tables)?;
         let ours = check.ours(&tables)?;
         let expectations = check.expectations(&tables, &ours)?;
         let charts = check.charts(&tables)?;

@@ -104,6 +104,36 @@ impl Expr {
         patterns
     }
 
+    /// Puts other expressions in place of bare names, selectors included, where `other` gives one.
+    ///
+    /// # Errors
+    /// The first of `other`.
+    pub fn replace<E>(&mut self, other: &mut dyn FnMut(&str) -> Result<Option<Self>, E>) -> Result<(), E> {
+        match self {
+            Self::Number(_) | Self::Text(_) => {}
+            Self::Negate(x) => x.replace(other)?,
+            Self::Binary(_, x, y) => {
+                x.replace(other)?;
+                y.replace(other)?;
+            }
+            Self::Call(_, args) => args.iter_mut().try_for_each(|x| x.replace(other))?,
+            Self::Name(reference) => {
+                for selector in &mut reference.selectors {
+                    if let Selector::Equal(_, x) = selector {
+                        x.replace(other)?;
+                    }
+                }
+                if reference.kernel.is_none()
+                    && reference.selectors.is_empty()
+                    && let Some(found) = other(&reference.path)?
+                {
+                    *self = found;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `visit` for every name in it, selectors included.
     pub fn references<'a>(&'a self, visit: &mut dyn FnMut(&'a Reference)) {
         match self {

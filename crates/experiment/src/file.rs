@@ -58,6 +58,9 @@ pub struct ExperimentFile {
     /// Figures by name, each computed for every run.
     #[serde(default)]
     pub metrics: BTreeMap<String, MetricFile>,
+    /// Expressions over metrics by name, for expectations, charts and other terms to name.
+    #[serde(default)]
+    pub terms: BTreeMap<String, String>,
     /// Published (or reference) tables.
     #[serde(default)]
     pub tables: Vec<TableFile>,
@@ -139,6 +142,9 @@ pub struct KernelFile {
     /// Tunables, with the value that the running system would have after scaling.
     #[serde(default)]
     pub set: BTreeMap<String, Scalar>,
+    /// How long it runs, in place of the file's `duration`: a kernel that the source did not run need not run as long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
 }
 
 /// A figure computed for each run.

@@ -100,7 +100,11 @@ impl<'a> Lowering<'a> {
             if let Some(template) = template {
                 self.template(template, task, &initial, &program);
             }
+            let first = self.load.tasks.len() as u32;
             self.instances(task, &initial, program)?;
+            if workload.global.until.as_ref() == Some(&task.name) {
+                self.load.until = first..self.load.tasks.len() as u32;
+            }
         }
         self.load.hotplug = settings::hotplug(workload, self.machine)?;
         self.load.interrupts = interrupts::of(workload, self.machine)?;

@@ -125,13 +125,16 @@ pub fn table(outcome: &Outcome) -> String {
     let _ = write!(out, "\n{runs} runs; {} passed, {} failed", count(Verdict::Pass), count(Verdict::Fail));
     for (verdict, word) in [
         (Verdict::Undecided, "undecided"),
-        (Verdict::KnownDifference, "known differences"),
-        (Verdict::Calibration, "calibrations"),
+        (Verdict::KnownDifference, "known difference"),
+        (Verdict::Calibration, "calibration"),
         (Verdict::Skipped, "skipped"),
     ] {
-        if count(verdict) > 0 {
-            let _ = write!(out, ", {} {word}", count(verdict));
+        let countable = matches!(verdict, Verdict::KnownDifference | Verdict::Calibration);
+        match count(verdict) {
+            0 => continue,
+            n => write!(out, ", {n} {word}{}", if n > 1 && countable { "s" } else { "" }),
         }
+        .expect("a text takes everything");
     }
     out.push('\n');
     out

@@ -130,6 +130,48 @@ fn values_that_cannot_be_are_refused() {
     assert!(slip("n = [2, 3]", &format!("n = [{}]", many.join(","))).contains("runs are too many"));
 }
 
+#[test]
+fn terms_stand_for_expressions_over_metrics() {
+    let with = |terms: &str, metric: &str| {
+        let text = GOOD.replacen("metric = \"share\"", &format!("metric = \"{metric}\""), 1);
+        parse(&format!("{text}\n[terms]\n{terms}"))
+    };
+    let good = with("half = \"share / 2\"\nwhole = \"half + half\"", "whole").unwrap();
+    let outcome = run_experiments(vec![good], &Sim, 1, &|_, _| {}).unwrap();
+    assert_eq!(outcome.verdict(), Verdict::Pass, "{}", text::table(&outcome));
+    let slip = |terms: &str| with(terms, "share").unwrap_err().to_string();
+    assert!(slip("a = \"b\"\nb = \"1 + a\"").contains("\"a\" contains itself"));
+    assert!(
+        slip("a = \"shaer\"").contains("terms.a: \"shaer\" is no metric, parameter or table; did you mean \"share\"?")
+    );
+    assert!(slip("share = \"1\"").contains("terms.share: \"share\" cannot be its name"));
+}
+
+#[test]
+fn a_kernel_may_have_a_duration_of_its_own() {
+    const TEXT: &str = r#"
+        id = "d"
+        title = "durations"
+        machine = "up"
+        duration = "1s"
+        workload = { preset = "li:tasks=1" }
+        kernels = [
+            { name = "a", kernel = "linux-6.1" },
+            { name = "b", kernel = "linux-6.12", duration = "3s" },
+        ]
+        metrics = { d = { value = "duration_s" } }
+        expectations = [
+            { metric = "d@a", relation = "==", bound = 1 },
+            { metric = "d@b", relation = "==", bound = 3 },
+        ]
+    "#;
+    let outcome = run_experiments(vec![parse(TEXT).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
+    assert_eq!(outcome.verdict(), Verdict::Pass, "{}", text::table(&outcome));
+    let wrong = parse(&TEXT.replacen("3s", "3x", 1)).unwrap();
+    let message = run_experiments(vec![wrong], &Sim, 1, &|_, _| {}).unwrap_err().to_string();
+    assert!(message.contains("kernels[1].duration"), "{message}");
+}
+
 /// The good file with heat maps.
 fn with_heatmaps(heatmaps: &str) -> String {
     format!("{GOOD}\n{heatmaps}").replacen("machine = \"up\"", "machine = \"2x2\"", 1)

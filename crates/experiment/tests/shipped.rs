@@ -43,6 +43,16 @@ fn shipped() -> Vec<String> {
 }
 
 #[test]
+fn the_manual_lists_every_experiment() {
+    let manual = include_str!("../../../docs/published.md");
+    let listed: Vec<&str> = manual.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+    for file in shipped() {
+        let id = file.trim_end_matches(".toml");
+        assert!(listed.contains(&id), "docs/published.md does not list {id}");
+    }
+}
+
+#[test]
 fn the_published_figures_are_met_or_the_file_says_why_not() {
     let files = shipped();
     let outcome = run(&files.iter().map(String::as_str).collect::<Vec<_>>(), 2);

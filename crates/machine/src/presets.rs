@@ -33,6 +33,7 @@ pub const PRESETS: &[Preset] = &[
     Preset { name: "quad-smt", about: "a desktop: 4 cores with SMT", make: |name| MachineFile::flat(name, 1, 4, 2) },
     Preset { name: "z800", about: "a workstation of 2010: 2 Xeons of 6 cores", make: z800 },
     Preset { name: "bulldozer-64", about: "the Wasted Cores machine: 8 nodes, some two hops apart", make: bulldozer },
+    Preset { name: "dl980", about: "a server of 2010: 8 nodes of 5 cores with SMT, at four distances", make: dl980 },
     Preset { name: "dl580", about: "a server of 2014: 4 Xeons of 15 cores with SMT", make: dl580 },
     Preset {
         name: "epyc-2x64-smt",
@@ -64,6 +65,19 @@ fn z800(name: &'static str) -> MachineFile {
 fn dl580(name: &'static str) -> MachineFile {
     let file = MachineFile::flat(name, 4, 15, 2);
     MachineFile { distances: equidistant(4, 21), llc_kib: Some(38_400), ..file }
+}
+
+/// Eight Westmere-EX of which five cores are on; two of them are neighbours, and four share a controller. The distances
+/// are those that its firmware reports.
+fn dl980(name: &'static str) -> MachineFile {
+    let distance = |i: usize, j: usize| match i ^ j {
+        0 => 10,
+        1 => 12,
+        2 | 3 => 17,
+        _ => 19,
+    };
+    let distances = (0..8).map(|i| (0..8).map(|j| distance(i, j)).collect()).collect();
+    MachineFile { distances, ..MachineFile::flat(name, 8, 5, 2) }
 }
 
 /// EPYC 7713: 512 KiB of L2 per core, 32 MiB of L3 for eight cores.
@@ -144,6 +158,7 @@ mod tests {
                 ("quad-smt", 8, 1),
                 ("z800", 12, 2),
                 ("bulldozer-64", 64, 8),
+                ("dl980", 80, 8),
                 ("dl580", 120, 4),
                 ("epyc-2x64-smt", 256, 2),
                 ("big-little-4+4", 8, 1),

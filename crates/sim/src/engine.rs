@@ -119,6 +119,10 @@ pub(crate) struct Engine<'a, S> {
     active: u32,
     /// The number of tasks that have ended.
     ended: u32,
+    /// The number of tasks that the run still waits for ([`Load::until`]).
+    awaited: u32,
+    /// No instant from here on is simulated.
+    end: Nanos,
     /// How often each template was forked, for task names.
     forked: Vec<u32>,
     homes: Homes,
@@ -162,6 +166,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             sink,
             active: 0,
             ended: 0,
+            awaited: load.until.len() as u32,
+            end: options.duration.unwrap_or(Nanos::MAX),
             forked: vec![0; load.templates.len()],
             homes: Homes::new(machine),
             next_inspection: Nanos::MAX,
@@ -179,7 +185,6 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if self.sink.wants_queues() {
             self.cx.traced_queues = Some(vec![(0, 0); self.cx.cpus.len()]);
         }
-        let end = self.options.duration.unwrap_or(Nanos::MAX);
         for group in &self.load.groups {
             let properties = properties::of_group(group);
             self.sink.group(&GroupRecord { time: 0, path: group.path.clone(), properties });
@@ -206,8 +211,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
                 break;
             }
             let key = self.queue.first().min(self.timers.first()).min(self.cx.timers.first()).min(self.next_outside);
-            if key.time() >= end {
-                self.inspect_until(end);
+            if key.time() >= self.end {
+                self.inspect_until(self.end);
                 break;
             }
             if key.time() > self.next_inspection {
@@ -229,7 +234,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         self.flush();
         self.hand_over_decisions();
-        let end = if self.options.duration.is_some() { end } else { self.cx.now };
+        // The last instant of a run that is over sooner is that of the last exit.
+        let over = self.awaited == 0 && !self.load.until.is_empty();
+        let end = self.options.duration.filter(|_| !over).unwrap_or(self.cx.now);
         let affinity_notes = self.affinities.texts();
         Ok(Outcome { end, tasks: self.cx.nr_tasks(), idle_note, affinity_notes, tunables: self.sched.tunables() })
     }

@@ -3,7 +3,8 @@
 //!
 //! The engine keeps its own account of the tasks that a scheduler has ([`Task::on_rq`](crate::Task::on_rq)) and
 //! compares it with the tasks that the scheduler lists on its queues. Only CPUs on which something changed are checked,
-//! so an event costs a walk over one queue.
+//! so an event costs a walk over one queue. A long queue is not walked after each event, so that the checks of many
+//! tasks do not take most of the time: what is wrong on it is found some events later.
 
 use crate::core::Core;
 use crate::task::{State, TaskId};
@@ -62,6 +63,9 @@ pub(crate) struct Violation {
     pub what: &'static str,
 }
 
+/// A queue that is shorter than this is walked after each event; one that is n times as long after each n-th.
+const SHORT: usize = 64;
+
 /// What the checks keep from one event to the next, so that they allocate nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
@@ -69,9 +73,17 @@ pub(crate) struct Checks {
     /// For each task, the number of the check in which it was last found on a queue.
     found: Vec<u32>,
     check: u32,
+    /// For each CPU, how many events more its queue need not be walked.
+    rest: Vec<u32>,
 }
 
 impl Checks {
+    /// Whether the queue of a CPU is so long that it is walked later.
+    pub fn can_wait(&mut self, cpu: CpuId) -> bool {
+        let rest = self.rest.get_mut(cpu as usize).filter(|rest| **rest > 0);
+        rest.map(|rest| *rest -= 1).is_some()
+    }
+
     /// Clears the list of the previous check.
     pub fn clear(&mut self) {
         self.list.tasks.clear();
@@ -80,6 +92,8 @@ impl Checks {
 
     /// Returns the first rule that is broken on `cpu`, by the scheduler's list.
     pub fn violation(&mut self, cx: &Core, cpu: CpuId) -> Option<Violation> {
+        self.rest.resize(cx.nr_cpus() as usize, 0);
+        self.rest[cpu as usize] = (self.list.tasks.len() / SHORT).saturating_sub(1) as u32;
         let curr = cx.curr(cpu);
         if let Some(p) = curr
             && let Some(what) = wrong_with_running(cx, cpu, p)

@@ -267,4 +267,6 @@ pub struct Load {
     pub hotplug: Vec<Hotplug>,
     /// What takes time from CPUs without a task.
     pub interrupts: Vec<InterruptSpec>,
+    /// The run is over when all of these have ended (indices into `tasks`), unless there are none.
+    pub until: std::ops::Range<u32>,
 }

@@ -145,6 +145,8 @@ pub struct Global {
     pub io_device: Option<String>,
     /// `x-start`.
     pub start: Start,
+    /// `x-until`: the key of the task whose end ends the run.
+    pub until: Option<String>,
 }
 
 impl Default for Global {
@@ -158,6 +160,7 @@ impl Default for Global {
             cumulative_slack: false,
             io_device: None,
             start: Start::Wake,
+            until: None,
         }
     }
 }

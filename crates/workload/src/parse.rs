@@ -131,6 +131,9 @@ fn document(text: &[u8], strict: bool) -> Result<(Workload, Vec<Remark>)> {
             .mend("a workload is { \"tasks\": { \"NAME\": { events } } }; fragments are to be merged first")
     })?;
     workload.tasks = task::read_all(&tasks, workload.global.default_policy, &mut remarks)?;
+    if let Some(field) = fields.get("global") {
+        workload.global.until = global::until(&Fields::of(field.value, &field.at)?, &workload.tasks)?;
+    }
     suspend::resolve(&mut workload, &mut remarks);
     check::whole(&workload, &mut remarks)?;
     Ok((workload, remarks.all))

@@ -115,6 +115,7 @@ fn global(global: &Global) -> Map<String, Value> {
         Start::Threads => Some("threads"),
     };
     put(&mut map, "x-start", start);
+    put(&mut map, "x-until", global.until.clone());
     map
 }
 

@@ -37,6 +37,16 @@ fn errors_in_the_document_name_line_key_and_fix() {
             "w.json:2: global.duraton: no such key here; did you mean \"duration\"?",
         ),
         (
+            "{\"tasks\": {\"shell\": {\"run\": 1}},\n\"global\": {\"x-until\": \"shel\"}}".to_owned(),
+            "w.json:2: global.x-until: there is no task \"shel\"; did you mean \"shell\"?",
+        ),
+        (
+            "{\"tasks\": {\"t\": {\"fork\": \"c\"}, \"c\": {\"instance\": 0, \"run\": 1}},\n\
+             \"global\": {\"x-until\": \"c\"}}"
+                .to_owned(),
+            "w.json:2: global.x-until: \"c\" has no instance of its own, so that it never ends",
+        ),
+        (
             "{\"tasks\": {\"t\": {\"run\": 1}},\n\"x-groups\": {\"/a\": {\"weight\": 1,\n\"shares\": 2}}}".to_owned(),
             "w.json:2: x-groups./a: has both",
         ),
@@ -254,7 +264,7 @@ fn every_documented_key_is_known() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads.md")).unwrap();
     let keys: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| `x-")?.split('`').next()).collect();
     assert!(keys.contains(&"reclaim"), "{keys:?}");
-    for key in keys.into_iter().filter(|key| *key != "start") {
+    for key in keys.into_iter().filter(|key| !["start", "until"].contains(key)) {
         // A key that is known is refused for its value, or accepted.
         let error = read(&task(&format!("\"x-{key}\": [], \"run\": 1"))).err().map(|e| e.to_string());
         assert!(!error.as_ref().is_some_and(|e| e.contains("no such")), "x-{key}: {error:?}");

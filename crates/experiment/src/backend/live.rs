@@ -39,6 +39,9 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     if !workload.interrupts.is_empty() {
         notes.push("x-irq is not run: a live machine has its own interrupts".to_owned());
     }
+    if workload.global.until.is_some() {
+        notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
+    }
     let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?;
     let options = Options {
         load,

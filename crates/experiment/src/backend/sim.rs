@@ -86,12 +86,14 @@ pub fn meta(request: &Request) -> Meta {
         ("workload".to_owned(), request.workload.name.clone()),
     ]);
     again::note(request, &mut notes);
+    let global = &request.workload.global;
     Meta {
         source: "sim".to_owned(),
         kernel: request.kernel.clone(),
         machine: request.machine.name.clone(),
         clock: "sim".to_owned(),
-        span: request.duration.or(request.workload.global.duration).map(|end| (0, end)),
+        // Nobody knows yet when the tasks that end it will have ended.
+        span: request.duration.or(global.duration).filter(|_| global.until.is_none()).map(|end| (0, end)),
         cpus: request.machine.cpus.iter().map(|cpu| cpu.place.clone()).collect(),
         distances: request.machine.distances.clone(),
         running: request.machine.cpus.iter().map(|cpu| (cpu.place.cpu, 0)).collect(),
@@ -113,19 +115,45 @@ mod tests {
         fn name(&mut self, _: &NameRecord) {}
     }
 
-    #[test]
-    fn a_load_that_never_ends_wants_a_duration() {
-        let text = r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#;
-        let endless = Request {
+    fn request(workload: &str, duration: Option<Nanos>) -> Request {
+        Request {
             kernel: "linux-2.6.32".into(),
             machine: schedlab_machine::load("2").unwrap(),
-            workload: schedlab_workload::parse(text.as_bytes(), std::path::Path::new("w.json")).unwrap(),
+            workload: schedlab_workload::parse(workload.as_bytes(), std::path::Path::new("w.json")).unwrap(),
             set: Vec::new(),
-            duration: None,
+            duration,
             seed: 1,
             skip_ticks: true,
-        };
+        }
+    }
+
+    #[test]
+    fn a_load_that_never_ends_wants_a_duration() {
+        let endless = request(r#"{"tasks": {"a": {"loop": -1, "run": 1000}}}"#, None);
         let message = Sim.run(&endless, &mut Nowhere).unwrap_err().to_string();
         assert_eq!(message, "the workload never ends; give a duration");
+    }
+
+    #[test]
+    fn a_run_is_over_when_all_instances_of_the_awaited_task_have_ended() {
+        const SECOND: Nanos = 1_000_000_000;
+        let workload = |until: &str| {
+            format!(
+                r#"{{"global": {{ {until} }}, "tasks": {{
+                    "first": {{"loop": 1, "sleep": 500000}},
+                    "awaited": {{"instance": 2, "x-stagger": 1000000, "loop": 1, "sleep": 2000000, "run": 1}},
+                    "endless": {{"loop": -1, "run": 1000}}}}}}"#
+            )
+        };
+        let end = |until: &str, seconds| {
+            let request = request(&workload(until), Some(seconds * SECOND));
+            (Sim.run(&request, &mut Nowhere).unwrap().end, meta(&request).span)
+        };
+        assert_eq!(end("", 9), (9 * SECOND, Some((0, 9 * SECOND))));
+        // The second instance starts after 1 s, and sleeps for 2 s.
+        let (over, span) = end(r#""x-until": "awaited""#, 9);
+        assert!((3 * SECOND..3 * SECOND + SECOND / 10).contains(&over), "{over}");
+        assert_eq!(span, None);
+        assert_eq!(end(r#""x-until": "awaited""#, 2).0, 2 * SECOND);
     }
 }

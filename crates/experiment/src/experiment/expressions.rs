@@ -94,9 +94,41 @@ impl Check<'_> {
     }
 
     pub(super) fn expression(&self, path: &str, text: &str, names: &Names) -> Result<Expr> {
-        let expr = parse(text).map_err(|e| self.at(path, &e))?;
+        self.within(path, text, names, &mut Vec::new())
+    }
+
+    /// The expression of a term, or one that names terms: those in `around` contain it.
+    fn within<'f>(&'f self, path: &str, text: &str, names: &Names, around: &mut Vec<&'f str>) -> Result<Expr> {
+        let mut expr = parse(text).map_err(|e| self.at(path, &e))?;
+        if names.metrics.is_some() {
+            expr.replace(&mut |name| {
+                let Some((term, text)) = self.file.terms.get_key_value(name) else { return Ok(None) };
+                if around.contains(&term.as_str()) {
+                    return self.wrong(path, format!("\"{term}\" contains itself"), "let each term name others only");
+                }
+                around.push(term);
+                let found = self.within(&format!("terms.{term}"), text, names, around);
+                around.pop();
+                found.map(Some)
+            })?;
+        }
         names.check(&expr).map_err(|(what, mend)| self.slip(path, what, mend))?;
         Ok(expr)
+    }
+
+    /// Checks the terms, those that nothing names included.
+    pub(super) fn terms(&self, tables: &Tables) -> Result<()> {
+        let names = self.names(tables, true);
+        for (name, text) in &self.file.terms {
+            let path = format!("terms.{name}");
+            let taken = self.file.sweep.contains_key(name) || self.file.metrics.contains_key(name);
+            if !is_name(name) || taken {
+                let what = format!("\"{name}\" cannot be its name");
+                return self.wrong(&path, what, "letters, digits, '_'; no parameter's and no metric's");
+            }
+            self.within(&path, text, &names, &mut vec![name])?;
+        }
+        Ok(())
     }
 }
 

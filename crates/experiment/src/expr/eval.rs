@@ -135,6 +135,11 @@ mod tests {
         assert!((number("spread(x)") - 9.0 / 7.0).abs() < 1e-12);
         assert_eq!(number("below(x, 2)"), 1.0 / 3.0);
         assert_eq!(number("below(x, x + 1)"), 1.0);
+        assert_eq!(number("at_min(x, (x - 2) ^ 2)"), 2.0);
+        assert_eq!(number("downhill(x, 0 - x, 1)"), 4.0);
+        // From 1 the least is behind a rise, which a descent does not cross.
+        assert_eq!(number("downhill(x, x * (4.5 - x), 1)"), 1.0);
+        assert_eq!(number("at_min(x, x * (4.5 - x))"), 4.0);
         assert!((number("r2(x, 3 * x + 1)") - 1.0).abs() < 1e-12);
         assert!((number("slope(x, 3 * x + 1)") - 3.0).abs() < 1e-12);
     }
@@ -147,5 +152,8 @@ mod tests {
         assert!(matches!(problem("x"), Problem::Wrong(_)));
         assert!(matches!(problem("y"), Problem::Wrong(_)));
         assert!(matches!(problem("ln(0)"), Problem::Undefined(_)));
+        assert!(matches!(problem("at_min(none, none)"), Problem::Undefined(_)));
+        assert!(matches!(problem("at_min(x, 1)"), Problem::Wrong(_)));
+        assert!(matches!(problem("downhill(x, x, 3)"), Problem::Wrong(_)));
     }
 }

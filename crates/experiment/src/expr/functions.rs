@@ -59,6 +59,10 @@ functions! {
     "slope" 2 |a| fit(&a[0], &a[1]).map(|f| f.slope);
     /// The share of pairs, 0 to 1, in which the first is less than the second; one number stands for a whole list.
     "below" 2 |a| below(&a[0], &a[1]);
+    /// Where y is the least: the x beside it, the first of equal ones.
+    "at_min" 2 |a| paired(&a[0], &a[1]).map(|n| a[0][least(&a[1], 0..n)]);
+    /// Where a descent in y ends that starts at an x and goes to the lower neighbour as long as there is one: its x.
+    "downhill" 3 |a| downhill(&a[0], &a[1], single(&a[2])?);
     /// The absolute value.
     "abs" 1 |a| single(&a[0]).map(f64::abs);
     /// The natural logarithm.
@@ -124,10 +128,36 @@ fn jain(x: &[f64]) -> Result<f64, Problem> {
 fn below(x: &[f64], y: &[f64]) -> Result<f64, Problem> {
     let n = x.len().max(y.len());
     if [x, y].into_iter().any(|list| list.len() != n && list.len() != 1) {
-        return Err(Problem::Wrong(format!("lists of {} and {} numbers do not pair", x.len(), y.len())));
+        return Err(unequal(x, y));
     }
     let at = |list: &[f64], i: usize| if list.len() == 1 { list[0] } else { list[i] };
     over((0..n).filter(|i| at(x, *i) < at(y, *i)).count() as f64, n as f64)
+}
+
+/// How many pairs the lists are.
+fn paired(x: &[f64], y: &[f64]) -> Result<usize, Problem> {
+    if x.len() == y.len() { some(x).map(<[f64]>::len) } else { Err(unequal(x, y)) }
+}
+
+fn unequal(x: &[f64], y: &[f64]) -> Problem {
+    Problem::Wrong(format!("lists of {} and {} numbers do not pair", x.len(), y.len()))
+}
+
+/// The place of the least number in a part of a list that is not empty.
+fn least(y: &[f64], part: std::ops::Range<usize>) -> usize {
+    part.reduce(|best, i| if y[i] < y[best] { i } else { best }).unwrap_or(0)
+}
+
+fn downhill(x: &[f64], y: &[f64], start: f64) -> Result<f64, Problem> {
+    let n = paired(x, y)?;
+    let mut at = x.iter().position(|v| *v == start).ok_or_else(|| Problem::Wrong(format!("{start} is not listed")))?;
+    loop {
+        let best = least(y, at.saturating_sub(1)..n.min(at + 2));
+        if y[best] >= y[at] {
+            return Ok(x[at]);
+        }
+        at = best;
+    }
 }
 
 fn geometric_mean(x: &[f64]) -> Result<f64, Problem> {

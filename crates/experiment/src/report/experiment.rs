@@ -49,7 +49,10 @@ fn source(page: &mut Page, judged: &Judged) {
         .map(|(i, k)| {
             let label = judged.experiment.kernel_label(i);
             let set: Vec<String> = k.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let settings = if set.is_empty() { String::new() } else { format!(" with {}", set.join(", ")) };
+            let mut settings = if set.is_empty() { String::new() } else { format!(" with {}", set.join(", ")) };
+            if let Some(own) = &k.duration {
+                settings.push_str(&format!(", runs of {}", filled(judged, own)));
+            }
             if label == k.kernel { format!("{label}{settings}") } else { format!("{label} ({}{settings})", k.kernel) }
         })
         .collect();
@@ -57,7 +60,7 @@ fn source(page: &mut Page, judged: &Judged) {
     let seeds: Vec<String> = file.seeds.iter().map(u64::to_string).collect();
     let unseeded = if judged.is_unseeded() { " (nothing depends on it)" } else { "" };
     let duration = match &file.duration {
-        None => "until all tasks end".to_owned(),
+        None => "until its tasks end".to_owned(),
         Some(text) => format!("of {} each", filled(judged, text)),
     };
     items.push(("machine", filled(judged, &file.machine)));

@@ -26,12 +26,14 @@ pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
             let machine = cached(&mut machines, values.fill(&file.machine), |spec| machine(experiment, spec))?;
             let spec = values.fill(workload_text(experiment));
             let workload = cached(&mut workloads, spec, |spec| workload(experiment, spec))?;
-            let duration = file
-                .duration
-                .as_deref()
+            let (key, text) = match &described.duration {
+                Some(own) => (format!("kernels[{kernel}].duration"), Some(own)),
+                None => ("duration".to_owned(), file.duration.as_ref()),
+            };
+            let duration = text
                 .map(|text| parse_duration(&values.fill(text)))
                 .transpose()
-                .map_err(|e| experiment.document.error("duration", e.to_string()))?;
+                .map_err(|e| experiment.document.error(&key, e.to_string()))?;
             let set: Vec<(String, String)> =
                 described.set.iter().map(|(name, value)| (name.clone(), values.fill(&value.to_string()))).collect();
             let same = |job: &&mut Job| {

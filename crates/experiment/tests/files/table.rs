@@ -60,7 +60,7 @@ fn every_figure_of_a_table_is_a_case_and_only_its_rows_are_run() {
     assert_eq!(outcome.verdict(), Pass);
     let table = text::table(&outcome);
     assert!(table.contains("n=3, load_us=10000") || table.contains("load_us=10000, n=3"), "{table}");
-    assert!(table.contains("1 known differences, 1 calibrations"), "{table}");
+    assert!(table.contains("1 known difference, 1 calibration"), "{table}");
     let page = report::experiments(&outcome, &report::Reproduce { command: String::new(), version: "0".into() });
     for part in ["every figure", "Tables, published and ours", "<th class=\"n own\">ours, linux-2.6.32</th>"] {
         assert!(page.contains(part), "{part}");

@@ -1,7 +1,7 @@
 //! Linux 2.6.32: CFS as shipped in the enterprise distributions of its time.
 
 use super::{Build, Kernel, Preemption, Run, classes};
-use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE, SYNC};
+use crate::balance::fair::{MIGRATION_COST, NR_MIGRATE, OVERLOAD_ON_WAKEUP, SYNC};
 use crate::fair::cfs::{Cfs, Features, Rules, Tunables};
 use crate::fair::groups;
 use crate::fair::load::Arithmetic;
@@ -71,6 +71,7 @@ const TUNABLES: &[&[Tunable]] = &[
         SCHED_SHARES_RATELIMIT.tunable,
         SCHED_SHARES_THRESH.tunable,
         FIX_EMPTY_SHARES.tunable,
+        OVERLOAD_ON_WAKEUP.tunable,
     ],
     &BALANCE,
     &SYNC,

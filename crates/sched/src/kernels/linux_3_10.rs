@@ -20,7 +20,7 @@ const TUNABLES: &[&[Tunable]] = &[
     &fair::FEATURES,
     &[fair::BANDWIDTH_SLICE.tunable, fair::AUTOGROUP.switched(true)],
     &BALANCE,
-    &[BUGS[1]],
+    &[BUGS[0], BUGS[1], BUGS[2]],
 ];
 
 pub(super) static KERNEL: Kernel = Kernel {

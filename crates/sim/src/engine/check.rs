@@ -14,6 +14,9 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn check_cpu(&mut self, cpu: CpuId) {
+        if self.checks.can_wait(cpu) {
+            return;
+        }
         self.checks.clear();
         self.sched.queued(&self.cx, cpu, &mut self.checks.list);
         if let Some(broken) = self.checks.violation(&self.cx, cpu) {

@@ -362,6 +362,12 @@ impl<S: Scheduler> Engine<'_, S> {
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Dead);
         self.schedule(cpu);
         self.sched.task_dead(&mut self.cx, p);
+        if self.load.until.contains(&p) {
+            self.awaited -= 1;
+            if self.awaited == 0 {
+                self.end = self.cx.now + 1;
+            }
+        }
     }
 
     fn check_cycle(&self, p: TaskId) -> Result<()> {

@@ -3,8 +3,8 @@
 use super::{Remarks, keys};
 use crate::json::Json;
 use crate::place::{At, Field, Fields};
-use crate::{Global, MEM_BUFFER_SIZE, Policy, Start};
-use schedlab_base::{Nanos, Result};
+use crate::{Global, MEM_BUFFER_SIZE, Policy, Start, TaskDef};
+use schedlab_base::{Nanos, Result, nearest};
 
 pub(super) const POLICIES: &[(&str, Policy)] = &[
     ("SCHED_OTHER", Policy::Other),
@@ -37,6 +37,28 @@ pub(super) fn read(fields: &Fields, remarks: &mut Remarks) -> Result<Global> {
         cumulative_slack: fields.read("cumulative_slack", Field::flag)?.unwrap_or(false),
         io_device: fields.read("io_device", |f| f.text().map(str::to_owned))?.filter(|path| path != "/dev/null"),
         start: fields.read("x-start", |f| f.word(STARTS))?.unwrap_or_default(),
+        until: None,
+    })
+}
+
+/// Reads `x-until`, which names one of the tasks.
+pub(super) fn until(fields: &Fields, tasks: &[TaskDef]) -> Result<Option<String>> {
+    fields.read("x-until", |field| {
+        let name = field.text()?;
+        match tasks.iter().find(|task| task.name == name) {
+            Some(task) if task.instances > 0 => Ok(name.to_owned()),
+            Some(_) => Err(field
+                .at
+                .error(format!("\"{name}\" has no instance of its own, so that it never ends"))
+                .mend("name a task that starts")),
+            None => {
+                let error = field.at.error(format!("there is no task \"{name}\""));
+                Err(match nearest(name, tasks.iter().map(|task| task.name.as_str())) {
+                    Some(near) => error.mend(format!("did you mean \"{near}\"?")),
+                    None => error.mend("name one of the keys of tasks"),
+                })
+            }
+        }
     })
 }
 
