@@ -18,7 +18,9 @@ mod visible;
 
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
-pub use event::{AffinityRecord, Context, Event, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState};
+pub use event::{
+    AffinityRecord, Context, Event, Interrupt, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState,
+};
 pub use identity::{GroupProperties, GroupRecord, Policy, TaskProperties, TaskRecord};
 pub use ids::{CpuId, Nanos, Tid, duration_text, parse_duration};
 pub use meta::{CpuPlace, Meta};
