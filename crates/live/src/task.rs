@@ -225,9 +225,14 @@ impl Task {
         if amount == 0 {
             return;
         }
+        let slot = self.slot;
+        if let Some(time) = self.worker.short_burst(amount, scaled) {
+            add(&slot.wanted, time);
+            add(&slot.took, time);
+            return;
+        }
         let Burst { wanted, took } = self.worker.burst(amount, scaled);
         let error = wanted.abs_diff(took);
-        let slot = self.slot;
         add(&slot.bursts, 1);
         add(&slot.wanted, wanted);
         add(&slot.took, took);

@@ -2,7 +2,8 @@
 //!
 //! Reading the thread's CPU clock makes the kernel account the thread, and newer kernels then end a slice that is over.
 //! So a burst is done by counted loops, three quarters of what is left at a time, and the clock is read after each of
-//! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms.
+//! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms. The shortest bursts are counted
+//! without a look at the clock, as a real task does its work: it would be looked at more often than anything else.
 
 use crate::memory::Touched;
 use crate::sys;
@@ -15,7 +16,7 @@ const CHUNK: Nanos = 100_000;
 /// Which part of what is left is done before the next look at the clock. Neighbours of a virtual machine make loops
 /// slower or faster by tens of percent from one millisecond to the next.
 const PART: f64 = 0.75;
-/// Below this, loops are counted down to the end.
+/// Below this, loops are counted down to the end; a burst that is no longer is counted without a clock.
 const SHORT: Nanos = 10_000;
 /// How far a thread's own rate may be from the calibrated one: other threads of the core and its frequency change it.
 const DRIFT: f64 = 8.0;
@@ -114,15 +115,31 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// How fast the CPU is that the thread is on.
+    fn speed(&self, scaled: bool) -> f64 {
+        let capacity = if scaled { self.capacities.get(sys::current_cpu()) } else { None };
+        capacity.map_or(1.0, |capacity| f64::from(*capacity) / 1024.0)
+    }
+
+    /// As [`Self::burst`], for a short one: it is counted without a look at the clock. Returns the CPU time; `None` if
+    /// it is not short.
+    pub(crate) fn short_burst(&mut self, amount: Nanos, scaled: bool) -> Option<Nanos> {
+        if amount > SHORT {
+            return None;
+        }
+        let time = amount as f64 / self.speed(scaled);
+        self.work(time);
+        Some(time as Nanos)
+    }
+
     /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not.
     pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Burst {
-        let capacities = if scaled { self.capacities } else { &[] };
         let start = sys::thread_cpu();
         let (mut now, mut left) = (start, amount as f64);
         let enough = self.calibration.clock_ns;
         let mut wanted = 0.0;
         while left > enough {
-            let speed = capacities.get(sys::current_cpu()).map_or(1.0, |capacity| f64::from(*capacity) / 1024.0);
+            let speed = self.speed(scaled);
             let step = self.step(left / speed);
             self.work(step);
             let then = std::mem::replace(&mut now, sys::thread_cpu());
@@ -199,5 +216,7 @@ mod tests {
         assert!((1_999_000..2_001_000).contains(&burst.wanted) && burst.took > 1_900_000, "{burst:?}");
         let burst = worker.burst(1_000_000, false);
         assert!(burst.wanted == 1_000_000 && burst.took < 1_900_000, "{burst:?}");
+        assert_eq!((worker.short_burst(2_000, true), worker.short_burst(2_000, false)), (Some(4_000), Some(2_000)));
+        assert_eq!(worker.short_burst(SHORT + 1, true), None);
     }
 }
