@@ -36,9 +36,8 @@ impl ModelBuilder {
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
-        let (start, end) = window;
         let taken = &self.track().taken;
-        let interrupts = taken.sources(end - start);
+        let interrupts = taken.sources(window.1 - window.0);
         report.interrupts_ns = taken.sum();
         let mut workload = Workload { name: "model".to_owned(), global, recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
