@@ -7,7 +7,7 @@ DESTDIR ?=
 SECONDS ?= 120
 SEED ?= $(shell date +%s)
 
-.PHONY: help setup build demo test fuzz bench install lock clean
+.PHONY: help setup build demo test fuzz bench accuracy install lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -31,6 +31,10 @@ fuzz: ## feed mutated files, arguments and loads to everything: SECONDS each (12
 
 bench: setup ## run the benchmarks and print their figures
 	@scripts/bench
+
+accuracy: setup ## record nine loads, hold simulations of their models to the recordings, and write the table
+	@scripts/build-binary
+	@python3 scripts/accuracy.py --write $(ACCURACY)
 
 install: setup ## install the static command into $(PREFIX)/bin
 	@scripts/build-binary

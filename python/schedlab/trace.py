@@ -124,6 +124,8 @@ class Stats:
     """One row per process."""
     names: pd.DataFrame
     """One row per name: all tasks of the same name together."""
+    interrupts: pd.DataFrame
+    """One row per CPU and kind of interrupt; empty unless the trace has interrupts."""
     total: dict[str, Any]
     """The figures of the whole machine."""
     document: dict[str, Any]
@@ -144,6 +146,7 @@ class Stats:
             processes=frame("processes"),
             names=frame("names"),
             task_cpus=frame("task_cpus"),
+            interrupts=frame("interrupts"),
             total=document["total"],
             document=document,
         )

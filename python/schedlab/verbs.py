@@ -158,6 +158,7 @@ def record(
     duration: Duration | None = None,
     pids: int | Sequence[int] = (),
     only: bool = False,
+    irq: bool = False,
     buffer: str | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -165,14 +166,15 @@ def record(
     """Record what this kernel's scheduler does: during a command, for a duration, or until some processes end.
 
     The whole machine is recorded, and the trace remembers which tasks it is about. With `only`, the processes in
-    `pids` are recorded alone, which costs less but does not show what else ran.
+    `pids` are recorded alone, which costs less but does not show what else ran. With `irq`, the time that interrupts
+    take is recorded, too: `Stats.interrupts` has it, and a model takes it out of what the tasks did.
 
     `buffer` is the size of the kernel's buffer for each CPU (`"8M"`). Raises `NotPermittedError` if a right is missing;
     the message names it.
     """
     if isinstance(run, str):
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
-    given = options(duration=checked("duration", duration), pid=pids, only=only, buffer=buffer)
+    given = options(duration=checked("duration", duration), pid=pids, only=only, irq=irq, buffer=buffer)
     given += ["--", *run] if run else []
     return written(
         output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)

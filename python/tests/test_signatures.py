@@ -73,6 +73,7 @@ LEFT_OUT = {
     ("machines", "machine"): "it draws; schedlab.domains has the domains",
     ("machines", "host"): "it draws",
     ("machines", "toml"): "it prints a file to edit",
+    ("machines", "calibrate"): "it prints a file to edit",
     ("machines", "domains"): "schedlab.domains",
     ("machines", "kernel"): "schedlab.domains",
     ("machines", "cpu"): "rows of schedlab.domains",

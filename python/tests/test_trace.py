@@ -89,6 +89,7 @@ def test_statistics_agree_with_the_events(hogs: schedlab.Trace) -> None:
 
 def test_tasks_are_told_apart_by_cpu_on_request(hogs: schedlab.Trace) -> None:
     assert hogs.stats().task_cpus.empty
+    assert hogs.stats().interrupts.empty
     stats = hogs.stats(task_cpus=True)
     by_task = stats.task_cpus.groupby("tid").run_us.sum()
     assert by_task.to_dict() == pytest.approx(stats.tasks.set_index("tid").run_us.to_dict())

@@ -148,6 +148,42 @@ impl Context {
     }
 }
 
+/// What takes time from a CPU without being a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Interrupt {
+    /// The handler of a device's interrupt; its number is that of the line (`/proc/interrupts`).
+    Irq,
+    /// Work that an interrupt left for later; its number is that of the vector ([`Interrupt::SOFTIRQS`]).
+    SoftIrq,
+    /// The CPU's own timer: ticks, and timers that expire.
+    Timer,
+    /// The hypervisor ran something else.
+    Steal,
+}
+
+impl Interrupt {
+    /// Every kind with the name that files use for it.
+    pub const ALL: [(Self, &'static str); 4] =
+        [(Self::Irq, "irq"), (Self::SoftIrq, "softirq"), (Self::Timer, "timer"), (Self::Steal, "steal")];
+
+    /// The names of the vectors of soft interrupts.
+    pub const SOFTIRQS: [&'static str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+}
+
 /// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
 /// No node: used where pages are touched for the first time or freed.
@@ -185,6 +221,9 @@ pub enum Payload {
     /// is [`NOWHERE`] when they are touched for the first time, and `to` when they are freed. Only simulations record
     /// this.
     Pages { tgid: Tid, from: u16, to: u16, pages: u32 },
+    /// An interrupt of this kind and number ended. It `took` this much of the CPU's time, without that of interrupts
+    /// that came meanwhile.
+    Interrupt { kind: Interrupt, number: u16, took: Nanos },
 }
 
 /// One event: its time, its CPU and what happened.

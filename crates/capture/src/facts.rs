@@ -16,14 +16,15 @@ const NOT_TUNABLES: [&str; 6] = ["debug", "features", "preempt", "domains", "ext
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What the kernel under `root` shows. `base_slice` is the slice of a task that asked for none.
-pub(crate) fn of(root: &Path, base_slice: Option<Nanos>) -> System {
+/// What the kernel under `root` shows. `base_slice` is the slice of a task that asked for none, `tick` the resolution
+/// of its coarse clocks.
+pub(crate) fn of(root: &Path, base_slice: Option<Nanos>, tick: Option<Nanos>) -> System {
     let text = |path: &str| read(&root.join(path)).ok();
     let list = |path: &str| text(path).filter(|list| !list.is_empty() && list != "(null)");
     let flag = |path: &str| text(path).and_then(|text| text.parse::<i64>().ok()).map(|n| n != 0);
     let config = config(root);
     let mut system = System {
-        hz: hz(root, config.as_deref()),
+        hz: hz(root, config.as_deref()).or_else(|| Some((1_000_000_000 / tick?) as u32)),
         autogroup: flag("proc/sys/kernel/sched_autogroup_enabled"),
         numa_balancing: flag("proc/sys/kernel/numa_balancing"),
         smt: flag("sys/devices/system/cpu/smt/active"),
@@ -253,7 +254,7 @@ mod tests {
             ("sys/kernel/debug/sched/features", "GENTLE_FAIR_SLEEPERS NO_HRTICK\n"),
             ("sys/kernel/debug/sched/numa_balancing/scan_delay_ms", "1000\n"),
         ]);
-        let facts = of(dir.path(), None);
+        let facts = of(dir.path(), None, Some(1_000_000));
         assert_eq!((facts.hz, facts.preemption.as_deref()), (Some(250), Some("voluntary")));
         assert_eq!((facts.autogroup, facts.numa_balancing, facts.smt), (Some(true), Some(false), None));
         assert_eq!((facts.isolated.as_deref(), facts.nohz_full, facts.cgroup_version), (Some("2-3"), None, Some(2)));
@@ -276,11 +277,12 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let dir = tree(&[("proc/sys/kernel/version", "#1 SMP PREEMPT_RT x\n")]);
-        let facts = of(dir.path(), Some(3_000_000));
+        let facts = of(dir.path(), Some(3_000_000), None);
         assert_eq!(facts.preemption.as_deref(), Some("rt"));
         assert_eq!(facts.tunables["base_slice_ns"], "3000000");
         let names: Vec<_> = facts.unreadable.keys().map(String::as_str).collect();
         assert_eq!(names, ["hz", "tunables and features in debugfs"]);
+        assert_eq!(of(dir.path(), None, Some(4_000_000)).hz, Some(250));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! This machine: its CPUs, its kernel and what decides how that schedules.
 
-use crate::{facts, procfs};
+use crate::{facts, procfs, sys};
 use schedlab_base::{CpuId, CpuPlace, Meta};
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 pub fn host() -> Meta {
     let (cpus, distances) = places();
     let tasks = procfs::tasks(Path::new("/proc"), &[]);
-    let system = Some(facts::of(Path::new("/"), procfs::base_slice(&tasks)));
+    let system = Some(facts::of(Path::new("/"), procfs::base_slice(&tasks), sys::tick()));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     Meta { machine: "host".to_owned(), kernel, cpus, distances, system, ..Meta::default() }
 }

@@ -3,6 +3,7 @@
 
 mod cgroups;
 mod changes;
+mod cpustat;
 pub mod doctor;
 mod drain;
 mod facts;

@@ -92,6 +92,11 @@ impl Merge {
         self.named.push((time, change));
     }
 
+    /// Takes an event that no record reports.
+    pub(crate) fn add(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
     /// Whether the kernel reports the system calls that change how tasks are scheduled.
     pub(crate) fn has_calls(&self) -> bool {
         self.changes.has_calls()

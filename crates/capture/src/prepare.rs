@@ -26,6 +26,8 @@ pub struct Options {
     pub processes: Vec<Tid>,
     /// Whether to record these processes alone, and not the rest of the machine.
     pub only: bool,
+    /// Whether to record the time that interrupts take from CPUs, too.
+    pub irq: bool,
     /// The longest duration of the recording.
     pub duration: Option<Nanos>,
     /// The kernel buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).
@@ -76,12 +78,14 @@ pub(crate) fn follow(instance: &Instance, proc: &Path, processes: &[Tid]) -> Res
     }
 }
 
-/// Enables the events and returns their formats. Events that only carry names may be absent.
-pub(crate) fn enable_events(instance: &Instance) -> Result<Vec<Format>> {
+/// Enables the events, those of interrupts if `irq` asks for them, and returns their formats. Events that only carry
+/// names may be absent, and so may those of interrupts.
+pub(crate) fn enable_events(instance: &Instance, irq: bool) -> Result<Vec<Format>> {
     let sched = Decoder::EVENTS.map(|name| ("sched", name, true));
     let names = changes::EVENTS.map(|(system, name)| (system, name, false));
     let mut formats = Vec::new();
-    for (system, name, needed) in sched.into_iter().chain(names) {
+    let interrupts = Decoder::INTERRUPTS.into_iter().filter(|_| irq).map(|(system, name)| (system, name, false));
+    for (system, name, needed) in sched.into_iter().chain(names).chain(interrupts) {
         if !needed && !instance.has(&format!("events/{system}/{name}/enable")) {
             continue;
         }

@@ -50,7 +50,10 @@ pub(crate) fn tasks(proc: &Path, before: &[Task]) -> Vec<Task> {
                 of_process.get_or_insert_with(|| (cgroup(&dir, hierarchy).map(Arc::from), autogroup(&dir)));
             let attr = SchedAttr::of(tid).ok();
             let properties = properties(attr, *session, clamped);
-            tasks.push(Task { cgroup: cgroup.clone(), allowed: allowed(&own), properties, ..task });
+            // A process's threads may be in groups of their own: in version 1, and in threaded ones of version 2.
+            let of_thread = || self::cgroup(&own, hierarchy).map(Arc::from);
+            let cgroup = if tid == tgid { cgroup.clone() } else { of_thread().or_else(|| cgroup.clone()) };
+            tasks.push(Task { cgroup, allowed: allowed(&own), properties, ..task });
         }
     }
     tasks.sort_by_key(|task| task.tid);

@@ -1,6 +1,7 @@
 //! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
 use crate::changes::{self, Change, Changes};
+use crate::cpustat::CpuTimes;
 use crate::drain::Drain;
 use crate::facts;
 use crate::host::places;
@@ -125,6 +126,8 @@ pub struct Recorder {
     buffer_bytes: usize,
     /// The time of the last event in each buffer.
     last: Vec<Nanos>,
+    /// The times that no event reports, if they are recorded.
+    times: Option<CpuTimes>,
     instance: Instance,
     /// The instance is in this mount, so it is dropped after the instance.
     _tracefs: Tracefs,
@@ -159,7 +162,8 @@ impl Recorder {
             instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
         }
         let followed = if options.only { follow(&instance, proc, &options.processes)? } else { BTreeSet::new() };
-        let formats = enable_events(&instance)?;
+        let formats = enable_events(&instance, options.irq)?;
+        let traced = formats.iter().any(|f| f.name == "irq_handler_exit");
         let layout = page_layout(&tracefs, &instance)?;
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
         let (ours, sched): (Vec<Format>, Vec<Format>) =
@@ -172,6 +176,7 @@ impl Recorder {
             followed,
             buffer_bytes: (buffer_kib << 10) as usize,
             last: vec![0; drain.len()],
+            times: options.irq.then(|| CpuTimes::new(proc, traced)),
             meta,
             signals,
             drain,
@@ -209,7 +214,7 @@ impl Recorder {
         // Most of /proc is read before, so that reading it is not part of the recording.
         let proc = Path::new("/proc");
         let before = if self.counts_alike { procfs::tasks(proc, &[]) } else { Vec::new() };
-        self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before)));
+        self.meta.system = Some(facts::of(Path::new("/"), procfs::base_slice(&before), sys::tick()));
         let mut start = sys::monotonic();
         self.instance.switch(true)?;
         let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
@@ -286,6 +291,14 @@ impl Recorder {
         sys::wait_readable(descriptors, rest).map_err(failed)
     }
 
+    /// Takes the time that was stolen from CPUs, which no event reports.
+    fn look_at_times(&mut self) {
+        if let Some(times) = &mut self.times {
+            let events = times.look(Path::new("/proc"), sys::monotonic());
+            events.into_iter().for_each(|event| self.merge.add(event));
+        }
+    }
+
     /// Takes the changes of cgroups, which no event reports.
     fn look_at_cgroups(&mut self) {
         let now = sys::monotonic();
@@ -298,6 +311,7 @@ impl Recorder {
     fn drain(&mut self) -> Result<Nanos> {
         self.tasks.renew();
         self.look_at_cgroups();
+        self.look_at_times();
         let mut until = sys::monotonic().saturating_sub(SETTLE);
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
@@ -315,6 +329,7 @@ impl Recorder {
         let end = sys::monotonic().min(self.merge.last());
         self.tasks.renew();
         self.look_at_cgroups();
+        self.look_at_times();
         for index in 0..self.drain.len() {
             let (cpu, merge, last) = (self.drain.cpu(index), &mut self.merge, &mut self.last[index]);
             self.drain.drain_rest(index, |page| *last = merge.page(cpu, page, *last))?;

@@ -73,7 +73,7 @@ impl Runnable {
     /// deadline.
     pub fn has_budget(&mut self, task: &RunnableTask) -> bool {
         let dir = self.proc.join(task.tid.to_string());
-        let deadline = crate::sys::sched_getattr(task.tid).is_some_and(|attr| attr.policy == DEADLINE);
+        let deadline = crate::sched_attr::SchedAttr::of(task.tid).is_ok_and(|attr| attr.policy == DEADLINE);
         let cgroup = procfs::cgroup(&dir, self.hierarchy);
         deadline || cgroup.is_some_and(|path| self.cgroups.has_quota(&path))
     }

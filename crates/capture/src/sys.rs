@@ -74,6 +74,14 @@ pub(crate) fn monotonic() -> Nanos {
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
+/// The resolution of the coarse clocks, which advance with each tick.
+pub(crate) fn tick() -> Option<Nanos> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec.
+    let done = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    Some(time.tv_nsec as Nanos).filter(|ns| done == 0 && time.tv_sec == 0 && *ns > 0)
+}
+
 /// The effective user's id; 0 is root.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes no arguments and cannot fail.

@@ -2,11 +2,11 @@
 
 use schedlab_base::{Meta, Result};
 use schedlab_experiment::as_recorded::{self, Setup};
-use schedlab_experiment::prediction;
 use schedlab_workload::{Recorded, Workload};
 
-/// What a workload runs on. `recorded` (or nothing) stands for what it was recorded on, `host` for this machine.
-pub fn of(kernel: Option<&str>, machine: Option<&str>, workload: &Workload) -> Result<Setup> {
+/// What a workload runs on, with remarks. `recorded` (or nothing) stands for what it was recorded on, `host` for this
+/// machine.
+pub fn of(kernel: Option<&str>, machine: Option<&str>, workload: &Workload) -> Result<(Setup, Vec<String>)> {
     as_recorded::setup(kernel, machine, workload, host)
 }
 
@@ -16,8 +16,8 @@ pub fn as_recorded(
     kernel: Option<&str>,
     machine: Option<&str>,
     model: &Workload,
-) -> Result<(prediction::Setup, Vec<String>)> {
-    prediction::as_recorded(meta, (kernel, machine), model, host)
+) -> Result<(Setup, Vec<String>)> {
+    as_recorded::of_trace(meta, (kernel, machine), model, host)
 }
 
 fn host() -> Option<Recorded> {

@@ -1,5 +1,6 @@
 //! The kernel, the machine and the settings on which a load was recorded, as nearly as they can be simulated.
 
+use crate::backend::again;
 use schedlab_base::{Error, Meta, Release, Result};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{self, Kernel};
@@ -24,20 +25,19 @@ fn of_workload<'a>(workload: &'a Workload, option: &str) -> Result<&'a Recorded>
 }
 
 /// What a simulation runs on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Setup {
     /// The kernel's profile.
-    pub kernel: &'static Kernel,
+    pub kernel: String,
     /// The machine.
     pub machine: Machine,
-    /// Tunables to be set before those that the user sets.
+    /// Tunables: name and value.
     pub set: Vec<(String, String)>,
-    /// What differs from what was recorded, or is taken over from it.
-    pub remarks: Vec<String>,
 }
 
 /// What a workload runs on: `recorded` (or nothing) stands for what it was recorded on, and the kernel `host` for the
-/// one that `host` describes. A workload that was not recorded runs on one CPU if no machine is named.
+/// one that `host` describes. A workload that was not recorded runs on one CPU if no machine is named. The remarks say
+/// what differs from what was recorded, or is taken over from it.
 ///
 /// # Errors
 /// When a name is not known, or the workload does not say where it was recorded.
@@ -46,7 +46,7 @@ pub fn setup(
     machine: Option<&str>,
     workload: &Workload,
     host: impl FnOnce() -> Option<Recorded>,
-) -> Result<Setup> {
+) -> Result<(Setup, Vec<String>)> {
     if kernel.is_none() && workload.recorded.is_none() {
         let error = Error::input("no kernel, and the workload was not recorded on one");
         return Err(error.mend("give --kernel; schedlab kernels lists them"));
@@ -68,12 +68,37 @@ pub fn setup(
             let kernel = kernels::find(name)?;
             let set = settings_of_load(workload, kernel, &machine);
             let remarks = set.iter().map(|(name, value)| format!("{name}={value}, as recorded")).collect();
-            return Ok(Setup { kernel, machine, set, remarks });
+            return Ok((Setup { kernel: kernel.name.to_owned(), machine, set }, remarks));
         }
     };
     let (kernel, remark) = self::kernel(recorded)?;
     let (set, refused) = settings(recorded, kernel, &machine);
-    Ok(Setup { kernel, machine, set, remarks: remark.into_iter().chain(refused).collect() })
+    let setup = Setup { kernel: kernel.name.to_owned(), machine, set };
+    Ok((setup, remark.into_iter().chain(refused).collect()))
+}
+
+/// As [`setup`], for a model whose trace is there: a simulated one contains all of its settings.
+///
+/// # Errors
+/// As for [`setup`].
+pub fn of_trace(
+    meta: Option<&Meta>,
+    (kernel, machine): (Option<&str>, Option<&str>),
+    workload: &Workload,
+    host: impl FnOnce() -> Option<Recorded>,
+) -> Result<(Setup, Vec<String>)> {
+    let made = meta.filter(|meta| meta.source == "sim").and_then(|meta| again::request(meta).ok());
+    let recorded = |name: Option<&str>| name.is_none_or(|name| name == RECORDED);
+    let (mut setup, remarks) = setup(kernel, machine, workload, host)?;
+    if let Some(made) = made {
+        if recorded(kernel) {
+            setup.set = made.set;
+        }
+        if recorded(machine) {
+            setup.machine = made.machine;
+        }
+    }
+    Ok((setup, remarks))
 }
 
 /// The profile of the recorded kernel, and a remark if it is of another release.
@@ -106,6 +131,9 @@ fn machine(recorded: &Recorded) -> Result<Machine> {
     let own = &mut machine.costs;
     own.idle_exit_ns = costs.idle_exit_ns.unwrap_or(own.idle_exit_ns);
     own.wakeup_to_switch_ns = costs.wakeup_to_switch_ns.unwrap_or(own.wakeup_to_switch_ns);
+    own.timer_to_switch_ns = costs.timer_to_switch_ns.unwrap_or(own.timer_to_switch_ns);
+    own.own_wakeup_to_switch_ns = costs.own_wakeup_to_switch_ns.unwrap_or(own.own_wakeup_to_switch_ns);
+    own.tick_to_switch_ns = costs.tick_to_switch_ns.unwrap_or(own.tick_to_switch_ns);
     Ok(machine)
 }
 
@@ -178,30 +206,31 @@ mod tests {
 
     #[test]
     fn the_machine_has_the_recorded_costs() {
-        let costs = SeenCosts { idle_exit_ns: Some(7_000), wakeup_to_switch_ns: None };
+        let costs = SeenCosts { idle_exit_ns: Some(7_000), own_wakeup_to_switch_ns: Some(900), ..SeenCosts::default() };
         let own = machine(&Recorded { costs, ..recorded("6.12", &[]) }).unwrap().costs;
         let default = machine(&recorded("6.12", &[])).unwrap().costs;
         assert_eq!((own.idle_exit_ns, own.wakeup_to_switch_ns), (7_000, default.wakeup_to_switch_ns));
+        assert_eq!((own.own_wakeup_to_switch_ns, own.timer_to_switch_ns), (900, default.timer_to_switch_ns));
     }
 
     #[test]
     fn a_workload_runs_as_recorded_unless_a_kernel_is_named() {
         let load = Workload { recorded: Some(recorded("6.12.3", &[("RUN_TO_PARITY", "off")])), ..Workload::default() };
         let of = |kernel, machine, load: &Workload| setup(kernel, machine, load, || None);
-        let as_recorded = of(None, None, &load).unwrap();
+        let (as_recorded, _) = of(None, None, &load).unwrap();
         assert_eq!(
-            (as_recorded.kernel.name, as_recorded.machine.cpus.len(), as_recorded.set.len()),
+            (as_recorded.kernel.as_str(), as_recorded.machine.cpus.len(), as_recorded.set.len()),
             ("linux-6.12", 2, 3)
         );
-        let named = of(Some("linux-6.1"), Some("recorded"), &load).unwrap();
-        assert_eq!((named.kernel.name, named.set.len(), named.remarks.len()), ("linux-6.1", 1, 1));
+        let (named, remarks) = of(Some("linux-6.1"), Some("recorded"), &load).unwrap();
+        assert_eq!((named.kernel.as_str(), named.set.len(), remarks.len()), ("linux-6.1", 1, 1));
         let plain = Workload::default();
-        assert_eq!(of(Some("linux-6.1"), None, &plain).unwrap().machine.cpus.len(), 1);
+        assert_eq!(of(Some("linux-6.1"), None, &plain).unwrap().0.machine.cpus.len(), 1);
         assert!(of(None, None, &plain).unwrap_err().to_string().contains("give --kernel"));
         let error = of(Some("linux-6.1"), Some("recorded"), &plain).unwrap_err().to_string();
         assert!(error.contains("does not say where it was recorded; name one with --machine"), "{error}");
-        let host = setup(Some("host"), Some("up"), &plain, || Some(recorded("6.18.1", &[]))).unwrap();
-        assert_eq!((host.kernel.name, host.machine.cpus.len()), ("linux-6.18", 1));
+        let (host, _) = setup(Some("host"), Some("up"), &plain, || Some(recorded("6.18.1", &[]))).unwrap();
+        assert_eq!((host.kernel.as_str(), host.machine.cpus.len()), ("linux-6.18", 1));
         assert!(of(Some("host"), None, &plain).is_err());
     }
 

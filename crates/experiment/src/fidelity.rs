@@ -126,8 +126,8 @@ pub fn compare(question: &Question, done: &(dyn Fn(&str) + Sync)) -> Result<Fide
         }
         let first = all.rows.len();
         for kernel in &question.kernels {
-            let setup = calibrated(&**kernel, machine, question.duration, done)?;
-            all.places.push(place(&**kernel, machine, &setup));
+            let (setup, remarks) = calibrated(&**kernel, machine, question.duration, done)?;
+            all.places.push(place(&**kernel, machine, &setup, remarks));
             for load in &loads {
                 let (real, simulated) = both(question, &**kernel, machine, (load, &setup), done)?;
                 let about = (kernel.name(), machine.name.as_str(), load.name);
@@ -147,27 +147,32 @@ pub fn steps(question: &Question) -> u64 {
 }
 
 /// Where the simulation takes place: as the recording of a load shows the kernel and its machine.
-fn calibrated(kernel: &dyn Real, machine: &Machine, duration: Nanos, done: &dyn Fn(&str)) -> Result<Setup> {
+fn calibrated(
+    kernel: &dyn Real,
+    machine: &Machine,
+    duration: Nanos,
+    done: &dyn Fn(&str),
+) -> Result<(Setup, Vec<String>)> {
     let request = request(kernel, machine, &CALIBRATION, (duration, 1))?;
     let mut source = kernel.recording(&request)?.open()?;
     let mut builder = ModelBuilder::new(source.meta());
     source.run(&mut builder)?;
     let model = builder.finish(&from_trace::Options::default())?;
     done(&format!("{} on {}: calibration", kernel.name(), machine.name));
-    let mut setup = as_recorded::setup(None, None, &model.workload, || None)?;
+    let (mut setup, remarks) = as_recorded::setup(None, None, &model.workload, || None)?;
     setup.machine.name.clone_from(&machine.name);
-    Ok(setup)
+    Ok((setup, remarks))
 }
 
-fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup) -> Place {
+fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, remarks: Vec<String>) -> Place {
     Place {
         on: kernel.name().to_owned(),
         kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
-        profile: setup.kernel.name.to_owned(),
+        profile: setup.kernel.clone(),
         machine: machine.name.clone(),
         cpus: machine.cpus.len(),
         set: setup.set.clone(),
-        remarks: setup.remarks.clone(),
+        remarks,
     }
 }
 
@@ -208,7 +213,7 @@ fn both(
     let real = seeds.iter().map(|seed| real(*seed)).collect::<Result<Vec<_>>>()?;
     let simulated = |seed: u64| {
         let mut request = request(kernel, machine, load, (question.duration, seed))?;
-        setup.kernel.name.clone_into(&mut request.kernel);
+        request.kernel.clone_from(&setup.kernel);
         request.machine = setup.machine.clone();
         request.set.clone_from(&setup.set);
         measured(&Sim, &request)

@@ -1,34 +1,21 @@
 //! Simulations of a model: as recorded, or under another kernel, on another machine, with other settings.
 
-mod as_recorded;
 mod doubts;
 mod validated;
 
-pub use as_recorded::as_recorded;
 pub use doubts::{Doubts, doubts};
 pub use validated::{Validated, kept_errors, trust};
 
+use crate::as_recorded::Setup;
 use crate::backend::{Outcome, Request, meta, simulate};
 use crate::parallel::on_threads;
 use schedlab_base::{Nanos, Result};
-use schedlab_machine::Machine;
 use schedlab_measure::{Report, Stats, TaskStats, TeamStats};
 use schedlab_workload::{Action, Amount, Workload};
 
 /// By which part of itself each burst and each sleep varies in all simulations but the first, as a standard deviation.
 /// The model's loops stand for rounds that differed by as much.
 const VARIATION: f64 = 0.02;
-
-/// Where a model is simulated.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The kernel's profile.
-    pub kernel: String,
-    /// The machine.
-    pub machine: Machine,
-    /// Tunables: name and value.
-    pub set: Vec<(String, String)>,
-}
 
 /// A simulation, measured.
 pub struct Simulated {

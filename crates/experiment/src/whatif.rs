@@ -11,7 +11,8 @@ mod sentences;
 pub use judge::{Outcome, Verdict};
 pub use roster::{Kind, Roster, Row};
 
-use crate::prediction::{Doubts, Series, Setup, Simulated, Validated, simulate_all};
+use crate::as_recorded::Setup;
+use crate::prediction::{Doubts, Series, Simulated, Validated, simulate_all};
 use judge::{Cell, judge};
 use schedlab_base::{Nanos, Result};
 use schedlab_measure::compared::{Compared, FIGURES};

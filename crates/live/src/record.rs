@@ -15,6 +15,8 @@ pub struct Recording {
     pub label: String,
     /// The kernel's buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).
     pub buffer_kib: Option<u64>,
+    /// Whether interrupts are recorded, too.
+    pub irq: bool,
     /// What else the trace should say about the run.
     pub notes: Vec<(String, String)>,
 }
@@ -36,6 +38,7 @@ pub fn record<O: Output>(
         processes: runner.processes(),
         duration,
         buffer_kib: recording.buffer_kib,
+        irq: recording.irq,
         label: Some(recording.label),
         quiet: true,
         ..schedlab_capture::Options::default()

@@ -235,13 +235,14 @@ impl Task {
             return;
         }
         let slot = self.slot;
-        let Some(Burst { wanted, took }) = self.worker.burst(amount, scaled) else {
-            return add(&slot.untimed, 1);
-        };
-        let error = wanted.abs_diff(took);
-        add(&slot.bursts, 1);
+        let Burst { wanted, took, timed } = self.worker.burst(amount, scaled);
         add(&slot.wanted, wanted);
         add(&slot.took, took);
+        if !timed {
+            return add(&slot.untimed, 1);
+        }
+        let error = wanted.abs_diff(took);
+        add(&slot.bursts, 1);
         add(&slot.error_sum, error);
         slot.error_max.fetch_max(error, Ordering::Relaxed);
         let class = (64 - error.leading_zeros() as usize).min(CLASSES - 1);

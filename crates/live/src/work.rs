@@ -2,7 +2,8 @@
 //!
 //! Reading the thread's CPU clock makes the kernel account the thread, and newer kernels then end a slice that is over.
 //! So a burst is done by counted loops, three quarters of what is left at a time, and the clock is read after each of
-//! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms.
+//! these steps: some eight times in a burst of 100 ms, and five times in one of 1 ms. The shortest bursts are counted
+//! without a look at the clock, as a real task does its work: it would be looked at more often than anything else.
 
 use crate::computing::Computation;
 use crate::memory::Touched;
@@ -16,7 +17,7 @@ const CHUNK: Nanos = 100_000;
 /// Which part of what is left is done before the next look at the clock. Neighbours of a virtual machine make loops
 /// slower or faster by tens of percent from one millisecond to the next.
 const PART: f64 = 0.75;
-/// Below this, loops are counted down to the end.
+/// Below this, loops are counted down to the end; a burst that is no longer is counted without a clock.
 const SHORT: Nanos = 10_000;
 /// How far a thread's own rate may be from the calibrated one: other threads of the core and its frequency change it.
 const DRIFT: f64 = 8.0;
@@ -85,6 +86,8 @@ pub(crate) struct Burst {
     pub(crate) wanted: Nanos,
     /// The CPU time that it took.
     pub(crate) took: Nanos,
+    /// Whether it was timed; else it took what it was to take, as far as is known.
+    pub(crate) timed: bool,
 }
 
 /// A thread's way of working.
@@ -132,14 +135,15 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not. A task that does
-    /// not look at its clock does not know how long it took.
-    pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Option<Burst> {
+    /// Computes for this much CPU time: on a CPU of capacity 1024 if `scaled`, and on any CPU if not. Short bursts, and
+    /// those of a task that does not look at its clock, are counted loops alone.
+    pub(crate) fn burst(&mut self, amount: Nanos, scaled: bool) -> Burst {
         let capacities = if scaled { self.capacities } else { &[] };
         self.computation.iter_mut().for_each(Computation::begin);
-        if self.clock_poll == Some(0) {
-            self.work(amount as f64 / speed(capacities));
-            return None;
+        if self.clock_poll == Some(0) || amount <= SHORT {
+            let time = amount as f64 / speed(capacities);
+            self.work(time);
+            return Burst { wanted: time as Nanos, took: time as Nanos, timed: false };
         }
         let start = sys::thread_cpu();
         let (mut now, mut left) = (start, amount as f64);
@@ -157,7 +161,7 @@ impl<'a> Worker<'a> {
             left -= done;
         }
         wanted += left.max(0.0);
-        Some(Burst { wanted: wanted as Nanos, took: now - start })
+        Burst { wanted: wanted as Nanos, took: now - start, timed: true }
     }
 
     /// How much CPU time to work before the next look at the clock.
@@ -212,7 +216,7 @@ mod tests {
         for _ in 0..30 {
             for amount in [100_000, 2_000_000] {
                 let start = sys::thread_cpu();
-                let burst = worker.burst(amount, true).unwrap();
+                let burst = worker.burst(amount, true);
                 let around = sys::thread_cpu() - start;
                 assert!(burst.took <= around && burst.wanted == amount, "{burst:?}, {around}");
                 errors.push((burst.took as f64 - amount as f64).abs() / amount as f64);
@@ -226,9 +230,11 @@ mod tests {
     #[test]
     fn a_slow_cpu_takes_longer_for_work_and_not_for_time() {
         let mut worker = Worker::new(Calibration::measure(), &[512; 4096], Nanos::MAX);
-        let burst = worker.burst(1_000_000, true).unwrap();
+        let burst = worker.burst(1_000_000, true);
         assert!((1_999_000..2_001_000).contains(&burst.wanted) && burst.took > 1_900_000, "{burst:?}");
-        let burst = worker.burst(1_000_000, false).unwrap();
+        let burst = worker.burst(1_000_000, false);
         assert!(burst.wanted == 1_000_000 && burst.took < 1_900_000, "{burst:?}");
+        let short = [worker.burst(2_000, true), worker.burst(2_000, false)];
+        assert_eq!(short.map(|burst| (burst.took, burst.timed)), [(4_000, false), (2_000, false)]);
     }
 }

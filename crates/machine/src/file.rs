@@ -136,8 +136,14 @@ macro_rules! costs_file {
 }
 
 costs_file! {
-    /// The time from a wake-up that preempts to the switch, in ns (default 3000).
+    /// The time from a wake-up on another CPU, whose task it preempts, to the switch there, in ns (default 3000).
     wakeup_to_switch_ns <= 1_000_000_000,
+    /// The time from a wake-up by an interrupt, such as a timer's, on the CPU whose task it preempts to the switch, in
+    /// ns (default 3000).
+    timer_to_switch_ns <= 1_000_000_000,
+    /// The time from a wake-up by the running task that preempts this task itself to the switch, the rest of its system
+    /// call, in ns (default 0).
+    own_wakeup_to_switch_ns <= 1_000_000_000,
     /// The time from a tick that preempts to the switch, in ns (default 8000).
     tick_to_switch_ns <= 1_000_000_000,
     /// The time from a running task's change of its own nice level or policy to the switch that it causes, in ns
@@ -147,6 +153,9 @@ costs_file! {
     context_switch_ns <= 1_000_000_000,
     /// The time to leave idle, from the wake-up to the task's first instruction, in ns (default 2000).
     idle_exit_ns <= 1_000_000_000,
+    /// How much the times above vary, except for that of a context switch, as a standard deviation in percent of them
+    /// (default 0).
+    jitter_percent <= 100,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches, in ns (default
     /// 76).
     llc_refill_ns_per_kib <= 1_000_000,

@@ -22,8 +22,13 @@ pub struct Cpu {
 /// [`Costs::default`] sets everything to 0. A machine whose file gives no costs has measured ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
-    /// The time from a wake-up that preempts to the switch.
+    /// The time from a wake-up on another CPU, whose task it preempts, to the switch there.
     pub wakeup_to_switch_ns: Nanos,
+    /// The time from a wake-up by an interrupt, such as a timer's, on the CPU whose task it preempts to the switch.
+    pub timer_to_switch_ns: Nanos,
+    /// The time from a wake-up by the running task that preempts this task itself to the switch: the rest of its system
+    /// call.
+    pub own_wakeup_to_switch_ns: Nanos,
     /// The time from a tick that preempts to the switch.
     pub tick_to_switch_ns: Nanos,
     /// The time from a running task's change of its own nice level or policy to the switch that it causes.
@@ -32,6 +37,8 @@ pub struct Costs {
     pub context_switch_ns: Nanos,
     /// The time to leave idle, from the wake-up to the task's first instruction.
     pub idle_exit_ns: Nanos,
+    /// How much the times above vary, as a standard deviation in percent of them.
+    pub jitter_percent: u64,
     /// The time to reload 1 KiB of a working set from the last-level cache into a core's own caches.
     pub llc_refill_ns_per_kib: Nanos,
     /// The time to reload 1 KiB of a working set from the local node's memory into the caches.
@@ -63,8 +70,10 @@ impl Costs {
     #[must_use]
     pub(crate) fn measured() -> Self {
         Self {
-            // The first three were measured with Debian's 6.1 and 6.12 kernels in a guest with deterministic time.
+            // The first four were measured with Debian's 6.1 and 6.12 kernels in a guest with deterministic time.
             wakeup_to_switch_ns: 3_000,
+            timer_to_switch_ns: 3_000,
+            own_wakeup_to_switch_ns: 0,
             tick_to_switch_ns: 8_000,
             // From `setpriority()` to the switch.
             change_to_switch_ns: 15_000,
@@ -73,6 +82,7 @@ impl Costs {
             context_switch_ns: 0,
             // The latency of state C1 in the kernel's `intel_idle` for Xeons from Sandy Bridge on.
             idle_exit_ns: 2_000,
+            jitter_percent: 0,
             // 56 clocks, 19 ns, for 64 bytes on a Xeon X5670 at 2.93 GHz (AnandTech, March 2010). Four outstanding
             // misses are assumed: a stream has ten, a chain of pointers one.
             llc_refill_ns_per_kib: 76,
@@ -96,13 +106,16 @@ impl Costs {
 
     /// Every cost with its name in a machine's file.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 12] {
+    pub fn named(&self) -> [(&'static str, u64); 15] {
         [
             ("wakeup_to_switch_ns", self.wakeup_to_switch_ns),
+            ("timer_to_switch_ns", self.timer_to_switch_ns),
+            ("own_wakeup_to_switch_ns", self.own_wakeup_to_switch_ns),
             ("tick_to_switch_ns", self.tick_to_switch_ns),
             ("change_to_switch_ns", self.change_to_switch_ns),
             ("context_switch_ns", self.context_switch_ns),
             ("idle_exit_ns", self.idle_exit_ns),
+            ("jitter_percent", self.jitter_percent),
             ("llc_refill_ns_per_kib", self.llc_refill_ns_per_kib),
             ("memory_refill_ns_per_kib", self.memory_refill_ns_per_kib),
             ("page_move_ns_per_kib", self.page_move_ns_per_kib),

@@ -1,6 +1,7 @@
 //! What the statistics keep while a trace is read.
 
 use crate::affinity::Affinities;
+use crate::interrupts::Interrupts;
 use crate::measures::Measures;
 use crate::memory::MemoryTimes;
 use crate::names::Names;
@@ -18,11 +19,12 @@ pub(crate) struct Kept {
     pub(crate) memory: MemoryTimes,
     pub(crate) names: Names,
     pub(crate) affinities: Affinities,
+    pub(crate) interrupts: Interrupts,
     /// Kept only if it is asked for.
     pub(crate) task_cpus: Option<TaskCpus>,
 }
 
-observers!(Kept: measures, queues, memory, names, affinities, task_cpus);
+observers!(Kept: measures, queues, memory, names, affinities, interrupts, task_cpus);
 
 impl Kept {
     pub(crate) fn new(places: &Nodes) -> Self {
@@ -33,6 +35,7 @@ impl Kept {
             memory: MemoryTimes::new(several),
             names: Names::default(),
             affinities: Affinities::default(),
+            interrupts: Interrupts::default(),
             task_cpus: None,
         }
     }

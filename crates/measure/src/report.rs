@@ -1,6 +1,6 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
-use crate::{Fairness, MemoryStats, QueueLength, Sums, TaskCpuStats};
+use crate::{Fairness, InterruptStats, MemoryStats, QueueLength, Sums, TaskCpuStats};
 use schedlab_base::{CpuId, Tid};
 use serde::Serialize;
 
@@ -184,6 +184,9 @@ pub struct Report {
     /// Each task on each CPU, in the order of the tasks, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_cpus: Option<Vec<TaskCpuStats>>,
+    /// What took time from CPUs without being a task, by CPU, if the trace contains it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<InterruptStats>,
     /// The processes, by run time, longest first; only where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessStats>,

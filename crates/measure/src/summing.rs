@@ -102,7 +102,20 @@ pub(crate) fn report(
     let tasks: Vec<TaskStats> = lives.into_iter().map(|life| summing.task(life)).collect();
     let team = |members: Vec<usize>| summing.team(&members.into_iter().map(|at| slots[at]).collect::<Vec<_>>());
     let teams = choose(&tasks).into_iter().map(team).collect();
-    let report = Report { tasks, cpus: cpu_stats, nodes, groups, target, others, task_cpus, processes, names, total };
+    let interrupts = kept.interrupts.stats();
+    let report = Report {
+        tasks,
+        cpus: cpu_stats,
+        nodes,
+        groups,
+        target,
+        others,
+        task_cpus,
+        interrupts,
+        processes,
+        names,
+        total,
+    };
     (report, teams)
 }
 

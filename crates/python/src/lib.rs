@@ -144,12 +144,11 @@ mod native {
             if let Some(name) = kernel.filter(|name| *name != "recorded") {
                 kernels::find(name).map_err(of("kernel"))?;
             }
-            let Setup { kernel, mut machine, mut set, remarks } = setup(kernel, machine, &workload, || None)?;
+            let (Setup { kernel, mut machine, mut set }, remarks) = setup(kernel, machine, &workload, || None)?;
             if !costs {
                 machine.costs = Costs::none();
             }
             set.extend(settings);
-            let kernel = kernel.name.to_owned();
             let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: !every_tick };
             let meta = backend::meta(&request);
             let mut writer = Writer::create(target, &meta)?.with_queues(queues);

@@ -1,6 +1,7 @@
 //! The engine's side of the contract: time, CPUs and tasks as a scheduler sees them.
 
 mod memory;
+mod resched;
 mod speed;
 
 use crate::cpuset::CpuSet;
@@ -9,7 +10,7 @@ use crate::inspect::Decision;
 use crate::program::Start;
 use crate::queue::{OwnTimers, Phase};
 use crate::task::{Task, TaskId, tid};
-use schedlab_base::{CpuId, Event, Looking, Nanos, Payload};
+use schedlab_base::{CpuId, Event, Looking, Nanos, Payload, Rng};
 use schedlab_machine::Machine;
 
 /// The number of one of the scheduler's timers. The scheduler chooses it; it should be small.
@@ -105,6 +106,8 @@ pub struct Core {
     pub(crate) taken: Vec<Taken>,
     /// With cause `Wakeup`: the CPU that the interrupt is on; `None` if that is not known.
     pub(crate) interrupted: Option<CpuId>,
+    /// Draws how long things take, if that varies.
+    pub(crate) jitter: Option<Rng>,
     /// Whether requests of the fair class to reschedule another CPU wait until that returns to user mode.
     pub(crate) lazy: bool,
     pub(crate) start: Start,
@@ -153,6 +156,7 @@ impl Core {
             sync: false,
             taken: Vec::new(),
             interrupted: None,
+            jitter: None,
             lazy: false,
             start,
             events: Vec::with_capacity(Self::BATCH + 64),
@@ -303,11 +307,12 @@ impl Core {
         let delay = match self.cause {
             _ if self.cpus[cpu as usize].curr.is_none() => costs.idle_exit_ns,
             Cause::Tick => costs.tick_to_switch_ns,
-            Cause::Task if cpu == self.acting => 0,
+            Cause::Task if cpu == self.acting => costs.own_wakeup_to_switch_ns,
             Cause::Change if cpu == self.acting => costs.change_to_switch_ns,
+            Cause::Wakeup if self.interrupted.is_none_or(|here| here == cpu) => costs.timer_to_switch_ns,
             Cause::Wakeup | Cause::Task | Cause::Change => costs.wakeup_to_switch_ns,
         };
-        let at = self.now + delay;
+        let at = self.now + if self.jitter.is_some() { self.varied(delay) } else { delay };
         let slot = &mut self.cpus[cpu as usize].resched_at;
         *slot = at.min(*slot);
         self.touch(cpu);
@@ -326,19 +331,6 @@ impl Core {
         } else {
             self.resched(cpu);
         }
-    }
-
-    /// Whether `cpu` runs a task, and what happens now is done by another CPU, as far as is known.
-    #[cold]
-    fn may_wait(&self, cpu: CpuId, queued: bool) -> bool {
-        let here = match self.cause {
-            Cause::Tick => Some(self.tick_cpu),
-            Cause::Task | Cause::Change => Some(self.acting),
-            Cause::Wakeup => self.interrupted,
-        };
-        let llc = |cpu: CpuId| self.machine.cpus[cpu as usize].place.llc;
-        let other = here.is_some_and(|here| here != cpu && (!queued || llc(here) == llc(cpu)));
-        other && self.cpus[cpu as usize].curr.is_some()
     }
 
     /// A CPU returns to user mode, and does what was asked of it lazily.

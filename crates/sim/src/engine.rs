@@ -151,6 +151,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let mut cx = Core::new(machine.clone(), options.tick_period, options.tick_first, load.start);
         cx.effects = Effects::of(machine, load);
         cx.lazy = options.lazy;
+        cx.jitter = (machine.costs.jitter_percent > 0).then(|| Rng::new(options.seed ^ 0x0717_7e12));
         cx.taken = if load.interrupts.is_empty() { Vec::new() } else { vec![Taken::default(); machine.cpus.len()] };
         let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {

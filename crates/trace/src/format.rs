@@ -5,6 +5,7 @@
 //! `__data_loc` string today), so no field is ever read at a fixed offset.
 
 mod decoder;
+mod interrupts;
 mod names;
 mod plan;
 mod states;

@@ -1,7 +1,9 @@
 //! The facts that follow from the events of a trace, as observers receive them.
 
 use crate::Slot;
-use schedlab_base::{AffinityRecord, Context, CpuId, Looking, NameRecord, Nanos, TaskRecord, TaskState, Tid};
+use schedlab_base::{
+    AffinityRecord, Context, CpuId, Interrupt, Looking, NameRecord, Nanos, TaskRecord, TaskState, Tid,
+};
 
 /// What a CPU was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +206,9 @@ facts! {$
     fn pages(tgid: Tid, from: u16, to: u16, pages: u32, now: Nanos);
     /// The scheduler looked at other CPUs' queues on behalf of this one.
     fn looked(cpu: CpuId, why: Looking, word: u16, mask: u64);
+    /// An interrupt of this kind and number ended on the CPU. It took this much of its time, without that of interrupts
+    /// that came meanwhile.
+    fn interrupted(cpu: CpuId, what: (Interrupt, u16), took: Nanos, now: Nanos);
 }
 
 /// An observer that ignores all facts.

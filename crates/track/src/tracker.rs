@@ -154,6 +154,7 @@ impl Tracker {
             Payload::Lost { count } => self.lose(cpu, count, observer),
             Payload::Pages { tgid, from, to, pages } => observer.pages(tgid, from, to, pages, now),
             Payload::Considered { why, word, mask, .. } => observer.looked(cpu, why, word, mask),
+            Payload::Interrupt { kind, number, took } => observer.interrupted(cpu, (kind, number), took, now),
             Payload::Queue { .. } => {}
         }
         self.cpus[cpu as usize].last_event = now;

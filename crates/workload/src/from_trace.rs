@@ -19,24 +19,28 @@
 //! 65,536 tasks; beyond them it folds cycles ever more loosely, and says so.
 
 mod cause;
+mod causes;
 mod coarse;
 mod costs;
 mod emit;
 mod groups;
 mod identity;
+mod life;
 mod names;
 mod report;
 mod sequence;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod track;
 mod unseen;
 mod write;
 
+pub use costs::{CostsOf, SeenCost};
 pub use report::Report;
 
 use crate::{Policy, Props, Recorded, Workload};
-use cause::Facts;
+use causes::Causes;
 use coarse::Coarseness;
 use costs::CostsSeen;
 use groups::Groups;
@@ -44,7 +48,7 @@ use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, Sink, TaskRecord, Tid,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
-use sequence::{NOBODY, SOMEBODY, TaskIx, Token, rewrite};
+use sequence::Token;
 use std::collections::HashMap;
 use track::{MOST_TASKS, Task, Track};
 
@@ -230,29 +234,6 @@ impl ModelBuilder {
         report
     }
 
-    /// Decides who woke whom, and drops what belongs to tasks that are left out.
-    fn settle<'a>(&mut self, kept: &'a [bool]) -> Causes<'a> {
-        let selected = &mut self.replay.observer.0;
-        let ((start, end), track) = (selected.bounds(), &mut selected.inner);
-        let mut causes = Causes { kept, span: end - start, decided: HashMap::new() };
-        for own in 0..track.tasks.len() as TaskIx {
-            let old = std::mem::take(&mut track.tasks[own as usize].sequence);
-            if !kept[own as usize] {
-                continue;
-            }
-            track.tasks[own as usize].sequence = rewrite(&old, |token| match token {
-                Token::Block { length, waker } => {
-                    let waker = if waker != NOBODY && causes.hold(track, waker, own) { SOMEBODY } else { NOBODY };
-                    Some(Token::Block { length, waker })
-                }
-                Token::Post(sleeper) if !causes.hold(track, own, sleeper) => None,
-                Token::Fork(child) if !kept[child as usize] => None,
-                other => Some(other),
-            });
-        }
-        causes
-    }
-
     /// Adds the messages that no wake-up shows; several as one, if there were too many events else.
     fn add_unseen(&mut self, mut causes: Causes<'_>, most_events: usize) {
         let track = &mut self.replay.observer.0.inner;
@@ -263,12 +244,9 @@ impl ModelBuilder {
             let added = unseen::additions(&track.fed, &track.tasks, room, |waker, task| {
                 plain[waker as usize] && plain[task as usize] && causes.hold(track, waker, task)
             });
-            let with = |(task, added): (&Task, Vec<_>)| {
-                self.coarseness.fold(&if added.is_empty() {
-                    task.sequence.clone()
-                } else {
-                    unseen::insert(&task.sequence, added)
-                })
+            let with = |(task, added): (&Task, Vec<_>)| match added.is_empty() {
+                true => self.coarseness.fold(&task.sequence),
+                false => self.coarseness.fold(&unseen::insert(&task.sequence, added)),
             };
             let sequences: Vec<Vec<Token>> = std::iter::zip(&track.tasks, added).map(with).collect();
             if sequences.iter().map(Vec::len).sum::<usize>() <= most_events {
@@ -319,25 +297,6 @@ impl Sink for ModelBuilder {
 
     fn lasts(&mut self, until: Nanos) {
         self.replay.lasts(until);
-    }
-}
-
-/// Decides, once for each pair, who is the cause of whose wake-ups.
-struct Causes<'a> {
-    kept: &'a [bool],
-    span: Nanos,
-    decided: HashMap<(TaskIx, TaskIx), bool>,
-}
-
-impl Causes<'_> {
-    fn hold(&mut self, track: &Track, waker: TaskIx, sleeper: TaskIx) -> bool {
-        let (w, s) = (&track.tasks[waker as usize], &track.tasks[sleeper as usize]);
-        let both = self.kept[waker as usize] && self.kept[sleeper as usize] && !s.cut;
-        let decide = || {
-            let [w, s] = [w, s].map(|task| Facts { wakes: &task.wakes, run: task.run });
-            track.pairs.causal(waker, &w, sleeper, &s, self.span)
-        };
-        both && *self.decided.entry((waker, sleeper)).or_insert_with(decide)
     }
 }
 

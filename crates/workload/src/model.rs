@@ -97,11 +97,32 @@ pub struct SeenCosts {
     /// From a wake-up on another CPU, whose task it preempts, until the switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeup_to_switch_ns: Option<u64>,
+    /// From a wake-up by an interrupt on the CPU whose task it preempts until the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_to_switch_ns: Option<u64>,
+    /// From a wake-up by the running task that preempts this task itself until the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_wakeup_to_switch_ns: Option<u64>,
+    /// From a tick that preempts until the switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick_to_switch_ns: Option<u64>,
 }
 
 impl SeenCosts {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> [Option<u64>; 5] {
+        [
+            self.idle_exit_ns,
+            self.wakeup_to_switch_ns,
+            self.timer_to_switch_ns,
+            self.own_wakeup_to_switch_ns,
+            self.tick_to_switch_ns,
+        ]
     }
 }
 

@@ -109,6 +109,8 @@ struct Row<'a> {
     pages: Option<u32>,
     context: Option<&'static str>,
     properties: Option<String>,
+    number: Option<u16>,
+    took_ns: Option<Nanos>,
 }
 
 fn row(what: &Payload) -> Row<'static> {
@@ -154,6 +156,13 @@ fn row(what: &Payload) -> Row<'static> {
             let (orig_node, target_node) = (node(from), node(to));
             Row { event: "pages", tgid: Some(tgid), orig_node, target_node, pages: Some(pages), ..Row::default() }
         }
+        Payload::Interrupt { kind, number, took } => Row {
+            event: "interrupt",
+            why: Some(kind.name()),
+            number: Some(number),
+            took_ns: Some(took),
+            ..Row::default()
+        },
     }
 }
 

@@ -4,7 +4,9 @@ mod domains;
 
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
+use schedlab_experiment::calibrate::Calibrated;
 use schedlab_machine::{Machine, MachineFile, picture, presets::PRESETS};
+use schedlab_workload::from_trace::SeenCost;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -13,7 +15,8 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab machines\n  schedlab machines z800\n  \
                   schedlab machines 2x8x2 --toml > mine.toml\n  \
-                  schedlab machines --host\n  schedlab machines z800 --domains --kernel linux-6.12 --offline 3")]
+                  schedlab machines --host\n  schedlab machines --host --calibrate > mine.toml\n  \
+                  schedlab machines z800 --domains --kernel linux-6.12 --offline 3")]
 pub struct Args {
     /// A preset, a shorthand (4, 2x6, 4x15x2), host, or a machine file (.toml) (default: list all presets).
     #[arg(conflicts_with = "host")]
@@ -21,6 +24,10 @@ pub struct Args {
     /// This machine, as the kernel describes it.
     #[arg(long)]
     host: bool,
+    /// Measure what wake-ups and ticks cost on this machine, and print its machine file with that. Takes two seconds of
+    /// the first two CPUs, needs root, and wants the machine to be idle otherwise.
+    #[arg(long, conflicts_with_all = ["machine", "domains", "toml"])]
+    calibrate: bool,
     /// Print the machine as a machine file that you can edit and use.
     #[arg(long, conflicts_with_all = ["json", "domains"])]
     toml: bool,
@@ -33,6 +40,10 @@ pub struct Args {
 
 /// Lists the presets, or shows one machine.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    if args.calibrate {
+        calibrate(ui)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let spec = if args.host { Some("host".to_owned()) } else { args.machine };
     match spec {
         Some(spec) if args.domains => domains::show(&schedlab_machine::load(&spec)?, &args.built, ui)?,
@@ -53,14 +64,37 @@ fn show(machine: &Machine, toml: bool, ui: &Ui) -> Result<()> {
     if ui.json {
         ui.print_json(&to_json(machine));
     } else if toml {
-        let file = MachineFile::of(machine).ok_or_else(|| {
-            Error::input(format!("\"{}\" is not regular enough for a machine file", machine.name))
-                .mend("its sockets, caches or nodes differ in size; take --json")
-        })?;
-        ui.print(&file.to_toml());
+        ui.print(&file(machine)?.to_toml());
     } else {
         ui.print(&picture(machine));
     }
+    Ok(())
+}
+
+fn file(machine: &Machine) -> Result<MachineFile> {
+    MachineFile::of(machine).ok_or_else(|| {
+        Error::input(format!("\"{}\" is not regular enough for a machine file", machine.name))
+            .mend("its sockets, caches or nodes differ in size; take --json")
+    })
+}
+
+/// Measures this machine, and prints its file: how each cost was measured stands above it.
+fn calibrate(ui: &Ui) -> Result<()> {
+    let Calibrated { machine, kernel, found } = schedlab_experiment::calibrate::calibrate()?;
+    if ui.json {
+        let mut value = to_json(&machine);
+        value["calibration"] = json!({ "kernel": kernel, "found": found });
+        ui.print_json(&value);
+        return Ok(());
+    }
+    let mut out =
+        format!("# Measured by schedlab machines --calibrate under {kernel}: medians, and what nine and one of ten\n");
+    out.push_str("# do not exceed. jitter_percent follows from these. What is not listed has its default.\n");
+    for SeenCost { name, count, p10_ns, median_ns, p90_ns } in &found {
+        let _ = writeln!(out, "#   {name:<24}{median_ns:>8}   10%: {p10_ns:>7}   90%: {p90_ns:>7}   of {count}");
+    }
+    out.push_str(&file(&machine)?.to_toml());
+    ui.print(&out);
     Ok(())
 }
 

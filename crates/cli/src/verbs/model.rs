@@ -168,5 +168,8 @@ fn tell(report: &Report, ui: &Ui) {
             grouped(report.pinned as u64)
         ));
     }
+    if report.interrupts_ns > 0 {
+        ui.note(format!("interrupts took {}, not the tasks that they interrupted", seconds(report.interrupts_ns)));
+    }
     report.remarks.iter().for_each(|remark| ui.note(remark));
 }

@@ -16,8 +16,9 @@ use std::process::ExitCode;
 /// What `record` is asked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab record -- make -j8\n  schedlab record -o web.arrows --duration 10s\n  \
-    schedlab record -p $(pidof postgres | tr ' ' ,) --duration 1m\n\nThe exit status is 0 when the recording worked, \
-    whatever the command's was; that one is printed.\nRecording needs root. Ctrl-C ends it, and the file is complete.")]
+    schedlab record -p $(pidof postgres | tr ' ' ,) --duration 1m\n  schedlab record --irq --duration 10s\n\nThe exit \
+    status is 0 when the recording worked, whatever the command's was; that one is printed.\nRecording needs root. \
+    Ctrl-C ends it, and the file is complete.")]
 pub struct Args {
     /// The trace to write.
     #[arg(short, long, value_name = "FILE", default_value = "schedlab.arrows")]
@@ -33,6 +34,10 @@ pub struct Args {
     /// else ran: it has no idle time, no run queues and no shares of CPUs.
     #[arg(long, requires = "pids")]
     only: bool,
+    /// Record the time that interrupts take from CPUs, too: devices, soft interrupts, the CPU's timer, and what the
+    /// hypervisor takes. `stats` shows it, and `model` takes it out of what the tasks did.
+    #[arg(long)]
+    irq: bool,
     /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts (default: 8M, or
     /// less if memory is scarce).
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
@@ -53,6 +58,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         command: args.command,
         processes: args.pids,
         only: args.only,
+        irq: args.irq,
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,

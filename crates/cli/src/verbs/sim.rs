@@ -8,7 +8,7 @@ use crate::target::Target;
 use crate::ui::Ui;
 use inspect::Inspection;
 use schedlab_base::{Error, Event, Meta, NameRecord, Nanos, Result, Sink, parse_duration};
-use schedlab_experiment::as_recorded;
+use schedlab_experiment::as_recorded::Setup;
 use schedlab_experiment::backend::{Outcome, Request, again, meta, simulate};
 use schedlab_machine::Costs;
 use schedlab_measure::{Report, Stats};
@@ -130,15 +130,15 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
     for warning in &workload.warnings {
         ui.note(warning);
     }
-    let setup = setup::of(args.kernel.as_deref(), args.machine.as_deref(), &workload)?;
-    let as_recorded::Setup { kernel, mut machine, mut set, remarks } = setup;
+    let (setup, remarks) = setup::of(args.kernel.as_deref(), args.machine.as_deref(), &workload)?;
+    let Setup { kernel, mut machine, mut set } = setup;
     remarks.iter().for_each(|remark| ui.note(remark));
     if args.costs == CostsArg::None {
         machine.costs = Costs::none();
     }
     set.extend(args.set.iter().cloned());
     Ok(Request {
-        kernel: kernel.name.to_owned(),
+        kernel,
         machine,
         workload,
         set,

@@ -1,5 +1,6 @@
 //! `schedlab stats`: run time, wait time, latency, migrations, run queues and fairness of a trace.
 
+mod interrupts;
 mod rows;
 mod schedstat;
 mod sort;

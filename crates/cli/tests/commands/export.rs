@@ -24,7 +24,7 @@ fn every_row_of_a_trace_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
     let (csv, kinds) = exported(folder.path());
     let columns = "time_ns,cpu,event,tid,prio,state,next_tid,next_prio,other_tid,orig_cpu,target_cpu,count,tgid,comm,\
-                   cgroup,cpus,why,length,load,orig_node,target_node,pages,context,properties";
+                   cgroup,cpus,why,length,load,orig_node,target_node,pages,context,properties,number,took_ns";
     assert_eq!(csv.lines().next(), Some(columns));
     let trace = schedlab_trace::read_all(folder.path().join("t.arrows")).unwrap();
     let rows = trace.events.len() + trace.names.len() + trace.affinities.len() + trace.tasks.len() + trace.groups.len();
@@ -32,10 +32,10 @@ fn every_row_of_a_trace_is_a_line() {
     for kind in ["switch", "wakeup", "name", "affinity", "queue", "considered", "pages", "task"] {
         assert!(kinds.contains_key(kind), "{kind}: {kinds:?}");
     }
-    assert!(csv.contains("0,0,name,1,,,,,,,,,1,\"a, \"\"b\"\"\",,,,,,,,,,\n"), "{csv}");
-    assert!(csv.contains("0,0,affinity,1,,,,,,,,,,,,0-1,,,,,,,,\n"), "{csv}");
+    assert!(csv.contains("0,0,name,1,,,,,,,,,1,\"a, \"\"b\"\"\",,,,,,,,,,,,\n"), "{csv}");
+    assert!(csv.contains("0,0,affinity,1,,,,,,,,,,,,0-1,,,,,,,,,,\n"), "{csv}");
     let switch = csv.lines().find(|line| line.contains(",switch,")).unwrap();
-    assert!(switch.ends_with(",switch,0,120,R,1,120,,,,,,,,,,,,,,,,"), "{switch}");
+    assert!(switch.ends_with(",switch,0,120,R,1,120,,,,,,,,,,,,,,,,,,"), "{switch}");
 }
 
 #[test]

@@ -319,3 +319,32 @@ fn a_waking_says_what_asked_for_it() {
     assert!(of(&sleepers).contains("hardirq"), "{:?}", of(&sleepers));
     assert!(of(&shells).contains("task"), "{:?}", of(&shells));
 }
+
+#[test]
+fn interrupts_are_recorded_measured_and_modelled() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, load) = (dir.path().join("t.arrows"), dir.path().join("load.json"));
+    let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.1";
+    json(&record(&file, &["--irq", "--", "sh", "-c", busy]));
+    let schedlab =
+        |arguments: &[&str]| json(&Command::new(SCHEDLAB).arg("--json").args(arguments).arg(&file).output().unwrap());
+    let stats = schedlab(&["stats"]);
+    let Some(interrupts) = stats["interrupts"].as_array() else {
+        eprintln!("skipped: this kernel shows no interrupt to tracepoints, and none in /proc/stat meanwhile");
+        return;
+    };
+    let span = stats["total"]["span_us"].as_f64().unwrap();
+    for one in interrupts {
+        let (count, took) = (one["count"].as_u64().unwrap(), one["took_us"].as_f64().unwrap());
+        let longest = one["longest_us"].as_f64().unwrap();
+        assert!(count > 0 && longest <= took && took <= longest * count as f64 * 1.001 + 0.001, "{one}");
+        assert!(one["kind"] == "steal" || took < span, "{one}");
+    }
+    let modelled = schedlab(&["model", "-o", load.to_str().unwrap()]);
+    let taken = modelled["report"]["interrupts_ns"].as_f64().unwrap();
+    let all: f64 = interrupts.iter().map(|one| one["took_us"].as_f64().unwrap()).sum();
+    assert!(taken <= (all + 1.0) * 1e3, "{taken} ns of {all} us");
+    let text = std::fs::read_to_string(&load).unwrap();
+    assert!(taken == 0.0 || text.contains("x-irq"), "{taken} ns were taken from the CPUs");
+}

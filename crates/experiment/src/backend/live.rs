@@ -67,13 +67,8 @@ pub fn record<O: Output>(
     open: impl FnOnce(&Meta) -> Result<O>,
     progress: impl FnMut(Progress),
 ) -> Result<(O::Done, Recorded, Execution)> {
-    let recording = Recording {
-        label: request.workload.name.clone(),
-        buffer_kib,
-        notes: vec![
-            ("workload".to_owned(), request.workload.name.clone()),
-            ("seed".to_owned(), request.seed.to_string()),
-        ],
-    };
+    let notes = [("workload", request.workload.name.clone()), ("seed", request.seed.to_string())];
+    let notes = notes.map(|(key, value)| (key.to_owned(), value)).into();
+    let recording = Recording { label: request.workload.name.clone(), buffer_kib, irq: false, notes };
     schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))
 }

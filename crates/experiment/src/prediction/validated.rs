@@ -1,6 +1,7 @@
 //! How well simulations as recorded repeat the recording.
 
-use super::{Doubts, Setup};
+use super::Doubts;
+use crate::as_recorded::Setup;
 use schedlab_measure::validation::{Errors, Validation};
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use schedlab_base::{
-    AffinityRecord, Context, CpuId, CpuList, Event, GroupRecord, Looking, Meta, NOWHERE, NameRecord, Nanos, Payload,
-    TaskRecord, Tid,
+    AffinityRecord, Context, CpuId, CpuList, Event, GroupRecord, Meta, NOWHERE, NameRecord, Nanos, Payload, TaskRecord,
+    Tid,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -60,9 +60,11 @@ pub(super) struct Gather {
     paths: Vec<(usize, String)>,
     properties: Vec<(usize, String)>,
     cpus: Vec<(usize, String)>,
-    reasons: Vec<(usize, Looking)>,
+    reasons: Vec<(usize, &'static str)>,
     queues: Vec<(usize, u32, u64)>,
     pages: Vec<(usize, PageMove)>,
+    /// The numbers of interrupts, and how long they took.
+    interrupts: Vec<(usize, u16, Nanos)>,
 }
 
 /// What a row about moved pages holds: the process, the two nodes and the number of pages.
@@ -108,7 +110,7 @@ const fn of(kinds: &[Kind]) -> u32 {
 }
 
 /// The kinds whose rows have a subject, the subject's priority, the columns of a switch, another task, a target.
-const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::Group, Kind::End]);
+const HAS_TID: u32 = !of(&[Kind::Lost, Kind::Queue, Kind::Pages, Kind::Group, Kind::End, Kind::Interrupt]);
 const HAS_PRIO: u32 = of(&[Kind::Switch, Kind::Waking, Kind::Wakeup, Kind::WakeupNew, Kind::Migrate, Kind::Exit]);
 const IS_SWITCH: u32 = of(&[Kind::Switch]);
 const HAS_OTHER: u32 = of(&[Kind::Waking, Kind::Fork, Kind::Exec]);
@@ -146,11 +148,10 @@ impl Rows {
 }
 
 impl Gather {
-    pub(super) fn new(schema: SchemaRef, has_end: bool) -> Self {
-        let kinds = &KINDS[..KINDS.len() - usize::from(!has_end)];
+    pub(super) fn new(schema: SchemaRef) -> Self {
         Self {
             schema,
-            kinds: Arc::new(StringArray::from_iter_values(kinds.iter().map(|(_, name)| name))),
+            kinds: Arc::new(StringArray::from_iter_values(KINDS.iter().map(|(_, name)| name))),
             states: Arc::new(StringArray::from_iter_values(STATES.iter().map(|(_, letter)| letter))),
             contexts: Arc::new(StringArray::from_iter_values(CONTEXTS.iter().map(|(_, name)| name))),
             rows: Rows::default(),
@@ -163,6 +164,7 @@ impl Gather {
             reasons: Vec::new(),
             queues: Vec::new(),
             pages: Vec::new(),
+            interrupts: Vec::new(),
         }
     }
 
@@ -183,7 +185,11 @@ impl Gather {
             Payload::Pages { tgid, from, to, pages } => self.pages.push((self.len(), (tgid, [from, to], pages))),
             Payload::Considered { why, word, mask, .. } => {
                 self.cpus.push((self.len(), cpus_of(word, mask).to_string()));
-                self.reasons.push((self.len(), why));
+                self.reasons.push((self.len(), why.name()));
+            }
+            Payload::Interrupt { kind, number, took } => {
+                self.reasons.push((self.len(), kind.name()));
+                self.interrupts.push((self.len(), number, took));
             }
             _ => {}
         }
@@ -240,6 +246,7 @@ impl Gather {
         let known = NullBuffer::new(BooleanBuffer::collect_bool(len, |at| rows.context[at] > 0));
         let contexts = rows.context.iter().map(|context| context.saturating_sub(1)).collect();
         let properties = std::mem::take(&mut self.properties);
+        let interrupts = std::mem::take(&mut self.interrupts);
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::new(rows.time.into(), None)),
             Arc::new(UInt16Array::new(rows.cpu.into(), None)),
@@ -265,6 +272,8 @@ impl Gather {
             pages,
             dictionary(contexts, Some(known), &self.contexts),
             sparse_text(len, properties.iter().map(|(at, text)| (*at, text.as_str()))),
+            Arc::new(sparse::<UInt16Type>(len, interrupts.iter().map(|(at, number, _)| (*at, *number)))),
+            Arc::new(sparse::<UInt64Type>(len, interrupts.iter().map(|(at, _, took)| (*at, *took)))),
         ];
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("the columns are the schema's")
     }
@@ -288,7 +297,7 @@ impl Gather {
         let queues = std::mem::take(&mut self.queues);
         [
             sparse_text(len, cpus.iter().map(|(at, text)| (*at, text.as_str()))),
-            sparse_text(len, self.reasons.drain(..).map(|(at, why)| (at, why.name()))),
+            sparse_text(len, self.reasons.drain(..)),
             Arc::new(sparse::<Int32Type>(len, queues.iter().map(|(at, length, _)| (*at, *length as i32)))),
             Arc::new(sparse::<UInt64Type>(len, queues.iter().map(|(at, _, load)| (*at, *load)))),
         ]
@@ -354,6 +363,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Lost { .. } => (Kind::Lost, none),
         Payload::Queue { .. } => (Kind::Queue, none),
         Payload::Pages { .. } => (Kind::Pages, none),
+        Payload::Interrupt { .. } => (Kind::Interrupt, none),
         Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }
 }

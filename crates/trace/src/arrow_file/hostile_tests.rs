@@ -30,7 +30,7 @@ fn events(n: u64) -> Vec<Event> {
 impl Table {
     fn new() -> Self {
         let schema = schema(&Meta::default());
-        let mut gather = Gather::new(Arc::clone(&schema), false);
+        let mut gather = Gather::new(Arc::clone(&schema));
         events(4).iter().for_each(|event| gather.event(event));
         let batch = gather.take();
         let fields = schema.fields().iter().map(|field| field.as_ref().clone());

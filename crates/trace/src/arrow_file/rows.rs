@@ -7,8 +7,8 @@ use super::schema::{COLUMNS, CONTEXTS, Col, KINDS, Kind, STATES, Type};
 use super::{MAX_NAME, MAX_PROPERTIES, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
-    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Ignored, Looking, NOWHERE, NameRecord,
-    Nanos, Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
+    AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Ignored, Interrupt, Looking, NOWHERE,
+    NameRecord, Nanos, Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
 };
 use serde::de::DeserializeOwned;
 
@@ -215,10 +215,13 @@ impl Rows {
                 Some(words) => events.extend(words.into_iter().map(|what| Event { time, cpu, what })),
                 None => report.skipped += 1,
             },
-            kind => match view.payload(kind, row)? {
-                Some(what) => events.push(Event { time, cpu, what }),
-                None => report.skipped += 1,
-            },
+            kind => {
+                let payload = if kind == Kind::Interrupt { self.interrupt(view, row) } else { view.payload(kind, row) };
+                match payload? {
+                    Some(what) => events.push(Event { time, cpu, what }),
+                    None => report.skipped += 1,
+                }
+            }
         }
         Ok(())
     }
@@ -277,6 +280,15 @@ impl Rows {
             }
         }
         Ok(Some(words.into_iter().map(|(word, mask)| Payload::Considered { why, tid, word, mask }).collect()))
+    }
+
+    /// An interrupt; `None` if this version does not know its kind.
+    fn interrupt(&self, view: &View<'_>, row: usize) -> Result<Option<Payload>, &'static str> {
+        let kind = self.columns[Col::Why as usize].text(row).map_err(|_| "the interrupt's kind cannot be read")?;
+        let kind = Interrupt::from_name(kind.ok_or("an interrupt without a kind")?);
+        let number = u16::from_le_bytes(view.value(Col::Number, row)?);
+        let took = u64::from_le_bytes(view.value(Col::Took, row)?);
+        Ok(kind.map(|kind| Payload::Interrupt { kind, number, took }))
     }
 
     fn name(&self, view: &View<'_>, row: usize) -> Result<NameRecord, String> {
@@ -435,7 +447,7 @@ impl<'a> View<'a> {
                 pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
                     .map_err(|_| "more pages than 4294967295")?,
             },
-            Kind::Name | Kind::Affinity | Kind::Task | Kind::Group | Kind::Considered | Kind::End => {
+            Kind::Name | Kind::Affinity | Kind::Task | Kind::Group | Kind::Considered | Kind::End | Kind::Interrupt => {
                 unreachable!("their rows were handled before")
             }
         }))

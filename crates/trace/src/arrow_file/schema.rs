@@ -23,10 +23,11 @@ pub(super) enum Kind {
     Task,
     Group,
     End,
+    Interrupt,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 17] = [
+pub(super) const KINDS: [(Kind, &str); 18] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -44,6 +45,7 @@ pub(super) const KINDS: [(Kind, &str); 17] = [
     (Kind::Task, "task"),
     (Kind::Group, "group"),
     (Kind::End, "end"),
+    (Kind::Interrupt, "interrupt"),
 ];
 
 /// Every task state with its letter in the file.
@@ -101,6 +103,8 @@ pub(super) enum Col {
     Pages,
     Context,
     Properties,
+    Number,
+    Took,
 }
 
 const fn unsigned(bytes: usize) -> Type {
@@ -112,7 +116,7 @@ const fn signed(bytes: usize) -> Type {
 }
 
 /// Every column in the order of [`Col`]: its name, its type, and whether it may be null.
-pub(super) const COLUMNS: [(&str, Type, bool); 24] = [
+pub(super) const COLUMNS: [(&str, Type, bool); 26] = [
     ("time_ns", unsigned(8), false),
     ("cpu", unsigned(2), false),
     ("event", Type::Dictionary, false),
@@ -137,6 +141,8 @@ pub(super) const COLUMNS: [(&str, Type, bool); 24] = [
     ("pages", unsigned(8), true),
     ("context", Type::Dictionary, true),
     ("properties", Type::Text, true),
+    ("number", unsigned(2), true),
+    ("took_ns", unsigned(8), true),
 ];
 
 /// The number of columns of version 1.0. A file may lack the later ones.
@@ -153,6 +159,7 @@ mod tests {
         assert_eq!(COLUMNS[Col::Load as usize].0, "load");
         assert_eq!(COLUMNS[Col::Context as usize].0, "context");
         assert_eq!(COLUMNS[Col::Properties as usize].0, "properties");
+        assert_eq!(COLUMNS[Col::Took as usize].0, "took_ns");
         assert!(COLUMNS[FIRST_COLUMNS..].iter().all(|(.., nullable)| *nullable));
         assert_eq!(COLUMNS[Col::OtherTid as usize].0, "other_tid");
         assert!(STATES.iter().all(|(state, letter)| state.letter().to_string() == *letter));

@@ -4,7 +4,7 @@ use super::*;
 use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
-    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Ignored, Looking, Meta, NOWHERE,
+    AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Ignored, Interrupt, Looking, Meta, NOWHERE,
     NameRecord, Payload, Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
 };
 use std::cell::RefCell;
@@ -60,6 +60,9 @@ fn one_of_each() -> Vec<Event> {
         Payload::Pages { tgid: 5, from: NOWHERE, to: 0, pages: u32::MAX },
         Payload::Pages { tgid: 5, from: 0, to: 1023, pages: 1 },
         Payload::Pages { tgid: 5, from: 1, to: NOWHERE, pages: 7 },
+        Payload::Interrupt { kind: Interrupt::SoftIrq, number: 3, took: 1_234 },
+        Payload::Interrupt { kind: Interrupt::Irq, number: u16::MAX, took: 0 },
+        Payload::Interrupt { kind: Interrupt::Steal, number: 0, took: u64::MAX },
     ];
     kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
 }
@@ -92,7 +95,7 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 16, names: 3, ..ReadReport::default() });
+        assert_eq!(trace.report, ReadReport { events: 19, names: 3, ..ReadReport::default() });
     }
 }
 

@@ -86,7 +86,7 @@ impl<W: Write> Writer<W> {
         Ok(Self {
             out,
             path: None,
-            rows: Gather::new(schema, has_end(meta)),
+            rows: Gather::new(schema),
             has_end: has_end(meta),
             batch_rows: BATCH_ROWS,
             last: 0,
@@ -279,7 +279,7 @@ fn parties(what: &Payload) -> ([Tid; 2], [CpuId; 2]) {
         Payload::Exit { tid, .. } => ([tid, 0], [0, 0]),
         Payload::Considered { tid, word, .. } => ([tid, 0], [CpuId::from(word) * 64, 0]),
         Payload::Pages { tgid, .. } => ([tgid, 0], [0, 0]),
-        Payload::Lost { .. } | Payload::Queue { .. } => ([0, 0], [0, 0]),
+        Payload::Lost { .. } | Payload::Queue { .. } | Payload::Interrupt { .. } => ([0, 0], [0, 0]),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Turns a tracepoint's raw record into a scheduling event.
 
 use super::Format;
+use super::interrupts::Interrupts;
 use super::names::{Names, TID_END, packed};
 use super::plan::{Plan, Task, Wake, What};
 use schedlab_base::{Context, CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
@@ -36,6 +37,7 @@ pub struct Decoder {
     /// Indexed by the event's id.
     plans: Vec<Option<Plan>>,
     names: Names,
+    interrupts: Interrupts,
     counts: Counts,
 }
 
@@ -52,12 +54,28 @@ impl Decoder {
         "sched_process_exit",
     ];
 
+    /// The events at the beginning and the end of interrupts, as system and name, which are decoded where they are
+    /// recorded. The last two are those of x86.
+    pub const INTERRUPTS: [(&'static str, &'static str); 6] = [
+        ("irq", "irq_handler_entry"),
+        ("irq", "irq_handler_exit"),
+        ("irq", "softirq_entry"),
+        ("irq", "softirq_exit"),
+        ("irq_vectors", "local_timer_entry"),
+        ("irq_vectors", "local_timer_exit"),
+    ];
+
     /// Creates a decoder for the kernel that has these formats. Formats of other events are ignored.
     ///
     /// # Errors
     /// When the format of a scheduling event lacks a required field.
     pub fn new(formats: impl IntoIterator<Item = Format>) -> Result<Self> {
-        let mut decoder = Self { plans: Vec::new(), names: Names::default(), counts: Counts::default() };
+        let mut decoder = Self {
+            plans: Vec::new(),
+            names: Names::default(),
+            interrupts: Interrupts::default(),
+            counts: Counts::default(),
+        };
         for format in formats {
             let Some(plan) = Plan::of(&format)? else { continue };
             if format.field("common_type").is_none_or(|f| f.offset != 0 || f.size != 2) {
@@ -73,10 +91,10 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// Whether events with this name are decoded, on any kernel.
+    /// Whether events with this system and name are decoded, on any kernel.
     #[must_use]
-    pub(crate) fn wants(event: &str) -> bool {
-        Self::EVENTS.contains(&event)
+    pub(crate) fn wants(system: &str, event: &str) -> bool {
+        system == "sched" && Self::EVENTS.contains(&event) || Self::INTERRUPTS.contains(&(system, event))
     }
 
     /// Whether records with this id are decoded.
@@ -138,7 +156,18 @@ impl Decoder {
             self.counts.malformed += 1;
             return None;
         }
-        match payload(plan, raw, cpu, |tid, name| self.names.see(time, tid, name, &mut on_name)) {
+        let decoded = match &plan.what {
+            What::Interrupt { kind, number, begins } => {
+                let what = (*kind, number.map_or(0, |number| number.get(raw).clamp(0, 0xffff) as u16));
+                if *begins {
+                    self.interrupts.begins(cpu, what, time);
+                    return None;
+                }
+                Ok(self.interrupts.ends(cpu, what, time))
+            }
+            _ => payload(plan, raw, cpu, |tid, name| self.names.see(time, tid, name, &mut on_name)),
+        };
+        match decoded {
             Ok(Some(what)) => {
                 self.counts.decoded += 1;
                 Some(Event { time, cpu, what })
@@ -201,6 +230,7 @@ fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128))
             Payload::Exec { tid: tid_, old: old.map_or(Ok(tid_), |o| tid(o.get(raw)))? }
         }
         What::Exit { task: ended, prio: p } => Payload::Exit { tid: task(ended)?, prio: prio(p.get(raw)) },
+        What::Interrupt { .. } => return Ok(None),
     }))
 }
 

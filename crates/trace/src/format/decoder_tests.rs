@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use schedlab_base::TaskState;
+use schedlab_base::{Interrupt, TaskState};
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -156,4 +156,30 @@ proptest! {
         let raw = record(id, 1, &[&loc.to_le_bytes(), &tail]);
         decode(vec![switch(), strings], &raw);
     }
+}
+
+#[test]
+fn an_interrupt_is_an_event_at_its_end() {
+    let vec: &[(&str, u32)] = &[("unsigned int vec", 4)];
+    let irq: &[(&str, u32)] = &[("int irq", 4), ("int ret", 4)];
+    let formats = [
+        format("softirq_entry", 10, vec),
+        format("softirq_exit", 11, vec),
+        format("irq_handler_entry", 12, irq),
+        format("irq_handler_exit", 13, irq),
+        format("local_timer_entry", 14, &[("int vector", 4)]),
+        format("local_timer_exit", 15, &[("int vector", 4)]),
+    ];
+    let mut decoder = Decoder::new(formats).unwrap();
+    let mut at = |time: u64, id: u16, number: i32| {
+        let numbers = [number, 1].map(i32::to_le_bytes).concat();
+        decoder.decode(2, time, &record(id, 7, &[&numbers]), |_| {}).map(|event| (event.time, event.cpu, event.what))
+    };
+    let ended = |time, kind, number, took| Some((time, 2, Payload::Interrupt { kind, number, took }));
+    assert_eq!((at(1_000, 12, 36), at(1_700, 13, 36)), (None, ended(1_700, Interrupt::Irq, 36, 700)));
+    assert_eq!((at(2_000, 10, 3), at(2_300, 14, 236)), (None, None));
+    assert_eq!(at(2_500, 15, 236), ended(2_500, Interrupt::Timer, 0, 200));
+    assert_eq!(at(3_000, 11, 3), ended(3_000, Interrupt::SoftIrq, 3, 800));
+    // Its beginning was not seen.
+    assert_eq!(at(4_000, 11, 9), None);
 }

@@ -3,7 +3,7 @@
 use super::names::packed;
 use super::states::StateTable;
 use super::{Field, Format, Shape};
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, Interrupt, Result};
 
 /// How to load one number.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +126,7 @@ pub(super) enum What {
     Fork { parent: Task, child: Task },
     Exec { tid: Number, old: Option<Number> },
     Exit { task: Task, prio: Number },
+    Interrupt { kind: Interrupt, number: Option<Number>, begins: bool },
 }
 
 /// Which of the three wake-up events it is.
@@ -185,9 +186,25 @@ impl Plan {
             }
             "sched_process_exec" => What::Exec { tid: number("pid")?, old: maybe("old_pid")? },
             "sched_process_exit" => What::Exit { task: task("pid", "comm")?, prio: number("prio")? },
-            _ => return Ok(None),
+            name => match interrupt(name) {
+                Some((kind, field, begins)) => What::Interrupt { kind, number: field.map(number).transpose()?, begins },
+                None => return Ok(None),
+            },
         };
         let need = format.fields.iter().map(|f| (f.offset + f.size) as usize).max().unwrap_or(0);
         Ok(Some(Self { what, current: number("common_pid")?, flags: maybe("common_flags")?, need }))
     }
+}
+
+/// The kind of interrupt that a tracepoint belongs to, the field with its number, and whether it begins there.
+fn interrupt(name: &str) -> Option<(Interrupt, Option<&'static str>, bool)> {
+    Some(match name {
+        "irq_handler_entry" => (Interrupt::Irq, Some("irq"), true),
+        "irq_handler_exit" => (Interrupt::Irq, Some("irq"), false),
+        "softirq_entry" => (Interrupt::SoftIrq, Some("vec"), true),
+        "softirq_exit" => (Interrupt::SoftIrq, Some("vec"), false),
+        "local_timer_entry" => (Interrupt::Timer, None, true),
+        "local_timer_exit" => (Interrupt::Timer, None, false),
+        _ => return None,
+    })
 }

@@ -79,9 +79,10 @@ impl Session {
             formats.iter().any(|f| f.name == name && attrs.iter().any(|a| a.tracepoint() == Some(u64::from(f.id))))
         };
         let (forks_from_perf, execs_from_perf) = (!recorded("sched_process_fork"), !recorded("sched_process_exec"));
+        let some = Decoder::EVENTS.into_iter().any(recorded);
         let decoder = Decoder::new(formats)?;
         let wanted = |a: &Attr| a.tracepoint().is_some_and(|id| decoder.knows(id));
-        if !attrs.iter().any(wanted) {
+        if !some {
             return Err(Error::input("the perf.data holds no scheduling events")
                 .mend("record them: perf sched record -- COMMAND"));
         }

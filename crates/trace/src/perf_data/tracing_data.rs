@@ -50,10 +50,10 @@ fn scheduling<'a>(from: &mut Cursor<'a>) -> Option<(Vec<&'a [u8]>, Names)> {
     }
     let (mut texts, mut others) = (Vec::new(), BTreeMap::new());
     for _ in 0..from.u32()? {
-        let scheduling = from.c_string()? == b"sched";
+        let system = std::str::from_utf8(from.c_string()?).unwrap_or_default();
         for _ in 0..from.u32()? {
             let text = sized(from)?;
-            if scheduling && is_wanted(text) {
+            if is_wanted(system, text) {
                 texts.push(text);
             } else {
                 others.extend(id_and_name(text));
@@ -70,10 +70,10 @@ fn sized<'a>(from: &mut Cursor<'a>) -> Option<&'a [u8]> {
 }
 
 /// Whether the text is the format of an event that is decoded. Others are not worth parsing.
-fn is_wanted(text: &[u8]) -> bool {
+fn is_wanted(system: &str, text: &[u8]) -> bool {
     let line = text.split(|b| *b == b'\n').next().unwrap_or_default();
     let name = line.strip_prefix(b"name:").unwrap_or_default();
-    std::str::from_utf8(name).is_ok_and(|name| Decoder::wants(name.trim()))
+    std::str::from_utf8(name).is_ok_and(|name| Decoder::wants(system, name.trim()))
 }
 
 /// The id and the name that a format begins with.
@@ -91,18 +91,21 @@ fn parse(text: &[u8]) -> Result<Format> {
     Format::parse(&String::from_utf8_lossy(text))
 }
 
-/// The formats of all events under `sched/` in a folder such as `/sys/kernel/tracing/events`.
+/// The formats of all events under `sched/` in a folder such as `/sys/kernel/tracing/events`, and of the interrupts.
 pub(super) fn formats_in(folder: &Path) -> Result<Formats> {
     let group = folder.join("sched");
     let listing = std::fs::read_dir(&group)
         .map_err(|e| Error::input(format!("no formats of events can be read here: {e}")).file(&group))?;
     let mut formats = Vec::new();
-    for path in listing.flatten().map(|entry| entry.path().join("format")).filter(|path| path.is_file()) {
+    let interrupts = Decoder::INTERRUPTS.iter().map(|(system, name)| folder.join(system).join(name));
+    let paths = listing.flatten().map(|entry| entry.path()).chain(interrupts).map(|event| event.join("format"));
+    for path in paths.filter(|path| path.is_file()) {
         let text = std::fs::read(&path).map_err(|e| Error::input(format!("cannot be read: {e}")).file(&path))?;
         formats.push(parse(&text).map_err(|e| e.file(&path))?);
     }
     formats.sort_by_key(|f| f.id);
-    let others = formats.iter().filter(|f| !Decoder::wants(&f.name));
+    let wants = |name: &str| Decoder::EVENTS.contains(&name) || Decoder::INTERRUPTS.iter().any(|(_, own)| *own == name);
+    let others = formats.iter().filter(|f| !wants(&f.name));
     Ok(Formats { others: others.map(|f| (u64::from(f.id), f.name.clone())).collect(), scheduling: formats })
 }
 

@@ -123,6 +123,8 @@ struct Count {
     all: u64,
     /// In the context of the waker itself, not in that of an interrupt.
     sure: u64,
+    /// In that of a soft interrupt.
+    soft: u64,
 }
 
 /// Wake-ups counted by waker and sleeper.
@@ -138,6 +140,7 @@ impl Pairs {
         let count = self.0.entry((waker, sleeper)).or_default();
         count.all += 1;
         count.sure += u64::from(context == Context::Task);
+        count.soft += u64::from(context == Context::SoftIrq);
         true
     }
 
@@ -152,12 +155,13 @@ impl Pairs {
 
     /// Whether the waker is taken as the cause of the sleeper's wake-ups.
     ///
-    /// It is if the trace contains that most of them were requested in its own context. Otherwise it is, unless the
-    /// sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the waker was
-    /// on the CPU no more often than its share of the CPU time explains by chance (within three standard deviations).
-    /// Two tasks that wake each other are each other's cause.
+    /// It is if the trace contains that most of them were requested in its own context. Of those that soft interrupts
+    /// requested it is if it was on the CPU more often than its share of the CPU time explains by chance (by three
+    /// standard deviations): most of these are timers, and the rest packets that the task sent. Without contexts it is,
+    /// unless the sleeper looks driven by interrupts (most wake-ups come out of idle, or the sleeps are timed) and the
+    /// waker was there no more often than by chance. Two tasks that wake each other are each other's cause.
     pub(super) fn causal(&self, waker: TaskIx, w: &Facts, sleeper: TaskIx, s: &Facts, span: Nanos) -> bool {
-        let Count { all: count, sure } = self.count(waker, sleeper);
+        let Count { all: count, sure, soft } = self.count(waker, sleeper);
         let back = self.count(sleeper, waker).all;
         if count == 0 || sure * 2 >= count || back * 2 >= count {
             return count > 0;
@@ -165,7 +169,7 @@ impl Pairs {
         let n = s.wakes.all as f64;
         let share = (w.run as f64 / span.saturating_sub(s.run).max(1) as f64).min(1.0);
         let by_chance = n * share + 3.0 * (n * share * (1.0 - share)).sqrt() + 1.0;
-        let by_interrupts = s.wakes.by_nobody * 2 >= s.wakes.all || s.wakes.timed();
+        let by_interrupts = soft * 2 >= count || s.wakes.by_nobody * 2 >= s.wakes.all || s.wakes.timed();
         !(by_interrupts && count as f64 <= by_chance)
     }
 }
@@ -211,6 +215,14 @@ mod tests {
         assert!(judge_in(Context::Task, &timed, 100, 0, 1.0));
         // A soft interrupt may have been on behalf of the task or not.
         assert!(!judge_in(Context::SoftIrq, &timed, 100, 0, 1.0));
+    }
+
+    #[test]
+    fn soft_interrupts_are_on_behalf_of_a_task_that_is_there_more_often_than_by_chance() {
+        let irregular = wakes(100, |i| 100_000 * (1 + i * 7 % 13), |_| 1);
+        assert!(judge_in(Context::SoftIrq, &irregular, 100, 0, 0.4));
+        assert!(judge_in(Context::Task, &irregular, 10, 0, 0.1));
+        assert!(!judge_in(Context::SoftIrq, &irregular, 10, 0, 0.1));
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! What wake-ups cost on the machine, as far as the recording shows it.
 //!
 //! A task that is woken onto an idle CPU runs as soon as the CPU has left idle. One that preempts a task on another CPU
-//! runs as soon as that CPU has got the interrupt. Neither time depends on what the scheduler chooses.
+//! runs as soon as that CPU has got the interrupt, one that preempts a task that an interrupt has interrupted there as
+//! soon as that is over, and one that preempts the task that woke it as soon as that has done the rest of its system
+//! call. A tick that ends a slice takes a moment, too, which shows where the trace contains interrupts. None of these
+//! times depends on what the scheduler chooses.
 
 use super::cause::Sample;
 use crate::SeenCosts;
-use schedlab_base::{CpuId, Nanos, TaskState};
-use schedlab_track::{Delay, Observer, Occupant, Slot, Stop, Wake, row};
+use schedlab_base::{AffinityRecord, Context, CpuId, Event, Interrupt, Meta, NameRecord, Nanos, Sink, TaskState};
+use schedlab_track::{Delay, Observer, Occupant, Replay, Slot, Stop, Wake, row};
+use serde::Serialize;
 
 /// So many wake-ups at least show a cost.
 const FEWEST: u64 = 16;
@@ -18,51 +22,164 @@ const PROMPT: Nanos = 100_000;
 struct Cpu {
     /// What it runs: `None` while that is not known, `Some(None)` while it is idle.
     runs: Option<Option<Slot>>,
-    /// The task that was woken onto it, when, and what it ran then. None once anything else has happened there.
-    woken: Option<(Slot, Nanos, Option<Slot>)>,
+    /// The task that was woken onto it. None once anything else has happened there.
+    woken: Option<Woken>,
     /// The task that it has just switched away from while that was runnable.
     preempted: Option<Slot>,
+    /// When its last tick began, if it runs the same since then.
+    tick: Option<Nanos>,
+}
+
+/// Where a wake-up comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    OtherCpu,
+    Interrupt,
+    RunningTask,
+}
+
+/// A task that was woken, and what its CPU ran then.
+#[derive(Clone, Copy, Debug)]
+struct Woken {
+    task: Slot,
+    at: Nanos,
+    ran: Option<Slot>,
+    from: Origin,
 }
 
 /// The observer.
 #[derive(Debug, Default)]
 pub(super) struct CostsSeen {
     cpus: Vec<Cpu>,
+    /// The context in which the task's wake-up was requested, of those that are not complete.
+    contexts: Vec<Context>,
     from_idle: Sample,
-    preempting: Sample,
+    from_other_cpu: Sample,
+    from_interrupt: Sample,
+    from_running_task: Sample,
+    from_tick: Sample,
+}
+
+/// A cost with its scatter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SeenCost {
+    /// Its name in a machine's file.
+    pub name: &'static str,
+    /// How many times show it.
+    pub count: u64,
+    /// What a tenth of them do not exceed.
+    pub p10_ns: Nanos,
+    /// What half of them do not exceed.
+    pub median_ns: Nanos,
+    /// What nine of ten do not exceed.
+    pub p90_ns: Nanos,
+}
+
+/// The costs that a trace shows. Feed it the trace.
+pub struct CostsOf(Replay<CostsSeen>);
+
+impl CostsOf {
+    /// For a trace with this metadata.
+    #[must_use]
+    pub fn new(meta: &Meta) -> Self {
+        Self(Replay::new(meta, CostsSeen::default()))
+    }
+
+    /// The costs that enough events show.
+    #[must_use]
+    pub fn found(&self) -> Vec<SeenCost> {
+        let seen = &self.0.observer;
+        let samples = [
+            ("idle_exit_ns", &seen.from_idle),
+            ("wakeup_to_switch_ns", &seen.from_other_cpu),
+            ("timer_to_switch_ns", &seen.from_interrupt),
+            ("own_wakeup_to_switch_ns", &seen.from_running_task),
+            ("tick_to_switch_ns", &seen.from_tick),
+        ];
+        let enough = samples.into_iter().filter(|(_, sample)| sample.seen() >= FEWEST);
+        let cost = |(name, sample): (_, &Sample)| {
+            let [p10_ns, median_ns, p90_ns] = [10, 50, 90].map(|percent| sample.percentile(percent));
+            SeenCost { name, count: sample.seen(), p10_ns, median_ns, p90_ns }
+        };
+        enough.map(cost).collect()
+    }
+}
+
+impl Sink for CostsOf {
+    fn events(&mut self, batch: &[Event]) {
+        self.0.events(batch);
+    }
+
+    fn name(&mut self, record: &NameRecord) {
+        self.0.name(record);
+    }
+
+    fn affinity(&mut self, record: &AffinityRecord) {
+        self.0.affinity(record);
+    }
 }
 
 impl CostsSeen {
     /// The median costs, of those that enough wake-ups show.
     pub(super) fn seen(&self) -> SeenCosts {
         let median = |sample: &Sample| (sample.seen() >= FEWEST).then(|| sample.percentile(50));
-        SeenCosts { idle_exit_ns: median(&self.from_idle), wakeup_to_switch_ns: median(&self.preempting) }
+        SeenCosts {
+            idle_exit_ns: median(&self.from_idle),
+            wakeup_to_switch_ns: median(&self.from_other_cpu),
+            timer_to_switch_ns: median(&self.from_interrupt),
+            own_wakeup_to_switch_ns: median(&self.from_running_task),
+            tick_to_switch_ns: median(&self.from_tick),
+        }
     }
 }
 
 impl Observer for CostsSeen {
+    fn waking(&mut self, task: Slot, wake: Wake) {
+        *row(&mut self.contexts, task) = wake.context;
+    }
+
     fn woken(&mut self, task: Slot, wake: Wake) {
+        let context = std::mem::take(row(&mut self.contexts, task));
         let cpu = row(&mut self.cpus, wake.target);
-        // A task that wakes another on its own CPU is first done with its system call.
-        let counts = !wake.new && cpu.woken.is_none() && (wake.cpu != wake.target || cpu.runs == Some(None));
-        cpu.woken = cpu.runs.filter(|_| counts).map(|runs| (task, wake.now, runs));
+        let from = match context {
+            _ if wake.cpu != wake.target => Some(Origin::OtherCpu),
+            Context::Task => Some(Origin::RunningTask),
+            Context::HardIrq | Context::SoftIrq => Some(Origin::Interrupt),
+            Context::Unknown => (cpu.runs == Some(None)).then_some(Origin::Interrupt),
+        };
+        let counts = !wake.new && cpu.woken.is_none();
+        let (from, ran) = (from.filter(|_| counts), cpu.runs);
+        cpu.woken = from.zip(ran).map(|(from, ran)| Woken { task, at: wake.now, ran, from });
     }
 
     fn stopped(&mut self, task: Slot, cpu: CpuId, stop: Stop) {
-        row(&mut self.cpus, cpu).preempted = (stop.state == TaskState::Runnable && !stop.late).then_some(task);
+        let cpu = row(&mut self.cpus, cpu);
+        cpu.preempted = (stop.state == TaskState::Runnable && !stop.late).then_some(task);
+        // A task that was woken meanwhile may be what ended the slice.
+        let tick = cpu.tick.filter(|_| cpu.preempted.is_some() && cpu.woken.is_none());
+        if let Some(cost) = tick.map(|tick| stop.now.saturating_sub(tick)).filter(|cost| *cost < PROMPT) {
+            self.from_tick.add(cost);
+        }
+    }
+
+    fn interrupted(&mut self, cpu: CpuId, (kind, _): (Interrupt, u16), took: Nanos, now: Nanos) {
+        if kind == Interrupt::Timer {
+            row(&mut self.cpus, cpu).tick = Some(now.saturating_sub(took));
+        }
     }
 
     fn served(&mut self, task: Slot, cpu: CpuId, delay: Delay) {
         let cpu = row(&mut self.cpus, cpu);
-        let Some((woken, at, ran)) = cpu.woken.take().filter(|(woken, ..)| *woken == task) else { return };
-        let cost = delay.end.saturating_sub(at);
-        match ran {
-            None => self.from_idle.add(cost),
-            Some(victim) if cpu.preempted == Some(victim) && victim != woken && cost < PROMPT => {
-                self.preempting.add(cost)
-            }
-            Some(_) => {}
-        }
+        let Some(woken) = cpu.woken.take().filter(|woken| woken.task == task) else { return };
+        let cost = delay.end.saturating_sub(woken.at);
+        let sample = match (woken.ran, woken.from) {
+            (None, _) => &mut self.from_idle,
+            (Some(victim), _) if cpu.preempted != Some(victim) || victim == task || cost >= PROMPT => return,
+            (Some(_), Origin::OtherCpu) => &mut self.from_other_cpu,
+            (Some(_), Origin::Interrupt) => &mut self.from_interrupt,
+            (Some(_), Origin::RunningTask) => &mut self.from_running_task,
+        };
+        sample.add(cost);
     }
 
     fn occupied(&mut self, cpu: CpuId, who: Occupant, _: Nanos) {
@@ -72,6 +189,6 @@ impl Observer for CostsSeen {
             Occupant::Idle => Some(None),
             Occupant::Task(task) => Some(Some(task)),
         };
-        (cpu.woken, cpu.preempted) = (None, None);
+        (cpu.woken, cpu.preempted, cpu.tick) = (None, None, None);
     }
 }

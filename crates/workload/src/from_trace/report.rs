@@ -42,6 +42,8 @@ pub struct Report {
     pub groups: usize,
     /// Whether the trace contains the weights and limits of cgroups.
     pub groups_known: bool,
+    /// Time that interrupts took, which the model gives to the CPUs instead of the tasks that they interrupted.
+    pub interrupts_ns: Nanos,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
 }

@@ -1,5 +1,7 @@
 //! Traces with a known program give that program back; random traces keep each task's CPU time.
 
+mod outside;
+
 use super::*;
 use crate::{Action, Step};
 use proptest::prelude::*;
@@ -288,25 +290,6 @@ fn a_switch_that_was_not_seen_is_put_as_early_as_can_be() {
     assert_eq!(told(&model.workload, "task-2"), ["1 x run 100"]);
     assert_eq!(told(&model.workload, "task-1"), ["1 x run 100, sleep 100, run 100"]);
     assert!(model.report.remarks[0].starts_with("1 switches contradict"), "{:?}", model.report.remarks);
-}
-
-#[test]
-fn what_wake_ups_cost_is_taken_from_the_recording() {
-    let mut s = Script::default();
-    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0);
-    for round in 0..20 {
-        let t = 10 + round * 100;
-        // Onto an idle CPU; then onto one that runs another task, once at once and once at its tick.
-        s.wake(t, 1, 1, 2).switch(t + 7, 1, 0, Runnable, 2);
-        let cost = if round % 2 == 0 { 3 } else { 30 };
-        s.at(t + 20, 0, Payload::Waking { tid: 3, prio: 120, target: 1, waker: 1, context: Context::Task });
-        s.at(t + 20, 0, Payload::Wakeup { tid: 3, prio: 120, target: 1 });
-        s.switch(t + 20 + cost, 1, 2, Runnable, 3).switch(t + 60, 1, 3, Sleeping, 2).switch(t + 70, 1, 2, Sleeping, 0);
-    }
-    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
-    builder.events(&s.events);
-    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
-    assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (Some(7 * US), Some(3 * US)));
 }
 
 #[test]

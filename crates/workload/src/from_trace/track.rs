@@ -1,10 +1,12 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
-use super::cause::{Facts, Pairs, Wakes};
+use super::cause::{Pairs, Wakes};
 use super::identity::Identity;
+use super::life::{Begin, Place};
 use super::sequence::{NOBODY, TaskIx, Token, push};
+use super::taken::Taken;
 use super::unseen::{Fed, Receiver};
-use schedlab_base::{AffinityRecord, Context, CpuId, NameRecord, Nanos, TaskRecord, TaskState, Tid};
+use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, TaskRecord, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
 use std::sync::Arc;
 
@@ -16,28 +18,6 @@ pub(super) const MOST_TASKS: usize = 1 << 16;
 
 /// So many changes of one task's identity are modelled.
 const MOST_CHANGES: usize = 64;
-
-/// How far a task's sequence is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// On a CPU, its time counted up to `since`.
-    Running { cpu: CpuId, since: Nanos },
-    /// Waiting for a CPU.
-    Ready,
-    /// Blocked since then; not `sure` when it vanished and may have been elsewhere.
-    Blocked { since: Nanos, sure: bool },
-    /// Ended.
-    Dead,
-}
-
-/// How a task begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begin {
-    /// This long after the start of the trace.
-    After(Nanos),
-    /// When its parent forks it, `after` the start of the trace.
-    Forked { by: TaskIx, after: Nanos },
-}
 
 /// What is known of one task.
 #[derive(Debug)]
@@ -80,6 +60,8 @@ struct Seat {
     ix: Option<TaskIx>,
     /// What it is to the scheduler, as far as that is known by now.
     identity: Option<Arc<Identity>>,
+    /// Whether it handles soft interrupts as a task.
+    softirqd: bool,
 }
 
 /// What all tasks did along a trace.
@@ -95,6 +77,10 @@ pub(super) struct Track {
     pub tokens: usize,
     /// Sightings of tasks beyond the limit.
     pub beyond: u64,
+    /// What interrupts took from each CPU.
+    pub taken: Taken,
+    /// The task on each CPU, where known.
+    on: Vec<Option<Slot>>,
     seats: Vec<Seat>,
     capacity: Vec<u32>,
     start: Nanos,
@@ -270,17 +256,6 @@ impl Track {
         if running { waker } else { NOBODY }
     }
 
-    /// How often tasks that are not kept woke tasks that are.
-    pub(super) fn unseen(&self, kept: &[bool], span: Nanos) -> u64 {
-        let facts = |ix: TaskIx| Facts { wakes: &self.tasks[ix as usize].wakes, run: self.tasks[ix as usize].run };
-        let left_out = |(waker, sleeper, _): &(TaskIx, TaskIx, u64)| {
-            kept[*sleeper as usize]
-                && !kept[*waker as usize]
-                && self.pairs.causal(*waker, &facts(*waker), *sleeper, &facts(*sleeper), span)
-        };
-        self.pairs.all().filter(left_out).map(|(_, _, times)| times).sum()
-    }
-
     /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
     fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
         let task = &self.tasks[ix as usize];
@@ -314,7 +289,7 @@ impl Observer for Track {
     fn opens(&mut self, now: Nanos) {
         let before = std::mem::take(&mut self.tasks);
         (self.pairs, self.tokens, self.beyond, self.start, self.lossy) = (Pairs::default(), 0, 0, now, false);
-        (self.fed, self.fed_entries) = (Vec::new(), 0);
+        (self.fed, self.fed_entries, self.taken) = (Vec::new(), 0, Taken::default());
         for slot in 0..self.seats.len() as Slot {
             let old = self.seats[slot as usize].ix.take().map(|ix| &before[ix as usize]);
             let Some(old) = old else { continue };
@@ -359,6 +334,7 @@ impl Observer for Track {
     }
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
+        row(&mut self.seats, task).softirqd = record.comm.starts_with("ksoftirqd/");
         if let Some(path) = &record.cgroup {
             self.identify(task, record.time, |identity| {
                 if identity.cgroup.as_deref() != Some(path) {
@@ -382,6 +358,7 @@ impl Observer for Track {
 
     /// Who is on a CPU when the trace begins, was there already; all others are seen to start.
     fn occupied(&mut self, cpu: CpuId, who: Occupant, now: Nanos) {
+        *row(&mut self.on, cpu) = if let Occupant::Task(task) = who { Some(task) } else { None };
         if let Occupant::Task(task) = who
             && !self.closed
             && self.index(Some(task)) == NOBODY
@@ -474,6 +451,22 @@ impl Observer for Track {
             self.wake(ix, wake.now, NO_WAKER);
         } else {
             self.wakeup(ix, wake);
+        }
+    }
+
+    /// The task on the CPU did not run meanwhile.
+    fn interrupted(&mut self, cpu: CpuId, what: (Interrupt, u16), took: Nanos, now: Nanos) {
+        let task = *row(&mut self.on, cpu);
+        let softirqd = task.is_some_and(|task| row(&mut self.seats, task).softirqd);
+        if self.closed || !self.taken.add(cpu, what, took, now, softirqd) {
+            return;
+        }
+        let ix = self.index(task);
+        let Some(Task { place: Place::Running { cpu: on, since }, .. }) = self.tasks.get(ix as usize) else { return };
+        if *on == cpu {
+            let began = now.saturating_sub(took).max(*since);
+            self.charge(ix, cpu, began);
+            self.tasks[ix as usize].place = Place::Running { cpu, since: now };
         }
     }
 

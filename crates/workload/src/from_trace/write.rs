@@ -1,9 +1,10 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
 use super::identity::{Identity, Speaker, session};
+use super::life::Begin;
 use super::names::{Keys, bound_to};
 use super::sequence::TaskIx;
-use super::track::{Begin, Task};
+use super::track::Task;
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
@@ -35,7 +36,10 @@ impl ModelBuilder {
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
-        let mut workload = Workload { name: "model".to_owned(), global, recorded, ..Workload::default() };
+        let taken = &self.track().taken;
+        let interrupts = taken.sources(window.1 - window.0);
+        report.interrupts_ns = taken.sum();
+        let mut workload = Workload { name: "model".to_owned(), global, recorded, interrupts, ..Workload::default() };
         let speaker = Speaker::new(&self.facts, &self.groups, options.pin);
         let sessions = Sessions::of(tasks, kept);
         for ix in (0..tasks.len()).filter(|ix| kept[*ix]) {

@@ -1,6 +1,7 @@
 //! Statistics as text for people.
 
 use super::By;
+use super::interrupts;
 use super::rows::{self, Rows};
 use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
 use crate::partial;
@@ -46,6 +47,7 @@ pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: 
     if covers.is_none_or(|covers| covers == Coverage::Tasks) {
         out.push_str(&waits(report));
     }
+    out.push_str(&interrupts::text(report, limit));
     out.push_str(&doubts(read, report, covers));
     out
 }

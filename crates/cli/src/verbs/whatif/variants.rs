@@ -2,8 +2,7 @@
 
 use crate::verbs::sim::setting;
 use schedlab_base::{Error, Result};
-use schedlab_experiment::as_recorded::{RECORDED, settings_of_load};
-use schedlab_experiment::prediction::Setup;
+use schedlab_experiment::as_recorded::{RECORDED, Setup, settings_of_load};
 use schedlab_sched::kernels;
 use schedlab_workload::Workload;
 

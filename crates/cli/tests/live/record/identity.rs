@@ -70,7 +70,8 @@ fn script(dir: &Path, group: Option<&Cgroup>) -> String {
         std::os::unix::fs::symlink("/bin/sh", dir.join(name)).unwrap();
     }
     let dir = dir.display();
-    let work = |name: &str| format!("{dir}/{name} -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done'");
+    // The recorder looks at a task some time after its system call, and later on a busy machine: so the tasks stay.
+    let work = |name: &str| format!("{dir}/{name} -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; sleep 2; :'");
     let mut script = format!(
         "setsid {} &\nnice -n 7 {} &\nchrt -f 9 {} &\ntaskset -c 0 {} &\n",
         work("in-session"),
@@ -82,7 +83,7 @@ fn script(dir: &Path, group: Option<&Cgroup>) -> String {
     if let Some(Cgroup { dir, weight, .. }) = group {
         let (dir, work) = (dir.display(), work("in-group"));
         script += &format!("sh -c \"echo \\$\\$ > {dir}/cgroup.procs; exec {}\" &\n", work.replace('$', "\\$"));
-        script += &format!("sleep 0.3\necho 700 > {dir}/{weight}\nsleep 0.3\n");
+        script += &format!("sleep 1\necho 700 > {dir}/{weight}\nsleep 1\n");
     }
     script + "wait\n"
 }

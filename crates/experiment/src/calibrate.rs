@@ -1,0 +1,128 @@
+//! What wake-ups and ticks cost on this machine, measured by a recording of tasks that do little else.
+
+use crate::backend::Request;
+use crate::backend::live::{self, plan};
+use schedlab_base::{CpuId, Error, Meta, Nanos, Result};
+use schedlab_live::Recording;
+use schedlab_machine::{Costs, Machine};
+use schedlab_trace::Writer;
+use schedlab_workload::from_trace::{CostsOf, SeenCost};
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// How long it takes.
+const DURATION: Nanos = 2_000_000_000;
+
+/// What was measured, and the machine with it.
+pub struct Calibrated {
+    /// This machine, with the costs.
+    pub machine: Machine,
+    /// The kernel that runs on it.
+    pub kernel: String,
+    /// Each cost, with its scatter. One that too few events show is missing, and keeps its default.
+    pub found: Vec<SeenCost>,
+}
+
+/// The tasks. In the first half, each of both CPUs has a task that sleeps and wakes alone. In the second, both are busy
+/// as well: timers wake real-time tasks there, a task on the first CPU wakes one on the other and one on its own, and
+/// two tasks share the first CPU by ticks.
+fn load(near: CpuId, far: CpuId) -> String {
+    let fifo = r#""policy": "SCHED_FIFO", "priority": 40, "loop": -1"#;
+    format!(
+        r#"{{"tasks": {{
+            "alone": {{{fifo}, "cpus": [{near}], "run": 20, "sleep": 1900}},
+            "alone-too": {{{fifo}, "cpus": [{far}], "run": 20, "sleep": 2100}},
+            "busy": {{"cpus": [{far}], "delay": 1000000, "run": 100000000}},
+            "poster": {{"instance": 2, "cpus": [{near}], "delay": 1000000, "loop": -1,
+                       "run": 300, "sem_post": "far", "run2": 400, "sem_post2": "near"}},
+            "far": {{{fifo}, "cpus": [{far}], "sem_wait": "far", "run": 10}},
+            "near": {{{fifo}, "cpus": [{near}], "sem_wait": "near", "run": 10}}
+        }}}}"#
+    )
+}
+
+/// Measures for two seconds, on the first two of this machine's CPUs.
+///
+/// # Errors
+/// When this machine does not let us record, or run real-time tasks.
+pub fn calibrate() -> Result<Calibrated> {
+    let mut machine = schedlab_machine::host()?;
+    let cpus: Vec<CpuId> = machine.cpus.iter().map(|cpu| cpu.place.cpu).take(2).collect();
+    let near = *cpus.first().ok_or_else(|| Error::input("this machine shows no CPU"))?;
+    let far = cpus.last().copied().unwrap_or(near);
+    let workload = schedlab_workload::parse(load(near, far).as_bytes(), Path::new("the calibration"))?;
+    let kernel = live::kernel();
+    let request = Request {
+        kernel: kernel.clone(),
+        machine: machine.clone(),
+        workload,
+        set: Vec::new(),
+        duration: Some(DURATION),
+        seed: 1,
+        skip_ticks: true,
+    };
+    let file = rustix::fs::memfd_create("schedlab-calibration", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = file.map(File::from).map_err(|e| Error::system("cannot make room for the recording", &e))?;
+    let written = file.try_clone().map_err(|e| Error::system("cannot make room for the recording", &e))?;
+    let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, written), meta);
+    let recording = Recording { label: "calibration".to_owned(), irq: true, ..Recording::default() };
+    schedlab_live::record(plan(&request)?.0, recording, open, |_| {})?;
+    let mut source = schedlab_trace::open(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
+    let mut costs = CostsOf::new(source.meta());
+    source.run(&mut costs)?;
+    let found = costs.found();
+    found.iter().for_each(|cost| apply(&mut machine.costs, cost));
+    machine.costs.jitter_percent = jitter(&found);
+    Ok(Calibrated { machine, kernel, found })
+}
+
+/// Sets a cost of the machine to what was measured.
+fn apply(costs: &mut Costs, found: &SeenCost) {
+    let cost = match found.name {
+        "idle_exit_ns" => &mut costs.idle_exit_ns,
+        "wakeup_to_switch_ns" => &mut costs.wakeup_to_switch_ns,
+        "timer_to_switch_ns" => &mut costs.timer_to_switch_ns,
+        "own_wakeup_to_switch_ns" => &mut costs.own_wakeup_to_switch_ns,
+        _ => &mut costs.tick_to_switch_ns,
+    };
+    *cost = found.median_ns;
+}
+
+/// The standard deviation of the costs in percent of them: that of the middle one. Of a normal distribution, four
+/// fifths are within 1.28 standard deviations.
+fn jitter(found: &[SeenCost]) -> u64 {
+    let percent = |cost: &SeenCost| (cost.p90_ns - cost.p10_ns) as f64 / 2.563 / cost.median_ns.max(1) as f64 * 100.0;
+    let mut all: Vec<f64> = found.iter().map(percent).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).map_or(0, |percent| percent.round().min(100.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_is_one_for_any_two_cpus_and_for_one() {
+        for (near, far) in [(0, 1), (3, 7), (2, 2)] {
+            let load = schedlab_workload::parse(load(near, far).as_bytes(), Path::new("x")).unwrap();
+            assert_eq!((load.tasks.len(), load.warnings.len()), (6, 0));
+        }
+    }
+
+    #[test]
+    fn costs_and_their_scatter_are_those_measured() {
+        let cost = |name, p10_ns, median_ns, p90_ns| SeenCost { name, count: 100, p10_ns, median_ns, p90_ns };
+        let found = [
+            cost("idle_exit_ns", 1_500, 2_000, 9_000),
+            cost("own_wakeup_to_switch_ns", 872, 1_000, 1_128),
+            cost("tick_to_switch_ns", 3_744, 4_000, 4_256),
+        ];
+        let mut costs = Costs::none();
+        found.iter().for_each(|cost| apply(&mut costs, cost));
+        let set = (costs.idle_exit_ns, costs.own_wakeup_to_switch_ns, costs.tick_to_switch_ns);
+        assert_eq!(set, (2_000, 1_000, 4_000));
+        assert_eq!((costs.wakeup_to_switch_ns, jitter(&found), jitter(&[])), (0, 10, 0));
+    }
+}

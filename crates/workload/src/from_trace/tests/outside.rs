@@ -1,0 +1,61 @@
+//! What is not the tasks' own: what wake-ups cost, and interrupts.
+
+use super::*;
+
+#[test]
+fn what_wake_ups_cost_is_taken_from_the_recording() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1).switch(0, 1, 9, Sleeping, 0);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        // Onto an idle CPU; then onto one that runs another task, once at once and once at its tick.
+        s.wake(t, 1, 1, 2).switch(t + 7, 1, 0, Runnable, 2);
+        let cost = if round % 2 == 0 { 3 } else { 30 };
+        s.at(t + 20, 0, Payload::Waking { tid: 3, prio: 120, target: 1, waker: 1, context: Context::Task });
+        s.at(t + 20, 0, Payload::Wakeup { tid: 3, prio: 120, target: 1 });
+        s.switch(t + 20 + cost, 1, 2, Runnable, 3).switch(t + 60, 1, 3, Sleeping, 2).switch(t + 70, 1, 2, Sleeping, 0);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+    assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (Some(7 * US), Some(3 * US)));
+    assert_eq!((costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns), (None, None));
+}
+
+#[test]
+fn what_wake_ups_on_the_own_cpu_cost_depends_on_what_woke() {
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1);
+    for round in 0..20 {
+        let t = 10 + round * 100;
+        s.wake_in(Context::Task, t, 0, 1, 2).switch(t + 9, 0, 1, Runnable, 2).switch(t + 20, 0, 2, Sleeping, 1);
+        s.wake_in(Context::HardIrq, t + 40, 0, 1, 3).switch(t + 42, 0, 1, Runnable, 3);
+        s.switch(t + 60, 0, 3, Sleeping, 1);
+    }
+    let mut builder = ModelBuilder::new(&Meta { kernel: "6.12".into(), ..Meta::default() });
+    builder.events(&s.events);
+    let costs = builder.finish(&Options::default()).unwrap().workload.recorded.expect("a kernel is named").costs;
+    assert_eq!((costs.timer_to_switch_ns, costs.own_wakeup_to_switch_ns), (Some(2 * US), Some(9 * US)));
+    assert_eq!((costs.idle_exit_ns, costs.wakeup_to_switch_ns), (None, None));
+}
+
+#[test]
+fn interrupts_are_taken_out_of_bursts_and_given_to_the_cpu() {
+    use schedlab_base::Interrupt;
+    let mut s = Script::default();
+    s.switch(0, 0, 0, Runnable, 1);
+    let interrupt = |kind, number, took| Payload::Interrupt { kind, number, took: took * US };
+    s.at(300, 0, interrupt(Interrupt::Timer, 0, 40)).at(306, 0, interrupt(Interrupt::SoftIrq, 9, 5));
+    // What the task sent itself is its work, and nobody's is what came while the CPU was idle.
+    s.at(500, 0, interrupt(Interrupt::SoftIrq, 3, 100)).switch(1_000, 0, 1, Sleeping, 0);
+    s.at(1_500, 0, interrupt(Interrupt::Timer, 0, 60))
+        .switch(2_000, 0, 0, Runnable, 1)
+        .switch(2_100, 0, 1, Sleeping, 0);
+    let model = s.model(&Options::default()).unwrap();
+    assert_eq!(told(&model.workload, "task-1"), ["1 x run 955, sleep 1000, run 100"]);
+    let sources: Vec<_> =
+        model.workload.interrupts.iter().map(|i| (i.kind, i.period / US, i.duration.mean / US)).collect();
+    use crate::InterruptKind::{Irq, Softirq};
+    assert_eq!(sources, [(Softirq, 2_100, 5), (Irq, 1_050, 50)]);
+    assert_eq!(model.report.interrupts_ns, 105 * US);
+}

@@ -1,0 +1,194 @@
+"""Holds simulations of recorded loads to the recordings, and writes the table into docs/model.md.
+
+Nine loads are recorded, on this kernel or in a guest. Each recording is modelled, and the model is simulated as
+recorded (`schedlab model --validate`). The table has the errors, and whether they are within the bounds below. Nothing
+else should run on the machine meanwhile; a deterministic guest does not mind.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs" / "model.md"
+SCHEDLAB = HERE.parent / "build" / "wheel" / "scripts" / "schedlab"
+
+#: What `schedlab model --validate` found.
+Found = dict[str, Any]
+
+#: The loads, by name. Those with a command are that command on this kernel, and a workload file in a guest.
+LOADS = {
+    "compile": "a compile",
+    "messaging": "messaging",
+    "pipeline": "a pipeline",
+    "server": "a server with clients",
+    "player": "a player beside hogs",
+    "cgroups": "three cgroups, weights and a quota",
+    "pinned": "pinned threads",
+    "nice": "nice levels",
+    "classes": "FIFO and deadline beside ordinary",
+}
+#: What stands for `perf bench sched messaging` in a guest.
+MESSAGING = "messaging:groups=1,fds=10,loops=2000"
+
+COMPILE = """
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    { seq 1 150 | sed 's/.*/int f&(int a) { int s = 0; for (int i = 0; i < a; i++) s += i * a % (i + &); return s; }/'
+    } > "$DIR/$i.c"
+done
+ls "$DIR"/*.c | xargs -P 3 -n 1 gcc -O2 -c -o /dev/null
+"""
+PIPELINE = "seq 1 800000 | sed 's/1/2/g' | grep -v 77 | sort -n | uniq -c | wc -l"
+COMMANDS = {
+    "compile": ["sh", "-c", COMPILE],
+    "messaging": ["perf", "bench", "sched", "messaging", "-g", "2", "-l", "300"],
+    "pipeline": ["sh", "-c", PIPELINE],
+}
+
+#: An error of a latency is within its bound if it is less than this many us, too.
+LATENCY_US = 50.0
+
+
+@dataclass
+class Bar:
+    """A measure of the table."""
+
+    title: str
+    #: The key among the errors.
+    key: str
+    #: The largest size of the error.
+    most: float
+    #: The key of the recorded and the simulated figure that may differ by LATENCY_US instead.
+    figure: str = ""
+
+    def bounds(self, error: float) -> bool:
+        """Whether an error is within the bound; the rank correlation is not to be smaller than it."""
+        return error >= self.most if self.key == "rank" else abs(error) <= self.most
+
+
+BARS = [
+    Bar("total wait", "wait", 0.10),
+    Bar("a task's wait, median", "task_wait_median", 0.10),
+    Bar("90%", "task_wait_p90", 0.30),
+    Bar("switches", "slices", 0.10),
+    Bar("wake-up p50", "latency_p50", 0.20, "latency_p50_us"),
+    Bar("wake-up p99", "latency_p99", 0.20, "latency_p99_us"),
+    Bar("Spearman", "rank", 0.95),
+]
+#: The median size of the error of the total wait over the loads.
+MEDIAN_WAIT = 0.05
+
+
+def record(load: str, where: argparse.Namespace, out: Path) -> None:
+    """Record a load."""
+    command = [where.schedlab, "exec", "--force", "-o", str(out)]
+    if where.on != "live":
+        workload = MESSAGING if load == "messaging" else str(HERE / "accuracy" / f"{load}.json")
+        command += [workload, "--on", where.on, "--machine", where.machine, "--deterministic"]
+        command += ["--duration", where.duration]
+    elif load in COMMANDS:
+        command += ["--", *COMMANDS[load]]
+    else:
+        command += [str(HERE / "accuracy" / f"{load}.json"), "--duration", where.duration]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "DIR": str(out.parent)})
+
+
+def validate(recording: Path, where: argparse.Namespace) -> Found:
+    """Simulate the model of a recording as recorded."""
+    model = str(recording.with_suffix(".json"))
+    command = [where.schedlab, "--json", "model", str(recording), "--validate", "--force", "-o", model]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    found: Found = json.loads(done.stdout)["validation"]
+    return found
+
+
+def met(bar: Bar, found: Found) -> bool:
+    """Whether the error is within its bound; so is one of nothing."""
+    error = found["errors"][bar.key]
+    if error is None or bar.bounds(error):
+        return True
+    return bool(bar.figure) and abs(found["simulated"][bar.figure] - found["recorded"][bar.figure]) <= LATENCY_US
+
+
+def cell(bar: Bar, found: Found) -> str:
+    """Format an error; one that is beyond its bound is bold."""
+    error = found["errors"][bar.key]
+    if error is None:
+        return "-"
+    signed = bar.key in {"wait", "slices", "latency_p50", "latency_p99"}
+    text = f"{error:.2f}" if bar.key == "rank" else f"{error * 100:{'+' if signed else ''}.0f}%"
+    return text if met(bar, found) else f"**{text}**"
+
+
+def table(found: dict[str, Found]) -> str:
+    """Format the errors as a Markdown table."""
+    lines = ["| load | " + " | ".join(bar.title for bar in BARS) + " |", "|---" * (len(BARS) + 1) + "|"]
+    for load, one in found.items():
+        lines.append(f"| {LOADS[load]} | " + " | ".join(cell(bar, one) for bar in BARS) + " |")
+    counts = [sum(met(bar, one) for one in found.values()) for bar in BARS]
+    lines.append("| within the bound | " + " | ".join(f"{count} of {len(found)}" for count in counts) + " |")
+    waits = [abs(one["errors"]["wait"]) for one in found.values() if one["errors"]["wait"] is not None]
+    if waits:
+        lines.append("")
+        median = statistics.median(waits)
+        size = "within" if median <= MEDIAN_WAIT else "beyond"
+        lines.append(f"The median error of the total wait is {median:.1%}, {size} its bound of {MEDIAN_WAIT:.0%}.")
+    return "\n".join(lines)
+
+
+def put(page: str, name: str, text: str) -> str:
+    """Put a table between its marks in the page."""
+    begin, end = f"<!-- {name}: written by make accuracy -->", f"<!-- {name}: end -->"
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("loads", nargs="*", help=f"which of {', '.join(LOADS)}; default: all")
+    parser.add_argument("--on", default="live", help="live, this kernel, or vm:KERNEL, a deterministic guest of it")
+    parser.add_argument("--machine", default="2", help="the guest's machine")
+    parser.add_argument("--duration", default="3s", help="how long the workload files are run")
+    parser.add_argument("--schedlab", default=str(SCHEDLAB), help="the command")
+    parser.add_argument("--keep", type=Path, help="a directory for the recordings and models")
+    parser.add_argument("--recorded", action="store_true", help="take the recordings from that directory")
+    parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
+    where = parser.parse_args()
+    where.loads = where.loads or list(LOADS)
+    if unknown := sorted({*where.loads} - {*LOADS}):
+        parser.error(f"no load is called {unknown[0]!r}; there are {', '.join(LOADS)}")
+    return where
+
+
+def main() -> None:
+    """Record the loads, simulate their models, and print the table."""
+    where = arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = where.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        found: dict[str, Found] = {}
+        for load in where.loads:
+            recording = folder / f"{load}.arrows"
+            begin = time.monotonic()
+            if not where.recorded:
+                record(load, where, recording)
+            found[load] = validate(recording, where)
+            print(f"{load}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+    text = table(found)
+    print(text)
+    if where.write:
+        name = where.on.removeprefix("vm:")
+        PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
