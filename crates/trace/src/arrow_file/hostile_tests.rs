@@ -93,13 +93,13 @@ fn tables_by_arrows_own_writer_are_read_compressed_or_not() {
 #[test]
 fn a_newer_minor_version_may_have_more_columns_events_and_states() {
     let mut table = Table::new();
-    table.metadata.insert(VERSION_KEY.into(), "1.7".into());
+    table.metadata.insert(VERSION_KEY.into(), "1.9".into());
     let inner = Fields::from(vec![Field::new("text", DataType::Utf8, true)]);
     let text: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b"), None]));
     let nested: ArrayRef = Arc::new(StructArray::new(inner, vec![text], None));
     let number: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
     let more = dictionary(vec![0, 1, 0, 1], &["x", "y"]);
-    for (at, name, array) in [(0, "nested", nested), (5, "number", number), (9, "more", more)] {
+    for (at, name, array) in [(0, "nested", nested), (5, "figure", number), (9, "more", more)] {
         table.columns.insert(at, (Field::new(name, array.data_type().clone(), true), array));
     }
     assert_eq!(table.read().unwrap().events, events(4));
