@@ -109,7 +109,7 @@ fn times_that_make_no_sense_and_mixed_up_questions_are_refused() {
         ("check", "TRACE"),
         ("check t.arrows --live", "--live"),
         ("check --live --from 1s", "--from"),
-        ("check t.arrows --by proc", "--live"),
+        ("check t.arrows --by proc", "TRACE"),
         ("check --live --metrics 0.0.0.0:9750 --for 1s", "loopback"),
     ] {
         let (status, text) = run(folder.path(), args);

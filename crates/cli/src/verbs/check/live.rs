@@ -31,16 +31,16 @@ pub struct LiveArgs {
     )]
     pub live: bool,
     /// With --live: how to read the run queues [default: ebpf if it works, or else proc].
-    #[arg(long, requires = "live", value_name = "SOURCE")]
+    #[arg(long, conflicts_with = "trace", value_name = "SOURCE")]
     by: Option<Source>,
     /// With --live: serve figures for Prometheus at this address of the loopback interface, such as 127.0.0.1:9750.
-    #[arg(long, requires = "live", value_name = "ADDRESS")]
+    #[arg(long, conflicts_with = "trace", value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// With --live: stop after this many violations.
-    #[arg(long, requires = "live", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, conflicts_with = "trace", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// With --live: stop after this time (60s).
-    #[arg(long = "for", requires = "live", value_name = "TIME", value_parser = schedlab_base::parse_duration)]
+    #[arg(long = "for", conflicts_with = "trace", value_name = "TIME", value_parser = schedlab_base::parse_duration)]
     length: Option<Nanos>,
 }
 
