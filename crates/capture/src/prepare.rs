@@ -32,6 +32,8 @@ pub struct Options {
     pub buffer_kib: Option<u64>,
     /// Whether to send the command's standard output to standard error.
     pub command_to_stderr: bool,
+    /// Whether the recorder does as little as it can until the end: it writes nothing out before.
+    pub quiet: bool,
     /// What `processes` are, in place of their ids: a workload and its name.
     pub label: Option<String>,
 }

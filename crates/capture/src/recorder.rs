@@ -25,6 +25,8 @@ const WAKE_PERCENT: u64 = 25;
 /// The shortest and the longest time between two drains.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
+/// The longest time between two drains of a quiet recording.
+const QUIET: Duration = Duration::from_secs(2);
 /// The longest time until the head of the file is written.
 const FIRST: Duration = Duration::from_millis(40);
 /// The longest time from an event until it is in its buffer. Within it, a virtual machine's CPU can be taken away.
@@ -232,11 +234,11 @@ impl Recorder {
         let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
-            if now - looked >= if self.merge.has_calls() { FLUSH } else { LOOK } {
+            if now - looked >= self.looks() {
                 self.tasks.look_again(self.merge.reached(), &mut output);
                 looked = now;
             }
-            if now - flushed >= FLUSH {
+            if now - flushed >= FLUSH && !self.options.quiet {
                 output.flush()?;
                 flushed = now;
             }
@@ -245,7 +247,7 @@ impl Recorder {
             if let Some(ending) = self.ending(now - start, load.as_mut()) {
                 break ending;
             }
-            self.sleep(start, LONGEST)?;
+            self.sleep(start, self.pause())?;
             let until = self.drain()?;
             self.merge.order();
             self.merge.pass_on(until, &mut self.tasks, &mut output);
@@ -264,6 +266,20 @@ impl Recorder {
         let crate::merge::Counts { events, lost, gaps, late } = merge.counts;
         let duration_ns = end.saturating_sub(start);
         Ok((done, Recorded { events, lost, gaps, late, duration_ns, ending, command }))
+    }
+
+    /// How often tasks are looked at again. Where the calls that change tasks are events, a quiet recording never does.
+    fn looks(&self) -> Nanos {
+        match (self.merge.has_calls(), self.options.quiet) {
+            (true, true) => Nanos::MAX,
+            (true, false) => FLUSH,
+            (false, _) => LOOK,
+        }
+    }
+
+    /// The longest time between two drains. A recording that ends with its processes looks for their end.
+    fn pause(&self) -> Duration {
+        if self.options.quiet && self.options.duration.is_some() { QUIET } else { LONGEST }
     }
 
     /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,

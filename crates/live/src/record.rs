@@ -17,6 +17,8 @@ pub struct Recording {
     pub buffer_kib: Option<u64>,
     /// What else the trace should say about the run.
     pub notes: Vec<(String, String)>,
+    /// Whether the recorder does as little as it can while the run goes on, so that a killed run leaves nothing.
+    pub quiet: bool,
 }
 
 /// Runs a load while this kernel's scheduling is recorded. The trace begins when the tasks are released, and ends when
@@ -36,6 +38,7 @@ pub fn record<O: Output>(
         processes: runner.processes(),
         duration,
         buffer_kib: recording.buffer_kib,
+        quiet: recording.quiet,
         label: Some(recording.label),
         ..schedlab_capture::Options::default()
     })?;

@@ -56,6 +56,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,
+        quiet: false,
         label: None,
     })?;
     let (draft, file) = target.begin()?;

@@ -53,7 +53,7 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
 }
 
 /// Runs what [`plan`] made of a request on this kernel, and records it. `open` creates the output when the metadata is
-/// known.
+/// known. If `quiet`, a killed run leaves nothing.
 ///
 /// # Errors
 /// When a right is missing, the output fails or the run ends early.
@@ -61,6 +61,7 @@ pub fn record<O: Output>(
     request: &Request,
     options: Options,
     buffer_kib: Option<u64>,
+    quiet: bool,
     open: impl FnOnce(&Meta) -> Result<O>,
     progress: impl FnMut(Progress),
 ) -> Result<(O::Done, Recorded, Execution)> {
@@ -71,6 +72,7 @@ pub fn record<O: Output>(
             ("workload".to_owned(), request.workload.name.clone()),
             ("seed".to_owned(), request.seed.to_string()),
         ],
+        quiet,
     };
     schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))
 }

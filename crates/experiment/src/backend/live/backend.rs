@@ -86,7 +86,7 @@ impl Backend for Live {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let written = file.try_clone().map_err(|e| Error::system("cannot make room for the trace", &e))?;
         let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, written), meta);
-        let (_, recorded, execution) = record(request, options, None, open, |_| {})?;
+        let (_, recorded, execution) = record(request, options, None, true, open, |_| {})?;
         if recorded.ending == Ending::Signal {
             return Err(Error::system("the run was interrupted", &"a signal arrived"));
         }
