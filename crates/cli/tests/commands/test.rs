@@ -137,7 +137,7 @@ fn a_user_s_own_test_is_a_copy_that_was_edited() {
     let shown = schedlab(folder.path(), &["test", "--show", "fair-equal"]);
     let text = String::from_utf8(shown.stdout).unwrap();
     let write = |text: &str| std::fs::write(folder.path().join("mine.toml"), text).unwrap();
-    write(&text.replace("bound = 0.12", "bound = 0"));
+    write(&text.replace("bound = 0.25", "bound = 0"));
     let (status, document) = battery(folder.path(), &["mine.toml", "--machine", "2", "--repeats", "2"]);
     assert_eq!(status, Some(1), "{document}");
     let test = &tests(&document)[0];
