@@ -3,6 +3,7 @@
 use super::fit::{Fitted, fit};
 use super::watch::{Noise, Seen, Watched};
 use super::{How, Subject, Test, is_refusal};
+use crate::backend::Backend;
 use crate::outcome::{Judged, judged, run_experiments};
 use crate::verdict::Verdict;
 use schedlab_base::{Error, Result};
@@ -129,39 +130,39 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         Err(error) => return Err(error),
     };
     tested.noise = watched.seen.into_inner().expect("no thread panics while it holds the lock").noise;
+    let mut decides = true;
     if subject.is_live() {
-        match quiet(judged, &tested.noise, how.noise, &watched.inner) {
-            Ok((quiet, remark)) => (judged, tested.reason) = (quiet, remark),
-            Err((noisy, why)) => {
-                (tested.judged, tested.verdict, tested.reason) = (Some(noisy), Verdict::Undecided, Some(why));
-                keep(&mut tested, traces)?;
-                return Ok((tested, None));
-            }
-        }
+        let quiet = quiet(judged, &tested.noise, how.noise, watched.inner)?;
+        (judged, tested.reason, decides) = (quiet.judged, quiet.remark, quiet.decides);
     }
     tested.verdict = match judged.verdict {
+        _ if !decides => Verdict::Undecided,
         // A test is passed or it is not; what a kernel is known not to meet is no failure of it.
         Verdict::KnownDifference | Verdict::Calibration => Verdict::Skipped,
         verdict => verdict,
     };
-    tested.reason = reason(&judged).or(tested.reason);
+    tested.reason = if decides { reason(&judged).or(tested.reason) } else { tested.reason };
     tested.judged = Some(judged);
     keep(&mut tested, traces)?;
     Ok((tested, None))
 }
 
-/// Judges by the runs that foreign tasks did not disturb; if too few are left, says so.
-fn quiet(
-    noisy: Judged,
-    noise: &[Noise],
-    most: f64,
-    backend: &&dyn crate::backend::Backend,
-) -> std::result::Result<(Judged, Option<String>), (Judged, String)> {
+/// A test judged without the runs that foreign tasks disturbed.
+struct Quiet {
+    judged: Judged,
+    /// Which runs were disturbed.
+    remark: Option<String>,
+    /// Whether enough runs are left.
+    decides: bool,
+}
+
+/// Judges by the runs that foreign tasks did not disturb.
+fn quiet(noisy: Judged, noise: &[Noise], most: f64, backend: &dyn Backend) -> Result<Quiet> {
     let disturbed = |seed: &u64| noise.iter().any(|run| run.seed == *seed && run.share > most);
     let seeds = &noisy.experiment.file.seeds;
     let loud = seeds.iter().filter(|seed| disturbed(seed)).count();
     let Some(worst) = noise.iter().max_by(|a, b| a.share.total_cmp(&b.share)).filter(|_| loud > 0) else {
-        return Ok((noisy, None));
+        return Ok(Quiet { judged: noisy, remark: None, decides: true });
     };
     let said = format!(
         "foreign tasks took more than {:.1}% of the CPU time in {loud} of {} runs, up to {:.1}%: {}",
@@ -172,15 +173,13 @@ fn quiet(
     );
     // One run decides nothing, and neither do fewer.
     if seeds.len() - loud < 2 {
-        return Err((noisy, said));
+        return Ok(Quiet { judged: noisy, remark: Some(said), decides: false });
     }
     let mut experiment = noisy.experiment.clone();
     experiment.file.seeds.retain(|seed| !disturbed(seed));
     let runs = noisy.runs.iter().filter(|run| !disturbed(&run.seed)).cloned().collect();
-    match judged(experiment, runs, *backend) {
-        Ok(quiet) => Ok((quiet, Some(format!("{said}; these do not count")))),
-        Err(_) => Err((noisy, said)),
-    }
+    let judged = judged(experiment, runs, backend)?;
+    Ok(Quiet { judged, remark: Some(format!("{said}; these do not count")), decides: true })
 }
 
 /// What decided a verdict that is no plain pass: each expectation that failed, or is undecided, or was skipped.

@@ -176,7 +176,7 @@ mod tests {
     use schedlab_base::TaskState;
 
     fn switch(time: Nanos, cpu: CpuId, prev: Tid, next: Tid) -> Event {
-        let what = Payload::Switch { prev, prev_prio: 120, prev_state: TaskState::Running, next, next_prio: 120 };
+        let what = Payload::Switch { prev, prev_prio: 120, prev_state: TaskState::Runnable, next, next_prio: 120 };
         Event { time, cpu, what }
     }
 
@@ -192,7 +192,7 @@ mod tests {
             switch(50, 0, 7, 1),
             switch(90, 1, 0, 8),
         ]);
-        foreign.name(&NameRecord { tid: 7, comm: "cc1".to_owned(), ..NameRecord::default() });
+        foreign.name(&NameRecord { time: 0, tid: 7, tgid: None, comm: "cc1".to_owned(), cgroup: None });
         let noise = foreign.finish(3, 100, &BTreeSet::from([1]));
         assert_eq!(noise.seed, 3);
         assert!((noise.share - 0.15).abs() < 1e-12, "{noise:?}");
