@@ -142,14 +142,12 @@ fn known(option: &str, noun: &str, names: &[String], all: &[String]) -> Result<(
     let mut all = all.to_vec();
     all.sort();
     all.dedup();
-    for name in names.iter().filter(|name| !all.contains(name)) {
-        let error = Error::input(format!("\"{name}\" is no {noun} here")).key(option);
-        return Err(match nearest(name, all.iter().map(String::as_str)) {
-            Some(near) => error.mend(format!("did you mean \"{near}\"?")),
-            None => error.mend(format!("there are {}", all.join(", "))),
-        });
-    }
-    Ok(())
+    let Some(name) = names.iter().find(|name| !all.contains(name)) else { return Ok(()) };
+    let error = Error::input(format!("\"{name}\" is no {noun} here")).key(option);
+    Err(match nearest(name, all.iter().map(String::as_str)) {
+        Some(near) => error.mend(format!("did you mean \"{near}\"?")),
+        None => error.mend(format!("there are {}", all.join(", "))),
+    })
 }
 
 /// Checks that nothing is in the folder that is to be kept.
