@@ -17,7 +17,7 @@ failure raises a `SchedlabError` whose text is the message of the command.
 from schedlab._native import InputError, NotPermittedError, SchedlabError, __version__
 from schedlab.heat import Heatmap
 from schedlab.inside import again, explain, queues_at, sched_debug
-from schedlab.judgement import Conservation, Judgement
+from schedlab.judgement import Battery, Conservation, Judgement
 from schedlab.prediction import Difference, WhatIf
 from schedlab.remarks import CutWarning, SchedlabWarning
 from schedlab.timeline import Gantt
@@ -40,6 +40,7 @@ from schedlab.verbs import (
     run,
     schema,
     sim,
+    test,
     tunables,
     validate,
     whatif,
@@ -48,6 +49,7 @@ from schedlab.verbs import (
 from schedlab.waits import Delays
 
 __all__ = [
+    "Battery",
     "Conservation",
     "CutWarning",
     "Delays",
@@ -84,6 +86,7 @@ __all__ = [
     "sched_debug",
     "schema",
     "sim",
+    "test",
     "tunables",
     "validate",
     "whatif",

@@ -71,6 +71,41 @@ class Judgement:
 
 
 @dataclass(frozen=True, repr=False)
+class Battery:
+    """The verdicts of tests, as `schedlab test` reports them."""
+
+    status: int
+    """The command's exit status: 0 if all tests passed or were skipped, 1 if one failed, 3 if undecided."""
+    document: dict[str, Any]
+    """The whole document, as `schedlab test --json` prints it."""
+
+    def __repr__(self) -> str:
+        verdict = _VERDICTS.get(self.status, str(self.status))
+        return f"<schedlab.Battery of {len(self.document['tests'])} tests on {self.document['on']}: {verdict}>"
+
+    @property
+    def held(self) -> bool:
+        """Whether every test passed or was skipped."""
+        return self.status == command.DONE
+
+    @property
+    def tests(self) -> pd.DataFrame:
+        """One row per test: its id, group, verdict, the reason, the machine, and the command that runs it again."""
+        columns = ["id", "group", "title", "verdict", "reason", "machine", "command", "kept"]
+        return pd.DataFrame([[test[column] for column in columns] for test in self.document["tests"]], columns=columns)
+
+    @property
+    def expectations(self) -> pd.DataFrame:
+        """One row per expectation of the tests that ran: its test, figure, measured value, and verdict."""
+        rows = [
+            {"test": test["id"], **expectation}
+            for test in self.document["tests"]
+            for expectation in test["expectations"] or []
+        ]
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, repr=False)
 class Conservation:
     """Whether CPUs were idle while tasks waited, as `schedlab check` reports it."""
 

@@ -19,7 +19,7 @@ from schedlab import _native, command
 from schedlab.arguments import Duration, PathLike, in_python, options, path_of, setting, text, whole
 from schedlab.arguments import duration as checked
 from schedlab.heat import Heatmap
-from schedlab.judgement import Conservation, Judgement
+from schedlab.judgement import Battery, Conservation, Judgement
 from schedlab.output import written
 from schedlab.prediction import Difference, WhatIf
 from schedlab.remarks import warn
@@ -479,6 +479,52 @@ def run(
     paths = [text("experiment", path) for path in listed]
     status, document = command.call_with_status(["run", *given, "--", *paths], statuses)
     return Judgement(status, document)
+
+
+def test(
+    tests: PathLike | Sequence[PathLike] = (),
+    *,
+    on: str = "sim:linux-6.12",
+    machine: PathLike | None = None,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the command's --set)
+    deterministic: bool = False,
+    group: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    repeats: int | None = None,
+    noise: float = 1,
+    keep: PathLike | None = None,
+    report: PathLike | None = None,
+    junit: PathLike | None = None,
+    jobs: int | None = None,
+    force: bool = False,
+) -> Battery:
+    """Test what any scheduler must do, with the battery or with test files of your own.
+
+    `on` is `"sim:KERNEL"`, `"live"` or `"vm:KERNEL"`. `machine` stands in for each test's own, and `set` maps tunables
+    to values. `group` and `only` select tests; `repeats` is how often each runs. A run on a live kernel in which
+    foreign tasks took more than `noise` percent of the CPU time decides nothing. `keep` is a folder for the traces of
+    what does not pass. `report` and `junit` are the paths of an HTML file and a JUnit XML file to write.
+    """
+    listed = [tests] if isinstance(tests, (str, os.PathLike)) else tests
+    given = options(
+        on=on,
+        machine=machine,
+        set=set,
+        deterministic=deterministic,
+        group=group,
+        only=only,
+        repeats=repeats,
+        noise=noise,
+        keep=keep,
+        output=report,
+        junit=junit,
+        jobs=jobs,
+        force=force,
+    )
+    statuses = (command.DONE, command.FAILED, command.UNDECIDED)
+    paths = [text("tests", path) for path in listed]
+    status, document = command.call_with_status(["test", *given, "--", *paths], statuses)
+    return Battery(status, document)
 
 
 def kernels() -> pd.DataFrame:

@@ -284,6 +284,19 @@ def test_an_experiment_with_a_mistake_is_refused(tmp_path: Path) -> None:
         schedlab.run(file)
 
 
+def test_the_battery_is_judged(tmp_path: Path) -> None:
+    fixed = {"fix.group_imbalance": True}
+    battery = schedlab.test(on="sim:linux-4.1", set=fixed, only=["balance-groups", "fair-equal"], repeats=1)
+    assert battery.held
+    assert battery.tests.set_index("id")["verdict"].to_dict() == {"fair-equal": "pass", "balance-groups": "pass"}
+    failed = schedlab.test(on="sim:linux-4.1", only="balance-groups", report=tmp_path / "page.html")
+    assert failed.status == command.FAILED
+    assert failed.expectations["verdict"].tolist() == ["fail"]
+    assert "balance-groups" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(schedlab.InputError, match=r"^only: .*fair-equal"):
+        schedlab.test(only="fair-equl")
+
+
 def test_recording_works_or_says_what_is_missing() -> None:
     try:
         trace = schedlab.record(["sleep", "0.1"])

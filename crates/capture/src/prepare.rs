@@ -34,11 +34,10 @@ pub struct Options {
     pub buffer_kib: Option<u64>,
     /// Whether to send the command's standard output to standard error.
     pub command_to_stderr: bool,
+    /// Whether the recorder does as little as it can until the end: it writes nothing out before.
+    pub quiet: bool,
     /// What `processes` are, in place of their ids: a workload and its name.
     pub label: Option<String>,
-    /// Whether the recorder sleeps until a buffer fills or something ends, so that it hardly runs beside the load. The
-    /// head of the file is then written late, and little progress is reported.
-    pub quiet: bool,
 }
 
 /// The buffer size for each CPU in KiB: the requested one, or a size that takes a small part of the memory.

@@ -26,10 +26,10 @@ const WAKE_PERCENT: u64 = 25;
 /// The shortest and the longest time between two drains.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
+/// The longest time between two drains of a quiet recording, and until the first.
+const QUIET: Duration = Duration::from_secs(10);
 /// The longest time until the head of the file is written.
 const FIRST: Duration = Duration::from_millis(40);
-/// Both of these if the recorder is quiet.
-const QUIET: Duration = Duration::from_secs(10);
 /// The longest time from an event until it is in its buffer. Within it, a virtual machine's CPU can be taken away.
 const SETTLE: Nanos = 10_000_000;
 /// How often recorded events are flushed to the file.
@@ -228,8 +228,7 @@ impl Recorder {
             [] => None,
             command => Some(Load::start(command, self.options.command_to_stderr, &self.signals)?),
         };
-        let (first, longest) = if self.options.quiet { (QUIET, QUIET) } else { (FIRST, LONGEST) };
-        self.sleep(start, first)?;
+        self.sleep(start, self.pause(FIRST))?;
         let first = self.drain()?;
         self.merge.order();
         self.meta.target = self.target(&found, load.as_ref());
@@ -240,11 +239,11 @@ impl Recorder {
         let (mut flushed, mut looked) = (start, start);
         let ending = loop {
             let now = sys::monotonic();
-            if now - looked >= if self.merge.has_calls() { FLUSH } else { LOOK } {
+            if now - looked >= self.looks() {
                 self.tasks.look_again(self.merge.reached(), &mut output);
                 looked = now;
             }
-            if now - flushed >= FLUSH {
+            if now - flushed >= FLUSH && !self.options.quiet {
                 output.flush()?;
                 flushed = now;
             }
@@ -253,7 +252,7 @@ impl Recorder {
             if let Some(ending) = self.ending(now - start, load.as_mut()) {
                 break ending;
             }
-            self.sleep(start, longest)?;
+            self.sleep(start, self.pause(LONGEST))?;
             let until = self.drain()?;
             self.merge.order();
             self.merge.pass_on(until, &mut self.tasks, &mut output);
@@ -272,6 +271,21 @@ impl Recorder {
         let crate::merge::Counts { events, lost, gaps, late } = merge.counts;
         let duration_ns = end.saturating_sub(start);
         Ok((done, Recorded { events, lost, gaps, late, duration_ns, ending, command }))
+    }
+
+    /// How often tasks are looked at again. Where the calls that change tasks are events, a quiet recording never does.
+    fn looks(&self) -> Nanos {
+        match (self.merge.has_calls(), self.options.quiet) {
+            (true, true) => Nanos::MAX,
+            (true, false) => FLUSH,
+            (false, _) => LOOK,
+        }
+    }
+
+    /// The longest time until the next drain, which is `usual` unless the recording is quiet. One that ends with its
+    /// processes looks for their end.
+    fn pause(&self, usual: Duration) -> Duration {
+        if self.options.quiet && self.options.duration.is_some() { QUIET } else { usual }
     }
 
     /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,

@@ -40,6 +40,8 @@ verbs! {
     Doctor => doctor,
     /// Run experiments, print their figures beside the published ones, and judge them.
     Run => run,
+    /// Test what any scheduler must do: fairness, response, balance, isolation, ...; verdicts for CI.
+    Test => test,
     /// Simulate a workload on a machine under a kernel, and print its statistics.
     Sim => sim,
     /// Run a workload with real threads on this kernel, record it, and print its statistics.

@@ -18,6 +18,7 @@ pub mod run;
 pub mod schema;
 pub mod sim;
 pub mod stats;
+pub mod test;
 pub mod tunables;
 pub mod vm;
 pub mod whatif;

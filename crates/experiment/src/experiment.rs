@@ -141,6 +141,19 @@ impl Experiment {
     /// As [`Experiment::open`].
     pub fn parse(document: TomlText) -> Result<Self> {
         let file: ExperimentFile = document.read()?;
+        if file.test.is_some() {
+            return Err(document
+                .error("test", "is a test: which kernel is tested is said beside it")
+                .mend(format!("schedlab test {} --on sim:linux-6.12", document.file.display())));
+        }
+        Self::of(file, document)
+    }
+
+    /// Checks a file that was read; `document` is its text, for messages.
+    ///
+    /// # Errors
+    /// As [`Experiment::open`].
+    pub(crate) fn of(file: ExperimentFile, document: TomlText) -> Result<Self> {
         let check = Check { file: &file, document: &document };
         check.head()?;
         check.sweep()?;
@@ -172,6 +185,14 @@ impl Experiment {
     pub(crate) fn measures_heat(&self) -> bool {
         let mut measures = false;
         self.metrics.values().for_each(|expr| expr.references(&mut |r| measures |= r.path == "heat"));
+        measures
+    }
+
+    /// Whether a metric measures CPU time that was wasted.
+    pub(crate) fn measures_waste(&self) -> bool {
+        let mut measures = false;
+        let mut look = |path: &str| measures |= crate::measures::find(path).is_some_and(|m| m.is_of_waste());
+        self.metrics.values().for_each(|expr| expr.references(&mut |r| look(&r.path)));
         measures
     }
 

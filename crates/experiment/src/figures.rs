@@ -2,7 +2,7 @@
 
 use schedlab_base::{Nanos, Tid};
 use schedlab_measure::series::Track;
-use schedlab_measure::{Heat, Latency, MemoryStats, Report, Series, TaskStats};
+use schedlab_measure::{CheckReport, Heat, Latency, MemoryStats, Report, Series, TaskStats};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One run's figures and series.
@@ -20,6 +20,8 @@ pub struct Run {
     pub tunables: BTreeMap<&'static str, i64>,
     /// The heat maps that were asked of it, each with its number.
     pub heats: Vec<(usize, Heat)>,
+    /// What was found of CPU time that was wasted, if a measure asks for it.
+    pub check: Option<CheckReport>,
     /// What the backend remarked.
     pub notes: Vec<String>,
 }
@@ -42,7 +44,16 @@ impl Run {
             .iter()
             .map(|track| TaskFigures::new(track, by_tid.get(&track.tid).copied().unwrap_or(&none)))
             .collect();
-        Self { label, report, tasks, series, tunables: BTreeMap::new(), heats: Vec::new(), notes: Vec::new() }
+        Self {
+            label,
+            report,
+            tasks,
+            series,
+            tunables: BTreeMap::new(),
+            heats: Vec::new(),
+            check: None,
+            notes: Vec::new(),
+        }
     }
 }
 

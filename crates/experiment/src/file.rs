@@ -2,9 +2,11 @@
 
 mod expectation;
 mod picture;
+mod test;
 
 pub use expectation::{ExpectationFile, Kind, Relation};
 pub use picture::{ChartFile, ChartKind, HeatmapChoice, HeatmapFile};
+pub use test::{KnownFile, Need, TestFile};
 
 use crate::scalar::Scalar;
 use schemars::JsonSchema;
@@ -53,8 +55,12 @@ pub struct ExperimentFile {
     pub show: BTreeMap<String, Scalar>,
     /// What runs.
     pub workload: WorkloadFile,
-    /// The kernels that are put side by side.
+    /// The kernels that are put side by side. A test has none: `schedlab test` says which.
+    #[serde(default)]
     pub kernels: Vec<KernelFile>,
+    /// Makes it a test of the battery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestFile>,
     /// Figures by name, each computed for every run.
     #[serde(default)]
     pub metrics: BTreeMap<String, MetricFile>,

@@ -51,7 +51,8 @@ fn message(row: &Row, case: &Case) -> String {
     reason.map_or_else(|| finding.clone(), |reason| format!("{finding}: {reason}"))
 }
 
-fn status(verdict: Verdict, message: String) -> TestCaseStatus {
+/// The status of a test with this verdict.
+pub(crate) fn status(verdict: Verdict, message: String) -> TestCaseStatus {
     let mut status = match verdict {
         Verdict::Pass => return TestCaseStatus::success(),
         Verdict::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),

@@ -7,6 +7,7 @@
 pub mod as_recorded;
 pub mod backend;
 mod baseline;
+pub mod battery;
 pub mod calibrate;
 pub mod catalogue;
 mod compare;

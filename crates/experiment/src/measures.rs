@@ -7,7 +7,7 @@ pub use scope::RunScope;
 use crate::figures::{Run, TaskFigures};
 use schedlab_base::Nanos;
 use schedlab_measure::series::Track;
-use schedlab_measure::{Idle, MemoryStats};
+use schedlab_measure::{CheckReport, Idle, MemoryStats};
 
 /// A measure: a list with one number a task or CPU, or one number of the whole run.
 pub struct Measure {
@@ -28,6 +28,7 @@ enum Get {
     Tunable,
     Energy,
     Run(fn(&Run) -> f64),
+    Waste(fn(&CheckReport) -> f64),
 }
 
 const NS: f64 = 1e-9;
@@ -119,6 +120,10 @@ measures! {
     /// `tunable['sched_latency_ns']`: its value at the end, in its own unit; kernels from 2.6.33 on scale some by the
     /// CPUs online.
     "tunable" Get::Tunable;
+    /// CPU time that was wasted: idle CPUs that could each have had a waiting task of its own, over time.
+    "wasted_s" Get::Waste(|check| check.wasted_cpu_us / 1e6);
+    /// The longest time that one CPU was idle while there was always a waiting task that could have run there.
+    "longest_wasted_s" Get::Waste(|check| check.longest_us / 1e6);
     /// The energy of all CPUs in J, where the machine has an energy model: each domain at the frequency that its
     /// busiest CPU asks for.
     "energy_j" Get::Energy;
@@ -147,8 +152,14 @@ impl Measure {
             Get::Heat => &["map", "cpu"],
             Get::CpuTime => &["cpu", "window"],
             Get::Idle(_) => &["from_us"],
-            Get::Task(_) | Get::Tunable | Get::Energy | Get::Run(_) => &[],
+            Get::Task(_) | Get::Tunable | Get::Energy | Get::Run(_) | Get::Waste(_) => &[],
         }
+    }
+
+    /// Whether it is about CPU time that was wasted, which is looked for only if that is asked.
+    #[must_use]
+    pub fn is_of_waste(&self) -> bool {
+        matches!(self.get, Get::Waste(_))
     }
 
     /// Whether it takes a task's name (`run_s['hog-*']`).

@@ -70,7 +70,11 @@ pub fn run_experiments(
     Ok(Outcome { experiments })
 }
 
-fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: &dyn Backend) -> Result<Judged> {
+/// Judges an experiment by its runs.
+///
+/// # Errors
+/// When its expressions make no sense with these runs.
+pub(crate) fn judged(experiment: Experiment, runs: Vec<RunResult>, backend: &dyn Backend) -> Result<Judged> {
     let results = Results::new(&experiment, &runs);
     let rows = experiment
         .expectations

@@ -1,5 +1,6 @@
 //! Reports: one HTML page with everything in it, for a browser and for passing around.
 
+mod battery;
 mod charts;
 mod experiment;
 pub mod heat;
@@ -10,6 +11,7 @@ mod tables;
 mod verdicts;
 mod whatif;
 
+pub use battery::battery;
 pub use page::Reproduce;
 pub use whatif::whatif;
 

@@ -8,7 +8,7 @@ mod fingerprint;
 mod measure;
 mod plan;
 
-pub use plan::plan;
+pub use plan::{machine, plan};
 
 use crate::backend::{Backend, Request};
 use crate::experiment::{Experiment, HeatmapPlan};
@@ -16,7 +16,7 @@ use crate::expr::{Problem, eval_number};
 use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
 use crate::parallel::on_threads;
-use measure::{Measured, measure};
+use measure::{Measured, Wanted, measure};
 use schedlab_base::{Nanos, Result};
 use schedlab_machine::Machine;
 use schedlab_measure::Heat;
@@ -72,7 +72,8 @@ impl Job<'_> {
     /// Runs it with a seed, and computes its metrics.
     fn run(&self, seed: u64, backend: &dyn Backend) -> Result<Done> {
         let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps(seed).collect();
-        let measured = measure(backend, &self.request(seed), self.experiment.window, &plans);
+        let wanted = Wanted { window: self.experiment.window, heats: &plans, waste: self.experiment.measures_waste() };
+        let measured = measure(backend, &self.request(seed), &wanted);
         let Measured { mut run, fingerprint } = measured.map_err(|e| {
             let path = format!("kernels[{}]", self.kernel);
             self.experiment.document.error(&path, format!("{} does not run: {e}", self.name(self.points[0])))

@@ -182,7 +182,7 @@ pub fn side_by_side(outcome: &Outcome) -> String {
 }
 
 /// Columns padded to their widest cell.
-fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
+pub(crate) fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
     let width = |c: usize| rows.iter().map(|r| r.as_ref()[c].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, |r| r.as_ref().len())).map(width).collect();
     let mut out = String::new();

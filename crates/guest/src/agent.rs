@@ -28,6 +28,12 @@ pub fn is_due() -> bool {
     std::process::id() == 1 && Path::new(JOB).exists()
 }
 
+/// Whether this process is the command that the agent of a guest has started.
+#[must_use]
+pub fn is_inside() -> bool {
+    std::os::unix::process::parent_id() == 1 && Path::new(JOB).exists()
+}
+
 /// Does the guest's job and ends the guest.
 pub fn main() -> ! {
     mounts::first();

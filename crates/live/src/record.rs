@@ -19,6 +19,8 @@ pub struct Recording {
     pub irq: bool,
     /// What else the trace should say about the run.
     pub notes: Vec<(String, String)>,
+    /// Whether the recorder does as little as it can while the run goes on, so that a killed run leaves nothing.
+    pub quiet: bool,
 }
 
 /// Runs a load while this kernel's scheduling is recorded. The trace begins when the tasks are released, and ends when
@@ -39,8 +41,8 @@ pub fn record<O: Output>(
         duration,
         buffer_kib: recording.buffer_kib,
         irq: recording.irq,
+        quiet: recording.quiet,
         label: Some(recording.label),
-        quiet: true,
         ..schedlab_capture::Options::default()
     })?;
     let runner = RefCell::new(runner);

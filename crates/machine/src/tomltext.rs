@@ -49,6 +49,12 @@ impl TomlText {
         Self { file: file.as_ref().to_path_buf(), text: text.into() }
     }
 
+    /// The content.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Deserializes the text as `T`, whose structs must deny unknown fields.
     ///
     /// # Errors

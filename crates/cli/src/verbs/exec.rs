@@ -228,7 +228,9 @@ fn record(subject: &Subject, args: &Args, file: File, ui: &Ui) -> Result<Run> {
             ran.map(|(_, inside)| (inside.recorded, Some(inside.execution), inside.notes))
         }
         Subject::Workload(request, Place::Live) => plan(request, args).and_then(|(options, notes)| {
-            let (_, recorded, execution) = live::record(request, options, args.buffer, open, show)?;
+            // Nobody reads what a killed guest leaves.
+            let quiet = schedlab_guest::agent::is_inside();
+            let (_, recorded, execution) = live::record(request, options, args.buffer, quiet, open, show)?;
             Ok((recorded, Some(execution), notes))
         }),
         Subject::Command(command) => Recorder::new(schedlab_capture::Options {

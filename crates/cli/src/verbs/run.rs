@@ -173,7 +173,7 @@ pub fn reproduce() -> report::Reproduce {
 }
 
 /// The files named, and the `.toml` files of the folders named, by name.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         if path.is_dir() {

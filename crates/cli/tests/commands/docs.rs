@@ -136,6 +136,18 @@ fn the_page_on_models_shows_real_output() {
     check("model.md");
 }
 
+#[test]
+fn the_page_on_the_battery_shows_real_output() {
+    check("battery.md");
+}
+
+#[test]
+fn the_guides_show_real_output() {
+    for guide in ["sre", "kernel-developer", "qa", "lab-sheet"] {
+        check(&format!("guides/{guide}.md"));
+    }
+}
+
 fn keys(value: &serde_json::Value, into: &mut BTreeSet<String>) {
     match value {
         serde_json::Value::Object(map) => {

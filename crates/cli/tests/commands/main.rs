@@ -20,6 +20,7 @@ mod source_outcomes;
 mod stats;
 mod streams;
 mod support;
+mod test;
 mod tunables;
 mod vm;
 mod wasted_cores;

@@ -116,6 +116,17 @@ fn what_a_kernel_does_not_have_is_refused_with_what_it_has() {
 }
 
 /// The console that a message names.
+/// Counted time has no noise, and the share of two tasks of SCHED_IDLE follows from their weights.
+#[test]
+fn a_test_of_the_battery_runs_in_a_guest() {
+    let Some(cache) = cache() else { return };
+    let args = ["test", "--on", "vm:debian-6.12", "--deterministic", "--only", "isolation-idle", "--json"];
+    let document: Value = serde_json::from_str(&ok(run(cache, &args))).unwrap();
+    let test = &document["tests"][0];
+    assert_eq!((&test["verdict"], &test["seeds"]), (&"pass".into(), &serde_json::json!([1])), "{test}");
+    assert!(document["kernel"].as_str().unwrap().starts_with("Linux 6.12"), "{document}");
+}
+
 fn console(text: &str) -> String {
     let path = text.split("its console is in ").nth(1).unwrap_or_else(|| panic!("no console is named: {text}"));
     fs::read_to_string(path).unwrap()

@@ -1,6 +1,7 @@
 //! Tests that record and run workloads on the running kernel, or on others in guests. They have a binary of their own,
 //! so that no other test loads the machine.
 
+mod battery;
 mod check;
 mod exec;
 mod guest;

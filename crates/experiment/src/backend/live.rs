@@ -56,7 +56,7 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
 }
 
 /// Runs what [`plan`] made of a request on this kernel, and records it. `open` creates the output when the metadata is
-/// known.
+/// known. If `quiet`, a killed run leaves nothing.
 ///
 /// # Errors
 /// When a right is missing, the output fails or the run ends early.
@@ -64,11 +64,12 @@ pub fn record<O: Output>(
     request: &Request,
     options: Options,
     buffer_kib: Option<u64>,
+    quiet: bool,
     open: impl FnOnce(&Meta) -> Result<O>,
     progress: impl FnMut(Progress),
 ) -> Result<(O::Done, Recorded, Execution)> {
     let notes = [("workload", request.workload.name.clone()), ("seed", request.seed.to_string())];
     let notes = notes.map(|(key, value)| (key.to_owned(), value)).into();
-    let recording = Recording { label: request.workload.name.clone(), buffer_kib, irq: false, notes };
+    let recording = Recording { label: request.workload.name.clone(), buffer_kib, irq: false, notes, quiet };
     schedlab_live::record(options, recording, open, progress).map_err(|e| request.in_file(e))
 }

@@ -46,6 +46,9 @@ pub struct ExpectationFile {
     /// What was published: a number, a text, or `=` and an expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Scalar>,
+    /// Why the bound is what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Why a faithful model cannot meet it; it fails if it ever starts to hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_difference: Option<String>,

@@ -48,6 +48,10 @@ impl Scope for RunScope<'_> {
             }
             Get::Heat => self.heat(selected),
             Get::Tunable => self.tunable(reference),
+            Get::Waste(get) => match &self.run.check {
+                Some(check) => Ok(Value::Number(get(check))),
+                None => Err(Problem::Undefined("wasted CPU time was not looked for".to_owned())),
+            },
             Get::Energy => match &self.run.series.energy {
                 Some(energy) => Ok(Value::Number(energy.joules())),
                 None => Err(Problem::Wrong("the machine has no energy model".to_owned())),

@@ -7,7 +7,7 @@ use crate::figures::Run;
 use schedlab_base::{Meta, Nanos, Result};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
-use schedlab_measure::{Energy, Heatmap, Series, Stats};
+use schedlab_measure::{Bounds, Check, Energy, Heatmap, Series, Stats};
 
 /// A run that was measured.
 pub(super) struct Measured {
@@ -17,23 +17,34 @@ pub(super) struct Measured {
     pub fingerprint: u64,
 }
 
-/// Runs a request and measures it, `plans` being the heat maps to make of it. `window` is the width of the windows,
-/// where it is fixed.
+/// What is wanted of a run beside its figures.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Wanted<'a> {
+    /// The width of the windows, where it is fixed.
+    pub window: Option<Nanos>,
+    /// The heat maps to make of it.
+    pub heats: &'a [(usize, &'a HeatmapPlan)],
+    /// Whether CPU time that was wasted is looked for.
+    pub waste: bool,
+}
+
+/// Time wasted in a stretch shorter than this is none that anybody could see: a CPU is on its way to the task.
+const LEAST: Nanos = 1_000_000;
+
+/// Runs a request and measures it.
 ///
 /// # Errors
 /// As the backend's.
-pub(super) fn measure(
-    backend: &dyn Backend,
-    request: &Request,
-    window: Option<Nanos>,
-    plans: &[(usize, &HeatmapPlan)],
-) -> Result<Measured> {
-    let series = series(request, window, backend.idle_ticks(request)?);
+pub(super) fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) -> Result<Measured> {
+    let plans = wanted.heats;
+    let series = series(request, wanted.window, backend.idle_ticks(request)?);
     let meta = backend.meta(request);
     // A run begins at 0, whatever happens first.
     let whole = Meta { span: meta.span.or(Some((0, 0))), ..meta.clone() };
     let mut stats = Stats::with(&whole, series);
     // A run is over when every task has ended, whatever its duration: its pictures end there.
+    let mut checks: Vec<Check> =
+        wanted.waste.then(|| Check::new(&whole, Bounds { threshold: LEAST, max_wasted: None })).into_iter().collect();
     let unknown = Meta { span: None, ..meta };
     let heatmap = |(_, plan): &(usize, &HeatmapPlan)| {
         let window = Window { from: plan.from, to: plan.to, columns: COLUMNS };
@@ -41,12 +52,14 @@ pub(super) fn measure(
     };
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
     let mut fingerprint = Fingerprint::default();
-    let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut heatmaps[..])))?;
+    let mut extra = (&mut checks[..], &mut heatmaps[..]);
+    let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut extra)))?;
     let (report, series) = stats.finish_both(Some(outcome.end));
     let mut run = Run::of_tasks(outcome.own.as_ref(), request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
+    run.check = checks.pop().map(|check| check.finish(Some(outcome.end)));
     run.notes = outcome.notes;
     Ok(Measured { run, fingerprint: fingerprint.0 })
 }
@@ -78,7 +91,7 @@ mod tests {
     #[test]
     fn a_run_is_measured_task_by_task() {
         let request = request(r#"{"tasks": {"a": {"instance": 2, "loop": 1, "run": 50000}}}"#);
-        let run = measure(&Sim, &request, None, &[]).unwrap().run;
+        let run = measure(&Sim, &request, &Wanted::default()).unwrap().run;
         let names: Vec<_> = run.tasks.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["a-0", "a-1"]);
         for task in &run.tasks {

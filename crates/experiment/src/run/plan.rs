@@ -4,6 +4,7 @@ use super::Job;
 use crate::experiment::Experiment;
 use crate::file::CostsChoice;
 use schedlab_base::{Result, parse_duration};
+use schedlab_machine::tomltext::TomlText;
 use schedlab_machine::{Costs, Machine};
 use schedlab_workload::Workload;
 use std::collections::HashMap;
@@ -23,7 +24,13 @@ pub fn plan(experiment: &Experiment) -> Result<Vec<Job<'_>>> {
     for (kernel, described) in file.kernels.iter().enumerate() {
         let first = jobs.len();
         for (point, values) in experiment.points.iter().enumerate() {
-            let machine = cached(&mut machines, values.fill(&file.machine), |spec| machine(experiment, spec))?;
+            let machine = cached(&mut machines, values.fill(&file.machine), |spec| {
+                let mut machine = machine(&experiment.document, spec)?;
+                if file.costs == CostsChoice::None {
+                    machine.costs = Costs::none();
+                }
+                Ok(machine)
+            })?;
             let spec = values.fill(workload_text(experiment));
             let workload = cached(&mut workloads, spec, |spec| workload(experiment, spec))?;
             let (key, text) = match &described.duration {
@@ -62,22 +69,21 @@ fn cached<T>(
     Ok(made)
 }
 
-fn beside(experiment: &Experiment, name: &str) -> std::path::PathBuf {
-    experiment.document.file.parent().unwrap_or(Path::new("")).join(name)
+fn beside(document: &TomlText, name: &str) -> std::path::PathBuf {
+    document.file.parent().unwrap_or(Path::new("")).join(name)
 }
 
-fn machine(experiment: &Experiment, spec: &str) -> Result<Machine> {
-    let file = beside(experiment, spec);
+/// The machine that a file names; a machine's file is beside it.
+///
+/// # Errors
+/// When there is no such machine.
+pub fn machine(document: &TomlText, spec: &str) -> Result<Machine> {
     let found = if Path::new(spec).extension().is_some_and(|e| e == "toml") {
-        schedlab_machine::MachineFile::open(&file)
+        schedlab_machine::MachineFile::open(&beside(document, spec))
     } else {
         schedlab_machine::load(spec)
     };
-    let mut machine = found.map_err(|e| experiment.document.error("machine", e.to_string()))?;
-    if experiment.file.costs == CostsChoice::None {
-        machine.costs = Costs::none();
-    }
-    Ok(machine)
+    found.map_err(|e| document.error("machine", e.to_string()))
 }
 
 /// The one of the workload's keys that is given.
@@ -92,7 +98,7 @@ fn workload(experiment: &Experiment, spec: &str) -> Result<Workload> {
     if given.preset.is_some() {
         schedlab_workload::presets::build(spec).map_err(|e| document.error("workload.preset", e.to_string()))
     } else if given.file.is_some() {
-        let path = beside(experiment, spec);
+        let path = beside(document, spec);
         if !path.is_file() {
             return Err(document.error("workload.file", format!("there is no file {}", path.display())));
         }

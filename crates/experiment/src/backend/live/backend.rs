@@ -87,7 +87,7 @@ impl Real for Live {
         let file = Unnamed::new()?;
         let written = file.0.try_clone().map_err(|e| Error::system("cannot make room for the trace", &e))?;
         let open = |meta: &Meta| Writer::new(BufWriter::with_capacity(1 << 20, written), meta);
-        let (_, recorded, execution) = record(request, options, None, open, |_| {})?;
+        let (_, recorded, execution) = record(request, options, None, true, open, |_| {})?;
         if recorded.ending == Ending::Signal {
             return Err(Error::system("the run was interrupted", &"a signal arrived"));
         }
