@@ -274,7 +274,7 @@ impl Discipline for Cfs {
         f.set_load(e, load, cx.now());
     }
 
-    /// Preempts an entity that has used up its slice, or is a slice ahead of the leftmost one (2.6.33 on;
+    /// Preempts an entity that has used up its slice, or is a slice ahead of the leftmost one (2.6.32-rc6 on;
     /// `check_preempt_tick`).
     #[inline]
     fn tick(f: &mut Fair<Self>, cx: &mut Core, q: QueueId, e: EntityId) {
@@ -290,7 +290,7 @@ impl Discipline for Cfs {
         } else if f.d.rules.preempt_if_ahead
             && ran >= f.d.tunables.min_granularity
             && let Some(first) = f.rqs.queues[q as usize].tree.first()
-            && f.ahead(e, first) > ideal as i64
+            && f.is_far_ahead(e, first, ideal)
         {
             f.explain_turn(cx, q, e, "it is more than a slice ahead of the first waiting task", Some(ideal));
             cx.resched(f.rqs.cpu_of(q));
@@ -320,12 +320,18 @@ impl Discipline for Cfs {
         if f.d.rules.preempt_if_ahead
             && let Some(first) = f.rqs.queues[q as usize].tree.first()
         {
-            let behind = ideal as i64 - f.ahead(e, first);
+            let ahead = f.ahead(e, first);
+            let now = ahead < 0 && f.d.rules.behind_is_far_ahead;
+            let behind = if now { 0 } else { ideal as i64 - ahead };
             let real = entity.load.real_time_at_least(behind.max(0) as Nanos);
             let min = f.d.tunables.min_granularity.saturating_sub(ran);
             at = at.min(entity.exec_start.saturating_add(real.max(min)));
         }
         at
+    }
+
+    fn usual_time_to_wakeup(&self) -> Nanos {
+        self.tunables.wakeup_granularity
     }
 
     fn clock_decision(_f: &mut Fair<Self>, _q: QueueId, _e: EntityId) -> Nanos {

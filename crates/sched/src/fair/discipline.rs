@@ -30,6 +30,11 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The rule by which `picked` is the best entity of a queue that has others, for explanations.
     fn pick_rule(f: &Fair<Self>, q: QueueId, curr: Option<EntityId>, picked: EntityId) -> &'static str;
 
+    /// How long a task that wakes no other counts as running before it would (2.6.32: the wake-up granularity).
+    fn usual_time_to_wakeup(&self) -> Nanos {
+        0
+    }
+
     /// The rule by which accounting ends the turn of a running entity, for explanations.
     fn charge_rule(&self) -> &'static str {
         ""

@@ -28,6 +28,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         let e = self.rqs.entity(p);
         self.rqs.grow(p);
         self.places.grow(p);
+        if self.places.counts_overlaps() {
+            self.places.overlap_is_new(p, D::usual_time_to_wakeup(&self.d));
+        }
         self.pelt.util_est.grow(p);
         self.pelt.init_entity(e, cx.now());
         let q = self.rqs.queue_of(cx, p, cx.task(p).cpu);
@@ -79,6 +82,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         if how != Enqueue::Migrated || !self.rqs.entities[e as usize].delayed {
             self.pelt.util_est.add(cpu, p);
         }
+        if how == Enqueue::Wakeup && self.places.counts_overlaps() {
+            self.places.overlap_restarts(p, &self.rqs.entities[e as usize]);
+        }
         self.enqueue(cx, e, how);
         if how == Enqueue::Wakeup {
             self.check_overused(cx, cpu);
@@ -103,7 +109,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         if how == Dequeue::Sleep {
             if self.places.counts_overlaps() {
-                self.places.overlap_ends(p, &self.rqs.entities[e as usize]);
+                self.places.overlap_ends(p, &self.rqs.entities[e as usize], D::usual_time_to_wakeup(&self.d));
             }
             self.pelt.update_util_est(&self.rqs, cx, cpu, p);
         }

@@ -102,6 +102,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
             gentle_fair_sleepers: false,
             start_debit: v.get(&START_DEBIT),
             wakeup_preemption: v.get(&WAKEUP_PREEMPT),
+            adaptive_gran: false,
             next_buddy: false,
             last_buddy: false,
         },

@@ -31,6 +31,8 @@ const GENTLE_FAIR_SLEEPERS: Handle<bool> =
     Handle::switch("GENTLE_FAIR_SLEEPERS", true, "a task that slept is placed only half a latency before the others");
 const START_DEBIT: Handle<bool> = Handle::switch("START_DEBIT", true, "a new task waits one slice");
 const WAKEUP_PREEMPT: Handle<bool> = Handle::switch("WAKEUP_PREEMPT", true, "woken tasks may preempt");
+const ADAPTIVE_GRAN: Handle<bool> =
+    Handle::switch("ADAPTIVE_GRAN", true, "a task that soon wakes another has to be less far behind to preempt");
 const NEXT_BUDDY: Handle<bool> = Handle::switch("NEXT_BUDDY", false, "prefer the task that was woken last");
 const LAST_BUDDY: Handle<bool> =
     Handle::switch("LAST_BUDDY", true, "prefer to return to the task that a wake-up preempted");
@@ -52,6 +54,12 @@ const FIX_EMPTY_SHARES: Handle<bool> = Handle::switch(
     "a CPU without a task of a group takes no part of its shares from the others, as from 2.6.33 on",
 );
 
+const FIX_STRONG_BUDDIES: Handle<bool> = Handle::switch(
+    "fix.strong_buddies",
+    false,
+    "a tick preempts a task that is a slice ahead of the next, and ends buddies, as from 2.6.32-rc6 on",
+);
+
 const TUNABLES: &[&[Tunable]] = &[
     &TICK,
     &classes::RT,
@@ -65,6 +73,7 @@ const TUNABLES: &[&[Tunable]] = &[
         GENTLE_FAIR_SLEEPERS.tunable,
         START_DEBIT.tunable,
         WAKEUP_PREEMPT.tunable,
+        ADAPTIVE_GRAN.tunable,
         NEXT_BUDDY.tunable,
         LAST_BUDDY.tunable,
         GROUP_BY_USER.tunable,
@@ -72,6 +81,7 @@ const TUNABLES: &[&[Tunable]] = &[
         SCHED_SHARES_THRESH.tunable,
         FIX_EMPTY_SHARES.tunable,
         OVERLOAD_ON_WAKEUP.tunable,
+        FIX_STRONG_BUDDIES.tunable,
     ],
     &BALANCE,
     &SYNC,
@@ -94,11 +104,12 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let rules = Rules {
         arithmetic: Arithmetic::Mine,
         slices: Arithmetic::Mine,
-        preempt_if_ahead: false,
+        preempt_if_ahead: v.get(&FIX_STRONG_BUDDIES),
+        behind_is_far_ahead: true,
         pick_with_current: false,
         base_slice: false,
         buddy_on_preempt: false,
-        early_last_buddy: true,
+        early_last_buddy: !v.get(&FIX_STRONG_BUDDIES),
         skip_on_yield: false,
         change_moves_min: true,
         nice_rescheds: true,
@@ -113,6 +124,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
             gentle_fair_sleepers: v.get(&GENTLE_FAIR_SLEEPERS),
             start_debit: v.get(&START_DEBIT),
             wakeup_preemption: v.get(&WAKEUP_PREEMPT),
+            adaptive_gran: v.get(&ADAPTIVE_GRAN),
             next_buddy: v.get(&NEXT_BUDDY),
             last_buddy: v.get(&LAST_BUDDY),
         },

@@ -8,4 +8,5 @@ mod linux_2_4;
 mod linux_2_6_11;
 mod linux_2_6_11_2cpu;
 mod linux_2_6_32;
+mod linux_2_6_32_smp;
 mod linux_6_12_smp;

@@ -194,28 +194,35 @@ impl<Q: Queues> Work<'_, Q> {
         let mut list = std::mem::take(&mut self.b.scratch.list);
         let mut lengths = std::mem::take(&mut self.b.scratch.lengths);
         self.q.list_by_queue(env.src, &mut list, &mut lengths);
+        // The loads are computed once, before anything moves (update_h_load).
+        let mut loads = std::mem::take(&mut self.b.scratch.loads);
+        loads.clear();
+        if !old {
+            let firsts = lengths.iter().scan(0, |at, length| Some(std::mem::replace(at, *at + *length as usize)));
+            loads.extend(firsts.map(|first: usize| list.get(first).map_or(0, |p| self.q.queue_load(*p))));
+        }
         let (mut from, mut moved) = (0, 0);
         let before = env.imbalance;
-        for &length in &lengths {
+        for (i, &length) in lengths.iter().enumerate() {
             let queue = &list[from..from + length as usize];
             from += length as usize;
-            moved += self.move_of_queue(queue, env);
+            moved += self.move_of_queue(queue, loads.get(i).copied(), env);
             if env.imbalance < i64::from(old) {
                 break;
             }
         }
-        (self.b.scratch.list, self.b.scratch.lengths) = (list, lengths);
+        (self.b.scratch.list, self.b.scratch.lengths, self.b.scratch.loads) = (list, lengths, loads);
         // Only load counts: tasks of a group whose shares have not been distributed yet have none.
         if env.imbalance < before { moved } else { 0 }
     }
 
     /// Moves tasks of one queue (`balance_tasks`), for the part of the imbalance that `load_balance_fair` assigns to
-    /// it.
-    fn move_of_queue(&mut self, queue: &[TaskId], env: &mut Env) -> u32 {
+    /// it. `load` is the load of the queue in its CPU's root (`h_load`); in 2.6.24 there is none.
+    fn move_of_queue(&mut self, queue: &[TaskId], load: Option<u64>, env: &mut Env) -> u32 {
         let Some(first) = queue.first() else { return 0 };
         let (theirs, ours) = self.q.queue_weights(*first, env.dst);
         let old = self.b.rules.equal_parts();
-        let load = if old { theirs } else { self.q.queue_load(*first) };
+        let load = load.unwrap_or(theirs);
         let limit = if old {
             if theirs <= ours {
                 return 0;

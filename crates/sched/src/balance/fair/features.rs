@@ -15,6 +15,12 @@ const SYNC_LESS: Handle<bool> =
     Handle::switch("SYNC_LESS", true, "not if one of the two used to go on for long after its wake-ups");
 const SYNC_MORE: Handle<bool> =
     Handle::switch("SYNC_MORE", false, "a waker that does not say so counts as if it did if both used to sleep soon");
+/// The search for an idle CPU near the waker, which the stable tree of 2.6.32 took over from 2.6.33.
+const WAKES_TO_IDLE: Handle<bool> = Handle::switch(
+    "wakes_to_idle_cpu",
+    true,
+    "a wake-up takes an idle CPU that shares a cache, as in 2.6.33; 2.6.32 itself does not look for one",
+);
 /// The estimates of utilisation (4.17 on).
 const UTIL_EST: Handle<bool> =
     Handle::switch("UTIL_EST", true, "the utilisation of a task and a CPU is at least its estimate");
@@ -26,7 +32,7 @@ const NI_RANDOM: Handle<bool> =
     Handle::switch("NI_RANDOM", true, "newly idle CPUs balance at random, in proportion to their recent success");
 
 /// The switches of 2.6.32.
-pub const SYNC: [Tunable; 3] = [SYNC_WAKEUPS.tunable, SYNC_LESS.tunable, SYNC_MORE.tunable];
+pub const SYNC: [Tunable; 4] = [SYNC_WAKEUPS.tunable, SYNC_LESS.tunable, SYNC_MORE.tunable, WAKES_TO_IDLE.tunable];
 /// The switches of 5.10.
 pub const WAKE_AFFINE: [Tunable; 4] = [WA_IDLE.tunable, WA_WEIGHT.tunable, WA_BIAS.tunable, UTIL_EST.tunable];
 /// Those that 5.15, 6.1, 6.6 and 6.12 have in addition.
@@ -47,6 +53,7 @@ pub struct Features {
     pub sync_wakeups: bool,
     pub sync_less: bool,
     pub sync_more: bool,
+    pub wakes_to_idle: bool,
 }
 
 impl Features {
@@ -61,6 +68,7 @@ impl Features {
         sync_wakeups: true,
         sync_less: true,
         sync_more: false,
+        wakes_to_idle: true,
     };
 
     /// The values that are set.
@@ -77,6 +85,7 @@ impl Features {
             sync_wakeups: on(&SYNC_WAKEUPS),
             sync_less: on(&SYNC_LESS),
             sync_more: values.find(&SYNC_MORE) == Some(true),
+            wakes_to_idle: on(&WAKES_TO_IDLE),
         }
     }
 }

@@ -112,6 +112,7 @@ pub(super) struct Scratch {
     pub some_out: bool,
     pub list: Vec<TaskId>,
     pub lengths: Vec<u32>,
+    pub loads: Vec<u64>,
     pub moving: Vec<TaskId>,
 }
 

@@ -20,8 +20,11 @@ pub struct Rules {
     /// Whether the period of many tasks is `latency * nr / (latency / min granularity)` (2.6.24). Later it is `min
     /// granularity * nr`.
     pub period_by_ratio: bool,
-    /// Whether the tick also preempts a task that is a slice ahead of the leftmost one (2.6.33 on).
+    /// Whether the tick also preempts a task that is a slice ahead of the leftmost one (2.6.32-rc6 on).
     pub preempt_if_ahead: bool,
+    /// Whether a task that is behind the leftmost one counts as a slice ahead, as the difference is compared as an
+    /// unsigned number (until 2.6.38). It is then picked again, with a new slice.
+    pub behind_is_far_ahead: bool,
     /// Whether the running task takes part in the next pick where it is, and keeps its slice if it wins (3.15 on).
     /// Before, it was put back first.
     pub pick_with_current: bool,
@@ -89,6 +92,7 @@ impl Rules {
         min_moves_with_account: false,
         period_by_ratio: false,
         preempt_if_ahead: true,
+        behind_is_far_ahead: false,
         pick_with_current: true,
         pick_clears_buddies: false,
         base_slice: true,
@@ -114,6 +118,7 @@ impl Rules {
             gentle_fair_sleepers: true,
             start_debit: true,
             wakeup_preemption: true,
+            adaptive_gran: false,
             next_buddy: false,
             last_buddy: true,
         },
@@ -128,6 +133,7 @@ pub struct Features {
     pub gentle_fair_sleepers: bool,
     pub start_debit: bool,
     pub wakeup_preemption: bool,
+    pub adaptive_gran: bool,
     pub next_buddy: bool,
     pub last_buddy: bool,
 }

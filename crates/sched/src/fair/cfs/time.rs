@@ -2,7 +2,7 @@
 
 use super::Cfs;
 use crate::fair::Fair;
-use crate::fair::entity::{EntityId, QueueId};
+use crate::fair::entity::{Entity, EntityId, QueueId};
 use crate::fair::load::{Arithmetic, NICE_0};
 use crate::fair::timeline::before;
 use schedlab_base::Nanos;
@@ -109,11 +109,36 @@ impl Fair<Cfs> {
         self.rqs.entities[a as usize].vruntime.wrapping_sub(self.rqs.entities[b as usize].vruntime) as i64
     }
 
+    /// Whether the tick preempts `e` because it is more than a slice ahead of `first`.
+    #[inline]
+    pub(super) fn is_far_ahead(&self, e: EntityId, first: EntityId, ideal: Nanos) -> bool {
+        let ahead = self.ahead(e, first);
+        if self.d.rules.behind_is_far_ahead { ahead as u64 > ideal } else { ahead > ideal as i64 }
+    }
+
+    /// By how much `e` must be behind `curr` to preempt it: less if it soon wakes another and `curr` has run for long
+    /// (`adaptive_gran`). Groups wake none, and need not be behind by anything.
+    #[inline]
+    fn wakeup_granularity(&self, curr: EntityId, e: EntityId) -> Nanos {
+        let most = self.d.tunables.wakeup_granularity;
+        if !self.d.rules.features.adaptive_gran {
+            return most;
+        }
+        let Entity { queue, sum_exec, prev_sum_exec, .. } = self.rqs.entities[curr as usize];
+        let queue = &self.rqs.queues[queue as usize];
+        if queue.curr.is_none() {
+            return most;
+        }
+        let mean = e.checked_sub(self.rqs.first_task).map_or(0, |p| self.places.mean_to_wakeup(p));
+        let expected = 2 * mean * u64::from(queue.nr_queued);
+        expected.saturating_sub(sum_exec - prev_sum_exec).min(most)
+    }
+
     /// Whether `e` is far enough behind `curr` to preempt it (`wakeup_preempt_entity` == 1).
     #[inline]
     pub(super) fn should_preempt(&self, curr: EntityId, e: EntityId) -> bool {
         let scaled_by = if self.d.rules.granularity_by_current { curr } else { e };
-        let granularity = self.virtual_time(scaled_by, self.d.tunables.wakeup_granularity);
+        let granularity = self.virtual_time(scaled_by, self.wakeup_granularity(curr, e));
         if self.d.rules.plain_compare {
             let v = |e: EntityId| self.rqs.entities[e as usize].vruntime;
             return v(e).wrapping_add(granularity) < v(curr);

@@ -141,7 +141,7 @@ impl Select<'_> {
         let domain = &domains.of(ask.here)[level];
         let idle = |cpu: CpuId| self.rqs.queues[cpu as usize].nr_queued == 0;
         let both = spans(domains, domain, Flags::WAKE_AFFINE, ask.prev);
-        if domain.flags.has(Flags::PREFER_SIBLING) {
+        if domain.flags.has(Flags::PREFER_SIBLING) && self.places.features.wakes_to_idle {
             if both && idle(ask.prev) {
                 return Some(ask.prev);
             }

@@ -1,7 +1,9 @@
-//! How long tasks go on after they have woken another (`avg_overlap`, until 2.6.34).
+//! How long tasks go on after they have woken another, and how long they run before they do (`avg_overlap` and
+//! `avg_wakeup`, until 2.6.34).
 //!
 //! A task that says that it is about to sleep, but goes on for long, is not believed (`SYNC_LESS`). A task that never
-//! says so, but sleeps soon, can be treated as if it did (`SYNC_MORE`).
+//! says so, but sleeps soon, can be treated as if it did (`SYNC_MORE`). A task that soon wakes another preempts more
+//! easily (`ADAPTIVE_GRAN`).
 
 use super::{Ask, Places, Placing, Select};
 use crate::balance::fair::Balancer;
@@ -16,12 +18,15 @@ pub(super) struct Overlap {
     mean: Nanos,
     /// Its CPU time when it last woke another; 0 if it has slept since (`last_wakeup`).
     woke: Nanos,
+    /// The average CPU time until it wakes another (`avg_wakeup`).
+    to_wakeup: Nanos,
+    /// Its CPU time when it last woke itself (`start_runtime`).
+    began: Nanos,
 }
 
-impl Overlap {
-    fn add(&mut self, sample: Nanos) {
-        self.mean = self.mean.wrapping_add_signed((sample.wrapping_sub(self.mean) as i64) >> 3);
-    }
+/// Adds a sample to an average (`update_avg`).
+fn add(mean: &mut Nanos, sample: Nanos) {
+    *mean = mean.wrapping_add_signed((sample.wrapping_sub(*mean) as i64) >> 3);
 }
 
 impl Places {
@@ -31,19 +36,36 @@ impl Places {
         self.how == Placing::V2_6_32
     }
 
-    /// Notes that a task goes to sleep (`dequeue_task`).
-    pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity) {
+    /// Notes that a task is new. It counts as waking others after `usual`, the wake-up granularity (`__sched_fork`).
+    pub fn overlap_is_new(&mut self, p: TaskId, usual: Nanos) {
+        self.tasks[p as usize].overlap.to_wakeup = usual;
+    }
+
+    /// Notes that a task wakes (`enqueue_task`).
+    pub fn overlap_restarts(&mut self, p: TaskId, entity: &Entity) {
+        self.tasks[p as usize].overlap.began = entity.sum_exec;
+    }
+
+    /// Notes that a task goes to sleep (`dequeue_task`). If it has woken no other, it counts as if it had after `usual`.
+    pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity, usual: Nanos) {
         let overlap = &mut self.tasks[p as usize].overlap;
         if overlap.woke > 0 {
             let since = std::mem::take(&mut overlap.woke);
-            overlap.add(entity.sum_exec - since);
+            add(&mut overlap.mean, entity.sum_exec - since);
+        } else {
+            add(&mut overlap.to_wakeup, usual);
         }
+    }
+
+    /// The average CPU time until a task wakes another.
+    pub fn mean_to_wakeup(&self, p: TaskId) -> Nanos {
+        self.tasks[p as usize].overlap.to_wakeup
     }
 
     /// Notes that a task leaves its CPU but stays runnable (`put_prev_task`). `cost` is `sched_migration_cost`.
     pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, cost: i64) {
         let ran = entity.sum_exec - entity.prev_sum_exec;
-        self.tasks[p as usize].overlap.add(ran.min((2 * cost) as u64));
+        add(&mut self.tasks[p as usize].overlap.mean, ran.min((2 * cost) as u64));
     }
 }
 
@@ -54,7 +76,11 @@ impl Select<'_> {
         let entity = &self.rqs.entities[self.rqs.entity(waker) as usize];
         // Only an enqueue on its own queue brings its account up to date.
         let more = if to == ask.here { cx.now() - entity.exec_start } else { 0 };
-        self.places.tasks[waker as usize].overlap.woke = entity.sum_exec + more;
+        let now = entity.sum_exec + more;
+        let overlap = &mut self.places.tasks[waker as usize].overlap;
+        let since = if overlap.woke > 0 { overlap.woke } else { overlap.began };
+        add(&mut overlap.to_wakeup, now.wrapping_sub(since));
+        overlap.woke = now;
     }
 
     /// Whether a wake-up counts as synchronous: it said so, and neither the waker nor the woken task used to go on for
