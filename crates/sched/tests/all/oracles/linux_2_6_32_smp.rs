@@ -1,5 +1,5 @@
-//! The `linux-2.6.32` profile against the scheduler code of 2.6.32 itself with group scheduling, on 2, 4 and 12 CPUs (the
-//! latter 2 nodes of 6).
+//! The `linux-2.6.32` profile against the scheduler code of 2.6.32 itself with group scheduling, on 2, 4 and 12 CPUs
+//! (the latter 2 nodes of 6).
 //!
 //! kernel/sched.c of that release, with its classes and the domains that it builds itself, was hosted in user space.
 //! It was configured with CONFIG_FAIR_GROUP_SCHED, CGROUP_SCHED, SCHED_MC, NO_HZ, voluntary preemption and HZ=1000,
