@@ -46,7 +46,8 @@ impl Places {
         self.tasks[p as usize].overlap.began = entity.sum_exec;
     }
 
-    /// Notes that a task goes to sleep (`dequeue_task`). If it has woken no other, it counts as if it had after `usual`.
+    /// Notes that a task goes to sleep (`dequeue_task`). If it has woken no other, it counts as if it had after
+    /// `usual`.
     pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity, usual: Nanos) {
         let overlap = &mut self.tasks[p as usize].overlap;
         if overlap.woke > 0 {

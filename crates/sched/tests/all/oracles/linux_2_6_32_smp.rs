@@ -1,21 +1,21 @@
-//! The `linux-2.6.32` profile against the scheduler code of 2.6.32 itself with group scheduling, on 2, 4 and 12 CPUs (the
-//! latter 2 nodes of 6).
+//! The `linux-2.6.32` profile against the scheduler code of 2.6.32 itself with group scheduling, on 2, 4 and 12 CPUs
+//! (the latter 2 nodes of 6).
 //!
-//! kernel/sched.c of that release, with its classes and the domains that it builds itself, was hosted in user space. It
-//! was configured with CONFIG_FAIR_GROUP_SCHED, CGROUP_SCHED, SCHED_MC, NO_HZ, voluntary preemption and HZ=1000, and with
-//! NUMA for 12 CPUs. Time was that of the host's loop, and nothing took any. All CPUs had their ticks at the same
-//! instants, CPU 0 first, each followed by its softirq. At one instant ticks came before wake-ups, these before
-//! rescheduling, and that before what running tasks did next. The timer of a task interrupted the CPU where it had gone to
-//! sleep. The migration threads were tasks of the highest priority, and real-time throttling was off. At time 0 the boot
-//! task on CPU 0 forked one shell for each crowd. A shell runs for `run_us`, forks a task of its crowd and sleeps for
-//! `sleep_us`, until it has forked all of them. The five runs of a case differ in these two times. `switches` are
-//! nvcsw and nivcsw, `migrations` nr_migrations, `run_us` sum_exec_runtime.
+//! kernel/sched.c of that release, with its classes and the domains that it builds itself, was hosted in user space.
+//! It was configured with CONFIG_FAIR_GROUP_SCHED, CGROUP_SCHED, SCHED_MC, NO_HZ, voluntary preemption and HZ=1000,
+//! and with NUMA for 12 CPUs. Time was that of the host's loop, and nothing took any. All CPUs had their ticks at the
+//! same instants, CPU 0 first, each followed by its softirq. At one instant ticks came before wake-ups, these before
+//! rescheduling, and that before what running tasks did next. The timer of a task interrupted the CPU where it had
+//! gone to sleep. The migration threads were tasks of the highest priority, and real-time throttling was off. At time
+//! 0 the boot task on CPU 0 forked one shell for each crowd. A shell runs for `run_us`, forks a task of its crowd and
+//! sleeps for `sleep_us`, until it has forked all of them. The five runs of a case differ in these two times.
+//! `switches` are nvcsw and nivcsw, `migrations` nr_migrations, `run_us` sum_exec_runtime.
 //!
 //! A difference of a fraction of a millisecond at the start decides where tasks end, in the kernel as in the model. So
 //! each run of the model starts as one of the kernel's, and for each quantity the distance outside the range of the
-//! kernel's runs is measured in units of the tolerance; the median over the five runs must be at most 1. The tolerances:
-//! 2% of the machine's time for the CPU time of a crowd; 6% of the wall time for the tasks with least and most; 20% of the
-//! switches; 20% of the migrations, or 10 if that is more.
+//! kernel's runs is measured in units of the tolerance; the median over the five runs must be at most 1. The
+//! tolerances: 2% of the machine's time for the CPU time of a crowd; 6% of the wall time for the tasks with least and
+//! most; 20% of the switches; 20% of the migrations, or 10 if that is more.
 //!
 //! The profile is 2.6.32-rc3, with the search for idle CPUs of 2.6.33. Two tunables make it the release.
 

@@ -67,12 +67,21 @@ impl Cfs {
         }
     }
 
+    /// Returns by how much a task must be behind to preempt. As no task wakes another here, 2.6.32 expects each to run
+    /// for the granularity, and asks for less only after a long turn (`ADAPTIVE_GRAN`).
+    fn granularity(&self) -> i128 {
+        const MOST: i128 = 1_000_000;
+        let Some(curr) = self.q.curr.filter(|_| self.old) else { return MOST };
+        let ran = self.q.all[curr].ran - self.q.all[curr].ran_before;
+        (2 * MOST * self.q.queued().len() as i128 - ran).clamp(0, MOST)
+    }
+
     /// Returns how far `p` is behind `of`: by more than the granularity (1), by less (0), or not at all (-1).
     fn behind(&self, of: usize, p: usize) -> i32 {
         let difference = self.q.all[of].vruntime - self.q.all[p].vruntime;
         match difference {
             d if d <= 0 => -1,
-            d => i32::from(d > self.virtually(p, 1_000_000)),
+            d => i32::from(d > self.virtually(p, self.granularity())),
         }
     }
 
