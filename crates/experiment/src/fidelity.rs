@@ -1,5 +1,5 @@
-//! How near the simulator comes to a real kernel: the same loads in both, figure by figure, beside the real kernel's own
-//! scatter.
+//! How near the simulator comes to a real kernel: the same loads in both, figure by figure, beside the real kernel's
+//! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
 //! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Nothing is taken from the

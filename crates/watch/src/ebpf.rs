@@ -154,7 +154,7 @@ impl Looked for Ebpf {
             let task = waiting(record, self.possible);
             // The checker itself has that CPU. Without it, one of the tasks would run: perhaps this one.
             let has_ours = word(record, 12) != 0;
-            if has_ours && !displaced.contains(&task.cpu) && task.allowed.as_ref().is_some_and(|list| is_free(list)) {
+            if has_ours && !displaced.contains(&task.cpu) && task.allowed.as_ref().is_some_and(is_free) {
                 displaced.push(task.cpu);
                 continue;
             }

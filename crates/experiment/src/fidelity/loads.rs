@@ -123,14 +123,16 @@ pub(super) const LOADS: &[Load] = &[
             let of = |name: &str| hogs(name, n, &format!(r#""taskgroup": "/{name}","#));
             join(&[of("low"), of("middle"), of("high")])
         },
-        rest: r#", "x-groups": { "/low": { "weight": 100 }, "/middle": { "weight": 300 }, "/high": { "weight": 600 } }"#,
+        rest: r#", "x-groups":
+            { "/low": { "weight": 100 }, "/middle": { "weight": 300 }, "/high": { "weight": 600 } }"#,
     },
 ];
 
 fn pipeline(n: u32) -> String {
     let (full, room) = (|stage: u32| format!("full-{n}-{stage}"), |stage: u32| format!("room-{n}-{stage}"));
     let source = format!(
-        r#""sem_wait": "{}", "run": {{ "mean": 3000, "sd": 600 }}, "sem_post": "{}", "sleep": {{ "mean": 9000, "sd": 2000 }}"#,
+        r#""sem_wait": "{}", "run": {{ "mean": 3000, "sd": 600 }}, "sem_post": "{}",
+           "sleep": {{ "mean": 9000, "sd": 2000 }}"#,
         room(1),
         full(1)
     );
