@@ -23,9 +23,7 @@ use crate::support::{Account, bare, exactly, forever, hog, simulate};
 use schedlab_machine::{Costs, Machine, MachineFile};
 use schedlab_sim::program::{GroupSpec, Load, Op, Start, TaskSpec};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const US: u64 = 1_000;
 
@@ -191,14 +189,10 @@ fn distances(case: &Case, ours: &[Figures], kernel: &[Vec<Quantity>]) -> [f64; 4
 /// What is not met: case, kind of quantity, cause. It must not be met, or the list is out of date.
 type Unmet = BTreeMap<String, BTreeMap<String, String>>;
 
-fn read<T: DeserializeOwned>(name: &str) -> T {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/oracles").join(name);
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
 #[test]
 fn groups_get_what_the_real_2_6_32_gave_them() {
-    let (cases, unmet): (Vec<Case>, Unmet) = (read("linux-2.6.32-smp.json"), read("linux-2.6.32-smp-unmet.json"));
+    let cases: Vec<Case> = serde_json::from_str(include_str!("linux-2.6.32-smp.json")).unwrap();
+    let unmet: Unmet = serde_json::from_str(include_str!("linux-2.6.32-smp-unmet.json")).unwrap();
     assert_eq!(cases.len(), 26);
     assert!(unmet.keys().all(|id| cases.iter().any(|case| case.id == *id)), "an unmet case is none");
     let mut wrong = Vec::new();
