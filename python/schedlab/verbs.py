@@ -527,6 +527,29 @@ def test(
     return Battery(status, document)
 
 
+def fidelity(
+    on: str | Sequence[str],
+    *,
+    deterministic: bool = False,
+    machine: PathLike | Sequence[PathLike] = (),
+    load: str | Sequence[str] = (),
+    duration: Duration = "2s",
+    repeats: int = 3,
+) -> pd.DataFrame:
+    """Run the same loads in the simulator and on real kernels, and return one row per figure.
+
+    `on` is `"live"` or `"vm:KERNEL"`, or several of them. The columns have the figure's mean over the real kernel's
+    runs (`real`), their `range`, the `simulated` mean, the `error` (relative, or the difference of a percentage), its
+    `bar`, and how it stands to that: `met`, `within-scatter`, `missed` or `no-bar`. `DataFrame.attrs` has the kernels
+    and machines (`places`) and the `orders` of kernels.
+    """
+    given = options(on=on, deterministic=deterministic, machine=machine, load=load, duration=duration, repeats=repeats)
+    _, document = command.call_with_status(["fidelity", *given], (command.DONE, command.FAILED))
+    frame = pd.DataFrame(document["rows"])
+    frame.attrs.update(places=document["places"], orders=document["orders"])
+    return frame
+
+
 def kernels() -> pd.DataFrame:
     """List the kernels that can be simulated."""
     return _listing("kernels")
