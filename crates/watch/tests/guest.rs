@@ -2,9 +2,11 @@
 //!
 //! This program starts itself as a guest. There two hogs are on CPU 0 of two. While they are bound to it, the checker
 //! must be silent. Then the balancer is stopped (`sched_load_balance` of a cpuset of version 1), and they may run on
-//! both: CPU 1 stays idle, and the checker must see it, by eBPF and by /proc. With the balancer back, all is well.
-//! Whether a watch sees it through depends on the host: when that takes a virtual CPU away from a kernel thread, the
-//! CPU looks busy for long.
+//! both: CPU 1 stays idle, and the checker must see it, by eBPF and by /proc.
+//!
+//! 6.12 has no such cpusets; its time is counted in instructions. 6.1 runs on the host's clock: whether a watch sees the
+//! violation through depends on the host there, which can take a virtual CPU away from a kernel thread, so that the CPU
+//! looks busy for long.
 //!
 //! Where QEMU, a kernel or eBPF is missing, the test says so and passes.
 
@@ -75,7 +77,7 @@ fn on(name: &str) {
     let machine = schedlab_machine::load("2").expect("a machine of two CPUs");
     let kernel = find(name).expect("it is there");
     let limits = Limits { boot: PATIENCE, run: PATIENCE };
-    let guest = Guest { limits, ..Guest::new(&kernel, &machine) };
+    let guest = Guest { limits, deterministic: name != "debian-6.1", ..Guest::new(&kernel, &machine) };
     let job = Job { command: vec!["inside".to_owned()], ..Job::default() };
     let ran = schedlab_guest::run(&guest, &job, &mut |_| ()).expect("the guest runs");
     assert_eq!(ran.done.status, 0, "{name}: {}\n{}", ran.done.printed, ran.done.said);
@@ -121,7 +123,7 @@ fn inside() {
     // Until the hogs are on their CPU.
     std::thread::sleep(Duration::from_millis(500));
     let all = |scene: &str, length: u64| sources.iter().for_each(|by| look(*by, scene, length, &hogs));
-    all("bound to a CPU", 3_000);
+    all("bound to a CPU", 1_000);
     fs::create_dir_all(CPUSET).expect("a folder");
     if let Err(e) = mount("none", CPUSET, "cgroup", MountFlags::empty(), c"cpuset") {
         println!(
@@ -134,10 +136,7 @@ fn inside() {
     let balance = Path::new(CPUSET).join("cpuset.sched_load_balance");
     fs::write(&balance, "0").expect("the balancer stops");
     bind(&hogs, &[0, 1]);
-    all("a stopped balancer", 20_000);
-    fs::write(&balance, "1").expect("the balancer goes on");
-    std::thread::sleep(Duration::from_secs(1));
-    all("a working balancer", 2_000);
+    all("a stopped balancer", 10_000);
     hogs.iter_mut().for_each(|hog| hog.kill().expect("it ends"));
 }
 
