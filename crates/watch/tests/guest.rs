@@ -104,9 +104,13 @@ fn on(name: &str) {
         };
         assert_eq!((one["idle_cpu"].as_u64(), one["busy_cpu"].as_u64()), (Some(1), Some(0)), "{name}: {line}");
         let hogs: Vec<i64> = line["hogs"].as_array().unwrap().iter().filter_map(Value::as_i64).collect();
-        assert!(hogs.contains(&one["waiting"][0]["tid"].as_i64().unwrap()), "{name}: {line}");
-        let ran = one["profile"]["cpus"][0]["tasks"].as_array();
-        assert!(ran.is_some_and(|tasks| hogs.contains(&tasks[0]["tid"].as_i64().unwrap())), "{name}: {line}");
+        let is_hog = |task: &Value| task["tid"].as_i64().is_some_and(|tid| hogs.contains(&tid));
+        assert!(one["waiting"].as_array().unwrap().iter().any(is_hog), "{name}: {line}");
+        // The profile can be missing for its cost, and the checker itself can be what ran longest.
+        match one["profile"]["cpus"][0]["tasks"].as_array() {
+            Some(tasks) => assert!(tasks.iter().any(is_hog), "{name}: {line}"),
+            None => assert!(one["no_profile"].is_string(), "{name}: {line}"),
+        }
     }
     assert!(checked >= 1, "{name}: {lines:?}");
 }
