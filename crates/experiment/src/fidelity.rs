@@ -23,6 +23,10 @@ use schedlab_machine::Machine;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
 
+/// What is wrong with counted time on several CPUs.
+const ONE_CLOCK: &str = "all CPUs share the clock that counts instructions, so a burst takes longer the more of them are \
+                         busy: only loads that never sleep can be compared; leave out --deterministic for the others";
+
 /// What is to be compared.
 pub struct Question {
     /// The real kernels.
@@ -164,7 +168,10 @@ fn calibrated(
     Ok((setup, remarks))
 }
 
-fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, remarks: Vec<String>) -> Place {
+fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {
+    if kernel.deterministic() && machine.cpus.len() > 1 {
+        remarks.push(ONE_CLOCK.to_owned());
+    }
     Place {
         on: kernel.name().to_owned(),
         kernel: kernel.real_kernel().unwrap_or_default().to_owned(),

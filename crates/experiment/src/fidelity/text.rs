@@ -117,6 +117,9 @@ pub fn markdown(fidelity: &Fidelity) -> String {
         for row in of_place(fidelity, place) {
             let _ = writeln!(out, "| {} |", cells(row).join(" | "));
         }
+        place.remarks.iter().for_each(|remark| {
+            let _ = writeln!(out, "\nNote: {remark}.");
+        });
         out.push('\n');
     }
     let lines: Vec<String> = summary(fidelity).lines().map(|line| format!("- {line}")).collect();
