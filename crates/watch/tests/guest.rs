@@ -4,9 +4,9 @@
 //! must be silent. Then the balancer is stopped (`sched_load_balance` of a cpuset of version 1), and they may run on
 //! both: CPU 1 stays idle, and the checker must see it, by eBPF and by /proc.
 //!
-//! 6.12 has no such cpusets; its time is counted in instructions. 6.1 runs on the host's clock: whether a watch sees the
-//! violation through depends on the host there, which can take a virtual CPU away from a kernel thread, so that the CPU
-//! looks busy for long.
+//! 6.12 has no such cpusets; its time is counted in instructions. 6.1 runs on the host's clock: whether a watch sees
+//! the violation through depends on the host there, which can take a virtual CPU away from a kernel thread, so that the
+//! CPU looks busy for long.
 //!
 //! Where QEMU, a kernel or eBPF is missing, the test says so and passes.
 
