@@ -24,8 +24,8 @@ use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
 
 /// What is wrong with counted time on several CPUs.
-const ONE_CLOCK: &str = "all CPUs share the clock that counts instructions, so a burst takes longer the more of them are \
-                         busy: only loads that never sleep can be compared; leave out --deterministic for the others";
+const ONE_CLOCK: &str = "all CPUs share the clock that counts instructions, so a burst takes longer the more of them \
+    are busy: only loads that never sleep can be compared; leave out --deterministic for the others";
 
 /// What is to be compared.
 pub struct Question {
