@@ -184,6 +184,63 @@ impl Interrupt {
     }
 }
 
+/// What a task waits for while it sleeps, according to the system call in which it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Sleep {
+    /// A time: `nanosleep`, or a `timerfd`.
+    Timer,
+    /// A lock, a condition or a thread: `futex`.
+    Futex,
+    /// The other end of a pipe.
+    Pipe,
+    /// The other end of a connection, or a new one.
+    Socket,
+    /// A terminal.
+    Terminal,
+    /// A file or a block device.
+    File,
+    /// Any of several files, or a time: `poll`, `select`, `epoll_wait`.
+    Poll,
+    /// A child: `wait`, or `vfork` until the child calls exec.
+    Child,
+    /// A signal: `pause`, `sigsuspend`.
+    Signal,
+    /// A semaphore or a message queue of System V or POSIX.
+    Ipc,
+    /// Input or output of another or an unknown kind.
+    Io,
+}
+
+impl Sleep {
+    /// Every kind with the name that files use for it.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::Timer, "timer"),
+        (Self::Futex, "futex"),
+        (Self::Pipe, "pipe"),
+        (Self::Socket, "socket"),
+        (Self::Terminal, "terminal"),
+        (Self::File, "file"),
+        (Self::Poll, "poll"),
+        (Self::Child, "child"),
+        (Self::Signal, "signal"),
+        (Self::Ipc, "ipc"),
+        (Self::Io, "io"),
+    ];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
+    }
+}
+
 /// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
 /// No node: used where pages are touched for the first time or freed.
@@ -224,6 +281,8 @@ pub enum Payload {
     /// An interrupt of this kind and number ended. It `took` this much of the CPU's time, without that of interrupts
     /// that came meanwhile.
     Interrupt { kind: Interrupt, number: u16, took: Nanos },
+    /// The task, which leaves the CPU with the next switch there, goes to sleep for this.
+    Sleeps { tid: Tid, why: Sleep },
 }
 
 /// One event: its time, its CPU and what happened.

@@ -21,7 +21,8 @@ pub use computing::Computing;
 pub use cpulist::CpuList;
 pub use error::{Error, Kind as ErrorKind, Result, nearest};
 pub use event::{
-    AffinityRecord, Context, Event, Ignored, Interrupt, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, TaskState,
+    AffinityRecord, Context, Event, Ignored, Interrupt, Looking, NOWHERE, NameRecord, PAGE, Payload, Sink, Sleep,
+    TaskState,
 };
 pub use identity::{GroupProperties, GroupRecord, Policy, TaskProperties, TaskRecord};
 pub use ids::{CpuId, Nanos, Tid, duration_text, parse_duration};

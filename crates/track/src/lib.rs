@@ -47,7 +47,7 @@ pub use view::{View, Viewed};
 #[doc(hidden)]
 pub mod words {
     pub use crate::{Delay, Move, Occupant, Slot, Start, Stop, Wake};
-    pub use schedlab_base::{AffinityRecord, CpuId, Interrupt, Looking, NameRecord, Nanos, TaskRecord, Tid};
+    pub use schedlab_base::{AffinityRecord, CpuId, Interrupt, Looking, NameRecord, Nanos, Sleep, TaskRecord, Tid};
 }
 
 /// The entry of a table that grows as far as it is asked for.

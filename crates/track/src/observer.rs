@@ -2,7 +2,7 @@
 
 use crate::Slot;
 use schedlab_base::{
-    AffinityRecord, Context, CpuId, Interrupt, Looking, NameRecord, Nanos, TaskRecord, TaskState, Tid,
+    AffinityRecord, Context, CpuId, Interrupt, Looking, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid,
 };
 
 /// What a CPU was running.
@@ -209,6 +209,8 @@ facts! {$
     /// An interrupt of this kind and number ended on the CPU. It took this much of its time, without that of interrupts
     /// that came meanwhile.
     fn interrupted(cpu: CpuId, what: (Interrupt, u16), took: Nanos, now: Nanos);
+    /// The task is about to leave its CPU, to sleep for this.
+    fn sleeps(task: Slot, why: Sleep);
 }
 
 /// An observer that ignores all facts.

@@ -5,7 +5,7 @@
 //! does at its end does so until then. What only a later event tells of the time before it counts as well.
 
 use crate::{Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
-use schedlab_base::{AffinityRecord, CpuId, Interrupt, Looking, NameRecord, Nanos, TaskRecord, Tid};
+use schedlab_base::{AffinityRecord, CpuId, Interrupt, Looking, NameRecord, Nanos, Sleep, TaskRecord, Tid};
 
 /// The tasks that were chosen. Slots are those of a tracker that is fed everything: events, names and affinities.
 #[derive(Clone, Debug, Default)]
@@ -375,6 +375,12 @@ impl<O: Observer> Observer for Selected<O> {
     fn interrupted(&mut self, cpu: CpuId, what: (Interrupt, u16), took: Nanos, now: Nanos) {
         if self.here() {
             self.inner.interrupted(cpu, what, took, now);
+        }
+    }
+
+    fn sleeps(&mut self, task: Slot, why: Sleep) {
+        if self.tells(task) {
+            self.inner.sleeps(task, why);
         }
     }
 }

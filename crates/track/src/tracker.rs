@@ -155,6 +155,11 @@ impl Tracker {
             Payload::Pages { tgid, from, to, pages } => observer.pages(tgid, from, to, pages, now),
             Payload::Considered { why, word, mask, .. } => observer.looked(cpu, why, word, mask),
             Payload::Interrupt { kind, number, took } => observer.interrupted(cpu, (kind, number), took, now),
+            Payload::Sleeps { tid, why } => {
+                if let Some(slot) = self.task(tid, observer) {
+                    observer.sleeps(slot, why);
+                }
+            }
             Payload::Queue { .. } => {}
         }
         self.cpus[cpu as usize].last_event = now;

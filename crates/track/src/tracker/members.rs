@@ -42,21 +42,25 @@ impl Members {
     }
 
     /// Only tasks of the target leave a CPU in a recording of what happened while they ran.
+    #[inline]
     pub(super) fn leaves(&mut self, slot: Slot) {
         if self.covers == Some(Coverage::Inside) {
             self.join(slot);
         }
     }
 
+    #[cold]
     fn join(&mut self, slot: Slot) {
         *row(&mut self.of, slot) = true;
     }
 
+    #[inline]
     fn has(&self, slot: Slot) -> bool {
         self.of.get(slot as usize).copied().unwrap_or(false)
     }
 
     /// Whether the recording has nothing of tasks that do not belong to the target.
+    #[inline]
     fn alone(&self) -> bool {
         matches!(self.covers, Some(Coverage::Tasks | Coverage::Inside))
     }
