@@ -191,6 +191,7 @@ impl Gather {
                 self.reasons.push((self.len(), kind.name()));
                 self.interrupts.push((self.len(), number, took));
             }
+            Payload::Sleeps { why, .. } => self.reasons.push((self.len(), why.name())),
             _ => {}
         }
         let (kind, row) = row_of(&event.what);
@@ -364,6 +365,7 @@ fn row_of(what: &Payload) -> (Kind, Row) {
         Payload::Queue { .. } => (Kind::Queue, none),
         Payload::Pages { .. } => (Kind::Pages, none),
         Payload::Interrupt { .. } => (Kind::Interrupt, none),
+        Payload::Sleeps { tid, .. } => (Kind::Sleeps, Row { tid, ..none }),
         Payload::Considered { tid, .. } => (Kind::Considered, Row { tid, ..none }),
     }
 }

@@ -8,7 +8,7 @@ use super::MAX_TID;
 use super::body::Column;
 use super::rows::Dictionary;
 use super::schema::{COLUMNS, Col, Kind};
-use schedlab_base::{Context, Event, Payload, TaskState, Tid};
+use schedlab_base::{Context, Event, Nanos, Payload, TaskState, Tid};
 
 /// As many rows have their validity in one word.
 pub(super) const BLOCK: usize = 64;
@@ -100,9 +100,13 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// The event of a row; `None` if the row is of another kind, or anything about it is unusual.
+    /// The event of a row; `None` if the row is of another kind, earlier than `last`, or unusual in any other way.
     #[inline(always)]
-    pub(super) fn event(&self, complete: &Complete, row: usize) -> Option<Event> {
+    pub(super) fn event(&self, complete: &Complete, row: usize, last: Nanos) -> Option<Event> {
+        let time = u64::from_le_bytes(self.time[row]);
+        if time < last {
+            return None;
+        }
         let has = |rows: u64| rows >> (row % BLOCK) & 1 == 1;
         let tid = || tid(self.tid.values[row]);
         let prio = || i16::from_le_bytes(self.prio.values[row]);
@@ -132,7 +136,7 @@ impl<'a> Plain<'a> {
             _ => return None,
         };
         let cpu = u32::from(u16::from_le_bytes(self.cpu[row]));
-        Some(Event { time: u64::from_le_bytes(self.time[row]), cpu, what })
+        Some(Event { time, cpu, what })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{MAX_NAME, MAX_PROPERTIES, MAX_TID};
 use crate::source::ReadReport;
 use schedlab_base::{
     AffinityRecord, Context, CpuList, Event, GroupProperties, GroupRecord, Ignored, Interrupt, Looking, NOWHERE,
-    NameRecord, Nanos, Payload, Sink, TaskProperties, TaskRecord, TaskState, Tid,
+    NameRecord, Nanos, Payload, Sink, Sleep, TaskProperties, TaskRecord, TaskState, Tid,
 };
 use serde::de::DeserializeOwned;
 
@@ -152,7 +152,7 @@ impl Rows {
         for first in (0..rows).step_by(BLOCK) {
             let complete = plain.complete(first / BLOCK);
             for row in first..rows.min(first + BLOCK) {
-                if let Some(event) = plain.event(&complete, row).filter(|event| event.time >= last) {
+                if let Some(event) = plain.event(&complete, row, last) {
                     last = event.time;
                     events.push(event);
                 } else {
@@ -216,8 +216,12 @@ impl Rows {
                 None => report.skipped += 1,
             },
             kind => {
-                let payload = if kind == Kind::Interrupt { self.interrupt(view, row) } else { view.payload(kind, row) };
-                match payload? {
+                let payload = match kind {
+                    Kind::Interrupt => self.interrupt(view, row)?,
+                    Kind::Sleeps => self.sleeps(view, row)?,
+                    kind => view.payload(kind, row)?,
+                };
+                match payload {
                     Some(what) => events.push(Event { time, cpu, what }),
                     None => report.skipped += 1,
                 }
@@ -289,6 +293,13 @@ impl Rows {
         let number = u16::from_le_bytes(view.value(Col::Number, row)?);
         let took = u64::from_le_bytes(view.value(Col::Took, row)?);
         Ok(kind.map(|kind| Payload::Interrupt { kind, number, took }))
+    }
+
+    /// What a task sleeps for; `None` if this version does not know it.
+    fn sleeps(&self, view: &View<'_>, row: usize) -> Result<Option<Payload>, &'static str> {
+        let why = self.columns[Col::Why as usize].text(row).map_err(|_| "the reason of a sleep cannot be read")?;
+        let (why, tid) = (Sleep::from_name(why.ok_or("a sleep without a reason")?), view.tid(Col::Tid, row)?);
+        Ok(why.map(|why| Payload::Sleeps { tid, why }))
     }
 
     fn name(&self, view: &View<'_>, row: usize) -> Result<NameRecord, String> {
@@ -447,7 +458,8 @@ impl<'a> View<'a> {
                 pages: u32::try_from(u64::from_le_bytes(self.value(Col::Pages, row)?))
                     .map_err(|_| "more pages than 4294967295")?,
             },
-            Kind::Name | Kind::Affinity | Kind::Task | Kind::Group | Kind::Considered | Kind::End | Kind::Interrupt => {
+            Kind::Name | Kind::Affinity | Kind::Task | Kind::Group => unreachable!("they are no events"),
+            Kind::Considered | Kind::End | Kind::Interrupt | Kind::Sleeps => {
                 unreachable!("their rows were handled before")
             }
         }))

@@ -24,10 +24,11 @@ pub(super) enum Kind {
     Group,
     End,
     Interrupt,
+    Sleeps,
 }
 
 /// Every kind of row with its name in the file, in the order of [`Kind`].
-pub(super) const KINDS: [(Kind, &str); 18] = [
+pub(super) const KINDS: [(Kind, &str); 19] = [
     (Kind::Switch, "switch"),
     (Kind::Waking, "waking"),
     (Kind::Wakeup, "wakeup"),
@@ -46,6 +47,7 @@ pub(super) const KINDS: [(Kind, &str); 18] = [
     (Kind::Group, "group"),
     (Kind::End, "end"),
     (Kind::Interrupt, "interrupt"),
+    (Kind::Sleeps, "sleeps"),
 ];
 
 /// Every task state with its letter in the file.

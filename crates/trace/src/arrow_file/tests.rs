@@ -5,7 +5,7 @@ use crate::source::{ReadReport, Trace};
 use proptest::prelude::*;
 use schedlab_base::{
     AffinityRecord, Context, CpuPlace, Event, GroupProperties, GroupRecord, Ignored, Interrupt, Looking, Meta, NOWHERE,
-    NameRecord, Payload, Policy, Result, Sink, TaskProperties, TaskRecord, TaskState,
+    NameRecord, Payload, Policy, Result, Sink, Sleep, TaskProperties, TaskRecord, TaskState,
 };
 use std::cell::RefCell;
 use std::io::{Cursor, Write};
@@ -63,6 +63,8 @@ fn one_of_each() -> Vec<Event> {
         Payload::Interrupt { kind: Interrupt::SoftIrq, number: 3, took: 1_234 },
         Payload::Interrupt { kind: Interrupt::Irq, number: u16::MAX, took: 0 },
         Payload::Interrupt { kind: Interrupt::Steal, number: 0, took: u64::MAX },
+        Payload::Sleeps { tid: 7, why: Sleep::Timer },
+        Payload::Sleeps { tid: 4_194_303, why: Sleep::Io },
     ];
     kinds.iter().enumerate().map(|(i, &what)| Event { time: 100 * (i as u64 / 2), cpu: i as u32, what }).collect()
 }
@@ -95,7 +97,7 @@ fn every_kind_of_row_comes_back() {
         assert_eq!(trace.meta, meta());
         assert_eq!(trace.events, one_of_each());
         assert_eq!(trace.names, names);
-        assert_eq!(trace.report, ReadReport { events: 19, names: 3, ..ReadReport::default() });
+        assert_eq!(trace.report, ReadReport { events: 21, names: 3, ..ReadReport::default() });
     }
 }
 

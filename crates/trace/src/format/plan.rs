@@ -5,57 +5,42 @@ use super::states::StateTable;
 use super::{Field, Format, Shape};
 use schedlab_base::{Error, Interrupt, Result};
 
-/// How to load one number.
+/// How to load one number: of the eight bytes that begin with it, without those beyond it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     at: u16,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    I8,
-    U8,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
+    /// The number of bits beyond it.
+    beyond: u8,
+    signed: bool,
 }
 
 impl Number {
     fn of(field: &Field, event: &str) -> Result<Self> {
-        let kind = match (field.shape, field.size, field.signed) {
-            (Shape::Inline, 1, true) => Kind::I8,
-            (Shape::Inline, 1, false) => Kind::U8,
-            (Shape::Inline, 2, true) => Kind::I16,
-            (Shape::Inline, 2, false) => Kind::U16,
-            (Shape::Inline, 4, true) => Kind::I32,
-            (Shape::Inline, 4, false) => Kind::U32,
-            (Shape::Inline, 8, _) => Kind::I64,
+        let beyond = match (field.shape, field.size) {
+            (Shape::Inline, size @ (1 | 2 | 4 | 8)) => 64 - 8 * size as u8,
             _ => {
                 let what = format!("the field \"{}\" of {} bytes is no number", field.name, field.size);
                 return Err(Error::input(what).key(event));
             }
         };
         let at = u16::try_from(field.offset).map_err(|_| Error::input("a field lies outside any record").key(event))?;
-        Ok(Self { at, kind })
+        Ok(Self { at, beyond, signed: field.signed })
     }
 
     /// The number. The caller has checked that the record has [`Plan::need`] bytes.
     #[inline(always)]
     pub(super) fn get(self, raw: &[u8]) -> i64 {
         let tail = &raw[usize::from(self.at)..];
-        match self.kind {
-            Kind::I8 => i64::from(tail[0] as i8),
-            Kind::U8 => i64::from(tail[0]),
-            Kind::I16 => i64::from(i16::from_le_bytes([tail[0], tail[1]])),
-            Kind::U16 => i64::from(u16::from_le_bytes([tail[0], tail[1]])),
-            Kind::I32 => i64::from(i32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]])),
-            Kind::U32 => i64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]])),
-            Kind::I64 => i64::from_le_bytes(tail[..8].try_into().expect("eight bytes were cut")),
-        }
+        let eight = tail.first_chunk().map_or_else(|| at_the_end(tail), |eight| u64::from_le_bytes(*eight));
+        let high = eight << self.beyond;
+        if self.signed { high.cast_signed() >> self.beyond } else { (high >> self.beyond).cast_signed() }
     }
+}
+
+/// The number that fewer than eight bytes stand for.
+#[cold]
+fn at_the_end(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Where the bytes of a name are.

@@ -4,8 +4,8 @@ use super::window::Item;
 use crate::format::Decoder;
 use schedlab_base::{Event, NameRecord, Nanos, Payload, Sink, Tid};
 
-/// Events are passed to the sink in batches of this size.
-const BATCH: usize = 8192;
+/// Events are passed to the sink in batches of this size, which stay in the cache.
+const BATCH: usize = 512;
 
 /// Passes names and events to the sink, the events in batches.
 pub(super) struct Output<'a> {

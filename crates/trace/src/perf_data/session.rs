@@ -42,8 +42,7 @@ pub(super) struct Session {
     layouts: Vec<Option<Layout>>,
     /// The offset of the event id in the samples, if the id must be read.
     id_at: Option<usize>,
-    /// The ids of the events with their indices in `attrs`, sorted by id.
-    event_ids: Vec<(u64, u32)>,
+    event_ids: EventIds,
     /// One per event, or a single one if all are equal.
     trailers: Vec<Trailer>,
     decoder: Decoder,
@@ -60,6 +59,48 @@ pub(super) struct Session {
     /// The names of tracepoints that are not decoded, and the number of their samples, both by id.
     others: Names,
     passed_over: Vec<u64>,
+}
+
+/// The ids by which samples and other records name their events.
+#[derive(Default)]
+struct EventIds {
+    /// Each with its event's index in `attrs`, sorted by id.
+    all: Vec<(u64, u32)>,
+    /// The events of the first id and those after it, because the kernel counts them. Unused ones have none.
+    first: u64,
+    near: Vec<Option<u32>>,
+}
+
+impl EventIds {
+    /// As many ids are looked up without a search.
+    const NEAR: u64 = 1 << 12;
+
+    fn of(attrs: &[Attr]) -> Self {
+        let ids = attrs.iter().enumerate().flat_map(|(i, attr)| attr.ids.iter().map(move |id| (*id, i as u32)));
+        let mut ids = Self { all: ids.collect(), ..Self::default() };
+        ids.all.sort_unstable();
+        ids.first = ids.all.first().map_or(0, |(id, _)| *id);
+        for (id, event) in ids.all.iter().take_while(|(id, _)| id - ids.first < Self::NEAR) {
+            let at = (id - ids.first) as usize;
+            ids.near.resize(at + 1, None);
+            ids.near[at] = Some(*event);
+        }
+        ids
+    }
+
+    #[inline]
+    fn event(&self, id: u64) -> Option<usize> {
+        let near = usize::try_from(id.wrapping_sub(self.first)).ok().and_then(|at| self.near.get(at));
+        match near {
+            Some(event) => event.map(|event| event as usize),
+            None => self.search(id),
+        }
+    }
+
+    fn search(&self, id: u64) -> Option<usize> {
+        let found = self.all.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.all[found].1 as usize)
+    }
 }
 
 /// Whether the ids in perf's own records are those of the tracepoints. perf in a PID namespace (a container) sees ids
@@ -94,12 +135,9 @@ impl Session {
             ))
             .mend("record them with: perf sched record, or perf record -R -T --sample-cpu"));
         }
-        let mut ids: Vec<_> =
-            attrs.iter().enumerate().flat_map(|(i, a)| a.ids.iter().map(move |id| (*id, i as u32))).collect();
-        ids.sort_unstable();
         Ok(Self {
             id_at: id_place(&attrs, &layouts)?,
-            event_ids: ids,
+            event_ids: EventIds::of(&attrs),
             trailers: trailers(&attrs),
             attrs,
             layouts,
@@ -219,7 +257,7 @@ impl Session {
     fn sample(&mut self, body: &[u8], out: &mut Output) {
         let index = match self.id_at {
             None => 0,
-            Some(at) => match u64_at(body, at).and_then(|id| self.event_of(id)) {
+            Some(at) => match u64_at(body, at).and_then(|id| self.event_ids.event(id)) {
                 Some(index) => index,
                 None => {
                     self.findings.malformed += 1;
@@ -254,12 +292,6 @@ impl Session {
         self.hold(time, Item::Raw { cpu, tgid, tid, raw });
     }
 
-    #[inline]
-    fn event_of(&self, id: u64) -> Option<usize> {
-        let found = self.event_ids.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.event_ids[found].1 as usize)
-    }
-
     /// Decides whether perf's ids are the kernel's, from a sample that names the running task twice.
     #[cold]
     fn compare_ids(&mut self, tid: Tid, raw: &[u8], out: &mut Output) {
@@ -281,7 +313,7 @@ impl Session {
     fn trailer(&self, body: &[u8]) -> Trailer {
         let index = match &self.trailers[..] {
             [_] => Some(0),
-            _ => body.len().checked_sub(8).and_then(|at| self.event_of(u64_at(body, at)?)),
+            _ => body.len().checked_sub(8).and_then(|at| self.event_ids.event(u64_at(body, at)?)),
         };
         index.and_then(|i| self.trailers.get(i)).copied().unwrap_or_default()
     }
@@ -335,7 +367,7 @@ impl Session {
         self.hold(time, Item::Lost { cpu: trailer.cpu(body), count });
     }
 
-    #[inline]
+    #[inline(always)]
     fn hold(&mut self, time: Nanos, item: Item) {
         let cpu = match item {
             Item::Raw { cpu, .. } | Item::Comm { cpu, .. } | Item::Fork { cpu, .. } | Item::Lost { cpu, .. } => cpu,
@@ -385,4 +417,23 @@ fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>>
 #[inline]
 fn place_and_raw<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, CpuId, &'a [u8])> {
     Some((u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_near_and_far() {
+        let attr = |ids: &[u64]| {
+            let mut attr = Attr::tracepoint_for_tests(0, false);
+            attr.ids = ids.to_vec();
+            attr
+        };
+        let ids = EventIds::of(&[attr(&[71, 72, 75]), attr(&[73, u64::MAX]), attr(&[70_000, 70])]);
+        let events = [0, 69, 70, 71, 72, 73, 74, 75, 76, 70_000, 70_001, u64::MAX].map(|id| ids.event(id));
+        let (a, b, c) = (Some(0), Some(1), Some(2));
+        assert_eq!(events, [None, None, c, a, a, b, None, a, None, c, None, b]);
+        assert_eq!(EventIds::of(&[]).event(0), None);
+    }
 }

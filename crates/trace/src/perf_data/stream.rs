@@ -56,7 +56,36 @@ impl Stream {
     ///
     /// # Errors
     /// When the file cannot be read, or the next bytes are not a record.
+    #[inline]
     pub(super) fn next(&mut self) -> Result<Next<'_>> {
+        match self.buffered() {
+            Some(size) => Ok(Next::Record(self.cut_off(size))),
+            None => self.read_next(),
+        }
+    }
+
+    /// The size of the next record if all of it is in the buffer.
+    #[inline(always)]
+    fn buffered(&self) -> Option<usize> {
+        let rest = &self.buffer[self.start..self.end];
+        let header = rest.first_chunk::<HEADER>()?;
+        let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        (HEADER..=rest.len()).contains(&size).then_some(size)
+    }
+
+    /// The next record, all of which is in the buffer.
+    #[inline(always)]
+    fn cut_off(&mut self, size: usize) -> Record<'_> {
+        let start = self.start;
+        self.advance(size);
+        let (header, body) = self.buffer[start..start + size].split_at(HEADER);
+        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+        Record { kind, misc: u16::from_le_bytes([header[4], header[5]]), body }
+    }
+
+    /// Reads the next record when the buffer does not have all of it.
+    #[cold]
+    fn read_next(&mut self) -> Result<Next<'_>> {
         let size = match self.look(HEADER)? {
             0 if self.left.is_none_or(|left| left == 0) => return Ok(Next::End),
             n if n < HEADER => return Ok(Next::Cut("the file ends before its last record does")),
@@ -72,12 +101,7 @@ impl Stream {
         if self.look(size)? < size {
             return Ok(Next::Cut("the file ends before its last record does"));
         }
-        let record = &self.buffer[self.start..self.start + size];
-        let kind = u32_at(record, 0).expect("the header is there");
-        let misc = u16::from_le_bytes([record[4], record[5]]);
-        let body = self.start + HEADER..self.start + size;
-        self.advance(size);
-        Ok(Next::Record(Record { kind, misc, body: &self.buffer[body] }))
+        Ok(Next::Record(self.cut_off(size)))
     }
 
     /// The type of the next record, which is not consumed.

@@ -67,7 +67,7 @@ pub(super) struct Window {
 
 impl Window {
     /// Holds an item back. Returns `false` if it is too late to be put in order; it is then dropped.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, time: Nanos, item: Item) -> bool {
         if time < self.done {
             return false;
@@ -84,10 +84,8 @@ impl Window {
             Item::Lost { cpu, count } => (Kind::Lost, [cpu, 0, 0], &count.to_le_bytes()),
         };
         let at = self.bytes.len() as u32;
-        let mut bytes = [0; HEAD];
-        bytes.as_chunks_mut().0.iter_mut().zip(head).for_each(|(four, number)| *four = number.to_le_bytes());
         self.bytes.reserve(HEAD + tail.len());
-        self.bytes.extend_from_slice(&bytes);
+        self.bytes.extend_from_slice(head.map(u32::to_le_bytes).as_flattened());
         self.bytes.extend_from_slice(tail);
         self.entries.push(Entry { time, at, size: tail.len() as u16, kind });
         true
@@ -171,7 +169,7 @@ fn span(entry: &Entry) -> Range<usize> {
     start..start + HEAD + usize::from(entry.size)
 }
 
-#[inline]
+#[inline(always)]
 fn item<'a>(entry: &Entry, bytes: &'a [u8]) -> Item<'a> {
     let (head, tail) = bytes[span(entry)].split_at(HEAD);
     let number = |i: usize| u32::from_le_bytes([head[4 * i], head[4 * i + 1], head[4 * i + 2], head[4 * i + 3]]);
