@@ -29,10 +29,12 @@
 mod bound;
 mod classes;
 mod level;
+mod wasted;
 mod watch;
 
 pub use level::Level;
 pub(crate) use level::Shape;
+pub use wasted::Wasted;
 
 use crate::names::Names;
 use bound::{Bound, BoundWait};
@@ -236,11 +238,29 @@ impl Check {
         Self { bounds, view, shape: Shape::new(meta), partial: meta.partial.clone(), switches: 0 }
     }
 
+    /// Also keeps how many CPUs were wasted over time, for [`Check::finish_over_time`].
+    #[must_use]
+    pub fn over_time(mut self) -> Self {
+        self.view.parts().1.watch.over_time = Some(Wasted::default());
+        self
+    }
+
+    /// Ends the check as [`Check::finish`] does, and says when how many CPUs were wasted.
+    #[must_use]
+    pub fn finish_over_time(self, end: Option<Nanos>) -> (CheckReport, Wasted) {
+        self.end(end)
+    }
+
     /// Ends the check: at `end`, or else at the end of the metadata's span, but never before the last event.
     #[must_use]
     pub fn finish(self, end: Option<Nanos>) -> CheckReport {
+        self.end(end).0
+    }
+
+    fn end(self, end: Option<Nanos>) -> (CheckReport, Wasted) {
         let Self { bounds, view, shape, partial, switches } = self;
-        let viewed = view.finish(end);
+        let mut viewed = view.finish(end);
+        let over_time = viewed.observer.watch.over_time.take();
         let Viewed { tracker, observer: Watching { watch, seen, bound, .. }, .. } = &viewed;
         let (start, end) = viewed.bounds;
         let us = |ns: u128| ns as f64 / 1e3;
@@ -256,7 +276,7 @@ impl Check {
             false => Verdict::Pass,
         };
         let bound: Vec<BoundWaiting> = bound.waits().iter().map(|wait| bound_waiting(&viewed, wait)).collect();
-        CheckReport {
+        let report = CheckReport {
             violations: watch.found.iter().map(|found| violation(&viewed, &shape, found)).collect(),
             violations_left_out: watch.left_out,
             longest_us: us(watch.longest.into()),
@@ -277,7 +297,8 @@ impl Check {
             max_wasted_us: bounds.max_wasted.map(|most| us(most.into())),
             verdict,
             reason,
-        }
+        };
+        (report, over_time.unwrap_or_default().of(start, end))
     }
 }
 

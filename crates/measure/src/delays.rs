@@ -15,6 +15,8 @@
 
 mod allowed;
 mod chain;
+mod found;
+mod parts;
 mod ran;
 mod report;
 mod sums;

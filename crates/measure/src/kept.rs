@@ -6,6 +6,7 @@ use crate::measures::Measures;
 use crate::memory::MemoryTimes;
 use crate::names::Names;
 use crate::run_queue::RunQueues;
+use crate::sleeps::Sleeps;
 use crate::task_cpu::TaskCpus;
 use schedlab_base::Meta;
 use schedlab_track::{MAX_CPUS, observers, row};
@@ -20,11 +21,12 @@ pub(crate) struct Kept {
     pub(crate) names: Names,
     pub(crate) affinities: Affinities,
     pub(crate) interrupts: Interrupts,
+    pub(crate) sleeps: Sleeps,
     /// Kept only if it is asked for.
     pub(crate) task_cpus: Option<TaskCpus>,
 }
 
-observers!(Kept: measures, queues, memory, names, affinities, interrupts, task_cpus);
+observers!(Kept: measures, queues, memory, names, affinities, interrupts, sleeps, task_cpus);
 
 impl Kept {
     pub(crate) fn new(places: &Nodes) -> Self {
@@ -36,6 +38,7 @@ impl Kept {
             names: Names::default(),
             affinities: Affinities::default(),
             interrupts: Interrupts::default(),
+            sleeps: Sleeps::default(),
             task_cpus: None,
         }
     }

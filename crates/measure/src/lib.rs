@@ -32,6 +32,7 @@ mod sampled;
 pub mod schedstat;
 mod selection;
 pub mod series;
+mod sleeps;
 mod stats;
 mod summing;
 mod switches;
@@ -41,7 +42,7 @@ mod wait_time;
 
 pub use conserve::{
     BoundTask, BoundWaiting, Bounds, Check, CheckReport, Level, MOST_DOUBTFUL, THRESHOLD, Verdict, Violation,
-    WaitingTask,
+    WaitingTask, Wasted,
 };
 pub use energy::Energy;
 pub use fairness::Fairness;
@@ -51,6 +52,7 @@ pub use idle::Idle;
 pub use interrupts::InterruptStats;
 pub use measures::Sums;
 pub use memory::MemoryStats;
+pub use names::{Name, Names};
 pub use report::{CpuStats, GroupStats, NameStats, NodeStats, ProcessStats, Report, TaskStats, TeamStats, TotalStats};
 pub use run_queue::QueueLength;
 pub use sampled::{
@@ -59,5 +61,6 @@ pub use sampled::{
 pub use schedlab_track::{Chosen, Part, Slot};
 pub use selection::{Chooser, Selection};
 pub use series::Series;
+pub use sleeps::SleepStats;
 pub use stats::Stats;
 pub use task_cpu::TaskCpuStats;

@@ -10,28 +10,33 @@ const MAX_GROUPS: usize = 1 << 16;
 
 /// What is known of a task beyond its events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Name {
-    pub(crate) comm: Arc<str>,
-    pub(crate) tgid: Option<Tid>,
+pub struct Name {
+    /// Its name; empty if it has none.
+    pub comm: Arc<str>,
+    /// The process that it belongs to, if known.
+    pub tgid: Option<Tid>,
     /// The index of its cgroup.
-    pub(crate) group: Option<u32>,
+    pub group: Option<u32>,
 }
 
 /// The latest name of each task.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     tasks: Vec<Name>,
     groups: Vec<Arc<str>>,
     index: HashMap<Arc<str>, u32>,
 }
 
 impl Names {
-    pub(crate) fn of(&self, slot: Slot) -> Name {
+    /// What is known of a task.
+    #[must_use]
+    pub fn of(&self, slot: Slot) -> Name {
         self.tasks.get(slot as usize).cloned().unwrap_or_default()
     }
 
     /// The cgroups' paths, in the order of first sight.
-    pub(crate) fn groups(&self) -> &[Arc<str>] {
+    #[must_use]
+    pub fn groups(&self) -> &[Arc<str>] {
         &self.groups
     }
 

@@ -1,6 +1,6 @@
 //! The figures that statistics come to. Times are in microseconds, the nanoseconds as decimals.
 
-use crate::{Fairness, InterruptStats, MemoryStats, QueueLength, Sums, TaskCpuStats};
+use crate::{Fairness, InterruptStats, MemoryStats, QueueLength, SleepStats, Sums, TaskCpuStats};
 use schedlab_base::{CpuId, Tid};
 use serde::Serialize;
 
@@ -187,6 +187,9 @@ pub struct Report {
     /// What took time from CPUs without being a task, by CPU, if the trace contains it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptStats>,
+    /// What tasks slept for, most time first, if the trace contains it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sleeps: Vec<SleepStats>,
     /// The processes, by run time, longest first; only where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessStats>,

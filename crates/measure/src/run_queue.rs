@@ -30,6 +30,10 @@ struct Gauge {
     /// Length times time.
     area: u128,
     series: Vec<Nanos>,
+    /// What the step that ends at `step_end` has beyond the series.
+    pending: Nanos,
+    /// Counted from the start; 0 if there is no such step yet.
+    step_end: Nanos,
 }
 
 /// A run queue's length over the trace.
@@ -91,6 +95,9 @@ impl RunQueues {
             area += gauge.area;
             series.resize(series.len().max(gauge.series.len()), 0);
             series.iter_mut().zip(&gauge.series).for_each(|(sum, part)| *sum = sum.saturating_add(*part));
+            if let Some(step) = gauge.step(self.shift) {
+                series[step] = series[step].saturating_add(gauge.pending);
+            }
         }
         let step = (1u128 << self.shift) as f64;
         QueueLength {
@@ -104,6 +111,9 @@ impl RunQueues {
     /// Halves the resolution until `now` fits.
     #[cold]
     fn coarsen(&mut self, offset: Nanos) {
+        for gauge in &mut self.cpus {
+            gauge.settle(self.shift);
+        }
         while offset >> self.shift >= POINTS as u64 {
             self.shift += 1;
             for gauge in &mut self.cpus {
@@ -137,30 +147,45 @@ impl Gauge {
         let time = now.saturating_sub(from);
         if time > 0 {
             self.since = now;
-            if self.level.length > 0 {
-                self.area += u128::from(self.level.length) * u128::from(time);
+            let length = u64::from(self.level.length);
+            self.area += u128::from(length) * u128::from(time);
+            if now - start <= self.step_end {
+                self.pending = self.pending.saturating_add(time.saturating_mul(length));
+            } else if length > 0 {
                 self.draw(from - start, now - start, shift);
             }
         }
         self.level.set(now.max(self.since), length, known);
     }
 
-    #[inline]
+    /// The step that is under way.
+    fn step(&self, shift: u32) -> Option<usize> {
+        self.step_end.checked_sub(1).map(|last| (last >> shift) as usize)
+    }
+
+    /// Adds what is pending to the series. The next time begins another step.
+    fn settle(&mut self, shift: u32) {
+        if let Some(step) = self.step(shift) {
+            self.series[step] = self.series[step].saturating_add(self.pending);
+        }
+        (self.pending, self.step_end) = (0, 0);
+    }
+
+    /// Adds a time that does not end in the step under way to the series. The step in which it ends is then under way.
+    #[cold]
     fn draw(&mut self, from: Nanos, to: Nanos, shift: u32) {
+        self.settle(shift);
         let (first, last) = ((from >> shift) as usize, ((to - 1) >> shift) as usize);
         if self.series.len() <= last {
             self.series.resize(last + 1, 0);
         }
         let length = u64::from(self.level.length);
-        if first == last {
-            self.series[last] = self.series[last].saturating_add((to - from).saturating_mul(length));
-            return;
-        }
         for (step, area) in self.series.iter_mut().enumerate().take(last + 1).skip(first) {
             let begin = (step as u64) << shift;
             let part = (to - begin).min(1 << shift) - from.saturating_sub(begin);
             *area = area.saturating_add(part.saturating_mul(length));
         }
+        self.step_end = (last as u64 + 1) << shift;
     }
 }
 
@@ -185,6 +210,40 @@ impl Observer for RunQueues {
         if let Some(&node) = self.node_of.get(cpu as usize) {
             let node = row(&mut self.nodes, node);
             node.set(now, node.length - was + is, node.known - was_known + known);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::Rng;
+
+    #[test]
+    fn each_point_of_the_series_is_the_area_of_its_step() {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed);
+            let (mut queues, start) = (RunQueues::default(), 1_000);
+            // From when on, and how long.
+            let mut told = vec![(start, 0)];
+            let mut now = start;
+            queues.queue(0, now, Some(0));
+            for _ in 0..2_000 {
+                now += rng.below(3) * rng.below(1 << (seed % 12));
+                let length = (rng.below(10) > 0).then(|| rng.below(4) as u32);
+                queues.queue(0, now, length);
+                told.push((now, u64::from(length.unwrap_or(0))));
+            }
+            queues.queue(0, now, None);
+            let QueueLength { series, step_us, .. } = queues.cpu(0);
+            let step = (step_us * 1e3) as Nanos;
+            assert!(series.len() <= POINTS && (now - start).div_ceil(step) <= POINTS as u64, "seed {seed}");
+            for (at, mean) in (0..).zip(&series) {
+                let (begin, end) = (start + at * step, start + (at + 1) * step);
+                let part = |pair: &[(Nanos, u64)]| pair[1].0.min(end).saturating_sub(pair[0].0.max(begin)) * pair[0].1;
+                let area: u64 = told.windows(2).map(part).sum();
+                assert_eq!(*mean, area as f64 / step as f64, "seed {seed}, step {at}");
+            }
         }
     }
 }

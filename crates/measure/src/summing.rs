@@ -102,7 +102,7 @@ pub(crate) fn report(
     let tasks: Vec<TaskStats> = lives.into_iter().map(|life| summing.task(life)).collect();
     let team = |members: Vec<usize>| summing.team(&members.into_iter().map(|at| slots[at]).collect::<Vec<_>>());
     let teams = choose(&tasks).into_iter().map(team).collect();
-    let interrupts = kept.interrupts.stats();
+    let (interrupts, sleeps) = (kept.interrupts.stats(), kept.sleeps.stats());
     let report = Report {
         tasks,
         cpus: cpu_stats,
@@ -112,6 +112,7 @@ pub(crate) fn report(
         others,
         task_cpus,
         interrupts,
+        sleeps,
         processes,
         names,
         total,

@@ -6,6 +6,7 @@ mod found;
 pub(super) use found::{Found, Waited};
 
 use super::classes::{ANYWHERE, Classes, Words};
+use super::wasted::Wasted;
 use schedlab_base::{CpuId, CpuList, Nanos};
 use schedlab_track::{Slot, row};
 
@@ -135,6 +136,8 @@ pub(super) struct Watch {
     pub longest: Nanos,
     /// The trace tells of the scheduler's looks at queues.
     pub has_looks: bool,
+    /// How many CPUs were wasted over time, if that is kept.
+    pub over_time: Option<Wasted>,
 }
 
 impl Watch {
@@ -160,6 +163,7 @@ impl Watch {
             left_out: 0,
             longest: 0,
             has_looks: false,
+            over_time: None,
         }
     }
 
@@ -230,6 +234,9 @@ impl Watch {
             if self.matched > 0 {
                 self.wasted += u128::from(self.matched) * u128::from(now - self.now);
                 self.wasting += now - self.now;
+            }
+            if let Some(wasted) = &mut self.over_time {
+                wasted.turn(self.now, self.matched);
             }
             self.now = now;
         }

@@ -1,11 +1,12 @@
 //! What ran on a CPU while tasks waited for it, kept so that any of their waits can be taken apart.
 //!
 //! Each CPU has a log of what ran on it while any task waited. A task that comes notes where the log ends: what ran
-//! during its wait is the log from there on. So what ran is written down once however many wait, a task that goes costs
-//! nothing, and only the waits that are kept are added up. When a log is long, what no task waits for any more is
-//! dropped, and if that is not enough, the entries between the coming of one task and that of the next are added up.
+//! during its wait is the log from there on. So what ran is written down once however many wait, and a task that goes
+//! costs nothing: what is kept of its wait is a part of the log (`parts`). When a log is long, what no task and no part
+//! needs any more is dropped, and if that is not enough, the entries between two of their ends are added up.
 
-use super::sums::{Entry, IDLE, MEANWHILE, OTHERS, Tally, UNKNOWN, Who};
+use super::parts::{Open, Parts, Ticket};
+use super::sums::{Entry, IDLE, MEANWHILE, MOST, OTHERS, Tally, UNKNOWN, Who};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_track::{Slot, row};
 
@@ -64,11 +65,18 @@ struct Cpu {
     log: Vec<Entry>,
     /// The length of the log when it was last shortened.
     kept: usize,
+    /// Its length when the CPU was last given to another.
+    given: usize,
+    /// The parts of the log that are kept, and the end of the last one: nothing is added to the entries before.
+    open: Open,
+    closed: usize,
 }
 
 impl Default for Cpu {
     fn default() -> Self {
-        Self { who: UNKNOWN, until: 0, first: NONE, last: NONE, waiting: 0, log: Vec::new(), kept: 0 }
+        let (log, open) = (Vec::new(), Open::default());
+        let (first, last) = (NONE, NONE);
+        Self { who: UNKNOWN, until: 0, first, last, waiting: 0, log, kept: 0, given: 0, open, closed: 0 }
     }
 }
 
@@ -76,7 +84,7 @@ impl Cpu {
     /// Adds to the log, whose entries from `since` on are of the last task's time alone.
     #[inline]
     fn write(&mut self, who: Who, time: Nanos, since: usize) {
-        let near = since.max(self.log.len().saturating_sub(NEAR));
+        let near = since.max(self.closed).max(self.log.len().saturating_sub(NEAR));
         match self.log[near..].iter_mut().rev().find(|(known, _)| *known == who) {
             Some((_, sum)) => *sum = sum.saturating_add(time),
             None => self.log.push((who, time)),
@@ -108,6 +116,7 @@ pub(super) struct Queues {
     cpus: Vec<Cpu>,
     nodes: Vec<Node>,
     tally: Tally,
+    pub(super) parts: Parts,
     pub(super) caused: Caused,
 }
 
@@ -142,32 +151,43 @@ impl Queues {
         }
     }
 
-    /// Drops what no task waits for any more, and adds up the rest if it is still long.
+    /// Drops what no task waits for any more and no part needs, and adds up the rest if it is still long.
     #[cold]
     fn shorten(&mut self, number: CpuId) {
         let slots = self.waiting(number);
-        let log = &mut self.cpus[number as usize].log;
-        let first = slots.first().map_or(log.len(), |slot| self.nodes[*slot as usize].at);
-        log.drain(..first);
-        slots.iter().for_each(|slot| self.nodes[*slot as usize].at -= first);
-        if log.len() > LONG / 2 {
-            let long = std::mem::take(log);
-            for (at, slot) in slots.iter().enumerate() {
-                let end = slots.get(at + 1).map_or(long.len(), |next| self.nodes[*next as usize].at);
-                let begin = std::mem::replace(&mut self.nodes[*slot as usize].at, log.len());
-                self.tally.add(&long[begin..end]);
-                log.extend(self.tally.take(MEANWHILE));
+        let cpu = &mut self.cpus[number as usize];
+        let mut ends = cpu.open.ends(&mut self.parts);
+        ends.extend(slots.iter().map(|slot| self.nodes[*slot as usize].at));
+        ends.sort_unstable();
+        ends.dedup();
+        let long = std::mem::take(&mut cpu.log);
+        let is_long = long.len() - ends.first().copied().unwrap_or(long.len()) > LONG / 2;
+        let mut places = Vec::with_capacity(ends.len());
+        for (at, begin) in ends.iter().enumerate() {
+            places.push(cpu.log.len());
+            let entries = &long[*begin..ends.get(at + 1).copied().unwrap_or(long.len())];
+            if is_long {
+                self.tally.add(entries);
+                cpu.log.extend(self.tally.take(MEANWHILE));
+            } else {
+                cpu.log.extend_from_slice(entries);
             }
         }
-        let cpu = &mut self.cpus[number as usize];
-        cpu.kept = cpu.log.len();
+        let place = |end: usize| ends.binary_search(&end).map_or(0, |at| places[at]);
+        for slot in slots {
+            let node = &mut self.nodes[slot as usize];
+            node.at = place(node.at);
+        }
+        cpu.open.move_to(place, &mut self.parts);
+        (cpu.kept, cpu.given, cpu.closed) = (cpu.log.len(), 0, cpu.log.len());
     }
 
     /// From now on the CPU is this one's.
     #[inline]
     pub(super) fn occupy(&mut self, number: CpuId, who: Who, now: Nanos) {
         self.settle(number, now);
-        self.cpus[number as usize].who = who;
+        let cpu = &mut self.cpus[number as usize];
+        (cpu.who, cpu.given) = (who, cpu.log.len());
     }
 
     /// The task waits on this queue from now on.
@@ -186,26 +206,25 @@ impl Queues {
         *row(&mut self.nodes, task) = Node { waits: true, cpu: number, since: now, next: NONE, prev, at };
     }
 
-    /// What ran since the task came to its queue.
-    fn ran(&self, task: Slot) -> &[Entry] {
+    /// Keeps what ran since the task came to its queue.
+    pub(super) fn keep(&mut self, task: Slot) -> Ticket {
         let Node { cpu, at, .. } = self.nodes[task as usize];
-        &self.cpus[cpu as usize].log[at..]
+        let Cpu { log, open, closed, .. } = &mut self.cpus[cpu as usize];
+        *closed = log.len();
+        open.keep(at..log.len(), log, &mut self.parts, &mut self.tally)
     }
 
-    /// These times, added up; at most so many tasks apart.
-    pub(super) fn sum_up(&mut self, times: &[Entry], most: usize) -> Vec<Entry> {
-        self.tally.add(times);
-        self.tally.take(most)
+    /// What ran in these parts, added up, when nothing is open any more.
+    pub(super) fn sums(&self, tickets: &[Ticket]) -> Vec<Entry> {
+        let mut tally = Tally::default();
+        tickets.iter().for_each(|ticket| tally.add(self.parts.sums(*ticket)));
+        tally.take(MOST)
     }
 
-    /// These times and what ran since the task came to its queue, added up; at most so many tasks apart.
-    pub(super) fn collect(&mut self, before: &[Entry], task: Slot, most: usize) -> Vec<Entry> {
-        let mut tally = std::mem::take(&mut self.tally);
-        tally.add(before);
-        tally.add(self.ran(task));
-        let sums = tally.take(most);
-        self.tally = tally;
-        sums
+    /// Adds up the kept parts of a CPU's log that go beyond this entry, because the log changes from there on.
+    fn add_up(&mut self, number: CpuId, from: usize) {
+        let Cpu { log, open, .. } = &mut self.cpus[number as usize];
+        open.add_up(from, log, &mut self.parts, &mut self.tally);
     }
 
     /// The task waits no more.
@@ -228,9 +247,11 @@ impl Queues {
         if prev == NONE {
             cpu.first = next;
         }
-        if cpu.waiting == 0 {
+        if cpu.waiting == 0 && !cpu.log.is_empty() {
+            self.add_up(number, 0);
+            let cpu = &mut self.cpus[number as usize];
             cpu.log.clear();
-            cpu.kept = 0;
+            (cpu.kept, cpu.given, cpu.closed) = (0, 0, 0);
         }
     }
 
@@ -265,7 +286,8 @@ impl Queues {
 
     #[cold]
     fn correct(&mut self, number: CpuId, who: Who, from: Nanos, to: Nanos) {
-        let believed = self.cpus[number as usize].who;
+        let Cpu { who: believed, given, .. } = self.cpus[number as usize];
+        self.add_up(number, given.saturating_sub(NEAR));
         let slots = self.waiting(number);
         // From the last one on, so that the entries of those before stay where they are.
         for (at, slot) in slots.iter().enumerate().rev() {
@@ -302,3 +324,6 @@ fn take(entries: &mut [Entry], who: Who, most: Nanos) -> Nanos {
     }
     most - left
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! The figures of delays. Times are in microseconds, the nanoseconds as decimals, and count from the trace's start.
 
-use super::sums::{IDLE, OTHERS, UNKNOWN, time_of};
-use super::watch::{After, Found, Watch};
+use super::found::Found;
+use super::sums::{Entry, IDLE, OTHERS, UNKNOWN, time_of};
+use super::watch::{After, Watch};
 use crate::measure::us;
 use crate::names::Names;
 use schedlab_base::{CpuId, Nanos, Tid};
@@ -221,7 +222,7 @@ pub(super) fn report(
         contradictions: tracker.contradictions,
     };
     DelayReport {
-        waits: watch.found().into_iter().map(|found| telling.wait(found)).collect(),
+        waits: watch.found().into_iter().map(|found| telling.wait(found, &watch.ran(found))).collect(),
         culprits: telling.culprits(&culprits),
         culprits_by_name: telling.culprits_by(&culprits, |slot| telling.by_name(slot)),
         culprits_by_process: telling.culprits_by(&culprits, |slot| telling.by_process(slot)),
@@ -261,9 +262,9 @@ impl Telling<'_> {
         if self.all == 0 { 0.0 } else { time / us(self.all) }
     }
 
-    fn wait(&self, found: &Found) -> Wait {
+    fn wait(&self, found: &Found, ran: &[Entry]) -> Wait {
         let task = |(who, time): (Slot, Nanos)| Culprit { task: self.task(who), run_us: us(time) };
-        let mut culprits: Vec<Culprit> = found.ran.iter().copied().filter(|(who, _)| *who < OTHERS).map(task).collect();
+        let mut culprits: Vec<Culprit> = ran.iter().copied().filter(|(who, _)| *who < OTHERS).map(task).collect();
         culprits.sort_by(|a, b| b.run_us.total_cmp(&a.run_us).then(a.task.tid.cmp(&b.task.tid)));
         let mut queues: Vec<Queue> = Vec::new();
         for (cpu, time) in &found.queues {
@@ -281,10 +282,10 @@ impl Telling<'_> {
             finished: found.finished,
             doubtful: found.doubtful,
             culprits,
-            other_us: us(time_of(&found.ran, OTHERS)),
-            idle_us: us(time_of(&found.ran, IDLE)),
-            unknown_us: us(time_of(&found.ran, UNKNOWN)),
-            idle_allowed_us: us(found.idle_allowed),
+            other_us: us(time_of(ran, OTHERS)),
+            idle_us: us(time_of(ran, IDLE)),
+            unknown_us: us(time_of(ran, UNKNOWN)),
+            idle_allowed_us: us(found.idle.saturating_sub(time_of(ran, IDLE))),
             affinity_known: found.known,
             preempted_by: found.chain.tasks().iter().map(|slot| self.task(*slot)).collect(),
         }

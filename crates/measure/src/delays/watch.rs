@@ -1,14 +1,14 @@
 //! Follows every wait from its beginning to its end, and keeps the longest ones.
 
 use super::allowed::{ANYWHERE, Allowed};
-use super::chain::{Chain, Preemptions};
+use super::chain::Preemptions;
+use super::found::{Found, Longest};
+use super::parts::Ticket;
 use super::ran::{Caused, Queues};
-use super::sums::{Entry, IDLE, MEANWHILE, MOST, UNKNOWN, Who, time_of};
+use super::sums::{Entry, IDLE, UNKNOWN, Who};
 use crate::affinity::bound_by_name;
 use schedlab_base::{AffinityRecord, CpuId, NameRecord, Nanos, TaskState};
 use schedlab_track::{Chosen, Delay, Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 
 /// What made a task wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -27,7 +27,7 @@ pub enum After {
 #[derive(Clone, Debug, Default)]
 struct Left {
     queues: Vec<(CpuId, Nanos)>,
-    ran: Vec<Entry>,
+    ran: Vec<Ticket>,
 }
 
 /// A wait under way.
@@ -63,56 +63,9 @@ pub(super) struct Victim {
     pub(super) longest: Nanos,
 }
 
-/// A long wait.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) task: Slot,
-    pub(super) from: Nanos,
-    pub(super) to: Nanos,
-    pub(super) after: After,
-    pub(super) before: bool,
-    pub(super) finished: bool,
-    pub(super) doubtful: bool,
-    pub(super) queues: Vec<(CpuId, Nanos)>,
-    /// Each that ran, once.
-    pub(super) ran: Vec<Entry>,
-    pub(super) chain: Chain,
-    pub(super) idle_allowed: Nanos,
-    pub(super) known: bool,
-}
-
-impl Found {
-    /// The longest first; of equal ones the first.
-    fn rank(&self) -> (Nanos, Reverse<Nanos>, Reverse<Slot>) {
-        (self.to - self.from, Reverse(self.from), Reverse(self.task))
-    }
-}
-
-/// In a heap the shortest is on top.
-impl Ord for Found {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.rank().cmp(&self.rank())
-    }
-}
-
-impl PartialOrd for Found {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Found {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl Eq for Found {}
-
 /// The observer.
 #[derive(Debug)]
 pub(super) struct Watch {
-    worst: usize,
     chosen: Option<Chosen>,
     start: Nanos,
     now: Nanos,
@@ -131,14 +84,13 @@ pub(super) struct Watch {
     moving: Option<Slot>,
     /// The task that leaves a CPU in this event, still runnable.
     left: Option<(CpuId, Slot)>,
-    found: BinaryHeap<Found>,
+    found: Longest,
 }
 
 impl Watch {
     /// Keeps so many of the longest waits; of the chosen tasks, if any were. `opened`: there is no window to wait for.
     pub(super) fn new(worst: usize, chosen: Option<Chosen>, opened: bool) -> Self {
         Self {
-            worst,
             chosen,
             start: 0,
             now: 0,
@@ -153,15 +105,18 @@ impl Watch {
             pending: None,
             moving: None,
             left: None,
-            found: BinaryHeap::new(),
+            found: Longest::new(worst),
         }
     }
 
     /// The longest waits, the longest first.
     pub(super) fn found(&self) -> Vec<&Found> {
-        let mut found: Vec<&Found> = self.found.iter().collect();
-        found.sort();
-        found
+        self.found.sorted()
+    }
+
+    /// Who ran during a wait, each once, when the trace has ended.
+    pub(super) fn ran(&self, found: &Found) -> Vec<Entry> {
+        self.queues.sums(&found.ran)
     }
 
     pub(super) fn victim(&self, task: Slot) -> Victim {
@@ -183,7 +138,10 @@ impl Watch {
         let before = !self.opened;
         let state = row(&mut self.tasks, task);
         (state.begin, state.after, state.before) = (now, after, before);
-        (state.doubtful, state.tentative, state.left) = (false, tentative, None);
+        (state.doubtful, state.tentative) = (false, tentative);
+        if let Some(left) = state.left.take() {
+            self.queues.parts.drop_all(&left.ran);
+        }
         (state.idle_before, state.idle) = (self.allowed.time(state.set, now), 0);
         self.queues.push(task, cpu, now);
         self.preemptions.waits(task);
@@ -195,7 +153,7 @@ impl Watch {
         self.queues.settle(cpu, now);
         let Left { queues, ran } = &mut **self.tasks[task as usize].left.get_or_insert_default();
         queues.push((cpu, now.saturating_sub(since)));
-        *ran = self.queues.collect(ran, task, MEANWHILE);
+        ran.push(self.queues.keep(task));
         self.queues.remove(task);
         self.preemptions.free(task);
     }
@@ -213,10 +171,10 @@ impl Watch {
         victim.wait = victim.wait.saturating_add(length);
         victim.waits += 1;
         victim.longest = victim.longest.max(length);
-        let rank = (length, Reverse(now.saturating_sub(length)), Reverse(task));
-        let kept = self.found.len() < self.worst || self.found.peek().is_some_and(|found| rank > found.rank());
-        if kept && length > 0 {
+        if self.found.wants(task, now.saturating_sub(length), now) {
             self.keep(task, cpu, since, now, finished);
+        } else if let Some(left) = self.tasks[task as usize].left.take() {
+            self.queues.parts.drop_all(&left.ran);
         }
         self.queues.remove(task);
         self.preemptions.free(task);
@@ -234,13 +192,13 @@ impl Watch {
         let state = &mut self.tasks[task as usize];
         let Left { mut queues, mut ran } = state.left.take().map(|left| *left).unwrap_or_default();
         queues.push((cpu, now.saturating_sub(since)));
-        if now < self.queues.until(cpu) {
-            ran = self.queues.sum_up(&[&*ran, &[(UNKNOWN, now.saturating_sub(since))]].concat(), MOST);
+        ran.push(if now < self.queues.until(cpu) {
+            self.queues.parts.keep(vec![(UNKNOWN, now.saturating_sub(since))])
         } else {
-            ran = self.queues.collect(&ran, task, MOST);
-        }
+            self.queues.keep(task)
+        });
         // Beside its own CPU: a task that is queued on an idle CPU is about to run there.
-        let any = state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before);
+        let idle = state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before);
         let found = Found {
             task,
             from: state.begin,
@@ -249,16 +207,15 @@ impl Watch {
             before: state.before,
             finished: finished && !self.closed,
             doubtful: state.doubtful,
-            idle_allowed: any.saturating_sub(time_of(&ran, IDLE)),
+            idle,
             known: state.known,
             chain: self.preemptions.longest(task),
             queues,
             ran,
         };
-        if self.found.len() >= self.worst {
-            self.found.pop();
+        if let Some(beyond) = self.found.take(found) {
+            self.queues.parts.drop_all(&beyond.ran);
         }
-        self.found.push(found);
     }
 
     /// The wait never was: nothing says that the task waited until it got a CPU.
@@ -323,7 +280,7 @@ impl Observer for Watch {
 
     fn opens(&mut self, _: Nanos) {
         self.opened = true;
-        self.found.clear();
+        self.found.drain().for_each(|found| self.queues.parts.drop_all(&found.ran));
         self.victims.clear();
     }
 
