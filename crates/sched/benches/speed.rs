@@ -1,10 +1,16 @@
 //! How fast the simulator is: simulated seconds and context switches for each CPU second, with statistics but without a
 //! trace file.
 //!
+//! Words after `--` choose rows: those whose line has them all, as in `-- linux-6.12 "4 CPUs" hogs`.
+//!
 //! The first row is LinSched's own benchmark (the 2.6.32 scheduler hosted in user space: 1,900 simulated seconds a
 //! second on the machine where it was measured). Jittered bursts leave no pattern to memoise.
 
-#![allow(clippy::disallowed_macros, reason = "a benchmark prints its figures")]
+#![allow(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints its figures, and takes words to choose them by"
+)]
 
 mod common;
 
@@ -17,6 +23,11 @@ use schedlab_sim::program::{Amount, Load, Op, Start};
 fn measure(kernel: &str, machine: &str, what: &str, load: &Load, seconds: u64) {
     let kernel = find(kernel).expect("a kernel");
     let mut machine = schedlab_machine::load(machine).expect("a machine");
+    let row = format!("{:<13} {:>3} CPUs  {what:<34}", kernel.name, machine.cpus.len());
+    // `cargo bench` passes `--bench`.
+    if !std::env::args().skip(1).filter(|word| word != "--bench").all(|word| row.contains(&word)) {
+        return;
+    }
     machine.costs = Costs::none();
     let values = kernel.values(&machine, &[]).expect("the defaults");
     let duration: Nanos = seconds * 1_000_000_000;
@@ -33,10 +44,7 @@ fn measure(kernel: &str, machine: &str, what: &str, load: &Load, seconds: u64) {
     }
     let speed = seconds as f64 / best;
     println!(
-        "{:<13} {:>3} CPUs  {:<34} {:>9.*} simulated s/CPU s  {:>6.2} M switches/CPU s",
-        kernel.name,
-        machine.cpus.len(),
-        what,
+        "{row} {:>9.*} simulated s/CPU s  {:>6.2} M switches/CPU s",
         usize::from(speed < 10.0),
         speed,
         switches as f64 / best / 1e6

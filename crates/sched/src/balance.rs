@@ -162,6 +162,9 @@ impl Balancer {
     /// Chooses the CPU for a task that wakes or is new.
     #[must_use]
     pub fn select(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
+        if matches!(why, Placement::Exec { .. }) {
+            return prev;
+        }
         if cx.traces_queues() {
             self.trace_choice(queues, cx, p, prev, why);
         }
@@ -169,11 +172,9 @@ impl Balancer {
         let idle = |c: CpuId| queues.nr_running(c) == 0 && cx.curr(c).is_none();
         match why {
             Placement::Fork { from } => self.idlest(queues, allowed, from),
-            Placement::Wake { .. } | Placement::Affinity { .. } if !allowed.contains(prev) => {
-                self.idlest(queues, allowed, prev)
-            }
-            Placement::Wake { .. } | Placement::Affinity { .. } if idle(prev) => prev,
-            Placement::Wake { .. } | Placement::Affinity { .. } => {
+            _ if !allowed.contains(prev) => self.idlest(queues, allowed, prev),
+            _ if idle(prev) => prev,
+            _ => {
                 let near = self.spans[prev as usize].first().into_iter().flatten().copied();
                 near.into_iter().find(|c| allowed.contains(*c) && idle(*c)).unwrap_or(prev)
             }
@@ -184,7 +185,7 @@ impl Balancer {
     fn trace_choice(&self, queues: &impl Queues, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) {
         let (from, reason) = match why {
             Placement::Fork { from } => (from, Looking::Fork),
-            Placement::Wake { .. } | Placement::Affinity { .. } => (prev, Looking::Wake),
+            _ => (prev, Looking::Wake),
         };
         let allowed = cx.task(p).allowed.clone();
         let everywhere = reason == Looking::Fork || !allowed.contains(prev);

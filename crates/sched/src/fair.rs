@@ -68,6 +68,7 @@ use schedlab_machine::Machine;
 use schedlab_sim::{Core, TaskId};
 use std::rc::Rc;
 use tasks::TaskLists;
+use timeline::Arena;
 
 /// The input for creating a fair scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +126,7 @@ impl<D: Discipline> Fair<D> {
     pub fn new(setup: &Setup<'_>, d: D, rules: groups::Rules) -> Self {
         let (machine, release) = (setup.machine, setup.balancing.release);
         let cpus = machine.cpus.len() as u32;
-        let mut rqs = Runqueues::new(cpus, setup.load, rules, &d.queue());
+        let mut rqs = Runqueues::new(cpus, setup.load, rules, &d.queue(), Arena::new(d.searches()));
         rqs.build_groups(d.arithmetic());
         let capacities = machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let mut pelt = Pelt::new(release, capacities, rqs.queues.len(), setup.tick);

@@ -21,6 +21,7 @@ mod check;
 mod exec;
 mod homes;
 mod hotplug;
+mod inherit;
 mod inspecting;
 mod instants;
 mod interrupts;
@@ -29,6 +30,8 @@ mod set;
 mod speed;
 mod switch;
 mod wakeup;
+
+pub use inherit::Inheritance;
 
 /// The options of a run.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +50,8 @@ pub struct Options {
     pub stranded: Stranded,
     /// Whether the kernel preempts lazily (`PREEMPT_LAZY`, [`Core::resched_lazy`]).
     pub lazy: bool,
+    /// How mutexes lend priorities, if the load asks for that ([`Load::inherits`]); `None` if the kernel cannot.
+    pub inheritance: Option<Inheritance>,
 }
 
 /// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old
@@ -136,6 +141,8 @@ pub(crate) struct Engine<'a, S> {
     /// The earlier of the next change of a CPU and the next interrupt.
     next_outside: Key,
     affinities: hotplug::Notes,
+    /// How mutexes lend priorities, if they do.
+    inheritance: Option<Inheritance>,
     checks: Checks,
 }
 
@@ -178,6 +185,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             next_outside: next_hotplug.min(interrupts.first()),
             interrupts,
             affinities: hotplug::Notes::default(),
+            inheritance: options.inheritance.filter(|_| load.inherits),
             checks: Checks::default(),
         }
     }
@@ -191,7 +199,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.sink.group(&GroupRecord { time: 0, path: group.path.clone(), properties });
         }
         for spec in &self.load.tasks {
-            let p = self.create(spec, spec.name.clone(), None)?;
+            let p = self.create(spec, spec.name.as_str().into(), None)?;
             self.timers.add(spec.start, p);
         }
         // Idle CPUs may have ticks that matter.

@@ -22,7 +22,7 @@ mod task;
 
 pub use crate::core::{Core, Ticks, TimerId};
 pub use cpuset::CpuSet;
-pub use engine::{Options, Outcome, Stranded, run};
+pub use engine::{Inheritance, Options, Outcome, Stranded, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
 pub use invariants::QueueList;
 pub use memory::cost;

@@ -62,6 +62,8 @@ pub enum Op {
     Io(u64),
     /// Calls `sched_yield()`.
     Yield,
+    /// Becomes another program (`execve()`), which may move the task to another CPU first.
+    Exec,
     /// Creates a task from [`Load::templates`]`[i]`.
     Fork(u32),
     /// Applies [`Load::settings`]`[i]` to this task.
@@ -249,6 +251,8 @@ pub struct Load {
     pub session_nice: Vec<(u32, i8)>,
     /// The names of the mutexes, spinning locks included.
     pub mutexes: Vec<String>,
+    /// Whether tasks that wait for a mutex lend its holder their priority.
+    pub inherits: bool,
     /// The names of the conditions.
     pub conds: Vec<String>,
     /// The names and participants of the barriers, spinning ones included.

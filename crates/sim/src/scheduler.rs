@@ -37,6 +37,8 @@ pub enum Placement {
     Wake { from: CpuId },
     /// A new task (`SD_BALANCE_FORK`).
     Fork { from: CpuId },
+    /// The task that runs on the CPU `from` becomes another program, and may go on elsewhere (`SD_BALANCE_EXEC`).
+    Exec { from: CpuId },
     /// A task that runs on the CPU `from`, which its new affinity excludes (`sched_setaffinity`).
     Affinity { from: CpuId },
 }
@@ -102,8 +104,8 @@ pub trait Scheduler {
         let _ = (cx, p, parent, how);
     }
 
-    /// Chooses the CPU of a task that wakes, is new, or must leave a CPU that it may no longer use. `prev` is its last
-    /// CPU. The answer must be in `cx.task(p).allowed`, which contains only online CPUs.
+    /// Chooses the CPU of a task that wakes, is new, becomes another program, or must leave a CPU that it may no longer
+    /// use. `prev` is its last CPU. The answer must be in `cx.task(p).allowed`, which contains only online CPUs.
     ///
     /// Default: `prev` if it is allowed, else the first CPU that is.
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
@@ -231,11 +233,21 @@ pub trait Scheduler {
     }
 
     /// Handles a change of a task's nice level, policy, priority or slice (`prio_changed`, `switched_to`). `cx.task(p)`
-    /// has the new values. The task is running, or was just queued (see [`Self::task_fork`]).
+    /// has the new values. The task is running, or was just queued (see [`Self::task_fork`]). Where mutexes lend
+    /// priorities it may also be waiting on a queue or asleep, and [`cx.task(p).own`](crate::Task::own) is set while it
+    /// is lent any (`rt_mutex_setprio`).
     ///
     /// Default: nothing. The new values take effect when the scheduler next reads them.
     fn attributes_changed(&mut self, cx: &mut Core, p: TaskId, old: &Attributes) {
         let _ = (cx, p, old);
+    }
+
+    /// Returns the absolute deadline of a deadline task, by which mutexes that lend priorities order their waiters.
+    ///
+    /// Default: 0, for schedulers without such tasks.
+    fn deadline(&self, p: TaskId) -> Nanos {
+        let _ = p;
+        0
     }
 
     /// Decides whether the kernel lets a task have these attributes. This is asked only for deadline tasks, when they

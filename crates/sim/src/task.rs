@@ -67,6 +67,8 @@ pub enum State {
 pub struct Task {
     /// The attributes by which it is scheduled.
     pub attributes: Attributes,
+    /// Its own attributes, while a waiter of a mutex that it holds lends it better ones.
+    pub own: Option<Box<Attributes>>,
     /// The CPU whose queue it is on, or where it last was.
     pub cpu: CpuId,
     /// Whether it is runnable.
@@ -89,6 +91,14 @@ pub struct Task {
     pub clamp: (u32, u32),
     /// When it last left a CPU.
     pub last_ran: Nanos,
+}
+
+impl Task {
+    /// Returns its own attributes, whether or not it is lent better ones (`normal_prio`).
+    #[must_use]
+    pub fn own(&self) -> &Attributes {
+        self.own.as_deref().unwrap_or(&self.attributes)
+    }
 }
 
 /// Returns the thread id of a task in a trace; 0 is the idle task.

@@ -19,7 +19,9 @@
 //! part of the sum (`total_bw`, `__dl_overflow`), which leaves 90%. A task whose affinity excludes an online CPU is
 //! also rejected. *GRUB* (4.13 on): a task with SCHED_FLAG_RECLAIM uses up its budget more slowly the more of the CPU's
 //! bandwidth is unreserved or inactive. A task that blocks stays active until its 0-lag time, when its budget would
-//! have been used up at its own rate. *The fair server* (6.12): see [`server`].
+//! have been used up at its own rate. *Inheritance*: a task that holds a mutex for a deadline task is served with that
+//! one's runtime and deadline, and gets a new budget at once instead of being throttled. *The fair server* (6.12): see
+//! [`server`].
 //!
 //! # State
 //! For each CPU: the queue sorted by deadline, the bandwidth of its tasks (`this_bw`) and of its active tasks
@@ -31,12 +33,14 @@
 //! `sched_rt_period_us` (admission, GRUB), `fair_server_runtime` and `fair_server_period` (6.12).
 //!
 //! # Differences from the kernel
-//! There is one root domain, no priority inheritance, and no separate bandwidth for CPUs of different capacity. Budgets
-//! are scaled by the CPU's capacity (4.13 on), never by its frequency. When a server stops, its bandwidth leaves
-//! `running_bw` at once and not at its 0-lag time. Servers stand still while there is no task above the fair class,
-//! when they could not change anything: a server that fair tasks keep busy always has 950 ms left until zero laxity.
-//! The child of a deadline task is a deadline task as well, whereas the kernel only allows such a fork with
-//! SCHED_FLAG_RESET_ON_FORK. The affinity of a deadline task can be narrowed, which the kernel refuses with `EBUSY`.
+//! There is one root domain, and no separate bandwidth for CPUs of different capacity. Budgets are scaled by the CPU's
+//! capacity (4.13 on), never by its frequency. When a server stops, its bandwidth leaves `running_bw` at once and not
+//! at its 0-lag time. Servers stand still while there is no task above the fair class, when they could not change
+//! anything: a server that fair tasks keep busy always has 950 ms left until zero laxity. Along a chain of mutexes the
+//! parameters of the last waiter are lent to all holders; before 5.10 the kernel took those of the next waiter, which
+//! may have none. The child of a deadline task is a deadline task as well, whereas the kernel only allows such a fork
+//! with SCHED_FLAG_RESET_ON_FORK. The affinity of a deadline task can be narrowed, which the kernel refuses with
+//! `EBUSY`.
 //!
 //! # Reference
 //! kernel/sched/deadline.c of 3.18, 4.1, 6.1, 6.6 and 6.12.y (the oracles are of 6.12.117). L. Abeni, G. Buttazzo,
@@ -202,14 +206,18 @@ impl Deadline {
     }
 
     /// Sets a task's parameters from its attributes (`__setparam_dl`, `__dl_new_attr`).
-    fn set_parameters(&mut self, p: TaskId, a: &Attributes) {
+    fn set_parameters(&mut self, cx: &Core, p: TaskId) {
+        let (a, own) = (&cx.task(p).attributes, cx.task(p).own());
+        let foreign = own.policy != a.policy;
         let period = if a.period == 0 { a.deadline } else { a.period };
         let id = self.entity(p);
         let e = self.e_mut(id);
         (e.dl_runtime, e.dl_deadline, e.dl_period) = (a.runtime, a.deadline, period);
-        e.bw = bandwidth::ratio(a.runtime, period);
-        e.density = bandwidth::ratio(a.runtime, a.deadline);
-        e.reclaims = a.reclaim;
+        (e.boosted, e.foreign) = (cx.task(p).own.is_some(), foreign);
+        let own_period = if own.period == 0 { own.deadline } else { own.period };
+        e.bw = if foreign { 0 } else { bandwidth::ratio(own.runtime, own_period) };
+        e.density = if foreign { 0 } else { bandwidth::ratio(own.runtime, own.deadline) };
+        e.reclaims = own.reclaim;
     }
 
     fn explain(&self, cx: &mut Core, cpu: CpuId, id: EntityId, rule: &'static str) {
@@ -229,7 +237,7 @@ impl Scheduler for Deadline {
         }
         let id = self.entity(p);
         *self.e_mut(id) = Entity::default();
-        self.set_parameters(p, &cx.task(p).attributes);
+        self.set_parameters(cx, p);
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
@@ -244,6 +252,7 @@ impl Scheduler for Deadline {
         let id = self.entity(p);
         self.e_mut(id).runnable = true;
         let migrated = how == Enqueue::Migrated;
+        self.lift_throttle(cx, id);
         self.check_constrained(cx, id);
         self.contend(cx, cpu, p);
         if self.e(id).throttled {
@@ -349,10 +358,14 @@ impl Scheduler for Deadline {
         let queued = self.e(id).queued;
         self.remove(cpu, id);
         self.detach(cx, p);
-        self.set_parameters(p, &cx.task(p).attributes);
+        self.set_parameters(cx, p);
         if self.e(id).runnable {
             self.contend(cx, cpu, p);
-            if queued {
+            if self.e(id).boosted {
+                self.lift_throttle(cx, id);
+                self.replenish(cx, id);
+                self.insert(cpu, id);
+            } else if queued {
                 self.restore(cx, id);
                 self.insert(cpu, id);
             }
@@ -364,6 +377,10 @@ impl Scheduler for Deadline {
         } else {
             self.attach(cpu, p);
         }
+    }
+
+    fn deadline(&self, p: TaskId) -> Nanos {
+        self.e(self.entity(p)).deadline
     }
 
     fn timer(&mut self, cx: &mut Core, n: TimerId) {
@@ -421,7 +438,11 @@ impl Class for Deadline {
             cx.cancel_timer(self.budget_timer(id));
         }
         self.detach(cx, p);
-        self.stop_contending(cx, p);
+        if self.e(id).foreign {
+            *self.e_mut(id) = Entity::default();
+        } else {
+            self.stop_contending(cx, p);
+        }
         if self.rq(cpu).curr == Some(p) {
             self.rq_mut(cpu).curr = None;
             if self.waiting(cpu).next().is_none() {
@@ -442,19 +463,24 @@ impl Class for Deadline {
         }
         let Entity { runtime, deadline, throttled, yielded, .. } = kept;
         *self.e_mut(id) = Entity { runtime, deadline, throttled, yielded, ..Entity::default() };
-        self.set_parameters(p, &cx.task(p).attributes);
+        self.set_parameters(cx, p);
         if cx.task(p).state != State::Runnable {
             self.attach(cpu, p);
             return;
         }
         self.e_mut(id).runnable = true;
+        self.lift_throttle(cx, id);
         self.check_constrained(cx, id);
         self.contend(cx, cpu, p);
         if self.e(id).throttled {
             cx.resched(cpu);
             return;
         }
-        self.restore(cx, id);
+        if self.e(id).boosted {
+            self.replenish(cx, id);
+        } else {
+            self.restore(cx, id);
+        }
         self.insert(cpu, id);
         if cx.curr(cpu) == Some(p) {
             let now = cx.now();

@@ -114,6 +114,26 @@ impl<F: Class> Stack<F> {
         (self.rt.nr_running(cpu), self.dl.as_ref().map_or(0, |dl| dl.nr_running(cpu)))
     }
 
+    /// The tick of the class whose task is running.
+    #[inline(never)]
+    fn tick_by_class(&mut self, cx: &mut Core, cpu: CpuId) {
+        let running = self.running(cx, cpu);
+        class!(self, running.unwrap_or(ClassId::Fair), task_tick(cx, cpu));
+        if running.is_some() {
+            self.serve(cx, cpu);
+            self.tell_spent(cpu);
+        }
+        self.tell_others(cx);
+    }
+
+    /// The next decision of the class whose task is running, and of the fair server.
+    #[inline(never)]
+    fn decision_by_class(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        let running = self.running(cx, cpu);
+        let at = class!(self, running.unwrap_or(ClassId::Fair), next_decision(cx, cpu));
+        if running.is_none() { at } else { at.min(self.server_decision(cpu)) }
+    }
+
     /// Handles the skipped ticks of a CPU that the engine's current call is not about.
     fn sync(&mut self, cx: &mut Core, cpu: CpuId) {
         if let Some(ticks) = cx.take_ticks(cpu) {
@@ -199,16 +219,15 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn task_tick(&mut self, cx: &mut Core, cpu: CpuId) {
-        let running = self.running(cx, cpu);
-        class!(self, running.unwrap_or(ClassId::Fair), task_tick(cx, cpu));
-        if self.above > 0 && running.is_some() {
-            self.serve(cx, cpu);
-            self.tell_spent(cpu);
+        if self.above == 0 {
+            self.fair.task_tick(cx, cpu);
+        } else {
+            self.tick_by_class(cx, cpu);
         }
-        self.tell_others(cx);
         self.fair.balance(cx, cpu);
     }
 
+    #[inline(never)]
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {
         if let Some(p) = prev {
             self.account(cx, cpu);
@@ -220,14 +239,15 @@ impl<F: Class> Scheduler for Stack<F> {
     }
 
     fn catch_up(&mut self, cx: &Core, cpu: CpuId, ticks: Ticks) {
+        if self.above == 0 {
+            return self.fair.catch_up(cx, cpu, ticks);
+        }
         class!(self, self.running(cx, cpu).unwrap_or(ClassId::Fair), catch_up(cx, cpu, ticks));
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
-        let running = self.running(cx, cpu);
-        let class = running.unwrap_or(ClassId::Fair);
-        let at = class!(self, class, next_decision(cx, cpu)).min(self.fair.next_balance(cpu));
-        if self.above == 0 || running.is_none() { at } else { at.min(self.server_decision(cpu)) }
+        let at = if self.above == 0 { self.fair.next_decision(cx, cpu) } else { self.decision_by_class(cx, cpu) };
+        at.min(self.fair.next_balance(cpu))
     }
 
     fn ticks_when_idle(&self) -> bool {
@@ -271,6 +291,10 @@ impl<F: Class> Scheduler for Stack<F> {
 
     fn admits(&mut self, cx: &Core, p: TaskId, new: &Attributes) -> Result<(), Refusal> {
         self.dl.as_mut().map_or(Ok(()), |dl| dl.admits(cx, p, new))
+    }
+
+    fn deadline(&self, p: TaskId) -> Nanos {
+        self.dl.as_ref().map_or(0, |dl| dl.deadline(p))
     }
 
     fn leave_group(&mut self, cx: &mut Core, p: TaskId) {

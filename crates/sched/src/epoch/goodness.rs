@@ -203,6 +203,7 @@ impl Scheduler for Goodness {
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
         self.waker = match why {
+            Placement::Exec { .. } => return prev,
             Placement::Wake { .. } if cx.in_interrupt() => (BOOT_CPU, false),
             Placement::Wake { from } | Placement::Affinity { from } => (from, true),
             Placement::Fork { from } => (from, false),

@@ -139,6 +139,10 @@ impl Discipline for Cfs {
         Queue { min_vruntime: self.rules.initial_min_vruntime, ..Queue::default() }
     }
 
+    fn searches(&self) -> bool {
+        false
+    }
+
     fn moves_in_tree_order(&self) -> bool {
         self.rules.plain_compare
     }

@@ -1,6 +1,6 @@
 //! The fair class within a stack of classes: the methods of [`Class`].
 
-use super::entity::Leave;
+use super::entity::{Entity, Leave};
 use super::{Discipline, Fair};
 use crate::balance::fair;
 use crate::classes::{Class, ClassId};
@@ -25,10 +25,13 @@ impl<D: Discipline> Class for Fair<D> {
         let e = self.rqs.entity(p);
         let q = self.rqs.entities[e as usize].queue;
         let cpu = self.rqs.cpu_of(q);
-        if self.rqs.entities[e as usize].on_rq {
-            if !self.rqs.entities[e as usize].delayed {
-                self.pelt.util_est.remove(cpu, p);
-            }
+        let Entity { on_rq, delayed, aside, .. } = self.rqs.entities[e as usize];
+        if aside {
+            self.rqs.take_from_aside(e, false);
+        } else if delayed {
+            self.dequeue(cx, e, Leave::DELAYED);
+        } else if on_rq {
+            self.pelt.util_est.remove(cpu, p);
             self.dequeue(cx, e, Leave::MOVE);
         }
         if self.rqs.running[cpu as usize] == Some(e) {

@@ -56,6 +56,9 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The initial state of a queue at boot.
     fn queue(&self) -> Queue;
 
+    /// Whether it searches the trees by value, rather than only take their first entities.
+    fn searches(&self) -> bool;
+
     /// Whether load balancing moves the tasks of a queue in the order in which they would run (2.6.24).
     fn moves_in_tree_order(&self) -> bool {
         false

@@ -141,6 +141,10 @@ impl Discipline for Eevdf {
         Queue::default()
     }
 
+    fn searches(&self) -> bool {
+        true
+    }
+
     fn picks_with_current(&self) -> bool {
         true
     }

@@ -54,10 +54,15 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Explains why a task was picked.
+    #[inline]
     pub(super) fn explain_pick(&mut self, cx: &mut Core, cpu: CpuId, next: Option<EntityId>) {
-        if !cx.explaining() {
-            return;
+        if cx.explaining() {
+            self.record_pick(cx, cpu, next);
         }
+    }
+
+    #[cold]
+    fn record_pick(&mut self, cx: &mut Core, cpu: CpuId, next: Option<EntityId>) {
         let Why { rule, over, numbers } = std::mem::take(&mut self.why);
         let rule = if next.is_none() { "no task is queued" } else { rule };
         let who = next.and_then(|e| self.rqs.task(e));
@@ -66,7 +71,15 @@ impl<D: Discipline> Fair<D> {
 
     /// Explains why a task that became runnable preempts or does not. `before` says that the CPU was already to
     /// reschedule.
+    #[inline]
     pub(super) fn explain_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
+        if cx.explaining() {
+            self.record_wakeup(cx, cpu, curr, e, before);
+        }
+    }
+
+    #[cold]
+    fn record_wakeup(&self, cx: &mut Core, cpu: CpuId, curr: EntityId, e: EntityId, before: bool) {
         let preempts = !before && cx.will_resched(cpu);
         cx.explain(|_| {
             let throttled = self.rqs.is_cut_off(self.rqs.entities[e as usize].queue);
@@ -89,7 +102,15 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Explains why the turn of an entity of a queue ends.
+    #[inline]
     pub(super) fn explain_turn(&self, cx: &mut Core, q: QueueId, e: EntityId, rule: &'static str, slice: Option<u64>) {
+        if cx.explaining() {
+            self.record_turn(cx, q, e, rule, slice);
+        }
+    }
+
+    #[cold]
+    fn record_turn(&self, cx: &mut Core, q: QueueId, e: EntityId, rule: &'static str, slice: Option<u64>) {
         cx.explain(|_| {
             let entity = &self.rqs.entities[e as usize];
             let mut numbers = vec![(self.rqs.task(e), "ran_ns", (entity.sum_exec - entity.prev_sum_exec) as i64)];

@@ -138,20 +138,24 @@ impl Load {
     /// The virtual time of `delta` ns at this weight (`calc_delta_fair`). It equals `delta` at nice 0.
     #[inline]
     pub fn virtual_time(&self, delta: Nanos, arithmetic: Arithmetic) -> Nanos {
-        if self.weight == NICE_0 {
-            return delta;
-        }
-        let mut load = *self;
-        load.scale(delta, NICE_0, arithmetic)
+        if self.weight == NICE_0 { delta } else { self.scaled_to_nice_0(delta, arithmetic) }
+    }
+
+    // Apart, so that the arithmetic is not repeated wherever virtual time is used.
+    #[inline(never)]
+    fn scaled_to_nice_0(mut self, delta: Nanos, arithmetic: Arithmetic) -> Nanos {
+        self.scale(delta, NICE_0, arithmetic)
     }
 
     /// A time, in ns, during which the virtual time is certain to advance by at most `delta`. It is a slightly low
     /// bound.
     #[inline]
     pub fn real_time_at_least(&self, delta: Nanos) -> Nanos {
-        if self.weight == NICE_0 {
-            return delta;
-        }
+        if self.weight == NICE_0 { delta } else { self.weighted_time_at_least(delta) }
+    }
+
+    #[inline(never)]
+    fn weighted_time_at_least(&self, delta: Nanos) -> Nanos {
         let exact = u128::from(delta) * u128::from(self.weight) / u128::from(NICE_0);
         let early = (exact >> 12) + u128::from(self.weight / NICE_0) + 2;
         exact.saturating_sub(early).min(u128::from(Nanos::MAX)) as Nanos

@@ -123,6 +123,7 @@ impl Pelt {
         }
     }
 
+    #[inline]
     fn averages(&self) -> bool {
         self.on && self.loads != Loads::Weights
     }
@@ -187,6 +188,7 @@ impl Pelt {
     }
 
     /// Applies the ticks so far to `cpu_load[]`. A CPU that has stopped its tick has none.
+    #[inline]
     fn fold_ticks(&mut self, cpu: CpuId, now: Nanos) {
         let of = &mut self.tick_loads[cpu as usize];
         if self.asleep[cpu as usize] {

@@ -54,10 +54,22 @@ impl<D: Discipline> Fair<D> {
         if let Some(prev) = prev {
             self.put_prev(cx, cpu, prev);
         }
+        None
+    }
+
+    /// Called when nothing was picked for a CPU.
+    #[inline(never)]
+    pub(super) fn enter_idle(&mut self, cx: &mut Core, cpu: CpuId) {
         if let (mut select, Some(domains)) = self.select_within() {
             select.went_idle(cx, domains, cpu);
         }
-        None
+        let Some(balancer) = &mut self.balancer else { return };
+        // Another CPU that kept its tick may stop it now.
+        let kept = balancer.keeps_tick();
+        balancer.enter_idle(cx, cpu);
+        for cpu in kept.into_iter().chain([cpu]) {
+            self.pelt.set_asleep(cpu, balancer.sleeps(cpu), cx.now());
+        }
     }
 
     /// Dequeues a task, and if `puts` is set also puts it back if it is running. Changes it, and then restores both.

@@ -157,6 +157,8 @@ struct Ask {
     /// The CPU on which the request is made.
     here: CpuId,
     wakes: bool,
+    /// Whether the task runs on `prev`, and becomes another program.
+    execs: bool,
     /// Whether the waker is about to sleep (`WF_SYNC`).
     sync: bool,
 }
@@ -164,7 +166,11 @@ struct Ask {
 impl Ask {
     /// The flag of the domains that take part.
     fn flag(self) -> Flags {
-        if self.wakes { Flags::WAKE_BALANCE } else { Flags::BALANCE_FORK }
+        match (self.wakes, self.execs) {
+            (true, _) => Flags::WAKE_BALANCE,
+            (false, true) => Flags::BALANCE_EXEC,
+            (false, false) => Flags::BALANCE_FORK,
+        }
     }
 }
 

@@ -41,8 +41,9 @@ pub(super) struct Runqueues {
 }
 
 impl Runqueues {
-    /// Creates empty runqueues for a number of CPUs. `queue` is the initial state of a queue.
-    pub fn new(cpus: u32, load: &program::Load, rules: groups::Rules, queue: &Queue) -> Self {
+    /// Creates empty runqueues for a number of CPUs. `queue` is the initial state of a queue, and `arena` that of the
+    /// trees.
+    pub fn new(cpus: u32, load: &program::Load, rules: groups::Rules, queue: &Queue, arena: Arena) -> Self {
         let groups = Groups::new(load, &rules);
         let first_task = groups.all.len() as u32 * cpus;
         let throttles_tasks = rules.bandwidth.is_some_and(|rules| rules.by_task);
@@ -50,7 +51,7 @@ impl Runqueues {
         Self {
             throttles_tasks,
             aside: if putting_aside { vec![Vec::new(); (first_task + cpus) as usize] } else { Vec::new() },
-            arena: Arena::default(),
+            arena,
             entities: vec![Entity::default(); first_task as usize],
             queues: vec![queue.clone(); (first_task + cpus) as usize],
             running: vec![None; cpus as usize],

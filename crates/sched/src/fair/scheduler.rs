@@ -166,18 +166,11 @@ impl<D: Discipline> Scheduler for Fair<D> {
         }
         let next = self.pick_next(cx, cpu, prev);
         self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());
-        if let Some(balancer) = &mut self.balancer {
-            if next.is_some() {
-                balancer.leave_idle(cx, cpu);
-                self.pelt.set_asleep(cpu, false, cx.now());
-            } else {
-                // Another CPU that kept its tick may stop it now.
-                let kept = balancer.keeps_tick();
-                balancer.enter_idle(cx, cpu);
-                for cpu in kept.into_iter().chain([cpu]) {
-                    self.pelt.set_asleep(cpu, balancer.sleeps(cpu), cx.now());
-                }
-            }
+        if next.is_none() {
+            self.enter_idle(cx, cpu);
+        } else if let Some(balancer) = &mut self.balancer {
+            balancer.leave_idle(cx, cpu);
+            self.pelt.set_asleep(cpu, false, cx.now());
         }
         self.explain_pick(cx, cpu, next);
         next.map(|e| e - self.rqs.first_task)

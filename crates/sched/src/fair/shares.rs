@@ -98,6 +98,7 @@ impl Runqueues {
 
     /// Whether the weight of a group's entity should change just by the passing of time, because averages are still
     /// moving.
+    #[inline]
     pub(super) fn will_be_stale(&self, pelt: &Pelt, e: EntityId, now: Nanos) -> bool {
         e < self.first_task
             && self.cpus > 1

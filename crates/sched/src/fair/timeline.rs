@@ -23,19 +23,25 @@ struct Node {
 const EMPTY: Node = Node { key: 0, value: 0, least: 0, parent: NIL, left: NIL, right: NIL, red: false };
 
 /// The nodes of all entities.
-#[derive(Debug, Default)]
-pub struct Arena(Vec<Node>);
+#[derive(Debug)]
+pub struct Arena {
+    nodes: Vec<Node>,
+    /// Whether the least values of the subtrees are kept. Only EEVDF asks for them.
+    with_least: bool,
+}
 
 /// The tree of one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
     root: u32,
     leftmost: u32,
+    /// The key of the leftmost node. It stands here so that a queue's first virtual time is known without its entity.
+    first_key: u64,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Self { root: NIL, leftmost: NIL }
+        Self { root: NIL, leftmost: NIL, first_key: 0 }
     }
 }
 
@@ -51,21 +57,26 @@ fn min(a: u64, b: u64) -> u64 {
 }
 
 impl Arena {
+    /// Creates an arena; `with_least` says whether [`Timeline::first_where`] and [`Timeline::least_where`] are needed.
+    pub fn new(with_least: bool) -> Self {
+        Self { nodes: Vec::new(), with_least }
+    }
+
     /// Makes room for node `p`.
     pub fn grow(&mut self, p: TaskId) {
-        if self.0.len() <= p as usize {
-            self.0.resize(p as usize + 1, EMPTY);
+        if self.nodes.len() <= p as usize {
+            self.nodes.resize(p as usize + 1, EMPTY);
         }
     }
 
     #[inline]
     fn at(&self, i: u32) -> &Node {
-        &self.0[i as usize]
+        &self.nodes[i as usize]
     }
 
     #[inline]
     fn at_mut(&mut self, i: u32) -> &mut Node {
-        &mut self.0[i as usize]
+        &mut self.nodes[i as usize]
     }
 
     fn is_red(&self, i: u32) -> bool {
@@ -98,10 +109,12 @@ impl Arena {
         }
     }
 
+    /// Recomputes the least values from `i` upwards, as far as they change.
     fn propagate(&mut self, mut i: u32) {
-        while i != NIL {
-            self.update_least(i);
-            i = self.at(i).parent;
+        if self.with_least {
+            while i != NIL && self.update_least(i) {
+                i = self.at(i).parent;
+            }
         }
     }
 }
@@ -111,6 +124,12 @@ impl Timeline {
     #[inline]
     pub fn first(&self) -> Option<TaskId> {
         (self.leftmost != NIL).then_some(self.leftmost)
+    }
+
+    /// The key of the first node, if any.
+    #[inline]
+    pub fn first_key(&self) -> Option<u64> {
+        (self.leftmost != NIL).then_some(self.first_key)
     }
 
     /// The node after `p`.
@@ -210,7 +229,7 @@ impl Timeline {
             arena.at_mut(parent).right = p;
         }
         if leftmost {
-            self.leftmost = p;
+            (self.leftmost, self.first_key) = (p, key);
         }
         self.mend_insert(arena, p);
     }
@@ -260,8 +279,11 @@ impl Timeline {
         self.replace(arena, parent, x, y);
         arena.at_mut(y).parent = parent;
         arena.at_mut(x).parent = y;
-        arena.update_least(x);
-        arena.update_least(y);
+        if arena.with_least {
+            // The same nodes as before are below the edge.
+            arena.at_mut(y).least = arena.at(x).least;
+            arena.update_least(x);
+        }
     }
 
     /// Replaces `old` by `new` as a child of `parent`.
@@ -279,6 +301,7 @@ impl Timeline {
     pub fn remove(&mut self, arena: &mut Arena, p: TaskId) {
         if self.leftmost == p {
             self.leftmost = successor(arena, p);
+            self.first_key = if self.leftmost == NIL { 0 } else { arena.at(self.leftmost).key };
         }
         let node = *arena.at(p);
         if node.left != NIL && node.right != NIL {
@@ -312,9 +335,10 @@ impl Timeline {
         }
         self.replace(arena, node.parent, p, next);
         let taken = arena.at_mut(next);
-        (taken.parent, taken.left, taken.red) = (node.parent, node.left, node.red);
+        (taken.parent, taken.left, taken.red, taken.least) = (node.parent, node.left, node.red, node.least);
         arena.at_mut(node.left).parent = next;
         arena.propagate(hole);
+        arena.propagate(next);
         if !red {
             self.mend_remove(arena, child, hole);
         }

@@ -39,7 +39,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     scheduler: "BFS",
     summary: "Con Kolivas' Brain Fuck Scheduler 0.440 of 2013: one queue, virtual deadlines",
     build: Build { preemption: Preemption::Voluntary, no_hz: true },
-    lacks: &[Feature::Clamps, Feature::Groups],
+    lacks: &[Feature::Clamps, Feature::Groups, Feature::Inheritance],
     policies: &[Policy::Other, Policy::Batch, Policy::Idle, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], RR_INTERVAL.tunable, ISO_CPU.tunable, CAP_SYS_NICE.tunable, UPTIME.tunable],
     simulate,

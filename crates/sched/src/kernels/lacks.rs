@@ -26,6 +26,8 @@ pub enum Feature {
     Bursts,
     /// Groups that run only when no other group does.
     IdleGroups,
+    /// Mutexes that lend their holder the priority of those that wait.
+    Inheritance,
 }
 
 impl Feature {
@@ -34,6 +36,7 @@ impl Feature {
         match self {
             Self::Smp | Self::Yield => v(2, 0),
             Self::Affinity => v(2, 4),
+            Self::Inheritance => v2_6(18),
             Self::Groups => v2_6(24),
             Self::NestedGroups => v2_6(25),
             Self::Quotas => v(3, 2),
@@ -66,6 +69,7 @@ impl Feature {
             Self::Clamps => set(|s| s.util != (None, None)),
             Self::Bursts => group(|g| g.burst > 0),
             Self::IdleGroups => group(|g| g.idle),
+            Self::Inheritance => load.inherits && !load.mutexes.is_empty(),
         }
     }
 
@@ -82,6 +86,7 @@ impl Feature {
             Self::NestedGroups => ("nested groups", "all stand side by side"),
             Self::Quotas => ("quotas", "groups use what they get"),
             Self::Bursts => ("bursts", "quota that is not used is lost"),
+            Self::Inheritance => ("priority inheritance", "who holds a mutex keeps its own priority"),
             Self::IdleGroups => ("idle groups", "they share by their weight"),
         };
         format!("{kernel} has no {} ({} has): {}", lack.0, self.since(), lack.1)
@@ -108,7 +113,7 @@ pub(super) fn remarks(kernel: &Kernel, machine: &Machine, load: &Load) -> Vec<St
         Feature::Affinity => several && !one_cpu && feature.is_used(load),
         _ => feature.is_used(load),
     };
-    let mut features = vec![Feature::Clamps, Feature::Smp, Feature::Affinity, Feature::Yield];
+    let mut features = vec![Feature::Clamps, Feature::Smp, Feature::Affinity, Feature::Yield, Feature::Inheritance];
     if kernel.lacks(Feature::Groups) {
         features.push(Feature::Groups);
     } else {

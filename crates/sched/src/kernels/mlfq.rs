@@ -34,7 +34,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     scheduler: "MLFQ",
     summary: "a multi-level feedback queue: down a level for each whole slice, up for each sleep",
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
-    lacks: &[Feature::Clamps, Feature::Groups],
+    lacks: &[Feature::Clamps, Feature::Groups, Feature::Inheritance],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], LEVELS.tunable, BASE_SLICE.tunable, START_LEVEL.tunable, BOOST.tunable],
     simulate,

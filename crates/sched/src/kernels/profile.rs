@@ -9,7 +9,7 @@ use crate::tunables::{HZ, TICK_NS, TICK_PHASE_US, Tunable, Values};
 use schedlab_base::{Error, Release, Result, Sink, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Load, Policy};
-use schedlab_sim::{Inspect, Options, Outcome, Stranded};
+use schedlab_sim::{Inheritance, Inspect, Options, Outcome, Stranded};
 use std::cell::RefCell;
 
 /// A kernel profile.
@@ -171,6 +171,19 @@ impl Kernel {
         })
     }
 
+    /// How mutexes with priority inheritance work, from 2.6.18 on.
+    ///
+    /// Deadline tasks came with 3.14. "rtmutex: Deboost before waking up the top waiter" is of 4.12, and
+    /// "locking/rtmutex: Squash !RT tasks to DEFAULT_PRIO" of 5.15.
+    fn inheritance(&self) -> Option<Inheritance> {
+        let release = self.release.filter(|_| !self.lacks(Feature::Inheritance))?;
+        Some(Inheritance {
+            deadline: release >= v(3, 14),
+            returns_first: release >= v(4, 12),
+            fair_alike: release >= v(5, 15),
+        })
+    }
+
     /// Simulates a load on a machine and sends the events to `sink`.
     ///
     /// # Errors
@@ -203,7 +216,8 @@ impl Kernel {
         let How { duration, seed, skip_ticks } = *how;
         let stranded = self.stranded();
         let lazy = preemption(values) == Some(Preemption::Lazy as i64);
-        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy };
+        let inheritance = self.inheritance();
+        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy, inheritance };
         (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

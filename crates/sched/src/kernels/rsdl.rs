@@ -19,7 +19,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     scheduler: "RSDL",
     summary: "the Rotating Staircase Deadline scheduler of 2007: a quota at each level, nothing guessed",
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
-    lacks: &[Feature::Clamps, Feature::Groups],
+    lacks: &[Feature::Clamps, Feature::Groups, Feature::Inheritance],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], RR_INTERVAL.tunable],
     simulate,

@@ -24,7 +24,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     scheduler: "SD",
     summary: "the Staircase Deadline scheduler 1.00 of 2007: slots spread over a rotation by nice level",
     build: Build { preemption: Preemption::Voluntary, no_hz: false },
-    lacks: &[Feature::Clamps, Feature::Groups],
+    lacks: &[Feature::Clamps, Feature::Groups, Feature::Inheritance],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], RR_INTERVAL.tunable, INTERACTIVE.tunable],
     simulate,

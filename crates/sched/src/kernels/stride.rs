@@ -18,7 +18,7 @@ pub(super) static KERNEL: Kernel = Kernel {
     scheduler: "Stride",
     summary: "stride scheduling of 1995: shares by tickets, exact to a quantum",
     build: Build { preemption: Preemption::Voluntary, no_hz: true },
-    lacks: &[Feature::Clamps, Feature::Groups],
+    lacks: &[Feature::Clamps, Feature::Groups, Feature::Inheritance],
     policies: &[Policy::Other, Policy::Fifo, Policy::Rr],
     tunables: &[TICK[0], TICK[1], TICK[2], QUANTUM.tunable],
     simulate,

@@ -91,6 +91,7 @@ mod tests {
     fn task(cpu: CpuId) -> Task {
         Task {
             attributes: Attributes::default(),
+            own: None,
             cpu,
             state: State::Runnable,
             allowed: CpuSet::ALL,

@@ -7,6 +7,7 @@ use crate::program::{Policy, Setting, Start, TaskSpec};
 use crate::scheduler::{Refusal, Scheduler};
 use crate::task::{Attributes, State, Task, TaskId, tid};
 use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result, TaskRecord};
+use std::borrow::Cow;
 
 impl<'a, S: Scheduler> Engine<'a, S> {
     /// Starts a task with `x-start: fork`. The boot task forks the first task, which runs at once if the CPU is idle;
@@ -16,7 +17,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let own = self.cx.task(p).attributes;
         let cpu = self.cx.task(p).cpu;
         let parent = self.cx.curr(cpu);
-        let born = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
+        let born = parent.map_or(Attributes::default(), |q| *self.cx.task(q).own());
         self.cx.tasks[p as usize].attributes = born;
         self.catch_up(cpu);
         self.sched.task_fork(&mut self.cx, p, parent, Start::Fork);
@@ -32,7 +33,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
 
     /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, on a CPU of its own as long as there are
     /// any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first one that it may use.
-    pub(super) fn create(&mut self, spec: &'a TaskSpec, name: String, parent: Option<TaskId>) -> Result<TaskId> {
+    pub(super) fn create(&mut self, spec: &'a TaskSpec, name: Cow<'a, str>, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let requested = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
         let granted = self.effective(&requested);
@@ -44,9 +45,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             None => 0,
         };
         let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };
-        let inherited = parent.map_or(Attributes::default(), |q| self.cx.task(q).attributes);
+        let inherited = parent.map_or(Attributes::default(), |q| *self.cx.task(q).own());
         self.cx.tasks.push(Task {
             attributes: apply(inherited, &spec.initial),
+            own: None,
             cpu,
             state: State::Sleeping { uninterruptible: false },
             on_rq: false,
@@ -115,7 +117,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             time: self.cx.now,
             tid: tid(p),
             tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
-            comm: self.processes[p as usize].name.clone(),
+            comm: self.processes[p as usize].name.clone().into_owned(),
             cgroup: group.or(moved.then_some("/")).map(str::to_owned),
         });
     }

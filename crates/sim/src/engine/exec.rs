@@ -28,6 +28,8 @@ pub(super) enum Did {
     Yield,
     /// The task moved to another CPU.
     Moved,
+    /// The task moved to another CPU, and repeats the operation there.
+    MovedFirst,
 }
 
 impl<S: Scheduler> Engine<'_, S> {
@@ -48,7 +50,7 @@ impl<S: Scheduler> Engine<'_, S> {
                 return Ok(());
             };
             let did = self.execute(cpu, p, op)?;
-            if !matches!(did, Did::Retry) && !self.processes[p as usize].relock {
+            if !matches!(did, Did::Retry | Did::MovedFirst) && !self.processes[p as usize].relock {
                 self.processes[p as usize].pc += 1;
             }
             match did {
@@ -80,7 +82,7 @@ impl<S: Scheduler> Engine<'_, S> {
                     self.schedule(cpu);
                     return Ok(());
                 }
-                Did::Moved => return Ok(()),
+                Did::Moved | Did::MovedFirst => return Ok(()),
             }
         }
     }
@@ -136,6 +138,7 @@ impl<S: Scheduler> Engine<'_, S> {
             Op::SemWait(s) => self.wait_sem(p, s),
             Op::Synced(ref op) => return self.execute_synced(cpu, p, op),
             Op::Yield => Did::Yield,
+            Op::Exec => self.exec(cpu, p),
             Op::Fork(template) => {
                 self.fork(p, template)?;
                 Did::Next
@@ -204,11 +207,13 @@ impl<S: Scheduler> Engine<'_, S> {
         let own = self.load.timers[timer as usize].1;
         let process = &mut self.processes[p as usize];
         let expiry = if own {
-            let at = process.own_timers.iter().position(|t| t.0 == timer).unwrap_or_else(|| {
-                process.own_timers.push((timer, process.started));
-                process.own_timers.len() - 1
+            let started = process.started;
+            let timers = &mut process.rare_mut().own_timers;
+            let at = timers.iter().position(|t| t.0 == timer).unwrap_or_else(|| {
+                timers.push((timer, started));
+                timers.len() - 1
             });
-            &mut process.own_timers[at].1
+            &mut timers[at].1
         } else {
             self.resources.timers[timer as usize].get_or_insert(process.started)
         };
@@ -221,6 +226,9 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn lock(&mut self, p: TaskId, m: u32, spin: bool) -> Did {
+        if let Some(how) = self.inheritance.filter(|_| !spin) {
+            return self.lock_lending(how, p, m);
+        }
         let mutex = &mut self.resources.mutexes[m as usize];
         if mutex.owner.is_none() {
             mutex.owner = Some(p);
@@ -240,19 +248,22 @@ impl<S: Scheduler> Engine<'_, S> {
 
     fn unlock(&mut self, p: TaskId, m: u32) {
         let mutex = &mut self.resources.mutexes[m as usize];
-        mutex.owner = None;
+        let owner = mutex.owner.take();
         // The longest-waiting spinner that is on a CPU sees it first; the others try again when they run.
         let running = mutex.spinners.iter().position(|q| self.cx.curr(self.cx.task(*q).cpu) == Some(*q));
         let spinner = running.or((!mutex.spinners.is_empty()).then_some(0));
         if let Some(at) = spinner {
             let q = mutex.spinners.remove(at).expect("the position is in the queue");
             self.stop_spinning(q);
+        } else if let Some(how) = self.inheritance {
+            self.unlock_lending(how, p, m, owner);
         } else if let Some(q) = mutex.waiters.pop_front() {
             self.wake(q, Some(p));
         }
     }
 
     /// Retries the lock for a spinning task that gets a CPU: it may have become free in the meantime.
+    #[cold]
     pub(super) fn try_lock_again(&mut self, p: TaskId) {
         let Wait::SpinLock(m) = self.processes[p as usize].wait else { return };
         let mutex = &mut self.resources.mutexes[m as usize];
@@ -336,7 +347,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let spec = &self.load.templates[template as usize];
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
-        let child = self.create(spec, format!("{}-{n}", spec.name), Some(p))?;
+        let child = self.create(spec, format!("{}-{n}", spec.name).into(), Some(p))?;
         self.wake_up_new(child, Some(p));
         Ok(())
     }

@@ -166,6 +166,11 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Queues a runnable task that is on no queue, on a CPU where it may run.
     pub(super) fn requeue(&mut self, p: TaskId, why: Placement) {
         let to = self.place(p, why);
+        self.put_on(p, to);
+    }
+
+    /// Queues a runnable task on the CPU that it was moved to.
+    pub(super) fn put_on(&mut self, p: TaskId, to: CpuId) {
         self.catch_up(to);
         self.cx.cause = Cause::Wakeup;
         self.cx.set_on_rq(p, true);

@@ -9,7 +9,7 @@ const UNCLAMPED: (u32, u32) = (0, 1024);
 
 /// How a task is scheduled.
 pub(super) fn of(task: &Task, load: &Load) -> TaskProperties {
-    let attributes = &task.attributes;
+    let attributes = task.own();
     let fair = matches!(attributes.policy, Policy::Other | Policy::Batch | Policy::Idle);
     let deadline = attributes.policy == Policy::Deadline;
     let time = |wanted: bool, ns: u64| Some(ns).filter(|ns| wanted && *ns > 0);

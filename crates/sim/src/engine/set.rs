@@ -1,4 +1,4 @@
-//! A running task changes its own attributes, its group, or the CPUs that it may use.
+//! A running task changes its own attributes, its group, or the CPUs that it may use, or becomes another program.
 
 use super::Engine;
 use super::birth::{apply, clamp};
@@ -7,8 +7,8 @@ use crate::core::Cause;
 use crate::cpuset::CpuSet;
 use crate::program::{ROOT_GROUP, Setting};
 use crate::scheduler::{Placement, Scheduler};
-use crate::task::TaskId;
-use schedlab_base::{CpuId, Result};
+use crate::task::{TaskId, tid};
+use schedlab_base::{CpuId, Payload, Result};
 
 impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn set(&mut self, cpu: CpuId, p: TaskId, i: u32) -> Result<Did> {
@@ -19,11 +19,11 @@ impl<S: Scheduler> Engine<'_, S> {
         if let Some(group) = setting.group {
             self.set_group(cpu, p, (group != ROOT_GROUP).then_some(group));
         }
-        let before = (self.cx.task(p).clamp, self.cx.task(p).attributes);
+        let before = (self.cx.task(p).clamp, *self.cx.task(p).own());
         self.cx.tasks[p as usize].clamp = clamp(self.cx.task(p).clamp, setting);
         self.set_effects(cpu, p, setting);
         self.set_attributes(cpu, p, setting)?;
-        if before != (self.cx.task(p).clamp, self.cx.task(p).attributes) {
+        if before != (self.cx.task(p).clamp, *self.cx.task(p).own()) {
             self.trace_properties(p);
         }
         match &setting.cpus {
@@ -44,10 +44,17 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     fn set_attributes(&mut self, cpu: CpuId, p: TaskId, setting: &Setting) -> Result<()> {
-        let old = self.cx.task(p).attributes;
+        let old = *self.cx.task(p).own();
         let new = apply(old, setting);
         if new != old {
             self.admit(p, &new)?;
+            if let Some(how) = self.inheritance.filter(|_| self.cx.task(p).own.is_some()) {
+                self.cx.tasks[p as usize].own = Some(Box::new(new));
+                self.cx.cause = Cause::Change;
+                self.lend(how, p);
+                self.cx.cause = Cause::Task;
+                return Ok(());
+            }
             self.cx.tasks[p as usize].attributes = new;
             self.catch_up(cpu);
             self.cx.cause = Cause::Change;
@@ -56,6 +63,24 @@ impl<S: Scheduler> Engine<'_, S> {
             self.cx.touch(cpu);
         }
         Ok(())
+    }
+
+    /// The task calls `execve()`. As it has nothing in the caches then, it moves to an idler CPU first (`sched_exec`).
+    pub(super) fn exec(&mut self, cpu: CpuId, p: TaskId) -> Did {
+        if !std::mem::replace(&mut self.processes[p as usize].execs, true) {
+            self.catch_up(cpu);
+            let to = self.sched.select_task_rq(&mut self.cx, p, cpu, Placement::Exec { from: cpu });
+            assert!(self.cx.task(p).allowed.contains(to), "task {p} was put on CPU {to}");
+            if to != cpu {
+                self.take_off(p);
+                self.carry(p, to);
+                self.put_on(p, to);
+                return Did::MovedFirst;
+            }
+        }
+        self.processes[p as usize].execs = false;
+        self.cx.emit(cpu, Payload::Exec { tid: tid(p), old: tid(p) });
+        Did::Next
     }
 
     fn set_affinity(&mut self, cpu: CpuId, p: TaskId, requested: CpuSet) -> Did {

@@ -96,11 +96,16 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Moves the running task off `cpu`, which it may no longer use, to a CPU that it may use.
     pub(super) fn push_away(&mut self, p: TaskId, why: Placement) {
+        self.take_off(p);
+        self.requeue(p, why);
+    }
+
+    /// Takes the running task off its CPU, which goes on to another task.
+    pub(super) fn take_off(&mut self, p: TaskId) {
         let cpu = self.cx.task(p).cpu;
         self.catch_up(cpu);
         self.cx.set_on_rq(p, false);
         self.sched.dequeue_task(&mut self.cx, cpu, p, Dequeue::Migrated);
         self.schedule(cpu);
-        self.requeue(p, why);
     }
 }

@@ -61,11 +61,18 @@ impl<S: Scheduler> Engine<'_, S> {
         let cpu = self.sched.select_task_rq(&mut self.cx, p, prev, why);
         assert!(cpu < self.cx.nr_cpus() && self.cx.task(p).allowed.contains(cpu), "task {p} was put on CPU {cpu}");
         if cpu != prev {
-            self.catch_up(prev);
-            self.catch_up(cpu);
-            self.sched.migrate_task_rq(&mut self.cx, p, prev, cpu);
-            self.cx.set_task_cpu(p, cpu);
+            self.carry(p, cpu);
         }
         cpu
+    }
+
+    /// Moves a task that is on no queue to another CPU.
+    #[inline]
+    pub(super) fn carry(&mut self, p: TaskId, to: CpuId) {
+        let from = self.cx.task(p).cpu;
+        self.catch_up(from);
+        self.catch_up(to);
+        self.sched.migrate_task_rq(&mut self.cx, p, from, to);
+        self.cx.set_task_cpu(p, to);
     }
 }

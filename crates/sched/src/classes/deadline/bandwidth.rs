@@ -134,6 +134,10 @@ impl Deadline {
     pub(super) fn stop_contending(&mut self, cx: &mut Core, p: TaskId) {
         let id = self.entity(p);
         let e = *self.e(id);
+        if e.foreign {
+            self.unuse(p);
+            return;
+        }
         let lag = i128::from(e.runtime) * i128::from(e.dl_period) / i128::from(e.dl_runtime.max(1));
         let at = i128::from(e.deadline) - lag;
         if self.rules.grub.is_some() && at >= i128::from(cx.now()) {

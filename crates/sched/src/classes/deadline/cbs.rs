@@ -28,14 +28,14 @@ impl Deadline {
         e.throttled = true;
         let (yielded, over) = (e.yielded, e.runtime);
         self.remove(cpu, id);
-        if self.start_timer(cx, id) {
+        if !self.e(id).boosted && self.start_timer(cx, id) {
             let rule = match (yielded, over) {
                 (true, 1..) => "it gives the rest of its budget away: throttled until its next period",
                 _ => "its budget is used up: throttled until its next period",
             };
             self.explain(cx, cpu, id, rule);
         } else {
-            // The next period has already begun.
+            // The next period has already begun, or a waiter of a mutex lends it a new budget.
             self.replenish(cx, id);
             self.queue_again(cx, cpu, id);
         }
@@ -92,6 +92,9 @@ impl Deadline {
     /// (`replenish_dl_entity`).
     pub(super) fn replenish(&mut self, cx: &mut Core, id: EntityId) {
         let now = cx.now();
+        if self.e(id).foreign {
+            self.new_period(now, id);
+        }
         let e = self.e_mut(id);
         // A deferred server whose remaining budget is too much for the time left starts a new period.
         if e.armed && overflows(e, now) {
@@ -120,7 +123,8 @@ impl Deadline {
     pub(super) fn check_constrained(&mut self, cx: &mut Core, id: EntityId) {
         let (now, e) = (cx.now(), *self.e(id));
         let between = e.deadline < now && now < self.next_period(id);
-        if self.rules.constrained && !e.throttled && e.dl_deadline != e.dl_period && between && e.deadline > 0 {
+        let constrained = self.rules.constrained && !e.boosted;
+        if constrained && !e.throttled && e.dl_deadline != e.dl_period && between && e.deadline > 0 {
             self.start_timer(cx, id);
             let e = self.e_mut(id);
             e.throttled = true;
@@ -140,12 +144,20 @@ impl Deadline {
             return;
         }
         let implicit = e.dl_deadline == e.dl_period;
-        if self.rules.constrained && (!implicit || e.starving) && e.deadline >= now && !fresh {
+        if self.rules.constrained && !e.boosted && (!implicit || e.starving) && e.deadline >= now && !fresh {
             self.e_mut(id).runtime = ((e.density * (e.deadline - now)) >> super::bandwidth::SHIFT) as i64;
             return;
         }
         self.e_mut(id).starving = false;
         self.new_period(now, id);
+    }
+
+    /// Ends the throttling of a task that is lent a budget: a task that holds a mutex for another one is not throttled.
+    pub(super) fn lift_throttle(&mut self, cx: &mut Core, id: EntityId) {
+        if self.e(id).boosted && self.e(id).throttled {
+            cx.cancel_timer(self.budget_timer(id));
+            self.e_mut(id).throttled = false;
+        }
     }
 
     /// Starts a new period, if the deadline has passed, for a task that is enqueued again after a change of its
@@ -161,7 +173,7 @@ impl Deadline {
         let id = self.entity(p);
         let cpu = cx.task(p).cpu;
         let is_deadline = cx.task(p).attributes.policy == Policy::Deadline;
-        if !self.e(id).throttled || !is_deadline || cx.task(p).state == State::Dead {
+        if !self.e(id).throttled || self.e(id).boosted || !is_deadline || cx.task(p).state == State::Dead {
             return;
         }
         if !self.e(id).runnable {

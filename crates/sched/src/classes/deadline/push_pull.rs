@@ -15,7 +15,9 @@ impl Deadline {
     /// The CPU for a task that wakes (`select_task_rq_dl`): its previous CPU, unless the task that is running there
     /// cannot move or has a deadline that is not later, or the CPU is too small for the task.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why;
+        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why else {
+            return prev;
+        };
         let allowed = |c: CpuId| cx.task(p).allowed.contains(c);
         let start = if allowed(prev) { prev } else { (0..cx.nr_cpus()).find(|c| allowed(*c)).unwrap_or(prev) };
         if pinned(cx, p) {

@@ -21,6 +21,10 @@ pub(super) struct Entity {
     pub(super) yielded: bool,
     /// It has blocked and not reached its 0-lag time, so its bandwidth is still active.
     pub(super) non_contending: bool,
+    /// A waiter of a mutex lends it its runtime, deadline and period (`is_dl_boosted`).
+    pub(super) boosted: bool,
+    /// It is boosted and has no bandwidth of its own, because it is no deadline task itself.
+    pub(super) foreign: bool,
     /// It is on the queue.
     pub(super) queued: bool,
     /// It is runnable, whether throttled or not.

@@ -10,7 +10,9 @@ impl RealTime {
     /// The CPU for a task that wakes or is new (`select_task_rq_rt`): its previous CPU, unless the task that is running
     /// there cannot move or has at least the same priority, or the CPU is too small for the task.
     pub(super) fn place(&self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {
-        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why;
+        let (Placement::Wake { from } | Placement::Fork { from } | Placement::Affinity { from }) = why else {
+            return prev;
+        };
         let home_allowed = cx.task(p).allowed.contains(prev);
         let fallback = || (0..cx.nr_cpus()).find(|c| cx.task(p).allowed.contains(*c)).unwrap_or(prev);
         let start = if home_allowed { prev } else { fallback() };

@@ -43,6 +43,7 @@ impl<F: Class> Stack<F> {
     }
 
     /// Picks the next task of a CPU from the highest class that has one.
+    #[inline(never)]
     pub(super) fn pick_by_class(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(cx, cpu);
         self.switch_takes_time(cx, cpu);

@@ -15,7 +15,7 @@ impl Fair<Cfs> {
         let queue = &self.rqs.queues[q as usize];
         let counts = |e: &EntityId| self.d.rules.change_moves_min || self.rqs.entities[*e as usize].on_rq;
         let curr = queue.curr.filter(counts).map(|e| self.rqs.entities[e as usize].vruntime);
-        let first = queue.tree.first().map(|e| self.rqs.entities[e as usize].vruntime);
+        let first = queue.tree.first_key();
         let least = match (curr, first) {
             (Some(a), Some(b)) => {
                 if before(b, a) {

@@ -69,7 +69,7 @@ fn halved(x: f64) -> f64 {
 /// The part of a value that is left after `delta` ns.
 #[inline]
 fn decay(delta: Nanos) -> f64 {
-    if delta == 0 { 1.0 } else { halved(delta as f64 * (1.0 / HALF)) }
+    if delta == 0 { 1.0 } else { halved(delta.cast_signed() as f64 * (1.0 / HALF)) }
 }
 
 /// An average that moves towards a level.

@@ -77,12 +77,33 @@ impl CpuLoad {
     }
 
     /// Applies the ticks up to now.
+    #[inline]
     pub fn fold(&mut self, now: Nanos) {
-        while self.next <= now {
-            if self.settled {
-                return self.skip(now);
+        if self.next > now {
+        } else if self.settled {
+            self.skip(now);
+        } else {
+            self.take_ticks(now);
+        }
+    }
+
+    /// Applies the ticks up to now, all of which sample the same load.
+    fn take_ticks(&mut self, now: Nanos) {
+        let ticks = (now - self.next) / self.period + 1;
+        self.next += ticks * self.period;
+        let load = self.load;
+        self.settled = true;
+        for (i, value) in self.values.iter_mut().enumerate() {
+            // As in `take_tick`, the gap shrinks by 2^-i, rounded up: the value reaches the load and never passes it.
+            let (above, up) = (*value > load, (1 << i) - 1);
+            let mut gap = value.abs_diff(load);
+            let mut left = ticks;
+            while gap > 0 && left > 0 {
+                gap -= (gap + up) >> i;
+                left -= 1;
             }
-            self.take_tick(self.load);
+            *value = if above { load + gap } else { load - gap };
+            self.settled &= gap == 0;
         }
     }
 
@@ -158,6 +179,24 @@ mod tests {
         load.change(0);
         load.skip(3_000_000_000);
         assert_eq!(at(&mut load, 3_000_000_000), [3; 5]);
+    }
+
+    #[test]
+    fn many_ticks_at_once_are_as_one_by_one() {
+        let mut rng = schedlab_base::Rng::new(5);
+        let (mut one, mut all) = (CpuLoad::new(10, 10), CpuLoad::new(10, 10));
+        for round in 1..2_000 {
+            let bits = rng.below(24);
+            let load = rng.below(1 << bits);
+            (one.load, one.settled) = (load, false);
+            all.change(load);
+            let now = all.next + 10 * rng.below(if round % 7 == 0 { 300 } else { 6 });
+            while one.next <= now {
+                one.take_tick(load);
+            }
+            all.fold(now);
+            assert_eq!((one.values, one.next), (all.values, all.next), "{load}");
+        }
     }
 
     #[test]

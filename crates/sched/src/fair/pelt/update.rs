@@ -17,11 +17,17 @@ impl Pelt {
     }
 
     /// Called when an entity is enqueued.
+    #[inline]
     pub(in crate::fair) fn enqueue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
-        let (task, cpu, weight) = rqs.counted(q, e);
-        if !self.averages() {
-            return self.count_flat(cpu, if task { weight as i64 } else { 0 });
+        if self.averages() {
+            self.average_in(rqs, q, e, now);
+        } else if !self.flat.is_empty() {
+            self.count_flat_task(rqs, q, e, 1);
         }
+    }
+
+    fn average_in(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
+        let (task, cpu, weight) = rqs.counted(q, e);
         let whole = self.whole();
         let (time, now) = (now, self.clock(cpu, now));
         let attach = !self.entities[e as usize].attached;
@@ -58,11 +64,17 @@ impl Pelt {
     }
 
     /// Called when an entity is dequeued.
+    #[inline]
     pub(in crate::fair) fn dequeue(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
-        let (task, cpu, weight) = rqs.counted(q, e);
-        if !self.averages() {
-            return self.count_flat(cpu, if task { -(weight as i64) } else { 0 });
+        if self.averages() {
+            self.average_out(rqs, q, e, now);
+        } else if !self.flat.is_empty() {
+            self.count_flat_task(rqs, q, e, -1);
         }
+    }
+
+    fn average_out(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, now: Nanos) {
+        let (task, cpu, weight) = rqs.counted(q, e);
         let (time, now) = (now, self.clock(cpu, now));
         let of = &mut self.entities[e as usize];
         of.runnable.steer(now, 0.0);
@@ -93,11 +105,21 @@ impl Pelt {
         }
     }
 
+    /// Adds the load of an entity to its CPU's, or subtracts it, if it is a task.
+    fn count_flat_task(&mut self, rqs: &Runqueues, q: QueueId, e: EntityId, sign: i64) {
+        let (task, cpu, weight) = rqs.counted(q, e);
+        self.count_flat(cpu, if task { sign * weight as i64 } else { 0 });
+    }
+
     /// Called when a task starts or stops running on a CPU.
+    #[inline]
     pub(in crate::fair) fn set_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
-        if !self.averages() {
-            return;
+        if self.averages() {
+            self.average_running(cpu, e, runs, now);
         }
+    }
+
+    fn average_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
         let now = self.clock(cpu, now);
         let full = if self.clocks.is_empty() { self.capacities[cpu as usize] } else { SCALE };
         let level = if runs { full } else { 0.0 };

@@ -8,7 +8,7 @@ use schedlab_base::{CpuId, v};
 use schedlab_sim::{Choice, Core, Decision, Placement, TaskId};
 
 impl<D: Discipline> Fair<D> {
-    /// Chooses the CPU for a task that wakes or is new (`select_task_rq_fair`).
+    /// Chooses the CPU for a task that wakes, is new or becomes another program (`select_task_rq_fair`).
     pub(in crate::fair) fn choose_cpu(
         &mut self,
         cx: &mut Core,
@@ -19,8 +19,11 @@ impl<D: Discipline> Fair<D> {
     ) -> CpuId {
         let sync = cx.sync_waker().is_some();
         let ask = match why {
-            Placement::Wake { from } | Placement::Affinity { from } => Ask { p, prev, here: from, wakes: true, sync },
-            Placement::Fork { from } => Ask { p, prev, here: from, wakes: false, sync },
+            Placement::Wake { from } | Placement::Affinity { from } => {
+                Ask { p, prev, here: from, wakes: true, execs: false, sync }
+            }
+            Placement::Fork { from } => Ask { p, prev, here: from, wakes: false, execs: false, sync },
+            Placement::Exec { from } => Ask { p, prev, here: from, wakes: false, execs: true, sync },
         };
         self.places.weigh_anew();
         // Until 3.18 select_task_rq_fair() returns at once, since between 3.1 and 3.6. From 3.19 on select_task_rq()
@@ -183,7 +186,7 @@ impl Select<'_> {
                 }
                 (cpu, "an idle CPU of the target's cache, else the target")
             }
-            None => (ask.prev, "no domain balances new tasks"),
+            None => (ask.prev, "no domain balances tasks that are new or become another program"),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Select<'_> {
     /// Placement in 2.6.24 (`try_to_wake_up` and `sched_balance_self`).
     pub(super) fn place_2_6_24(&mut self, cx: &mut Core, domains: &Domains, ask: Ask) -> (CpuId, &'static str) {
         if !ask.wakes {
-            let top = domains.of(ask.here).iter().rposition(|d| d.flags.has(Flags::BALANCE_FORK));
+            let top = domains.of(ask.here).iter().rposition(|d| d.flags.has(ask.flag()));
             return top.map_or((ask.here, "where its parent runs"), |level| self.descend(cx, domains, ask, level));
         }
         let moves = ask.here != ask.prev && cx.task(ask.p).allowed.contains(ask.here);

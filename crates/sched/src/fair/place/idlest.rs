@@ -202,7 +202,7 @@ impl Select<'_> {
         let span = domains.span(of.span);
         let all = !WAKEUP_STATS_OF_ALLOWED.is_in(self.places.release);
         for &cpu in span.cpus.iter().filter(|c| all || allowed.contains(**c)) {
-            let (l, r) = if ask.wakes && cpu == ask.prev {
+            let (l, r) = if (ask.wakes || ask.execs) && cpu == ask.prev {
                 (self.pelt.task_load(self.rqs, ask.p, now), self.pelt.task_runnable(self.rqs, ask.p, now))
             } else {
                 (0.0, 0.0)
@@ -210,8 +210,11 @@ impl Select<'_> {
             load += (self.pelt.load_avg(self.rqs, cpu, now) - l).max(0.0);
             util += self.util_with(cx, cpu, ask.p, None, false) as f64;
             runnable += (self.pelt.runnable_avg(cpu, now) - r).max(0.0);
-            running += self.rqs.nr_running(cpu);
-            idle += u32::from(self.is_idle(cx, cpu));
+            // A task that becomes another program does not count where it runs.
+            let here = u32::from(ask.execs && cpu == ask.prev);
+            let others = self.rqs.nr_running(cpu) - here;
+            running += others;
+            idle += u32::from(if here > 0 { others == 0 } else { self.is_idle(cx, cpu) });
             most = most.max(self.capacity_of(cpu).0);
             misfit &= !(asymmetric && self.fits(cx, ask, cpu));
         }

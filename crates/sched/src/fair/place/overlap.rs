@@ -74,9 +74,11 @@ impl Select<'_> {
     /// Notes that the running task of a CPU has woken another, which was placed on `to` (`try_to_wake_up`).
     pub(super) fn overlap_begins(&mut self, cx: &Core, ask: Ask, to: CpuId) {
         let Some(waker) = cx.curr(ask.here).filter(|_| ask.wakes && !cx.in_interrupt()) else { return };
-        let entity = &self.rqs.entities[self.rqs.entity(waker) as usize];
-        // Only an enqueue on its own queue brings its account up to date.
-        let more = if to == ask.here { cx.now() - entity.exec_start } else { 0 };
+        let e = self.rqs.entity(waker);
+        let entity = &self.rqs.entities[e as usize];
+        // Only an enqueue on its own queue brings its account up to date. This account has no time in other classes.
+        let counts = to == ask.here && self.rqs.running[ask.here as usize] == Some(e);
+        let more = if counts { cx.now() - entity.exec_start } else { 0 };
         let now = entity.sum_exec + more;
         let overlap = &mut self.places.tasks[waker as usize].overlap;
         let since = if overlap.woke > 0 { overlap.woke } else { overlap.began };

@@ -33,7 +33,7 @@ fn order(tree: &Timeline, arena: &Arena) -> Vec<TaskId> {
 
 #[test]
 fn it_is_a_sorted_list_that_keeps_the_order_of_equals() {
-    let (mut arena, mut tree, mut rng) = (Arena::default(), Timeline::default(), Rng::new(1));
+    let (mut arena, mut tree, mut rng) = (Arena::new(true), Timeline::default(), Rng::new(1));
     let mut model: Vec<(u64, TaskId, u64)> = Vec::new();
     for p in 0..200 {
         arena.grow(p);
@@ -51,6 +51,7 @@ fn it_is_a_sorted_list_that_keeps_the_order_of_equals() {
         }
         check(&arena, tree.root, NIL);
         assert_eq!(order(&tree, &arena), model.iter().map(|e| e.1).collect::<Vec<_>>());
+        assert_eq!(tree.first_key(), model.first().map(|e| e.0));
         assert_eq!(tree.last(&arena), model.last().map(|e| e.1));
         let bound = rng.below(1000);
         let found = tree.first_where(&arena, |v| v <= bound);

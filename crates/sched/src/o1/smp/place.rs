@@ -5,6 +5,10 @@
 //! 2.6.11 the waker's CPU takes the task if the task's cache is cold or if the loads are far enough apart; in 2.6.18 if
 //! the waker's CPU has little load. On machines with siblings, an idle CPU of the core is searched for next. 2.6.18
 //! puts a new task on the idlest CPU of the idlest node; its domains within a node do not balance on fork.
+//!
+//! A task that becomes another program moves in 2.6.0 from a CPU with three tasks or more to the idlest of the idlest
+//! node, if there are several; in 2.6.11 to the least loaded CPU, if its CPU has another task and the loads differ by
+//! half of what the widest domain tolerates; in 2.6.18 as a new task.
 
 use super::super::O1;
 use super::super::release::Balancing;
@@ -36,7 +40,10 @@ impl O1<'_> {
         }
         let mut looked = Vec::new();
         let (from, reason, choice) = match why {
-            Placement::Fork { from } => (from, Looking::Fork, self.place_new(cx, p, prev, from, &mut looked)),
+            Placement::Fork { from } => {
+                (from, Looking::Fork, self.place_new(cx, p, prev, Flags::BALANCE_FORK, from, &mut looked))
+            }
+            Placement::Exec { from } => (from, Looking::Fork, self.place_exec(cx, p, from, &mut looked)),
             Placement::Wake { .. } | Placement::Affinity { .. } if !cx.task(p).allowed.contains(prev) => {
                 (prev, Looking::Wake, Choosing::new(self.fallback(cx, p, prev), "the first CPU that is allowed"))
             }
@@ -175,13 +182,21 @@ impl O1<'_> {
         cpu
     }
 
-    /// Chooses the CPU of a new task, from the widest domain that balances on fork down to the smallest
+    /// Chooses the CPU of a new task, from the widest domain that balances by `flag` down to the smallest
     /// (`sched_balance_self`).
-    fn place_new(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
+    fn place_new(
+        &mut self,
+        cx: &mut Core,
+        p: TaskId,
+        prev: CpuId,
+        flag: Flags,
+        from: CpuId,
+        looked: &mut Vec<CpuId>,
+    ) -> Choosing {
         let domains = &self.smp().rounds.domains();
         let forks = |cpu: CpuId, below: u32| {
             let smaller = domains.of(cpu).iter().take_while(move |d| domains.span(d.span).weight() < below);
-            smaller.filter(|d| d.flags.has(Flags::BALANCE_FORK)).last()
+            smaller.filter(|d| d.flags.has(flag)).last()
         };
         let mut cpu = from;
         let mut widest = forks(cpu, u32::MAX);
@@ -201,8 +216,55 @@ impl O1<'_> {
         if !cx.task(p).allowed.contains(cpu) {
             return Choosing::new(self.fallback(cx, p, prev), "the first CPU that is allowed");
         }
-        let rule = if cpu == from { "where its parent is" } else { "the idlest CPU of the idlest group" };
+        let rule = if cpu == from { "where it is, or its parent" } else { "the idlest CPU of the idlest group" };
         Choosing::new(cpu, rule)
+    }
+
+    /// Chooses the CPU of a task that becomes another program (`sched_exec`, `sched_balance_exec` in 2.6.0).
+    fn place_exec(&mut self, cx: &mut Core, p: TaskId, from: CpuId, looked: &mut Vec<CpuId>) -> Choosing {
+        let stays = Choosing::new(from, "where it is");
+        let least = match self.rules.release().balancing {
+            Balancing::ByWeight => return self.place_new(cx, p, from, Flags::BALANCE_EXEC, from, looked),
+            Balancing::ByLength => 3,
+            Balancing::ByLoad => 2,
+        };
+        if self.nr_running(from) < least {
+            return stays;
+        }
+        let found = if self.rules.release().balancing == Balancing::ByLength {
+            self.shortest_of_nodes(cx)
+        } else {
+            self.least_loaded(cx, p, from, looked)
+        };
+        found.filter(|cpu| cx.task(p).allowed.contains(*cpu)).map_or(stays, |cpu| Choosing::new(cpu, "the idlest CPU"))
+    }
+
+    /// 2.6.0: the CPU with the fewest tasks of the node that has the fewest for each CPU (`sched_best_cpu`); `None` if
+    /// there is one node.
+    fn shortest_of_nodes(&self, cx: &Core) -> Option<CpuId> {
+        let node = |cpu: CpuId| cx.machine().cpus[cpu as usize].place.node;
+        let of = |n| (0..cx.nr_cpus()).filter(move |cpu| cx.online(*cpu) && node(*cpu) == n);
+        let length = |cpu: &CpuId| self.nr_running(*cpu);
+        let nodes = (0..cx.machine().nodes() as u32).filter(|n| of(*n).next().is_some());
+        let load = |n: &u32| 10 * of(*n).map(|cpu| length(&cpu)).sum::<u32>() / of(*n).count() as u32;
+        let idlest = if cx.machine().nodes() > 1 { nodes.min_by_key(load) } else { None };
+        of(idlest?).min_by_key(length)
+    }
+
+    /// 2.6.11: the CPU with the least load of the widest domain that balances on exec, or the first without any, if it
+    /// is clearly less than the load of `from` with one task more (`find_idlest_cpu`).
+    fn least_loaded(&mut self, cx: &mut Core, p: TaskId, from: CpuId, looked: &mut Vec<CpuId>) -> Option<CpuId> {
+        let domains = &self.smp().rounds.domains();
+        let domain = domains.of(from).iter().rfind(|d| d.flags.has(Flags::BALANCE_EXEC))?;
+        let cpus = &domains.span(domain.span).cpus;
+        cpus.iter().for_each(|cpu| sync(self, cx, *cpu));
+        let allowed = cpus.iter().copied().filter(|cpu| cx.task(p).allowed.contains(*cpu));
+        let (load, cpu) = allowed.map(|cpu| (self.target_load(cpu, 2), cpu)).min()?;
+        if cx.traces_queues() {
+            looked.extend(cpus);
+        }
+        let pct = 100 + u64::from(domains.params(domain).imbalance_pct - 100) / 2;
+        (load * pct < (self.source_load(from, 2) + SCALE) * 100).then_some(cpu)
     }
 
     /// Returns the group with the least load, if that is below the local group's by half of the tolerated imbalance.

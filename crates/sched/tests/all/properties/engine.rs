@@ -1,7 +1,7 @@
 //! Equal inputs give equal events, with ticks skipped or taken; and the engine's messages about loads that cannot go
 //! on.
 
-use crate::support::loads::{loads_in_groups, loads_with_changes, with_costs};
+use crate::support::loads::{loads_in_groups, loads_with_changes, loads_with_mutexes, with_costs};
 use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate, simulate_how};
 use proptest::prelude::*;
 use schedlab_base::{CpuId, Nanos, Payload};
@@ -76,6 +76,23 @@ proptest! {
                 simulate_how(kernel.name, &machine, &load, &[], &how)
             };
             let (skipped, taken) = (run(true), run(false));
+            let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
+            prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
+            prop_assert_eq!(skipped.events.len(), taken.events.len());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nor_does_it_where_mutexes_lend_priorities(
+        load in loads_with_mutexes(),
+        cpus in prop_oneof![Just("1"), Just("3"), Just("2x2")],
+    ) {
+        for kernel in KERNELS.iter().filter(|k| !k.lacks(Feature::Inheritance)) {
+            let (skipped, taken) = (run(kernel.name, cpus, &load, true), run(kernel.name, cpus, &load, false));
             let first = skipped.events.iter().zip(&taken.events).position(|(a, b)| a != b);
             prop_assert_eq!(first, None, "{}: {:?}", kernel.name, first.map(|i| (skipped.events[i], taken.events[i])));
             prop_assert_eq!(skipped.events.len(), taken.events.len());
@@ -235,6 +252,7 @@ fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
         tick_first: MS,
         stranded: Stranded::default(),
         lazy: false,
+        inheritance: None,
     };
     let mut accounts = Accounts::default();
     let bouncer = Bouncer { queues: Default::default(), bounced: false };

@@ -50,6 +50,7 @@ impl Run {
             tick_first: MS,
             stranded: Stranded::default(),
             lazy: false,
+            inheritance: None,
         };
         let mut accounts = Accounts::default();
         let toy = Toy::new(machine.cpus.len(), fault);

@@ -106,6 +106,7 @@ fn message(fault: Fault) -> Option<String> {
         tick_first: MS,
         stranded: Stranded::default(),
         lazy: false,
+        inheritance: None,
     };
     let load = load();
     let run = || {

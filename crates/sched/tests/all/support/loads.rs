@@ -97,7 +97,7 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
     (loads(), proptest::collection::vec(task, 0..3)).prop_map(move |(mut load, tasks)| {
         load.tasks.extend(tasks);
         for child in &mut load.templates {
-            child.program.extend([Op::Set(3), Op::Run(exactly(MS))]);
+            child.program.extend([Op::Exec, Op::Run(exactly(MS)), Op::Set(3), Op::Run(exactly(MS))]);
         }
         load.settings = vec![
             Setting { nice: Some(7), ..Setting::default() },
@@ -106,6 +106,35 @@ pub fn loads_with_changes() -> impl Strategy<Value = Load> {
             Setting { cpus: Some(vec![0]), ..Setting::default() },
         ];
         load
+    })
+}
+
+/// Like [`loads`], with tasks of all policies that take mutexes, one within the other, and lend each other priorities.
+pub fn loads_with_mutexes() -> impl Strategy<Value = Load> {
+    let policy = prop_oneof![Just(Policy::Other), Just(Policy::Rr), Just(Policy::Fifo), Just(Policy::Deadline)];
+    let task = (policy, 1u8..100, (0u32..3, 0u32..3), 20_000u64..4 * MS, 20_000u64..20 * MS, any::<bool>());
+    (loads(), proptest::collection::vec(task, 2..7)).prop_map(|(mut load, tasks)| {
+        let there = load.settings.len() as u32;
+        for (i, (policy, priority, (outer, inner), run, sleep, changes)) in tasks.into_iter().enumerate() {
+            let run = Op::Run(exactly(run));
+            let mut body = vec![run.clone(), Op::Lock(outer), run.clone()];
+            if changes {
+                body.extend([Op::Set(there), run.clone(), Op::Set(there + 1)]);
+            }
+            if inner > outer {
+                body.extend([Op::Lock(inner), run.clone(), Op::Unlock(inner)]);
+            }
+            body.extend([Op::Sleep(exactly(sleep / 4)), run, Op::Unlock(outer), Op::Sleep(exactly(sleep))]);
+            let mut spec = forever(&format!("locker-{i}"), 0, body);
+            spec.initial.policy = Some(policy);
+            spec.initial.rt_priority = matches!(policy, Policy::Fifo | Policy::Rr).then_some(priority);
+            let period = (u64::from(priority) + 10) * MS;
+            spec.initial.dl = (policy == Policy::Deadline).then_some((period / 20, period, period));
+            load.tasks.push(spec);
+        }
+        load.settings.push(Setting { policy: Some(Policy::Fifo), rt_priority: Some(40), ..Setting::default() });
+        load.settings.push(Setting { policy: Some(Policy::Other), rt_priority: Some(0), ..Setting::default() });
+        Load { inherits: true, mutexes: (0..3).map(|m| format!("m{m}")).collect(), ..load }
     })
 }
 
