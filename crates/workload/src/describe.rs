@@ -24,7 +24,7 @@ impl fmt::Display for Action {
             Self::Wait { cond: name, .. } | Self::Sync { cond: name, .. } => write!(f, "{event} {name}"),
             Self::Mem(bytes) | Self::IoRun(bytes) => write!(f, "{event} {bytes} B"),
             Self::MemRun { size, .. } => write!(f, "{event} in {size} B"),
-            Self::Yield => write!(f, "{event}"),
+            Self::Yield | Self::Exec => write!(f, "{event}"),
             Self::HybridBarrier { name, spin } => write!(f, "{event} {name} for {}", time(*spin)),
             Self::Lock(name)
             | Self::Unlock(name)

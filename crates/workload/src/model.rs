@@ -421,6 +421,8 @@ pub enum Action {
     /// Writes this many bytes to the I/O device.
     IoRun(u64),
     Yield,
+    /// `x-exec`.
+    Exec,
     Fork(String),
     SemPost(String),
     SemWait(String),

@@ -290,6 +290,7 @@ pub(crate) fn name_of(action: &Action) -> &'static str {
         Action::MemRun { .. } => "memrun",
         Action::IoRun(_) => "iorun",
         Action::Yield => "yield",
+        Action::Exec => "x-exec",
         Action::Fork(_) => "fork",
         Action::SemPost(_) => "sem_post",
         Action::SemWait(_) => "sem_wait",
@@ -339,7 +340,7 @@ fn value_of(action: &Action) -> Value {
             }
             value
         }
-        Action::Yield => json!(""),
+        Action::Yield | Action::Exec => json!(""),
         Action::HybridBarrier { name, spin } => json!({ "ref": name, "for": micros(*spin) }),
         Action::Lock(name)
         | Action::Unlock(name)

@@ -63,6 +63,7 @@ fn action() -> impl Strategy<Value = Action> {
             any::<u32>().prop_map(|bytes| Action::Mem(u64::from(bytes))),
             any::<u32>().prop_map(|bytes| Action::IoRun(u64::from(bytes))),
             Just(Action::Yield),
+            Just(Action::Exec),
             name().prop_map(|name| Action::SpinLock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinUnlock(format!("spin-{name}"))),
             name().prop_map(|name| Action::SpinBarrier(format!("spin-{name}"))),

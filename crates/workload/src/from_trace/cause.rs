@@ -1,7 +1,7 @@
 //! Who truly woke whom: a wake-up names the task that was on the CPU, which an interrupt may only have interrupted.
 
 use super::sequence::{NOBODY, TaskIx};
-use schedlab_base::{Context, Nanos};
+use schedlab_base::{Context, Nanos, Sleep};
 use std::collections::HashMap;
 
 /// How many pairs of waker and sleeper are counted; wake-ups of further pairs count as an interrupt's.
@@ -80,17 +80,26 @@ pub(super) struct Wakes {
     pub intervals: Sample,
     /// The last one.
     pub last: Option<Nanos>,
+    /// Those by tasks, as by a pipe or a socket.
+    synced: u64,
 }
 
 impl Wakes {
     /// Counts a wake-up after a sleep of this length.
-    pub(super) fn add(&mut self, now: Nanos, length: Nanos, waker: TaskIx) {
+    pub(super) fn add(&mut self, now: Nanos, length: Nanos, waker: TaskIx, slept_for: Option<Sleep>) {
         self.all += 1;
         self.by_nobody += u64::from(waker == NOBODY);
+        let sync = matches!(slept_for, Some(Sleep::Pipe | Sleep::Socket | Sleep::Poll));
+        self.synced += u64::from(waker != NOBODY && sync);
         self.lengths.add(length);
         if let Some(last) = self.last.replace(now) {
             self.intervals.add(now.saturating_sub(last));
         }
+    }
+
+    /// Whether most of its wake-ups by tasks are as by a pipe or a socket (`WF_SYNC`).
+    pub(super) fn sync(&self) -> bool {
+        self.synced * 2 > self.all - self.by_nobody
     }
 
     /// Whether its sleeps look like a timer's: nearly all of one length, or a fixed time from wake-up to wake-up.
@@ -115,6 +124,21 @@ pub(super) struct Facts<'a> {
     pub wakes: &'a Wakes,
     /// Its CPU time.
     pub run: Nanos,
+}
+
+/// An interrupt woke the task, or something that is not modelled.
+pub(super) const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
+
+/// Who woke a task, given what it slept for. A timer expires in an interrupt. What acts on pipes, futexes and children
+/// does so as a task; packets arrive in soft interrupts too.
+pub(super) fn believed((by, context): (TaskIx, Context), slept_for: Option<Sleep>) -> (TaskIx, Context) {
+    match (slept_for, context) {
+        (None, _) | (_, Context::Task) => (by, context),
+        (Some(Sleep::Timer), _) => NO_WAKER,
+        (Some(Sleep::Pipe | Sleep::Futex | Sleep::Child | Sleep::Ipc), Context::Unknown) => (by, Context::Task),
+        (Some(Sleep::Pipe | Sleep::Futex | Sleep::Child | Sleep::Ipc | Sleep::File), _) => NO_WAKER,
+        (Some(_), _) => (by, context),
+    }
 }
 
 /// How often a waker woke a sleeper.
@@ -183,7 +207,7 @@ mod tests {
         let mut now = 0;
         for i in 0..n {
             now += length(i) + 1_000;
-            w.add(now, length(i), waker(i));
+            w.add(now, length(i), waker(i), None);
         }
         w
     }
@@ -248,7 +272,7 @@ mod tests {
     #[test]
     fn a_beat_shows_when_sleeps_make_up_for_bursts() {
         let mut w = Wakes::default();
-        (1..50u64).for_each(|i| w.add(i * 10_000_000, 10_000_000 - i * 100_000 % 3_000_000, NOBODY));
+        (1..50u64).for_each(|i| w.add(i * 10_000_000, 10_000_000 - i * 100_000 % 3_000_000, NOBODY, None));
         assert_eq!(w.period(), Some(10_000_000));
         // Equal sleeps are a relative sleep, whatever the beat.
         assert_eq!(wakes(50, |_| 1_000_000, |_| NOBODY).period(), None);

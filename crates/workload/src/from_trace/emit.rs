@@ -5,6 +5,7 @@
 use super::sequence::{NOBODY, Stretch, TaskIx, Token, stretches, total_run};
 use crate::{Action, Amount, Phase, Props, Step, TimerMode};
 use schedlab_base::Nanos;
+use std::collections::BTreeSet;
 
 /// The workload language's unit.
 const US: Nanos = 1_000;
@@ -23,6 +24,8 @@ pub(super) struct Voice<'a> {
     pub own: TaskIx,
     /// Its beat, where its sleeps are a timer's.
     pub period: Option<Nanos>,
+    /// The keys of the tasks that are woken as by a pipe or a socket.
+    pub sync: &'a BTreeSet<&'a str>,
     /// What changes when it is scheduled as this one of its identities says.
     pub changes: &'a [Props],
 }
@@ -188,11 +191,11 @@ impl Writer<'_> {
         if actions.is_empty() || times == 0 {
             return;
         }
-        let events = actions
-            .into_iter()
-            .enumerate()
-            .map(|(n, what)| Step { key: format!("{}{n}", event_name(&what)), line: 0, what, sync: false })
-            .collect();
+        let step = |(n, what)| {
+            let sync = matches!(&what, Action::SemPost(name) if self.voice.sync.contains(sleeper(name)));
+            Step { key: format!("{}{n}", event_name(&what)), line: 0, what, sync }
+        };
+        let events = actions.into_iter().enumerate().map(step).collect();
         let name = format!("p{}", self.phases.len());
         let props = Props { cpus: self.bound.clone(), ..std::mem::take(&mut self.change) };
         self.phases.push(Phase { name, loops: Some(times), events, props });
@@ -201,6 +204,11 @@ impl Writer<'_> {
 
 fn semaphore(key: &str) -> String {
     format!("wake-{key}")
+}
+
+/// The key of the task that sleeps on a semaphore.
+fn sleeper(semaphore: &str) -> &str {
+    semaphore.strip_prefix("wake-").unwrap_or(semaphore)
 }
 
 fn event_name(action: &Action) -> &'static str {
@@ -220,7 +228,7 @@ mod tests {
 
     fn written(list: &[Token]) -> Vec<Phase> {
         let keys = ["a".to_owned(), "b".to_owned()];
-        phases(list, &Voice { keys: &keys, own: 0, period: None, changes: &[] })
+        phases(list, &Voice { keys: &keys, own: 0, period: None, sync: &BTreeSet::from(["a"]), changes: &[] })
     }
 
     fn cpu_ns(phases: &[Phase]) -> Nanos {

@@ -49,6 +49,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Remarks on the changes of a task that were too many.
+    pub(super) fn unsaid(&mut self, task: &Task, key: &str) {
+        if task.unsaid > 0 {
+            self.remarks.push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
+        }
+    }
+
     /// The priority that the task ran with for most of its time.
     pub(super) fn priority(&mut self, task: &Task, key: &str) -> Option<i16> {
         let most = task.prios.iter().max_by_key(|(prio, ns)| (*ns, std::cmp::Reverse(*prio)));

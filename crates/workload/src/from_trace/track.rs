@@ -1,17 +1,14 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
-use super::cause::{Pairs, Wakes};
+use super::cause::{NO_WAKER, Pairs, Wakes, believed};
 use super::identity::Identity;
 use super::life::{Begin, Place};
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
 use super::unseen::{Fed, Receiver};
-use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, TaskRecord, TaskState, Tid};
+use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid};
 use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
 use std::sync::Arc;
-
-/// An interrupt woke the task, or something that is not modelled.
-const NO_WAKER: (TaskIx, Context) = (NOBODY, Context::Unknown);
 
 /// Tasks beyond this number are not modelled.
 pub(super) const MOST_TASKS: usize = 1 << 16;
@@ -50,6 +47,8 @@ pub(super) struct Task {
     moved: bool,
     /// A wake-up asked for while it was not yet off its CPU.
     asked: Option<(TaskIx, Context)>,
+    /// What it sleeps for, if the trace says so.
+    sleeps: Option<Sleep>,
 }
 
 /// A task of the trace.
@@ -131,6 +130,7 @@ impl Track {
             prio: 120,
             moved: false,
             asked: None,
+            sleeps: None,
         });
         seat.ix
     }
@@ -258,11 +258,13 @@ impl Track {
 
     /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
     fn wake(&mut self, ix: TaskIx, now: Nanos, (by, context): (TaskIx, Context)) {
-        let task = &self.tasks[ix as usize];
+        let task = &mut self.tasks[ix as usize];
         let Place::Blocked { since, sure } = task.place else { return };
+        let (slept_for, cut) = (task.sleeps.take(), task.cut);
+        let (by, context) = believed((by, context), slept_for);
         let length = now.saturating_sub(since);
         let waker = match self.tasks.get(by as usize).map(|w| w.place) {
-            Some(Place::Running { cpu, .. }) if sure && !task.cut && by != ix && self.pairs.add(by, ix, context) => {
+            Some(Place::Running { cpu, .. }) if sure && !cut && by != ix && self.pairs.add(by, ix, context) => {
                 self.charge(by, cpu, now);
                 self.push(by, Token::Post(ix));
                 by
@@ -274,7 +276,7 @@ impl Track {
             self.receive(ix, |receiver, own, all| receiver.woken(waker, own, all));
         }
         let task = &mut self.tasks[ix as usize];
-        task.wakes.add(now, length, waker);
+        task.wakes.add(now, length, waker, slept_for);
         task.place = Place::Ready;
         task.asked = None;
     }
@@ -452,6 +454,11 @@ impl Observer for Track {
         } else {
             self.wakeup(ix, wake);
         }
+    }
+
+    fn sleeps(&mut self, task: Slot, why: Sleep) {
+        let ix = self.index(Some(task));
+        self.tasks.get_mut(ix as usize).into_iter().for_each(|task| task.sleeps = Some(why));
     }
 
     /// The task on the CPU did not run meanwhile.

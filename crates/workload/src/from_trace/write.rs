@@ -16,6 +16,11 @@ fn longest(task: &Task) -> &Identity {
     &most.expect("a task has at least one identity").0
 }
 
+/// The keys of the tasks that are woken as by a pipe or a socket.
+fn synced<'a>(tasks: &[Task], keys: &'a [String]) -> BTreeSet<&'a str> {
+    std::iter::zip(tasks, keys).filter(|(task, _)| task.wakes.sync()).map(|(_, key)| key.as_str()).collect()
+}
+
 impl ModelBuilder {
     /// The workload of the kept tasks, in the window from `start` to `end`.
     pub(super) fn write(
@@ -31,6 +36,7 @@ impl ModelBuilder {
         let keys: Vec<String> = std::iter::zip(tasks, kept)
             .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
             .collect();
+        let sync = synced(tasks, &keys);
         // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
         let global = Global { duration: None, ..Global::default() };
         let costs = self.replay.observer.1.1.seen();
@@ -56,17 +62,13 @@ impl ModelBuilder {
             }
             report.pinned += usize::from(props.cpus.is_some());
             report.described += usize::from(longest(task).properties.policy.is_some());
-            if task.unsaid > 0 {
-                let key = &keys[ix];
-                report
-                    .remarks
-                    .push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
-            }
+            report.unsaid(task, &keys[ix]);
             let (instances, delay) = match task.begin {
                 Begin::Forked { by, .. } if kept[by as usize] => (0, 0),
                 Begin::Forked { after, .. } | Begin::After(after) => (1, (after + 500) / 1000 * 1000),
             };
-            let voice = emit::Voice { keys: &keys, own: ix as TaskIx, period: task.wakes.period(), changes: &changes };
+            let (own, period) = (ix as TaskIx, task.wakes.period());
+            let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
             let phases = emit::phases(&task.sequence, &voice);
             report.count_phases(&phases);
             let (name, loops) = (keys[ix].clone(), Some(1));

@@ -32,6 +32,7 @@ pub(super) const EVENTS: &[(&str, Read)] = &[
     ("fork", |f| name(f).map(Action::Fork)),
     ("sem_post", |f| woken(f).map(Action::SemPost)),
     ("sem_wait", |f| name(f).map(Action::SemWait)),
+    ("x-exec", |_| Ok(Action::Exec)),
     ("x-spin-barrier", spin_barrier),
     ("x-spin-lock", |f| name(f).map(Action::SpinLock)),
     ("x-spin-unlock", |f| name(f).map(Action::SpinUnlock)),

@@ -59,3 +59,34 @@ fn interrupts_are_taken_out_of_bursts_and_given_to_the_cpu() {
     assert_eq!(sources, [(Softirq, 2_100, 5), (Irq, 1_050, 50)]);
     assert_eq!(model.report.interrupts_ns, 105 * US);
 }
+
+#[test]
+fn what_a_task_sleeps_for_says_who_wakes_it() {
+    use schedlab_base::Sleep;
+    let model = |context: Context, why: Option<Sleep>| {
+        let (mut s, mut t) = (Script::default(), 1_000);
+        s.name(1, "hog").name(2, "nap");
+        for round in 0..50 {
+            s.wake_in(context, t, 0, 1, 2).switch(t, 0, 1, Runnable, 2);
+            if let Some(why) = why {
+                s.at(t + 100, 0, Payload::Sleeps { tid: 2, why });
+            }
+            s.switch(t + 100, 0, 2, Sleeping, 1);
+            t += 300 + round * 977 % 3_000;
+        }
+        s.switch(t, 0, 1, Dead, 0);
+        let workload = s.model(&Options::default()).unwrap().workload;
+        let mut steps = workload.tasks.iter().flat_map(|task| &task.phases).flat_map(|phase| &phase.events);
+        let sync = steps.any(|step| step.sync);
+        assert!(!sync || why == Some(Sleep::Pipe), "{why:?} is not woken as by a pipe");
+        (told(&workload, "hog-1").join(";").contains("post wake-nap-2"), sync)
+    };
+    let (posts, none) = ((true, false), (false, false));
+    // Without the reason, sleeps without a pattern are ended by the task on the CPU.
+    assert_eq!([model(Context::Unknown, None), model(Context::Unknown, Some(Sleep::Timer))], [posts, none]);
+    assert_eq!(model(Context::Task, Some(Sleep::Timer)), posts, "a signal ended them");
+    assert_eq!(model(Context::Task, Some(Sleep::Futex)), posts);
+    // A task of the same CPU wakes it more often than by chance, but pipes are written by tasks.
+    assert_eq!(model(Context::SoftIrq, Some(Sleep::Pipe)), none);
+    assert_eq!(model(Context::Unknown, Some(Sleep::Pipe)), (true, true));
+}
