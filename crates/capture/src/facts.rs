@@ -1,7 +1,7 @@
 //! The facts about the running kernel that decide how it schedules, as far as it shows them.
 
+use crate::debugfs::Debugfs;
 use crate::procfs;
-use crate::sys;
 use flate2::read::GzDecoder;
 use schedlab_base::{Nanos, System};
 use std::collections::BTreeMap;
@@ -152,32 +152,15 @@ fn sysctls(root: &Path) -> BTreeMap<String, String> {
     set.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The scheduler's directory of debugfs, which is mounted for the moment if it is not.
-struct Debugfs {
-    dir: PathBuf,
-    _mount: Option<std::os::fd::OwnedFd>,
-}
-
 impl Debugfs {
-    fn open(root: &Path) -> Result<Self, String> {
-        let mounted = root.join("sys/kernel/debug/sched");
-        if fs::read_dir(&mounted).is_ok() {
-            return Ok(Self { dir: mounted, _mount: None });
-        }
-        if root != Path::new("/") {
-            return Err("it is not mounted".to_owned());
-        }
-        let mount = sys::detached_mount(c"debugfs").map_err(|e| format!("it cannot be mounted ({e})"))?;
-        let dir = PathBuf::from(format!("/proc/self/fd/{}/sched", std::os::fd::AsRawFd::as_raw_fd(&mount)));
-        match fs::read_dir(&dir) {
-            Ok(_) => Ok(Self { dir, _mount: Some(mount) }),
-            Err(e) => Err(format!("debugfs has no directory of the scheduler ({e})")),
-        }
+    /// The scheduler's directory.
+    fn sched(&self) -> PathBuf {
+        self.dir().join("sched")
     }
 
     /// The active one of `none voluntary (full) lazy`.
     fn preemption(&self) -> Option<String> {
-        let text = read(&self.dir.join("preempt")).ok()?;
+        let text = read(&self.sched().join("preempt")).ok()?;
         text.split_whitespace().find_map(|word| word.strip_prefix('(')?.strip_suffix(')')).map(str::to_owned)
     }
 
@@ -191,7 +174,7 @@ impl Debugfs {
                 system.unreadable.insert(name, unreadable(&e));
             }
         };
-        for (prefix, dir) in [("", self.dir.clone()), ("numa_balancing/", self.dir.join("numa_balancing"))] {
+        for (prefix, dir) in [("", self.sched()), ("numa_balancing/", self.sched().join("numa_balancing"))] {
             for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let file = entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -201,12 +184,12 @@ impl Debugfs {
             }
         }
         for what in ["runtime", "period"] {
-            let file = self.dir.join("fair_server/cpu0").join(what);
+            let file = self.sched().join("fair_server/cpu0").join(what);
             if file.exists() {
                 note(format!("fair_server_{what}"), &file);
             }
         }
-        match read(&self.dir.join("features")) {
+        match read(&self.sched().join("features")) {
             Ok(features) => system.tunables.extend(features.split_whitespace().map(feature)),
             Err(e) => {
                 system.unreadable.insert("features".to_owned(), unreadable(&e));

@@ -1,9 +1,11 @@
 //! Records on a live kernel. One loop drains a tracefs instance of our own by splice(), decodes the events, sorts them
 //! by time and passes them to a sink.
 
+mod calls;
 mod cgroups;
 mod changes;
 mod cpustat;
+mod debugfs;
 pub mod doctor;
 mod drain;
 mod facts;
@@ -23,6 +25,7 @@ mod tracefs;
 #[cfg(test)]
 mod tree;
 
+pub use debugfs::Debugfs;
 pub use host::host;
 pub use load::CommandStatus;
 pub use prepare::Options;

@@ -1,5 +1,6 @@
 //! Merges the pages of many CPUs into one stream in time order, in bounded memory.
 
+use crate::calls::Calls;
 use crate::changes::{Change, Changes};
 use crate::tasks::Tasks;
 use schedlab_base::{CpuId, Event, Nanos, Payload, Sink, Tid};
@@ -13,6 +14,8 @@ pub(crate) struct Merge {
     layout: PageLayout,
     decoder: Decoder,
     changes: Changes,
+    /// The system calls in which tasks sleep, if they are recorded.
+    calls: Option<Calls>,
     events: Vec<Event>,
     named: Vec<(Nanos, Change)>,
     /// Everything before this time has been passed on.
@@ -45,6 +48,7 @@ impl Merge {
             layout,
             decoder,
             changes,
+            calls: None,
             events: Vec::new(),
             named: Vec::new(),
             done: 0,
@@ -52,6 +56,11 @@ impl Merge {
             counts: Counts::default(),
             lost: BTreeMap::new(),
         }
+    }
+
+    /// Also says what tasks sleep for.
+    pub(crate) fn with_calls(self, calls: Option<Calls>) -> Self {
+        Self { calls, ..self }
     }
 
     /// Takes one page of a CPU and returns the time of its last record. A page that cannot be read counts as a loss of
@@ -79,6 +88,8 @@ impl Merge {
                 self.events.push(event);
             } else if let Some(change) = self.changes.read(raw) {
                 self.named.push((time, change));
+            } else if let Some(calls) = &mut self.calls {
+                calls.read(time, raw);
             }
         }
         if let Some(count) = lost {
@@ -120,6 +131,9 @@ impl Merge {
             *time = (*time).max(self.done);
         }
         self.named.sort_by_key(|(time, _)| *time);
+        if let Some(calls) = &mut self.calls {
+            calls.order();
+        }
     }
 
     /// Passes on only the events of this time from now on.
@@ -174,6 +188,8 @@ impl Merge {
         let late = self.events.partition_point(|event| event.time <= last).clamp(early, ready);
         let mut rest = &self.events[early..late];
         self.counts.events += rest.iter().filter(|e| !matches!(e.what, Payload::Lost { .. })).count() as u64;
+        let explained = self.calls.as_mut().map(|calls| calls.explain(rest));
+        rest = explained.as_deref().unwrap_or(rest);
         for (time, change) in self.named.drain(..named).take_while(|(time, _)| *time <= last) {
             let time = time.max(first);
             let (before, after) = rest.split_at(rest.partition_point(|event| event.time < time));

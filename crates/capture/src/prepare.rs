@@ -1,5 +1,6 @@
 //! What a recording needs before it begins: buffers, events, the processes to follow, and the head of the trace.
 
+use crate::calls;
 use crate::changes;
 use crate::instance::Instance;
 use crate::procfs;
@@ -28,6 +29,8 @@ pub struct Options {
     pub only: bool,
     /// Whether to record the time that interrupts take from CPUs, too.
     pub irq: bool,
+    /// Whether to record what tasks sleep for, too.
+    pub why: bool,
     /// The longest duration of the recording.
     pub duration: Option<Nanos>,
     /// The kernel buffer for each CPU in KiB (default: 8 MiB, less if memory is scarce).
@@ -92,6 +95,18 @@ pub(crate) fn enable_events(instance: &Instance, irq: bool) -> Result<Vec<Format
         formats.push(Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)?);
     }
     Ok(formats)
+}
+
+/// Enables the system calls in which tasks sleep, and returns the event's format.
+pub(crate) fn enable_calls(instance: &Instance) -> Result<Format> {
+    let (system, name) = calls::EVENT;
+    if !instance.has(&format!("events/{system}/{name}/enable")) {
+        let what = "--why needs the tracepoint raw_syscalls:sys_enter, which this kernel does not have";
+        return Err(Error::not_permitted(what).mend("record without --why, or on a kernel with CONFIG_FTRACE_SYSCALLS"));
+    }
+    instance.write(&format!("events/{system}/{name}/filter"), &calls::filter())?;
+    instance.append("set_event", [format!("{system}:{name}\n")])?;
+    Format::parse(&instance.read(&format!("events/{system}/{name}/format"))?)
 }
 
 /// The layout of a buffer's pages.

@@ -1,5 +1,6 @@
 //! Makes a recording: sets up an instance, drains it in one loop, writes the stream, and removes everything again.
 
+use crate::calls::Calls;
 use crate::changes::{self, Change, Changes};
 use crate::cpustat::CpuTimes;
 use crate::drain::Drain;
@@ -8,7 +9,7 @@ use crate::host::places;
 use crate::instance::Instance;
 use crate::load::{CommandStatus, Load, check_processes};
 use crate::merge::Merge;
-use crate::prepare::{Options, buffer_kib, enable_events, follow, meta, page_layout};
+use crate::prepare::{Options, buffer_kib, enable_calls, enable_events, follow, meta, page_layout};
 use crate::procfs;
 use crate::sys::{self, Signals};
 use crate::tasks::Tasks;
@@ -26,6 +27,8 @@ const WAKE_PERCENT: u64 = 25;
 /// The shortest and the longest time between two drains.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(250);
+/// The longest time between two drains while tasks' files are looked up, since tasks may end soon.
+const LOOKING: Duration = Duration::from_millis(20);
 /// The longest time between two drains of a quiet recording, and until the first.
 const QUIET: Duration = Duration::from_secs(10);
 /// The longest time until the head of the file is written.
@@ -163,6 +166,7 @@ impl Recorder {
         }
         let followed = if options.only { follow(&instance, proc, &options.processes)? } else { BTreeSet::new() };
         let formats = enable_events(&instance, options.irq)?;
+        let calls = if options.why { Calls::new(&enable_calls(&instance)?, proc) } else { None };
         let traced = formats.iter().any(|f| f.name == "irq_handler_exit");
         let layout = page_layout(&tracefs, &instance)?;
         let drain = Drain::new(instance.buffers()?, layout.page_bytes())?;
@@ -170,7 +174,7 @@ impl Recorder {
             formats.into_iter().partition(|f| changes::EVENTS.iter().any(|(_, name)| *name == f.name));
         let meta = Meta { distances, ..meta(&options, places, buffer_kib) };
         Ok(Self {
-            merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)),
+            merge: Merge::new(layout, Decoder::new(sched)?, Changes::new(ours)).with_calls(calls),
             tasks: Tasks::new(counts_alike.then(|| proc.to_path_buf())),
             counts_alike,
             followed,
@@ -285,7 +289,11 @@ impl Recorder {
     /// The longest time until the next drain, which is `usual` unless the recording is quiet. One that ends with its
     /// processes looks for their end.
     fn pause(&self, usual: Duration) -> Duration {
-        if self.options.quiet && self.options.duration.is_some() { QUIET } else { usual }
+        match () {
+            () if self.options.quiet && self.options.duration.is_some() => QUIET,
+            () if self.options.why => usual.min(LOOKING),
+            () => usual,
+        }
     }
 
     /// Waits until a buffer fills, a signal arrives or the time is over. At first it ignores the buffers for a moment,
