@@ -1,26 +1,30 @@
-//! The guest's first process: it mounts what a system has, sets the tunables, runs the command, hands its files back
-//! and restarts the machine, which ends the guest.
+//! The guest's first process: it mounts what a system has, sets the tunables, runs the command, hands its files back,
+//! and takes another job if the host may ask for one. It restarts the machine after the last, which ends the guest.
 
 mod memory;
 mod mounts;
+mod traces;
 mod tunables;
 #[cfg(target_arch = "x86_64")]
 mod turns;
 
 use crate::console::OWN;
 use crate::initramfs::{JOB, PROGRAM};
-use crate::mailbox::{Done, Job, Seen, Stage, post, reach};
+use crate::mailbox::{Done, Job, Seen, Stage, asked, post, reach};
 use memory::Shared;
 use rustix::process::{WaitOptions, wait};
 use rustix::system::{RebootCommand, reboot};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Where the command's standard output goes. A job that needs all of it wants this file.
 pub const PRINTED: &str = "/run/schedlab-printed";
 /// Where its standard error goes.
 const SAID: &str = "/run/schedlab-said";
+/// How often the agent looks for another job.
+const POLL: Duration = Duration::from_millis(10);
 
 /// Whether this process is the first one of a guest that schedlab has started.
 #[must_use]
@@ -34,14 +38,13 @@ pub fn is_inside() -> bool {
     std::os::unix::process::parent_id() == 1 && Path::new(JOB).exists()
 }
 
-/// Does the guest's job and ends the guest.
+/// Does the guest's jobs and ends the guest.
 pub fn main() -> ! {
     mounts::first();
     match Shared::find() {
         Ok(mut shared) => {
             reach(&mut shared, Stage::Up);
-            let (done, files) = work(&mut shared);
-            post(&mut shared, done, files);
+            serve(&mut shared);
         }
         Err(why) => eprintln!("{OWN}{why}"),
     }
@@ -50,15 +53,48 @@ pub fn main() -> ! {
     std::process::exit(1);
 }
 
-fn work(shared: &mut Shared) -> (Done, Vec<(String, Vec<u8>)>) {
-    let refused = |why: String| (Done { refused: Some(why), ..Done::default() }, Vec::new());
+/// The first job, and those that the host asks for after it, until one is the last.
+fn serve(shared: &mut Shared) {
     let boot_s = up_time();
     mounts::rest();
-    let job = match fs::read(JOB).map_err(|e| e.to_string()).and_then(|text| read_job(&text)) {
-        Ok(job) => job,
-        Err(e) => return refused(format!("the agent cannot read its job: {e}")),
-    };
-    if let Err(why) = tunables::set(Path::new("/"), &job.set) {
+    let mut job = fs::read(JOB).map_err(|e| e.to_string()).and_then(|text| read_job(&text));
+    let mut number = 0;
+    loop {
+        let stay = job.as_ref().is_ok_and(|job| job.stay);
+        let (mut done, files) = match &job {
+            Ok(job) => work(job, number, boot_s, shared),
+            Err(e) => refused(format!("the agent cannot read its job: {e}")),
+        };
+        if stay && done.unfit.is_none() {
+            done.unfit = traces::left(&done);
+        }
+        let last = !stay || done.unfit.is_some();
+        post(shared, done, files);
+        if last {
+            return;
+        }
+        (number, job) = loop {
+            match asked(shared, number) {
+                Some(next) => break next,
+                None => std::thread::sleep(POLL),
+            }
+        };
+    }
+}
+
+fn refused(why: String) -> (Done, Vec<(String, Vec<u8>)>) {
+    (Done { refused: Some(why), unfit: Some("a job was refused".to_owned()), ..Done::default() }, Vec::new())
+}
+
+fn work(job: &Job, number: u64, boot_s: f64, shared: &mut Shared) -> (Done, Vec<(String, Vec<u8>)>) {
+    let written = job.files.iter().try_for_each(|(path, contents)| fs::write(path, contents));
+    if let Err(e) = written {
+        return refused(format!("the agent cannot write the job's files: {e}"));
+    }
+    // A later job finds the settings of the first: the host asks for none with others.
+    if number == 0
+        && let Err(why) = tunables::set(Path::new("/"), &job.set)
+    {
         return refused(why);
     }
     #[cfg(target_arch = "x86_64")]
@@ -80,9 +116,14 @@ fn work(shared: &mut Shared) -> (Done, Vec<(String, Vec<u8>)>) {
         Err(e) => return refused(format!("the agent cannot start the command: {e}")),
     };
     let text = |path: &str| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    let done = Done { status, printed: text(PRINTED), said: text(SAID), seen, ..Done::default() };
+    let tunables = tunables::all(Path::new("/"));
+    let done = Done { status, printed: text(PRINTED), said: text(SAID), seen, tunables, ..Done::default() };
     let read = |path: &String| Some((path.clone(), fs::read(path).ok()?));
-    (done, job.wanted.iter().filter_map(read).collect())
+    let handed = job.wanted.iter().filter_map(read).collect();
+    for path in job.wanted.iter().chain(job.files.iter().map(|(path, _)| path)) {
+        let _ = fs::remove_file(path);
+    }
+    (done, handed)
 }
 
 fn read_job(text: &[u8]) -> Result<Job, String> {

@@ -12,7 +12,7 @@
 //! | `topology` | QEMU's arguments for a machine |
 //! | `image`, `store`, `kernel` | the kernels of the distribution, fetched and kept; a kernel by its name |
 //! | `guest`, `qemu`, `console`, `vm` | one guest from its start to its end, and what went wrong |
-//! | `accel`, `run` | whether KVM truly runs a guest here; a guest on what this machine has |
+//! | `accel`, `run` | whether KVM truly runs a guest here; a guest for one job or several |
 //! | `agent` | the other side: the guest's first process |
 
 pub mod accel;
@@ -35,7 +35,7 @@ pub use agent::PRINTED;
 pub use guest::{Accel, Guest, Limits};
 pub use kernel::{Kernel, find};
 pub use mailbox::{Done, Job, Seen};
-pub use run::run;
+pub use run::{run, start};
 pub use store::{Kept, Store};
 pub use topology::fits;
-pub use vm::Ran;
+pub use vm::{Ran, Running};

@@ -8,9 +8,11 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use schedlab_base::{CpuList, Error, Result};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// The program, from Debian's package qemu-system-x86.
 pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
@@ -92,6 +94,10 @@ fn parameters(guest: &Guest<'_>, accel: Accel) -> String {
         // All virtual CPUs read one clock, and some stand still for a while when the host is busy.
         words.extend(["tsc=reliable", "nowatchdog"]);
     }
+    if accel == Accel::Tcg {
+        // Ten ticks must come within the time that ten take. Beside a busy host they may not, and the kernel panics.
+        words.push("no_timer_check");
+    }
     let cpus =
         (accel == Accel::Counted && has_spare(guest.machine)).then(|| format!("nr_cpus={}", guest.machine.cpus.len()));
     words.extend(cpus.as_deref());
@@ -117,40 +123,70 @@ pub(crate) fn version() -> Option<String> {
 /// A running QEMU, killed when this value goes, or this process ends in any way.
 pub(crate) struct Qemu {
     pub(crate) child: Child,
+    /// The thread that started it ends when this goes.
+    _keeper: Sender<()>,
 }
 
 impl Qemu {
     /// Starts QEMU with these arguments.
     ///
+    /// The kernel kills it when the thread that started it ends, so a thread of its own does that: the caller's may
+    /// end before the guest is needed no more.
+    ///
     /// # Errors
     /// When there is no QEMU.
-    #[allow(unsafe_code)]
-    pub(crate) fn start(arguments: &[String], files: &Files) -> Result<Self> {
-        let complaints = files.complaints.try_clone().map_err(|e| Error::system("cannot start QEMU", &e))?;
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
+    pub(crate) fn start(arguments: Vec<String>, files: &Files) -> Result<Self> {
+        let failed = |e: io::Error| Error::system("cannot start QEMU", &e);
+        let complaints = files.complaints.try_clone().map_err(failed)?;
         let passed = [files.initramfs.as_raw_fd(), files.console.as_raw_fd(), files.mailbox.as_raw_fd()];
-        let parent = rustix::process::getpid();
-        // SAFETY: between fork and exec it makes three kinds of system calls and no other: none allocates or locks.
-        // The descriptors are open: `files` is borrowed until the child has been started.
-        unsafe {
-            command.pre_exec(move || {
-                set_parent_process_death_signal(Some(Signal::KILL))?;
-                if getppid() != Some(parent) {
-                    return Err(io::ErrorKind::Interrupted.into());
-                }
-                for fd in passed {
-                    fcntl_setfd(BorrowedFd::borrow_raw(fd), FdFlags::empty())?;
-                }
-                Ok(())
-            });
-        }
-        let child = command.spawn().map_err(|e| {
+        let (started, is_started) = mpsc::channel();
+        let (keeper, is_over) = mpsc::channel::<()>();
+        let keep = move || {
+            // The descriptors are open: the caller waits, and `files` is borrowed.
+            let _ = started.send(spawn(&arguments, complaints, passed));
+            let _ = is_over.recv();
+        };
+        std::thread::Builder::new().name("schedlab-guest".to_owned()).spawn(keep).map_err(failed)?;
+        let child = is_started.recv().map_err(|e| failed(io::Error::other(e)))?.map_err(|e| {
             let mend = "install QEMU; Debian, as root: apt-get install qemu-system-x86";
             Error::not_permitted(format!("{PROGRAM} cannot be run: {e}")).mend(mend)
         })?;
-        Ok(Self { child })
+        Ok(Self { child, _keeper: keeper })
     }
+}
+
+impl Qemu {
+    /// How long its threads have waited for a CPU so far, all together.
+    pub(crate) fn waited(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        let waited = |text: String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
+        // Time on a CPU, time in wait for one, and how often it got one (Documentation/scheduler/sched-stats.rst).
+        let each = tasks.filter_map(|task| waited(std::fs::read_to_string(task.path().join("schedstat")).ok()?));
+        Duration::from_nanos(each.sum())
+    }
+}
+
+/// Starts QEMU, which inherits the descriptors `passed` and dies with the calling thread.
+#[allow(unsafe_code)]
+fn spawn(arguments: &[String], complaints: File, passed: [RawFd; 3]) -> io::Result<Child> {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
+    let parent = rustix::process::getpid();
+    // SAFETY: between fork and exec it makes three kinds of system calls and no other: none allocates or locks.
+    // The descriptors are open, as the caller says.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if getppid() != Some(parent) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            for fd in passed {
+                fcntl_setfd(BorrowedFd::borrow_raw(fd), FdFlags::empty())?;
+            }
+            Ok(())
+        });
+    }
+    command.spawn()
 }
 
 impl Drop for Qemu {

@@ -8,6 +8,7 @@ use crate::program;
 use crate::qemu::{self, Files, Qemu};
 use crate::topology;
 use schedlab_base::{Error, Result};
+use schedlab_machine::Machine;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long QEMU may take to end after the guest is done.
 const LAST: Duration = Duration::from_secs(10);
 
-/// A guest that ran.
+/// A job that a guest has done.
 #[derive(Clone, Debug)]
 pub struct Ran {
     /// What it said at the end.
@@ -28,18 +29,30 @@ pub struct Ran {
     pub accel: Accel,
     /// The host's time from the start of QEMU until the guest's first process ran.
     pub boot: Duration,
-    /// The host's time until the command was started.
+    /// The host's time from the start of QEMU, or for a later job from its request, until the command was started.
     pub started: Duration,
+    /// The part of the time since then that the host took from the guest's CPUs: they waited for one of the host's.
+    /// None where the guest's time is not the host's.
+    pub taken: Option<f64>,
     /// What the guest lacks of its machine.
     pub remarks: Vec<String>,
 }
 
-/// Runs a guest.
+/// Runs a guest for one job.
 ///
 /// # Errors
 /// When QEMU, the kernel, the agent or the command's surroundings fail, or a limit is reached. The guest's console is
 /// then in a file that the message names.
 pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
+    let job = Job { stay: false, ..job.clone() };
+    start(guest, &job, accel).map(|(ran, _)| ran)
+}
+
+/// Starts a guest for a job; if the job says that it shall stay, and nothing speaks against that, it waits for another.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn start(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<(Ran, Option<Running>)> {
     let mut files = Files::new()?;
     let arguments = qemu::arguments(guest, accel, &files)?;
     let even_turns = accel == Accel::Counted && guest.machine.cpus.len() > 1;
@@ -49,98 +62,160 @@ pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
     drop(archive);
     files.mailbox.set_len(mailbox::BYTES).map_err(failed)?;
     let mailbox = Mailbox::new(files.mailbox.try_clone().map_err(failed)?);
-    let mut watch = Watch { guest, files: &files, mailbox, begin: Instant::now(), up: None, started: None };
-    watch.follow(Qemu::start(&arguments, &files)?)?;
-    let (done, handed) = watch.mailbox.results().map_err(|e| watch.failed(&e.to_string()))?;
-    if let Some(refused) = &done.refused {
-        return Err(Error::input(format!("{}: {refused}", guest.kernel.name)));
-    }
-    if done.status != 0 && console::trouble(&console::text(&files.console)).is_some() {
-        return Err(watch.failed(&format!("the guest's command failed with status {}", done.status)));
-    }
-    let mut remarks = topology::remarks(guest.machine);
-    remarks.extend(topology::difference(guest.machine, &done.seen.cpus, &done.seen.distances));
-    let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| at - watch.begin);
-    Ok(Ran { done, files: handed, accel, boot: since(watch.up), started: since(watch.started), remarks })
+    let qemu = Qemu::start(arguments, &files)?;
+    let (name, memory) = (guest.kernel.name.clone(), guest.memory_mib());
+    let machine = guest.machine.clone();
+    let running = Running { qemu, files, mailbox, name, machine, memory, accel, boot: None, job: 0, said: 0 };
+    running.job(job, guest.limits)
 }
 
-/// The host's watch over a guest.
-struct Watch<'a> {
-    guest: &'a Guest<'a>,
-    files: &'a Files,
+/// A guest that is there, and takes one job after the other. It ends when this value goes.
+pub struct Running {
+    qemu: Qemu,
+    files: Files,
     mailbox: Mailbox,
+    /// The kernel.
+    name: String,
+    machine: Machine,
+    /// In MiB.
+    memory: u64,
+    accel: Accel,
+    /// How long it took to boot, once it has.
+    boot: Option<Duration>,
+    /// The number of its job.
+    job: u64,
+    /// How much it had printed on its console before that.
+    said: usize,
+}
+
+impl Running {
+    /// Runs another job, whose tunables must be those of the first. The guest is given back if it can take one more.
+    ///
+    /// # Errors
+    /// As [`crate::run()`].
+    pub fn run(mut self, job: &Job, limits: Limits) -> Result<(Ran, Option<Self>)> {
+        self.job += 1;
+        self.said = console::text(&self.files.console).len();
+        let job = Job { stay: true, ..job.clone() };
+        self.mailbox.ask(self.job, &job)?;
+        self.job(&job, limits)
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.qemu.child.try_wait(), Ok(None))
+    }
+
+    /// Waits for the end of its job.
+    fn job(mut self, job: &Job, limits: Limits) -> Result<(Ran, Option<Self>)> {
+        let mut watch = Watch { limits, begin: Instant::now(), up: None, started: None, taken: None };
+        watch.follow(&mut self, job.stay)?;
+        let (done, handed) = self.mailbox.results().map_err(|e| self.failed(&e.to_string()))?;
+        if let Some(refused) = &done.refused {
+            return Err(Error::input(format!("{}: {refused}", self.name)));
+        }
+        let trouble = self.trouble();
+        if done.status != 0 && trouble.is_some() {
+            return Err(self.failed(&format!("the guest's command failed with status {}", done.status)));
+        }
+        let mut remarks = topology::remarks(&self.machine);
+        remarks.extend(topology::difference(&self.machine, &done.seen.cpus, &done.seen.distances));
+        let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| at - watch.begin);
+        let boot = *self.boot.get_or_insert(since(watch.up));
+        let stays = job.stay && done.unfit.is_none() && done.status == 0 && trouble.is_none();
+        let (accel, started) = (self.accel, since(watch.started));
+        let taken = watch.taken.filter(|_| accel != Accel::Counted);
+        Ok((Ran { done, files: handed, accel, boot, started, taken, remarks }, stays.then_some(self)))
+    }
+
+    /// What the kernel or the agent said went wrong since the job began.
+    fn trouble(&self) -> Option<String> {
+        console::trouble(console::text(&self.files.console).get(self.said..).unwrap_or_default())
+    }
+
+    /// The message for a guest that failed: what the console says if it says something, and where the console is.
+    fn failed(&self, what: &str) -> Error {
+        let why = match self.trouble() {
+            Some(why) if why.contains("memory") => format!(": {why} ({} MiB)", self.memory),
+            Some(why) => format!(": {why}"),
+            None if console::text(&self.files.console).is_empty() => ": it printed nothing".to_owned(),
+            None => String::new(),
+        };
+        let mend = match console::keep(&self.files.console, &self.name) {
+            Ok(path) => format!("its console is in {}", path.display()),
+            Err(e) => format!("its console could not be kept: {e}"),
+        };
+        Error::input(format!("{}: {what}{why}", self.name)).mend(mend)
+    }
+}
+
+/// The host's watch over one job of a guest.
+struct Watch {
+    limits: Limits,
     begin: Instant,
     up: Option<Instant>,
     started: Option<Instant>,
+    /// The part of the time since then that the guest's CPUs waited, once it is done.
+    taken: Option<f64>,
 }
 
-impl Watch<'_> {
-    /// Waits until the guest is done. QEMU has ended then, whatever happened.
-    fn follow(&mut self, mut qemu: Qemu) -> Result<()> {
+impl Watch {
+    /// Waits until the guest is done. QEMU has ended then, whatever happened, unless the guest stays.
+    fn follow(&mut self, guest: &mut Running, stays: bool) -> Result<()> {
         let mut done: Option<Instant> = None;
+        let mut waited = Duration::ZERO;
         loop {
-            let ended = qemu.child.try_wait().map_err(|e| Error::system("cannot wait for QEMU", &e))?;
-            let (now, stage) = (Instant::now(), self.mailbox.stage());
+            let ended = guest.qemu.child.try_wait().map_err(|e| Error::system("cannot wait for QEMU", &e))?;
+            let (now, stage) = (Instant::now(), guest.mailbox.stage(guest.job));
             if stage >= Stage::Up {
                 self.up.get_or_insert(now);
             }
-            if stage >= Stage::Started {
-                self.started.get_or_insert(now);
+            if stage >= Stage::Started && self.started.is_none() {
+                self.started = Some(now);
+                waited = guest.qemu.waited();
             }
             if stage == Stage::Done {
+                if let (None, Some(started)) = (done, self.started) {
+                    let there = (now - started).as_secs_f64() * guest.machine.cpus.len() as f64;
+                    self.taken = Some(guest.qemu.waited().saturating_sub(waited).as_secs_f64() / there.max(1e-3));
+                }
                 let since = *done.get_or_insert(now);
-                if ended.is_some() || now - since > LAST {
+                if stays || ended.is_some() || now - since > LAST {
                     return Ok(());
                 }
             } else if let Some(status) = ended {
-                return Err(self.ended_early(status));
-            } else if let Some(what) = self.too_long(now) {
-                return Err(self.failed(&what));
+                return Err(self.ended_early(guest, status));
+            } else if let Some(what) = self.too_long(guest, now) {
+                return Err(guest.failed(&what));
             }
             std::thread::sleep(LOOK);
         }
     }
 
     /// What has taken too long, if something has.
-    fn too_long(&self, now: Instant) -> Option<String> {
-        let Limits { boot, run } = self.guest.limits;
-        if self.files.console.metadata().is_ok_and(|meta| meta.len() > console::MOST_BYTES) {
+    fn too_long(&self, guest: &Running, now: Instant) -> Option<String> {
+        let Limits { boot, run } = self.limits;
+        if guest.files.console.metadata().is_ok_and(|meta| meta.len() > console::MOST_BYTES) {
             return Some("the guest never stops printing on its console".to_owned());
         }
         match self.up {
             None if now - self.begin > boot => Some(format!("the guest did not boot within {} s", boot.as_secs())),
             Some(up) if now - up > run => {
                 let what = if self.started.is_some() { "was not done" } else { "did not start its command" };
-                Some(format!("the guest {what} within {} s after it had booted", run.as_secs()))
+                let since = if guest.job == 0 { "it had booted" } else { "it was asked" };
+                Some(format!("the guest {what} within {} s after {since}", run.as_secs()))
             }
             _ => None,
         }
     }
 
-    fn ended_early(&self, status: std::process::ExitStatus) -> Error {
-        let said = console::last_line(&self.files.complaints);
+    fn ended_early(&self, guest: &Running, status: std::process::ExitStatus) -> Error {
+        let said = console::last_line(&guest.files.complaints);
         match said.filter(|_| !status.success()) {
             Some(said) if self.up.is_none() => {
-                Error::input(format!("QEMU cannot run the guest {}: {said}", self.guest.kernel.name))
+                Error::input(format!("QEMU cannot run the guest {}: {said}", guest.name))
             }
-            _ => self.failed("the guest ended before it was done"),
+            _ => guest.failed("the guest ended before it was done"),
         }
-    }
-
-    /// The message for a guest that failed: what the console says if it says something, and where the console is.
-    fn failed(&self, what: &str) -> Error {
-        let text = console::text(&self.files.console);
-        let memory = self.guest.memory_mib();
-        let why = match console::trouble(&text) {
-            Some(why) if why.contains("memory") => format!(": {why} ({memory} MiB)"),
-            Some(why) => format!(": {why}"),
-            None if text.is_empty() => ": it printed nothing".to_owned(),
-            None => String::new(),
-        };
-        let mend = match console::keep(&self.files.console, &self.guest.kernel.name) {
-            Ok(path) => format!("its console is in {}", path.display()),
-            Err(e) => format!("its console could not be kept: {e}"),
-        };
-        Error::input(format!("{}: {what}{why}", self.guest.kernel.name)).mend(mend)
     }
 }

@@ -19,6 +19,7 @@ mod children;
 mod computing;
 mod figures;
 mod groups;
+mod hotplug;
 mod launch;
 mod memory;
 mod named;

@@ -5,6 +5,7 @@
 //! The launchers die with it, and the tasks with their launchers.
 
 use crate::children::children;
+use crate::hotplug;
 use crate::launch;
 use crate::region::Slot;
 use crate::sync;
@@ -39,9 +40,11 @@ pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut noti
     let signals = stand_apart(&keep);
     let mut launchers = launch_all(world, &signals);
     let mut state = State::SettingUp { until: sys::monotonic() + SETUP };
+    let mut switches = hotplug::Switches::new(&world.load().hotplug);
     loop {
         let until = match state {
-            State::SettingUp { until } | State::Running { until } => Some(until).filter(|until| *until != Nanos::MAX),
+            State::SettingUp { until } => Some(until),
+            State::Running { until } => Some(until.min(switches.next())).filter(|until| *until != Nanos::MAX),
             State::Ready => None,
         };
         let fds = [command.as_raw_fd(), notice.as_raw_fd(), signals.raw_fd()];
@@ -74,11 +77,16 @@ pub(crate) fn supervise(world: &'static World, mut command: UnixStream, mut noti
             State::Ready if spoken => {
                 let until = start(world);
                 say(&mut command, STARTED);
+                switches.begin(world.region.control().start.load(Ordering::Acquire));
                 State::Running { until }
             }
             State::Running { until } if sys::monotonic() >= until => break,
             state => state,
         };
+        if let Err(error) = switches.due(sys::monotonic()) {
+            world.region.fail(&error);
+            break;
+        }
     }
     note_cpu_times(world);
     kill_all(&launchers);

@@ -219,6 +219,8 @@ impl Task {
             // Real threads wake each other by futexes, which know no synchronous wake-up.
             Op::Synced(ref op) => self.execute(op),
             Op::Yield => sys::sched_yield(),
+            // It would replace this program; a remark says so.
+            Op::Exec => {}
             Op::Fork(template) => birth::fork(self.world, template),
             Op::Set(i) => self.set(&self.world.load().settings[i as usize]),
             Op::LoopStart { .. } | Op::LoopEnd { .. } => unreachable!("`run` does the jumps"),

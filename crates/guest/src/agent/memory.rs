@@ -56,6 +56,14 @@ impl Memory for Shared {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(at as usize), bytes.len()) };
         fence(Ordering::SeqCst);
     }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) {
+        assert!(at.checked_add(bytes.len() as u64).is_some_and(|end| end <= BYTES), "it is read within its bounds");
+        fence(Ordering::SeqCst);
+        // SAFETY: the range is within the mapping, which nothing of this process refers to.
+        unsafe { std::ptr::copy_nonoverlapping(self.start.add(at as usize), bytes.as_mut_ptr(), bytes.len()) };
+        fence(Ordering::SeqCst);
+    }
 }
 
 #[cfg(test)]
