@@ -1,0 +1,201 @@
+//! Tiles: what rows did during 512 bins of time, span by span where they are few, bin by bin where they are many.
+
+use crate::arrow::{ranges, stream};
+use crate::index::Index;
+use crate::rows::{Of, Rows};
+use crate::spans::{NONE, STATES, Span, Spans, State, Sums};
+use crate::steps::Steps;
+use arrow_array::{ArrayRef, Float32Array, UInt8Array, UInt32Array};
+use schedlab_base::Nanos;
+use std::sync::Arc;
+
+/// A tile has so many bins, and a row that is exact at most so many spans.
+pub const BINS: u64 = 512;
+
+/// A bin is at most 2 to the power of this many ns: 19 hours.
+pub const MAX_LEVEL: u32 = 46;
+
+/// Stands for no task, or no CPU.
+const NOBODY: u32 = u32::MAX;
+
+/// Which tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A bin is 2 to the power of this many ns.
+    pub level: u32,
+    /// The number of the tile.
+    pub tile: u64,
+}
+
+impl Place {
+    /// Its first instant and the width of its bins.
+    #[must_use]
+    pub fn bounds(self) -> (Nanos, Nanos) {
+        let width = 1 << self.level.min(MAX_LEVEL);
+        (self.tile.saturating_mul(BINS * width), width)
+    }
+}
+
+/// The columns of a tile.
+#[derive(Debug, Default)]
+struct Columns {
+    row: Vec<u32>,
+    start: Vec<f32>,
+    width: Vec<f32>,
+    state: Vec<u8>,
+    task: Vec<u32>,
+    /// Running, waiting, blocked, unknown.
+    shares: [Vec<u8>; 4],
+    switches: Vec<u32>,
+}
+
+/// A part of a whole in 1/255, which is 0 or 255 only where that is exact.
+fn share(part: f64, whole: f64) -> u8 {
+    if part <= 0.0 || whole <= 0.0 {
+        0
+    } else if part >= whole {
+        255
+    } else {
+        (part / whole * 255.0).round().clamp(1.0, 254.0) as u8
+    }
+}
+
+impl Columns {
+    fn push(&mut self, row: u32, (start, width): (f32, f32), state: State, who: u32, shares: [u8; 4], switches: u32) {
+        self.row.push(row);
+        self.start.push(start);
+        self.width.push(width);
+        self.state.push(state as u8);
+        self.task.push(if who == NONE { NOBODY } else { who });
+        self.shares.iter_mut().zip(shares).for_each(|(column, share)| column.push(share));
+        self.switches.push(switches);
+    }
+
+    fn finish(self, exact: String) -> Vec<u8> {
+        let u32s = |column: Vec<u32>| Arc::new(UInt32Array::from(column)) as ArrayRef;
+        let f32s = |column: Vec<f32>| Arc::new(Float32Array::from(column)) as ArrayRef;
+        let u8s = |column: Vec<u8>| Arc::new(UInt8Array::from(column)) as ArrayRef;
+        let [running, waiting, blocked, unknown] = self.shares;
+        let columns = vec![
+            ("row", u32s(self.row)),
+            ("start", f32s(self.start)),
+            ("width", f32s(self.width)),
+            ("state", u8s(self.state)),
+            ("task", u32s(self.task)),
+            ("running", u8s(running)),
+            ("waiting", u8s(waiting)),
+            ("blocked", u8s(blocked)),
+            ("unknown", u8s(unknown)),
+            ("switches", u32s(self.switches)),
+        ];
+        stream(columns, &[("exact", exact)])
+    }
+}
+
+/// The tile of these rows.
+#[must_use]
+pub fn tile(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Vec<u8> {
+    let (mut columns, mut exact) = (Columns::default(), Vec::new());
+    let none = Steps::default();
+    for &number in wanted {
+        let Some(row) = rows.rows.get(number as usize) else { continue };
+        let (spans, queue) = match row.of {
+            Of::Cpu(cpu) => (index.cpus.get(cpu as usize), Some(index.queues.get(cpu as usize).unwrap_or(&none))),
+            Of::Task(task) => (index.tasks.get(task as usize), None),
+            Of::Group(_) => {
+                group(index, rows, number, place, &mut columns);
+                continue;
+            }
+        };
+        let Some(spans) = spans else { continue };
+        let (from, width) = place.bounds();
+        if spans.count(from, from + BINS * width) as u64 <= BINS {
+            exact.push(number);
+            exact_row(index.end, spans, queue, number, place, &mut columns);
+        } else {
+            binned_row(index.end, spans, queue, number, place, &mut columns);
+        }
+    }
+    columns.finish(ranges(exact))
+}
+
+fn exact_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place: Place, columns: &mut Columns) {
+    let (start, width) = place.bounds();
+    let end = start + BINS * width;
+    let begun = spans.find(start);
+    let mut cursor = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
+    for (at, span) in spans.within(start, end, now).enumerate() {
+        let Span { from, to, state, who } = span;
+        let waiting = queue.map(|queue| queue.area(from, to, now, &mut cursor).waiting);
+        let is = |other: State| if state == other { 255 } else { 0 };
+        let waiting = waiting.map_or(is(State::Waiting), |waiting| share(waiting as f64, (to - from) as f64));
+        let shares = [is(State::Running), waiting, is(State::Blocked), is(State::Unknown)];
+        // A span that began before the tile was counted there.
+        let number = begun + at;
+        let begins =
+            number > 0 && number < spans.len() && (at > 0 || spans.get(number, now).is_some_and(|s| s.from == from));
+        let switches = u32::from(begins && matches!(state, State::Running | State::Idle));
+        columns.push(row, in_bins((from, to), start, width), state, who, shares, switches);
+    }
+}
+
+fn in_bins((from, to): (Nanos, Nanos), start: Nanos, width: Nanos) -> (f32, f32) {
+    let bins = |time: Nanos| time as f64 / width as f64;
+    (bins(from - start) as f32, bins(to - from) as f32)
+}
+
+/// The bins of a tile until the trace's end.
+fn bins(now: Nanos, place: Place) -> impl Iterator<Item = (Nanos, Nanos)> {
+    let (start, width) = place.bounds();
+    let all = (0..BINS).map(move |bin| start.saturating_add(bin * width));
+    all.take_while(move |from| *from < now).map(move |from| (from, (from + width).min(now)))
+}
+
+fn binned_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place: Place, columns: &mut Columns) {
+    let (start, width) = place.bounds();
+    let mut cursor = spans.find(start);
+    let mut step = queue.and_then(|queue| queue.find(start)).unwrap_or(0);
+    for (from, to) in bins(now, place) {
+        let sums = spans.sums(from, to, now, &mut cursor);
+        let waiting = queue.map_or(sums.time[State::Waiting as usize], |q| q.area(from, to, now, &mut step).waiting);
+        let of = |time: Nanos| share(time as f64, (to - from) as f64);
+        let time = |state: State| of(sums.time[state as usize]);
+        let shares = [time(State::Running), of(waiting), time(State::Blocked), time(State::Unknown)];
+        columns.push(row, in_bins((from, to), start, width), sums.dominant(), sums.who, shares, sums.switches);
+    }
+}
+
+/// What the rows of a group did together, of what they could have done at most.
+fn group(index: &Index, rows: &Rows, number: u32, place: Place, columns: &mut Columns) {
+    let (start, width) = place.bounds();
+    let now = index.end;
+    let below: Vec<(&Spans, Option<&Steps>)> = rows
+        .below(number as usize)
+        .iter()
+        .filter_map(|row| match row.of {
+            Of::Cpu(cpu) => Some((index.cpus.get(cpu as usize)?, index.queues.get(cpu as usize))),
+            Of::Task(task) => Some((index.tasks.get(task as usize)?, None)),
+            Of::Group(_) => None,
+        })
+        .collect();
+    let mut cursors: Vec<(usize, usize)> = below
+        .iter()
+        .map(|(spans, queue)| (spans.find(start), queue.and_then(|q| q.find(start)).unwrap_or(0)))
+        .collect();
+    let most = below.len().min(index.queues.iter().filter(|queue| !queue.is_empty()).count().max(1));
+    for (from, to) in bins(now, place) {
+        let (mut all, mut waiting) = (Sums::default(), 0);
+        for ((spans, queue), (cursor, step)) in below.iter().zip(&mut cursors) {
+            let sums = spans.sums(from, to, now, cursor);
+            (0..STATES).for_each(|state| all.time[state] += sums.time[state]);
+            all.switches += sums.switches;
+            waiting += queue.map_or(sums.time[State::Waiting as usize], |q| q.area(from, to, now, step).waiting);
+        }
+        let length = (to - from) as f64;
+        let of = |time: Nanos, most: usize| share(time as f64, length * most as f64);
+        let time = |state: State, most: usize| of(all.time[state as usize], most);
+        let unknown = time(State::Unknown, below.len());
+        let shares = [time(State::Running, most), of(waiting, most), time(State::Blocked, most), unknown];
+        columns.push(number, in_bins((from, to), start, width), all.dominant(), NONE, shares, all.switches);
+    }
+}

@@ -1,0 +1,137 @@
+/** Decodes the server's Arrow streams into the arrays that the page draws from. */
+import { tableFromIPC, type Table } from "@uwdata/flechette";
+import {
+  NONE,
+  type HeatTile,
+  type MarkKind,
+  type Marks,
+  type Overview,
+  type Series,
+  type Tile,
+  type Window,
+} from "./source";
+
+type Numbers = ArrayLike<number | bigint | null>;
+
+/** A column as one array of numbers; a missing column is filled with `otherwise`. */
+export function column<A extends Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array>(
+  table: Table,
+  name: string,
+  make: (length: number) => A,
+  otherwise = 0,
+): A {
+  const out = make(table.numRows);
+  const found = table.getChild(name);
+  if (!found) return out.fill(otherwise) as A;
+  const values = found.toArray() as Numbers;
+  for (let i = 0; i < out.length; i++) {
+    const value = values[i];
+    out[i] = value === null || value === undefined ? otherwise : Number(value);
+  }
+  return out;
+}
+
+export const u8 = (n: number) => new Uint8Array(n);
+const u16 = (n: number) => new Uint16Array(n);
+export const u32 = (n: number) => new Uint32Array(n);
+const f32 = (n: number) => new Float32Array(n);
+export const f64 = (n: number) => new Float64Array(n);
+
+function metadata(table: Table, key: string): string | undefined {
+  return table.schema.metadata?.get(key);
+}
+
+/** Where the spans of each row begin, for spans sorted by row. */
+export function offsetsOf(rows: ArrayLike<number>, first: number, count: number): Uint32Array {
+  const offsets = new Uint32Array(count + 1);
+  let span = 0;
+  for (let i = 0; i < count; i++) {
+    while (span < rows.length && (rows[span] as number) < first + i) span++;
+    offsets[i] = span;
+  }
+  while (span < rows.length && (rows[span] as number) < first + count) span++;
+  offsets[count] = span;
+  return offsets;
+}
+
+export function tileOf(ipc: Uint8Array, level: number, tile: number, first: number, count: number): Tile {
+  const table = tableFromIPC(ipc);
+  const rows = column(table, "row", u32);
+  return {
+    level,
+    tile,
+    first,
+    count,
+    offsets: offsetsOf(rows, first, count),
+    start: column(table, "start", f32),
+    width: column(table, "width", f32),
+    state: column(table, "state", u8),
+    task: column(table, "task", u32, NONE),
+    running: column(table, "running", u8),
+    waiting: column(table, "waiting", u8),
+    blocked: column(table, "blocked", u8),
+    unknown: column(table, "unknown", u8),
+    switches: column(table, "switches", u32),
+    bytes: rows.length * 21 + count * 4 + 256,
+  };
+}
+
+/** A column of bins, of which the stream may leave some out, as one array of `bins`. */
+function dense<A extends Float32Array | Float64Array>(table: Table, name: string, out: A): A {
+  const bin = column(table, "bin", u32);
+  const value = column(table, name, f64, NaN);
+  for (let i = 0; i < bin.length; i++) {
+    const at = bin[i] as number;
+    if (at < out.length) out[at] = value[i] as number;
+  }
+  return out;
+}
+
+export function overviewOf(ipc: Uint8Array, bins: number, window: Window): Overview {
+  const table = tableFromIPC(ipc);
+  return {
+    ...window,
+    queue: dense(table, "queue", f32(bins)),
+    running: dense(table, "running", f32(bins)),
+    violation: dense(table, "violation", f32(bins)),
+    lost: dense(table, "lost", f32(bins)),
+  };
+}
+
+export function heatOf(ipc: Uint8Array, level: number, tile: number): HeatTile {
+  const table = tableFromIPC(ipc);
+  const row = column(table, "row", u32);
+  const unknown = JSON.parse(metadata(table, "unknown") ?? "[]") as HeatTile["unknown"];
+  return {
+    level,
+    tile,
+    row,
+    bin: column(table, "bin", u16),
+    value: column(table, "value", f32),
+    highest: Number(metadata(table, "highest") ?? 0),
+    rows: Number(metadata(table, "rows") ?? 0),
+    labels: JSON.parse(metadata(table, "labels") ?? "[]") as string[],
+    unknown,
+    bytes: row.length * 10 + unknown.length * 40 + 1024,
+  };
+}
+
+export function seriesOf(ipc: Uint8Array, bins: number, window: Window): Series {
+  return { ...window, value: dense(tableFromIPC(ipc), "value", f64(bins).fill(NaN)) };
+}
+
+export function marksOf(ipc: Uint8Array, kind: MarkKind, window: Window): Marks {
+  const table = tableFromIPC(ipc);
+  return {
+    ...window,
+    kind,
+    time: column(table, "time", f64),
+    fromCpu: column(table, "from_cpu", u32, NONE),
+    toCpu: column(table, "to_cpu", u32, NONE),
+    fromTask: column(table, "from_task", u32, NONE),
+    toTask: column(table, "to_task", u32, NONE),
+    duration: column(table, "duration", f64),
+    count: Number(metadata(table, "count") ?? table.numRows),
+    more: metadata(table, "more") === "true",
+  };
+}

@@ -1,0 +1,244 @@
+/**
+ * The pictures of lanes, kept in blocks: panning copies blocks and paints only those that come into view. While the
+ * scale
+ * changes, the blocks of the last scale are shown stretched.
+ */
+import { Painter, type PaintContext } from "./paint";
+import type { Theme } from "./palette";
+import type { Layout, Placed } from "./rows";
+import { CanvasSurface } from "./surface";
+import type { Window } from "./source";
+
+const WIDTH = 256;
+const HEIGHT = 400;
+
+interface Block {
+  canvas: OffscreenCanvas;
+  context: OffscreenCanvasRenderingContext2D;
+  complete: boolean;
+  /** The number of tiles that had arrived when it was painted. */
+  version: number;
+  used: number;
+}
+
+interface Scale {
+  nsPerPixel: number;
+  blocks: Map<string, Block>;
+}
+
+export interface Viewport {
+  /** Where it is on the canvas, in CSS pixels. */
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  /** The row list's coordinate at the top. */
+  top: number;
+  window: Window;
+  ratio: number;
+  theme: Theme;
+}
+
+export class Blocks {
+  private now: Scale = { nsPerPixel: 0, blocks: new Map() };
+  private before: Scale | null = null;
+  private settled = false;
+  private free: Block[] = [];
+  private changedAt = 0;
+  private frame = 0;
+  private readonly painter = new Painter();
+  /** Whether the last frame showed everything as it is. */
+  complete = false;
+  /** Whether another frame would show more, without further tiles. */
+  pending = false;
+
+  /** Forgets everything: rows, colours or the trace have changed. */
+  clear(): void {
+    for (const scale of [this.now, this.before]) if (scale) this.release(scale);
+    this.before = null;
+    this.settled = false;
+  }
+
+  private release(scale: Scale): void {
+    for (const block of scale.blocks.values()) if (this.free.length < 16) this.free.push(block);
+    scale.blocks.clear();
+  }
+
+  get bytes(): number {
+    let sum = 0;
+    for (const scale of [this.now, this.before])
+      if (scale) for (const { canvas } of scale.blocks.values()) sum += canvas.width * canvas.height * 4;
+    return sum;
+  }
+
+  /** Draws the viewport within about `budget` ms; `complete` says whether another frame is needed. */
+  draw(target: CanvasRenderingContext2D, layout: Layout, context: PaintContext, view: Viewport, budget: number): void {
+    const nsPerPixel = (view.window.to - view.window.from) / view.width;
+    const begin = performance.now();
+    this.frame++;
+    if (Math.abs(nsPerPixel / this.now.nsPerPixel - 1) > 1e-9) this.rescale(nsPerPixel, begin);
+    const zooming = begin - this.changedAt < 60 && this.before !== null;
+    const left = Math.round(view.window.from / nsPerPixel);
+    target.save();
+    target.beginPath();
+    target.rect(view.x, view.y, view.width, view.height);
+    target.clip();
+    this.complete = !zooming;
+    this.pending = zooming;
+    const columns: number[] = [];
+    for (let i = Math.floor(left / WIDTH); i * WIDTH < left + view.width; i++) columns.push(i);
+    let painted = false;
+    for (
+      let j = Math.floor(view.top / HEIGHT);
+      j * HEIGHT < view.top + view.height && j * HEIGHT < layout.height;
+      j++
+    ) {
+      for (const i of columns) {
+        const late = zooming || (painted && performance.now() - begin > budget);
+        const block = this.block(layout, context, view, i, j, !late);
+        const [x, y] = [view.x + i * WIDTH - left, view.y + j * HEIGHT - view.top];
+        if (block.fresh) painted = true;
+        if (block.found) this.copy(target, block.found.canvas, x, y, view);
+        else this.stretch(target, view, i, j, x, y);
+        if (!block.found?.complete || block.late) this.complete = false;
+        if (block.late) this.pending = true;
+      }
+    }
+    target.restore();
+    if (this.complete) this.settled = true;
+    this.trim(columns.length * (Math.ceil(view.height / HEIGHT) + 1));
+  }
+
+  private copy(target: CanvasRenderingContext2D, canvas: OffscreenCanvas, x: number, y: number, view: Viewport): void {
+    const snap = (value: number) => Math.round(value * view.ratio) / view.ratio;
+    target.imageSmoothingEnabled = false;
+    target.drawImage(canvas, snap(x), snap(y), WIDTH, HEIGHT);
+  }
+
+  private rescale(nsPerPixel: number, now: number): void {
+    if (this.settled && this.now.blocks.size) {
+      if (this.before) this.release(this.before);
+      this.before = this.now;
+    } else {
+      this.release(this.now);
+    }
+    this.now = { nsPerPixel, blocks: new Map() };
+    this.settled = false;
+    this.changedAt = now;
+  }
+
+  private block(layout: Layout, context: PaintContext, view: Viewport, i: number, j: number, may: boolean) {
+    const key = `${i}/${j}`;
+    let found = this.now.blocks.get(key);
+    let fresh = false;
+    const outdated = found && !found.complete && found.version !== context.tiles.version;
+    const late = (!found || outdated) && !may;
+    if (found && !outdated && !found.complete) this.wanted(context, layout, i, j);
+    if ((!found || outdated) && may) {
+      found = this.paint(found, layout, context, view, i, j);
+      this.now.blocks.set(key, found);
+      fresh = true;
+    }
+    if (found) found.used = this.frame;
+    return { found, fresh, late };
+  }
+
+  /** Asks again for the tiles of a block that still waits for some, so that they stay wanted. */
+  private wanted(context: PaintContext, layout: Layout, i: number, j: number): void {
+    this.painter.want(context, placedIn(layout, j * HEIGHT, HEIGHT), {
+      x: 0,
+      width: WIDTH,
+      from: i * WIDTH * this.now.nsPerPixel,
+      nsPerPixel: this.now.nsPerPixel,
+    });
+  }
+
+  private paint(
+    old: Block | undefined,
+    layout: Layout,
+    context: PaintContext,
+    view: Viewport,
+    i: number,
+    j: number,
+  ): Block {
+    const block = old ?? this.take(view.ratio);
+    const surface = new CanvasSurface(block.context, view.theme);
+    block.context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
+    surface.rect("paper", 0, 0, WIDTH, HEIGHT);
+    const placed = placedIn(layout, j * HEIGHT, HEIGHT);
+    for (const row of placed) {
+      if (!row.row) surface.rect("panel", 0, row.y - j * HEIGHT, WIDTH, row.height);
+      else if (row.row.kind === "group") surface.rect("rowHover", 0, row.y - j * HEIGHT, WIDTH, row.height);
+      surface.rect("rule", 0, row.y - j * HEIGHT + row.height - 0.5, WIDTH, 0.5);
+    }
+    const nsPerPixel = this.now.nsPerPixel;
+    const area = { x: 0, width: WIDTH, from: i * WIDTH * nsPerPixel, nsPerPixel };
+    block.complete = this.painter.rows(surface, context, placed, j * HEIGHT, 0, area);
+    block.version = context.tiles.version;
+    return block;
+  }
+
+  private take(ratio: number): Block {
+    const [w, h] = [Math.round(WIDTH * ratio), Math.round(HEIGHT * ratio)];
+    const known = this.free.pop();
+    if (known && known.canvas.width === w && known.canvas.height === h) return known;
+    const canvas = new OffscreenCanvas(w, h);
+    const context = canvas.getContext("2d", { alpha: false }) as OffscreenCanvasRenderingContext2D;
+    return { canvas, context, complete: false, version: -1, used: 0 };
+  }
+
+  /** Draws what the last scale has of the block's place. */
+  private stretch(target: CanvasRenderingContext2D, view: Viewport, i: number, j: number, x: number, y: number): void {
+    const before = this.before;
+    if (!before) {
+      new CanvasSurface(target, view.theme).rect("loading", x, y, WIDTH, HEIGHT);
+      return;
+    }
+    new CanvasSurface(target, view.theme).rect("paper", x, y, WIDTH, HEIGHT);
+    const factor = before.nsPerPixel / this.now.nsPerPixel;
+    const [from, to] = [(i * WIDTH) / factor, ((i + 1) * WIDTH) / factor];
+    for (let b = Math.floor(from / WIDTH); b * WIDTH < to; b++) {
+      const block = before.blocks.get(`${b}/${j}`);
+      if (!block) continue;
+      const [start, end] = [Math.max(from, b * WIDTH), Math.min(to, (b + 1) * WIDTH)];
+      const scale = block.canvas.width / WIDTH;
+      target.imageSmoothingEnabled = false;
+      target.drawImage(
+        block.canvas,
+        (start - b * WIDTH) * scale,
+        0,
+        Math.max((end - start) * scale, 0.01),
+        block.canvas.height,
+        x + (start - from) * factor,
+        y,
+        (end - start) * factor,
+        HEIGHT,
+      );
+    }
+  }
+
+  private trim(visible: number): void {
+    const blocks = this.now.blocks;
+    if (blocks.size <= visible * 2 + 8) return;
+    const oldest = [...blocks].sort((a, b) => a[1].used - b[1].used).slice(0, blocks.size - visible * 2);
+    for (const [key, block] of oldest) {
+      blocks.delete(key);
+      if (this.free.length < 16) this.free.push(block);
+    }
+  }
+}
+
+/** The rows between two heights. */
+export function placedIn(layout: Layout, top: number, height: number): Placed[] {
+  const { placed } = layout;
+  let [low, high] = [0, placed.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const row = placed[middle] as Placed;
+    if (row.y + row.height <= top) low = middle + 1;
+    else high = middle;
+  }
+  let end = low;
+  while (end < placed.length && (placed[end] as Placed).y < top + height) end++;
+  return placed.slice(low, end);
+}

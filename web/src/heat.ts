@@ -1,0 +1,139 @@
+/** The heat map of CPUs over time, from tiles: one picture of pixels for each tile. */
+import { heatColor, type Theme } from "./palette";
+import { TILE_BINS, type HeatTile, type Window } from "./source";
+import type { Surface } from "./surface";
+import { levelOf, tileSpan, type Tiles } from "./tiles";
+
+/** More rows than this share a row of the picture. */
+const MOST_ROWS = 128;
+
+export interface HeatView {
+  trace: number;
+  of: string;
+  cpus: number;
+  end: number;
+  window: Window;
+  theme: Theme;
+}
+
+/** The value of the strongest colour: the highest that was seen in any trace, so that colours can be compared. */
+export interface HeatScale {
+  of: string;
+  highest: number;
+}
+
+interface Picture {
+  canvas: OffscreenCanvas;
+  tile: HeatTile;
+  highest: number;
+  theme: Theme;
+}
+
+export class Heat {
+  private pictures = new Map<string, Picture>();
+  rows = 0;
+  labels: string[] = [];
+
+  constructor(
+    private readonly tiles: Tiles,
+    private readonly scale: HeatScale,
+  ) {}
+
+  get highest(): number {
+    return this.scale.highest;
+  }
+
+  group(cpus: number): number {
+    return Math.max(1, Math.ceil(cpus / MOST_ROWS));
+  }
+
+  draw(surface: Surface, x: number, y: number, width: number, height: number, view: HeatView): void {
+    if (this.scale.of !== view.of) Object.assign(this.scale, { of: view.of, highest: 1 });
+    const nsPerPixel = (view.window.to - view.window.from) / width;
+    const level = levelOf(nsPerPixel);
+    const span = tileSpan(level);
+    const group = this.group(view.cpus);
+    surface.rect("panel", x, y, width, height);
+    surface.clip(x, y, width, height);
+    const to = Math.min(view.window.to, view.end);
+    for (let k = Math.max(0, Math.floor(view.window.from / span)); k * span < to; k++) {
+      const exact = this.tiles.heat(view.trace, view.of, level, k, group);
+      const tile = exact ?? this.tiles.heatStandIn(view.trace, view.of, level, k, group);
+      if (!tile) continue;
+      this.learn(tile);
+      const length = tileSpan(tile.level);
+      const left = x + (tile.tile * length - view.window.from) / nsPerPixel;
+      if (!exact) surface.clip(x + (k * span - view.window.from) / nsPerPixel, y, span / nsPerPixel, height);
+      surface.image(this.picture(tile, view), left, y, length / nsPerPixel, height);
+      if (!exact) surface.unclip();
+    }
+    surface.unclip();
+  }
+
+  private learn(tile: HeatTile): void {
+    this.scale.highest = Math.max(this.scale.highest, Math.ceil(tile.highest));
+    if (tile.rows) this.rows = tile.rows;
+    if (tile.labels.length) this.labels = tile.labels;
+  }
+
+  private picture(tile: HeatTile, view: HeatView): OffscreenCanvas {
+    const key = `${view.trace}/${view.of}/${tile.level}/${tile.tile}`;
+    const known = this.pictures.get(key);
+    if (known && known.tile === tile && known.highest === this.highest && known.theme === view.theme)
+      return known.canvas;
+    const canvas = paint(tile, this.highest, view.theme);
+    this.pictures.delete(key);
+    this.pictures.set(key, { canvas, tile, highest: this.highest, theme: view.theme });
+    if (this.pictures.size > 24) this.pictures.delete(this.pictures.keys().next().value as string);
+    return canvas;
+  }
+
+  /** The value of a row at an instant, or null if it is unknown or not there yet. */
+  valueAt(view: HeatView, width: number, row: number, time: number): number | null {
+    const level = levelOf((view.window.to - view.window.from) / width);
+    const span = tileSpan(level);
+    const k = Math.floor(time / span);
+    if (time < 0 || time > view.end) return null;
+    const tile = this.tiles.heat(view.trace, view.of, level, k, this.group(view.cpus));
+    if (!tile) return null;
+    const bin = Math.floor((time - k * span) / 2 ** level);
+    if (tile.unknown.some(([of, from, to]) => of === row && bin >= from && bin <= to)) return null;
+    for (let i = 0; i < tile.row.length; i++)
+      if (tile.row[i] === row && tile.bin[i] === bin) return tile.value[i] as number;
+    return 0;
+  }
+}
+
+/** A picture of one pixel a cell; what is unknown is chequered. */
+function paint(tile: HeatTile, highest: number, theme: Theme): OffscreenCanvas {
+  const rows = Math.max(1, tile.rows);
+  const canvas = new OffscreenCanvas(TILE_BINS, rows);
+  const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
+  const pixels = context.createImageData(TILE_BINS, rows);
+  const colors = Array.from({ length: 65 }, (_, i) => heatColor(theme, i / 64));
+  const put = (row: number, bin: number, [r, g, b]: [number, number, number]) => {
+    const at = (row * TILE_BINS + bin) * 4;
+    pixels.data[at] = r;
+    pixels.data[at + 1] = g;
+    pixels.data[at + 2] = b;
+    pixels.data[at + 3] = 255;
+  };
+  for (let row = 0; row < rows; row++)
+    for (let bin = 0; bin < TILE_BINS; bin++) put(row, bin, colors[0] as [number, number, number]);
+  for (let i = 0; i < tile.row.length; i++) {
+    // One task is a colour of its own whatever the highest: the root spreads the low values.
+    const share = Math.sqrt(Math.max(0, tile.value[i] as number) / Math.max(1, highest));
+    put(
+      tile.row[i] as number,
+      tile.bin[i] as number,
+      colors[Math.min(64, Math.max(1, Math.round(share * 64)))] as [number, number, number],
+    );
+  }
+  const gap: [number, number, number] = theme === "dark" ? [255, 106, 94] : [196, 39, 27];
+  const paper: [number, number, number] = theme === "dark" ? [18, 22, 27] : [255, 255, 255];
+  for (const [row, from, to] of tile.unknown) {
+    for (let bin = from; bin <= to && bin < TILE_BINS; bin++) put(row, bin, (bin + row) % 4 < 2 ? gap : paper);
+  }
+  context.putImageData(pixels, 0, 0);
+  return canvas;
+}

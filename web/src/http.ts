@@ -1,0 +1,173 @@
+/** The server of `schedlab view`. Every address is relative to the page's folder, which contains the token. */
+import { heatOf, marksOf, overviewOf, seriesOf, tileOf } from "./arrow";
+import type {
+  At,
+  By,
+  Document,
+  Edge,
+  Explained,
+  Found,
+  HeatTile,
+  List,
+  ListKind,
+  MarkKind,
+  Marks,
+  Notices,
+  Overview,
+  Rows,
+  Series,
+  Source,
+  Tile,
+  Traces,
+  Wait,
+  Window,
+} from "./source";
+
+type Query = Record<string, string | number>;
+
+function address(path: string, query: Query): string {
+  const text = Object.entries(query).map(
+    ([key, value]) => `${key}=${encodeURIComponent(typeof value === "number" ? Math.round(value) : value)}`,
+  );
+  return text.length ? `api/${path}?${text.join("&")}` : `api/${path}`;
+}
+
+/** The server is still at it: ask again in a while. */
+export class NotYet extends Error {}
+
+async function get(path: string, query: Query = {}, signal: AbortSignal | null = null): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(address(path, query), { signal });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Error("The server of this page does not answer any more: start `schedlab view` again and reload.");
+  }
+  if (answer.ok) return answer;
+  let message = `The server answered ${answer.status} to ${path}.`;
+  try {
+    const body = (await answer.json()) as { error?: string };
+    if (body.error) message = body.error;
+  } catch {
+    // Not JSON: the status is all there is.
+  }
+  throw answer.status === 409 ? new NotYet(message) : new Error(message);
+}
+
+async function json<T>(path: string, query: Query = {}, signal: AbortSignal | null = null): Promise<T> {
+  return (await (await get(path, query, signal)).json()) as T;
+}
+
+async function bytes(path: string, query: Query, signal: AbortSignal | null = null): Promise<Uint8Array> {
+  return new Uint8Array(await (await get(path, query, signal)).arrayBuffer());
+}
+
+const span = (window: Window): Query => ({
+  from: Math.max(0, Math.floor(window.from)),
+  to: Math.max(0, Math.ceil(window.to)),
+});
+
+export class Http implements Source {
+  readonly live = true;
+
+  traces(): Promise<Traces> {
+    return json("traces");
+  }
+
+  rows(trace: number, by: By): Promise<Rows> {
+    return json(`${trace}/rows`, { by });
+  }
+
+  async tile(
+    trace: number,
+    by: By,
+    level: number,
+    tile: number,
+    first: number,
+    count: number,
+    signal: AbortSignal,
+  ): Promise<Tile> {
+    return tileOf(await bytes(`${trace}/tiles`, { by, level, tile, first, count }, signal), level, tile, first, count);
+  }
+
+  async overview(trace: number, bins: number, window: Window): Promise<Overview> {
+    return overviewOf(await bytes(`${trace}/overview`, { bins, ...span(window) }), bins, window);
+  }
+
+  async heat(
+    trace: number,
+    of: string,
+    level: number,
+    tile: number,
+    group: number,
+    signal: AbortSignal,
+  ): Promise<HeatTile> {
+    return heatOf(await bytes(`${trace}/heat`, { of, level, tile, group }, signal), level, tile);
+  }
+
+  async counter(trace: number, name: string, window: Window, bins: number): Promise<Series> {
+    return seriesOf(await bytes(`${trace}/counters`, { name, bins, ...span(window) }), bins, window);
+  }
+
+  async marks(trace: number, kind: MarkKind, window: Window, limit: number): Promise<Marks> {
+    return marksOf(await bytes(`${trace}/marks`, { kind, limit, ...span(window) }), kind, window);
+  }
+
+  at(trace: number, by: By, id: number, time: number): Promise<At> {
+    return json(`${trace}/at`, { time, [by]: id });
+  }
+
+  wait(trace: number, task: number, time: number): Promise<Wait> {
+    return json(`${trace}/wait`, { task, time });
+  }
+
+  list(trace: number, of: ListKind, limit: number, window: Window | null): Promise<List> {
+    return json(`${trace}/lists`, { of, limit, ...(window ? span(window) : {}) });
+  }
+
+  stats(trace: number, window: Window): Promise<Document> {
+    return json(`${trace}/stats`, span(window));
+  }
+
+  delays(trace: number, window: Window): Promise<Document> {
+    return json(`${trace}/delays`, span(window));
+  }
+
+  async wakers(trace: number, window: Window, limit: number): Promise<Edge[]> {
+    return (await json<{ edges: Edge[] }>(`${trace}/wakers`, { ...span(window), limit })).edges;
+  }
+
+  find(trace: number, query: string, by: By, limit: number): Promise<Found> {
+    return json(`${trace}/find`, { q: query, by, limit });
+  }
+
+  async step(
+    trace: number,
+    by: By,
+    id: number,
+    time: number,
+    to: "next" | "previous",
+    state: number | null,
+  ): Promise<number | null> {
+    const query = { [by]: id, time, to, ...(state === null ? {} : { state }) };
+    return (await json<{ time: number | null }>(`${trace}/step`, query)).time;
+  }
+
+  explain(trace: number, time: number, cpu: number): Promise<Explained> {
+    return json(`${trace}/explain`, { time, cpu });
+  }
+
+  diff(a: number, b: number): Promise<Document> {
+    return json("diff", { a, b });
+  }
+
+  listen(notices: Notices): void {
+    const events = new EventSource("api/events");
+    const on = (name: string, run: (data: { id: number; end: number; events: number }) => void) =>
+      events.addEventListener(name, (event) => run(JSON.parse((event as MessageEvent<string>).data)));
+    events.addEventListener("open", () => notices.listening());
+    on("grown", ({ id, end, events: number }) => notices.grown(id, end, number));
+    on("ended", ({ id }) => notices.ended(id));
+    on("checked", ({ id }) => notices.checked(id));
+  }
+}

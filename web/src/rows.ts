@@ -1,0 +1,152 @@
+/** Which rows are seen, in which order, and where. */
+import type { By, Row } from "./source";
+
+export const ROW_HEIGHT = 20;
+export const SECTION_HEIGHT = 26;
+
+/** A row as it is laid out: a heading of a section, or a row of the trace. */
+export interface Placed {
+  y: number;
+  height: number;
+  by: By;
+  /** Null for the heading of a section. */
+  row: Row | null;
+  title: string;
+  collapsed: boolean;
+  pinned: boolean;
+  /** Stable name for the state in the address: c:12, t:4, section:cpu. */
+  key: string;
+  depth: number;
+}
+
+export interface Layout {
+  placed: Placed[];
+  height: number;
+}
+
+export interface LayoutInput {
+  rows: Record<By, Row[]>;
+  shown: Record<By, boolean>;
+  collapsed: ReadonlySet<string>;
+  pins: ReadonlySet<string>;
+  filter: string;
+  /** Hide tasks that never ran and never waited. */
+  onlyActive: boolean;
+}
+
+export function keyOf(by: By, row: Row): string {
+  return `${by === "cpu" ? "c" : "t"}:${row.row}`;
+}
+
+/**
+ * Whether a row passes the filter: words that must all occur, each perhaps after `cpu:`, `pid:`, `group:` or `task:`.
+ */
+export function matches(row: Row, filter: string): boolean {
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(Boolean)
+    .every((word) => {
+      const negative = word.startsWith("-") && word.length > 1;
+      return matchesWord(row, negative ? word.slice(1) : word) !== negative;
+    });
+}
+
+function matchesWord(row: Row, word: string): boolean {
+  const [, field, text] = /^(cpu|pid|tid|group|task|process):(.+)$/.exec(word) ?? [null, "", word];
+  const has = (value: string | number | null | undefined) =>
+    String(value ?? "")
+      .toLowerCase()
+      .includes(text as string);
+  switch (field) {
+    case "cpu":
+      return row.cpu === undefined || row.cpu === null ? row.kind !== "cpu" : String(row.cpu) === text;
+    case "pid":
+    case "tid":
+      return String(row.tid ?? "") === text;
+    case "group":
+      return has(row.group);
+    case "process":
+      return has(row.process);
+    case "task":
+      return has(row.name ?? row.label);
+    default:
+      return has(row.label) || has(row.group) || has(row.process) || String(row.tid ?? "") === text;
+  }
+}
+
+/** The rows that pass the filter, and the groups that contain one of them. */
+function passing(rows: Row[], input: LayoutInput): Row[] {
+  if (!input.filter && !input.onlyActive) return rows;
+  const keep = rows.map(
+    (row) =>
+      row.kind !== "group" &&
+      (!input.filter || matches(row, input.filter)) &&
+      !(input.onlyActive && row.kind === "task" && !row.run && !row.wait),
+  );
+  rows.forEach((row, i) => {
+    if (row.kind !== "group") return;
+    const last = i + (row.children ?? 0);
+    for (let k = i + 1; k <= last && k < rows.length; k++) if (keep[k]) keep[i] = true;
+  });
+  return rows.filter((_, i) => keep[i]);
+}
+
+const TITLES: Record<By, string> = { cpu: "CPUs", task: "Tasks" };
+
+export function layout(input: LayoutInput): Layout {
+  const placed: Placed[] = [];
+  let y = 0;
+  const add = (part: Omit<Placed, "y" | "height">, height: number) => {
+    placed.push({ ...part, y, height });
+    y += height;
+  };
+  const place = (by: By, row: Row, pinned: boolean) => {
+    const key = keyOf(by, row);
+    add(
+      { by, row, title: row.label, collapsed: input.collapsed.has(key), pinned, key, depth: pinned ? 0 : row.depth },
+      ROW_HEIGHT,
+    );
+  };
+  const byKey = new Map<string, [By, Row]>();
+  for (const by of ["cpu", "task"] as const) for (const row of input.rows[by]) byKey.set(keyOf(by, row), [by, row]);
+  for (const key of input.pins) {
+    const found = byKey.get(key);
+    if (found) place(found[0], found[1], true);
+  }
+  for (const by of ["cpu", "task"] as const) {
+    if (!input.shown[by] || !input.rows[by].length) continue;
+    const rows = passing(input.rows[by], input);
+    const number = rows.filter((row) => row.kind !== "group").length;
+    const all = input.rows[by].filter((row) => row.kind !== "group").length;
+    const title = `${TITLES[by]}  ${number === all ? all : `${number} of ${all}`}`;
+    const key = `section:${by}`;
+    const collapsed = input.collapsed.has(key);
+    add({ by, row: null, title, collapsed, pinned: false, key, depth: 0 }, SECTION_HEIGHT);
+    if (!collapsed) unfold(rows, by, input.collapsed, (row) => place(by, row, false));
+  }
+  return { placed, height: y };
+}
+
+/** Visits the rows that no collapsed group hides. */
+function unfold(rows: Row[], by: By, collapsed: ReadonlySet<string>, visit: (row: Row) => void): void {
+  let hidden = -1;
+  for (const row of rows) {
+    if (row.row <= hidden) continue;
+    visit(row);
+    if (row.kind === "group" && collapsed.has(keyOf(by, row))) hidden = row.row + (row.children ?? 0);
+  }
+}
+
+/** The index of the row at height `y`, or -1. */
+export function rowAt(layout: Layout, y: number): number {
+  let [low, high] = [0, layout.placed.length - 1];
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const row = layout.placed[middle] as Placed;
+    if (y < row.y) high = middle - 1;
+    else if (y >= row.y + row.height) low = middle + 1;
+    else return middle;
+  }
+  return -1;
+}

@@ -1,0 +1,157 @@
+/** Tiles: counts and times are conserved at every level of zoom. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bundleOf, make, type Made } from "../synthetic";
+import { Bundled } from "../../src/bundled";
+import { State, TILE_BINS, type By, type Tile } from "../../src/source";
+import { levelOf, Lru, Tiles, tileSpan } from "../../src/tiles";
+
+const END = 3e8;
+const made: Made = make({ cpus: 6, tasks: 20, end: END, seed: 11 });
+const source = new Bundled(bundleOf([made]));
+
+function tiles(by: By, level: number): Promise<Tile[]> {
+  const count = made.rows[by].length;
+  const number = Math.ceil(END / tileSpan(level));
+  return Promise.all(Array.from({ length: number }, (_, k) => source.tile(0, by, level, k, 0, count)));
+}
+
+/** The time that a row spent in a state, by the shares of its tiles. */
+function time(all: Tile[], row: number, state: "running" | "waiting" | "blocked"): number {
+  let sum = 0;
+  for (const tile of all) {
+    for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++)
+      sum += ((tile[state][i] as number) / 255) * (tile.width[i] as number) * 2 ** tile.level;
+  }
+  return sum;
+}
+
+for (const level of [10, 14, 17, 20, 24, 29]) {
+  test(`level ${level}: the time in each state is that of the spans`, async () => {
+    const all = await tiles("task", level);
+    for (const { row, task } of made.rows.task) {
+      for (const [name, state] of [
+        ["running", State.running],
+        ["waiting", State.waiting],
+        ["blocked", State.blocked],
+      ] as const) {
+        const exact = made.spans.task
+          .filter((span) => span.row === row && span.state === state)
+          .reduce((sum, span) => sum + span.end - span.start, 0);
+        // A share is rounded to 1/255 of its bin.
+        const bins = Math.ceil(END / 2 ** level);
+        const slack =
+          Math.min(
+            bins,
+            all.reduce((n, tile) => n + (tile.offsets[row + 1] as number) - (tile.offsets[row] as number), 0),
+          ) *
+            (2 ** level / 255) +
+          END * 1e-6;
+        assert.ok(
+          Math.abs(time(all, row, name) - exact) <= slack,
+          `task ${task}, ${name}: ${time(all, row, name)} instead of ${exact}`,
+        );
+      }
+    }
+  });
+
+  test(`level ${level}: slices are counted once`, async () => {
+    const all = await tiles("task", level);
+    for (const { row } of made.rows.task) {
+      const exact = made.spans.task.filter((span) => span.row === row && span.state === State.running).length;
+      let sum = 0;
+      for (const tile of all)
+        for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++)
+          sum += tile.switches[i] as number;
+      assert.equal(sum, exact, `row ${row}`);
+    }
+  });
+
+  test(`level ${level}: spans follow one another without gaps`, async () => {
+    for (const by of ["cpu", "task"] as const) {
+      for (const tile of await tiles(by, level)) {
+        const bins = Math.min(TILE_BINS, (END - tile.tile * tileSpan(level)) / 2 ** level);
+        for (let row = 0; row < tile.count; row++) {
+          let at = 0;
+          for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++) {
+            assert.ok(Math.abs((tile.start[i] as number) - at) < 1e-3 * bins, `${by} row ${row}: a gap at ${at}`);
+            at = (tile.start[i] as number) + (tile.width[i] as number);
+          }
+          assert.ok(Math.abs(at - bins) < 1e-3 * bins, `${by} row ${row} ends at ${at} of ${bins}`);
+        }
+      }
+    }
+  });
+}
+
+test("a group's running time is that of its CPUs", async () => {
+  const level = 18;
+  const all = await tiles("cpu", level);
+  const [group] = made.rows.cpu;
+  const members = group?.children ?? 0;
+  let sum = 0;
+  for (let row = 1; row <= members; row++) sum += time(all, row, "running");
+  const bins = (END / 2 ** level) * (2 ** level / 255) * members;
+  assert.ok(Math.abs(time(all, 0, "running") * members - sum) <= 2 * bins);
+});
+
+test("heat and overview have the same mean queue", async () => {
+  const overview = await source.overview(0, 300, { from: 0, to: END });
+  const mean = overview.queue.reduce((sum, value) => sum + value, 0) / 300;
+  const level = 20;
+  let sum = 0;
+  for (let k = 0; k < Math.ceil(END / tileSpan(level)); k++)
+    for (const value of (await source.heat(0, "queue", level, k, 1)).value) sum += value * 2 ** level;
+  assert.ok(Math.abs(sum / END - mean) < 0.01 * mean, `${sum / END} and ${mean}`);
+});
+
+test("the level's bins are nearest to a pixel", () => {
+  assert.equal(levelOf(1), 0);
+  assert.equal(levelOf(1024), 10);
+  assert.equal(levelOf(1500), 11);
+  assert.equal(levelOf(0.01), 0);
+});
+
+test("the cache forgets what was not used for longest", () => {
+  const cache = new Lru<{ bytes: number }>(100);
+  cache.set("a", { bytes: 40 });
+  cache.set("b", { bytes: 40 });
+  cache.get("a");
+  cache.set("c", { bytes: 40 });
+  assert.deepEqual(cache.keys().sort(), ["a", "c"]);
+  assert.equal(cache.bytes, 80);
+  cache.set("huge", { bytes: 500 });
+  assert.deepEqual(cache.keys(), ["huge"]);
+});
+
+test("a tile is fetched once, and again when the trace has outgrown it", async () => {
+  let fetched = 0;
+  const counting = new Proxy(source, {
+    get: (target, key) =>
+      key === "tile"
+        ? (...args: Parameters<Bundled["tile"]>) => {
+            fetched++;
+            return target.tile(...args);
+          }
+        : Reflect.get(target, key),
+  });
+  const cache = new Tiles(
+    counting,
+    () => {},
+    (message) => assert.fail(message),
+  );
+  const ask = async () => {
+    cache.begin();
+    const found = cache.tile(0, "cpu", 20, 0, 0);
+    cache.pump();
+    await new Promise((done) => setImmediate(done));
+    return found;
+  };
+  assert.equal(await ask(), undefined);
+  assert.ok(await ask());
+  await ask();
+  assert.equal(fetched, 1);
+  cache.grown(0, 2e8);
+  assert.ok(await ask(), "the old tile is shown meanwhile");
+  assert.equal(fetched, 2);
+});
