@@ -11,8 +11,8 @@ mod sim;
 pub mod vm;
 
 pub use live::Live;
-pub use recording::{Real, Recording};
-pub use sim::{Sim, meta, simulate};
+pub use recording::{Real, Recording, replay};
+pub use sim::{Sim, check_settings, meta, simulate};
 
 use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
 use schedlab_machine::Machine;
@@ -70,7 +70,7 @@ impl Request {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How long it took, by the trace's clock.
     pub end: Nanos,
@@ -82,6 +82,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// The tasks of the workload, where the events are about others too.
     pub own: Option<BTreeSet<Tid>>,
+    /// The part of the time that a host took from the CPUs, where it may.
+    pub taken: Option<f64>,
 }
 
 /// Something that runs requests. Several threads may ask it for runs at the same time.
@@ -95,6 +97,11 @@ pub trait Backend: Sync {
     /// The release of the real kernel that it has in place of the profiles; the simulator has none.
     fn real_kernel(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether the tunables of its real kernel can be set for a run.
+    fn can_set(&self) -> bool {
+        false
     }
 
     /// What of a machine it does not have, as a fragment of a sentence about an experiment.

@@ -97,19 +97,20 @@ pub struct How {
 pub fn run(tests: &[Test], subject: &Subject, how: &How, progress: &(dyn Fn(usize) + Sync)) -> Result<Verdicts> {
     let done = std::sync::atomic::AtomicUsize::new(0);
     let tick = || progress(1 + done.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-    let all: Vec<usize> = (0..tests.len()).collect();
-    let one = |index: usize| judge::test(&tests[index], subject, how);
-    let outcomes = on_threads(&all, how.threads, &one, &tick)?;
-    let mut tested = Vec::new();
-    let mut refused = Vec::new();
-    for outcome in outcomes {
-        let (test, error) = outcome;
-        tested.push(test);
-        refused.extend(error);
+    let mut order: Vec<usize> = (0..tests.len()).collect();
+    if subject.is_real() {
+        // A guest stays for the next test if that has the same machine and the same settings.
+        let shape = |index: &usize| (&tests[*index].file.machine, format!("{:?}", tests[*index].keys.set));
+        order.sort_by(|a, b| shape(a).cmp(&shape(b)));
     }
+    let one = |index: usize| judge::test(&tests[index], subject, how);
+    let outcomes = on_threads(&order, how.threads, &one, &tick)?;
+    let mut outcomes: Vec<_> = order.into_iter().zip(outcomes).collect();
+    outcomes.sort_by_key(|(index, _)| *index);
+    let (tested, refused): (Vec<Tested>, Vec<Option<Error>>) = outcomes.into_iter().map(|(_, outcome)| outcome).unzip();
     // What keeps every test from running is no property of the tests.
     let ran = tested.iter().any(|test| test.judged.is_some());
-    match refused.into_iter().next() {
+    match refused.into_iter().flatten().next() {
         Some(error) if !ran && tested.iter().all(|t| t.judged.is_none() && (t.error || t.lacking)) => Err(error),
         _ => Ok(Verdicts { tests: tested, on: subject.on.clone(), kernel: subject.kernel_name() }),
     }

@@ -2,6 +2,10 @@
 //! disks, with where it lives, its default and range, and what it risks. What a kernel profile simulates is in its own
 //! list (`schedlab_sched::kernels`); a test holds that all of that is in here.
 
+mod machine;
+
+pub use machine::{absent, specs};
+
 use schedlab_base::{Error, Release, Result, nearest};
 use schedlab_sched::kernels::Kernel;
 use serde::{Deserialize, Serialize};
@@ -36,6 +40,12 @@ pub struct Entry {
     pub risk: String,
     /// What else to know.
     pub note: String,
+    /// The value before, on the system of a publication that set it.
+    pub paper_default: String,
+    /// The values that the publication set, the best first, separated by `|`.
+    pub paper: String,
+    /// The publication and its tables.
+    pub paper_where: String,
     /// Where all this was read, and what of it was not checked.
     pub source: String,
 }
@@ -92,6 +102,13 @@ impl Entry {
     pub fn is_in(&self, wanted: Release) -> bool {
         release(&self.since).is_some_and(|since| since <= wanted)
             && release(&self.until).is_none_or(|until| wanted <= until)
+    }
+
+    /// The group, the risk (`low`, `medium`, `high`) and the values by which it is set on a running machine; none if it
+    /// is not set there.
+    #[must_use]
+    pub fn on_a_machine(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        machine::row(&self.name).map(|row| (row.group.as_str(), row.level.as_str(), row.values.as_str()))
     }
 
     /// What took its place, and what took the place of that, ...
@@ -211,6 +228,78 @@ mod tests {
                 assert_eq!(release(column).is_none(), column.is_empty(), "{}", e.name);
             }
             assert!(e.until.is_empty() || release(&e.since) <= release(&e.until), "{}", e.name);
+        }
+    }
+
+    /// Tables 7, 8, 20, 27 to 29 and 35 to 37 of the thesis on tuning Linux for Hadoop.
+    #[test]
+    fn the_thesis_s_tables_are_in_the_catalogue() {
+        let tables = [
+            (
+                "T27",
+                "sched_autogroup_enabled sched_cfs_bandwidth_slice_us sched_child_runs_first sched_latency_ns \
+             sched_migration_cost_ns sched_min_granularity_ns sched_nr_migrate sched_rr_timeslice_ms \
+             sched_rt_period_us sched_rt_runtime_us sched_schedstats sched_shares_window_ns sched_time_avg_ms \
+             sched_tunable_scaling sched_wakeup_granularity_ns file-max",
+            ),
+            (
+                "T28",
+                "admin_reserve_kbytes block_dump dirty_background_bytes dirty_background_ratio dirty_bytes \
+             dirty_expire_centisecs dirty_ratio dirty_writeback_centisecs dirtytime_expire_seconds drop_caches \
+             hugepages_treat_as_movable hugetlb_shm_group max_map_count min_free_kbytes min_slab_ratio \
+             min_unmapped_ratio mmap_min_addr nr_hugepages nr_hugepages_mempolicy nr_overcommit_hugepages \
+             nr_pdflush_threads numa_zonelist_order oom_dump_tasks overcommit_kbytes overcommit_memory \
+             overcommit_ratio page-cluster panic_on_oom stat_interval swappiness user_reserve_kbytes \
+             vfs_cache_pressure zone_reclaim_mode",
+            ),
+            (
+                "T20",
+                "dirty_background_bytes dirty_background_ratio dirty_bytes dirty_expire_centisecs dirty_ratio \
+             dirty_writeback_centisecs drop_caches min_free_kbytes nr_hugepages nr_overcommit_hugepages \
+             overcommit_kbytes overcommit_memory overcommit_ratio page-cluster swappiness vfs_cache_pressure",
+            ),
+            (
+                "T29",
+                "aio-max-nr aio-nr nr_open nr_requests read_ahead_kb queue.scheduler ext4.noatime/relatime \
+             nodiratime barrier",
+            ),
+            (
+                "T35",
+                "modules_disabled msgmax msgmnb msgmni ngroups_max numa_balancing numa_balancing_migrate_deferred \
+             numa_balancing_scan_delay_ms numa_balancing_scan_period_max_ms numa_balancing_scan_period_min_ms \
+             numa_balancing_scan_size_mb numa_balancing_settle_count randomize_va_space sched_shares_window_ns \
+             sched_time_avg_ms sched_tunable_scaling shmall shmmax shmmni threads-max",
+            ),
+            (
+                "T36",
+                "extfrag_threshold hugepages_treat_as_movable hugetlb_shm_group lowmem_reserve_ratio max_map_count \
+             memory_failure_early_kill memory_failure_recovery min_free_kbytes min_slab_ratio nr_hugepages \
+             nr_hugepages_mempolicy nr_overcommit_hugepages nr_pdflush_threads page-cluster user_reserve_kbytes",
+            ),
+            ("T37", "add_random discard_granularity discard_max_bytes discard_zeroes_data write_same_max_bytes"),
+            ("T8", "sched_migration_cost_ns sched_nr_migrate sched_wakeup_granularity_ns nofile file-max"),
+        ];
+        for (table, names) in tables {
+            for name in names.split_whitespace() {
+                let entry = get(name).unwrap();
+                assert!(entry.paper_where.contains(table), "{name} is in {table}: {}", entry.paper_where);
+            }
+        }
+    }
+
+    #[test]
+    fn the_thesis_s_values_are_in_the_catalogue() {
+        for (name, before, set) in [
+            ("sched_latency_ns", "6000000", "100000000"),
+            ("sched_migration_cost_ns", "500000", "5000000"),
+            ("vm.swappiness", "60", "10"),
+            ("vm.dirty_background_ratio", "10", "50"),
+            ("vm.dirty_writeback_centisecs", "500", "360000"),
+            ("oom_adj", "0", "-17"),
+            ("queue.read_ahead_kb", "128", "256"),
+        ] {
+            let entry = get(name).unwrap();
+            assert_eq!((entry.paper_default.as_str(), entry.paper.split('|').next()), (before, Some(set)), "{name}");
         }
     }
 

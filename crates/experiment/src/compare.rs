@@ -3,7 +3,7 @@
 mod cases;
 mod scope;
 
-pub use cases::Case;
+pub use cases::{Beside, Case};
 
 use crate::experiment::Experiment;
 use crate::expr::{Expr, eval_number};

@@ -7,15 +7,19 @@ mod heatmaps;
 mod margin;
 mod names;
 mod selection;
+mod stand_in;
 
 pub use margin::Margin;
 pub use selection::Selection;
+
+pub use names::Names;
 
 use crate::expr::Expr;
 use crate::file::{ExpectationFile, ExperimentFile, Relation};
 use crate::points::{self, Point};
 use crate::scalar::Scalar;
 use crate::tables::Tables;
+use crate::verdict::Verdict;
 use check::Check;
 use schedlab_base::{Nanos, Result, parse_duration};
 use schedlab_machine::tomltext::TomlText;
@@ -72,6 +76,10 @@ pub struct Expectation {
     pub margin: Margin,
     /// What was published.
     pub published: Published,
+    /// It is asked of a kernel that stands in for another: a known difference may then be there or not.
+    pub stands_in: bool,
+    /// Why it is not asked, and the verdict that it has instead.
+    pub left_out: Option<(Verdict, String)>,
 }
 
 /// What a figure is judged against.
@@ -194,6 +202,11 @@ impl Experiment {
         let mut look = |path: &str| measures |= crate::measures::find(path).is_some_and(|m| m.is_of_waste());
         self.metrics.values().for_each(|expr| expr.references(&mut |r| look(&r.path)));
         measures
+    }
+
+    /// Whether it is asked of a kernel that stands in for its own.
+    pub(crate) fn stands_in(&self) -> bool {
+        self.expectations.iter().any(|expectation| expectation.stands_in)
     }
 
     /// The point whose runs the report draws in full.

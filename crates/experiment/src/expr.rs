@@ -80,7 +80,7 @@ pub enum Problem {
     Wrong(String),
     /// It makes sense, but this run has no such figure (a task never ended, a division by zero).
     Undefined(String),
-    /// It needs runs that were not made, because only a part of the experiment was selected.
+    /// It needs what is not there: runs that were not selected, or what a real kernel does not show.
     NotRun(String),
 }
 
@@ -132,6 +132,27 @@ impl Expr {
             }
         }
         Ok(())
+    }
+
+    /// Calls `change` for every name in it, selectors included.
+    pub fn references_mut(&mut self, change: &mut dyn FnMut(&mut Reference)) {
+        match self {
+            Self::Number(_) | Self::Text(_) => {}
+            Self::Negate(x) => x.references_mut(change),
+            Self::Binary(_, x, y) => {
+                x.references_mut(change);
+                y.references_mut(change);
+            }
+            Self::Call(_, args) => args.iter_mut().for_each(|x| x.references_mut(change)),
+            Self::Name(reference) => {
+                change(reference);
+                for selector in &mut reference.selectors {
+                    if let Selector::Equal(_, x) = selector {
+                        x.references_mut(change);
+                    }
+                }
+            }
+        }
     }
 
     /// Calls `visit` for every name in it, selectors included.

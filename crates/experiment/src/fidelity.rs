@@ -14,7 +14,8 @@ pub use judged::{Order, Row, Standing};
 pub use text::{markdown, table};
 
 use crate::as_recorded::{self, Setup};
-use crate::backend::{self, Backend, Real, Request, Sim};
+use crate::backend::vm::ONE_CLOCK;
+use crate::backend::{Backend, Real, Request, Sim};
 use crate::parallel::on_threads;
 use figures::{Figures, Measuring};
 use loads::{CALIBRATION, LOADS, Load};
@@ -22,10 +23,6 @@ use schedlab_base::{Error, Nanos, Result, nearest};
 use schedlab_machine::Machine;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
-
-/// What is wrong with counted time on several CPUs.
-const ONE_CLOCK: &str = "all CPUs share the clock that counts instructions, so a burst takes longer the more of them \
-    are busy: only loads that never sleep can be compared; leave out --deterministic for the others";
 
 /// What is to be compared.
 pub struct Question {
@@ -170,7 +167,8 @@ fn calibrated(
 
 fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {
     if kernel.deterministic() && machine.cpus.len() > 1 {
-        remarks.push(ONE_CLOCK.to_owned());
+        let compared = "only loads that never sleep can be compared; leave out --deterministic for the others";
+        remarks.push(format!("{ONE_CLOCK}: {compared}"));
     }
     Place {
         on: kernel.name().to_owned(),
@@ -227,12 +225,4 @@ fn both(
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Ok((real, on_threads(&seeds, threads, &simulated, &|| done(&what))?))
-}
-
-/// A real kernel by the name that `--on` gives it.
-///
-/// # Errors
-/// When there is none.
-pub fn kernel(on: &str, deterministic: bool) -> Result<Box<dyn Real>> {
-    backend::real(on, deterministic)
 }

@@ -24,6 +24,8 @@ pub struct Run {
     pub check: Option<CheckReport>,
     /// What the backend remarked.
     pub notes: Vec<String>,
+    /// It is a recording of a real kernel.
+    pub recorded: bool,
 }
 
 impl Run {
@@ -53,6 +55,7 @@ impl Run {
             heats: Vec::new(),
             check: None,
             notes: Vec::new(),
+            recorded: false,
         }
     }
 }

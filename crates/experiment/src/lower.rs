@@ -47,19 +47,6 @@ pub fn lower(workload: &Workload, machine: &Machine) -> Result<Load> {
     Ok(lowering.load)
 }
 
-/// What of a workload the simulator does not model yet, one remark each.
-#[must_use]
-pub fn unmodelled(workload: &Workload) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let mut remark = |there: bool, what: &str| {
-        if there {
-            remarks.push(format!("{what} is not simulated yet: it changes nothing here"));
-        }
-    };
-    remark(workload.global.pi_enabled, "pi_enabled (priority inheritance)");
-    remarks
-}
-
 /// The load in the making.
 struct Lowering<'a> {
     workload: &'a Workload,
@@ -106,6 +93,7 @@ impl<'a> Lowering<'a> {
                 self.load.until = first..self.load.tasks.len() as u32;
             }
         }
+        self.load.inherits = workload.global.pi_enabled;
         self.load.hotplug = settings::hotplug(workload, self.machine)?;
         self.load.interrupts = interrupts::of(workload, self.machine)?;
         self.names.fill(&mut self.load);

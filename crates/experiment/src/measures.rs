@@ -162,6 +162,14 @@ impl Measure {
         matches!(self.get, Get::Waste(_))
     }
 
+    /// Whether it is about what no recording shows: where the memory of tasks is, and ticks on idle CPUs.
+    #[must_use]
+    pub fn is_of_simulations(&self) -> bool {
+        const NAMES: [&str; 6] =
+            ["local_s", "converged_s", "memory_node", "memory_moved_mib", "memory_mib", "woken_by_tick"];
+        NAMES.contains(&self.name)
+    }
+
     /// Whether it takes a task's name (`run_s['hog-*']`).
     #[must_use]
     pub fn takes_pattern(&self) -> bool {
@@ -172,6 +180,11 @@ impl Measure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_recording_shows_is_known_by_its_name() {
+        assert_eq!(MEASURES.iter().filter(|measure| measure.is_of_simulations()).count(), 6);
+    }
 
     #[test]
     fn the_manual_names_every_measure() {

@@ -1,7 +1,10 @@
 //! The outcome of experiments: a row for each expectation, a verdict for each experiment.
 
+mod looks;
+mod real;
 mod row;
 
+pub use real::{Where, run_parts};
 pub use row::Row;
 
 use crate::backend::Backend;
@@ -12,6 +15,7 @@ use crate::side_by_side::{self, Comparison};
 use crate::verdict::Verdict;
 use schedlab_base::Result;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// An experiment, run and judged.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub struct Judged {
 pub struct Outcome {
     /// One each, in the order given.
     pub experiments: Vec<Judged>,
+    /// The real kernel that ours is of, if it is not the simulator's.
+    pub real: Option<Where>,
 }
 
 /// Runs experiments on the backend, by `threads` threads, and judges them; `progress` is called with runs done and runs
@@ -44,6 +50,19 @@ pub fn run_experiments(
     threads: usize,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Outcome> {
+    run_keeping(experiments, backend, (threads, None), progress)
+}
+
+/// The same by a number of threads; the trace of each run is written into the folder, if there is one.
+///
+/// # Errors
+/// As [`run_experiments`], and when a trace cannot be written.
+pub fn run_keeping(
+    experiments: Vec<Experiment>,
+    backend: &dyn Backend,
+    by: (usize, Option<&Path>),
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Outcome> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut sizes = Vec::new();
     let mut all = 0;
@@ -55,7 +74,7 @@ pub fn run_experiments(
     }
     let done = std::sync::atomic::AtomicUsize::new(0);
     let tick = |more: usize| progress(more + done.fetch_add(more, std::sync::atomic::Ordering::Relaxed), all);
-    let mut results = run::run_all(&jobs, backend, threads, &tick)?.into_iter();
+    let mut results = run::run_all(&jobs, backend, by, &tick)?.into_iter();
     drop(jobs);
     let experiments = experiments
         .into_iter()
@@ -67,7 +86,7 @@ pub fn run_experiments(
             judged(experiment, runs, backend)
         })
         .collect::<Result<_>>()?;
-    Ok(Outcome { experiments })
+    Ok(Outcome { experiments, real: None })
 }
 
 /// Judges an experiment by its runs.
@@ -178,6 +197,10 @@ impl Outcome {
                 "results": judged.results(),
             })
         };
-        serde_json::json!({ "experiments": self.experiments.iter().map(one).collect::<Vec<_>>() })
+        let mut document = serde_json::json!({ "experiments": self.experiments.iter().map(one).collect::<Vec<_>>() });
+        if let Some(real) = &self.real {
+            document["real"] = serde_json::to_value(real).expect("plain data is always JSON");
+        }
+        document
     }
 }

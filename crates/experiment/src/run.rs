@@ -8,6 +8,7 @@ mod fingerprint;
 mod measure;
 mod plan;
 
+pub use measure::{Wanted, measure};
 pub use plan::{machine, plan};
 
 use crate::backend::{Backend, Request};
@@ -16,12 +17,13 @@ use crate::expr::{Problem, eval_number};
 use crate::figures::{MainFigures, Run};
 use crate::measures::RunScope;
 use crate::parallel::on_threads;
-use measure::{Measured, Wanted, measure};
+use measure::Measured;
 use schedlab_base::{Nanos, Result};
 use schedlab_machine::Machine;
 use schedlab_measure::Heat;
 use schedlab_workload::Workload;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A run to be done, with each of the seeds.
@@ -58,6 +60,8 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// The events were the same with another seed.
     pub unseeded: bool,
+    /// Its trace, if it was kept.
+    pub trace: Option<PathBuf>,
 }
 
 /// The results of a job for one seed, one for each of its points, and the fingerprint of the events.
@@ -69,10 +73,22 @@ impl Job<'_> {
         &self.machine
     }
 
+    /// Indices into the experiment's points: all those that it is of.
+    pub fn points(&self) -> &[usize] {
+        &self.points
+    }
+
+    /// How long it runs, where that does not depend on when its tasks end.
+    pub fn length(&self) -> Option<Nanos> {
+        self.duration.or(self.workload.global.duration)
+    }
+
     /// Runs it with a seed, and computes its metrics.
-    fn run(&self, seed: u64, backend: &dyn Backend) -> Result<Done> {
+    fn run(&self, seed: u64, backend: &dyn Backend, keep: Option<&Path>) -> Result<Done> {
+        let trace = keep.map(|folder| folder.join(self.file_name(seed)));
         let plans: Vec<(usize, &HeatmapPlan)> = self.heatmaps(seed).collect();
-        let wanted = Wanted { window: self.experiment.window, heats: &plans, waste: self.experiment.measures_waste() };
+        let (window, waste) = (self.experiment.window, self.experiment.measures_waste());
+        let wanted = Wanted { window, heats: &plans, waste, keep: trace.as_deref() };
         let measured = measure(backend, &self.request(seed), &wanted);
         let Measured { mut run, fingerprint } = measured.map_err(|e| {
             let path = format!("kernels[{}]", self.kernel);
@@ -95,6 +111,7 @@ impl Job<'_> {
                 heats: run.heats.iter().filter(of_point).cloned().collect(),
                 notes: notes.clone(),
                 unseeded: false,
+                trace: trace.clone(),
             });
         }
         Ok((results, fingerprint))
@@ -113,7 +130,8 @@ impl Job<'_> {
     }
 
     fn metrics(&self, run: &Run, point: usize) -> Result<BTreeMap<String, Result<f64, Problem>>> {
-        let scope = RunScope { run, point: &self.experiment.points[point], tables: &self.experiment.tables };
+        let Experiment { points, tables, .. } = self.experiment;
+        let scope = RunScope { run, point: &points[point], tables, stands_in: self.experiment.stands_in() };
         let mut metrics = BTreeMap::new();
         for (name, expr) in &self.experiment.metrics {
             let value = eval_number(expr, &scope);
@@ -138,6 +156,17 @@ impl Job<'_> {
         self.experiment.heatmaps.iter().enumerate().filter(move |(_, plan)| fits(plan))
     }
 
+    /// What its trace is called: `wc-01-cfs-n=3-seed1.arrows`.
+    fn file_name(&self, seed: u64) -> String {
+        let file = &self.experiment.file;
+        let parts =
+            [file.id.clone(), file.kernels[self.kernel].name.clone(), self.experiment.points[self.points[0]].label()];
+        let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._=+-".contains(c) { c } else { '-' };
+        let name: String = parts.join("-").chars().map(plain).collect();
+        format!("{}-seed{seed}.arrows", name.trim_start_matches('.'))
+    }
+
     /// `cfs at n=3`, for messages.
     fn name(&self, point: usize) -> String {
         let kernel = &self.experiment.file.kernels[self.kernel].name;
@@ -148,22 +177,23 @@ impl Job<'_> {
     }
 }
 
-/// Runs all jobs on the backend with all seeds of their experiments, by `threads` threads; `done` is called with the
-/// number of runs finished. The results stand in the order kernel, point, seed, the experiments in theirs.
+/// Runs all jobs on the backend with all seeds of their experiments, by `threads` threads, and writes their traces into
+/// the folder `keep` if there is one; `done` is called with the number of runs finished. The results stand in the order
+/// kernel, point, seed, the experiments in theirs.
 ///
 /// # Errors
 /// The first job's, in the order of the plan, that fails.
 pub fn run_all(
     jobs: &[Job],
     backend: &dyn Backend,
-    threads: usize,
+    (threads, keep): (usize, Option<&Path>),
     done: &(dyn Fn(usize) + Sync),
 ) -> Result<Vec<Vec<RunResult>>> {
     let seeds = |job: usize| &jobs[job].experiment.file.seeds;
     let all = || (0..jobs.len()).flat_map(|job| (0..seeds(job).len()).map(move |k| (job, k)));
     let first: Vec<(usize, usize)> = all().filter(|(_, k)| *k < 2).collect();
     let mut results: BTreeMap<(usize, usize), Done> = BTreeMap::new();
-    let run = |(job, k): (usize, usize)| jobs[job].run(seeds(job)[k], backend);
+    let run = |(job, k): (usize, usize)| jobs[job].run(seeds(job)[k], backend, keep);
     for (at, done) in first.iter().zip(on_threads(&first, threads, &run, &|| done(1))?) {
         results.insert(*at, done);
     }

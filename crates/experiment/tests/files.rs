@@ -238,11 +238,16 @@ fn what_shows_only_when_it_is_run_is_told_with_file_and_line() {
 
 #[test]
 fn what_is_not_modelled_is_remarked_once() {
-    let text = GOOD.replacen("{\"tasks\"", "{\"global\": {\"pi_enabled\": true}, \"tasks\"", 1);
-    let outcome = run_experiments(vec![parse(&text).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
-    let remarks = outcome.experiments[0].remarks();
-    assert_eq!(remarks.len(), 1, "{remarks:?}");
-    assert!(remarks[0].contains("pi_enabled"), "{remarks:?}");
+    let locks = GOOD.replacen("\"run\": 1000", "\"lock\": \"m\", \"run\": 1000, \"unlock\": \"m\"", 1);
+    let text = locks.replacen("{\"tasks\"", "{\"global\": {\"pi_enabled\": true}, \"tasks\"", 1);
+    let remarks = |text: &str| {
+        let outcome = run_experiments(vec![parse(text).unwrap()], &Sim, 1, &|_, _| {}).unwrap();
+        outcome.experiments[0].remarks().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let older = remarks(&text.replacen("linux-2.6.32", "linux-2.6.11", 1));
+    assert_eq!(older.len(), 1, "{older:?}");
+    assert!(older[0].contains("no priority inheritance"), "{older:?}");
+    assert!(remarks(&text).is_empty());
 }
 
 #[test]

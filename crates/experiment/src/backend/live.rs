@@ -11,6 +11,7 @@ use crate::lower::lower;
 use schedlab_base::{Error, Meta, Result};
 use schedlab_capture::{Output, Progress, Recorded};
 use schedlab_live::{Execution, Options, Recording};
+use schedlab_sim::program::Op;
 use std::fs;
 use std::path::PathBuf;
 
@@ -28,11 +29,11 @@ pub fn kernel() -> String {
 pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     let workload = &request.workload;
     let duration = request.length()?;
-    if !workload.hotplug.is_empty() {
+    if !workload.hotplug.is_empty() && !schedlab_guest::agent::is_inside() {
         return Err(request.in_file(
             Error::not_permitted("CPUs of a live machine are not taken offline: that would change it for everybody")
                 .key("x-hotplug")
-                .mend("leave x-hotplug out, or simulate the workload"),
+                .mend("leave x-hotplug out, simulate the workload, or run it in a guest (--on vm:KERNEL)"),
         ));
     }
     let mut notes = Vec::new();
@@ -43,6 +44,9 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
         notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
     }
     let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?;
+    if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {
+        notes.push("x-exec is not run: the task goes on as it is".to_owned());
+    }
     let options = Options {
         load,
         capacities: request.machine.cpus.iter().map(|cpu| cpu.place.capacity).collect(),

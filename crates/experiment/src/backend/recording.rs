@@ -43,6 +43,10 @@ pub struct Recording {
     pub end: Nanos,
     /// Remarks.
     pub notes: Vec<String>,
+    /// The kernel's tunables at the end, by their names in its profile, where they are known.
+    pub tunables: BTreeMap<&'static str, i64>,
+    /// The part of the time that a host took from the CPUs, where it may.
+    pub taken: Option<f64>,
 }
 
 impl Recording {
@@ -51,7 +55,7 @@ impl Recording {
             notes.push(format!("{} events were lost at {} places", recorded.lost, recorded.gaps));
         }
         let own = execution.tasks.iter().map(|task| task.tid).collect();
-        Self { file, own, end: recorded.duration_ns, notes }
+        Self { file, own, end: recorded.duration_ns, notes, tunables: BTreeMap::new(), taken: None }
     }
 
     /// The trace, to be read.
@@ -67,10 +71,18 @@ impl Recording {
     /// # Errors
     /// When the trace cannot be read.
     pub fn replay(self, sink: &mut dyn Sink) -> Result<Outcome> {
-        let mut source = self.open()?;
-        let start = source.meta().span.map_or(0, |(start, _)| start);
-        source.run(&mut FromZero { sink, start })?;
+        replay(&mut *self.open()?, sink)?;
         let tasks = self.own.len() as u32;
-        Ok(Outcome { end: self.end, tasks, tunables: BTreeMap::new(), notes: self.notes, own: Some(self.own) })
+        let Self { end, own, notes, tunables, taken, .. } = self;
+        Ok(Outcome { end, tasks, tunables, notes, own: Some(own), taken })
     }
+}
+
+/// Hands the events of a recording to `sink`, with times that count from its start.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn replay(source: &mut dyn Source, sink: &mut dyn Sink) -> Result<()> {
+    let start = source.meta().span.map_or(0, |(start, _)| start);
+    source.run(&mut FromZero { sink, start }).map(drop)
 }

@@ -2,7 +2,7 @@
 
 use super::{Backend, Outcome, Request, again};
 use crate::catalogue;
-use crate::lower::{lower, unmodelled};
+use crate::lower::lower;
 use schedlab_base::{Meta, Nanos, Result, Sink, System};
 use schedlab_sched::kernels::{self, How, Kernel};
 use schedlab_sched::tunables::Values;
@@ -47,12 +47,19 @@ pub fn simulate(request: &Request, sink: &mut dyn Sink, inspect: Option<Inspect<
     let load = lower(&request.workload, &request.machine).map_err(|e| request.in_file(e))?;
     let how = How { duration, seed: request.seed, skip_ticks: request.skip_ticks };
     let outcome = kernel.simulate_and_look(&request.machine, &load, &values, &how, sink, inspect)?;
-    let mut notes = unmodelled(&request.workload);
-    notes.extend(kernel.unmodelled(&request.machine, &load));
+    let mut notes = kernel.unmodelled(&request.machine, &load);
     notes.extend(outcome.idle_note);
     notes.extend(outcome.affinity_notes);
     let tunables = values.iter().chain(outcome.tunables).collect();
-    Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes, own: None })
+    Ok(Outcome { end: outcome.end, tasks: outcome.tasks, tunables, notes, own: None, taken: None })
+}
+
+/// Checks that the kernel has the tunables that the request sets, and can have their values.
+///
+/// # Errors
+/// When it does not.
+pub fn check_settings(request: &Request) -> Result<()> {
+    configured(request).map(drop)
 }
 
 /// The kernel, and its tunables as the request sets them.

@@ -1,13 +1,19 @@
 //! A real kernel in a virtual machine as a backend: `schedlab exec` runs the workload inside, and its trace comes home.
+//!
+//! A guest stays for further runs on the same machine with the same settings.
+
+mod kept;
 
 use super::recording::{Real, Recording, Unnamed};
 use super::{Backend, Outcome, Request};
 use crate::lower::lower;
+use kept::Kept;
 use schedlab_base::{Error, ErrorKind, Meta, Nanos, Result, Sink};
 use schedlab_capture::{Output, Recorded};
 use schedlab_guest::{Guest, Job, Kernel, Limits, PRINTED, Ran};
 use schedlab_live::Execution;
 use schedlab_machine::Machine;
+use schedlab_sched::kernels;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,6 +22,19 @@ use std::time::Duration;
 /// Where the workload is in the guest, and where its trace will be.
 const WORKLOAD: &str = "/workload.json";
 const TRACE: &str = "/run/trace.arrows";
+
+/// From this part of the time on that the host takes from a guest's CPUs, a remark says so.
+const BUSY: f64 = 0.05;
+
+/// How long a virtual CPU's turn is where several count instructions.
+const TURN_US: f64 = 122.0;
+/// How often tasks then look at their CPU clocks, if the workload does not say: work that was measured while the other
+/// CPUs were idle takes several times as long when they are busy.
+const POLL: Nanos = 4_000_000;
+
+/// What is wrong with counted time on several CPUs.
+pub(crate) const ONE_CLOCK: &str =
+    "all CPUs share the clock that counts instructions, so a burst takes longer the more of them are busy";
 
 /// A kernel, and how its guests are to be.
 #[derive(Clone, Debug)]
@@ -29,8 +48,10 @@ pub struct Vm {
     pub memory: Option<u64>,
     /// How long the guest may take to boot.
     pub boot: Duration,
-    /// How long it may take from then on, if not what follows from the request's duration.
+    /// How long a run may take, if not what follows from the request's duration.
     pub run: Option<Duration>,
+    /// The guest that waits for another run.
+    kept: Kept,
 }
 
 /// What a run in a guest says beside its trace.
@@ -68,7 +89,8 @@ impl Vm {
     pub fn new(name: &str) -> Result<Self> {
         let kernel = schedlab_guest::find(name)?;
         let name = format!("vm:{name}");
-        Ok(Self { name, kernel, deterministic: false, memory: None, boot: Limits::default().boot, run: None })
+        let (boot, kept) = (Limits::default().boot, Kept::default());
+        Ok(Self { name, kernel, deterministic: false, memory: None, boot, run: None, kept })
     }
 
     /// Runs a request in a guest, with these options of `schedlab exec`. `open` creates the output for the trace when
@@ -83,19 +105,19 @@ impl Vm {
         open: impl FnOnce(&Meta) -> Result<O>,
         say: &mut dyn FnMut(&str),
     ) -> Result<(O::Done, Inside)> {
-        let (trace, inside) = self.run_inside(request, options, say)?;
+        let job = job(request, self.deterministic, options)?;
+        let (trace, inside) = self.run_inside(request, &mut |guest| schedlab_guest::run(guest, &job, say))?;
         let mut source = trace.open()?;
         let mut output = open(&self.meta_of(source.meta(), request, &inside.guest))?;
         source.run(&mut output)?;
         Ok((output.finish()?, inside))
     }
 
-    /// Runs a request in a guest, and reads what it hands back.
+    /// Runs a request in the guest that `run` is given, and reads what it hands back.
     fn run_inside(
         &self,
         request: &Request,
-        options: &[String],
-        say: &mut dyn FnMut(&str),
+        run: &mut dyn FnMut(&Guest<'_>) -> Result<Ran>,
     ) -> Result<(Unnamed, Inside)> {
         let duration = request.length()?;
         // What is wrong with the workload is found here, where the user's file is.
@@ -103,7 +125,7 @@ impl Vm {
         let limits = Limits { boot: self.boot, run: self.run.unwrap_or_else(|| run_limit(duration)) };
         let (deterministic, memory) = (self.deterministic, self.memory);
         let guest = Guest { kernel: &self.kernel, machine: &request.machine, deterministic, memory, limits };
-        let mut ran = schedlab_guest::run(&guest, &job(request, duration, options), say)?;
+        let mut ran = run(&guest)?;
         if ran.done.status != 0 {
             return Err(self.failed(&ran));
         }
@@ -119,6 +141,14 @@ impl Vm {
         let mut file = Unnamed::new()?;
         file.0.write_all(&trace).map_err(|e| Error::system("cannot keep the guest's trace", &e))?;
         Ok((file, Inside { recorded, execution, notes, guest: ran }))
+    }
+
+    /// The guest's tunables at the end, by their names in the kernel's profile.
+    fn tunables(&self, ran: &Ran) -> BTreeMap<&'static str, i64> {
+        let Ok(release) = self.kernel.release.parse() else { return BTreeMap::new() };
+        let profile = kernels::not_newer_than(release);
+        let known = |(name, value): (&String, &String)| Some((profile.tunable(name)?.name, value.parse().ok()?));
+        ran.done.tunables.iter().filter_map(known).collect()
     }
 
     /// The error of a command that failed in the guest, in its own words.
@@ -161,6 +191,10 @@ impl Backend for Vm {
         Some(&self.kernel.release)
     }
 
+    fn can_set(&self) -> bool {
+        true
+    }
+
     fn lacks(&self, machine: &Machine) -> Option<String> {
         schedlab_guest::fits(machine).err().map(|e| e.to_string())
     }
@@ -183,29 +217,53 @@ impl Backend for Vm {
     }
 
     fn run(&self, request: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
-        self.recording(request)?.replay(sink)
+        let mut recording = self.recording(request)?;
+        if self.deterministic && request.machine.cpus.len() > 1 {
+            let others = request.machine.cpus.len() as f64 - 1.0;
+            recording.notes.push(format!(
+                "{ONE_CLOCK}: tasks therefore look at their CPU clocks every {} ms, and a latency of up to {:.1} ms \
+                 can be the wait for a CPU's turn",
+                POLL / 1_000_000,
+                others * TURN_US / 1000.0
+            ));
+        }
+        recording.replay(sink)
     }
 }
 
 impl Real for Vm {
     fn recording(&self, request: &Request) -> Result<Recording> {
-        let (trace, inside) = self.run_inside(request, &[], &mut |_| {})?;
-        Ok(Recording::new(trace, &inside.recorded, &inside.execution, inside.notes))
+        let job = job(request, self.deterministic, &[])?;
+        let (trace, inside) = self.run_inside(request, &mut |guest| self.kept.run(guest, &job))?;
+        let mut recording = Recording::new(trace, &inside.recorded, &inside.execution, inside.notes);
+        recording.tunables = self.tunables(&inside.guest);
+        recording.taken = inside.guest.taken;
+        if recording.taken.is_some_and(|taken| taken > BUSY) {
+            recording.notes.push(format!(
+                "in some runs the host was busy and took more than {:.0}% of the time from the guest's CPUs",
+                BUSY * 100.0
+            ));
+        }
+        Ok(recording)
     }
 }
 
 /// The guest's job: this same program's verb `exec`.
-fn job(request: &Request, duration: Option<Nanos>, options: &[String]) -> Job {
+fn job(request: &Request, deterministic: bool, options: &[String]) -> Result<Job> {
     let mut command: Vec<String> = ["exec", WORKLOAD, "--json", "--output", TRACE, "--seed"].map(str::to_owned).into();
     command.push(request.seed.to_string());
-    if let Some(duration) = duration {
+    if let Some(duration) = request.length()? {
         command.extend(["--duration".to_owned(), format!("{duration}ns")]);
     }
     command.extend(options.iter().cloned());
-    let workload = schedlab_workload::write(&request.workload).into_bytes();
+    let mut workload = request.workload.clone();
+    if deterministic && request.machine.cpus.len() > 1 {
+        workload.tasks.iter_mut().for_each(|task| _ = task.props.clock_poll.get_or_insert(POLL));
+    }
+    let workload = schedlab_workload::write(&workload).into_bytes();
     let wanted = vec![PRINTED.to_owned(), TRACE.to_owned()];
     let files = vec![(WORKLOAD.to_owned(), workload)];
-    Job { command, files, set: request.set.clone(), wanted, ..Job::default() }
+    Ok(Job { command, files, set: request.set.clone(), wanted, ..Job::default() })
 }
 
 /// How long a guest may take for a run of this duration. Counted time is up to some ten times slower than the host's
@@ -226,16 +284,18 @@ mod tests {
             machine: schedlab_machine::load("2").unwrap(),
             workload: workload.clone(),
             set: vec![("base_slice_ns".into(), "3000000".into())],
-            duration: None,
+            duration: Some(2_500_000),
             seed: 7,
             skip_ticks: true,
         };
-        let job = job(&request, Some(2_500_000), &["--buffer".to_owned(), "512K".to_owned()]);
+        let job = |counted| job(&request, counted, &["--buffer".to_owned(), "512K".to_owned()]).unwrap();
+        let inside = |job: &Job| schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
+        assert_eq!(inside(&job(true)).tasks[0].props.clock_poll, Some(POLL), "two CPUs share a clock");
+        let job = job(false);
         let words = "exec /workload.json --json --output /run/trace.arrows --seed 7 --duration 2500000ns --buffer 512K";
         assert_eq!(job.command.join(" "), words);
         assert_eq!(job.set, request.set);
-        let inside = schedlab_workload::parse(&job.files[0].1, std::path::Path::new(WORKLOAD)).unwrap();
-        assert_eq!(inside.tasks.len(), workload.tasks.len());
+        assert_eq!((inside(&job).tasks.len(), inside(&job).tasks[0].props.clock_poll), (workload.tasks.len(), None));
         assert_eq!(run_limit(Some(1_000_000_000)), Duration::from_secs(140));
     }
 }

@@ -3,7 +3,9 @@
 use super::scale::{fill, numbers};
 use super::{How, Subject, Test};
 use crate::experiment::Experiment;
+use crate::expr::parse;
 use crate::file::{KernelFile, KnownFile};
+use crate::measures;
 use crate::run;
 use crate::scalar::Scalar;
 use schedlab_base::Result;
@@ -97,9 +99,23 @@ fn lacking(test: &Test, subject: &Subject, machine: &Machine) -> Option<String> 
                 .map(|_| format!("{} knows one CPU", subject.kernel_name()))
         })
         .or_else(|| needs.features.iter().find_map(|need| subject.lacks(*need)))
+        .or_else(|| unseen(test).filter(|_| subject.is_real()))
         .or_else(|| subject.backend.lacks(machine))
         .or_else(|| subject.leaves_out(&needs.features, machine))
         .or_else(|| test.keys.set.iter().find_map(|(name, value)| subject.cannot_set(name, &value.to_string())))
+}
+
+/// Why a test cannot be judged by a recording.
+fn unseen(test: &Test) -> Option<String> {
+    let mut found = None;
+    for metric in test.file.metrics.values() {
+        // What does not parse before the machine is filled in names CPUs.
+        let Ok(expr) = parse(&metric.value) else { continue };
+        expr.references(&mut |reference| {
+            found = found.or_else(|| measures::find(&reference.path).filter(|measure| measure.is_of_simulations()));
+        });
+    }
+    found.map(|measure| format!("a recording of a real kernel does not show {}", measure.name))
 }
 
 /// Marks what this kernel is known not to meet. On the machine that the test is written for, the simulator's kernel

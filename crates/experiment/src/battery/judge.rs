@@ -129,7 +129,8 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         }
         Err(error) => return Err(error),
     };
-    tested.noise = watched.seen.into_inner().expect("no thread panics while it holds the lock").noise;
+    let seen = watched.seen.into_inner().expect("no thread panics while it holds the lock");
+    tested.noise = seen.noise;
     let mut decides = true;
     if subject.is_live() {
         let quiet = quiet(judged, &tested.noise, how.noise, watched.inner)?;
@@ -142,9 +143,22 @@ pub(super) fn test(test: &Test, subject: &Subject, how: &How) -> Result<(Tested,
         verdict => verdict,
     };
     tested.reason = if decides { reason(&judged).or(tested.reason) } else { tested.reason };
+    if tested.verdict == Verdict::Fail && seen.taken > how.noise {
+        tested.verdict = Verdict::Undecided;
+        tested.reason = Some(taken(seen.taken, tested.reason.as_deref().unwrap_or_default()));
+    }
     tested.judged = Some(judged);
     keep(&mut tested, traces)?;
     Ok((tested, None))
+}
+
+/// Why a failure in a guest decides nothing.
+fn taken(share: f64, failure: &str) -> String {
+    format!(
+        "the host took up to {:.0}% of the time from the guest's CPUs, so that this says nothing of the kernel \
+         (--deterministic counts instructions instead): {failure}",
+        share * 100.0
+    )
 }
 
 /// A test judged without the runs that foreign tasks disturbed.

@@ -87,8 +87,8 @@ impl Subject {
             Need::Deadline => policy(Policy::Deadline, "SCHED_DEADLINE"),
             Need::Idle => policy(Policy::Idle, "SCHED_IDLE"),
             Need::NumaBalancing => tunable("numa_balancing", "NUMA balancing"),
-            Need::Hotplug if self.is_real() => {
-                Some("CPUs of a real kernel are not taken offline by a workload".to_owned())
+            Need::Hotplug if self.is_live() => {
+                Some("CPUs of this machine are not taken offline: that would change it for everybody".to_owned())
             }
             Need::Hotplug => None,
         }

@@ -38,6 +38,8 @@ pub(super) struct Watched<'a> {
 pub(super) struct Seen {
     /// One for each run on a kernel that has foreign tasks.
     pub(super) noise: Vec<Noise>,
+    /// The largest part of the time that a host took from a guest's CPUs.
+    pub(super) taken: f64,
     runs: BTreeMap<u64, usize>,
 }
 
@@ -95,7 +97,9 @@ impl Backend for Watched<'_> {
         };
         if let Some(own) = &outcome.own {
             let noise = foreign.finish(request.seed, outcome.end, own);
-            self.seen.lock().expect("no thread panics while it holds the lock").noise.push(noise);
+            let mut seen = self.seen.lock().expect("no thread panics while it holds the lock");
+            seen.noise.push(noise);
+            seen.taken = seen.taken.max(outcome.taken.unwrap_or(0.0));
         }
         Ok(outcome)
     }

@@ -39,7 +39,8 @@ impl Check<'_> {
         };
         let (relation, bound, margin) = self.requirement(path, file, &published, names)?;
         let text = words(file, self.metric_text(file, cells));
-        Ok(Expectation { file: file.clone(), text, cells, metric, relation, bound, margin, published })
+        let (file, stands_in, left_out) = (file.clone(), false, None);
+        Ok(Expectation { file, text, cells, metric, relation, bound, margin, published, stands_in, left_out })
     }
 
     /// The table and the column of `table.column`.

@@ -1,6 +1,7 @@
 //! The tables of a comparison, as text and as Markdown.
 
 use super::{Fidelity, Place, Row, Standing};
+use crate::text::lines;
 use schedlab_chart::number;
 use std::fmt::Write;
 
@@ -87,18 +88,12 @@ fn summary(fidelity: &Fidelity) -> String {
 pub fn table(fidelity: &Fidelity) -> String {
     let mut out = String::new();
     for place in &fidelity.places {
-        let rows: Vec<[String; 7]> = of_place(fidelity, place).map(cells).collect();
-        let all = || std::iter::once(HEADS.map(str::to_owned)).chain(rows.iter().cloned());
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
         let _ = writeln!(out, "{}\n", head(fidelity, place));
-        for row in all() {
-            let cells = row.iter().zip(&widths).enumerate().map(|(n, (cell, width))| match n {
-                0 | 1 | 6 => format!("{cell:width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
-        }
+        let rows: Vec<[String; 7]> =
+            std::iter::once(HEADS.map(str::to_owned)).chain(of_place(fidelity, place).map(cells)).collect();
+        lines(&rows, &[2, 3, 4, 5]).iter().for_each(|line| {
+            let _ = writeln!(out, "{line}");
+        });
         place.remarks.iter().for_each(|remark| {
             let _ = writeln!(out, "note: {remark}");
         });

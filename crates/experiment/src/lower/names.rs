@@ -247,6 +247,7 @@ impl<'a> Names<'a> {
             },
             Action::IoRun(bytes) => io(*bytes, global),
             Action::Yield => Op::Yield,
+            Action::Exec => Op::Exec,
             Action::Fork(name) => Op::Fork(of(&self.templates, name)),
             Action::SemPost(name) => Op::SemPost(of(&self.sems, name)),
             Action::SemWait(name) => Op::SemWait(of(&self.sems, name)),

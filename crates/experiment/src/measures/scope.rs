@@ -16,6 +16,8 @@ pub struct RunScope<'a> {
     pub point: &'a Point,
     /// The tables.
     pub tables: &'a Tables,
+    /// The run is of a kernel that stands in for another, which may have had tunables that it lacks.
+    pub stands_in: bool,
 }
 
 impl Scope for RunScope<'_> {
@@ -27,6 +29,9 @@ impl Scope for RunScope<'_> {
             return value;
         }
         let measure = find(&reference.path).ok_or_else(|| Problem::Wrong(format!("no \"{}\"", reference.path)))?;
+        if self.run.recorded && measure.is_of_simulations() {
+            return Err(Problem::NotRun(format!("a recording of a real kernel does not show {}", measure.name)));
+        }
         match measure.get {
             Get::Run(get) => Ok(Value::Number(get(self.run))),
             Get::CpuTime => self.cpu_time(selected),
@@ -153,7 +158,12 @@ impl RunScope<'_> {
             return Err(Problem::Wrong("a tunable is asked for by its name: tunable['sched_latency_ns']".into()));
         };
         let all = &self.run.tunables;
-        all.get(name.as_str()).map(|value| Value::Number(*value as f64)).ok_or_else(|| {
+        // From 5.13 on some have lost the first part of their names.
+        let found = all.get(name.as_str()).or_else(|| all.get(name.strip_prefix("sched_")?));
+        if found.is_none() && self.stands_in && crate::catalogue::find(name).is_some() {
+            return Err(Problem::NotRun(format!("this kernel has no tunable '{name}'")));
+        }
+        found.map(|value| Value::Number(*value as f64)).ok_or_else(|| {
             let near = schedlab_base::nearest(name, all.keys().copied());
             let near = near.map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
             Problem::Wrong(format!("this kernel has no tunable '{name}'{near}"))

@@ -1,9 +1,10 @@
 //! A row of the table: an expectation, judged over all its cases.
 
-use crate::compare::Case;
+use crate::compare::{Beside, Case};
 use crate::experiment::Expectation;
 use crate::file::{ExpectationFile, Kind};
 use crate::judge::Required;
+use crate::look::Look;
 use crate::verdict::Verdict;
 use serde::Serialize;
 
@@ -34,12 +35,18 @@ pub struct Row {
     pub kernel: Option<String>,
     /// That case's parameters.
     pub at: String,
+    /// What the simulation has in that case, where ours is a real kernel's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Beside>,
     /// The verdict on the expectation.
     pub verdict: Verdict,
     /// The reason, where the figures do not show it.
     pub reason: Option<String>,
     /// Every case.
     pub cases: Vec<Case>,
+    /// Where to look, if it does not hold and the trace of that case was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
 }
 
 impl Row {
@@ -69,7 +76,8 @@ impl Row {
 /// The row of an expectation: the case that lies nearest to its bound, or farthest beyond, stands for all.
 pub(super) fn row(expectation: &Expectation, cases: Vec<Case>) -> Row {
     let file = &expectation.file;
-    let verdict = Verdict::all(cases.iter().map(|c| c.verdict));
+    let left_out = expectation.left_out.as_ref();
+    let verdict = left_out.map_or_else(|| Verdict::all(cases.iter().map(|c| c.verdict)), |(verdict, _)| *verdict);
     let worst = cases
         .iter()
         .filter(|c| c.verdict == verdict)
@@ -88,9 +96,26 @@ pub(super) fn row(expectation: &Expectation, cases: Vec<Case>) -> Row {
         expected: expectation.text.clone(),
         kernel: worst.and_then(|c| c.kernel.clone()),
         at: worst.map_or_else(String::new, |c| c.at.clone()),
+        simulated: None,
         verdict,
-        reason: reason(file, verdict, &cases).or_else(|| worst.and_then(|c| c.reason.clone())),
+        reason: left_out
+            .map(|(_, why)| why.clone())
+            .or_else(|| reason(file, verdict, &cases))
+            .or_else(|| worst.and_then(|c| c.reason.clone())),
         cases,
+        look: None,
+    }
+}
+
+impl Row {
+    /// Puts the simulation of the same expectation beside it, case by case.
+    pub(super) fn set_beside(&mut self, simulated: &Self) {
+        for (real, simulated) in self.cases.iter_mut().zip(&simulated.cases) {
+            assert_eq!(real.at, simulated.at, "both are of the same cases");
+            real.simulated = Some(Beside::new(real, simulated));
+        }
+        let shown = self.cases.iter().find(|case| case.kernel == self.kernel && case.at == self.at);
+        self.simulated = shown.and_then(|case| case.simulated.clone());
     }
 }
 

@@ -17,14 +17,21 @@ pub fn write(page: &mut Page, judged: &Judged, headed: bool) {
     page.push(&format!("<p>{}</p>\n", verdicts::whole(judged)));
     source(page, judged);
     let published = judged.rows.iter().any(|r| r.published.is_some());
-    page.heading(if published { "Published and ours" } else { "Expected and found" });
+    let real = judged.rows.iter().any(|r| r.simulated.is_some());
+    page.heading(match (published, real) {
+        (true, true) => "Published, real and simulated",
+        (true, false) => "Published and ours",
+        (false, _) => "Expected and found",
+    });
     verdicts::expectations(page, &judged.rows);
     verdicts::cases(page, &judged.rows);
-    tables::tables(page, judged);
-    pictures::charts(page, judged);
-    charts::heatmaps(page, judged);
-    charts::metrics(page, judged);
-    charts::details(page, judged);
+    if !judged.runs.is_empty() {
+        tables::tables(page, judged);
+        pictures::charts(page, judged);
+        charts::heatmaps(page, judged);
+        charts::metrics(page, judged);
+        charts::details(page, judged);
+    }
     let notes: Vec<String> =
         file.notes.iter().cloned().chain(judged.remarks().into_iter().map(str::to_owned)).collect();
     if !notes.is_empty() {

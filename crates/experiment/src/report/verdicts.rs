@@ -1,6 +1,7 @@
 //! The verdicts of a report: in words, as links, as a table.
 
 use super::page::Page;
+use crate::compare::Beside;
 use crate::file::Kind;
 use crate::outcome::{Judged, Outcome, Row};
 use crate::text;
@@ -27,6 +28,9 @@ pub fn summary(outcome: &Outcome) -> String {
             1 => _ = write!(text, ", 1 {one}"),
             n => _ = write!(text, ", {n} {several}"),
         }
+    }
+    if outcome.real.is_some() {
+        let _ = write!(text, ". {}", crate::text::agreement(outcome));
     }
     text
 }
@@ -105,9 +109,10 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
     }
     let published = rows.iter().any(|r| r.published.is_some());
     let column = if published { "<th class=\"n\">published</th>" } else { "" };
+    let real = rows.iter().any(|row| row.simulated.is_some());
     let mut html = format!(
-        "<div class=\"scroll\"><table><tr><th>figure</th>{column}<th class=\"n\">ours</th><th>expected</th>\
-         <th>verdict</th></tr>"
+        "<div class=\"scroll\"><table><tr><th>figure</th>{column}{}<th>expected</th><th>verdict</th></tr>",
+        heads(real)
     );
     for row in rows {
         let small =
@@ -116,7 +121,7 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
         let kind = if row.kind == Some(Kind::Shape) { " (shape)" } else { "" };
         let _ = write!(
             html,
-            "<tr><td>{}{}</td>{}<td class=\"n\">{}{}</td><td><code>{}</code></td><td>{}{}</td></tr>",
+            "<tr><td>{}{}</td>{}<td class=\"n\">{}{}</td>{}<td><code>{}</code></td><td>{}{}</td></tr>",
             escape(row.name()),
             small(row.claim.as_deref().unwrap_or("")),
             if published {
@@ -126,12 +131,44 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
             },
             escape(&measured),
             small(&text::place(row)) + &small(&over_seeds(row)),
+            simulation(real, row.simulated.as_ref()),
             escape(&row.expected),
             chip(row.verdict, kind),
-            why(row).iter().map(|text| small(text)).collect::<String>()
+            why(row).iter().map(|text| small(text)).collect::<String>() + &look(row)
         );
     }
     page.push(&(html + "</table></div>\n"));
+}
+
+/// What to look at, the page that shows it, and the command that shows all of the trace there.
+fn look(row: &Row) -> String {
+    let Some(look) = &row.look else { return String::new() };
+    let page = look.page.as_ref().map_or_else(String::new, |page| {
+        format!(" <a href=\"{}\">See it in this part of the trace.</a>", escape(page))
+    });
+    format!(
+        "<small>{}{page} In the whole trace:<br><code>{}</code></small>",
+        escape(&look.sentence),
+        escape(&look.command)
+    )
+}
+
+/// The headings of what is ours: a figure, or a real kernel's with that of its simulation.
+fn heads(real: bool) -> &'static str {
+    match real {
+        true => "<th class=\"n\">real</th><th class=\"n\">simulated</th>",
+        false => "<th class=\"n\">ours</th>",
+    }
+}
+
+/// The cell of the simulation, where there is that column: its figure, how far it is off, and its verdict.
+fn simulation(real: bool, beside: Option<&Beside>) -> String {
+    let Some(beside) = beside else {
+        return if real { "<td class=\"n\">\u{2013}</td>".to_owned() } else { String::new() };
+    };
+    let figure = beside.measured.map_or_else(|| "\u{2013}".to_owned(), number);
+    let off = beside.off.map(|_| format!("<small>off by {}</small>", text::off(Some(beside)))).unwrap_or_default();
+    format!("<td class=\"n\">{}{off}<small>{}</small></td>", escape(&figure), beside.verdict)
 }
 
 /// Between which values the seeds lie.
@@ -141,21 +178,24 @@ fn over_seeds(row: &Row) -> String {
 
 /// Every published figure beside ours, for the expectations that have several.
 pub fn cases(page: &mut Page, rows: &[Row]) {
+    let real = rows.iter().any(|row| row.simulated.is_some());
     for row in rows.iter().filter(|row| row.has_published_cases()) {
         let mut html = format!(
             "<details><summary>{}: every figure</summary><table class=\"narrow\"><tr><th>case</th>\
-             <th class=\"n\">published</th><th class=\"n\">ours</th><th class=\"n\">over the seeds</th>\
+             <th class=\"n\">published</th>{}<th class=\"n\">over the seeds</th>\
              <th>required</th><th>verdict</th></tr>",
-            escape(row.name())
+            escape(row.name()),
+            heads(real)
         );
         for case in &row.cases {
             let _ = write!(
                 html,
-                "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td>\
+                "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{}<td class=\"n\">{}</td><td>{}</td>\
                  <td>{}</td></tr>",
                 escape(&case.place()),
                 escape(&text::published(case.published.as_ref())),
                 escape(&case.measured.map_or_else(|| "\u{2013}".to_owned(), number)),
+                simulation(real, case.simulated.as_ref()),
                 escape(&text::range(case.range).unwrap_or_default()),
                 escape(&case.required.map_or_else(String::new, |required| required.to_string())),
                 chip(case.verdict, "")

@@ -8,9 +8,11 @@ use schedlab_base::{Meta, Nanos, Result};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
 use schedlab_measure::{Bounds, Check, Energy, Heatmap, Series, Stats};
+use schedlab_trace::Writer;
+use std::path::Path;
 
 /// A run that was measured.
-pub(super) struct Measured {
+pub struct Measured {
     /// Its figures.
     pub run: Run,
     /// What stands for its events.
@@ -19,13 +21,15 @@ pub(super) struct Measured {
 
 /// What is wanted of a run beside its figures.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Wanted<'a> {
+pub struct Wanted<'a> {
     /// The width of the windows, where it is fixed.
     pub window: Option<Nanos>,
     /// The heat maps to make of it.
     pub heats: &'a [(usize, &'a HeatmapPlan)],
     /// Whether CPU time that was wasted is looked for.
     pub waste: bool,
+    /// Where its trace is written.
+    pub keep: Option<&'a Path>,
 }
 
 /// Time wasted in a stretch shorter than this is none that anybody could see: a CPU is on its way to the task.
@@ -35,7 +39,7 @@ const LEAST: Nanos = 1_000_000;
 ///
 /// # Errors
 /// As the backend's.
-pub(super) fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) -> Result<Measured> {
+pub fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) -> Result<Measured> {
     let plans = wanted.heats;
     let series = series(request, wanted.window, backend.idle_ticks(request)?);
     let meta = backend.meta(request);
@@ -52,8 +56,12 @@ pub(super) fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<
     };
     let mut heatmaps: Vec<Heatmap> = plans.iter().map(heatmap).collect();
     let mut fingerprint = Fingerprint::default();
-    let mut extra = (&mut checks[..], &mut heatmaps[..]);
+    let writer = wanted.keep.map(|path| Writer::create(path, &backend.meta(request))).transpose()?;
+    let mut writers: Vec<_> = writer.into_iter().collect();
+    let mut pictures = (&mut checks[..], &mut heatmaps[..]);
+    let mut extra = (&mut writers[..], &mut pictures);
     let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut extra)))?;
+    writers.into_iter().try_for_each(|writer| writer.finish().map(drop))?;
     let (report, series) = stats.finish_both(Some(outcome.end));
     let mut run = Run::of_tasks(outcome.own.as_ref(), request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
@@ -61,6 +69,7 @@ pub(super) fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<
     run.heats = plans.iter().map(|(number, _)| *number).zip(heats).collect();
     run.check = checks.pop().map(|check| check.finish(Some(outcome.end)));
     run.notes = outcome.notes;
+    run.recorded = outcome.own.is_some();
     Ok(Measured { run, fingerprint: fingerprint.0 })
 }
 

@@ -17,7 +17,8 @@ impl<'a> Picture<'a> {
     /// An expression's value for each task of a run.
     fn of_tasks(&self, run: &Run, expr: &Expr) -> Vec<f64> {
         let experiment = &self.judged.experiment;
-        let scope = RunScope { run, point: &experiment.points[experiment.shown_point()], tables: &experiment.tables };
+        let (point, tables) = (&experiment.points[experiment.shown_point()], &experiment.tables);
+        let scope = RunScope { run, point, tables, stands_in: experiment.stands_in() };
         match eval(expr, &scope) {
             Ok(Value::List(list)) => list,
             Ok(Value::Number(one)) => vec![one],

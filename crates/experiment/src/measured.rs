@@ -1,0 +1,144 @@
+//! Single runs measured by expressions, without an experiment's file: what the tuner asks of a trial.
+
+use crate::backend::{Backend, Outcome, Request, replay};
+use crate::experiment::Names;
+use crate::expr::{Expr, Problem, eval_number, parse};
+use crate::measures::{self, RunScope};
+use crate::points::Point;
+use crate::run::{Wanted, measure};
+use crate::tables::Tables;
+use schedlab_base::{Error, Meta, Nanos, Result, Sink, Tid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// Expressions over the measures of a run, as the metrics of an experiment are.
+pub struct Expressions(Vec<Expr>);
+
+/// What the expressions found in a run.
+pub struct Found {
+    /// The value of each, or why this run has none.
+    pub values: Vec<std::result::Result<f64, String>>,
+    /// What the backend remarked.
+    pub notes: Vec<String>,
+}
+
+/// A run of a real kernel that was recorded, in the place of a backend.
+pub struct Recorded {
+    /// The trace.
+    pub trace: PathBuf,
+    /// The tasks of the workload.
+    pub own: BTreeSet<Tid>,
+    /// How long it took.
+    pub end: Nanos,
+}
+
+impl Expressions {
+    /// Reads expressions and checks every name in them.
+    ///
+    /// # Errors
+    /// At the first that is none, or names what no run has.
+    pub fn parse(texts: &[String]) -> Result<Self> {
+        texts.iter().map(|text| expression(text)).collect::<Result<_>>().map(Self)
+    }
+
+    /// Runs a request and measures it.
+    ///
+    /// # Errors
+    /// As the backend's, and when an expression makes no sense for this run.
+    pub fn measure(&self, backend: &dyn Backend, request: &Request) -> Result<Found> {
+        let wanted = Wanted { waste: self.measures_waste(), ..Wanted::default() };
+        let run = measure(backend, request, &wanted)?.run;
+        let (point, tables) = (&Point::default(), &Tables::default());
+        let scope = RunScope { run: &run, point, tables, stands_in: false };
+        let value = |expr| match eval_number(expr, &scope) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Problem::Wrong(what)) => Err(Error::input(what)),
+            Err(problem) => Ok(Err(problem.to_string())),
+        };
+        let values = self.0.iter().map(value).collect::<Result<_>>()?;
+        Ok(Found { values, notes: run.notes })
+    }
+
+    fn measures_waste(&self) -> bool {
+        let mut wasted = false;
+        let mut look = |path: &str| wasted |= measures::find(path).is_some_and(measures::Measure::is_of_waste);
+        self.0.iter().for_each(|expr| expr.references(&mut |r| look(&r.path)));
+        wasted
+    }
+}
+
+fn expression(text: &str) -> Result<Expr> {
+    let expr = parse(text).map_err(|e| Error::input(format!("{text:?}: {e}")))?;
+    let names = Names { parameters: Vec::new(), metrics: None, kernels: Vec::new(), tables: &Tables::default() };
+    names.check(&expr).map_err(|(what, mend)| {
+        let error = Error::input(format!("{text:?}: {what}"));
+        mend.into_iter().fold(error, Error::mend)
+    })?;
+    Ok(expr)
+}
+
+impl Backend for Recorded {
+    fn name(&self) -> &'static str {
+        "recording"
+    }
+
+    fn deterministic(&self) -> bool {
+        false
+    }
+
+    fn meta(&self, request: &Request) -> Meta {
+        Meta {
+            source: "record".to_owned(),
+            kernel: request.kernel.clone(),
+            machine: request.machine.name.clone(),
+            cpus: request.machine.cpus.iter().map(|cpu| cpu.place.clone()).collect(),
+            distances: request.machine.distances.clone(),
+            ..Meta::default()
+        }
+    }
+
+    fn idle_ticks(&self, _: &Request) -> Result<Option<(Nanos, Nanos)>> {
+        Ok(None)
+    }
+
+    fn run(&self, _: &Request, sink: &mut dyn Sink) -> Result<Outcome> {
+        replay(&mut *schedlab_trace::open(&self.trace)?, sink)?;
+        let (tasks, own) = (self.own.len() as u32, Some(self.own.clone()));
+        Ok(Outcome { end: self.end, tasks, tunables: BTreeMap::new(), notes: Vec::new(), own, taken: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Sim;
+
+    fn request() -> Request {
+        let workload = br#"{"tasks": {"a": {"loop": 1, "run": 5000}, "b": {"loop": -1, "run": 1000, "sleep": 1000}}}"#;
+        Request {
+            kernel: "linux-6.1".into(),
+            machine: schedlab_machine::load("2").unwrap(),
+            workload: schedlab_workload::parse(workload, std::path::Path::new("w.json")).unwrap(),
+            set: Vec::new(),
+            duration: Some(20_000_000),
+            seed: 1,
+            skip_ticks: true,
+        }
+    }
+
+    #[test]
+    fn a_run_is_measured_by_expressions() {
+        let texts = ["sum(run_s['a']) * 1000", "turnaround_s['b']"].map(str::to_owned);
+        let found = Expressions::parse(&texts).unwrap().measure(&Sim, &request()).unwrap();
+        assert!((found.values[0].clone().unwrap() - 5.0).abs() < 0.1, "{:?}", found.values);
+        assert_eq!(found.values[1].clone().unwrap_err(), "the task 'b' had not ended");
+    }
+
+    #[test]
+    fn a_typing_error_names_the_nearest_measure() {
+        let error = Expressions::parse(&["sum(wait_ms)".to_owned()]).err().unwrap().to_string();
+        assert_eq!(error, "\"sum(wait_ms)\": \"wait_ms\" is no measure, parameter or table; did you mean \"wait_s\"?");
+        let wrong = Expressions::parse(&["sum(run_s['c'])".to_owned()]).unwrap().measure(&Sim, &request());
+        assert!(wrong.err().unwrap().to_string().contains("no task is named 'c'"));
+    }
+}
