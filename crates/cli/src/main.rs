@@ -1,5 +1,6 @@
 //! The `schedlab` command. Each verb has its own file under `verbs/`.
 
+mod dispatch;
 mod partial;
 mod selection;
 mod setup;
@@ -26,6 +27,7 @@ struct Cli {
 macro_rules! verbs {
     ($($(#[$doc:meta])* $name:ident => $module:ident),* $(,)?) => {
         #[derive(Subcommand)]
+        #[allow(rustdoc::broken_intra_doc_links, reason = "the texts are the help, where [tune] is a package's extra")]
         enum Verb { $($(#[$doc])* $name(verbs::$module::Args)),* }
         impl Verb {
             fn run(self, ui: &Ui) -> schedlab_base::Result<ExitCode> {
@@ -58,6 +60,8 @@ verbs! {
     Whatif => whatif,
     /// Find CPUs that were idle while tasks that could have run there waited; exit 1 if there are any.
     Check => check,
+    /// Show traces in the browser: who ran, waited and slept where and when, and why.
+    View => view,
     /// Draw a timeline of what ran on each CPU, in the terminal.
     Gantt => gantt,
     /// Draw a picture of all CPUs over time: run queues, loads, or the CPUs that the scheduler looked at.
@@ -76,6 +80,12 @@ verbs! {
     Machines => machines,
     /// List the tunables of every release: what they do, where they are set, and what they risk.
     Tunables => tunables,
+    /// Search which settings suit a load, on the simulator and on this kernel (pip install schedlab[tune]).
+    Tune => tune,
+    /// Simulate kernels x machines x workloads x settings x seeds, on all cores or a cluster (schedlab[tune] too).
+    Sweep => sweep,
+    /// Ask a trace in SQL, by DuckDB (pip install schedlab[query]).
+    Query => query,
     /// List the workloads, or describe one.
     Workloads => workloads,
     /// Get kernels for guests, and boot them.
@@ -87,6 +97,9 @@ verbs! {
 fn main() -> ExitCode {
     if schedlab_guest::agent::is_due() {
         schedlab_guest::agent::main();
+    }
+    if let Err(error) = dispatch::become_program() {
+        return Ui::new(false).fail(&error);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

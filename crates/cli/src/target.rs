@@ -1,6 +1,7 @@
 //! The file that a verb writes. A failure never costs the user a file: an existing file is replaced only when the new
 //! one is complete, devices and FIFOs are written to in place, and only files that this run created are removed.
 
+use crate::ui::Ui;
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use schedlab_base::{Error, Result};
 use std::ffi::OsString;
@@ -100,6 +101,17 @@ impl Target {
     pub fn write_all(self, bytes: &[u8]) -> Result<()> {
         let path = self.path.clone();
         self.write(|mut file| file.write_all(bytes).map_err(|e| Error::system("cannot be written", &e).file(path)))
+    }
+
+    /// The same, and says that the file was written.
+    ///
+    /// # Errors
+    /// Those of [`Target::write`].
+    pub fn write_and_say(self, bytes: &[u8], ui: &Ui) -> Result<()> {
+        let path = self.path.clone();
+        self.write_all(bytes)?;
+        ui.note(format!("wrote {}", path.display()));
+        Ok(())
     }
 
     /// Starts a file that can be found and read even if this process is killed. It is under its own name if that is

@@ -17,7 +17,8 @@ mod native {
     use pyo3::prelude::*;
     use schedlab_base::{Error, Event, NameRecord, Sink, parse_duration};
     use schedlab_experiment::as_recorded::{Setup, setup};
-    use schedlab_experiment::backend::{self, Request};
+    use schedlab_experiment::backend::{self, Backend, Request, Sim};
+    use schedlab_experiment::measured::{Expressions, Recorded};
     use schedlab_machine::Costs;
     use schedlab_measure::intervals::Intervals;
     use schedlab_measure::partial::withhold;
@@ -158,6 +159,88 @@ mod native {
             Ok([request.workload.warnings, remarks, outcome.notes, again.into_iter().collect()].concat())
         })
         .map_err(raised)
+    }
+
+    /// Simulates, or reads a recorded run, and measures it by expressions as an experiment's metrics are. Returns the
+    /// value of each, or why there is none, and the remarks about the run.
+    #[pyfunction]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name: one for each option of the command")]
+    fn measure(
+        py: Python<'_>,
+        expressions: Vec<String>,
+        kernel: Option<&str>,
+        machine: Option<&str>,
+        workload: &str,
+        duration: Option<&str>,
+        seed: u64,
+        settings: Vec<(String, String)>,
+        costs: bool,
+        recorded: Option<(String, Vec<i32>, u64)>,
+    ) -> PyResult<(Vec<Value>, Vec<String>)> {
+        py.detach(|| {
+            let expressions = Expressions::parse(&expressions)?;
+            let workload = schedlab_workload::load(workload).map_err(of("workload"))?;
+            let duration = duration.map(parse_duration).transpose().map_err(of("duration"))?;
+            let Setup { kernel, mut machine, mut set } = if recorded.is_some() {
+                let machine = schedlab_machine::load(machine.unwrap_or("host")).map_err(of("machine"))?;
+                Setup { kernel: kernel.unwrap_or_default().to_owned(), machine, set: Vec::new() }
+            } else {
+                setup(kernel, machine, &workload, || None)?.0
+            };
+            if !costs {
+                machine.costs = Costs::none();
+            }
+            set.extend(settings);
+            let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: true };
+            let recorded =
+                recorded.map(|(trace, own, end)| Recorded { trace: trace.into(), own: own.into_iter().collect(), end });
+            let backend = recorded.as_ref().map_or(&Sim as &dyn Backend, |recorded| recorded);
+            let found = expressions.measure(backend, &request)?;
+            let values = found.values.into_iter().map(|value| value.map_or_else(Value::Why, Value::Number));
+            Ok((values.collect(), [request.workload.warnings, found.notes].concat()))
+        })
+        .map_err(raised)
+    }
+
+    /// Checks expressions over the measures of a run.
+    #[pyfunction]
+    fn check_expressions(expressions: Vec<String>) -> PyResult<()> {
+        Expressions::parse(&expressions).map(drop).map_err(raised)
+    }
+
+    /// Checks what can be known of a simulation without doing it: the kernel, the machine, the workload, the tunables.
+    #[pyfunction]
+    fn check_run(
+        py: Python<'_>,
+        kernel: Option<&str>,
+        machine: Option<&str>,
+        workload: &str,
+        duration: Option<&str>,
+        settings: Vec<(String, String)>,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            if let Some(spec) = machine.filter(|name| *name != "recorded") {
+                schedlab_machine::load(spec).map_err(of("machine"))?;
+            }
+            if let Some(name) = kernel.filter(|name| *name != "recorded") {
+                kernels::find(name).map_err(of("kernel"))?;
+            }
+            let workload = schedlab_workload::load(workload).map_err(of("workload"))?;
+            let duration = duration.map(parse_duration).transpose().map_err(of("duration"))?;
+            let (Setup { kernel, machine, mut set }, _) = setup(kernel, machine, &workload, || None)?;
+            set.extend(settings);
+            let request = Request { kernel, machine, workload, set, duration, seed: 0, skip_ticks: true };
+            request.length().map_err(of("duration"))?;
+            backend::check_settings(&request)
+        })
+        .map_err(raised)
+    }
+
+    /// The value of an expression, or why the run has none.
+    #[derive(IntoPyObject)]
+    enum Value {
+        Number(f64),
+        Why(String),
     }
 
     /// Adds which argument an error is about.

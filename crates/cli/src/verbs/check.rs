@@ -10,11 +10,10 @@ use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use live::LiveArgs;
 use sampled::Compared;
-use schedlab_base::{Meta, Nanos, Partial, Result, parse_duration};
+use schedlab_base::{Meta, Nanos, Result, parse_duration};
+use schedlab_experiment::documents;
 use schedlab_measure::{BoundWaiting, Bounds, Check, CheckReport, SampledCheck, THRESHOLD, Timing, Verdict, Violation};
 use schedlab_trace::ReadReport;
-use serde::Serialize;
-use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,32 +58,6 @@ pub struct Args {
     selection: SelectionArgs,
 }
 
-/// The JSON document.
-#[derive(Serialize)]
-struct Document<'a> {
-    trace: TraceFacts<'a>,
-    #[serde(flatten)]
-    report: &'a CheckReport,
-    /// What looking now and then finds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<&'a Compared<'a>>,
-}
-
-/// Where it comes from.
-#[derive(Serialize)]
-struct TraceFacts<'a> {
-    file: &'a Path,
-    source: &'a str,
-    kernel: &'a str,
-    machine: &'a str,
-    partial: &'a Option<Partial>,
-    #[serde(flatten)]
-    read: &'a ReadReport,
-}
-
-/// What a partial recording leaves open.
-const UNKNOWN: [&str; 5] = ["longest_us", "wasted_cpu_us", "wasted_share", "idle_us", "bound_wait_us"];
-
 /// Waiting by affinity is listed from this on, unless all is asked for.
 const LEAST_BOUND_US: f64 = 1000.0;
 
@@ -126,14 +99,8 @@ fn of_trace(args: &Args, file: &Path, timing: Timing, ui: &Ui) -> Result<ExitCod
         report.verdict = sampled.verdict(&report);
     }
     if ui.json {
-        let Meta { source, kernel, machine, partial, .. } = source.meta();
-        let trace = TraceFacts { file, source, kernel, machine, partial, read: &read };
-        let document = serde_json::to_value(Document { trace, report: &report, sampled: sampled.as_ref() });
-        let mut document = document.expect("plain data is always JSON");
-        if partial.is_some() {
-            UNKNOWN.iter().for_each(|key| document[key] = Value::Null);
-        }
-        ui.print_json(&document);
+        let sampled = sampled.as_ref().map(|s| serde_json::to_value(s).expect("plain data is always JSON"));
+        ui.print_json(&documents::check(file, source.meta(), &read, &report, sampled));
     } else {
         ui.print(&text(args, file, source.meta(), &read, &report, sampled.as_ref()));
     }

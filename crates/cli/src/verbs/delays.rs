@@ -6,12 +6,10 @@ use super::stats::Ticker;
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
-use schedlab_base::{CpuId, Meta, Partial, Result};
-use schedlab_measure::delays::{DelayReport, Delays, WORST, Wait};
-use schedlab_trace::ReadReport;
-use serde::Serialize;
-use serde_json::Value;
-use std::path::{Path, PathBuf};
+use schedlab_base::Result;
+use schedlab_experiment::documents;
+use schedlab_measure::delays::{Delays, WORST};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What `delays` is asked.
@@ -58,36 +56,6 @@ pub enum By {
     Group,
 }
 
-/// The JSON document.
-#[derive(Serialize)]
-struct Document<'a> {
-    trace: TraceFacts<'a>,
-    waits: Vec<Shown<'a>>,
-    #[serde(flatten)]
-    report: &'a DelayReport,
-}
-
-/// A wait with the command that draws it.
-#[derive(Serialize)]
-struct Shown<'a> {
-    #[serde(flatten)]
-    wait: &'a Wait,
-    gantt: String,
-}
-
-/// Where it comes from.
-#[derive(Serialize)]
-struct TraceFacts<'a> {
-    file: &'a Path,
-    source: &'a str,
-    kernel: &'a str,
-    machine: &'a str,
-    /// Set if it does not cover the whole machine.
-    partial: &'a Option<Partial>,
-    #[serde(flatten)]
-    read: &'a ReadReport,
-}
-
 /// Reads the trace and prints its longest waits and the totals.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let part = args.selection.part(&args.trace, ui)?;
@@ -101,50 +69,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let report = delays.finish(None);
     args.selection.check_window(report.total.span_us, &args.trace)?;
     if ui.json {
-        let Meta { source, kernel, machine, partial, .. } = source.meta();
-        let trace = TraceFacts { file: &args.trace, source, kernel, machine, partial, read: &read };
-        let shown = |wait| Shown { wait, gantt: gantt(&args.trace, wait) };
-        let document = Document { trace, waits: report.waits.iter().map(shown).collect(), report: &report };
-        let mut document = serde_json::to_value(document).expect("plain data is always JSON");
-        if partial.is_some() {
-            withhold_idle(&mut document);
-        }
-        ui.print_json(&document);
+        ui.print_json(&documents::delays(&args.trace, source.meta(), &read, &report));
     } else {
         ui.print(&text::report(&args, source.meta(), &read, &report));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A partial recording does not show which CPUs were idle.
-fn withhold_idle(document: &mut Value) {
-    let (waits, total) = (document["waits"].take(), &mut document["total"]);
-    total["idle_us"] = Value::Null;
-    let blank = |mut wait: Value| {
-        ["idle_us", "idle_allowed_us"].into_iter().for_each(|key| wait[key] = Value::Null);
-        wait
-    };
-    let waits = waits.as_array().cloned().unwrap_or_default();
-    document["waits"] = waits.into_iter().map(blank).collect();
-}
-
-/// The command that draws the CPUs on whose queues the task was, for the time of its wait.
-fn gantt(trace: &Path, wait: &Wait) -> String {
-    let mut cpus: Vec<CpuId> = wait.queues.iter().map(|queue| queue.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let cpus: Vec<String> = cpus.iter().map(CpuId::to_string).collect();
-    let ns = |us: f64| (us * 1e3).round() as u64;
-    let (from, to, cpus) = (ns(wait.start_us), ns(wait.end_us), cpus.join(","));
-    format!("schedlab gantt {} --from {from}ns --to {to}ns --cpu {cpus}", quoted(&trace.display().to_string()))
-}
-
-/// A word for the shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

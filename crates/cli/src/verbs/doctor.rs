@@ -21,6 +21,7 @@ pub struct Args {}
 pub fn run(_: Args, ui: &Ui) -> Result<ExitCode> {
     let mut checks = examine();
     checks.push(ebpf());
+    checks.extend(tunables());
     checks.extend(guests(ui));
     if ui.json {
         ui.print_json(&json!({ "checks": checks }));
@@ -39,6 +40,13 @@ fn ebpf() -> Check {
         }
     };
     Check { id: "ebpf", status, found, mend }
+}
+
+/// Whether tunables are still changed that `schedlab tunables --apply` or `schedlab tune` has set.
+fn tunables() -> Option<Check> {
+    let found = super::tunables::left_changed()?;
+    let mend = "the journal has the old values; docs/tunables.md describes what can have happened".to_owned();
+    Some(Check { id: "tunables", status: Status::Hint, found, mend: Some(mend) })
 }
 
 /// What guests need. Whether KVM works is found by booting one, if there is a kernel for it.

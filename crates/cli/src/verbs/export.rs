@@ -163,6 +163,7 @@ fn row(what: &Payload) -> Row<'static> {
             took_ns: Some(took),
             ..Row::default()
         },
+        Payload::Sleeps { tid, why } => Row { why: Some(why.name()), ..about("sleeps", tid) },
     }
 }
 

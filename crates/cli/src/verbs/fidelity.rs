@@ -3,7 +3,8 @@
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Nanos, Result, parse_duration};
-use schedlab_experiment::fidelity::{Question, compare, kernel, loads, markdown, steps, table};
+use schedlab_experiment::backend;
+use schedlab_experiment::fidelity::{Question, compare, loads, markdown, steps, table};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +57,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let default = [if live { "host" } else { "1" }.to_owned()];
     let machines = if args.machine.is_empty() { &default[..] } else { &args.machine };
     let question = Question {
-        kernels: args.on.iter().map(|on| kernel(on, args.deterministic)).collect::<Result<_>>()?,
+        kernels: args.on.iter().map(|on| backend::real(on, args.deterministic)).collect::<Result<_>>()?,
         machines: machines.iter().map(|spec| schedlab_machine::load(spec)).collect::<Result<_>>()?,
         loads: args.load,
         duration: args.duration,
@@ -74,9 +75,8 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     } else {
         ui.print(&table(&fidelity));
     }
-    if let (Some(target), Some(path)) = (target, &args.output) {
-        target.write_all(markdown(&fidelity).as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+    if let Some(target) = target {
+        target.write_and_say(markdown(&fidelity).as_bytes(), ui)?;
     }
     Ok(ExitCode::from(u8::from(!fidelity.is_met())))
 }

@@ -38,6 +38,10 @@ pub struct Args {
     /// hypervisor takes. `stats` shows it, and `model` takes it out of what the tasks did.
     #[arg(long)]
     irq: bool,
+    /// Record what tasks sleep for, too: a time, a lock, a pipe, a socket, a file, a child. `stats` shows it, and
+    /// `model` need not guess what a timer woke. Each system call in which a task may sleep costs a little more.
+    #[arg(long)]
+    why: bool,
     /// The size of the kernel's buffer for each CPU (512K, 8M); a larger one survives longer bursts (default: 8M, or
     /// less if memory is scarce).
     #[arg(long, value_name = "SIZE", value_parser = parse_kib)]
@@ -59,6 +63,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         processes: args.pids,
         only: args.only,
         irq: args.irq,
+        why: args.why,
         duration: args.duration,
         buffer_kib: args.buffer,
         command_to_stderr: ui.json,

@@ -1,11 +1,13 @@
 //! `schedlab run`: runs experiments, prints our figures beside the published ones, judges.
 
+mod kept;
+
 use crate::target::Target;
 use crate::ui::Ui;
-use schedlab_base::{Error, Result};
+use schedlab_base::{Error, Nanos, Result};
 use schedlab_experiment::backend::{self, Backend};
 use schedlab_experiment::{
-    Baseline, Compared, Experiment, Outcome, Selection, junit, part, report, run_experiments, text,
+    Baseline, Compared, Experiment, Outcome, Part, Selection, junit, parts, report, run_keeping, run_parts, text,
 };
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +16,9 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  schedlab run experiments/cfs-17.toml\n  schedlab run experiments -o report.html\n  \
+    schedlab run experiments -o report.html --keep traces\n  \
     schedlab run experiments --only qe-01 --kernel linux-6.12 --only n=3\n  \
+    schedlab run experiments/cfs-17.toml --on vm:debian-6.1 --only nice=5 --repeats 3\n  \
     schedlab run experiments --json > before.json\n  \
     schedlab run experiments --baseline before.json --junit results.xml\n\n\
     Exit status: 0 all hold, 1 some fail or, with --baseline, something has changed, 2 bad input or output that cannot \
@@ -25,7 +29,8 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE|DIR")]
     experiments: Vec<PathBuf>,
     /// Where to run: `sim`, the simulator, `live`, this kernel with real threads (one run at a time, as root), or
-    /// `vm:KERNEL`, guests with this kernel (vm:debian-6.12, vm:/path/to/bzImage).
+    /// `vm:KERNEL`, guests with this kernel (vm:debian-6.12, vm:/path/to/bzImage). A real kernel is judged, and shown
+    /// beside what was published and beside a simulation of it.
     #[arg(long, default_value = "sim", value_name = "WHERE")]
     on: String,
     /// In guests: count time in instructions, so that equal runs give equal bytes.
@@ -37,6 +42,9 @@ pub struct Args {
     /// Run only this experiment (its id), this kernel, or these points of a sweep (n=3); may be repeated.
     #[arg(long, value_name = "ID|KERNEL|NAME=VALUE")]
     only: Vec<String>,
+    /// Run each with seeds 1, 2, ... up to this, in place of the file's seeds; on a real kernel that is how often.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: Option<u16>,
     /// Compare with what an earlier run printed with --json; exit with 1 if a metric or a verdict has changed.
     #[arg(long, value_name = "OLD.json")]
     baseline: Option<PathBuf>,
@@ -46,6 +54,10 @@ pub struct Args {
     /// Write the verdicts as JUnit XML, for CI.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Keep the traces of the runs behind expectations that do not hold in this folder, with a page each that shows the
+    /// place that explains it; the report and the table lead there.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Overwrite the files if they exist.
     #[arg(long)]
     force: bool,
@@ -68,24 +80,30 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         return Err(Error::input(format!("two experiments have the id \"{id}\"")).mend("give each its own"));
     }
     let selection = Selection::new(&experiments, &args.kernel, &args.only)?;
-    let experiments = selection.apply(experiments)?;
-    let experiments = possible(experiments, &*backend, ui)?;
+    let mut experiments = selection.apply(experiments)?;
+    if let Some(repeats) = args.repeats {
+        experiments.iter_mut().for_each(|experiment| experiment.file.seeds = (1..=u64::from(repeats)).collect());
+    }
     // Runs on a real kernel would disturb each other.
     let jobs = if backend.deterministic() { args.jobs } else { Some(1) };
-    let outcome = run_with_progress(experiments, &*backend, jobs, ui)?;
+    if let Some(folder) = &args.keep {
+        kept::prepare(folder, args.force)?;
+    }
+    let mut outcome = run_with_progress(experiments, &*backend, (jobs, args.keep.as_deref()), ui)?;
+    if let Some(folder) = &args.keep {
+        kept::finish(&mut outcome, folder, args.output.as_deref(), ui)?;
+    }
     for judged in &outcome.experiments {
         judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
     }
     let compared = baseline.map(|baseline| baseline.compare(&outcome, !selection.is_everything()));
     print(&outcome, compared.as_ref(), ui);
     // After the results: they are printed even if a file cannot be written.
-    if let (Some(target), Some(path)) = (page, &args.output) {
-        target.write_all(report::experiments(&outcome, &reproduce()).as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+    if let Some(page) = page {
+        page.write_and_say(report::experiments(&outcome, &reproduce()).as_bytes(), ui)?;
     }
-    if let (Some(target), Some(path)) = (junit, &args.junit) {
-        target.write_all(junit::write(&outcome)?.as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+    if let Some(junit) = junit {
+        junit.write_and_say(junit::write(&outcome)?.as_bytes(), ui)?;
     }
     let mut status = outcome.verdict().exit_status();
     if !selection.is_everything() && outcome.judges_nothing() {
@@ -95,43 +113,43 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     Ok(ExitCode::from(with_baseline(status, compared.as_ref())))
 }
 
-/// The part of the experiments that the backend can run; a remark names what is left out.
-fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Result<Vec<Experiment>> {
-    let (mut parts, mut refusals) = (Vec::new(), Vec::new());
-    for experiment in experiments {
-        match part(experiment, backend) {
-            Ok((part, remark)) => {
-                remark.iter().for_each(|remark| ui.note(remark));
-                parts.push(part);
-            }
-            Err(refusal) if refusal.exit_status() == 4 => refusals.push(refusal),
-            Err(error) => return Err(error),
-        }
+/// Runs on a real kernel that take longer than this in its own time are announced.
+const LONG: Nanos = 600_000_000_000;
+
+/// What the backend's real kernel can run of the experiments; remarks name what is left out.
+fn possible(experiments: Vec<Experiment>, backend: &dyn Backend, ui: &Ui) -> Result<Vec<Part>> {
+    let parts = parts(experiments, backend)?;
+    let (mut runs, mut time) = (0, 0);
+    for part in &parts {
+        part.remarks.iter().for_each(|remark| ui.note(remark));
+        let (own, length) = part.length()?;
+        (runs, time) = (runs + own, time + length);
     }
-    match refusals.pop() {
-        Some(refusal) if parts.is_empty() => {
-            refusals.iter().for_each(|other| ui.note(format!("skipped: {other}")));
-            Err(refusal)
-        }
-        last => {
-            refusals.iter().chain(&last).for_each(|refusal| ui.note(format!("skipped: {refusal}")));
-            Ok(parts)
-        }
+    if time > LONG {
+        let minutes = time / 60_000_000_000;
+        ui.note(format!("{runs} runs take at least {minutes} minutes; --only and --repeats make them fewer"));
     }
+    Ok(parts)
 }
 
 fn run_with_progress(
     experiments: Vec<Experiment>,
     backend: &dyn Backend,
-    jobs: Option<u16>,
+    (jobs, keep): (Option<u16>, Option<&Path>),
     ui: &Ui,
 ) -> Result<Outcome> {
+    let real = backend.real_kernel().is_some();
+    let parts = if real { possible(experiments.clone(), backend, ui)? } else { Vec::new() };
     let threads = jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let bar = ui.progress(Some(1), if backend.name() == "sim" { "simulating" } else { "running" });
-    let outcome = run_experiments(experiments, backend, threads, &|done, all| {
+    let bar = ui.progress(Some(1), if real { "running" } else { "simulating" });
+    let progress = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
-    });
+    };
+    let outcome = match real {
+        true => run_parts(parts, backend, (threads, keep), &progress),
+        false => run_keeping(experiments, backend, (threads, keep), &progress),
+    };
     bar.finish_and_clear();
     outcome
 }

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 /// What `schema` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab schema experiment > experiment.schema.json\n  schedlab schema workload\n\n\
+    after_help = "Examples:\n  schedlab schema experiment > experiment.schema.json\n  schedlab schema workload\n  \
+    schedlab tune --schema                        # a study's\n\n\
     An editor with TOML support (taplo, Even Better TOML) checks and completes a file whose first line is\n  \
     #:schema ./experiment.schema.json\nand a JSON editor one that begins with\n  \
     { \"$schema\": \"./workload.schema.json\","

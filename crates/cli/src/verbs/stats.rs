@@ -3,6 +3,7 @@
 mod interrupts;
 mod rows;
 mod schedstat;
+mod sleeps;
 mod sort;
 pub mod table;
 pub mod text;
@@ -11,12 +12,10 @@ use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
 use indicatif::ProgressBar;
-use schedlab_base::{Event, Ignored, Meta, NameRecord, Partial, Result, Sink, System, Target};
-use schedlab_measure::partial::withhold;
-use schedlab_measure::{Report, Stats};
-use schedlab_trace::ReadReport;
-use serde::Serialize;
-use std::path::{Path, PathBuf};
+use schedlab_base::{Event, Ignored, NameRecord, Result, Sink};
+use schedlab_experiment::documents;
+use schedlab_measure::Stats;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What `stats` is asked.
@@ -74,33 +73,6 @@ pub enum By {
     Name,
 }
 
-/// The JSON document.
-#[derive(Serialize)]
-struct Document<'a> {
-    trace: TraceFacts<'a>,
-    #[serde(flatten)]
-    report: &'a Report,
-}
-
-/// Where the statistics come from.
-#[derive(Serialize)]
-struct TraceFacts<'a> {
-    file: &'a Path,
-    source: &'a str,
-    kernel: &'a str,
-    machine: &'a str,
-    clock: &'a str,
-    /// What the recording was made for.
-    target: &'a Option<Target>,
-    /// Set if it does not cover the whole machine.
-    partial: &'a Option<Partial>,
-    /// What is known of the kernel besides its release.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: &'a Option<System>,
-    #[serde(flatten)]
-    read: &'a ReadReport,
-}
-
 /// Reads the trace and prints its statistics.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     if let Some(version) = args.schedstat {
@@ -123,7 +95,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         sort::sort(&mut report, args.by, column)?;
     }
     if ui.json {
-        print_document(&args.trace, source.meta(), &read, &report, ui);
+        ui.print_json(&documents::stats(&args.trace, source.meta(), &read, &report));
     } else {
         let title = args.trace.display().to_string();
         let title = format!("{title}{}", args.selection.words(table::duration));
@@ -140,16 +112,6 @@ pub fn of_rows(stats: Stats, by: By) -> Stats {
         By::TaskCpu => stats.by_task_cpu(),
         By::Task | By::Cpu | By::Node | By::Group => stats,
     }
-}
-
-fn print_document(file: &Path, meta: &Meta, read: &ReadReport, report: &Report, ui: &Ui) {
-    let Meta { source, kernel, machine, clock, target, partial, system, .. } = meta;
-    let trace = TraceFacts { file, source, kernel, machine, clock, target, partial, system, read };
-    let document = Document { trace, report };
-    let Some(partial) = partial else { return ui.print_json(&document) };
-    let mut document = serde_json::to_value(document).expect("plain data is always JSON");
-    withhold(&mut document, partial.covers);
-    ui.print_json(&document);
 }
 
 /// Shows how far the reading has come.

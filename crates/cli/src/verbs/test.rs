@@ -102,13 +102,11 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let verdicts = verdicts?;
     print(&verdicts, ui);
     // After the results: they are printed even if a file cannot be written.
-    if let (Some(target), Some(path)) = (page, &args.output) {
-        target.write_all(report::battery(&verdicts, &reproduce()).as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+    if let Some(page) = page {
+        page.write_and_say(report::battery(&verdicts, &reproduce()).as_bytes(), ui)?;
     }
-    if let (Some(target), Some(path)) = (junit, &args.junit) {
-        target.write_all(battery::junit(&verdicts)?.as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+    if let Some(junit) = junit {
+        junit.write_and_say(battery::junit(&verdicts)?.as_bytes(), ui)?;
     }
     Ok(ExitCode::from(verdicts.verdict().exit_status()))
 }

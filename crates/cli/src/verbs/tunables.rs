@@ -1,22 +1,34 @@
 //! `schedlab tunables`: what each release lets one set: the catalogue, one entry in full, or one kernel's values on a
-//! machine.
+//! machine. And what the running machine has, set there and put back.
+
+mod live;
+
+pub use live::left_changed;
 
 use super::stats::table::Table;
 use crate::ui::Ui;
-use schedlab_base::Result;
+use schedlab_base::{Result, Tid};
 use schedlab_experiment::catalogue::{self, Entry};
+use schedlab_knobs::Group;
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::{KERNELS, Kernel, find};
 use schedlab_sched::tunables::{Scaling, Tunable, Unit};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What `tunables` is asked.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  schedlab tunables\n  schedlab tunables sched_latency_ns\n  \
                   schedlab tunables --kernel linux-6.12 --machine z800\n  \
-                  schedlab tunables --kernel linux-2.6.32 sched_latency_ns --json")]
+                  schedlab tunables --kernel linux-2.6.32 sched_latency_ns --json\n  \
+                  schedlab tunables --live\n  \
+                  schedlab tunables --live vm.swappiness\n  \
+                  schedlab tunables --diff best.toml\n  \
+                  schedlab tunables --apply best.toml --only-groups vm,disk\n  \
+                  schedlab tunables --restore\n  \
+                  schedlab tunables --profile sysctl best.toml -o 90-schedlab.conf")]
 pub struct Args {
     /// A tunable to describe (default: list the whole catalogue).
     name: Option<String>,
@@ -26,10 +38,45 @@ pub struct Args {
     /// The machine to show a kernel's values for, since some scale with the number of CPUs.
     #[arg(long, short, default_value = "up", requires = "kernel")]
     machine: String,
+    /// List what this machine has, with its values, and whether they can be set here; that changes nothing.
+    #[arg(long, conflicts_with = "kernel")]
+    live: bool,
+    /// Set what this TOML file says (NAME = VALUE lines; - for standard input), after every old value is on disk.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "live", "name"])]
+    apply: Option<PathBuf>,
+    /// Print what --apply would change; exit 1 if anything.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "live", "apply", "name"])]
+    diff: Option<PathBuf>,
+    /// Put back what --apply has changed, also after the process that did it was killed.
+    #[arg(long, conflicts_with_all = ["kernel", "live", "apply", "diff", "name", "only_groups"])]
+    restore: bool,
+    /// With --apply: the values belong to this process and are to be put back when it has ended. With --restore: act in
+    /// its name.
+    #[arg(long, value_name = "PID", value_parser = live::process)]
+    owner: Option<Tid>,
+    /// The groups that may be set, or that are listed: sched, vm, disk, irq, network, limits (default: all).
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    only_groups: Option<Vec<Group>>,
+    /// Write a FILE as --apply takes it for other tools: a profile of tuned, a file of sysctl.d, a shell script (sh).
+    #[arg(long, num_args = 2, value_names = ["FORM", "FILE"], conflicts_with_all = ["kernel", "live", "apply", "diff",
+          "restore", "name", "only_groups", "owner"])]
+    profile: Option<Vec<String>>,
+    /// With --profile: the file to write (default: standard output).
+    #[arg(long, short, requires = "profile")]
+    output: Option<PathBuf>,
+    /// Replace the output if it exists.
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// A directory in place of /, for tests.
+    #[arg(long, hide = true)]
+    root: Option<PathBuf>,
 }
 
 /// Lists the catalogue or a kernel's tunables, or shows one.
 pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    if let Some(status) = live::run(&args, ui)? {
+        return Ok(status);
+    }
     if let Some(kernel) = &args.kernel {
         of_kernel(find(kernel)?, &schedlab_machine::load(&args.machine)?, args.name.as_deref(), ui)?;
     } else if let Some(name) = &args.name {
@@ -143,6 +190,10 @@ pub(super) fn valued(t: &Tunable, cpus: u32) -> Value {
 fn with_kernels(entry: &Entry) -> Value {
     let mut value = serde_json::to_value(entry).expect("plain data is always JSON");
     value["kernels"] = having(entry).collect::<Vec<_>>().into();
+    let machine = entry.on_a_machine();
+    value["group"] = machine.map(|(group, _, _)| group).into();
+    value["level"] = machine.map(|(_, level, _)| level).into();
+    value["values"] = machine.map(|(_, _, values)| values).filter(|values| !values.is_empty()).into();
     value
 }
 
@@ -154,6 +205,16 @@ fn in_full(e: &Entry) -> String {
     let mut out = format!("{}: {}\n\n", e.name, e.meaning);
     let kernels = having(e).collect::<Vec<_>>().join(", ");
     let exists = e.span();
+    let before = if e.paper_default.is_empty() { String::new() } else { format!(", before: {}", e.paper_default) };
+    let paper = match (e.paper.as_str(), e.paper_where.as_str()) {
+        (_, "") => String::new(),
+        ("", tables) => tables.to_owned(),
+        (values, tables) => format!("{}{before} ({tables})", values.replace('|', ", ")),
+    };
+    let set = e.on_a_machine().map_or_else(String::new, |(group, level, values)| {
+        let values = if values.is_empty() { "not by --apply" } else { values };
+        format!("group {group}, risk {level}: {values}")
+    });
     for (what, text) in [
         ("part", &e.subsystem),
         ("where", &format!("{}: {}", e.location, e.path)),
@@ -163,7 +224,9 @@ fn in_full(e: &Entry) -> String {
         ("exists", &exists),
         ("then", &e.successor),
         ("risk", &e.risk),
+        ("set", &set),
         ("note", &e.note),
+        ("published", &paper),
         ("simulated", &kernels),
         ("source", &e.source),
     ] {

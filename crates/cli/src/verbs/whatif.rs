@@ -83,10 +83,9 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     } else {
         ui.print(&text::text(&args.trace, &answer, args.all));
     }
-    if let (Some(target), Some(path)) = (target, &args.output) {
+    if let Some(target) = target {
         let name = args.trace.display().to_string();
-        target.write_all(report::whatif(&name, &answer, &reproduce()).as_bytes())?;
-        ui.note(format!("wrote {}", path.display()));
+        target.write_and_say(report::whatif(&name, &answer, &reproduce()).as_bytes(), ui)?;
     }
     Ok(ExitCode::SUCCESS)
 }

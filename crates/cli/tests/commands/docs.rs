@@ -142,6 +142,11 @@ fn the_page_on_the_battery_shows_real_output() {
 }
 
 #[test]
+fn the_page_on_tunables_shows_real_output() {
+    check("tunables.md");
+}
+
+#[test]
 fn the_guides_show_real_output() {
     for guide in ["sre", "kernel-developer", "qa", "lab-sheet"] {
         check(&format!("guides/{guide}.md"));

@@ -72,7 +72,7 @@ fn two_deterministic_runs_give_the_same_bytes_under_the_kernel_s_own_tunables() 
         (fs::read(path).unwrap(), serde_json::from_str::<Value>(&printed).unwrap())
     };
     let ((first, document), (second, _)) = (trace("1.arrows"), trace("2.arrows"));
-    assert!(first == second, "two runs differ");
+    assert!(first == second, "two runs differ: {}", first_difference(dir.path(), "1.arrows", "2.arrows"));
     let meta = schedlab_trace::open(dir.path().join("1.arrows")).unwrap().meta().clone();
     assert!(meta.kernel.starts_with("6.12."), "{}", meta.kernel);
     assert_eq!((meta.machine.as_str(), meta.cpus.len()), ("2", 2));
@@ -82,6 +82,19 @@ fn two_deterministic_runs_give_the_same_bytes_under_the_kernel_s_own_tunables() 
     let hogs: f64 = (0..3).map(|n| run_us(&format!("hog-{n}"))).sum();
     assert!((600e3..1000e3).contains(&hogs), "two CPUs for half a second: {hogs} us");
     assert!((15e3..45e3).contains(&run_us("light")), "a twentieth of a CPU: {} us", run_us("light"));
+}
+
+/// Where two traces differ first: the metadata, the tasks, or an event.
+fn first_difference(dir: &Path, one: &str, other: &str) -> String {
+    let lines = |name: &str| {
+        let trace = schedlab_trace::read_all(dir.join(name)).unwrap();
+        let events = trace.events.iter().map(|event| format!("{event:?}"));
+        let rest = [format!("{:?}", trace.meta), format!("{:?}", trace.names), format!("{:?}", trace.tasks)];
+        rest.into_iter().chain(events).collect::<Vec<_>>()
+    };
+    let (one, other) = (lines(one), lines(other));
+    let equal = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    format!("{} and {} lines, from line {equal}\n{:?}\n{:?}", one.len(), other.len(), one.get(equal), other.get(equal))
 }
 
 #[test]
@@ -115,7 +128,6 @@ fn what_a_kernel_does_not_have_is_refused_with_what_it_has() {
     assert!(text.contains("base_slice_ns") && text.contains("sched_rt_runtime_us"), "{text}");
 }
 
-/// The console that a message names.
 /// Counted time has no noise, and the share of two tasks of SCHED_IDLE follows from their weights.
 #[test]
 fn a_test_of_the_battery_runs_in_a_guest() {
@@ -127,6 +139,57 @@ fn a_test_of_the_battery_runs_in_a_guest() {
     assert!(document["kernel"].as_str().unwrap().starts_with("Linux 6.12"), "{document}");
 }
 
+/// Of a published experiment, a real kernel is asked what it can be asked. The share of two hogs follows from their
+/// weights, in every kernel since 2.6.23.
+#[test]
+fn an_experiment_has_three_columns() {
+    let Some(cache) = cache() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, page) = (dir.path().join("pair.toml"), dir.path().join("pair.html"));
+    let kernel = |name: &str, profile: &str, more: &str| {
+        format!("[[kernels]]\nname = \"{name}\"\nkernel = \"{profile}\"\n{more}\n")
+    };
+    let expect = |figure: &str, metric: &str, bound: &str| {
+        format!(
+            "[[expectations]]\nfigure = \"{figure}\"\nmetric = \"{metric}\"\npublished = {bound}\nwithin = \"15%\"\n"
+        )
+    };
+    let load = r#"{"tasks": {"zero": {"loop": -1, "run": 1000000},
+                             "niced": {"priority": 5, "loop": -1, "run": 1000000}}}"#;
+    let text = "id = \"pair\"\ntitle = \"A nice level\"\nmachine = \"1\"\nduration = \"500ms\"\n".to_owned()
+        + &format!("[workload]\ninline = '''{load}'''\n[metrics.ratio]\nvalue = \"run_s['niced'] / run_s['zero']\"\n")
+        + &kernel("cfs", "linux-2.6.32", "")
+        + &kernel("old", "linux-2.6.11", "")
+        + &kernel("long", "linux-2.6.32", "set = { sched_latency_ns = 100000000 }")
+        + &expect("the weights", "ratio@cfs", "0.327")
+        + &expect("another scheduler", "ratio@old", "0.6")
+        + &expect("a setting", "ratio@long / ratio@cfs", "1");
+    fs::write(&file, text).unwrap();
+    let paths = ["-o", page.to_str().unwrap(), file.to_str().unwrap()];
+    let args = ["run", "--on", "vm:debian-6.12", "--deterministic", "--repeats", "1", "--json"];
+    let output = run(cache, &[&args[..], &paths[..]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said} {}", String::from_utf8_lossy(&output.stdout));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&document["real"]["on"], &document["real"]["simulated"]),
+        (&"vm:debian-6.12".into(), &"linux-6.12".into())
+    );
+    let rows = &document["experiments"][0]["expectations"];
+    let text = |at: usize, key: &str| rows[at][key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(text(0, "verdict"), "pass", "{rows}");
+    let simulated = &rows[0]["simulated"];
+    assert_eq!(simulated["verdict"], "pass", "{rows}");
+    assert!(simulated["off"].as_f64().unwrap().abs() < 0.15, "both are within 15% of the weights: {rows}");
+    assert_eq!((text(1, "verdict"), text(2, "verdict")), ("skipped".to_owned(), "skipped".to_owned()));
+    assert_eq!(text(1, "reason"), "it is about linux-2.6.11: its scheduler is another one (O(1))");
+    assert!(text(2, "reason").contains("has no sched_latency_ns that could be set"), "{rows}");
+    assert!(rows[1]["simulated"].is_null(), "{rows}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("Published, real and simulated") && page.contains(">simulated</th>"), "{page}");
+}
+
+/// The console that a message names.
 fn console(text: &str) -> String {
     let path = text.split("its console is in ").nth(1).unwrap_or_else(|| panic!("no console is named: {text}"));
     fs::read_to_string(path).unwrap()

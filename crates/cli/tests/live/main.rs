@@ -5,6 +5,7 @@ mod battery;
 mod check;
 mod exec;
 mod guest;
+mod knobs;
 mod perf_agreement;
 mod perf_sched;
 mod record;

@@ -348,3 +348,42 @@ fn interrupts_are_recorded_measured_and_modelled() {
     let text = std::fs::read_to_string(&load).unwrap();
     assert!(taken == 0.0 || text.contains("x-irq"), "{taken} ns were taken from the CPUs");
 }
+
+#[test]
+fn what_tasks_sleep_for_is_recorded_and_summed() {
+    let Some(_guard) = may_record() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("t.arrows");
+    // Some kernels leave out events of other CPUs' idle tasks, and with them ends of sleeps.
+    let script = "(sleep 0.03; sleep 0.03; echo) | cat > /dev/null";
+    let recorded = record(&file, &["--why", "--", "taskset", "-c", "0", "sh", "-c", script]);
+    if recorded.status.code() == Some(4) {
+        let message = String::from_utf8_lossy(&recorded.stderr).into_owned();
+        assert!(message.contains("raw_syscalls:sys_enter"), "{message}");
+        eprintln!("skipped: {message}");
+        return;
+    }
+    json(&recorded);
+    let trace = read_all(&file).unwrap();
+    let of = |comm: &str| -> BTreeSet<&str> {
+        let tids: HashSet<i32> = trace.names.iter().filter(|name| name.comm == comm).map(|name| name.tid).collect();
+        let why = |event: &Event| match event.what {
+            Payload::Sleeps { tid, why } if tids.contains(&tid) => Some(why.name()),
+            _ => None,
+        };
+        trace.events.iter().filter_map(why).collect()
+    };
+    assert!(of("sleep").contains("timer"), "{:?}", of("sleep"));
+    assert!(of("sh").contains("child"), "{:?}", of("sh"));
+    assert!(of("cat").contains("pipe"), "{:?}", of("cat"));
+    // Each reason stands before the switch that begins the sleep.
+    for pair in trace.events.windows(2) {
+        if let Payload::Sleeps { tid, .. } = pair[0].what {
+            assert!(matches!(pair[1].what, Payload::Switch { prev, .. } if prev == tid), "{pair:?}");
+        }
+    }
+    let stats = Command::new(SCHEDLAB).args(["stats", "--json"]).arg(&file).output().unwrap();
+    let sleeps = json(&stats)["sleeps"].as_array().unwrap().clone();
+    let timer = sleeps.iter().find(|sleep| sleep["why"] == "timer").expect("there were two");
+    assert!(timer["count"].as_u64() >= Some(2) && timer["slept_us"].as_f64() >= Some(60_000.0), "{timer}");
+}

@@ -2,7 +2,7 @@
 
 use super::Args;
 use crate::ui::Ui;
-use crate::verbs::stats::table::{duration, grouped, shorten};
+use crate::verbs::stats::table::{counted, duration, grouped, shorten};
 use schedlab_base::{Nanos, Result};
 use schedlab_measure::{Finding, Timing};
 use schedlab_watch::{Alarm, By, CpuProfile, Live, Options, Profile, Summary};
@@ -151,15 +151,17 @@ fn last_words(summary: &Summary) -> String {
     let Summary { span_us, work, looks_left_out, cpu_us, .. } = summary;
     let share = if *span_us > 0.0 { 100.0 * cpu_us / span_us } else { 0.0 };
     let mut out = format!(
-        "{} violations in {}: {} looks, {} watches, {} of CPU time ({share:.2}% of a CPU)\n",
-        grouped(work.violations),
+        "{} in {}: {}, {}, {} of CPU time ({share:.2}% of a CPU)\n",
+        counted(work.violations, "violation"),
         duration(*span_us),
-        grouped(work.looks),
-        grouped(work.watches),
+        counted(work.looks, "look"),
+        counted(work.watches, "watch"),
         duration(*cpu_us)
     );
     if *looks_left_out > 0 {
-        let _ = writeln!(out, "{} looks were left out to use less than 1% of a CPU", grouped(*looks_left_out));
+        let verb = if *looks_left_out == 1 { "was" } else { "were" };
+        let looks = counted(*looks_left_out, "look");
+        let _ = writeln!(out, "{looks} {verb} left out to use less than 1% of a CPU");
     }
     out
 }
@@ -181,7 +183,18 @@ fn date(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::date;
+    use super::{Summary, date, last_words};
+
+    #[test]
+    fn one_violation_is_one() {
+        let mut summary = Summary { span_us: 2e6, looks_left_out: 1, ..Summary::default() };
+        summary.work.violations = 1;
+        summary.work.looks = 2;
+        summary.work.watches = 1;
+        let words = last_words(&summary);
+        assert!(words.starts_with("1 violation in 2.000 s: 2 looks, 1 watch, "), "{words}");
+        assert!(words.contains("\n1 look was left out"), "{words}");
+    }
 
     #[test]
     fn seconds_become_dates() {

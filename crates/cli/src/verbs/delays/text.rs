@@ -1,9 +1,10 @@
 //! Delays as text for people.
 
 use super::super::stats::table::{Table, duration, grouped, percent, shorten};
-use super::{Args, By, gantt};
+use super::{Args, By};
 use crate::partial;
 use schedlab_base::Meta;
+use schedlab_experiment::documents::gantt;
 use schedlab_measure::delays::{After, CulpritSum, DelayReport, Share, TaskRef, VictimSum, Wait};
 use schedlab_trace::ReadReport;
 use std::fmt::Write;

@@ -5,10 +5,10 @@ mod text;
 
 use crate::ui::Ui;
 use schedlab_base::{CpuId, Error, Event, NameRecord, Nanos, Result, Sink, parse_duration};
+use schedlab_experiment::inspected::{InWords, Named, in_words, named};
 use schedlab_sched::kernels;
-use schedlab_sim::{Choice, Decision, Inspect, Inspector, TaskId, View};
+use schedlab_sim::{Decision, Inspect, Inspector, TaskId, View};
 use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -101,57 +101,10 @@ pub struct Document {
 }
 
 #[derive(Serialize)]
-struct InWords {
-    time_us: f64,
-    cpu: CpuId,
-    choice: &'static str,
-    who: Option<String>,
-    over: Vec<String>,
-    rule: &'static str,
-    numbers: Vec<Number>,
-}
-
-#[derive(Serialize)]
-struct Number {
-    of: Option<String>,
-    what: &'static str,
-    value: i64,
-}
-
-#[derive(Serialize)]
 struct Queue {
     time_us: f64,
     cpu: CpuId,
     queue: Named,
-}
-
-/// A view in which tasks have their names.
-enum Named {
-    Plain(serde_json::Value),
-    List(Vec<Named>),
-    Map(Vec<(&'static str, Named)>),
-}
-
-impl Serialize for Named {
-    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Self::Plain(value) => value.serialize(to),
-            Self::List(list) => {
-                let mut seq = to.serialize_seq(Some(list.len()))?;
-                for item in list {
-                    seq.serialize_element(item)?;
-                }
-                seq.end()
-            }
-            Self::Map(parts) => {
-                let mut map = to.serialize_map(Some(parts.len()))?;
-                for (key, value) in parts {
-                    map.serialize_entry(key, value)?;
-                }
-                map.end()
-            }
-        }
-    }
 }
 
 impl Inspection {
@@ -205,46 +158,6 @@ impl Seen {
     fn name(&self, p: TaskId) -> String {
         self.names.get(p as usize).cloned().unwrap_or_else(|| format!("task {p}"))
     }
-
-    fn named(&self, view: View) -> Named {
-        match view {
-            View::Nothing => Named::Plain(serde_json::Value::Null),
-            View::Int(n) => Named::Plain(i64::try_from(n).map_or_else(|_| n.to_string().into(), Into::into)),
-            View::Flag(yes) => Named::Plain(yes.into()),
-            View::Text(text) => Named::Plain(text.into()),
-            View::Task(p) => Named::Plain(self.name(p).into()),
-            View::List(list) => Named::List(list.into_iter().map(|v| self.named(v)).collect()),
-            View::Map(parts) => Named::Map(parts.into_iter().map(|(key, v)| (key, self.named(v))).collect()),
-        }
-    }
-
-    fn in_words(&self, d: &Decision) -> InWords {
-        InWords {
-            time_us: d.time as f64 / 1e3,
-            cpu: d.cpu,
-            choice: choice(d.choice),
-            who: d.who.map(|p| self.name(p)),
-            over: d.over.iter().map(|p| self.name(*p)).collect(),
-            rule: d.rule,
-            numbers: d
-                .numbers
-                .iter()
-                .map(|(of, what, value)| Number { of: of.map(|p| self.name(p)), what, value: *value })
-                .collect(),
-        }
-    }
-}
-
-fn choice(choice: Choice) -> &'static str {
-    match choice {
-        Choice::Pick => "pick",
-        Choice::Preempt => "preempt",
-        Choice::Wait => "wait",
-        Choice::TurnEnds => "turn-ends",
-        Choice::Place => "place",
-        Choice::Move => "move",
-        Choice::Throttle => "throttle",
-    }
 }
 
 impl Sink for Inspection {
@@ -271,19 +184,19 @@ impl Inspector for Inspection {
         if !seen.queues_at.contains(&time) {
             return;
         }
-        let queue = seen.named(view);
+        let queue = named(view, &|p| seen.name(p));
         seen.queues.push(Queue { time_us: time as f64 / 1e3, cpu, queue });
     }
 
     fn decision(&mut self, decision: &Decision) {
         let mut seen = self.0.borrow_mut();
-        let text = seen.in_words(decision);
+        let text = in_words(decision, &|p| seen.name(p));
         seen.decided += 1;
         if seen.aloud {
             if seen.decided == 1 {
                 seen.ui.print(text::HEADER);
             }
-            seen.ui.print(&text.text());
+            seen.ui.print(&text::text(&text));
             if seen.only_printed {
                 seen.ui.exit_if_lost();
             }

@@ -10,6 +10,12 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// A number of things: `1 task`, `2 tasks`, `2 watches`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let several = if thing.ends_with("ch") { "es" } else { "s" };
+    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { several })
+}
+
 /// A number with its thousands set apart.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();

@@ -3,7 +3,8 @@
 use super::By;
 use super::interrupts;
 use super::rows::{self, Rows};
-use super::table::{Table, duration, grouped, kinds_text, percent, shorten};
+use super::sleeps;
+use super::table::{Table, counted, duration, grouped, kinds_text, percent, shorten};
 use crate::partial;
 use schedlab_base::{Coverage, CpuList, Meta};
 use schedlab_measure::{
@@ -48,6 +49,7 @@ pub fn report(title: &str, meta: &Meta, read: &ReadReport, report: &Report, by: 
         out.push_str(&waits(report));
     }
     out.push_str(&interrupts::text(report, limit));
+    out.push_str(&sleeps::text(report));
     out.push_str(&doubts(read, report, covers));
     out
 }
@@ -85,11 +87,6 @@ const FIGURES: [&str; 12] = [
     "delay max",
     "at",
 ];
-
-/// A number of things: `1 task`, `2 tasks`.
-fn counted(count: u64, thing: &str) -> String {
-    format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
 
 /// Says that there is nothing, if there is nothing.
 fn nothing(report: &Report) -> String {

@@ -1,6 +1,6 @@
 //! Decisions in words: what was decided, the rule below it, and what was compared, a line for each task.
 
-use super::{InWords, Number};
+use schedlab_experiment::inspected::{InWords, Number};
 use std::fmt::Write;
 
 /// So many tasks of a decision are named; more are counted.
@@ -12,25 +12,23 @@ pub const HEADER: &str = "     time ms  CPU  what was decided, and over which ta
 /// Where the text of a decision begins.
 const INDENT: usize = 19;
 
-impl InWords {
-    /// What was decided, by which rule, and what each had to show for itself.
-    pub(super) fn text(&self) -> String {
-        let who = self.who.as_deref().unwrap_or("nobody");
-        let mut text = format!("{:>12.6}  {:>3}  {:<9} {who}", self.time_us / 1e3, self.cpu, self.choice);
-        if !self.over.is_empty() {
-            let _ = write!(text, " over {}", names(&self.over));
-        }
-        let _ = writeln!(text, "\n{:INDENT$}{}", "", self.rule);
-        let parties = parties(&self.numbers, self.who.as_deref());
-        let width = parties.iter().take(MOST_NAMED).map(|(of, _)| of.chars().count()).max().unwrap_or(0);
-        for (of, amounts) in parties.iter().take(MOST_NAMED) {
-            let _ = writeln!(text, "{:INDENT$}  {of:<width$}  {}", "", amounts.join(", "));
-        }
-        if parties.len() > MOST_NAMED {
-            let _ = writeln!(text, "{:INDENT$}  and {} more", "", parties.len() - MOST_NAMED);
-        }
-        text
+/// What was decided, by which rule, and what each had to show for itof.
+pub(super) fn text(of: &InWords) -> String {
+    let who = of.who.as_deref().unwrap_or("nobody");
+    let mut text = format!("{:>12.6}  {:>3}  {:<9} {who}", of.time_us / 1e3, of.cpu, of.choice);
+    if !of.over.is_empty() {
+        let _ = write!(text, " over {}", names(&of.over));
     }
+    let _ = writeln!(text, "\n{:INDENT$}{}", "", of.rule);
+    let parties = parties(&of.numbers, of.who.as_deref());
+    let width = parties.iter().take(MOST_NAMED).map(|(of, _)| of.chars().count()).max().unwrap_or(0);
+    for (of, amounts) in parties.iter().take(MOST_NAMED) {
+        let _ = writeln!(text, "{:INDENT$}  {of:<width$}  {}", "", amounts.join(", "));
+    }
+    if parties.len() > MOST_NAMED {
+        let _ = writeln!(text, "{:INDENT$}  and {} more", "", parties.len() - MOST_NAMED);
+    }
+    text
 }
 
 fn names(all: &[String]) -> String {
@@ -84,7 +82,7 @@ mod tests {
 
     #[test]
     fn each_task_has_a_line_with_units_and_the_queue_the_last() {
-        let text = InWords {
+        let decision = InWords {
             time_us: 1_500.25,
             cpu: 3,
             choice: "turn-ends",
@@ -107,7 +105,7 @@ mod tests {
             "                     queue  min vruntime -2.000000 ms",
             "",
         ];
-        assert_eq!(text.text(), expected.join("\n"));
+        assert_eq!(text(&decision), expected.join("\n"));
     }
 
     #[test]
@@ -115,9 +113,11 @@ mod tests {
         let all: Vec<String> = (0..11).map(|n| format!("t{n}")).collect();
         assert_eq!(names(&all), "t0, t1, t2, t3, t4, t5, t6, t7 and 3 more");
         let numbers = all.iter().map(|name| number(Some(name), "prio", 120)).collect();
-        let text = InWords { time_us: 0.0, cpu: 0, choice: "pick", who: None, over: Vec::new(), rule: "none", numbers };
-        assert_eq!(text.text().lines().count(), 2 + 8 + 1);
-        assert!(text.text().ends_with("  and 3 more\n"));
-        assert!(text.text().contains("pick      nobody\n"));
+        let decision =
+            InWords { time_us: 0.0, cpu: 0, choice: "pick", who: None, over: Vec::new(), rule: "none", numbers };
+        let text = text(&decision);
+        assert_eq!(text.lines().count(), 2 + 8 + 1);
+        assert!(text.ends_with("  and 3 more\n"));
+        assert!(text.contains("pick      nobody\n"));
     }
 }

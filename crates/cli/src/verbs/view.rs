@@ -1,0 +1,197 @@
+//! `schedlab view`: traces on the screen, in the browser of this machine.
+
+use crate::target::Target;
+use crate::ui::Ui;
+use schedlab_base::{Error, Nanos, Result, parse_duration};
+use schedlab_measure::THRESHOLD;
+use schedlab_view::{Initial, Loaded, News, Picked, Serving, file, have_page, missing_page, open, picked, serve};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// When so many events have been read, the page is opened, and the rest is read beside it.
+const ENOUGH: u64 = 500_000;
+
+/// Pages hear at most this often that more of a trace is there.
+const NEWS: Duration = Duration::from_millis(250);
+
+/// What `view` is asked.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  schedlab view trace.arrows
+  schedlab view before.arrows after.arrows
+  schedlab view trace.arrows --from 1.2s --to 1.3s
+  schedlab view trace.arrows --pick task:4711@1.25s
+  schedlab view recording.arrows --follow
+  schedlab view trace.arrows --from 1.2s --to 1.3s -o view.html
+
+The page is served on this machine alone, at an address with a random token, until Ctrl-C.")]
+pub struct Args {
+    /// The traces: files from `schedlab record`, `sim` or `import`, or perf.data files; several are shown one below the
+    /// other.
+    #[arg(required = true)]
+    traces: Vec<PathBuf>,
+    /// The first instant that is shown, from the trace's start (10ms, 1.5s).
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    from: Option<Nanos>,
+    /// The end of what is shown.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    to: Option<Nanos>,
+    /// Show a row for each CPU, or one for each task, first.
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// Open the page at this place: a CPU or a task (by its thread id) of the first trace, and the instant, as in
+    /// cpu:9@120ms or task:4711@1.2s.
+    #[arg(long, value_name = "ROW@TIME", value_parser = picked)]
+    pick: Option<Picked>,
+    /// Mark CPUs that were idle for longer than this while tasks waited [default: 100ms].
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    threshold: Option<Nanos>,
+    /// Write the page with the traces, or the part from --from to --to, into this file instead of serving it; at most
+    /// 300,000 spans and marks.
+    #[arg(long, short, conflicts_with_all = ["follow", "port", "no_open"])]
+    output: Option<PathBuf>,
+    /// Overwrite an existing file.
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Go on reading while the traces are still being recorded.
+    #[arg(long)]
+    follow: bool,
+    /// The port on 127.0.0.1; 0 takes any that is free.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    port: u16,
+    /// Print the address only, and open no browser.
+    #[arg(long)]
+    no_open: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum By {
+    Cpu,
+    Task,
+}
+
+/// Serves the page until Ctrl-C.
+pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && to <= from
+    {
+        return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
+    }
+    let threshold = args.threshold.unwrap_or(THRESHOLD);
+    let traces: Vec<Arc<Loaded>> =
+        (0..).zip(&args.traces).map(|(id, path)| Ok(Arc::new(open(id, path, threshold)?))).collect::<Result<_>>()?;
+    let by = args.by.map(|by| if matches!(by, By::Cpu) { "cpu" } else { "task" });
+    let asked = args.from.is_some() || args.to.is_some() || by.is_some() || args.pick.is_some();
+    let initial = asked.then_some(Initial { from: args.from, to: args.to, by, pick: args.pick });
+    if let Some(output) = &args.output {
+        return write(output, args.force, &traces, initial.as_ref(), ui);
+    }
+    if !have_page() && !args.no_open {
+        return Err(missing_page());
+    }
+    let serving = Serving::new(traces.clone(), args.port, initial)?;
+    let address = serving.address();
+    let news = serving.news();
+    let (sender, begun) = mpsc::channel();
+    let status = Arc::new(AtomicU8::new(0));
+    for loaded in &traces {
+        let (loaded, news, follow) = (loaded.clone(), news.clone(), args.follow);
+        let first = Cell::new(Some(sender.clone()));
+        let (ui, status) = (ui.clone(), status.clone());
+        std::thread::spawn(move || {
+            let later = |error: Error| {
+                ui.note(error.to_string());
+                status.store(error.exit_status(), Ordering::Relaxed);
+            };
+            // The command goes on with what the first of these says.
+            let settle = |result: Result<()>| match (first.take(), result) {
+                (Some(first), result) => drop(first.send(result)),
+                (None, Err(error)) => later(error),
+                (None, Ok(())) => {}
+            };
+            if follow {
+                settle(Ok(()));
+            }
+            let read = reading(&loaded, &news, follow, &|| settle(Ok(())));
+            let fine = read.is_ok();
+            settle(read);
+            news.ended(&loaded);
+            if fine {
+                loaded.check().unwrap_or_else(later);
+                news.checked(&loaded);
+            }
+        });
+    }
+    drop(sender);
+    begun.into_iter().collect::<Result<()>>()?;
+    announce(&args, &address, ui);
+    serve(serving)?;
+    Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+}
+
+/// Reads a trace, reports to the pages how far it is, and calls `enough` when there is something to look at.
+fn reading(loaded: &Loaded, news: &News, follow: bool, enough: &dyn Fn()) -> Result<()> {
+    let (begun, last) = (Instant::now(), Cell::new(None::<Instant>));
+    let grown = || {
+        // Pages ask anew for what they show: the longer the reading takes, the more seldom.
+        let pause = if follow { NEWS } else { NEWS.max(begun.elapsed() / 2) };
+        if last.get().is_none_or(|last| last.elapsed() > pause) {
+            last.set(Some(Instant::now()));
+            news.grown(loaded);
+        }
+        if loaded.indexer().counts().0 >= ENOUGH {
+            enough();
+        }
+    };
+    if follow { loaded.follow(&grown) } else { loaded.read(&grown).and_then(|()| refuse_empty(loaded)) }
+}
+
+/// Writes the page with all that it needs of the traces.
+fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&Initial>, ui: &Ui) -> Result<ExitCode> {
+    if !have_page() {
+        return Err(missing_page());
+    }
+    let target = Target::new(output, force)?;
+    let bar = ui.progress(None, "reading");
+    for loaded in traces {
+        loaded.read(&|| ())?;
+        refuse_empty(loaded)?;
+        loaded.check()?;
+    }
+    bar.finish_and_clear();
+    let page = file(traces, initial)?;
+    target.write_all(page.as_bytes())?;
+    ui.note(format!("{}: {} bytes", output.display(), page.len()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A trace without events and without time has nothing to show.
+fn refuse_empty(loaded: &Loaded) -> Result<()> {
+    let indexer = loaded.indexer();
+    if indexer.index.end == 0 && indexer.counts().0 == 0 {
+        return Err(Error::input("the trace has nothing to show: it has no events").file(&loaded.path));
+    }
+    Ok(())
+}
+
+fn announce(args: &Args, address: &str, ui: &Ui) {
+    if ui.json {
+        ui.print_json(&serde_json::json!({ "address": address }));
+    } else {
+        ui.print(&format!("{address}\n"));
+    }
+    let display = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    if args.no_open || !display {
+        return;
+    }
+    let mut browser = Command::new("xdg-open");
+    browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match browser.spawn() {
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(e) => ui.note(format!("no browser could be opened ({e}): open the address yourself")),
+    }
+}
