@@ -19,7 +19,9 @@ from schedlab.heat import Heatmap
 from schedlab.inside import again, explain, queues_at, sched_debug
 from schedlab.judgement import Battery, Conservation, Judgement
 from schedlab.prediction import Difference, WhatIf
+from schedlab.querying import query
 from schedlab.remarks import CutWarning, SchedlabWarning
+from schedlab.searches import Tuned, sweep, tune
 from schedlab.timeline import Gantt
 from schedlab.trace import Stats, Trace
 from schedlab.verbs import (
@@ -64,6 +66,7 @@ __all__ = [
     "SchedlabWarning",
     "Stats",
     "Trace",
+    "Tuned",
     "WhatIf",
     "__version__",
     "again",
@@ -81,6 +84,7 @@ __all__ = [
     "kernels",
     "machines",
     "model",
+    "query",
     "queues_at",
     "read",
     "record",
@@ -88,8 +92,10 @@ __all__ = [
     "sched_debug",
     "schema",
     "sim",
+    "sweep",
     "test",
     "tunables",
+    "tune",
     "validate",
     "whatif",
     "workloads",

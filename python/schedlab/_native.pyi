@@ -40,3 +40,18 @@ def simulate(
     every_tick: bool,
     queues: bool,
 ) -> list[str]: ...
+def measure(
+    expressions: list[str],
+    kernel: str | None,
+    machine: str | None,
+    workload: str,
+    duration: str | None,
+    seed: int,
+    settings: list[tuple[str, str]],
+    costs: bool,
+    recorded: tuple[str, list[int], int] | None,
+) -> tuple[list[float | str], list[str]]: ...
+def check_expressions(expressions: list[str]) -> None: ...
+def check_run(
+    kernel: str | None, machine: str | None, workload: str, duration: str | None, settings: list[tuple[str, str]]
+) -> None: ...

@@ -11,6 +11,18 @@ from schedlab import command
 _VERDICTS = {command.DONE: "held", command.FAILED: "failed", command.UNDECIDED: "undecided"}
 
 
+def _beside(row: dict[str, Any]) -> dict[str, Any]:
+    """Give the simulation that stands beside a real kernel's figure columns of its own."""
+    simulated = row.get("simulated")
+    if not isinstance(simulated, dict):
+        return row
+    return row | {
+        "simulated": simulated["measured"],
+        "off_by": simulated["off"],
+        "simulated_verdict": simulated["verdict"],
+    }
+
+
 @dataclass(frozen=True, repr=False)
 class Judgement:
     """The verdicts of an experiment, as `schedlab run` reports them."""
@@ -33,9 +45,12 @@ class Judgement:
 
     @property
     def expectations(self) -> pd.DataFrame:
-        """One row per expectation: its experiment, figure, published and measured value, and verdict."""
+        """One row per expectation: its experiment, figure, published and measured value, and verdict.
+
+        For a real kernel also the simulated value, how far it is off (as a part of the measured one), and its verdict.
+        """
         rows = [
-            {"experiment": experiment["id"], **expectation}
+            {"experiment": experiment["id"], **_beside(expectation)}
             for experiment in self.document["experiments"]
             for expectation in experiment["expectations"]
         ]
@@ -45,7 +60,7 @@ class Judgement:
     def cases(self) -> pd.DataFrame:
         """One row per case of an expectation: its kernel and point, published and measured value, and verdict."""
         rows = [
-            {"experiment": experiment["id"], "figure": expectation["figure"], **case}
+            {"experiment": experiment["id"], "figure": expectation["figure"], **_beside(case)}
             for experiment in self.document["experiments"]
             for expectation in experiment["expectations"]
             for case in expectation["cases"]

@@ -126,6 +126,8 @@ class Stats:
     """One row per name: all tasks of the same name together."""
     interrupts: pd.DataFrame
     """One row per CPU and kind of interrupt; empty unless the trace has interrupts."""
+    sleeps: pd.DataFrame
+    """One row per kind of thing that tasks slept for; empty unless the trace says what (`record(why=True)`)."""
     total: dict[str, Any]
     """The figures of the whole machine."""
     document: dict[str, Any]
@@ -147,6 +149,7 @@ class Stats:
             names=frame("names"),
             task_cpus=frame("task_cpus"),
             interrupts=frame("interrupts"),
+            sleeps=frame("sleeps"),
             total=document["total"],
             document=document,
         )

@@ -159,6 +159,7 @@ def record(
     pids: int | Sequence[int] = (),
     only: bool = False,
     irq: bool = False,
+    why: bool = False,
     buffer: str | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -167,14 +168,15 @@ def record(
 
     The whole machine is recorded, and the trace remembers which tasks it is about. With `only`, the processes in
     `pids` are recorded alone, which costs less but does not show what else ran. With `irq`, the time that interrupts
-    take is recorded, too: `Stats.interrupts` has it, and a model takes it out of what the tasks did.
+    take is recorded, too: `Stats.interrupts` has it, and a model takes it out of what the tasks did. With `why`, the
+    trace says what each sleep is for (rows `sleeps`), and a model knows which wake-ups are a timer's.
 
     `buffer` is the size of the kernel's buffer for each CPU (`"8M"`). Raises `NotPermittedError` if a right is missing;
     the message names it.
     """
     if isinstance(run, str):
         raise TypeError(f"run: write the command and its arguments as a list: {run.split()}")
-    given = options(duration=checked("duration", duration), pid=pids, only=only, irq=irq, buffer=buffer)
+    given = options(duration=checked("duration", duration), pid=pids, only=only, irq=irq, why=why, buffer=buffer)
     given += ["--", *run] if run else []
     return written(
         output, force, lambda target: _remark(command.call(["record", *options(output=target), *given]), buffer)
@@ -448,6 +450,7 @@ def run(
     deterministic: bool = False,
     kernel: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
+    repeats: int | None = None,
     baseline: PathLike | None = None,
     report: PathLike | None = None,
     junit: PathLike | None = None,
@@ -456,10 +459,12 @@ def run(
 ) -> Judgement:
     """Run experiment files, or folders of them, and judge their expectations.
 
-    `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `baseline` is a
-    file with an earlier result (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an
-    HTML file and a JUnit XML file to write, and `jobs` is the number of simulations to run at once. `on` is `"sim"`,
-    `"live"` or `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions.
+    `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `repeats` runs each
+    with seeds 1, 2, ... up to it, in place of the file's. `baseline` is a file with an earlier result
+    (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an HTML file and a JUnit XML
+    file to write, and `jobs` is the number of simulations to run at once. `on` is `"sim"`, `"live"` or
+    `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions. A real kernel is judged, and simulated
+    beside: `Judgement.expectations` then has the columns `simulated`, `off_by` and `simulated_verdict`.
     """
     listed = [experiment] if isinstance(experiment, (str, os.PathLike)) else experiment
     if not listed:
@@ -469,6 +474,7 @@ def run(
         deterministic=deterministic,
         kernel=kernel,
         only=only,
+        repeats=repeats,
         baseline=baseline,
         output=report,
         junit=junit,
@@ -564,9 +570,20 @@ def schema(file: str) -> dict[str, Any]:
     return found
 
 
-def tunables(kernel: str | None = None, machine: PathLike = "up") -> pd.DataFrame:
-    """List the tunables of all releases, or those of `kernel` with their defaults on `machine`."""
+def tunables(
+    kernel: str | None = None,
+    machine: PathLike = "up",
+    *,
+    live: bool = False,
+    only_groups: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """List the tunables of all releases, or those of `kernel` with their defaults on `machine`.
+
+    `live` lists what this machine has, with its values, and whether they can be set here; `only_groups` leaves of these
+    only the groups `"sched"`, `"vm"`, `"disk"`, `"irq"`, `"network"` and `"limits"` that it names.
+    """
     given = options(kernel=kernel, machine=machine) if kernel else []
+    given += options(live=live, only_groups=only_groups)
     return pd.json_normalize(command.call(["tunables", *given])["tunables"], sep="_")
 
 

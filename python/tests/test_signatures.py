@@ -36,6 +36,10 @@ OTHER_NAMES = {
 # Verbs without a function, and why.
 NOT_IN_PYTHON = {
     "export": "Trace.events and Trace.arrow() have the rows",
+    "view": "it serves a page until Ctrl-C; Trace has the rows",
+    "tune": "a program of its own: schedlab-tune, and schedlab.tune",
+    "sweep": "a program of its own: schedlab-sweep, and schedlab.sweep",
+    "query": "a program of its own: schedlab-query, and schedlab.query",
     "vm": "it fetches and boots kernels; nothing in it is for a notebook",
 }
 
@@ -77,6 +81,13 @@ LEFT_OUT = {
     ("kernels", "kernel"): "schedlab.tunables(kernel)",
     ("kernels", "machine"): "schedlab.tunables(kernel, machine)",
     ("tunables", "name"): "a row of the frame",
+    ("tunables", "apply"): "it changes the machine: schedlab tune does it with a study, the command by hand",
+    ("tunables", "diff"): "it belongs to --apply",
+    ("tunables", "restore"): "it belongs to --apply",
+    ("tunables", "owner"): "it belongs to --apply",
+    ("tunables", "profile"): "it writes a file for other tools",
+    ("tunables", "output"): "it belongs to --profile",
+    ("tunables", "force"): "it belongs to --profile",
     ("machines", "machine"): "it draws; schedlab.domains has the domains",
     ("machines", "host"): "it draws",
     ("machines", "toml"): "it prints a file to edit",

@@ -246,6 +246,20 @@ margin = "1%"
 """
 
 
+def test_a_real_kernel_has_its_simulation_in_columns_beside_it() -> None:
+    simulated = {"measured": 0.25, "range": None, "verdict": "fail", "off": -0.5, "within_scatter": False}
+    case = {"kernel": "real 6.1", "at": "n=1", "measured": 0.5, "verdict": "pass", "simulated": simulated}
+    rows = [
+        {"figure": "a", "measured": 0.5, "verdict": "pass", "simulated": simulated, "cases": [case]},
+        {"figure": "b", "measured": None, "verdict": "skipped", "cases": []},
+    ]
+    judgement = schedlab.Judgement(command.DONE, {"experiments": [{"id": "x", "expectations": rows, "results": []}]})
+    row = judgement.expectations.iloc[0]
+    assert (row["measured"], row["simulated"], row["off_by"], row["simulated_verdict"]) == (0.5, 0.25, -0.5, "fail")
+    assert judgement.expectations["off_by"].isna().tolist() == [False, True]
+    assert judgement.cases.iloc[0]["simulated"] == row["simulated"]
+
+
 @pytest.mark.parametrize(("bound", "status"), [(2.0, command.DONE), (3.0, command.FAILED)])
 def test_an_experiment_is_judged(bound: float, status: int, tmp_path: Path) -> None:
     file = tmp_path / "hogs.toml"
@@ -366,6 +380,15 @@ def test_listings_contain_the_expected_names() -> None:
     values = schedlab.tunables("linux-6.12", "4").set_index("name")["default"]
     assert values["base_slice_ns"] == 2_100_000
     assert set(schedlab.workloads()["name"]) >= {"li", "cf", "messaging", "periodic"}
+
+
+def test_this_machine_s_tunables_have_values_and_say_whether_they_can_be_set() -> None:
+    rows = schedlab.tunables(live=True, only_groups=["vm"]).set_index("name")
+    swappiness = rows.loc["vm.swappiness"]
+    assert swappiness["location"] == "/proc/sys/vm/swappiness"
+    assert swappiness["range"][0] <= int(str(swappiness["value"])) <= swappiness["range"][1]
+    assert set(rows["group"]) == {"vm"}
+    assert all(rows["settable"] | rows["reason"].notna()), "what cannot be set says why"
 
 
 def test_doctor_answers() -> None:

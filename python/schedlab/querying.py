@@ -1,0 +1,168 @@
+"""SQL over a trace: `schedlab query`, and `schedlab.query` in Python. DuckDB does the work."""
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pandas as pd
+
+from schedlab import command
+from schedlab._native import InputError, NotPermittedError, SchedlabError
+from schedlab.arguments import PathLike
+from schedlab.remarks import SchedlabWarning
+from schedlab.trace import Trace
+from schedlab.verbs import delays, read
+
+if TYPE_CHECKING:
+    import duckdb
+
+# A table is made when a query names it.
+TABLES: dict[str, tuple[str, Callable[[Trace], pd.DataFrame]]] = {
+    "events": ("every event, with the names of its tasks", lambda trace: trace.events),
+    "intervals": ("what each task did, from when until when, and how long it waited before", lambda t: t.intervals),
+    "names": ("names, processes and cgroups of tasks", lambda trace: trace.names),
+    "affinities": ("where tasks may run", lambda trace: trace.affinities),
+    "tasks": ("the statistics of each task", lambda trace: trace.stats().tasks),
+    "processes": ("the statistics of each process", lambda trace: trace.stats().processes),
+    "cpus": ("the statistics of each CPU", lambda trace: trace.stats().cpus),
+    "groups": ("the statistics of each task group", lambda trace: trace.stats().groups),
+    "waits": ("the 1,000 longest waits", lambda trace: delays(trace, worst=1000).waits),
+}
+
+_LISTED = "\n".join(f"  {name:<12} {about}" for name, (about, _) in TABLES.items())
+_EPILOG = f"""tables:
+{_LISTED}
+
+examples:
+  schedlab query t.arrows "select name, sum(end_ns - start_ns) / 1e6 as ms from intervals
+      where state = 'waiting' group by name order by ms desc limit 5"
+  schedlab query t.arrows "describe intervals"
+  schedlab query t.arrows "select * from tasks" -o tasks.parquet
+
+Times in the statistics are us, those in events and intervals ns. docs/query.md has more.
+"""
+
+# A table of this many rows is printed whole; of a longer one, the first.
+_MOST_ROWS = 100
+
+
+def query(trace: Trace | PathLike, sql: str) -> pd.DataFrame:
+    """Return the result of a query in SQL over a trace.
+
+    The tables are `events`, `intervals`, `names`, `affinities`, `tasks`, `processes`, `cpus`, `groups` and `waits`
+    (docs/query.md). DuckDB runs the query: `pip install schedlab[query]`. Raises `InputError` with DuckDB's message if
+    the query is wrong.
+    """
+    try:
+        import duckdb  # noqa: PLC0415 (only queries need it)
+    except ModuleNotFoundError as error:
+        raise NotPermittedError("queries need DuckDB: pip install 'schedlab[query]'") from error
+    opened = trace if isinstance(trace, Trace) else read(trace)
+    with duckdb.connect() as connection:
+        try:
+            wanted = [name for name in connection.get_table_names(sql) if name in TABLES]
+        except duckdb.Error:
+            # `describe` and the like: the words of the query.
+            words = set(sql.lower().replace(",", " ").replace("(", " ").replace(";", " ").split())
+            wanted = [name for name in TABLES if name in words]
+        for name in wanted:
+            connection.register(name, _plain(TABLES[name][1](opened)))
+        return _result(connection, sql)
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame that DuckDB takes: text instead of categories, and columns also where there are no rows."""
+    categories = frame.select_dtypes("category").columns
+    return frame.astype(dict.fromkeys(categories, "str")) if len(frame.columns) else pd.DataFrame({"name": []})
+
+
+def _result(connection: "duckdb.DuckDBPyConnection", sql: str) -> pd.DataFrame:
+    import duckdb  # noqa: PLC0415
+
+    try:
+        return connection.execute(sql).df()
+    except duckdb.Error as error:
+        raise InputError(f"the query: {error}") from error
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; schedlab query --help lists the options")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="schedlab query",
+        description="Ask a trace in SQL.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("trace", metavar="TRACE", help="a trace, or another recording that schedlab reads")
+    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write .csv, .json or .parquet instead")
+    parser.add_argument("--force", action="store_true", help="replace that file if it exists")
+    parser.add_argument("--json", action="store_true", help="print one JSON document: columns and rows")
+    parser.add_argument("--csv", action="store_true", help="print CSV")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, and return its exit status."""
+    try:
+        given = _parser().parse_args(arguments)
+        if given.output:
+            _check_output(given.output, force=given.force)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", SchedlabWarning)
+            warnings.showwarning = lambda message, *_, **__: print(f"schedlab: {message}", file=sys.stderr)
+            result = query(given.trace, sys.stdin.read() if given.sql == "-" else given.sql)
+        if given.output:
+            _WRITERS[given.output.suffix](result, given.output)
+            print(f"schedlab: wrote {given.output}: {len(result):,} rows", file=sys.stderr)
+        else:
+            print(_printed(result, as_json=given.json, as_csv=given.csv))
+    except SchedlabError as error:
+        print(f"schedlab: {error}", file=sys.stderr)
+        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
+    except BrokenPipeError:
+        sys.stderr.close()
+    return command.DONE
+
+
+_WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    ".csv": lambda frame, path: frame.to_csv(path, index=False),
+    ".json": lambda frame, path: path.write_text(_document(frame), encoding="utf-8"),
+    ".parquet": lambda frame, path: frame.to_parquet(path, index=False),
+}
+
+
+def _check_output(path: Path, *, force: bool) -> None:
+    if path.suffix not in _WRITERS:
+        raise InputError(f"--output {path}: has no known ending; write NAME{' or NAME'.join(_WRITERS)}")
+    if path.exists() and not force:
+        raise InputError(f"--output {path}: exists already; choose another name or give --force")
+    if not path.parent.is_dir():
+        raise InputError(f"--output {path}: there is no folder {path.parent}; make it first")
+
+
+def _printed(frame: pd.DataFrame, *, as_json: bool, as_csv: bool) -> str:
+    if as_json:
+        return _document(frame)
+    if as_csv:
+        return frame.to_csv(index=False).rstrip("\n")
+    if frame.empty:
+        return f"no rows ({', '.join(map(str, frame.columns))})"
+    text = frame.head(_MOST_ROWS).to_string(index=False)
+    more = len(frame) - _MOST_ROWS
+    return f"{text}\n... and {more:,} more (-o FILE or --csv has them all)" if more > 0 else text
+
+
+def _document(frame: pd.DataFrame) -> str:
+    """Return columns and rows as JSON; what is missing is null."""
+    rows: Iterable[Any] = json.loads(frame.to_json(orient="values", date_format="iso"))
+    return json.dumps({"columns": list(map(str, frame.columns)), "rows": rows})

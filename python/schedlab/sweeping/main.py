@@ -1,0 +1,94 @@
+"""`schedlab sweep`: the command."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from schedlab import command
+from schedlab._native import NotPermittedError, SchedlabError
+from schedlab.sweeping import check, cluster, options, preview, sweep
+from schedlab.sweeping.execution import Execution
+from schedlab.sweeping.grid import Grid
+from schedlab.sweeping.progress import spoken
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    try:
+        return _run(options.parser().parse_args(arguments))
+    except SchedlabError as error:
+        print(f"schedlab: {error}", file=sys.stderr)
+        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
+
+
+def _run(given: argparse.Namespace) -> int:
+    where = options.given(given)
+    described = sweep.read(given.sweep)
+    check.check(described)
+    if given.dry_run:
+        preview.show(Grid(described), given.json)
+        return command.DONE
+    output = given.output or Path(f"{given.sweep.stem}.parquet")
+    execution = Execution(described, output, force=given.force)
+    grid, progress = execution.grid, execution.progress
+    if execution.resumed:
+        _say(f"{execution.journal.path} has {execution.resumed:,} of {grid.count:,} rows already; going on")
+    start = time.monotonic()
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        execution.run(*where)
+    except KeyboardInterrupt as interrupt:
+        kept = execution.journal.path
+        _say(f"stopped with {progress.done:,} of {grid.count:,} rows in {kept}; the same command goes on")
+        return _ended(128 + (interrupt.args[0] if interrupt.args else signal.SIGINT))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for remark in execution.remarks:
+        _say(remark)
+    seconds, workers = time.monotonic() - start, execution.where
+    new = f", {progress.done - execution.resumed:,} of them in {spoken(seconds)} on {workers}" if workers else ""
+    _say(f"wrote {output}: {grid.count:,} rows{new}")
+    if progress.failed:
+        _say(execution.failures())
+    if given.json:
+        summary = {
+            "file": str(given.sweep),
+            "output": str(output),
+            "points": grid.count,
+            "resumed": execution.resumed,
+            "failed": progress.failed,
+            "errors": execution.errors,
+            "seconds": round(seconds, 3),
+            "workers": workers or None,
+            "remarks": execution.remarks,
+        }
+        print(json.dumps({"sweep": summary}))
+    return command.FAILED if progress.failed else command.DONE
+
+
+def _ended(status: int) -> int:
+    """Return the status, unless simulations in other threads would hold the end up."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(cluster.THREADS):
+            thread.join(timeout=1.0)
+            if thread.is_alive():
+                sys.stderr.flush()
+                os._exit(status)
+    return status
+
+
+def _interrupt(number: int, _: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt(number)
+
+
+def _say(text: str) -> None:
+    print(f"schedlab: {text}", file=sys.stderr)

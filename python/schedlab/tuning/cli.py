@@ -1,0 +1,174 @@
+"""The command `schedlab-tune`, which `schedlab tune` runs."""
+
+import argparse
+import json
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from schedlab import command
+from schedlab._native import InputError, NotPermittedError, SchedlabError
+
+_EPILOG = """examples:
+  schedlab tune studies/build.toml
+  schedlab tune studies/build.toml -o report.html --settings best.toml
+  schedlab tune study.toml --on live                  on this machine, which is put back at the end
+  schedlab tune study.toml --on vm:debian-6.1 --screen sim
+  schedlab tune --restore                             put back what a killed search left
+
+Exit status: 0 done, also if nothing is better than the default; 2 bad input; 3 interrupted; 4 not permitted here.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; schedlab tune --help lists the options")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="schedlab tune",
+        description="Find the settings that suit a load, confirm them on runs that the search never saw, and leave the"
+        " machine as it was.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("study", nargs="?", metavar="STUDY.toml", help="the study: load, parameters, objectives, budget")
+    add("--json", action="store_true", help="print one JSON document on standard output instead of text")
+    add("--on", metavar="WHERE", help="sim, live, or vm:KERNEL, in place of the study's backend")
+    add("--method", metavar="METHOD", help="in place of the study's method")
+    add("--trials", type=int, metavar="N", help="in place of the study's number of trials")
+    add("--time", metavar="TIME", help='in place of the study\'s limit of time ("2m")')
+    add("--seed", type=int, metavar="N", help="in place of the search's seed")
+    add("--deterministic", action="store_true", help="guests count time in instructions: equal runs, equal results")
+    add("--screen", choices=["sim"], help="search on the simulator, and take the best few to the study's backend")
+    add("--cycle", action="store_true", help="tune scheduler, memory, disk one after the other; keep only what helps")
+    add("-o", "--output", metavar="FILE", help="write a report: one self-contained HTML page")
+    add("--settings", metavar="FILE", help="write the best settings, for schedlab tunables --apply and --profile")
+    add("--force", action="store_true", help="overwrite these files if they exist")
+    add("--storage", metavar="FILE|URL", help="where trials are kept, to go on later (default: STUDY.trials)")
+    add("--fresh", action="store_true", help="forget the trials that are kept, and begin anew")
+    add("-j", "--jobs", type=int, default=0, metavar="N", help="simulations at once (default: one for each core)")
+    add("--cluster", metavar="ADDRESS", help="simulate on a Dask cluster (tcp://host:8786)")
+    add("--restore", action="store_true", help="put back the tunables of this machine that a killed search left")
+    add("--schema", action="store_true", help="print the JSON Schema of a study")
+    add("--quiet", action="store_true", help="show no progress")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command, and return its exit status."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _remark
+            return _run(_parser().parse_args(arguments))
+    except SchedlabError as error:
+        print(f"schedlab: {error}", file=sys.stderr)
+        return command.NOT_PERMITTED if isinstance(error, NotPermittedError) else command.BAD_INPUT
+    except ModuleNotFoundError as error:
+        print(f"schedlab: {error.name} is not installed: pip install 'schedlab[tune]'", file=sys.stderr)
+        return command.NOT_PERMITTED
+    except KeyboardInterrupt:
+        return command.UNDECIDED
+    except BrokenPipeError:
+        return command.DONE
+
+
+def _remark(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a remark of the command as it does itself."""
+    print(f"schedlab: {message}", file=sys.stderr)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from schedlab.tuning import outcome, real, schema, study  # noqa: PLC0415 (--help does not wait for Optuna)
+
+    if given.schema:
+        print(json.dumps(schema.schema(), indent=2))
+        return command.DONE
+    if given.restore:
+        return _restored(real.restore(), as_json=given.json)
+    if given.study is None:
+        raise InputError("which study? schedlab tune STUDY.toml")
+    own = study.read(Path(given.study), _changes(given))
+    for path in (given.output, given.settings):
+        if path and Path(path).exists() and not given.force:
+            raise InputError(f"{path} exists; --force overwrites it")
+        if path and not Path(path).parent.is_dir():
+            raise InputError(f"{path}: there is no folder {Path(path).parent}; make it first")
+    found = _found(given, own)
+    result = outcome.document(own, found)
+    if given.output:
+        from schedlab.tuning.report import report  # noqa: PLC0415
+
+        _write(given.output, report(own, found.space, result))
+    if given.settings:
+        _write(given.settings, outcome.settings_file(own, result))
+    print(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
+    return command.UNDECIDED if found.interrupted else command.DONE
+
+
+def _found(given: argparse.Namespace, own: Any) -> Any:  # noqa: ANN401 (a study; what was found)
+    from schedlab.tuning import flow  # noqa: PLC0415
+    from schedlab.tuning.progress import Progress  # noqa: PLC0415
+
+    options = flow.Options(given.storage, given.fresh, given.jobs, given.cluster)
+    with _signals():
+        return flow.run(own, options, Progress(quiet=given.quiet), screen=given.screen, cycle=given.cycle)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn the signals that ask for the end into an exception, once: what follows is not interrupted again."""
+    from schedlab.tuning.tune import Interrupted  # noqa: PLC0415
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        for own in before:
+            signal.signal(own, signal.SIG_IGN)
+        raise Interrupted(f"signal {number}")
+
+    before = {own: signal.signal(own, interrupt) for own in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    except Interrupted:
+        raise InputError("interrupted before the first trial was over") from None
+    finally:
+        for own, handler in before.items():
+            signal.signal(own, handler)
+
+
+def _changes(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys of the study that the command line sets."""
+    from schedlab.tuning.study import changed  # noqa: PLC0415
+
+    try:
+        return changed(
+            on=given.on,
+            method=given.method,
+            trials=given.trials,
+            time=given.time,
+            seed=given.seed,
+            deterministic=given.deterministic,
+        )
+    except InputError as error:
+        raise InputError(f"--{error}") from None
+
+
+def _restored(document: Any, *, as_json: bool) -> int:  # noqa: ANN401 (the command's document)
+    from schedlab.tuning.flow import names_of  # noqa: PLC0415
+
+    print(json.dumps(document, indent=2) if as_json else f"put back: {names_of(document) or 'nothing was left'}")
+    return command.DONE
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None

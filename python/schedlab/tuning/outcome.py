@@ -1,0 +1,222 @@
+"""The result of a study: as JSON, as text, and as a file of settings."""
+
+import json
+from typing import Any
+
+from schedlab.tuning.confirm import Claim, Confirmation
+from schedlab.tuning.real import value_toml
+from schedlab.tuning.score import good, score
+from schedlab.tuning.study import Study
+from schedlab.tuning.trials import Trial
+from schedlab.tuning.tune import Found
+
+Document = dict[str, Any]
+
+
+def document(study: Study, found: Found) -> Document:
+    """Return the result as plain data."""
+    winner, known = found.best or (found.winner, _about(found))
+    claims = known.claims if known else []
+    first = claims[0] if claims else None
+    confirmed = found.best is not None
+    return {
+        "study": study.title,
+        "file": str(study.path),
+        "backend": study.backend,
+        "kernel": study.kernel,
+        "method": study.search.method,
+        "best": winner.config if confirmed else found.space.default,
+        "default": found.space.default,
+        "changes": found.space.changes(winner.config) if confirmed else {},
+        "improvement": first.improvement if first else 0.0,
+        "interval": list(first.interval) if first else [0.0, 0.0],
+        "confirmed": confirmed,
+        "trials": len(found.trials) - 1,
+        "objectives": [_claim(study, own) for own in claims],
+        "constraints": _constraints(study, known),
+        "candidate": None if confirmed or not known else winner.config,
+        "essential": _essential(found),
+        "importance": found.importance,
+        "front": [_member(study, own, known) for own, known in found.confirmations]
+        if len(study.objectives) > 1
+        else [],
+        "screening": _screening(found),
+        "interrupted": found.interrupted,
+        "remarks": found.remarks,
+        "runs": found.runs,
+        "held_out_runs": study.confirm.runs,
+        "seconds": round(found.seconds, 3),
+        "run_seconds": round(found.run_seconds, 3),
+        "history": [_trial(study, own) for own in found.trials],
+    }
+
+
+def _about(found: Found) -> Confirmation | None:
+    """Return what was found of the candidate, if it was not confirmed."""
+    return next((known for own, known in found.confirmations if own is found.winner), None) or next(
+        (known for _, known in found.confirmations), None
+    )
+
+
+def _claim(study: Study, own: Claim) -> Document:
+    measure = next(o.measure for o in study.objectives if o.name == own.objective)
+    return {
+        "name": own.objective,
+        "unit": measure.unit,
+        "default": own.default,
+        "best": own.best,
+        "improvement": own.improvement,
+        "interval": list(own.interval),
+        "p": own.p,
+        "confirmed": own.confirmed,
+    }
+
+
+def _constraints(study: Study, known: Confirmation | None) -> list[Document]:
+    if known is None:
+        return []
+    found = []
+    for index, own in enumerate(study.constraints, len(study.objectives)):
+        default = sum(pair.default[index] or 0.0 for pair in known.pairs) / len(known.pairs)
+        best = sum(pair.own[index] or 0.0 for pair in known.pairs) / len(known.pairs)
+        least, most = (bound.of(default) if bound else None for bound in (own.least, own.most))
+        held = (least is None or best >= least) and (most is None or best <= most)
+        found.append(
+            {
+                "name": own.measure.name,
+                "unit": own.measure.unit,
+                "default": default,
+                "best": best,
+                "least": least,
+                "most": most,
+                "held": held,
+            }
+        )
+    return found
+
+
+def _essential(found: Found) -> Document | None:
+    if found.essential is None:
+        return None
+    return {"settings": found.essential, "changes": found.space.changes(found.essential), "keeps": found.kept}
+
+
+def _member(study: Study, own: Trial, known: Confirmation) -> Document:
+    claims = [_claim(study, claim) for claim in known.claims]
+    return {"settings": own.config, "objectives": claims, "confirmed": known.confirmed}
+
+
+def _screening(found: Found) -> Document | None:
+    own = found.screening
+    return None if own is None else {**vars(own), "conclusion": own.sentence()}
+
+
+def _trial(study: Study, own: Trial) -> Document:
+    known = score(study, own.pairs) if good(study, own.pairs) else None
+    return {
+        "number": own.number,
+        "name": own.name,
+        "settings": own.config,
+        "state": own.state if known is None or known.feasible else "infeasible",
+        "repeats": len(own.pairs),
+        "improvement": [0.0 - loss for loss in known.losses] if known else None,
+        "why": own.why,
+    }
+
+
+def text(study: Study, result: Document) -> str:
+    """Return the result for people."""
+    lines = [f"{study.title}", f"{result['trials']} trials, {result['runs']} runs in {result['seconds']:.1f} s", ""]
+    if result["interrupted"]:
+        lines += ["Interrupted: nothing was confirmed. The same command goes on with the search.", *_so_far(result)]
+    elif not result["confirmed"]:
+        lines += _no_better(result)
+    else:
+        lines += _better(result)
+    if result["screening"]:
+        own = result["screening"]
+        lines += ["", f"Screening on {own['kernel']}, {own['simulated_trials']} trials: {own['conclusion']}"]
+    if result["importance"]:
+        parts = sorted(result["importance"].items(), key=lambda entry: -entry[1])
+        lines += ["", "How much of the variance each parameter explains by itself (fANOVA):"]
+        lines += [f"  {name:<32} {part:5.1%}" for name, part in parts]
+    lines += ["", *result["remarks"]] if result["remarks"] else []
+    return "\n".join(lines).rstrip()
+
+
+def _so_far(result: Document) -> list[str]:
+    known = [own for own in result["history"] if own["improvement"] and own["state"] == "complete" and own["number"]]
+    if not known:
+        return []
+    best = max(known, key=lambda own: sum(own["improvement"]))
+    gain = best["improvement"][0]
+    changes = {k: v for k, v in best["settings"].items() if v != result["default"][k]}
+    return [f"Best so far, on the runs of the search: {gain:+.1%} with {_written(changes)}"]
+
+
+def _no_better(result: Document) -> list[str]:
+    lines = ["No better than the default: keep the default settings."]
+    if not result["objectives"] and not result["remarks"]:
+        lines.append("Nothing that was tried was better than it in the runs of the search.")
+    broken = [own for own in result["constraints"] if not own["held"]]
+    for own in result["objectives"]:
+        low, high = own["interval"]
+        lines.append(
+            f"On {result['held_out_runs']} held-out runs, {own['name']} of the best candidate changed by "
+            f"{own['improvement']:+.2%} (95% interval {low:+.2%} to {high:+.2%}; more is better)."
+        )
+    return lines + [f"The constraint {own['name']} did not hold on the held-out runs." for own in broken]
+
+
+def _better(result: Document) -> list[str]:
+    lines = [f"Better than the default, confirmed on {result['held_out_runs']} held-out runs:", ""]
+    lines.append(f"  {'':<20} {'default':>12} {'best':>12}   improvement")
+    for own in result["objectives"]:
+        low, high = own["interval"]
+        mark = "" if own["confirmed"] else "  (not shown to differ)"
+        lines.append(
+            f"  {_titled(own):<20} {own['default']:>12.5g} {own['best']:>12.5g}   "
+            f"{own['improvement']:+.1%} ({low:+.1%} to {high:+.1%}){mark}"
+        )
+    for own in result["constraints"]:
+        bound = " and ".join(f"{w} {own[w]:.5g}" for w in ("least", "most") if own[w] is not None)
+        lines.append(f"  {_titled(own):<20} {own['default']:>12.5g} {own['best']:>12.5g}   constraint: at {bound}")
+    lines += ["", f"  {'setting':<36} {'default':>14} {'best':>14}"]
+    kept: Document = (result["essential"] or result)["changes"]
+    for name, value in result["changes"].items():
+        mark = "" if name in kept else "  (matters little)"
+        lines.append(f"  {name:<36} {result['default'][name]!s:>14} {value!s:>14}{mark}")
+    if result["essential"] and len(kept) < len(result["changes"]):
+        part = result["essential"]["keeps"]
+        lines += ["", f"{_written(kept)} alone {'keeps' if len(kept) == 1 else 'keep'} {part:.0%} of the gain."]
+    return lines
+
+
+def _titled(own: Document) -> str:
+    """Return the name of a measure with its unit."""
+    return f"{own['name']}, {own['unit']}" if own["unit"] else str(own["name"])
+
+
+def _written(changes: Document) -> str:
+    return ", ".join(f"{name}={value}" for name, value in changes.items())
+
+
+def settings_file(study: Study, result: Document) -> str:
+    """Return the best settings as a file for `schedlab tunables --apply` and `--profile`."""
+    lines = [f"# {study.title}"]
+    if not result["confirmed"]:
+        return "\n".join([*lines, "# No better than the default was found: there is nothing to set.", ""])
+    for own in result["objectives"]:
+        low, high = own["interval"]
+        lines.append(f"# {own['name']}: {own['improvement']:+.1%} ({low:+.1%} to {high:+.1%}) against the default")
+    effect = _effect(result)
+    kept: Document = (result["essential"] or result)["changes"]
+    for name, value in result["changes"].items():
+        note = effect if name in kept else "matters little: the others keep 95% of the gain without it"
+        lines += [f"# effect: {note}", f"{json.dumps(name)} = {value_toml(str(value))}"]
+    return "\n".join([*lines, ""])
+
+
+def _effect(result: Document) -> str:
+    own = result["objectives"][0]
+    return f"{own['name']} {own['improvement']:+.1%} with all of these settings together, on {result['backend']}"

@@ -1,0 +1,100 @@
+"""What a trial is worth: how far its objectives are from the default's, and whether it keeps the constraints."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from schedlab.tuning.study import Study
+from schedlab.tuning.trials import Pair
+
+# So many standard errors are on one side of a mean 19 times out of 20.
+_SURE = 1.645
+
+
+@dataclass(frozen=True)
+class Score:
+    """The worth of a trial. A loss is relative to the default: -0.1 is 10% better."""
+
+    losses: tuple[float, ...]
+    violation: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it keeps all constraints."""
+        return self.violation <= 0
+
+    @property
+    def told(self) -> list[float]:
+        """Return what a search minimises: settings that break a constraint are worse than the default."""
+        if self.feasible:
+            return list(self.losses)
+        # From 0 to 1, however far a bound is missed: what breaks it by 10 and by 1000 times is equally useless.
+        penalty = 0.1 + self.violation / (1 + self.violation)
+        return [max(own, 0.0) + penalty for own in self.losses]
+
+    @property
+    def total(self) -> float:
+        """Return the mean loss over the objectives."""
+        return fmean(self.told)
+
+    def dominates(self, other: "Score") -> bool:
+        """Return whether it is at least as good in every objective, and better in one."""
+        pairs = list(zip(self.told, other.told, strict=True))
+        return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+def scale(values: Sequence[float]) -> float:
+    """Return what differences are measured by: the mean of the default, or 1 where that is 0."""
+    return abs(fmean(values)) or 1.0
+
+
+def differences(study: Study, pairs: Sequence[Pair], index: int) -> list[float]:
+    """Return by how much each pair is worse than the default in an objective, relative to the default's mean."""
+    sign = -1 if study.objectives[index].maximize else 1
+    by = scale([own.default[index] or 0.0 for own in pairs])
+    return [sign * ((own.own[index] or 0.0) - (own.default[index] or 0.0)) / by for own in pairs]
+
+
+def good(study: Study, pairs: Sequence[Pair]) -> bool:
+    """Return whether every pair has all numbers."""
+    count = len(study.measures)
+    return bool(pairs) and all(
+        len(own.own) == count and None not in own.own and None not in own.default for own in pairs
+    )
+
+
+def score(study: Study, pairs: Sequence[Pair]) -> Score:
+    """Return the worth of pairs that have all numbers."""
+    losses = tuple(fmean(differences(study, pairs, k)) for k in range(len(study.objectives)))
+    return Score(losses, violation(study, pairs))
+
+
+def safe(study: Study, pairs: Sequence[Pair]) -> bool:
+    """Return whether the constraints hold by so much that they will in other runs too: 19 times out of 20."""
+    for index, constraint in enumerate(study.constraints, len(study.objectives)):
+        for bound, sign in ((constraint.least, -1), (constraint.most, 1)):
+            if bound is None:
+                continue
+            # Pair by pair, since what a seed does to the default it does to the other too.
+            over = [sign * ((own.own[index] or 0.0) - bound.of(own.default[index] or 0.0)) for own in pairs]
+            error = stdev(over) / math.sqrt(len(over)) if len(over) > 1 else 0.0
+            if fmean(over) + _SURE * error > 0:
+                return False
+    return True
+
+
+def violation(study: Study, pairs: Sequence[Pair]) -> float:
+    """Return by how much the constraints are broken, relative to their bounds; 0 if all hold."""
+    total = 0.0
+    for index, constraint in enumerate(study.constraints, len(study.objectives)):
+        default = fmean([own.default[index] or 0.0 for own in pairs])
+        mean = fmean([own.own[index] or 0.0 for own in pairs])
+        if constraint.least is not None:
+            bound = constraint.least.of(default)
+            total += max(0.0, (bound - mean) / (abs(bound) or 1.0))
+        if constraint.most is not None:
+            bound = constraint.most.of(default)
+            total += max(0.0, (mean - bound) / (abs(bound) or 1.0))
+    # Sums of binary fractions differ in their last digits.
+    return total if total > 1e-9 else 0.0  # noqa: PLR2004

@@ -1,0 +1,60 @@
+"""Screening: search on the simulator, take the best few to the real kernel, and say what the screening was worth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import stats
+
+from schedlab.tuning.score import good, score
+from schedlab.tuning.study import Study
+from schedlab.tuning.trials import Trial
+
+# An agreement less likely than this by chance is taken for one.
+_LEVEL = 0.05
+
+
+@dataclass
+class Screening:
+    """How well the simulator's order agreed with the real kernel's."""
+
+    kernel: str
+    simulated_trials: int
+    rows: list[dict[str, Any]]
+    spearman: float | None
+    p: float | None
+
+    def sentence(self) -> str:
+        """Return what the user may conclude."""
+        if self.spearman is None or self.p is None:
+            return "The ranks cannot be compared: the settings do not differ on one of the two sides."
+        shown = self.spearman > 0 and self.p < _LEVEL
+        worth = "screening pointed the right way" if shown else "this does not show that screening is worth much"
+        return f"Spearman's rank correlation over {len(self.rows)} settings is {self.spearman:.2f}: {worth}."
+
+
+def picked(study: Study, trials: Sequence[Trial], keep: int) -> list[Trial]:
+    """Return the best trials for the real kernel, and one from the middle and one from the end of the order.
+
+    The ranks of the best alone would say little: they are close together.
+    """
+    known = [(score(study, own.pairs).total, own.number, own) for own in trials if good(study, own.pairs)]
+    ordered = [own for _, _, own in sorted(known, key=lambda entry: entry[:2])]
+    if len(ordered) <= keep:
+        return ordered
+    spread = [ordered[len(ordered) // 2], ordered[-1]] if keep >= 4 else []  # noqa: PLR2004
+    return ordered[: keep - len(spread)] + spread
+
+
+def agreement(study: Study, kernel: str, simulated: Sequence[Trial], real: Sequence[Trial], count: int) -> Screening:
+    """Compare the simulator's losses of settings with the real kernel's."""
+    rows: list[dict[str, Any]] = []
+    for ours, theirs in zip(simulated, real, strict=True):
+        if good(study, ours.pairs) and good(study, theirs.pairs):
+            losses = (score(study, ours.pairs).total, score(study, theirs.pairs).total)
+            rows.append({"settings": theirs.config, "simulated": -losses[0], "real": -losses[1]})
+    sides = [[float(row[side]) for row in rows] for side in ("simulated", "real")]
+    if len(rows) < 3 or any(len(set(side)) == 1 for side in sides):  # noqa: PLR2004
+        return Screening(kernel, count, rows, None, None)
+    found = stats.spearmanr(sides[0], sides[1])
+    return Screening(kernel, count, rows, float(found.statistic), float(found.pvalue))

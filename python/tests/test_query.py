@@ -1,0 +1,67 @@
+"""SQL over a trace."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import schedlab
+from schedlab import querying
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("query") / "t.arrows"
+    schedlab.sim(kernel="linux-6.12", machine="dual", workload="li:tasks=3", duration="1s", output=path)
+    return path
+
+
+def test_intervals_add_up_to_the_statistics(trace: Path) -> None:
+    sql = "select tid, sum(end_ns - start_ns) / 1000 as us from intervals where state = 'running' group by tid"
+    found = schedlab.query(trace, sql).set_index("tid")["us"]
+    tasks = schedlab.read(trace).stats().tasks.set_index("tid")["run_us"]
+    assert found.to_dict() == pytest.approx(tasks[tasks > 0].to_dict(), abs=0.001)
+
+
+def test_tables_join(trace: Path) -> None:
+    sql = """select t.name, count(*) as n from events e join tasks t on e.next_tid = t.tid
+        where e.event = 'switch' group by all order by n desc"""
+    found = schedlab.query(schedlab.read(trace), sql)
+    slices = schedlab.read(trace).stats().tasks.set_index("name")["slices"]
+    assert found.set_index("name")["n"].to_dict() == slices[slices > 0].to_dict()
+
+
+@pytest.mark.parametrize("table", sorted(querying.TABLES))
+def test_every_table_can_be_described(trace: Path, table: str) -> None:
+    assert len(schedlab.query(trace, f"describe {table}")) > 0
+
+
+def test_a_wrong_query_says_what_is_wrong(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for sql, problem in [
+        ("select nmae from tasks", "nmae"),
+        ("selct 1", "syntax"),
+        ("select * from nothing", "nothing"),
+    ]:
+        assert querying.main([str(trace), sql]) == 2
+        assert problem in capsys.readouterr().err
+    assert querying.main([str(trace.with_name("none")), "select 1"]) == 2
+    assert "none" in capsys.readouterr().err
+
+
+def test_output_is_text_json_csv_or_a_file(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "select name, cpus from (select name, 1 as cpus from tasks) order by name limit 2"
+    assert querying.main([str(trace), sql, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["columns"] == ["name", "cpus"]
+    assert [row[1] for row in document["rows"]] == [1, 1]
+    assert querying.main([str(trace), sql, "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("name,cpus\n")
+    output = tmp_path / "two.parquet"
+    assert querying.main([str(trace), sql, "-o", str(output)]) == 0
+    assert len(pd.read_parquet(output)) == 2
+    assert querying.main([str(trace), sql, "-o", str(output)]) == 2, "it exists"
+    assert "--force" in capsys.readouterr().err
+    assert querying.main([str(trace), sql, "-o", str(tmp_path / "two.xls")]) == 2

@@ -1,0 +1,174 @@
+"""The statistics of `schedlab tune`: Holm, intervals, racing, ranks; and what commands print."""
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from schedlab._native import InputError
+from schedlab.tuning import confirm, racing, screen, study
+from schedlab.tuning.confirm import Claim
+from schedlab.tuning.guard import Guard, Stopped, TimedOut, watched
+from schedlab.tuning.objective import Run, of_command
+from schedlab.tuning.score import score
+from schedlab.tuning.space import Parameter, Space
+from schedlab.tuning.study import Measure
+from schedlab.tuning.trials import Bench, Pair, Trial
+
+TEXT = """
+[load]
+command = ["true"]
+[parameters]
+x = { range = [0.0, 1.0], default = 0.5 }
+[objectives.loss]
+time = true
+[constraints.kept]
+pattern = "([0-9]+)"
+least = "90%"
+[search]
+repeats = [2, 8]
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> study.Study:
+    path = tmp_path / "s.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return study.read(path)
+
+
+def test_holm_is_stricter_for_more_claims() -> None:
+    def held(*p: float) -> list[bool]:
+        claims = [Claim(str(k), 1, 1, 0, (0, 0), own) for k, own in enumerate(p)]
+        confirm.holm(claims, 0.95)
+        return [own.confirmed for own in claims]
+
+    assert held(0.04) == [True]
+    assert held(0.04, 0.04) == [False, False]
+    assert held(0.02, 0.04) == [True, True]
+    assert held(0.03, 0.001, 0.2) == [False, True, False]
+    assert held(0.011, 0.03, 0.013, 0.06) == [True, False, True, False]
+
+
+def test_the_interval_holds_as_often_as_it_says() -> None:
+    draw = random.Random(1)
+    held = claims = 0
+    for _ in range(400):
+        gains = [draw.gauss(0, 1) for _ in range(12)]
+        low, high, p = confirm.paired(gains, 0.95, 0.0)
+        held += low <= 0 <= high
+        claims += p <= 0.05
+    # 95% of 400 with three standard errors; a claim is one-sided.
+    assert held >= 400 * (0.95 - 3 * math.sqrt(0.95 * 0.05 / 400))
+    assert claims <= 400 * (0.025 + 3 * math.sqrt(0.025 * 0.975 / 400))
+
+
+def test_one_wild_run_makes_no_claim() -> None:
+    assert confirm.paired([100.0, *[-0.01] * 11], 0.95, 0.0)[2] > 0.05
+    assert confirm.paired([0.1] * 12, 0.95, 0.0)[2] == 0
+    assert confirm.paired([0.1] * 12, 0.95, 0.2)[2] == 1
+    assert confirm.paired([0.0] * 12, 0.95, 0.0)[2] == 1
+
+
+class Noisy:
+    """A load whose loss is the parameter, and noise that the default shares."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+
+    def run(self, settings: dict[str, str], seed: int) -> Run:
+        """Return the parameter with noise."""
+        self.calls.append((settings["x"], seed))
+        draw = random.Random(seed)
+        return Run(
+            (1 + float(settings["x"]) + draw.gauss(0, 0.5) + random.Random(f"{settings}{seed}").gauss(0, 0.05), 10)
+        )
+
+
+SPACE = Space([Parameter("x", 0.5, low=0.0, high=1.0, whole=False)])
+
+
+def test_racing_repeats_the_good_ones(own: study.Study) -> None:
+    runner = Noisy()
+    race = racing.Race(own, Bench(SPACE, runner, None, repeatable=True), range(8))
+    trials = [Trial(k, {"x": x}) for k, x in enumerate((0.5, 0.9, 0.2, 0.95, 0.1))]
+    for trial in trials:
+        race.run([trial])
+    repeats = {trial.config["x"]: len(trial.pairs) for trial in trials}
+    assert repeats[0.5] == repeats[0.2] == repeats[0.1] == 8
+    assert repeats[0.9] < 8
+    assert repeats[0.95] < 8
+    assert race.best
+    assert race.best[0].config["x"] == 0.1
+    default = [seed for x, seed in runner.calls if x == "0.5"]
+    assert len(default) == len(set(default)) == 8, "the default's runs are shared"
+
+
+def test_runs_that_differ_by_themselves_are_interleaved_with_the_default(own: study.Study) -> None:
+    runner = Noisy()
+    bench = Bench(SPACE, runner, None, repeatable=False)
+    pairs = bench.pairs([({"x": 0.3}, seed) for seed in range(3)])
+    assert [x for x, _ in runner.calls] == ["0.5", "0.3"] * 3
+    assert [seed for _, seed in runner.calls] == [0, 0, 1, 1, 2, 2]
+    assert all(pair.own[0] is not None for pair in pairs)
+    assert own.search.repeats == (2, 8)
+
+
+def test_a_broken_constraint_is_worse_than_the_default(own: study.Study) -> None:
+    pairs = [Pair(k, (2.0, 100.0), (1.0, 80.0)) for k in range(4)]
+    known = score(own, pairs)
+    assert known.losses == (-0.5,)
+    assert not known.feasible
+    assert known.told[0] > 0
+    assert score(own, [Pair(0, (2.0, 100.0), (1.0, 90.0))]).feasible
+
+
+def test_the_agreement_of_ranks(own: study.Study) -> None:
+    def trials(losses: list[float]) -> list[Trial]:
+        return [Trial(k, {"x": k}, [Pair(0, (1.0, 1.0), (1 + loss, 1.0))]) for k, loss in enumerate(losses)]
+
+    simulated = trials([-0.3, -0.2, -0.1, 0.0, 0.1, 0.2])
+    same = screen.agreement(own, "k", simulated, trials([-0.6, -0.3, -0.2, 0.1, 0.2, 0.5]), 9)
+    assert same.spearman == pytest.approx(1)
+    assert "pointed the right way" in same.sentence()
+    turned = screen.agreement(own, "k", simulated, trials([0.3, 0.2, 0.1, 0.0, -0.1, -0.2]), 9)
+    assert turned.spearman == pytest.approx(-1)
+    assert "does not show" in turned.sentence()
+    flat = screen.agreement(own, "k", simulated, trials([0.0] * 6), 9)
+    assert flat.spearman is None
+    assert "cannot be compared" in flat.sentence()
+    picked = screen.picked(own, simulated, 4)
+    assert [trial.number for trial in picked] == [0, 1, 3, 5]
+
+
+def test_numbers_in_what_a_command_prints() -> None:
+    output = 'warm-up: 3 ops\nresult: 1,250.5 ops\n{"a": [{"b": 7}], "c": "x"}\n'
+    measures = [
+        Measure("rate", pattern=r"([0-9.,]+) ops"),
+        Measure("deep", json="a.0.b"),
+        Measure("taken", time=True),
+    ]
+    assert of_command(measures, output, 2.5).values == (1250.5, 7.0, 2.5)
+    missing = of_command([Measure("c", json="c"), Measure("d", pattern="(nothing)")], output, 1.0)
+    assert missing.values == (None, None)
+    assert "no number at 'c'" in missing.why
+
+
+def test_limits_stop_a_command(tmp_path: Path) -> None:
+    def run(script: str, guard: Guard, limit_s: float | None = None) -> str:
+        return watched(["sh", "-c", script], guard, limit_s, {"PATH": "/usr/bin:/bin"}, tmp_path).output
+
+    assert run("echo done", Guard()) == "done\n"
+    with pytest.raises(TimedOut, match=r"longer than 0\.3 s"):
+        run("sleep 60", Guard(), 0.3)
+    with pytest.raises(Stopped, match="MiB of memory were available"):
+        run("sleep 60", Guard(free_memory=1 << 60))
+    alive = tmp_path / "alive"
+    alive.touch()
+    guard = Guard(("test", "-e", str(alive)), 0.1)
+    with pytest.raises(Stopped, match="watchdog command test"):
+        run(f"rm {alive}; sleep 60", guard)
+    assert guard.stopped
+    with pytest.raises(InputError, match=r"live\.watchdog: no-such-program"):
+        run("true", Guard(("no-such-program",)))
