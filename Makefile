@@ -7,10 +7,10 @@ DESTDIR ?=
 SECONDS ?= 120
 SEED ?= $(shell date +%s)
 
-.PHONY: help setup build demo test fuzz bench accuracy install lock clean
+.PHONY: help setup build demo test fuzz bench bench-tune accuracy install lock clean
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 setup: ## report what this machine lacks, and install it
 	@scripts/setup
@@ -31,6 +31,10 @@ fuzz: ## feed mutated files, arguments and loads to everything: SECONDS each (12
 
 bench: setup ## run the benchmarks and print their figures
 	@scripts/bench
+
+bench-tune: setup ## hold searches to exhaustive and random search and to null studies, and write the figures (20 minutes)
+	@scripts/build-python
+	@.venv/bin/python scripts/bench_tune.py --write
 
 accuracy: setup ## record nine loads, hold simulations of their models to the recordings, and write the table
 	@scripts/build-binary

@@ -20,16 +20,18 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"base", "machine", "track"},
     "chart": {"base"},
     "capture": {"base", "trace", "machine"},
+    "knobs": {"base", "capture"},
     "watch": {"base", "measure", "capture"},
     "live": {"base", "sim", "capture"},
     "guest": {"base", "machine"},
     "experiment": {
         *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
-        *("capture", "live", "guest"),
+        *("capture", "knobs", "live", "guest"),
     },
+    "view": {"base", "track", "trace", "sim", "sched", "measure", "experiment"},
     "cli": {
         *("base", "trace", "machine", "workload", "sim", "sched", "measure", "chart"),
-        *("capture", "watch", "live", "guest", "experiment"),
+        *("capture", "knobs", "watch", "live", "guest", "experiment", "view"),
     },
     "python": {"base", "trace", "machine", "workload", "sim", "sched", "measure", "chart", "experiment"},
 }
