@@ -454,6 +454,7 @@ def run(
     baseline: PathLike | None = None,
     report: PathLike | None = None,
     junit: PathLike | None = None,
+    keep: PathLike | None = None,
     jobs: int | None = None,
     force: bool = False,
 ) -> Judgement:
@@ -462,9 +463,11 @@ def run(
     `kernel` and `only` select a part: kernels, experiments by id, or points of the sweep (`"n=3"`). `repeats` runs each
     with seeds 1, 2, ... up to it, in place of the file's. `baseline` is a file with an earlier result
     (`Judgement.document` as JSON) to compare with. `report` and `junit` are the paths of an HTML file and a JUnit XML
-    file to write, and `jobs` is the number of simulations to run at once. `on` is `"sim"`, `"live"` or
-    `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions. A real kernel is judged, and simulated
-    beside: `Judgement.expectations` then has the columns `simulated`, `off_by` and `simulated_verdict`.
+    file to write, and `jobs` is the number of simulations to run at once. `keep` is a folder for the traces behind
+    expectations that do not hold: for each, the column `look` of `Judgement.expectations` names a place in one of them.
+    `on` is `"sim"`, `"live"` or `"vm:debian-6.12"`; in guests, `deterministic` counts time in instructions. A real
+    kernel is judged, and simulated beside: `Judgement.expectations` then has the columns `simulated`, `off_by` and
+    `simulated_verdict`.
     """
     listed = [experiment] if isinstance(experiment, (str, os.PathLike)) else experiment
     if not listed:
@@ -478,6 +481,7 @@ def run(
         baseline=baseline,
         output=report,
         junit=junit,
+        keep=keep,
         jobs=jobs,
         force=force,
     )

@@ -291,6 +291,15 @@ def test_a_part_of_an_experiment_is_compared_with_a_baseline(tmp_path: Path) -> 
     assert "<testcase" in (tmp_path / "results.xml").read_text(encoding="utf-8")
 
 
+def test_the_trace_behind_a_failed_expectation_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "hogs.toml"
+    file.write_text(EXPERIMENT.format(bound=3.0), encoding="utf-8")
+    look = schedlab.run(file, keep=tmp_path / "kept").expectations.iloc[0]["look"]
+    assert Path(look["trace"]).parent == tmp_path / "kept"
+    assert schedlab.read(look["trace"]).meta["machine"] == "2"
+    assert f"schedlab view {look['trace']}" in look["command"]
+
+
 def test_an_experiment_with_a_mistake_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "slip.toml"
     file.write_text(EXPERIMENT.format(bound=1).replace("machine", "machin"), encoding="utf-8")
