@@ -2,8 +2,8 @@
 //!
 //! A [`Spec`] is what the catalogue knows of a tunable; a [`Knob`] is one that this machine has, such as
 //! `vda:nr_requests`. [`Settings`] is a file of values. A [`Plan`] is such a file checked against the knobs, before
-//! anything is changed. [`apply`] writes every old value to a [`Journal`] on disk and only then sets the new ones;
-//! [`restore`] puts back what the journal holds, also after the process that set it was killed.
+//! anything is changed. [`apply()`] writes every old value to a [`Journal`] on disk and only then sets the new ones;
+//! [`restore()`] puts back what the journal holds, also after the process that set it was killed.
 
 mod change;
 mod disk;
