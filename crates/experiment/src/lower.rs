@@ -150,6 +150,7 @@ impl<'a> Lowering<'a> {
             initial: initial.clone(),
             user: task.user.unwrap_or(0),
             session: task.session.unwrap_or(0),
+            cpu: settings::home(self.workload, task, self.machine),
             computing: task.computing,
             ..TaskSpec::default()
         }

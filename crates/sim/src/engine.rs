@@ -200,7 +200,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         }
         for spec in &self.load.tasks {
             let p = self.create(spec, spec.name.as_str().into(), None)?;
-            self.timers.add(spec.start, p);
+            if !self.is_asleep_from_the_start(spec, p)? {
+                self.timers.add(spec.start, p);
+            }
         }
         // Idle CPUs may have ticks that matter.
         (0..self.cx.nr_cpus()).for_each(|cpu| self.cx.touch(cpu));

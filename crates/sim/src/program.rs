@@ -140,6 +140,9 @@ pub struct TaskSpec {
     pub user: u32,
     /// The session, for autogroups, or [`NO_SESSION`].
     pub session: u32,
+    /// The CPU where it last ran before the load begins, with [`Start::Wake`]: it wakes up from there. If it starts at
+    /// 0 it is runnable there, or asleep if it first sleeps or waits for a semaphore.
+    pub cpu: Option<CpuId>,
     /// What it computes on a real kernel; the engine computes nothing.
     pub computing: Computing,
 }

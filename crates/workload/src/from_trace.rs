@@ -44,13 +44,14 @@ use causes::Causes;
 use coarse::Coarseness;
 use costs::CostsSeen;
 use groups::Groups;
+use life::Task;
 use schedlab_base::{
     AffinityRecord, Error, Event, GroupRecord, Meta, NameRecord, Nanos, Partial, Result, Sink, TaskRecord, Tid,
 };
 use schedlab_track::{Chosen, Kept, MAX_CPUS, Part, Replay, Seen, Selected, Tracker};
 use sequence::Token;
 use std::collections::HashMap;
-use track::{MOST_TASKS, Task, Track};
+use track::{MOST_TASKS, Track};
 
 /// Less CPU time than this cannot be written down: the language's unit is a microsecond.
 const SHORTEST: Nanos = 500;

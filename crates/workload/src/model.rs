@@ -233,6 +233,8 @@ pub struct TaskDef {
     pub user: Option<u32>,
     /// `x-session`; -1 is [`NO_SESSION`].
     pub session: Option<u32>,
+    /// `x-cpu`: where it last ran before the load begins; one that starts at 0 is runnable there.
+    pub cpu: Option<u32>,
     /// `x-work`: what it computes on a real kernel.
     pub computing: Computing,
 }
@@ -249,6 +251,7 @@ impl Default for TaskDef {
             phases: Vec::new(),
             user: None,
             session: None,
+            cpu: None,
             computing: Computing::Loops,
         }
     }

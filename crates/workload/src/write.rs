@@ -154,6 +154,7 @@ fn task_value(task: &TaskDef) -> Map<String, Value> {
     put(&mut map, "x-user", task.user);
     let session = task.session.map(|n| if n == NO_SESSION { -1 } else { i64::from(n) });
     put(&mut map, "x-session", session);
+    put(&mut map, "x-cpu", task.cpu);
     put(&mut map, "x-work", Some(task.computing).filter(|work| *work != Computing::Loops).map(Computing::word));
     props(&mut map, &task.props);
     match task.phases.as_slice() {

@@ -5,7 +5,7 @@ use schedlab_base::{Error, Result};
 use schedlab_machine::Machine;
 use schedlab_sim::program::{Hotplug, Policy, ROOT_GROUP, Setting};
 use schedlab_workload::plan::{Change, Cpus, Plan, Sched};
-use schedlab_workload::{Props, Workload};
+use schedlab_workload::{Props, TaskDef, Workload};
 
 fn policy(policy: schedlab_workload::Policy) -> Policy {
     match policy {
@@ -81,6 +81,14 @@ fn set_sched(setting: &mut Setting, sched: Sched, had: Had) {
 pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()> {
     for task in &workload.tasks {
         check_props(&task.props, &format!("tasks.{}", task.name), machine)?;
+        if let Some(cpu) = home(workload, task, machine) {
+            let key = || format!("tasks.{}.x-cpu", task.name);
+            check_cpu(cpu, machine).map_err(|e| e.key(key()))?;
+            if workload.global.start != schedlab_workload::Start::Wake {
+                let what = "the task is created when it starts: it was nowhere before";
+                return Err(Error::input(what).key(key()).mend("leave it out, or let \"x-start\" be \"wake\""));
+            }
+        }
         for phase in &task.phases {
             check_props(&phase.props, &format!("tasks.{}.phases.{}", task.name, phase.name), machine)?;
         }
@@ -89,6 +97,12 @@ pub(super) fn check_machine(workload: &Workload, machine: &Machine) -> Result<()
         check_cpu(change.cpu, machine).map_err(|e| e.key("x-hotplug"))?;
     }
     Ok(())
+}
+
+/// The task's `x-cpu`. A recorded load's says something on a machine of as many CPUs as the recorded one alone.
+pub(super) fn home(workload: &Workload, task: &TaskDef, machine: &Machine) -> Option<u32> {
+    let alike = workload.recorded.as_ref().is_none_or(|recorded| recorded.cpus.len() == machine.cpus.len());
+    task.cpu.filter(|_| alike)
 }
 
 /// The CPUs that go and come. One stays online at every time: the kernel refuses to take the last one (`EBUSY`).

@@ -4,6 +4,7 @@ mod affinity;
 mod balance_fair;
 mod balance_o1;
 mod balance_old;
+mod begins;
 mod bfs;
 mod capacity;
 mod classes;

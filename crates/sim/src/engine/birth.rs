@@ -31,8 +31,9 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         self.cx.touch(cpu);
     }
 
-    /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, on a CPU of its own as long as there are
-    /// any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first one that it may use.
+    /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, where it last ran, or else on a CPU of its
+    /// own as long as there are any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first
+    /// one that it may use.
     pub(super) fn create(&mut self, spec: &'a TaskSpec, name: Cow<'a, str>, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let requested = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
@@ -41,7 +42,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let allowed = granted.unwrap_or_else(|| self.cx.online.clone());
         let home = match parent {
             Some(q) => self.cx.task(q).cpu,
-            None if self.load.start == Start::Wake => self.homes.next(&allowed),
+            None if self.load.start == Start::Wake => spec.cpu.unwrap_or_else(|| self.homes.next(&allowed)),
             None => 0,
         };
         let cpu = if allowed.contains(home) { home } else { allowed.first().unwrap_or(0) };

@@ -3,7 +3,7 @@
 use super::{Engine, MOST_TASKS};
 use crate::core::Cause;
 use crate::process::{Burst, Wait, draw};
-use crate::program::{Amount, Op};
+use crate::program::{Amount, Op, Start, TaskSpec};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
 use crate::task::{State, TaskId, tid};
@@ -163,6 +163,18 @@ impl<S: Scheduler> Engine<'_, S> {
             self.wake(q, Some(p));
         }
         Did::Next
+    }
+
+    /// A task that was there before the load begins, and first sleeps or waits for a semaphore, is asleep from the
+    /// start: it need not run to fall asleep.
+    pub(super) fn is_asleep_from_the_start(&mut self, spec: &TaskSpec, p: TaskId) -> Result<bool> {
+        if spec.cpu.is_none() || spec.start > 0 || self.load.start != Start::Wake {
+            return Ok(false);
+        }
+        let Some(op @ (Op::SemWait(_) | Op::Sleep(_))) = self.processes[p as usize].fetch() else { return Ok(false) };
+        let did = self.execute(self.cx.task(p).cpu, p, op)?;
+        self.processes[p as usize].pc += usize::from(matches!(did, Did::Sleep { .. }));
+        Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
     }
 
     fn wait_sem(&mut self, p: TaskId, s: u32) -> Did {

@@ -45,7 +45,7 @@ impl<S: Scheduler> Engine<'_, S> {
             self.cx.set_on_rq(p, true);
             prev
         } else {
-            let cpu = self.place(p, Placement::Wake { from });
+            let cpu = if self.is_there(p) { prev } else { self.place(p, Placement::Wake { from }) };
             self.catch_up(cpu);
             self.cx.set_on_rq(p, true);
             self.sched.enqueue_task(&mut self.cx, cpu, p, Enqueue::Wakeup);
@@ -54,6 +54,12 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.emit(from, Payload::Wakeup { tid: tid(p), prio, target: cpu });
         self.sched.wakeup_preempt(&mut self.cx, cpu, p, Enqueue::Wakeup);
         self.cx.touch(cpu);
+    }
+
+    /// Whether the task is where it was when the load begins: runnable on that CPU, with nothing to choose.
+    fn is_there(&self, p: TaskId) -> bool {
+        let spec = self.load.tasks.get(p as usize).filter(|spec| self.cx.now == 0 && spec.start == 0);
+        spec.is_some_and(|spec| spec.cpu == Some(self.cx.task(p).cpu))
     }
 
     pub(super) fn place(&mut self, p: TaskId, why: Placement) -> CpuId {

@@ -1,7 +1,8 @@
 //! Keeps a model small: folds repetition, ever more loosely, and in the end gives up who wakes whom.
 
+use super::life::Task;
 use super::sequence::{NOBODY, Token, Tolerance, average, fold, rewrite};
-use super::track::{Task, Track};
+use super::track::Track;
 
 /// How loosely rounds are compared, step by step. The first step keeps the lengths of short bursts, which decide which
 /// of two tasks comes first.

@@ -1,7 +1,12 @@
-//! How a task begins, and where it is.
+//! What is known of a task: how it begins, where it is, and what it did.
 
-use super::sequence::TaskIx;
-use schedlab_base::{CpuId, Nanos};
+use super::cause::Wakes;
+use super::identity::Identity;
+use super::sequence::{TaskIx, Token};
+use super::unseen::Receiver;
+use schedlab_base::{Context, CpuId, Nanos, Sleep, Tid};
+use schedlab_track::Slot;
+use std::sync::Arc;
 
 /// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,4 +28,69 @@ pub(super) enum Begin {
     After(Nanos),
     /// When its parent forks it, `after` the start of the trace.
     Forked { by: TaskIx, after: Nanos },
+}
+
+/// What is known of one task.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// The task in the trace.
+    pub slot: Slot,
+    pub tid: Tid,
+    pub begin: Begin,
+    pub sequence: Vec<Token>,
+    /// CPU time as recorded.
+    pub run: Nanos,
+    /// The work in the sequence: CPU time in units of the biggest CPU.
+    pub work: Nanos,
+    /// When it last got a CPU.
+    pub started: Nanos,
+    pub wakes: Wakes,
+    pub receiver: Receiver,
+    /// CPU time at each priority it had, the first eight.
+    pub prios: Vec<(i16, Nanos)>,
+    /// What it was to the scheduler, first and after each change, and its CPU time as that.
+    pub identities: Vec<(Arc<Identity>, Nanos)>,
+    /// Changes of its identity beyond those.
+    pub unsaid: u64,
+    /// The CPU where it was at first.
+    pub home: Option<CpuId>,
+    /// The one CPU it was seen on; `None` when there were several or none.
+    pub only_cpu: Option<CpuId>,
+    /// Wake-ups by tasks count as an interrupt's: its sequence had grown too long.
+    pub cut: bool,
+    pub place: Place,
+    pub prio: i16,
+    pub moved: bool,
+    /// A wake-up asked for while it was not yet off its CPU.
+    pub asked: Option<(TaskIx, Context)>,
+    /// What it sleeps for, if the trace says so.
+    pub sleeps: Option<Sleep>,
+}
+
+impl Task {
+    /// A task that has done nothing yet.
+    pub fn new(slot: Slot, tid: Tid, identity: Arc<Identity>, begin: Begin, place: Place) -> Self {
+        Self {
+            slot,
+            tid,
+            begin,
+            sequence: Vec::new(),
+            run: 0,
+            work: 0,
+            started: 0,
+            wakes: Wakes::default(),
+            receiver: Receiver::default(),
+            prios: Vec::new(),
+            identities: vec![(identity, 0)],
+            unsaid: 0,
+            home: None,
+            only_cpu: None,
+            cut: false,
+            place,
+            prio: 120,
+            moved: false,
+            asked: None,
+            sleeps: None,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
-use super::track::Task;
+use super::life::Task;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
 use serde::Serialize;

@@ -123,12 +123,12 @@ fn two_tasks_that_wake_each_other_stay_tied() {
     s.switch(10_005, 0, 1, Dead, 0);
     let model = s.model(&Options::default()).unwrap();
     let w = &model.workload;
-    // The first wake-up of a sleeper that slept from the start is a delay, every later one is a post.
-    let ping = "1 x run 100; 49 x wait, run 60, post wake-pong-2, run 40; 1 x wait, run 5";
+    // What slept from the start waits from the start, where it was, for the task that woke it.
+    let ping = "50 x run 60, post wake-pong-2, run 40, wait; 1 x run 5";
     assert_eq!(told(w, "ping-1").join("; "), ping);
-    let pong = "49 x run 118, post wake-ping-1, run 10, wait; 1 x run 118, post wake-ping-1, run 10";
+    let pong = "1 x wait; 49 x run 118, post wake-ping-1, run 10, wait; 1 x run 118, post wake-ping-1, run 10";
     assert_eq!(told(w, "pong-2").join("; "), pong);
-    assert_eq!(w.tasks[1].delay, 60 * US);
+    assert_eq!((w.tasks[1].delay, w.tasks[1].cpu), (0, Some(0)));
     assert_eq!(demand(w), BTreeMap::from([("ping-1".into(), 5_005 * US), ("pong-2".into(), 50 * 128 * US)]));
     assert_eq!(stuck(w), [""; 0]);
 }
@@ -287,8 +287,8 @@ fn a_switch_that_was_not_seen_is_put_as_early_as_can_be() {
     // 2 waits from 200 on; that it replaced 1 was not seen.
     s.switch(100, 0, 0, Runnable, 1).wake(200, 0, 1, 2).switch(300, 0, 2, Sleeping, 1).switch(400, 0, 1, Sleeping, 0);
     let model = s.model(&Options::default()).unwrap();
-    assert_eq!(told(&model.workload, "task-2"), ["1 x run 100"]);
-    assert_eq!(told(&model.workload, "task-1"), ["1 x run 100, sleep 100, run 100"]);
+    assert_eq!(told(&model.workload, "task-2"), ["1 x wait, run 100"]);
+    assert_eq!(told(&model.workload, "task-1"), ["1 x run 100, post wake-task-2, sleep 100, run 100"]);
     assert!(model.report.remarks[0].starts_with("1 switches contradict"), "{:?}", model.report.remarks);
 }
 

@@ -1,13 +1,13 @@
 //! Writes down what each task did, as the tracker tells it: its bursts, its blocks, and whom it woke and forked.
 
-use super::cause::{NO_WAKER, Pairs, Wakes, believed};
+use super::cause::{NO_WAKER, Pairs, believed};
 use super::identity::Identity;
-use super::life::{Begin, Place};
+use super::life::{Begin, Place, Task};
 use super::sequence::{NOBODY, TaskIx, Token, push};
 use super::taken::Taken;
-use super::unseen::{Fed, Receiver};
+use super::unseen::Fed;
 use schedlab_base::{AffinityRecord, Context, CpuId, Interrupt, NameRecord, Nanos, Sleep, TaskRecord, TaskState, Tid};
-use schedlab_track::{Observer, Occupant, Slot, Start, Stop, Wake, row};
+use schedlab_track::{Move, Observer, Occupant, Slot, Start, Stop, Wake, row};
 use std::sync::Arc;
 
 /// Tasks beyond this number are not modelled.
@@ -15,41 +15,6 @@ pub(super) const MOST_TASKS: usize = 1 << 16;
 
 /// So many changes of one task's identity are modelled.
 const MOST_CHANGES: usize = 64;
-
-/// What is known of one task.
-#[derive(Debug)]
-pub(super) struct Task {
-    /// The task in the trace.
-    pub slot: Slot,
-    pub tid: Tid,
-    pub begin: Begin,
-    pub sequence: Vec<Token>,
-    /// CPU time as recorded.
-    pub run: Nanos,
-    /// The work in the sequence: CPU time in units of the biggest CPU.
-    pub work: Nanos,
-    /// When it last got a CPU.
-    pub started: Nanos,
-    pub wakes: Wakes,
-    pub receiver: Receiver,
-    /// CPU time at each priority it had, the first eight.
-    pub prios: Vec<(i16, Nanos)>,
-    /// What it was to the scheduler, first and after each change, and its CPU time as that.
-    pub identities: Vec<(Arc<Identity>, Nanos)>,
-    /// Changes of its identity beyond those.
-    pub unsaid: u64,
-    /// The one CPU it was seen on; `None` when there were several or none.
-    pub only_cpu: Option<CpuId>,
-    /// Wake-ups by tasks count as an interrupt's: its sequence had grown too long.
-    pub cut: bool,
-    pub place: Place,
-    prio: i16,
-    moved: bool,
-    /// A wake-up asked for while it was not yet off its CPU.
-    asked: Option<(TaskIx, Context)>,
-    /// What it sleeps for, if the trace says so.
-    sleeps: Option<Sleep>,
-}
 
 /// A task of the trace.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +26,8 @@ struct Seat {
     identity: Option<Arc<Identity>>,
     /// Whether it handles soft interrupts as a task.
     softirqd: bool,
+    /// The CPU where it is, or last was.
+    cpu: Option<CpuId>,
 }
 
 /// What all tasks did along a trace.
@@ -111,27 +78,8 @@ impl Track {
             self.beyond += 1;
             return None;
         }
-        self.tasks.push(Task {
-            slot,
-            tid: seat.tid,
-            begin,
-            sequence: Vec::new(),
-            run: 0,
-            work: 0,
-            started: 0,
-            wakes: Wakes::default(),
-            receiver: Receiver::default(),
-            prios: Vec::new(),
-            identities: vec![(seat.identity.clone().unwrap_or_default(), 0)],
-            unsaid: 0,
-            only_cpu: None,
-            cut: false,
-            place,
-            prio: 120,
-            moved: false,
-            asked: None,
-            sleeps: None,
-        });
+        let identity = seat.identity.clone().unwrap_or_default();
+        self.tasks.push(Task { home: seat.cpu, ..Task::new(slot, seat.tid, identity, begin, place) });
         seat.ix
     }
 
@@ -206,7 +154,17 @@ impl Track {
         }
     }
 
+    /// The task is on this CPU or its queue, or was when it fell asleep.
+    fn is_at(&mut self, slot: Slot, cpu: CpuId) {
+        let seat = row(&mut self.seats, slot);
+        seat.cpu = Some(cpu);
+        if let Some(ix) = seat.ix {
+            self.tasks[ix as usize].home.get_or_insert(cpu);
+        }
+    }
+
     fn seen_on(&mut self, ix: TaskIx, cpu: CpuId) {
+        self.is_at(self.tasks[ix as usize].slot, cpu);
         let task = &mut self.tasks[ix as usize];
         if task.only_cpu.is_some_and(|only| only != cpu) {
             task.moved = true;
@@ -437,7 +395,14 @@ impl Observer for Track {
             return;
         }
         let asleep_until = Begin::After(wake.now - self.start);
+        let fresh = self.index(Some(task)) == NOBODY;
         if let Some(ix) = self.lookup(task, asleep_until, Place::Ready) {
+            if fresh && wake.by.is_some() {
+                // It has slept since the start, until this one woke it.
+                let (asleep, task) = (Place::Blocked { since: self.start, sure: true }, &mut self.tasks[ix as usize]);
+                (task.begin, task.place) = (Begin::After(0), asleep);
+            }
+            self.is_at(task, wake.target);
             self.asked(ix, wake);
         }
     }
@@ -448,11 +413,20 @@ impl Observer for Track {
         }
         let asleep_until = Begin::After(wake.now - self.start);
         let Some(ix) = self.lookup(task, asleep_until, Place::Ready) else { return };
+        self.is_at(task, wake.target);
         if wake.new {
             self.tasks[ix as usize].prio = wake.prio;
             self.wake(ix, wake.now, NO_WAKER);
         } else {
             self.wakeup(ix, wake);
+        }
+    }
+
+    fn migrated(&mut self, task: Slot, moved: Move) {
+        for cpu in [moved.from, moved.to] {
+            if !self.closed {
+                self.is_at(task, cpu);
+            }
         }
     }
 

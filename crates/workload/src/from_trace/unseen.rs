@@ -11,9 +11,9 @@
 //! order every post precedes its wait, so that the replay cannot deadlock.
 
 use super::cause::Sample;
-use super::life::Place;
+use super::life::{Place, Task};
 use super::sequence::{SOMEBODY, TaskIx, Token};
-use super::track::{Task, Track};
+use super::track::Track;
 use schedlab_base::Nanos;
 
 /// Of so many wakers it is followed what they do while the task waits: the first ones.

@@ -1,10 +1,9 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
 use super::identity::{Identity, Speaker, session};
-use super::life::Begin;
+use super::life::{Begin, Task};
 use super::names::{Keys, bound_to};
-use super::sequence::TaskIx;
-use super::track::Task;
+use super::sequence::{NOBODY, TaskIx, Token};
 use super::{ModelBuilder, Options, Report, emit};
 use crate::{Global, Group, NO_SESSION, Props, Recorded, TaskDef, Workload};
 use schedlab_base::Nanos;
@@ -14,6 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 fn longest(task: &Task) -> &Identity {
     let most = task.identities.iter().rev().max_by_key(|(_, run)| *run);
     &most.expect("a task has at least one identity").0
+}
+
+/// When a task begins, and what it does then. A sleep at the start that no task ended is a delay.
+fn beginning(task: &Task) -> (Nanos, &[Token]) {
+    match (task.begin, task.sequence.split_first()) {
+        (Begin::After(0), Some((&Token::Block { length, waker: NOBODY }, rest))) => (length, rest),
+        (Begin::After(after) | Begin::Forked { after, .. }, _) => (after, &task.sequence),
+    }
 }
 
 /// The keys of the tasks that are woken as by a pipe or a socket.
@@ -63,13 +70,14 @@ impl ModelBuilder {
             report.pinned += usize::from(props.cpus.is_some());
             report.described += usize::from(longest(task).properties.policy.is_some());
             report.unsaid(task, &keys[ix]);
-            let (instances, delay) = match task.begin {
-                Begin::Forked { by, .. } if kept[by as usize] => (0, 0),
-                Begin::Forked { after, .. } | Begin::After(after) => (1, (after + 500) / 1000 * 1000),
+            let (delay, sequence) = beginning(task);
+            let (instances, delay, cpu) = match task.begin {
+                Begin::Forked { by, .. } if kept[by as usize] => (0, 0, None),
+                _ => (1, (delay + 500) / 1000 * 1000, task.home),
             };
             let (own, period) = (ix as TaskIx, task.wakes.period());
             let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
-            let phases = emit::phases(&task.sequence, &voice);
+            let phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
             let (name, loops) = (keys[ix].clone(), Some(1));
             let session = sessions.of_task(task);
@@ -81,6 +89,7 @@ impl ModelBuilder {
                 props,
                 phases,
                 session,
+                cpu,
                 ..TaskDef::default()
             });
         }

@@ -48,6 +48,7 @@ fn read(name: &str, fields: &Fields, default: Policy, remarks: &mut Remarks) -> 
         phases: Vec::new(),
         user: fields.read("x-user", Field::index)?,
         session: fields.read("x-session", session)?,
+        cpu: fields.read("x-cpu", Field::index)?,
         computing: fields.read("x-work", |f| f.word(Computing::WORDS))?.unwrap_or_default(),
     };
     if let (Some(field), Some(Memory { shared: true, .. })) = (fields.get("x-work"), &def.props.memory) {

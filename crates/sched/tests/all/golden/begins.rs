@@ -1,0 +1,55 @@
+//! Tasks that were there before the load begins.
+
+use crate::support::{Accounts, bare, hog, once, run, simulate};
+use schedlab_base::Payload;
+use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+
+fn on(cpu: u32, spec: TaskSpec) -> TaskSpec {
+    TaskSpec { cpu: Some(cpu), ..spec }
+}
+
+fn under(kernel: &str, tasks: Vec<TaskSpec>, sems: usize, ns: u64) -> Accounts {
+    let load = Load { tasks, sems: (0..sems).map(|n| format!("s{n}")).collect(), ..Load::default() };
+    simulate(kernel, &bare("2"), &load, &[], ns)
+}
+
+/// The CPUs on whose queues the tasks were first, by thread id.
+fn first_cpus(accounts: &Accounts, tasks: i32) -> Vec<Option<u32>> {
+    let woken = |e: &schedlab_base::Event, of: i32| match e.what {
+        Payload::Wakeup { tid, target, .. } if tid == of => Some(target),
+        _ => None,
+    };
+    (1..=tasks).map(|tid| accounts.events.iter().find_map(|e| woken(e, tid))).collect()
+}
+
+#[test]
+fn runnable_tasks_begin_on_the_queue_that_they_were_on() {
+    for kernel in ["linux-2.6.11", "linux-2.6.32", "linux-6.1", "linux-6.12"] {
+        let tasks = || ["a", "b", "c"].map(|name| hog(name, 0)).into_iter();
+        let accounts = under(kernel, tasks().map(|task| on(1, task)).collect(), 0, 500_000);
+        assert_eq!(first_cpus(&accounts, 3), [Some(1); 3], "{kernel}");
+        let accounts = under(kernel, tasks().collect(), 0, 500_000);
+        assert!(first_cpus(&accounts, 3).contains(&Some(0)), "{kernel}: without it they are spread");
+    }
+}
+
+#[test]
+fn a_sleeper_wakes_from_the_cpu_where_it_was_and_need_not_run_before() {
+    let sleep = |ms: u64| Op::Sleep(Amount { mean: ms * 1_000_000, sd: 0 });
+    let tasks = vec![
+        on(1, once("sleeps", vec![sleep(3), run(1)])),
+        on(1, once("waits", vec![Op::SemWait(0), run(1)])),
+        on(0, once("wakes", vec![run(5), Op::SemPost(0), run(1)])),
+    ];
+    let accounts = under("linux-6.1", tasks, 1, 20_000_000);
+    let waking = |of: i32| {
+        let what = |e: &schedlab_base::Event| match e.what {
+            Payload::Waking { tid, target, waker, .. } if tid == of => Some((e.time, target, waker)),
+            _ => None,
+        };
+        accounts.events.iter().filter_map(what).collect::<Vec<_>>()
+    };
+    assert_eq!(waking(1), [(3_000_000, 1, 0)]);
+    let by_the_third = waking(2);
+    assert_eq!(by_the_third.iter().map(|(_, target, waker)| (*target, *waker)).collect::<Vec<_>>(), [(1, 3)]);
+}
