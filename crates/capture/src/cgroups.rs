@@ -19,6 +19,8 @@ pub(crate) struct Cgroups {
     /// Where the hierarchy is mounted, and which cgroup the mount shows as its root.
     mount: Option<(PathBuf, String)>,
     known: BTreeMap<String, GroupProperties>,
+    /// What was read before it is to be written.
+    ahead: BTreeMap<String, GroupProperties>,
     watches: Option<Watches<String>>,
 }
 
@@ -27,7 +29,7 @@ impl Cgroups {
     pub(crate) fn new(proc: Option<&Path>) -> Self {
         let mount = proc.and_then(mounted);
         let watches = mount.as_ref().and_then(|_| Watches::new().ok());
-        Self { mount, known: BTreeMap::new(), watches }
+        Self { mount, known: BTreeMap::new(), ahead: BTreeMap::new(), watches }
     }
 
     /// The descriptor that becomes readable when somebody writes to a cgroup's files.
@@ -40,20 +42,36 @@ impl Cgroups {
         if self.known.contains_key(path) || self.known.len() >= MOST {
             return;
         }
-        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
-        for path in ends.map(|end| &path[..end]).filter(|path| path.len() > 1) {
-            let Some(dir) = self.directory(path) else { continue };
+        for path in levels(path) {
             if self.known.contains_key(path) {
                 continue;
             }
-            // The watch comes first, so that a change while the files are read is not missed.
-            if let Some(watches) = &mut self.watches {
-                watches.add(&dir, path.to_owned());
-            }
-            let properties = read(&dir);
+            let Some(properties) = self.ahead.remove(path).or_else(|| self.look(path)) else { continue };
             self.known.insert(path.to_owned(), properties.clone());
             sink.group(&GroupRecord { time, path: path.to_owned(), properties });
         }
+    }
+
+    /// Reads the properties of a cgroup and of those above it, which may be gone when they are to be written.
+    pub(crate) fn read_ahead(&mut self, path: &str) {
+        for path in levels(path) {
+            if !self.ahead.contains_key(path)
+                && self.ahead.len() < MOST
+                && let Some(properties) = self.look(path)
+            {
+                self.ahead.insert(path.to_owned(), properties);
+            }
+        }
+    }
+
+    /// The properties of a cgroup that exists; from now on it is watched.
+    fn look(&mut self, path: &str) -> Option<GroupProperties> {
+        let dir = self.directory(path)?;
+        // The watch comes first, so that a change while the files are read is not missed.
+        if let Some(watches) = &mut self.watches {
+            watches.add(&dir, path.to_owned());
+        }
+        Some(read(&dir))
     }
 
     /// The cgroups whose properties were changed since the last call, as they are now.
@@ -85,6 +103,12 @@ impl Cgroups {
         let dir = mount.join(below.trim_start_matches('/'));
         dir.is_dir().then_some(dir)
     }
+}
+
+/// The path and those above it, without the root, from the top.
+fn levels(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+    ends.map(|end| &path[..end]).filter(|path| path.len() > 1)
 }
 
 /// Where the scheduler's hierarchy is mounted, and which cgroup is the root of that mount.
@@ -209,6 +233,18 @@ mod tests {
         let heavy = GroupProperties { weight: Some(70), ..b };
         assert_eq!(groups.changed(), [("/a/b".to_owned(), heavy)]);
         assert_eq!(groups.changed(), []);
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_written_although_the_group_is_gone() {
+        let dir = host(2, &[("a/cpu.weight", "300\n"), ("a/b/cpu.weight", "70\n")]);
+        let (mut groups, mut out) = (Cgroups::new(Some(&dir.path().join("proc"))), Written::default());
+        groups.read_ahead("/a/b");
+        fs::remove_dir_all(dir.path().join("fs/a")).unwrap();
+        groups.see(0, "/a/b", &mut out);
+        groups.see(0, "/a/b", &mut out);
+        let seen: Vec<_> = out.0.iter().map(|(_, path, group)| (path.as_str(), group.weight)).collect();
+        assert_eq!(seen, [("/a", Some(300)), ("/a/b", Some(70))]);
     }
 
     #[test]

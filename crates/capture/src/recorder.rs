@@ -222,6 +222,7 @@ impl Recorder {
         let mut start = sys::monotonic();
         self.instance.switch(true)?;
         let found = if self.counts_alike { procfs::tasks(proc, &before) } else { Vec::new() };
+        self.tasks.read_groups(&found);
         if let Some(begun) = begin()? {
             start = begun;
             let last = self.options.duration.map_or(Nanos::MAX, |duration| start.saturating_add(duration));

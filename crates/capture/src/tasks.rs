@@ -5,7 +5,7 @@ use crate::cgroups::Cgroups;
 use crate::changes::{Call, Change};
 use crate::procfs;
 use schedlab_base::{AffinityRecord, CpuList, GroupRecord, NameRecord, Nanos, Sink, TaskProperties, TaskRecord, Tid};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -74,6 +74,13 @@ impl Tasks {
     /// The cgroups that tasks were seen in.
     pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
         &mut self.cgroups
+    }
+
+    /// Reads the groups that tasks are in at the start. What is to be recorded may be over, and they gone, before
+    /// anything is written.
+    pub(crate) fn read_groups(&mut self, found: &[procfs::Task]) {
+        let paths: BTreeSet<&str> = found.iter().filter_map(|task| task.cgroup.as_deref()).collect();
+        paths.into_iter().for_each(|path| self.cgroups.read_ahead(path));
     }
 
     /// Writes the tasks that existed at the start.
