@@ -326,13 +326,13 @@ def test_named_settings_come_first_and_essential_changes_last(tmp_path: Path) ->
 
 
 def test_the_report_needs_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 20") + THREE)
+    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 20") + THREE + "START_DEBIT = {}\n")
     page, settings = tmp_path / "r.html", tmp_path / "best.toml"
     assert cli.main([str(own.path), "-o", str(page), "--settings", str(settings), "--quiet"]) == 0
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)\s*=", text)
     assert not re.findall(r"@import|url\(\s*['\"]?https?:", text)
-    for section in ("Before and after", "History", "Parameters that matter", "Slices", "Contours"):
+    for section in ("Before and after", "History", "Slices", "Contours", "Choices"):
         assert f"<h2>{section}</h2>" in text
     assert "turnaround" in capsys.readouterr().out
     assert cli.main([str(own.path), "-o", str(page), "--quiet"]) == 2
