@@ -13,6 +13,8 @@ from schedlab.arguments import Duration, PathLike, duration, in_python
 from schedlab.remarks import warn
 
 if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
     from schedlab.tuning.space import Space
     from schedlab.tuning.study import Study
 
@@ -104,6 +106,13 @@ class Tuned:
         from schedlab.tuning import outcome  # noqa: PLC0415 (an extra)
 
         return outcome.settings_file(self._study, self.document)
+
+    @property
+    def pictures(self) -> "dict[str, Figure]":
+        """The pictures of the report, by their titles: `History`, `Slices` and so on, as figures of Plotly's."""
+        from schedlab.tuning.report import pictures  # noqa: PLC0415 (an extra)
+
+        return {title: figure for title, (_, figure) in pictures(self._study, self._space, self.document).items()}
 
     def report(self, path: PathLike, *, force: bool = False) -> None:
         """Write the report: one HTML page that needs nothing else."""

@@ -1,4 +1,4 @@
-"""The Python page and the notebook: their code is run again and must print what they show.
+"""The Python page and the notebooks: their code is run again and must print what they show.
 
 With `SCHEDLAB_WRITE_DOCS=1` in the environment they are rewritten instead, to be read before they are committed.
 """
@@ -73,14 +73,15 @@ def test_the_script_on_the_page_runs(tmp_path: Path, capfd: pytest.CaptureFixtur
 def texts(cell: dict[str, Any]) -> list[str]:
     """Return the texts that a cell printed or showed, without pictures."""
     outputs = cell.get("outputs", [])
-    return [out["text"] if out["output_type"] == "stream" else out["data"]["text/plain"] for out in outputs]
+    return [out["text"] if out["output_type"] == "stream" else out["data"].get("text/plain", "") for out in outputs]
 
 
 @pytest.mark.filterwarnings("ignore")  # those of the kernel's own libraries
-def test_the_notebook_shows_what_its_code_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["notebook.ipynb", "tuning.ipynb"])
+def test_a_notebook_shows_what_its_code_prints(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
-    path = DOCS / "notebook.ipynb"
+    path = DOCS / name
     before = nbformat.read(path, as_version=4)
     now = nbformat.read(path, as_version=4)
     NotebookClient(now, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(DOCS)}}).execute()

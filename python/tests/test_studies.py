@@ -45,7 +45,7 @@ def test_the_first_row_of_a_sweep_has_its_measures(path: Path) -> None:
     assert (figures.missing, figures.error) == (None, None)
 
 
-@pytest.mark.parametrize("path", [path for path in STUDIES if path not in SIMULATED], ids=name)
+@pytest.mark.parametrize("path", [path for path in STUDIES if "command" in study.read(path).load], ids=name)
 def test_a_command_is_there_and_prints_the_measures(path: Path) -> None:
     own = study.read(path)
     load = own.path.parent / "load"

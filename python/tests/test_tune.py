@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -325,13 +326,13 @@ def test_named_settings_come_first_and_essential_changes_last(tmp_path: Path) ->
 
 
 def test_the_report_needs_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 20") + THREE)
+    own = read(tmp_path, BUILD.replace("trials = 60", "trials = 20") + THREE + "START_DEBIT = {}\n")
     page, settings = tmp_path / "r.html", tmp_path / "best.toml"
     assert cli.main([str(own.path), "-o", str(page), "--settings", str(settings), "--quiet"]) == 0
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)\s*=", text)
     assert not re.findall(r"@import|url\(\s*['\"]?https?:", text)
-    for section in ("Before and after", "History", "Parameters that matter", "Slices", "Contours"):
+    for section in ("Before and after", "History", "Slices", "Contours", "Choices"):
         assert f"<h2>{section}</h2>" in text
     assert "turnaround" in capsys.readouterr().out
     assert cli.main([str(own.path), "-o", str(page), "--quiet"]) == 2
@@ -364,6 +365,29 @@ class _Free(_Here):
         found = super().submit(function, *arguments, **named)
         _Free.seconds += time.thread_time() - start
         return found
+
+
+def test_screening_says_how_well_the_orders_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # In the place of a guest stands the simulator with all costs left out: another kernel, and nearly the same order.
+    text = BUILD.replace('machine = "1"', 'machine = "1"\nbackend = "vm:debian-6.1"\ndeterministic = true') + THREE
+    own = read(tmp_path, text.replace("trials = 60", "trials = 24") + "[screen]\nkeep = 6\n")
+
+    @contextmanager
+    def guests(*_: object) -> Iterator[Bench]:
+        bench = flow.simulation_bench(own, _Here())
+        yield Bench(bench.space, replace(simulation(own), costs=False), None, repeatable=True)
+
+    monkeypatch.setattr(flow, "bench", guests)
+    found = flow.run(own, flow.Options(fresh=True), Progress(quiet=True), screen="sim")
+    result = outcome.document(own, found)
+    rows = result["screening"]["rows"]
+    assert len(rows) == 6
+    assert [row["simulated"] for row in rows] == sorted((row["simulated"] for row in rows), reverse=True)
+    assert len({row["simulated"] for row in rows}) > 3, "not the best alone"
+    assert result["screening"]["spearman"] > 0.8
+    shown = outcome.text(own, result)
+    assert "Screening: 24 trials on the simulated linux-6.1" in shown
+    assert f"{rows[0]['simulated']:+.1%}" in shown
 
 
 def test_no_file_is_left_over(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ does. What is tuned is a command whose result depends on the files.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -292,7 +293,12 @@ def test_the_cycle_keeps_only_the_group_that_helps(machine: Machine) -> None:
     assert result["confirmed"]
     assert abs(result["best"]["alpha"] - 20) < 20
     assert result["remarks"][0].startswith("sched: kept")
+    assert re.match(r"sched: kept, \+\d+\.\d% \(\+\d+\.\d% to \+\d+\.\d%\)", result["remarks"][0])
     assert result["remarks"][1].startswith("vm: ")
+    assert result["seconds"] > 0
+    assert [trial["number"] for trial in result["history"]] == list(range(result["trials"] + 1))
+    runs = len((machine.home / "seen").read_text(encoding="utf-8").split())
+    assert result["runs"] == runs, "no run is counted twice"
     assert machine.knobs == BEFORE
     groups = [{name for name, value in own.items() if str(value) != BEFORE[name]} for own in machine.applied]
     assert groups.index({"alpha"}) < next((k for k, own in enumerate(groups) if "swap" in own), len(groups))

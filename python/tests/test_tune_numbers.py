@@ -105,6 +105,56 @@ def test_racing_repeats_the_good_ones(own: study.Study) -> None:
     assert len(default) == len(set(default)) == 8, "the default's runs are shared"
 
 
+def race_of(own: study.Study, repeats: int) -> racing.Race:
+    """Return a race in which x = 0.2 is the best so far."""
+    race = racing.Race(own, Bench(SPACE, Noisy(), None, repeatable=True), range(repeats))
+    race.run([Trial(0, {"x": 0.2})])
+    return race
+
+
+def test_what_is_as_good_as_the_best_is_hardly_ever_given_up(own: study.Study) -> None:
+    given_up = 0
+    for draw in range(200):
+        race = racing.Race(own, Bench(SPACE, Noisy(), None, repeatable=True), range(100 * draw, 100 * draw + 8))
+        race.run([Trial(0, {"x": 0.2})])
+        equal = Trial(1, {"x": 0.2 + 1e-9})
+        race.run([equal])
+        given_up += equal.state == "pruned"
+    # 5% of 200, with three standard errors.
+    assert given_up <= 200 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 200))
+
+
+def test_a_lucky_start_does_not_make_settings_look_better_than_the_best(own: study.Study) -> None:
+    race = race_of(own, 8)
+    worse = Trial(1, {"x": 0.9})
+    race.run([worse])
+    assert worse.state == "pruned"
+    assert race.best
+    best = race.best[1].losses[0]
+    told = race.told(worse)[0]
+    # What the first seeds do to all settings is no merit of these: the distance is that of the parameter.
+    assert told - best == pytest.approx(0.7 / 1.5, abs=0.15)
+    assert race.told(race.best[0]) == [best]
+
+
+def test_one_run_gives_nothing_up(own: study.Study) -> None:
+    assert racing.is_behind(own, [Pair(0, (1.0, 1.0), (9.0, 1.0))], [Pair(0, (1.0, 1.0), (1.0, 1.0))], 0.9) is False
+
+
+def test_the_first_place_is_raced_for_with_new_seeds(own: study.Study) -> None:
+    bench = Bench(SPACE, Noisy(), None, repeatable=True)
+    race = racing.Race(own, bench, range(8))
+    trials = [Trial(k, {"x": x}) for k, x in enumerate((0.20, 0.22, 0.3, 0.45), 1)]
+    # The worst had luck in the search.
+    for trial in trials:
+        race.run([trial])
+    trials[3].pairs = [Pair(pair.seed, pair.default, (0.5, 10)) for pair in bench.pairs([({"x": 0.45}, 0)] * 8)]
+    best = racing.final(own, bench, trials, range(100, 164))
+    assert best
+    assert best.config["x"] in {0.20, 0.22}
+    assert racing.final(own, bench, [Trial(1, {"x": 0.9})], range(100, 116)) is None, "the default is better"
+
+
 def test_runs_that_differ_by_themselves_are_interleaved_with_the_default(own: study.Study) -> None:
     runner = Noisy()
     bench = Bench(SPACE, runner, None, repeatable=False)

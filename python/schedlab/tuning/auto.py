@@ -1,8 +1,9 @@
 """The default method: the ends and the middle of the space, lines through the best, steps around them, and TPE.
 
 The corners of the space and an even spread come first. Then one parameter at a time goes along its whole scale, from a
-few good settings that are far apart, so that a second hill is not missed. The rest of the budget is for steps from the
-best settings, whose length follows their success, and for TPE, which finds parameters that matter together.
+few good settings that are far apart, so that a second hill is not missed. Most of the rest is for steps from the best
+settings, whose length follows their success, and for TPE, which finds parameters that matter together. At the end one
+parameter at a time goes to both sides of the best, ever less far.
 """
 
 import itertools
@@ -24,8 +25,11 @@ _BEYOND = 0.1
 # One step in so many goes anywhere along its parameters.
 _FAR = 4
 _GOOD, _GREED = 16, 0.4
+_HILLS = 3
 # Lines have so many points, and go through settings of which at least one parameter is this far apart on its scale.
 _POINTS, _APART = 7, 0.3
+# This part of the budget is for both sides of the best, at first so far from it on each parameter's scale.
+_REFINE, _ASIDE = 0.15, 0.08
 
 
 class Auto(Searcher):
@@ -47,6 +51,8 @@ class Auto(Searcher):
         self._stepped: dict[str, float] = {}
         self._reach = 0.25
         self._turn = 0
+        self._refine_from = trials - int(_REFINE * trials)
+        self._middle, self._aside = "", _ASIDE
 
     def tell(self, config: Settings, losses: Sequence[float]) -> None:
         """Learn; a step that helped makes the next ones longer."""
@@ -72,6 +78,8 @@ class Auto(Searcher):
         self._first = [own for own in self._first if key(own) not in self._known]
         if not self._first and self._lines:
             self._first = self._along(self._lines.pop(0))
+        if not self._first and len(self._known) >= self._refine_from:
+            self._first = self._sides()
         if self._first:
             return self._first.pop(0)
         self._turn += 1
@@ -88,13 +96,27 @@ class Auto(Searcher):
             if all(self._distance(config, other) > _APART for other in apart):
                 apart.append(config)
         found: list[Settings] = []
-        for middle in apart:
-            for own in self._space.active(middle):
-                line = [self._space.complete({**middle, own.name: value}) for value in self._values(own)]
-                found += [config for config in line if key(config) not in self._known and config not in found]
-            if len(found) >= count:
-                break
-        return found[:count]
+        for middle in apart[:_HILLS]:
+            lines = [
+                self._space.complete({**middle, own.name: value})
+                for own in self._space.active(middle)
+                for value in self._values(own)
+            ]
+            fresh = [config for config in lines if key(config) not in self._known and config not in found]
+            found += self._random.sample(fresh, min(len(fresh), count // _HILLS))
+        return found
+
+    def _sides(self) -> list[Settings]:
+        """Return the settings on both sides of the best, one parameter at a time; nearer if it is still the best."""
+        _, best = min(self._known.values(), key=lambda own: own[0])
+        self._aside = self._aside / 2 if key(best) == self._middle else self._aside
+        self._middle = key(best)
+        found: list[Settings] = []
+        for own in self._space.active(best):
+            place = own.part(best[own.name])
+            values = own.choices or (own.at(place - self._aside), own.at(place + self._aside))
+            found += [self._space.complete({**best, own.name: value}) for value in values]
+        return [config for config in found if key(config) not in self._known]
 
     def _values(self, own: Parameter) -> list[Value]:
         """Return values along the whole scale, its ends included, elsewhere each time."""

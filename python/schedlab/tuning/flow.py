@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -271,7 +272,7 @@ def by_group(study: Study, options: Options, progress: Progress) -> Found:
         order = [*(g for g in _GROUPS if g in names), *sorted(names - set(_GROUPS))]
         trials: list[Trial] = []
         remarks: list[str] = []
-        kept, runs = dict(own.space.default), 0
+        kept, start = dict(own.space.default), time.monotonic()
         part = replace(
             study,
             search=replace(study.search, trials=max(1, study.search.trials // len(order)), start=()),
@@ -281,15 +282,27 @@ def by_group(study: Study, options: Options, progress: Progress) -> Found:
             seeded = replace(part, search=replace(part.search, seed=study.search.seed * 100 + turn + 1))
             found = _group(seeded, own, group, kept=kept, options=options, progress=progress)
             trials += found.trials if not trials else found.trials[1:]
-            runs = own.runs
-            best = found.best
-            gain = best[1].claims[0] if best else None
-            kept.update(best[0].config if best else {})
-            remarks.append(f"{group}: " + (f"kept, {gain.improvement:+.1%}" if gain else "no better, taken back"))
+            kept.update(found.best[0].config if found.best else {})
+            remarks.append(f"{group}: {_verdict(found)}")
             if found.interrupted:
                 found.remarks = remarks
                 return found
-        return _whole(study, own, kept, trials=trials, remarks=remarks, runs=runs, progress=progress)
+        for number, trial in enumerate(trials):
+            trial.number = number
+        found = _whole(study, own, kept, trials=trials, remarks=remarks, progress=progress)
+        found.seconds = time.monotonic() - start
+        return found
+
+
+def _verdict(found: Found) -> str:
+    """Return what became of a group, and how far its best settings changed the first objective."""
+    known = [held for _, held in found.confirmations]
+    if not known:
+        return "nothing that was tried was better, taken back"
+    own = (found.best[1] if found.best else known[0]).claims[0]
+    low, high = own.interval
+    changed = f"{own.improvement:+.1%} ({low:+.1%} to {high:+.1%})"
+    return f"kept, {changed}" if found.best else f"no better, {changed}, taken back"
 
 
 def _group(
@@ -304,6 +317,7 @@ def _group(
     with _storage(study, options, f"-{group}") as storage:
         found = Tuning(study, inner, storage, progress).run()
     own.runs += inner.runs
+    own.run_s += inner.run_s
     for trial in found.trials:
         trial.config, trial.name = {**kept, **trial.config}, trial.name or group
     return found
@@ -316,17 +330,15 @@ def _whole(
     *,
     trials: list[Trial],
     remarks: list[str],
-    runs: int,
     progress: Progress,
 ) -> Found:
     """Confirm all that was kept against the default, on runs that no group has seen."""
     tuning = Tuning(study, own, None, progress)
     winner = Trial(len(trials), kept, name="cycle")
-    tuning.trials = [*trials, winner]
-    found = Found(own.space, tuning.trials, winner, [], remarks=remarks)
+    found = Found(own.space, trials, winner, [], remarks=remarks)
     if own.space.changes(kept):
         tuning.held_out = [seed + confirm.HELD_OUT for seed in tuning.held_out]
         tuning.confirm(found, winner)
         confirm.holm([claim for _, known in found.confirmations for claim in known.claims], study.confirm.level)
-    found.runs, found.run_seconds = runs + own.runs, own.run_s
+    found.runs, found.run_seconds = own.runs, own.run_s
     return found

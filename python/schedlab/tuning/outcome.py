@@ -1,6 +1,7 @@
 """The result of a study: as JSON, as text, and as a file of settings."""
 
 import json
+from statistics import fmean
 from typing import Any
 
 from schedlab.tuning.confirm import Claim, Confirmation
@@ -120,8 +121,18 @@ def _trial(study: Study, own: Trial) -> Document:
         "state": own.state if known is None or known.feasible else "infeasible",
         "repeats": len(own.pairs),
         "improvement": [0.0 - loss for loss in known.losses] if known else None,
+        "measured": _measured(study, own) if known else None,
         "why": own.why,
     }
+
+
+def _measured(study: Study, own: Trial) -> dict[str, list[float]]:
+    """Return the mean, the least and the greatest value of each measure over a trial's runs."""
+    found = {}
+    for index, measure in enumerate(study.measures):
+        values = [pair.own[index] or 0.0 for pair in own.pairs]
+        found[measure.name] = [fmean(values), min(values), max(values)]
+    return found
 
 
 def text(study: Study, result: Document) -> str:
@@ -134,14 +145,23 @@ def text(study: Study, result: Document) -> str:
     else:
         lines += _better(result)
     if result["screening"]:
-        own = result["screening"]
-        lines += ["", f"Screening on {own['kernel']}, {own['simulated_trials']} trials: {own['conclusion']}"]
+        lines += _screened(result)
     if result["importance"]:
         parts = sorted(result["importance"].items(), key=lambda entry: -entry[1])
         lines += ["", "How much of the variance each parameter explains by itself (fANOVA):"]
         lines += [f"  {name:<32} {part:5.1%}" for name, part in parts]
     lines += ["", *result["remarks"]] if result["remarks"] else []
     return "\n".join(lines).rstrip()
+
+
+def _screened(result: Document) -> list[str]:
+    own = result["screening"]
+    lines = ["", f"Screening: {own['simulated_trials']} trials on the simulated {own['kernel']}, and these here:"]
+    lines += ["", f"  {'simulated':>9} {'real':>8}  settings"]
+    for row in own["rows"]:
+        changes = {k: v for k, v in row["settings"].items() if v != result["default"][k]}
+        lines.append(f"  {row['simulated']:>+9.1%} {row['real']:>+8.1%}  {_written(changes)}")
+    return [*lines, "", own["conclusion"]]
 
 
 def _so_far(result: Document) -> list[str]:

@@ -1,15 +1,16 @@
-"""How often each trial is repeated: settings that fall behind the best are given up early."""
+"""How often each trial is repeated: settings that are shown to be behind the best are given up early."""
 
-import math
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
-from schedlab.tuning.score import Score, differences, good, score
+from schedlab.tuning.score import Score, broken, differences, good, reach, safe, score
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Bench, Pair, Trial
 
-# A trial is given up when the mean of its distance from the best is this many standard errors above 0.
-_BEHIND = 1.0
+# Settings are given up if they are behind the best with this probability, over all the times that it is asked.
+_SURE = 0.95
+# The seeds of the final race are in so many parts.
+_ROUNDS = 4
 
 
 class Race:
@@ -23,6 +24,7 @@ class Race:
         self.rungs = [min(least, most)]
         while self.rungs[-1] < most:
             self.rungs.append(min(2 * self.rungs[-1], most))
+        self._level = sure(len(self.rungs) - 1)
         self.front: list[tuple[Trial, Score]] = []
 
     def run(self, trials: Sequence[Trial]) -> None:
@@ -48,21 +50,25 @@ class Race:
     def _behind(self, trial: Trial) -> bool:
         if len(trial.pairs) >= self.rungs[-1]:
             return False
-        own = score(self.study, trial.pairs)
-        if not own.feasible:
-            return len(trial.pairs) > self.rungs[0]
+        if broken(self.study, trial.pairs, self._level):
+            return True
         rivals = [rival for rival, known in self.front if known.feasible]
-        return any(all(self._is_worse(trial, rival, k) for k in range(len(own.losses))) for rival in rivals)
+        return any(is_behind(self.study, trial.pairs, rival.pairs, self._level) for rival in rivals)
 
-    def _is_worse(self, trial: Trial, rival: Trial, index: int) -> bool:
-        """Return whether a trial is clearly worse than a rival in an objective, with the same seeds."""
-        ours = differences(self.study, trial.pairs, index)
-        theirs = differences(self.study, rival.pairs[: len(trial.pairs)], index)
-        apart = [a - b for a, b in zip(ours, theirs, strict=False)]
-        mean = fmean(apart)
-        if mean <= 0 or len(apart) < 2:  # noqa: PLR2004 (one has no scatter)
-            return mean > 0 and self.bench.repeatable is False
-        return mean > _BEHIND * stdev(apart) / math.sqrt(len(apart))
+    def told(self, trial: Trial) -> list[float]:
+        """Return what the search learns of a trial.
+
+        Seeds differ by more than settings: what was given up after a few of them is as far from the best of all seeds
+        as it was from the best with the same seeds. Settings that cannot run are much worse than the default.
+        """
+        if not good(self.study, trial.pairs):
+            return [1.0] * len(self.study.objectives)
+        own = score(self.study, trial.pairs)
+        best = self.best
+        if not self.bench.repeatable or not own.feasible or best is None or not best[1].feasible:
+            return own.told
+        same = score(self.study, best[0].pairs[: len(trial.pairs)])
+        return [loss + whole - part for loss, whole, part in zip(own.losses, best[1].losses, same.losses, strict=True)]
 
     def add(self, trial: Trial) -> None:
         """Take a trial with all repeats into account: the front are those that no other dominates."""
@@ -78,6 +84,58 @@ class Race:
     def best(self) -> tuple[Trial, Score] | None:
         """The trial of the front with the least mean loss, once one has all its repeats."""
         return min(self.front, key=lambda entry: entry[1].total, default=None)
+
+
+def sure(times: int) -> float:
+    """Return how sure each answer must be, so that all of so many are right with the probability of `_SURE`."""
+    return 1 - (1 - _SURE) / max(1, times)
+
+
+def is_behind(study: Study, ours: Sequence[Pair], theirs: Sequence[Pair], level: float) -> bool:
+    """Return whether pairs are worse than others with the same seeds in every objective, with this probability."""
+    return all(_is_worse(study, ours, theirs, index=k, level=level) for k in range(len(study.objectives)))
+
+
+def _is_worse(study: Study, ours: Sequence[Pair], theirs: Sequence[Pair], *, index: int, level: float) -> bool:
+    own = differences(study, ours, index)
+    other = differences(study, theirs[: len(own)], index)
+    apart = [a - b for a, b in zip(own, other, strict=True)]
+    return fmean(apart) - reach(apart, level) > 0
+
+
+def final(study: Study, bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> Trial | None:
+    """Return the best of trials that come close, by runs with more seeds; none if none is better than the default.
+
+    A trial is best in the search also by luck. So all of them run with the same new seeds, a part of these at a time,
+    and who is shown to be behind the first of a round takes no part in the next.
+    """
+    known = {own.number: list(own.pairs) for own in trials}
+    running = list(trials)
+    rounds = [seeds[k * len(seeds) // _ROUNDS : (k + 1) * len(seeds) // _ROUNDS] for k in range(_ROUNDS)]
+    for part in (own for own in rounds if own):
+        for own, pairs in zip(running, extend(bench, running, part), strict=True):
+            known[own.number] += pairs
+        running = [own for own in running if _is_gain(study, known[own.number])]
+        if not running:
+            return None
+        first = min(running, key=lambda own: place(study, own, known[own.number]))
+        leader, level = known[first.number], sure(_ROUNDS)
+        running = [own for own in running if not is_behind(study, known[own.number], leader, level)]
+        if len(running) == 1:
+            break
+    return min(running, key=lambda own: place(study, own, known[own.number]), default=None)
+
+
+def _is_gain(study: Study, pairs: Sequence[Pair]) -> bool:
+    if not good(study, pairs):
+        return False
+    known = score(study, pairs)
+    return known.feasible and known.total < 0
+
+
+def place(study: Study, own: Trial, pairs: Sequence[Pair]) -> tuple[bool, float, int]:
+    """Return the place of a trial: settings that keep the constraints by chance alone stand last."""
+    return not safe(study, pairs), score(study, pairs).total, own.number
 
 
 def extend(bench: Bench, trials: Sequence[Trial], seeds: Sequence[int]) -> list[list[Pair]]:

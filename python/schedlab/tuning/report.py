@@ -1,6 +1,7 @@
 """The report: one HTML page that needs nothing else, no network either."""
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,18 @@ from plotly.offline import get_plotlyjs
 
 from schedlab.tuning import outcome
 from schedlab.tuning.outcome import Document
-from schedlab.tuning.space import Parameter, Space
+from schedlab.tuning.space import Parameter, Space, Value
 from schedlab.tuning.study import Study
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222; }
-pre { background: #f6f6f6; padding: 1em; overflow-x: auto; }
+pre { background: #f6f6f6; padding: 1em; white-space: pre-wrap; overflow-wrap: anywhere; }
 table { border-collapse: collapse; } td, th { padding: .2em .8em; border-bottom: 1px solid #ddd; text-align: right; }
 td:first-child, th:first-child { text-align: left; }
 """
-_MOST_SLICES = 8
+_MOST_SLICES, _MOST_CHOICES = 8, 12
 _BLUE, _GREY, _ORANGE = "#3b6ea5", "#b0b0b0", "#d9822b"
+_COLORS = (_BLUE, "#8fb8de", _ORANGE, "#f0c48f", "#6a9a58", "#b8d4a8")
 # Settings that were given up have few repeats, and those that break a constraint are no settings to choose.
 _STATES = {"pruned": _GREY, "infeasible": _ORANGE, "complete": _BLUE}
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
@@ -28,32 +30,9 @@ _TICKS = (0, 0.25, 0.5, 0.75, 1)
 def report(study: Study, space: Space, result: Document) -> str:
     """Return the page."""
     parts = [("Result", f"<pre>{html.escape(outcome.text(study, result))}</pre>")]
-    pictures = [
-        (
-            "Before and after",
-            before_and_after(result),
-            "Improvement on held-out runs, with intervals.",
-        ),
-        (
-            "History",
-            history(study, result),
-            "Each trial by its improvement during the search; the line is the best.",
-        ),
-        ("Parameters that matter", importance(result), "Part of the variance that each parameter explains by itself."),
-        ("Pareto front", front(study, result), "Trials by two objectives, and the front on held-out runs."),
-        (
-            "Slices",
-            slices(space, result),
-            "Each trial by the value of one parameter: with all its repeats, given up early, or breaking a constraint.",
-        ),
-        ("Contours", contours(space, result), "The two parameters that matter most."),
-        ("Screening", screening(result), "Improvement on the simulator and on the real kernel."),
-    ]
-    for title, figure, about in pictures:
-        if figure is not None:
-            figure.update_layout(template="plotly_white", margin={"t": 30, "r": 20}, font={"size": 13})
-            drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False})
-            parts.append((title, f"<p>{about}</p>{drawn}"))
+    for title, (about, figure) in pictures(study, space, result).items():
+        drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False})
+        parts.append((title, f"<p>{about}</p>{drawn}"))
     parts.append(("Settings", f"<pre>{html.escape(outcome.settings_file(study, result))}</pre>"))
     body = "".join(f"<section><h2>{title}</h2>{content}</section>" for title, content in parts)
     title = html.escape(study.title)
@@ -61,6 +40,37 @@ def report(study: Study, space: Space, result: Document) -> str:
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
         f"<script>{get_plotlyjs()}</script></head><body><h1>{title}</h1>{body}</body></html>\n"
     )
+
+
+def pictures(study: Study, space: Space, result: Document) -> dict[str, tuple[str, go.Figure]]:
+    """Return the pictures that there is something to draw in, by their titles, each with what it shows."""
+    drawn = {
+        "Before and after": ("Improvement on held-out runs, with intervals.", before_and_after(result)),
+        "History": ("Each trial by its improvement during the search; the line is the best.", history(study, result)),
+        "Parameters that matter": (
+            "Part of the variance that each parameter explains by itself.",
+            importance(result),
+        ),
+        "Pareto front": ("Trials by two objectives, and the front on held-out runs.", front(study, result)),
+        "Slices": (
+            "Improvement by the value of a parameter: with all repeats, given up early, or breaking a constraint.",
+            slices(study, space, result),
+        ),
+        "Contours": ("The two parameters that matter most.", contours(study, space, result)),
+        "Choices": (
+            "Each value of a parameter: all others as the default, and the best found with it. Arms: all runs.",
+            choices(study, space, result),
+        ),
+        "Measures": (
+            "All that is measured in the same unit, for each value of a parameter, all others as the default.",
+            measures(study, space, result),
+        ),
+        "Screening": ("Improvement on the simulator and on the real kernel.", screening(result)),
+    }
+    found = {title: (about, figure) for title, (about, figure) in drawn.items() if figure is not None}
+    for _, figure in found.values():
+        figure.update_layout(template="plotly_white", margin={"t": 30, "r": 20}, font={"size": 13})
+    return found
 
 
 def _known(result: Document) -> list[Document]:
@@ -117,12 +127,13 @@ def history(study: Study, result: Document) -> go.Figure | None:
 def importance(result: Document) -> go.Figure | None:
     """Draw the importance of each parameter."""
     parts = sorted(result["importance"].items(), key=lambda entry: entry[1])
-    if not parts:
+    if not any(part for _, part in parts):
         return None
     bars = go.Bar(
         x=[100 * part for _, part in parts], y=[name for name, _ in parts], orientation="h", marker_color=_BLUE
     )
-    return go.Figure(bars).update_layout(height=120 + 28 * len(parts), xaxis_title="part of the variance, %")
+    layout = {"height": 120 + 28 * len(parts), "xaxis_title": "part of the variance, %"}
+    return go.Figure(bars).update_layout(**layout).update_xaxes(range=[0, 100]).update_yaxes(automargin=True)
 
 
 def front(study: Study, result: Document) -> go.Figure | None:
@@ -168,7 +179,7 @@ def _short(value: Any) -> str:  # noqa: ANN401 (a number or a text)
     return f"{value:.3g}"
 
 
-def slices(space: Space, result: Document) -> go.Figure | None:
+def slices(study: Study, space: Space, result: Document) -> go.Figure | None:
     """Draw the improvement by each parameter."""
     from plotly.subplots import make_subplots  # noqa: PLC0415
 
@@ -184,15 +195,16 @@ def slices(space: Space, result: Document) -> go.Figure | None:
             trials = [trial for trial in known if trial["state"] == state]
             places = [own.part(trial["settings"][own.name]) for trial in trials]
             gains = [max(-100.0, 100 * trial["improvement"][0]) for trial in trials]
-            marks = {"color": color, "size": 5, "opacity": 0.7}
+            marks = {"color": color, "size": 7, "opacity": 0.7}
             figure.add_scatter(
                 x=places, y=gains, mode="markers", marker=marks, name=state, showlegend=index == 0, row=row, col=column
             )
         figure.update_xaxes(row=row, col=column, **_axis(own))
+    figure.update_yaxes(title=f"{study.objectives[0].measure.label}, %", col=1)
     return figure.update_layout(height=80 + 260 * -(-len(shown) // columns))
 
 
-def contours(space: Space, result: Document) -> go.Figure | None:
+def contours(study: Study, space: Space, result: Document) -> go.Figure | None:
     """Draw the improvement over the two parameters that matter most."""
     known = [own for own in _known(result) if own["state"] != "infeasible"]
     shown = [own for own in _shown(space, result) if not own.choices][:2]
@@ -202,7 +214,15 @@ def contours(space: Space, result: Document) -> go.Figure | None:
     gains = [max(-50.0, 100 * own["improvement"][0]) for own in known]
     steps = [(k + 0.5) / 25 for k in range(25)]
     grid = [[_near(places, gains, x, y) for x in steps] for y in steps]
-    figure = go.Figure(go.Contour(x=steps, y=steps, z=grid, colorscale="Viridis", colorbar={"title": "%"}))
+    figure = go.Figure(
+        go.Contour(
+            x=steps,
+            y=steps,
+            z=grid,
+            colorscale="Viridis",
+            colorbar={"title": f"{study.objectives[0].measure.label}, %"},
+        )
+    )
     marks = {"color": "white", "size": 4, "line": {"width": 1, "color": "#333"}}
     figure.add_scatter(x=places[0], y=places[1], mode="markers", marker=marks, showlegend=False)
     for axis, own in zip((figure.update_xaxes, figure.update_yaxes), shown, strict=True):
@@ -214,6 +234,85 @@ def _near(places: list[list[float]], gains: list[float], x: float, y: float) -> 
     """Return the mean gain of the trials, the nearer the heavier."""
     weights = [1 / ((px - x) ** 2 + (py - y) ** 2 + 1e-3) ** 2 for px, py in zip(*places, strict=True)]
     return float(np.average(gains, weights=weights))
+
+
+def choices(study: Study, space: Space, result: Document) -> go.Figure | None:
+    """Draw the first objective by the values of each parameter that has choices."""
+    name, unit = study.objectives[0].measure.label, study.objectives[0].measure.unit
+    ways = (("others as the default", _GREY, _alone), ("best found", _BLUE, _best_with))
+    if not _chosen(space):
+        return None
+    figure = _rows(_chosen(space), f"{name}, {unit}" if unit else name)
+    for row, own in enumerate(_chosen(space), 1):
+        for title, color, pick in ways:
+            found = [_measured(pick(result, own, value)).get(study.objectives[0].name) for value in own.choices]
+            figure.add_trace(_bars(title, color, own.choices, found, first=row == 1), row=row, col=1)
+    return figure
+
+
+def measures(study: Study, space: Space, result: Document) -> go.Figure | None:
+    """Draw the measures that have the unit of the first objective, by the values of each parameter with choices."""
+    unit = study.objectives[0].measure.unit
+    same = [own for own in study.measures if own.unit == unit]
+    if len(same) < 2 or not unit or not _chosen(space):  # noqa: PLR2004
+        return None
+    figure = _rows(_chosen(space), unit)
+    drawn = False
+    for row, own in enumerate(_chosen(space), 1):
+        trials = [_measured(_alone(result, own, value)) for value in own.choices]
+        drawn = drawn or sum(map(bool, trials)) > 1
+        for index, measure in enumerate(same):
+            found = [trial.get(measure.name) for trial in trials]
+            color = _COLORS[index % len(_COLORS)]
+            figure.add_trace(_bars(measure.label, color, own.choices, found, first=row == 1), row=row, col=1)
+    return figure if drawn else None
+
+
+def _chosen(space: Space) -> list[Parameter]:
+    """Return the parameters with choices, as many as a page has room for."""
+    return [own for own in space.parameters if 2 <= len(own.choices) <= _MOST_CHOICES][:_MOST_SLICES]  # noqa: PLR2004
+
+
+def _alone(result: Document, own: Parameter, value: Value) -> Document | None:
+    """Return the trial of a value with all other parameters as the default."""
+    wanted = {**result["default"], own.name: value}
+    return next((trial for trial in result["history"] if trial["settings"] == wanted), None)
+
+
+def _best_with(result: Document, own: Parameter, value: Value) -> Document | None:
+    """Return the best trial with a value."""
+    known = [t for t in _known(result) if t["state"] == "complete" and t["settings"][own.name] == value]
+    return max(known, key=lambda trial: trial["improvement"][0], default=None)
+
+
+def _measured(trial: Document | None) -> dict[str, list[float]]:
+    return (trial["measured"] or {}) if trial else {}
+
+
+def _rows(parameters: list[Parameter], title: str) -> go.Figure:
+    from plotly.subplots import make_subplots  # noqa: PLC0415
+
+    names = [own.name for own in parameters]
+    figure = make_subplots(rows=len(names), cols=1, subplot_titles=names, vertical_spacing=0.35 / max(2, len(names)))
+    figure.update_yaxes(title=title, rangemode="tozero")
+    return figure.update_layout(height=100 + 240 * len(names), barmode="group")
+
+
+def _bars(title: str, color: str, values: Sequence[Value], found: list[list[float] | None], *, first: bool) -> go.Bar:
+    """Return bars, with arms from the least to the greatest run; there is none where nothing was measured."""
+    return go.Bar(
+        x=[str(value) for value in values],
+        y=[own[0] if own else None for own in found],
+        error_y={
+            "type": "data",
+            "array": [own[2] - own[0] if own else None for own in found],
+            "arrayminus": [own[0] - own[1] if own else None for own in found],
+            "thickness": 1,
+        },
+        name=title,
+        marker_color=color,
+        showlegend=first,
+    )
 
 
 def screening(result: Document) -> go.Figure | None:

@@ -1,15 +1,18 @@
 """What a trial is worth: how far its objectives are from the default's, and whether it keeps the constraints."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, stdev
+
+from scipy import stats
 
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Pair
 
-# So many standard errors are on one side of a mean 19 times out of 20.
-_SURE = 1.645
+# How sure it must be that a constraint holds.
+_SURE = 0.95
 
 
 @dataclass(frozen=True)
@@ -70,18 +73,38 @@ def score(study: Study, pairs: Sequence[Pair]) -> Score:
     return Score(losses, violation(study, pairs))
 
 
+def reach(values: Sequence[float], level: float) -> float:
+    """Return how far below the mean of values the true mean is at most, with this probability (Student's t).
+
+    One value says nothing of how far.
+    """
+    count = len(values)
+    if count < 2:  # noqa: PLR2004 (one has no scatter)
+        return math.inf
+    return _quantile(level, count - 1) * stdev(values) / math.sqrt(count)
+
+
+@lru_cache(maxsize=1024)
+def _quantile(level: float, freedom: int) -> float:
+    return float(stats.t.ppf(level, freedom))
+
+
 def safe(study: Study, pairs: Sequence[Pair]) -> bool:
     """Return whether the constraints hold by so much that they will in other runs too: 19 times out of 20."""
+    return all(fmean(over) + reach(over, _SURE) <= 0 for over in _overshoots(study, pairs))
+
+
+def broken(study: Study, pairs: Sequence[Pair], level: float) -> bool:
+    """Return whether a constraint is broken by so much that other runs will break it too, with this probability."""
+    return any(fmean(over) - reach(over, level) > 0 for over in _overshoots(study, pairs))
+
+
+def _overshoots(study: Study, pairs: Sequence[Pair]) -> Iterator[list[float]]:
+    """Yield by how much each pair is beyond a bound. What a seed does to the default it does to the other too."""
     for index, constraint in enumerate(study.constraints, len(study.objectives)):
         for bound, sign in ((constraint.least, -1), (constraint.most, 1)):
-            if bound is None:
-                continue
-            # Pair by pair, since what a seed does to the default it does to the other too.
-            over = [sign * ((own.own[index] or 0.0) - bound.of(own.default[index] or 0.0)) for own in pairs]
-            error = stdev(over) / math.sqrt(len(over)) if len(over) > 1 else 0.0
-            if fmean(over) + _SURE * error > 0:
-                return False
-    return True
+            if bound is not None:
+                yield [sign * ((own.own[index] or 0.0) - bound.of(own.default[index] or 0.0)) for own in pairs]
 
 
 def violation(study: Study, pairs: Sequence[Pair]) -> float:

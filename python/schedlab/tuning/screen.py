@@ -8,7 +8,7 @@ from scipy import stats
 
 from schedlab.tuning.score import good, score
 from schedlab.tuning.study import Study
-from schedlab.tuning.trials import Trial
+from schedlab.tuning.trials import Pair, Trial
 
 # An agreement less likely than this by chance is taken for one.
 _LEVEL = 0.05
@@ -34,16 +34,21 @@ class Screening:
 
 
 def picked(study: Study, trials: Sequence[Trial], keep: int) -> list[Trial]:
-    """Return the best trials for the real kernel, and one from the middle and one from the end of the order.
+    """Return the best trials for the real kernel, and as many from the rest of the order, its end among them.
 
-    The ranks of the best alone would say little: they are close together.
+    The ranks of the best alone would say little: they are close together. Of settings that did the same in every
+    simulated run, the first is taken.
     """
     known = [(score(study, own.pairs).total, own.number, own) for own in trials if good(study, own.pairs)]
-    ordered = [own for _, _, own in sorted(known, key=lambda entry: entry[:2])]
+    distinct: dict[tuple[Pair, ...], Trial] = {}
+    for _, _, own in sorted(known, key=lambda entry: entry[:2]):
+        distinct.setdefault(tuple(own.pairs), own)
+    ordered = list(distinct.values())
     if len(ordered) <= keep:
         return ordered
-    spread = [ordered[len(ordered) // 2], ordered[-1]] if keep >= 4 else []  # noqa: PLR2004
-    return ordered[: keep - len(spread)] + spread
+    spread = keep // 2
+    best, rest = ordered[: keep - spread], ordered[keep - spread :]
+    return best + [rest[len(rest) * (k + 1) // spread - 1] for k in range(spread)]
 
 
 def agreement(study: Study, kernel: str, simulated: Sequence[Trial], real: Sequence[Trial], count: int) -> Screening:

@@ -32,6 +32,8 @@ class Trial:
     state: str = "complete"
     why: str = ""
     name: str = ""
+    told: list[float] = field(default_factory=list)
+    """The losses that the search learnt of it: those of all seeds, as far as they were known."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data, for the storage."""

@@ -7,17 +7,17 @@ from typing import Any
 
 from schedlab.tuning import confirm, importance, racing
 from schedlab.tuning.progress import Progress
-from schedlab.tuning.score import good, safe, score
+from schedlab.tuning.score import good, score
 from schedlab.tuning.search import Searcher, searcher
 from schedlab.tuning.space import Space, key
 from schedlab.tuning.storage import Storage
 from schedlab.tuning.study import Study
-from schedlab.tuning.trials import Bench, Trial
+from schedlab.tuning.trials import Bench, Pair, Trial
 
 # Settings are tried in groups of this size, whatever the number of cores, so that the result does not depend on it.
 _TOGETHER = 4
-# So many of the best get more repeats before one is chosen, and so many of a front are confirmed.
-_FINALISTS = 6
+# At most so many are raced for the first place, and so many of a front are confirmed.
+_FINALISTS, _REAL_FINALISTS = 12, 2
 _FRONT = 5
 # Two searches with different seeds share no run.
 _SEEDS = 10_000
@@ -64,7 +64,10 @@ class Tuning:
         self.progress = progress
         first = study.search.seed * _SEEDS
         self.seeds = list(range(first, first + study.search.repeats[1]))
-        self.more_seeds = range(first + len(self.seeds), first + len(self.seeds) + 2 * study.search.repeats[1])
+        # A run of the simulator takes milliseconds, and one of a real kernel seconds.
+        self.simulated = study.backend == "sim"
+        more = (2 if self.simulated else 1) * len(self.seeds)
+        self.more_seeds = range(first + len(self.seeds), first + len(self.seeds) + more)
         self.held_out = [confirm.HELD_OUT + first + k for k in range(study.confirm.runs)]
         self.race = racing.Race(study, bench, self.seeds)
         self.trials: list[Trial] = []
@@ -105,7 +108,7 @@ class Tuning:
             trial.number = len(self.trials)
             self.trials.append(trial)
             self.race.add(trial)
-            method.tell(trial.config, self._told(trial))
+            method.tell(trial.config, trial.told)
         if self.trials:
             self.progress.say(f"{len(self.trials)} trials are in {self.storage.place}; the search goes on from there")
 
@@ -114,18 +117,13 @@ class Tuning:
             return
         self.race.run(trials)
         for own in trials:
-            method.tell(own.config, self._told(own))
+            own.told = self.race.told(own)
+            method.tell(own.config, own.told)
             self.trials.append(own)
             if self.storage:
                 known = good(self.study, own.pairs)
                 self.storage.add(self.space, own, score(self.study, own.pairs).losses if known else None)
         self.progress.show(self._line())
-
-    def _told(self, trial: Trial) -> list[float]:
-        """Return what the method learns: settings that cannot run are much worse than the default."""
-        return (
-            score(self.study, trial.pairs).told if good(self.study, trial.pairs) else [1.0] * len(self.study.objectives)
-        )
 
     def _over(self) -> bool:
         limit = self.study.search.time_s
@@ -163,7 +161,7 @@ class Tuning:
         best = found.best
         if best and self.study.confirm.essential and len(self.space.changes(best[0].config)) > 1:
             self.progress.show("looking for the changes that matter")
-            seeds = [*self.seeds, *(self.more_seeds if self.bench.repeatable else ())]
+            seeds = [*self.seeds, *(self.more_seeds if self.simulated else ())]
             found.essential, found.kept = importance.essential(self.study, self.bench, best[0].config, seeds)
 
     def confirm(self, found: Found, own: Trial) -> None:
@@ -177,22 +175,21 @@ class Tuning:
         found.remarks.append(f"{missing} of {len(pairs)} held-out runs of the best settings have no value: {why}")
 
     def _winner(self, found: Found) -> list[Trial]:
-        """Return the best of the finalists after more runs; nothing if that is the default."""
+        """Return the best of a race between those that may be the best; nothing if that is the default."""
         complete = [own for own in self.trials if own.state == "complete" and self._ready(own)]
-        ordered = sorted(complete, key=lambda own: (score(self.study, own.pairs).total, own.number))
-        few = 2 if not self.bench.repeatable else _FINALISTS
-        finalists = [own for own in ordered[:few] if self.space.changes(own.config)]
-        seeds = list(self.more_seeds)[: None if self.bench.repeatable else self.study.search.repeats[1]]
-        totals = []
-        for own, more in zip(finalists, racing.extend(self.bench, finalists, seeds), strict=True):
-            pairs = [*own.pairs, *more]
-            known = score(self.study, pairs) if good(self.study, pairs) else None
-            if known and known.feasible and known.total < 0:
-                totals.append((not safe(self.study, pairs), known.total, own.number, own))
-        if not totals:
+        ordered = sorted(complete, key=lambda own: racing.place(self.study, own, own.pairs))
+        few = _FINALISTS if self.simulated else _REAL_FINALISTS
+        # Settings that did the same in every run are one finalist, the first that was tried.
+        distinct: dict[tuple[Pair, ...], Trial] = {}
+        for own in ordered:
+            if self.space.changes(own.config):
+                distinct.setdefault(tuple(own.pairs), own)
+        finalists = list(distinct.values())[:few]
+        best = racing.final(self.study, self.bench, finalists, self.more_seeds)
+        if best is None:
             return []
-        found.winner = min(totals, key=lambda entry: entry[:3])[3]
-        return [found.winner]
+        found.winner = best
+        return [best]
 
     def _ready(self, trial: Trial) -> bool:
         return len(trial.pairs) >= self.race.rungs[-1] and score(self.study, trial.pairs).feasible
