@@ -55,7 +55,8 @@ impl Cfs {
     #[must_use]
     pub fn new(rules: Rules, values: &Values, read: fn(&Values) -> Tunables) -> Self {
         let tunables = read(values);
-        let nr_latency = tunables.latency.div_ceil(tunables.min_granularity.max(1)) as u32;
+        let fitting = tunables.latency.div_ceil(tunables.min_granularity.max(1)) as u32;
+        let nr_latency = rules.fixed_nr_latency.unwrap_or(fitting);
         Self { rules, tunables, read, nr_latency }
     }
 

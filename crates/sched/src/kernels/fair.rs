@@ -95,6 +95,7 @@ pub(super) fn rules_3_18(v: &Values) -> Rules {
     Rules {
         pick_clears_buddies: true,
         base_slice: false,
+        fixed_nr_latency: None,
         change_moves_min: true,
         nice_rescheds: true,
         change_renews_slice: false,

@@ -83,6 +83,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         preempt_if_ahead: false,
         pick_with_current: false,
         base_slice: false,
+        fixed_nr_latency: None,
         new_task_from_min: true,
         granularity_by_current: true,
         plain_compare: true,

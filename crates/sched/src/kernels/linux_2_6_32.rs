@@ -108,6 +108,7 @@ fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
         behind_is_far_ahead: true,
         pick_with_current: false,
         base_slice: false,
+        fixed_nr_latency: None,
         buddy_on_preempt: false,
         early_last_buddy: !v.get(&FIX_STRONG_BUDDIES),
         skip_on_yield: false,

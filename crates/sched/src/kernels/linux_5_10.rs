@@ -57,7 +57,7 @@ pub(super) static KERNEL: Kernel = Kernel {
 fn simulate(run: &Run<'_>, sink: &mut dyn Sink) -> Result<Outcome> {
     let v = run.values;
     // `pick_next_entity` calls `clear_buddies`; from 5.14 on `set_next_entity` does.
-    let rules = Rules { pick_clears_buddies: true, ..fair::rules_5(v) };
+    let rules = Rules { pick_clears_buddies: true, fixed_nr_latency: None, ..fair::rules_5(v) };
     // "sched: Cgroup SCHED_IDLE support" came with 5.15.
     let groups = groups::Rules {
         idle: false,

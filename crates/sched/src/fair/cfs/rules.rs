@@ -20,6 +20,9 @@ pub struct Rules {
     /// Whether the period of many tasks is `latency * nr / (latency / min granularity)` (2.6.24). Later it is `min
     /// granularity * nr`.
     pub period_by_ratio: bool,
+    /// How many tasks fit into the latency whatever is set (`sched_nr_latency`): from 5.13 on, a write to the files in
+    /// debugfs no longer recomputes it.
+    pub fixed_nr_latency: Option<u32>,
     /// Whether the tick also preempts a task that is a slice ahead of the leftmost one (2.6.32-rc6 on).
     pub preempt_if_ahead: bool,
     /// Whether a task that is behind the leftmost one counts as a slice ahead, as the difference is compared as an
@@ -91,6 +94,7 @@ impl Rules {
         initial_min_vruntime: (-(1i64 << 20)) as u64,
         min_moves_with_account: false,
         period_by_ratio: false,
+        fixed_nr_latency: Some(8),
         preempt_if_ahead: true,
         behind_is_far_ahead: false,
         pick_with_current: true,

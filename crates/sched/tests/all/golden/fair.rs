@@ -109,6 +109,19 @@ fn the_halves_of_a_period_were_rounded_in_three_ways() {
 }
 
 #[test]
+fn a_longer_latency_holds_no_more_tasks_from_5_13_on() {
+    // 32 slices of at least 0.75 ms fit into 24 ms, which ten tasks share. 6.1 still takes 8 for the most that fit, so
+    // that each has a slice of 0.75 ms: a tick.
+    let hogs = load(["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"].map(|name| hog(name, 0)).to_vec());
+    for (kernel, name) in [("linux-4.1", "sched_latency_ns"), ("linux-5.10", "sched_latency_ns")] {
+        assert_eq!(schedule_with(kernel, &[(name, "24000000")], &hogs, 10), "0 A, 3 B, 6 C, 9 D", "{kernel}");
+    }
+    for kernel in ["linux-5.15", "linux-6.1"] {
+        assert_eq!(schedule_with(kernel, &[("latency_ns", "24000000")], &hogs, 4), "0 A, 1 B, 2 C, 3 D", "{kernel}");
+    }
+}
+
+#[test]
 fn who_yields_is_passed_over_once_if_that_is_not_too_unfair() {
     let load = load(vec![forever("A", 0, vec![run(1_000), Op::Yield]), hog("B", 0)]);
     // A yielding task is compared again: A goes on until its v is B's 11, and equals wait.
