@@ -1,13 +1,14 @@
 """The report: one HTML page that needs nothing else, no network either."""
 
 import html
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from schedlab.tuning import outcome
+from schedlab.tuning import kept, outcome
 from schedlab.tuning.outcome import Document
 from schedlab.tuning.space import Parameter, Space
 from schedlab.tuning.study import Study
@@ -25,9 +26,11 @@ _STATES = {"pruned": _GREY, "infeasible": _ORANGE, "complete": _BLUE}
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def report(study: Study, space: Space, result: Document) -> str:
-    """Return the page."""
+def report(study: Study, space: Space, result: Document, path: Path) -> str:
+    """Return the page; `path` is where it will be."""
     parts = [("Result", f"<pre>{html.escape(outcome.text(study, result))}</pre>")]
+    if result["looks"]:
+        parts.append(("Before and after, in the traces", _looks(result, path)))
     pictures = [
         (
             "Before and after",
@@ -61,6 +64,17 @@ def report(study: Study, space: Space, result: Document) -> str:
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
         f"<script>{get_plotlyjs()}</script></head><body><h1>{title}</h1>{body}</body></html>\n"
     )
+
+
+def _looks(result: Document, path: Path) -> str:
+    """Return where to look in the traces of the default and of the best settings."""
+    items = []
+    for name, own in result["looks"].items():
+        page = f' <a href="{html.escape(kept.link(own["page"], path))}">See it.</a>' if own["page"] else ""
+        said = f"<b>{html.escape(name)}</b>: {html.escape(own['sentence'])}{page}"
+        items.append(f"<li>{said}<pre>{html.escape(own['command'])}</pre></li>")
+    about = "The default above the best settings, in a held-out run whose gain is typical, where a task waits longest."
+    return f"<p>{about}</p><ul>{''.join(items)}</ul>"
 
 
 def _known(result: Document) -> list[Document]:
