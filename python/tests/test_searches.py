@@ -53,7 +53,7 @@ def test_the_traces_of_the_default_and_the_best_are_kept(tmp_path: Path) -> None
         **STUDY,
         "machine": "up",
         "duration": "200ms",
-        "parameters": {"latency_ns": {"values": [6_000_000, 60_000_000]}},
+        "parameters": {"latency_ns": {"choices": [6_000_000, 60_000_000]}},
     }
     study["objectives"] = {"slices": {"value": "sum(slices['li-*'])"}}
     found = schedlab.tune(study, trials=2, keep=tmp_path / "kept", quiet=True)
@@ -72,7 +72,7 @@ def test_the_traces_of_the_default_and_the_best_are_kept(tmp_path: Path) -> None
         assert Path(look["page"]).is_file()
     with pytest.raises(schedlab.InputError, match=r"keep: .* is not empty"):
         schedlab.tune(study, trials=2, keep=tmp_path / "kept", quiet=True)
-    command = {**study, "load": {"command": ["true"]}, "objectives": {"time": {}}}
+    command = {**study, "load": {"command": ["true"]}, "objectives": {"time": {"time": True}}}
     with pytest.raises(schedlab.InputError, match="no trace to keep"):
         schedlab.tune(command, on="command", keep=tmp_path / "none", quiet=True)
 

@@ -453,8 +453,7 @@ def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace
 
 
 def test_a_prediction_keeps_the_traces_behind_it(hogs: schedlab.Trace, tmp_path: Path) -> None:
-    found = schedlab.whatif(hogs, variant="more:machine=4", seeds=1, keep=tmp_path / "kept")
-    assert "schedlab view " in str(found)
+    schedlab.whatif(hogs, variant="more:machine=4", seeds=1, keep=tmp_path / "kept")
     names = ("0-as-recorded.arrows", "1-more.arrows")
     machines = [schedlab.read(tmp_path / "kept" / name).meta["machine"] for name in names]
     assert machines == ["2", "4"]
