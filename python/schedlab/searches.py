@@ -121,7 +121,7 @@ class Tuned:
         target = Path(path)
         if target.exists() and not force:
             raise InputError(f"path: {target} exists already; choose another name or give force=True")
-        target.write_text(report(self._study, self._space, self.document), encoding="utf-8")
+        target.write_text(report(self._study, self._space, self.document, target), encoding="utf-8")
 
 
 def tune(
@@ -139,6 +139,8 @@ def tune(
     fresh: bool = False,
     jobs: int = 0,
     cluster: str | None = None,
+    keep: PathLike | None = None,
+    force: bool = False,
     quiet: bool = False,
 ) -> Tuned:
     """Find the settings that suit a load, and confirm them on runs that the search never saw.
@@ -146,6 +148,8 @@ def tune(
     `study` is a study's file (docs/tune.md), or its content as a mapping. The trials of a file are kept in
     `STUDY.trials` beside it, and the next call goes on from there unless `fresh`; those of a mapping are kept only in
     a `storage`. `screen="sim"` searches on the simulator first, `cycle` tunes one group of parameters after the other.
+    `keep` is a folder for a trace of the default and one of the best settings, with pages that show both; `force`
+    overwrites what is there.
     """
     with _extra("tune"):
         from schedlab.tuning import flow, outcome  # noqa: PLC0415 (an extra)
@@ -155,7 +159,9 @@ def tune(
     changes = changed(on=on, method=method, trials=trials, time=limit, seed=seed, deterministic=deterministic)
     own = read(study if isinstance(study, Mapping) else Path(study), changes)
     kept = None if storage is None else str(storage)
-    options = flow.Options(kept, fresh, jobs, cluster, keep=not isinstance(study, Mapping))
+    traces = None if keep is None else str(keep)
+    kept_trials = not isinstance(study, Mapping)
+    options = flow.Options(kept, fresh, jobs, cluster, keep=kept_trials, traces=traces, force=force)
     found = flow.run(own, options, Progress(quiet=quiet), screen=screen, cycle=cycle)
     return Tuned(own, found.space, outcome.document(own, found))
 

@@ -270,6 +270,7 @@ def whatif(
     pid: Numbers = (),
     group: Texts = (),
     report: PathLike | None = None,
+    keep: PathLike | None = None,
     force: bool = False,
     jobs: int | None = None,
 ) -> WhatIf:
@@ -278,12 +279,13 @@ def whatif(
     Every kernel in `kernel` is asked about on every machine in `machine`, with the settings in `set`; `variant` names
     more (`"NAME:kernel=K,machine=M,set.TUNABLE=VALUE"`). What is not given is as recorded, or as `baseline` says.
     `trace` may be a model's file, with `recording` the trace that it was made from. The model is simulated `seeds`
-    times for each, in parallel. `report` is the path of an HTML file to write.
+    times for each, in parallel. `report` is the path of an HTML file to write, and `keep` a folder for the trace of the
+    first simulation of each, with pages that show what explains the answer.
     """
     given = options(kernel=kernel, machine=machine, set=set, variant=variant, baseline=baseline, seeds=seeds, jobs=jobs)
     given += options(recording=None if recording is None else path_of(recording, "recording"))
     given += options(duration=checked("duration", duration), tasks=tasks, min_run=checked("min_run", min_run))
-    given += options(most_events=most_events, no_pin=no_pin, output=report, force=force)
+    given += options(most_events=most_events, no_pin=no_pin, output=report, keep=keep, force=force)
     given += Selection(from_, to, task, pid, group).options()
     return WhatIf(command.call(["whatif", *given, "--", path_of(trace)])["whatif"])
 

@@ -1,5 +1,6 @@
 """`schedlab.tune` and `schedlab.sweep` in Python."""
 
+import html
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,36 @@ def test_a_study_may_be_a_mapping(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         schedlab.tune({**STUDY, "search": {"trails": 3}})
     with pytest.raises(schedlab.InputError, match=r"trials: 0 is too small; write 1 or more"):
         schedlab.tune(STUDY, trials=0)
+
+
+def test_the_traces_of_the_default_and_the_best_are_kept(tmp_path: Path) -> None:
+    # Two hogs share a CPU; the greater latency, the longer each waits for the other.
+    study = {
+        **STUDY,
+        "machine": "up",
+        "duration": "200ms",
+        "parameters": {"latency_ns": {"choices": [6_000_000, 60_000_000]}},
+    }
+    study["objectives"] = {"slices": {"value": "sum(slices['li-*'])"}}
+    found = schedlab.tune(study, trials=2, keep=tmp_path / "kept", quiet=True)
+    assert found.confirmed
+    look = found.document["looks"]["slices"]
+    before, after = (schedlab.read(tmp_path / "kept" / f"{name}.arrows") for name in ("default", "best"))
+    slices = [trace.stats().tasks.slices.sum() for trace in (before, after)]
+    assert slices[0] > slices[1], "these are the settings that were compared"
+    assert "best.arrows" in look["command"]
+    assert look["command"] in str(found)
+    found.report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert html.escape(look["command"]) in page
+    if look["page"]:
+        assert 'href="kept/1.html"' in page
+        assert Path(look["page"]).is_file()
+    with pytest.raises(schedlab.InputError, match=r"keep: .* is not empty"):
+        schedlab.tune(study, trials=2, keep=tmp_path / "kept", quiet=True)
+    command = {**study, "load": {"command": ["true"]}, "objectives": {"time": {"time": True}}}
+    with pytest.raises(schedlab.InputError, match="no trace to keep"):
+        schedlab.tune(command, on="command", keep=tmp_path / "none", quiet=True)
 
 
 def test_a_sweep_may_be_a_mapping(tmp_path: Path) -> None:

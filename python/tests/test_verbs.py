@@ -461,6 +461,15 @@ def test_a_prediction_compares_recorded_simulated_and_asked(hogs: schedlab.Trace
         schedlab.whatif(hogs)
 
 
+def test_a_prediction_keeps_the_traces_behind_it(hogs: schedlab.Trace, tmp_path: Path) -> None:
+    schedlab.whatif(hogs, variant="more:machine=4", seeds=1, keep=tmp_path / "kept")
+    names = ("0-as-recorded.arrows", "1-more.arrows")
+    machines = [schedlab.read(tmp_path / "kept" / name).meta["machine"] for name in names]
+    assert machines == ["2", "4"]
+    with pytest.raises(schedlab.InputError, match="keep"):
+        schedlab.whatif(hogs, variant="more:machine=4", seeds=1, keep=tmp_path / "kept")
+
+
 def test_a_difference_has_intervals_and_bounds(hogs: schedlab.Trace) -> None:
     load = {"tasks": {"hog": {"instance": 4, "loop": -1, "run": 10_000}}}
     more = schedlab.sim(kernel="linux-6.1", machine="2", workload=load, duration="1s")

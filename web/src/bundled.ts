@@ -349,7 +349,8 @@ export class Bundled implements Source {
     const items = found.items.filter(
       (item: ListItem) => !window || (item.start < window.to && item.start + item.duration > window.from),
     );
-    return { items: items.slice(0, limit), left_out: found.left_out + Math.max(0, items.length - limit) };
+    const left_out = found.left_out + Math.max(0, items.length - limit);
+    return { items: items.slice(0, limit), left_out, threshold: found.threshold ?? null };
   }
 
   private whole(trace: number, name: string, window: Window): Document {

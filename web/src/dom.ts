@@ -28,10 +28,18 @@ export function svg(tag: string, attributes: Record<string, string | number> = {
   return element;
 }
 
+/** Marks that change the direction of the text after them: a task may have them in its name. */
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text in which nothing turns what stands beside it around. */
+export function upright(text: string): string {
+  return text.replace(DIRECTIONS, "\ufffd");
+}
+
 function append(element: Element, children: Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    element.append(child instanceof Node ? child : upright(String(child)));
   }
 }
 

@@ -2,6 +2,17 @@
 import { hueOf, stem } from "./palette";
 import type { By, Row, Source, TraceInfo } from "./source";
 
+/** So many settings stand in a title. */
+const MOST_SETTINGS = 3;
+
+/** The settings of a trace that differ from those of another: what a comparison is about. */
+export function settingsOf(info: TraceInfo, other: TraceInfo | undefined): string[] {
+  if (!info.tunables || !other?.tunables || info.kernel !== other.kernel) return [];
+  const own = Object.entries(info.tunables).filter(([name, value]) => other.tunables?.[name] !== value);
+  const shown = own.slice(0, MOST_SETTINGS).map(([name, value]) => `${name}=${value}`);
+  return own.length > MOST_SETTINGS ? [...shown, `and ${own.length - MOST_SETTINGS} more`] : shown;
+}
+
 export class Trace {
   rows: Record<By, Row[]> = { cpu: [], task: [] };
   leftOut = 0;

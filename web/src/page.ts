@@ -6,7 +6,7 @@ import { byId, debounce, h } from "./dom";
 import { save } from "./export";
 import { closeHelp, openHelp } from "./help";
 import { Keys, type Commands } from "./keys";
-import { Trace } from "./model";
+import { settingsOf, Trace } from "./model";
 import { Pane } from "./pane";
 import { Panel } from "./panel/panel";
 import type { Theme } from "./palette";
@@ -81,8 +81,8 @@ export class Page implements App, Commands {
     if (!this.toPick) return;
     const { place, window } = this.toPick;
     const id = view?.pick?.id ?? place.id;
-    const info = traces[0];
-    if (id === null || !info || place.time > info.end || !this.traces[0]?.row(place.by, id)) {
+    const info = traces[place.trace];
+    if (id === null || !info || place.time > info.end || !this.traces[place.trace]?.row(place.by, id)) {
       if (info && !info.reading && !info.growing) {
         this.toPick = null;
         this.say("The trace does not have the place that the command names.");
@@ -90,8 +90,8 @@ export class Page implements App, Commands {
       return;
     }
     this.toPick = null;
-    this.reveal(0, place.by, id);
-    this.pick({ trace: 0, by: place.by, id, time: place.time });
+    this.reveal(place.trace, place.by, id);
+    this.pick({ trace: place.trace, by: place.by, id, time: place.time });
     if (!window) void fit(this).catch((error: Error) => this.fail(error.message));
   }
 
@@ -115,7 +115,17 @@ export class Page implements App, Commands {
     return h(
       "div",
       { class: "pair", "data-index": i },
-      h("p", { class: "pane-title" }, h("b", {}, letter), ` ${info.name}`, h("span", {}, info.kernel ?? "")),
+      h(
+        "p",
+        { class: "pane-title" },
+        h("b", {}, letter),
+        ` ${info.name}`,
+        h(
+          "span",
+          {},
+          [info.kernel, ...settingsOf(info, this.traces[i === 0 ? 1 : 0]?.info)].filter(Boolean).join(", "),
+        ),
+      ),
       pane.element,
     );
   }
@@ -126,7 +136,7 @@ export class Page implements App, Commands {
       info.kernel,
       `${info.cpus.length} ${info.cpus.length === 1 ? "CPU" : "CPUs"}`,
       duration(info.end),
-      `${count(info.events)} events`,
+      `${count(info.events)} ${info.events === 1 ? "event" : "events"}`,
     ].filter(Boolean);
     const letter = this.traces.length > 1 ? `${trace.letter}: ` : "";
     return h(
@@ -442,7 +452,7 @@ export class Page implements App, Commands {
       this.violationAt = step > 0 ? -1 : 0;
     }
     if (!this.violations.length) {
-      this.say("No CPU was idle for long while a task waited.");
+      this.say("No CPU was idle for a millisecond or longer while a task waited.");
       return;
     }
     this.violationAt = (this.violationAt + step + this.violations.length) % this.violations.length;

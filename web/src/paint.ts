@@ -90,6 +90,11 @@ interface Label {
   style: Style;
 }
 
+/** Whether a span goes on in the next tile. Its ends are rounded to 32 bits: of 512 bins, to 1/30,000 of a bin. */
+function goesOn(tile: Tile, i: number): boolean {
+  return (tile.start[i] as number) + (tile.width[i] as number) > TILE_BINS - 0.001;
+}
+
 /** The first span of a row that ends after `at` (in bins). */
 export function spanAt(tile: Tile, row: number, at: number): number {
   let low = tile.offsets[row - tile.first] as number;
@@ -207,8 +212,7 @@ export class Painter {
       const left = Math.max(Math.floor(start + 0.5), Math.floor(area.x));
       const width = Math.max(1, Math.floor(Math.min(end, right + 1) + 0.5) - left);
       // A span that goes on in the next tile has no gap there.
-      const cut = (tile.start[i] as number) + (tile.width[i] as number) >= TILE_BINS;
-      const wide = end - start >= GAP_FROM && width > 2 && !cut;
+      const wide = end - start >= GAP_FROM && width > 2 && !goesOn(tile, i);
       const w = wide ? width - 1 : width;
       if (placed.row?.kind === "cpu") this.cpu(context, tile, i, left, y, w);
       else if (placed.row?.kind === "group") this.stack(tile, i, left, y, w, "hue7");
@@ -267,8 +271,11 @@ export class Painter {
       this.add("interrupt", x, y + TOP + 4, w, FULL - 4);
     }
     if (tile.unknown[i] || state === State.unknown) this.hatched.push(x, y + TOP, w);
+    // A wait of less than half a pixel is not drawn along the whole span, and one for a CPU that is idle nearly all the
+    // time is a task on its way to that CPU.
     const waiting = tile.waiting[i] as number;
-    if (waiting > 0) this.add("waiting", x, y, w, waiting === 255 ? 3 : waiting > 100 ? 2 : 1);
+    if (waiting * w < 128 || (state === State.idle && waiting < 25)) return;
+    this.add("waiting", x, y, w, waiting === 255 ? 3 : waiting > 100 ? 2 : 1);
   }
 
   private hue(context: PaintContext, task: number): Style {
@@ -395,7 +402,7 @@ function labelOf(context: PaintContext, placed: Placed, tile: Tile, i: number): 
     };
   if (state === State.waiting && tile.waiting[i] === 255) {
     // The tile may have cut the span: then its length is not known here.
-    const cut = (tile.start[i] as number) <= 0 || (tile.start[i] as number) + (tile.width[i] as number) >= TILE_BINS;
+    const cut = (tile.start[i] as number) <= 0 || goesOn(tile, i);
     const length = duration((tile.width[i] as number) * 2 ** tile.level);
     return cut ? { text: "waits", style: "onLight" } : { text: `waits ${length}`, short: length, style: "onLight" };
   }

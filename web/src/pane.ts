@@ -99,7 +99,9 @@ export class Pane {
       ...info.remarks.filter((remark) => remark !== info.partial),
     ];
     if (this.trace.leftOut) sentences.push(`${this.trace.leftOut} tasks that ran least are not listed.`);
-    this.remarks.replaceChildren(...sentences.map((sentence) => h("p", { class: "remark" }, sentence)));
+    this.remarks.replaceChildren(
+      ...sentences.map((text) => h("p", { class: "remark" }, text.charAt(0).toUpperCase() + text.slice(1))),
+    );
   }
 
   private get letter(): string {

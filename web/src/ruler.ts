@@ -24,8 +24,8 @@ export function drawRuler(
   for (let tick = Math.ceil(window.from / step) * step; tick <= window.to; tick += step) {
     const position = at(tick);
     surface.rect("rule", position, y + RULER_HEIGHT - 7, 1, 7);
-    if (position > x + width - 30) continue;
-    surface.text("soft", instant(Math.max(0, tick), step, Math.abs(window.to)), position + 5, y + RULER_HEIGHT / 2, {
+    if (tick < 0 || position > x + width - 30) continue;
+    surface.text("soft", instant(tick, step, Math.abs(window.to)), position + 5, y + RULER_HEIGHT / 2, {
       size: 11,
     });
     for (let k = 1; k < 5; k++) surface.rect("rule", at(tick + (step * k) / 5), y + RULER_HEIGHT - 4, 1, 4);

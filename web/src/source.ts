@@ -52,6 +52,8 @@ export interface TraceInfo {
   events: number;
   cpus: number[];
   tasks: number;
+  /** The scheduler's settings, where the trace has them. */
+  tunables?: Record<string, string> | null;
   /** It is still being recorded. */
   growing: boolean;
   /** The server is still reading it: more follows. */
@@ -77,8 +79,8 @@ export interface InitialView {
   from?: number | null;
   to?: number | null;
   by?: By;
-  /** What is picked in the first trace; a task that is not known yet has no number. */
-  pick?: { by: By; id: number | null; time: number } | null;
+  /** What is picked; a task that is not known yet has no number. */
+  pick?: { trace: number; by: By; id: number | null; time: number } | null;
 }
 
 export interface Traces {
@@ -243,6 +245,8 @@ export type ListKind = "waits" | "violations";
 export interface List {
   items: ListItem[];
   left_out: number;
+  /** Violations last longer than this. */
+  threshold?: number | null;
 }
 
 export interface Found {

@@ -1,4 +1,5 @@
 /** What the page draws on: a canvas, or an SVG that is exported. Both take the same calls. */
+import { upright } from "./dom";
 import { palette, type Style, type Theme } from "./palette";
 
 export type Align = "left" | "center" | "right";
@@ -107,7 +108,7 @@ export class CanvasSurface implements Surface {
     context.textAlign = options.align ?? "left";
     context.textBaseline = "middle";
     context.fillStyle = this.colors[style];
-    context.fillText(text, x, y);
+    context.fillText(upright(text), x, y);
   }
 
   clip(x: number, y: number, w: number, h: number): void {
@@ -188,7 +189,7 @@ export class SvgSurface implements Surface {
     const anchor = ANCHOR[options.align ?? "left"];
     const at = `x="${n(x)}" y="${n(y)}" font-size="${options.size ?? 11}" text-anchor="${anchor}"`;
     this.parts.push(
-      `<text ${at}${weight} fill="${this.colors[style]}" dominant-baseline="central">${escapeXml(text)}</text>`,
+      `<text ${at}${weight} fill="${this.colors[style]}" dominant-baseline="central">${escapeXml(upright(text))}</text>`,
     );
   }
 

@@ -46,7 +46,7 @@ pub use backend::Backend;
 pub use baseline::{Baseline, Compared};
 pub use experiment::{Experiment, Selection};
 pub use file::ExperimentFile;
-pub use look::Look;
+pub use look::{Look, Subject, look, look_among};
 pub use outcome::{Judged, Outcome, run_experiments, run_keeping, run_parts};
 pub use part::{Part, parts};
 pub use verdict::Verdict;

@@ -1,10 +1,13 @@
 //! The place in a trace that explains a figure: the longest wait of the tasks that it is of, or the longest time that a
 //! CPU was idle while tasks waited for another one.
 
+use crate::expr::{Expr, Reference, Selector};
+use crate::measures;
 use schedlab_base::{Nanos, Result, duration_text};
 use schedlab_measure::delays::Delays;
 use schedlab_measure::{Bounds, Check, Chooser, Selection};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Shorter stretches of idle time beside waiting tasks are a CPU on its way to the task.
@@ -12,11 +15,41 @@ const LEAST: Nanos = 1_000_000;
 
 /// What a figure is about.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Patterns of task names; empty for all tasks.
     pub tasks: Vec<String>,
     /// Whether it is CPU time that was wasted.
     pub waste: bool,
+}
+
+impl Subject {
+    /// The tasks that an expression over these metrics names, and whether it is about waste.
+    pub(crate) fn of(expr: &Expr, metrics: &BTreeMap<String, Expr>) -> Self {
+        let mut subject = Self::default();
+        let mut note = |reference: &Reference| {
+            subject.waste |= measures::find(&reference.path).is_some_and(|measure| measure.is_of_waste());
+            for selector in &reference.selectors {
+                if let Selector::Pattern(pattern) = selector
+                    && !subject.tasks.contains(pattern)
+                {
+                    subject.tasks.push(pattern.clone());
+                }
+            }
+        };
+        expr.references(&mut |reference| match metrics.get(&reference.path) {
+            // A metric may be called as the measure that it is of.
+            Some(metric) => metric.references(&mut note),
+            None => note(reference),
+        });
+        subject
+    }
+
+    /// The tasks that any of the two names, and whether any is about waste.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.waste |= other.waste;
+        self.tasks.extend(other.tasks);
+        self
+    }
 }
 
 /// A place in a trace.
@@ -24,6 +57,8 @@ pub(crate) struct Subject {
 pub struct Look {
     /// The trace.
     pub trace: PathBuf,
+    /// All traces that are shown above each other there; the trace is one of them.
+    pub traces: Vec<PathBuf>,
     /// What happens there.
     pub sentence: String,
     /// What is shown around it, from the trace's start.
@@ -38,11 +73,67 @@ pub struct Look {
     pub page: Option<String>,
 }
 
+impl Look {
+    /// The same place, with all of these traces above each other.
+    #[must_use]
+    pub(crate) fn among(mut self, traces: &[PathBuf]) -> Self {
+        self.traces = traces.to_vec();
+        let number = traces.iter().position(|own| *own == self.trace).map_or(1, |at| at + 1);
+        if number > 1 {
+            self.pick = format!("{number}/{}", self.pick);
+        }
+        self.command = self.written();
+        self
+    }
+
+    fn written(&self) -> String {
+        let paths = self.traces.iter().map(|path| path.to_string_lossy().into_owned());
+        let window = ["--from", &at(self.from_ns), "--to", &at(self.to_ns), "--pick", &self.pick].map(str::to_owned);
+        let words: Vec<String> =
+            ["schedlab", "view"].map(str::to_owned).into_iter().chain(paths).chain(window).collect();
+        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+    }
+}
+
 /// Finds the place in a trace; none if no task waited.
 ///
 /// # Errors
 /// When the trace cannot be read.
-pub(crate) fn look(trace: &Path, subject: &Subject) -> Result<Option<Look>> {
+pub fn look(trace: &Path, subject: &Subject) -> Result<Option<Look>> {
+    Ok(found(trace, subject)?.map(|place| place.look))
+}
+
+/// Finds the place in several traces that are shown above each other: in the one where it lasts longest.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn look_among(traces: &[PathBuf], subject: &Subject) -> Result<Option<Look>> {
+    let mut longest: Option<Place> = None;
+    for trace in traces {
+        if let Some(place) = found(trace, subject)?
+            && longest.as_ref().is_none_or(|longest| place.rank() > longest.rank())
+        {
+            longest = Some(place);
+        }
+    }
+    Ok(longest.map(|place| place.look.among(traces)))
+}
+
+/// A place, and how long what happens there lasts.
+struct Place {
+    look: Look,
+    duration_us: f64,
+    waste: bool,
+}
+
+impl Place {
+    /// Waste that was asked for comes before any wait.
+    fn rank(&self) -> (bool, f64) {
+        (self.waste, self.duration_us)
+    }
+}
+
+fn found(trace: &Path, subject: &Subject) -> Result<Option<Place>> {
     let wasted = if subject.waste { longest_violation(trace)? } else { None };
     match wasted {
         Some(found) => Ok(Some(found)),
@@ -50,21 +141,25 @@ pub(crate) fn look(trace: &Path, subject: &Subject) -> Result<Option<Look>> {
     }
 }
 
+/// An instant as the command's options read it.
+fn at(ns: Nanos) -> String {
+    format!("{}us", ns / 1000)
+}
+
 /// The place in the middle of a stretch, with half of its length on both sides.
 fn place(trace: &Path, (start_us, duration_us): (f64, f64), row: &str, sentence: String) -> Look {
     let us = |us: f64| us.max(0.0) as Nanos * 1000;
     let room = (duration_us / 2.0).max(10.0);
     let (from_ns, to_ns) = (us(start_us - room), us(start_us + duration_us + room));
-    let at = |ns: Nanos| format!("{}us", ns / 1000);
     let pick = format!("{row}@{}", at(us(start_us + duration_us / 2.0)));
-    let path = trace.to_string_lossy();
-    let words =
-        ["schedlab", "view", &path, "--from", &at(from_ns), "--to", &at(to_ns), "--pick", &pick].map(str::to_owned);
-    let command = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
-    Look { trace: trace.to_owned(), sentence, from_ns, to_ns, pick, command, page: None }
+    let (trace, command) = (trace.to_owned(), String::new());
+    let traces = vec![trace.clone()];
+    let mut look = Look { trace, traces, sentence, from_ns, to_ns, pick, command, page: None };
+    look.command = look.written();
+    look
 }
 
-fn longest_violation(trace: &Path) -> Result<Option<Look>> {
+fn longest_violation(trace: &Path) -> Result<Option<Place>> {
     let mut source = schedlab_trace::open(trace)?;
     let mut check = Check::new(source.meta(), Bounds { threshold: LEAST, max_wasted: None });
     source.run(&mut check)?;
@@ -78,11 +173,12 @@ fn longest_violation(trace: &Path) -> Result<Option<Look>> {
         };
         let long = duration_text(v.duration_us);
         let sentence = format!("CPU {} was idle for {long} while {waited} waited for CPU {}.", v.idle_cpu, v.busy_cpu);
-        place(trace, (v.start_us, v.duration_us), &format!("cpu:{}", v.idle_cpu), sentence)
+        let look = place(trace, (v.start_us, v.duration_us), &format!("cpu:{}", v.idle_cpu), sentence);
+        Place { look, duration_us: v.duration_us, waste: true }
     }))
 }
 
-fn longest_wait(trace: &Path, tasks: &[String]) -> Result<Option<Look>> {
+fn longest_wait(trace: &Path, tasks: &[String]) -> Result<Option<Place>> {
     let selection = Selection { names: tasks.to_vec(), ..Selection::default() };
     let mut part = None;
     if selection.chooses_tasks() {
@@ -105,6 +201,7 @@ fn longest_wait(trace: &Path, tasks: &[String]) -> Result<Option<Look>> {
             _ => String::new(),
         };
         let sentence = format!("{} waited for {long} for CPU {}{idle}.", wait.task.task, wait.cpu);
-        place(trace, (wait.start_us, wait.duration_us), &format!("task:{}", wait.task.tid), sentence)
+        let look = place(trace, (wait.start_us, wait.duration_us), &format!("task:{}", wait.task.tid), sentence);
+        Place { look, duration_us: wait.duration_us, waste: false }
     }))
 }

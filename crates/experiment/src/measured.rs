@@ -3,7 +3,8 @@
 use crate::backend::{Backend, Outcome, Request, replay};
 use crate::experiment::Names;
 use crate::expr::{Expr, Problem, eval_number, parse};
-use crate::measures::{self, RunScope};
+use crate::look::Subject;
+use crate::measures::RunScope;
 use crate::points::Point;
 use crate::run::{Wanted, measure};
 use crate::tables::Tables;
@@ -46,7 +47,7 @@ impl Expressions {
     /// # Errors
     /// As the backend's, and when an expression makes no sense for this run.
     pub fn measure(&self, backend: &dyn Backend, request: &Request) -> Result<Found> {
-        let wanted = Wanted { waste: self.measures_waste(), ..Wanted::default() };
+        let wanted = Wanted { waste: self.subject().waste, ..Wanted::default() };
         let run = measure(backend, request, &wanted)?.run;
         let (point, tables) = (&Point::default(), &Tables::default());
         let scope = RunScope { run: &run, point, tables, stands_in: false };
@@ -59,11 +60,11 @@ impl Expressions {
         Ok(Found { values, notes: run.notes })
     }
 
-    fn measures_waste(&self) -> bool {
-        let mut wasted = false;
-        let mut look = |path: &str| wasted |= measures::find(path).is_some_and(measures::Measure::is_of_waste);
-        self.0.iter().for_each(|expr| expr.references(&mut |r| look(&r.path)));
-        wasted
+    /// What the expressions are about: the tasks that they name, and whether it is wasted CPU time.
+    #[must_use]
+    pub fn subject(&self) -> Subject {
+        let none = BTreeMap::new();
+        self.0.iter().map(|expr| Subject::of(expr, &none)).fold(Subject::default(), Subject::and)
     }
 }
 

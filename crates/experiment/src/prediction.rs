@@ -11,7 +11,9 @@ use crate::backend::{Outcome, Request, meta, simulate};
 use crate::parallel::on_threads;
 use schedlab_base::{Nanos, Result};
 use schedlab_measure::{Report, Stats, TaskStats, TeamStats};
+use schedlab_trace::Writer;
 use schedlab_workload::{Action, Amount, Workload};
+use std::path::PathBuf;
 
 /// By which part of itself each burst and each sleep varies in all simulations but the first, as a standard deviation.
 /// The model's loops stand for rounds that differed by as much.
@@ -27,6 +29,8 @@ pub struct Simulated {
     pub end: Nanos,
     /// What the backend remarked.
     pub notes: Vec<String>,
+    /// Its trace, if it was written.
+    pub trace: Option<PathBuf>,
 }
 
 /// Which tasks of a simulation are summed up together, a list for each team.
@@ -44,26 +48,33 @@ pub struct Series<'a> {
     pub duration: Option<Nanos>,
     /// The teams.
     pub choose: Choose<'a>,
+    /// For each place a file for the trace of the first simulation there; empty to write none.
+    pub traces: &'a [PathBuf],
 }
 
 /// Simulates the model in each place, by several threads; `done` is called after each simulation. The results stand in
 /// the order of the places, for each by seed.
 ///
 /// # Errors
-/// When it cannot be simulated.
+/// When it cannot be simulated, or a trace cannot be written.
 pub fn simulate_all(series: &Series, threads: usize, done: &(dyn Fn() + Sync)) -> Result<Vec<Vec<Simulated>>> {
     let varied = varied(series.workload);
     let work: Vec<(usize, u64)> =
         (0..series.setups.len()).flat_map(|setup| (1..=series.seeds).map(move |seed| (setup, seed))).collect();
     let run = |(setup, seed): (usize, u64)| {
+        let trace = series.traces.get(setup).filter(|_| seed == 1).cloned();
         let Setup { kernel, machine, set } = series.setups[setup].clone();
         let workload = if seed == 1 { series.workload.clone() } else { varied.clone() };
         let duration = series.duration;
         let request = Request { kernel, machine, workload, set, duration, seed, skip_ticks: true };
-        let mut stats = Stats::new(&meta(&request));
-        let Outcome { end, notes, .. } = simulate(&request, &mut stats, None)?;
+        let meta = meta(&request);
+        let mut stats = Stats::new(&meta);
+        let writer = trace.as_ref().map(|path| Writer::create(path, &meta)).transpose()?;
+        let mut writers: Vec<_> = writer.into_iter().collect();
+        let Outcome { end, notes, .. } = simulate(&request, &mut (&mut stats, &mut writers[..]), None)?;
+        writers.into_iter().try_for_each(|writer| writer.finish().map(drop))?;
         let (report, teams) = stats.finish_with_teams(Some(end), series.choose);
-        Ok(Simulated { report, teams, end, notes })
+        Ok(Simulated { report, teams, end, notes, trace })
     };
     let mut results = on_threads(&work, threads, &run, done)?.into_iter();
     Ok(series.setups.iter().map(|_| results.by_ref().take(series.seeds as usize).collect()).collect())

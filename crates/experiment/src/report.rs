@@ -4,6 +4,7 @@ mod battery;
 mod charts;
 mod experiment;
 pub mod heat;
+mod looks;
 mod page;
 mod pictures;
 mod runs;

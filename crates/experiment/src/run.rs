@@ -162,9 +162,7 @@ impl Job<'_> {
         let parts =
             [file.id.clone(), file.kernels[self.kernel].name.clone(), self.experiment.points[self.points[0]].label()];
         let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._=+-".contains(c) { c } else { '-' };
-        let name: String = parts.join("-").chars().map(plain).collect();
-        format!("{}-seed{seed}.arrows", name.trim_start_matches('.'))
+        trace_name(&format!("{}-seed{seed}", parts.join("-")))
     }
 
     /// `cfs at n=3`, for messages.
@@ -175,6 +173,13 @@ impl Job<'_> {
             label => format!("{kernel} at {label}"),
         }
     }
+}
+
+/// The name of a trace's file, with what any file system takes.
+pub(crate) fn trace_name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._=+-".contains(c) { c } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    format!("{}.arrows", name.trim_start_matches('.'))
 }
 
 /// Runs all jobs on the backend with all seeds of their experiments, by `threads` threads, and writes their traces into

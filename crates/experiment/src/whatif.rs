@@ -5,14 +5,18 @@
 //! as recorded is from the recording is the uncertainty of that change.
 
 mod judge;
+mod looks;
 mod roster;
 mod sentences;
 
 pub use judge::{Outcome, Verdict};
 pub use roster::{Kind, Roster, Row};
+pub use sentences::Sentence;
 
 use crate::as_recorded::Setup;
+use crate::look::Look;
 use crate::prediction::{Doubts, Series, Simulated, Validated, simulate_all};
+use crate::run::trace_name;
 use judge::{Cell, judge};
 use schedlab_base::{Nanos, Result};
 use schedlab_measure::compared::{Compared, FIGURES};
@@ -21,6 +25,7 @@ use schedlab_measure::{Report, TaskStats, TeamStats};
 use schedlab_workload::Workload;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// A row counts if it used this part of a CPU, or waited for this part of all waiting.
 const LEAST_PART: f64 = 0.01;
@@ -59,6 +64,8 @@ pub struct Question<'a> {
     pub seeds: u64,
     /// How long; until all is done where `None`.
     pub duration: Option<Nanos>,
+    /// A folder for the trace of the first simulation of each.
+    pub keep: Option<&'a Path>,
 }
 
 /// The answer.
@@ -85,6 +92,9 @@ pub struct Place {
     pub machine: String,
     /// Tunables that are set.
     pub set: BTreeMap<String, String>,
+    /// The trace of the first simulation, if it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
 }
 
 /// One thing that was asked, answered.
@@ -96,7 +106,7 @@ pub struct Variant {
     #[serde(flatten)]
     pub place: Place,
     /// The answer in words, what changes most first.
-    pub sentences: Vec<String>,
+    pub sentences: Vec<Sentence>,
     /// How long all of it takes.
     pub duration_us: Outcome,
     /// All tasks, then the rows that count, what changes most first.
@@ -113,36 +123,64 @@ pub struct Predicted {
     pub row: Row,
     /// Each figure that has enough behind it.
     pub figures: BTreeMap<&'static str, Outcome>,
+    /// Where to look for the change, if the traces were kept and a sentence is about this row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub look: Option<Look>,
 }
 
 impl Place {
-    fn of(setup: &Setup) -> Self {
+    fn of(setup: &Setup, runs: &[Simulated]) -> Self {
         let Setup { kernel, machine, set } = setup;
-        Self { kernel: kernel.clone(), machine: machine.name.clone(), set: set.iter().cloned().collect() }
+        let trace = runs.first().and_then(|run| run.trace.clone());
+        Self { kernel: kernel.clone(), machine: machine.name.clone(), set: set.iter().cloned().collect(), trace }
     }
 }
 
 /// Simulates as recorded and as asked, by several threads; `done` is called after each simulation.
 ///
 /// # Errors
-/// When the model cannot be simulated.
+/// When the model cannot be simulated, or a trace cannot be written or read again.
 pub fn answer(question: &Question, threads: usize, done: &(dyn Fn() + Sync)) -> Result<Answer> {
     let setups: Vec<Setup> =
         std::iter::once(&question.baseline).chain(question.variants.iter().map(|v| &v.1)).cloned().collect();
     let choose = |tasks: &[TaskStats]| question.roster.of_simulated(tasks);
     let Question { workload, seeds, duration, .. } = question;
-    let series = Series { workload, setups: &setups, seeds: *seeds, duration: *duration, choose: &choose };
+    let traces = question.traces();
+    let series =
+        Series { workload, setups: &setups, seeds: *seeds, duration: *duration, choose: &choose, traces: &traces };
     let mut simulated = simulate_all(&series, threads, done)?.into_iter();
     let baseline = simulated.next().expect("the baseline is simulated first");
     let table = Table::new(question, &baseline);
-    let variants = question.variants.iter().zip(simulated);
+    let asked = question.variants.iter().zip(simulated);
+    let mut variants = Vec::new();
+    for ((name, setup), runs) in asked {
+        let mut variant = table.variant(name, setup, &runs);
+        variant.find_looks(question.roster, &baseline[0], &runs[0])?;
+        variants.push(variant);
+    }
     Ok(Answer {
-        baseline: Place::of(&question.baseline),
+        baseline: Place::of(&question.baseline, &baseline),
         seeds: *seeds,
         validation: question.recording.as_ref().map(|recording| validated(question, recording, &baseline)),
         stored_errors: question.stored.filter(|_| question.recording.is_none()),
-        variants: variants.map(|((name, setup), runs)| table.variant(name, setup, &runs)).collect(),
+        variants,
     })
+}
+
+impl Question<'_> {
+    /// The files for the traces: as recorded, then each as asked.
+    fn traces(&self) -> Vec<PathBuf> {
+        let Some(folder) = self.keep else { return Vec::new() };
+        let names = std::iter::once("as-recorded").chain(self.variants.iter().map(|(name, _)| name.as_str()));
+        names.enumerate().map(|(number, name)| folder.join(trace_name(&format!("{number}-{name}")))).collect()
+    }
+}
+
+impl Answer {
+    /// The places to look at.
+    pub fn looks_mut(&mut self) -> impl Iterator<Item = &mut Look> {
+        self.variants.iter_mut().flat_map(|variant| &mut variant.rows).filter_map(|row| row.look.as_mut())
+    }
 }
 
 fn validated(question: &Question, recording: &Recording, baseline: &[Simulated]) -> Validated {
@@ -248,7 +286,8 @@ impl<'a> Table<'a> {
         let predicted = |row: &usize| {
             let judged = (0..FIGURES.len()).filter(|figure| self.holds(*row, *figure));
             let outcome = |figure: usize| (FIGURES[figure].key, judge(&self.cell(*row, figure, &asked[*row])));
-            Predicted { row: self.question.roster.rows[*row].clone(), figures: judged.map(outcome).collect() }
+            let figures = judged.map(outcome).collect();
+            Predicted { row: self.question.roster.rows[*row].clone(), figures, look: None }
         };
         let mut rows: Vec<Predicted> = self.rows.iter().map(predicted).collect();
         rows[1..].sort_by(|a, b| b.size().total_cmp(&a.size()).then(b.wait().total_cmp(&a.wait())));
@@ -258,7 +297,7 @@ impl<'a> Table<'a> {
         let duration_us = judge(&duration);
         let notes = runs.first().map(|run| run.notes.clone()).unwrap_or_default();
         let sentences = sentences::of(&duration_us, &rows);
-        Variant { name: name.to_owned(), place: Place::of(setup), sentences, duration_us, rows, notes }
+        Variant { name: name.to_owned(), place: Place::of(setup, runs), sentences, duration_us, rows, notes }
     }
 }
 

@@ -1,14 +1,15 @@
 //! How long it takes until a trace can be shown, how long a tile takes at each zoom, and the memory of the rows.
 //!
-//! `cargo bench -p schedlab-view [-- TRACE]`; without a trace, 10 million events of 1,000 tasks on 64 CPUs, and a heat
-//! map of 4,096 CPUs over an hour.
+//! `cargo bench -p schedlab-view [-- TRACE]`; without a trace, 10 million events of 1,000 tasks on 64 CPUs, and 10
+//! million of 20,000 tasks on 4,096 CPUs over an hour. `-- --keep=DIR` leaves these two in a folder, for
+//! `web/bench/page.mjs`.
 
 use schedlab_base::{Context, CpuPlace, Event, Meta, Payload, Rng, Sink, TaskState};
 use schedlab_trace::Writer;
 use schedlab_view::rows::By;
 use schedlab_view::tile::{BINS, Place, tile};
 use schedlab_view::{answer, open};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A load of tasks that are woken, preempted, moved and put to sleep at random, written to a file.
@@ -77,7 +78,7 @@ fn timed<T>(what: &str, act: impl FnOnce() -> T) -> T {
 }
 
 fn look(path: &Path) {
-    let loaded = open(0, path, 100_000_000).expect("a trace");
+    let loaded = open(0, path, None).expect("a trace");
     timed("reading it into rows", || loaded.read(&|| ())).expect("a whole trace");
     let indexer = loaded.indexer();
     let (index, events) = (&indexer.index, indexer.counts().0);
@@ -108,20 +109,31 @@ fn look(path: &Path) {
 }
 
 fn main() {
-    let given = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
-    if let Some(path) = given {
+    let given = || std::env::args().skip(1);
+    if let Some(path) = given().find(|argument| !argument.starts_with("--")) {
         return look(Path::new(&path));
     }
-    let folder = std::env::temp_dir().join(format!("schedlab-view-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("the folder for temporary files is writable");
-    for (name, events, cpus, tasks, length) in [
-        ("10 million events, 64 CPUs, 1,000 tasks, 60 s", 10_000_000, 64, 1_000, 60_000_000_000),
-        ("10 million events, 4,096 CPUs, 20,000 tasks, an hour", 10_000_000, 4096, 20_000, 3_600_000_000_000),
+    let keep = given().find_map(|argument| argument.strip_prefix("--keep=").map(PathBuf::from));
+    let temporary = || std::env::temp_dir().join(format!("schedlab-view-bench-{}", std::process::id()));
+    let folder = keep.clone().unwrap_or_else(temporary);
+    std::fs::create_dir_all(&folder).expect("the folder is writable");
+    for (name, file, events, cpus, tasks, length) in [
+        ("10 million events, 64 CPUs, 1,000 tasks, 60 s", "64.arrows", 10_000_000, 64, 1_000, 60_000_000_000),
+        (
+            "10 million events, 4,096 CPUs, 20,000 tasks, an hour",
+            "4096.arrows",
+            10_000_000,
+            4096,
+            20_000,
+            3_600_000_000_000,
+        ),
     ] {
         println!("\n{name}");
-        let path = folder.join("t.arrows");
+        let path = folder.join(file);
         write(&path, events, cpus, tasks, length);
         look(&path);
     }
-    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    if keep.is_none() {
+        std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    }
 }

@@ -206,10 +206,19 @@ fn few(
     (all().step_by(step).map(|at| marks.get(at)).collect(), count)
 }
 
-/// The violations as marks.
-pub(crate) fn violations(loaded: &Loaded, index: &Index) -> Marks {
+/// The violations as marks. Once they are known, they and the tasks do not change.
+pub(crate) fn violations(loaded: &Loaded, index: &Index) -> Arc<Marks> {
+    match loaded.checked() {
+        Some(Some((report, _))) if index.complete => {
+            loaded.violations.get_or_init(|| Arc::new(marked(report, index))).clone()
+        }
+        Some(Some((report, _))) => Arc::new(marked(report, index)),
+        _ => Arc::new(Marks::lasting()),
+    }
+}
+
+fn marked(CheckReport { violations, .. }: &CheckReport, index: &Index) -> Marks {
     let mut marks = Marks::lasting();
-    let Some(Some((CheckReport { violations, .. }, _))) = loaded.checked() else { return marks };
     for violation in violations {
         let Violation { start_us, duration_us, idle_cpu, busy_cpu, waiting, .. } = violation;
         let tid = waiting.first().map(|task| task.tid);

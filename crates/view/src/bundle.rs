@@ -150,7 +150,7 @@ fn bundle(traces: &[Arc<Loaded>], initial: Option<&Initial>) -> Result<Value> {
         responses.insert("api/diff?a=0&b=1".to_owned(), serde_json::from_str(&text).unwrap_or_default());
     }
     let facts: Vec<Value> = traces.iter().map(|loaded| loaded.facts()).collect();
-    let facts = json!({ "traces": facts, "view": initial.map(|initial| initial.to_json(&traces[0])) });
+    let facts = json!({ "traces": facts, "view": initial.map(|initial| initial.to_json(traces)) });
     Ok(json!({ "traces": facts, "responses": responses, "arrow": arrows }))
 }
 
@@ -192,20 +192,30 @@ fn spans(loaded: &Loaded, indexer: &crate::index::Indexer, by: By, (from, to): (
     stream(columns, &[])
 }
 
-fn queues(index: &Index, (from, to): (Nanos, Nanos)) -> Vec<u8> {
-    let (mut cpu, mut start, mut length) = (vec![], vec![], vec![]);
+/// The length of each CPU's queue, each until the next of that CPU. Outside of the window it is not known.
+fn lengths(index: &Index, (from, to): (Nanos, Nanos)) -> Vec<(u32, Nanos, u32)> {
+    let mut lengths = Vec::new();
     for (number, steps) in (0..).zip(&index.queues) {
+        if from > 0 {
+            lengths.push((number, 0, u32::MAX));
+        }
         let first = steps.find(from).unwrap_or(0);
         for (time, _, step) in (first..).map_while(|at| steps.get(at, index.end)).take_while(|(time, ..)| *time < to) {
-            cpu.push(number);
-            start.push(time.max(from) as f64);
-            length.push(if step.value == UNKNOWN { u32::MAX } else { step.value as u32 });
+            lengths.push((number, time.max(from), if step.value == UNKNOWN { u32::MAX } else { step.value as u32 }));
+        }
+        if to < index.end {
+            lengths.push((number, to, u32::MAX));
         }
     }
+    lengths
+}
+
+fn queues(index: &Index, window: (Nanos, Nanos)) -> Vec<u8> {
+    let lengths = lengths(index, window);
     let columns = vec![
-        ("cpu", Arc::new(UInt32Array::from(cpu)) as ArrayRef),
-        ("start", Arc::new(Float64Array::from(start)) as ArrayRef),
-        ("length", Arc::new(UInt32Array::from(length)) as ArrayRef),
+        ("cpu", Arc::new(UInt32Array::from_iter_values(lengths.iter().map(|own| own.0))) as ArrayRef),
+        ("start", Arc::new(Float64Array::from_iter_values(lengths.iter().map(|own| own.1 as f64))) as ArrayRef),
+        ("length", Arc::new(UInt32Array::from_iter_values(lengths.iter().map(|own| own.2))) as ArrayRef),
     ];
     stream(columns, &[])
 }
@@ -213,6 +223,20 @@ fn queues(index: &Index, (from, to): (Nanos, Nanos)) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Indexer;
+    use schedlab_base::{Event, Meta, Payload, Sink};
+
+    #[test]
+    fn nothing_is_said_of_queues_outside_of_the_window() {
+        let meta = Meta { running: vec![(0, 5)], span: Some((0, 100)), ..Meta::default() };
+        let mut indexer = Indexer::new(&meta);
+        let wake = |time, tid| Event { time, cpu: 0, what: Payload::Wakeup { tid, prio: 120, target: 0 } };
+        indexer.events(&[wake(10, 6), wake(50, 7), wake(90, 8)]);
+        indexer.finish();
+        let unknown = u32::MAX;
+        assert_eq!(lengths(&indexer.index, (40, 60)), [(0, 0, unknown), (0, 40, 2), (0, 50, 3), (0, 60, unknown)]);
+        assert_eq!(lengths(&indexer.index, (0, 100)), [(0, 0, 1), (0, 10, 2), (0, 50, 3), (0, 90, 4)]);
+    }
 
     #[test]
     fn data_cannot_leave_its_element() {

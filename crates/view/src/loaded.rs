@@ -3,9 +3,10 @@
 use crate::explain::Again;
 use crate::follow::Tail;
 use crate::index::{Index, Indexer};
+use crate::marks::Marks;
 use crate::rows::{By, Rows};
 use schedlab_base::{AffinityRecord, CpuId, Event, Meta, NameRecord, Nanos, Result, Sink, TaskRecord};
-use schedlab_measure::{Bounds, Check, CheckReport, Wasted};
+use schedlab_measure::{Bounds, Check, CheckReport, THRESHOLD, Wasted};
 use schedlab_trace::{Input, Options, ReadReport, Source};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -36,8 +37,8 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What its head says.
     pub meta: Meta,
-    /// Violations last longer than this.
-    pub threshold: Nanos,
+    /// Violations last longer than this, where the user says so.
+    threshold: Option<Nanos>,
     indexer: RwLock<Indexer>,
     /// Whether rows can be shown, or why not.
     ready: OnceLock<std::result::Result<(), String>>,
@@ -46,16 +47,22 @@ pub struct Loaded {
     /// Why its reading ended early.
     damage: OnceLock<String>,
     checked: OnceLock<Option<(CheckReport, Wasted)>>,
+    /// The violations as marks.
+    pub(crate) violations: OnceLock<Arc<Marks>>,
     rows: Mutex<[Given; 2]>,
     /// What was simulated again.
     pub(crate) again: Mutex<Again>,
 }
 
-/// Opens a trace: its head is read, and nothing else yet.
+/// Where no CPU was idle beside waiting tasks for as long as usually counts, these short times are listed.
+const SHORT: Nanos = 1_000_000;
+
+/// Opens a trace: its head is read, and nothing else yet. Violations last longer than `threshold`; without one, longer
+/// than [`THRESHOLD`], or if there are none, longer than a millisecond.
 ///
 /// # Errors
 /// When it cannot be read, or is no trace.
-pub fn open(id: usize, path: &Path, threshold: Nanos) -> Result<Loaded> {
+pub fn open(id: usize, path: &Path, threshold: Option<Nanos>) -> Result<Loaded> {
     let meta = schedlab_trace::open(path)?.meta().clone();
     let indexer = RwLock::new(Indexer::new(&meta));
     Ok(Loaded {
@@ -69,6 +76,7 @@ pub fn open(id: usize, path: &Path, threshold: Nanos) -> Result<Loaded> {
         read: OnceLock::new(),
         damage: OnceLock::new(),
         checked: OnceLock::new(),
+        violations: OnceLock::new(),
         rows: Mutex::default(),
         again: Mutex::default(),
     })
@@ -162,12 +170,25 @@ impl Loaded {
             let _ = self.checked.set(None);
             return Ok(());
         }
-        let mut source = schedlab_trace::open(&self.path)?;
-        let bounds = Bounds { threshold: self.threshold, ..Bounds::default() };
-        let mut check = Check::new(source.meta(), bounds).over_time();
-        source.run(&mut check)?;
-        let _ = self.checked.set(Some(check.finish_over_time(None)));
+        let mut found = self.idle_beside_waiting(self.threshold())?;
+        if self.threshold.is_none() && found.0.violations.is_empty() && found.0.wasted_cpu_us > 0.0 {
+            found = self.idle_beside_waiting(SHORT)?;
+        }
+        let _ = self.checked.set(Some(found));
         Ok(())
+    }
+
+    fn idle_beside_waiting(&self, threshold: Nanos) -> Result<(CheckReport, Wasted)> {
+        let mut source = schedlab_trace::open(&self.path)?;
+        let mut check = Check::new(source.meta(), Bounds { threshold, ..Bounds::default() }).over_time();
+        source.run(&mut check)?;
+        Ok(check.finish_over_time(None))
+    }
+
+    /// How long a CPU must be idle beside waiting tasks to count.
+    #[must_use]
+    pub fn threshold(&self) -> Nanos {
+        self.threshold.unwrap_or(THRESHOLD)
     }
 
     /// Waits until it can be shown.
@@ -237,9 +258,11 @@ impl Loaded {
         // Where the trace will end, if it says so itself.
         let until = self.meta.span.and_then(|(from, to)| to.checked_sub(from)).filter(|length| *length > end);
         let until = until.filter(|_| self.is(Phase::Reading));
+        let tunables = self.meta.system.as_ref().map(|system| &system.tunables);
         let name = self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy();
         json!({
             "id": self.id, "name": name, "kind": kind, "kernel": self.meta.kernel, "machine": self.meta.machine,
+            "tunables": tunables,
             "end": end, "events": events, "tasks": indexer.index.tasks.len(),
             "growing": self.is(Phase::Recording), "reading": self.is(Phase::Reading), "until": until,
             "checked": self.checked().is_some() || self.is_damaged(), "explainable": self.explainable(),

@@ -64,7 +64,7 @@ pub(crate) fn delays(loaded: &Loaded, query: &Query) -> Answered<Body> {
 pub(crate) fn check(loaded: &Loaded, query: &Query) -> Answered<Body> {
     let part = part(loaded, query)?;
     let mut source = schedlab_trace::open(&loaded.path)?;
-    let bounds = Bounds { threshold: loaded.threshold, ..Bounds::default() };
+    let bounds = Bounds { threshold: loaded.threshold(), ..Bounds::default() };
     let mut check = Check::of_part(source.meta(), bounds, part);
     let read = source.run(&mut check)?;
     Ok(Body::json(&documents::check(&loaded.path, source.meta(), &read, &check.finish(None), None)))

@@ -311,6 +311,7 @@ pub(crate) fn lists(loaded: &Loaded, indexer: &Indexer, query: &Query) -> Answer
     let (from, to) = stretch(index, query)?;
     let limit = query.within("limit", 100, 1, MOST_ITEMS)?;
     let of = query.text("of").unwrap_or("waits");
+    let mut threshold = None;
     let (items, count) = match of {
         "waits" => {
             let (waits, count) = longest_waits(index, (from, to), limit);
@@ -320,11 +321,14 @@ pub(crate) fn lists(loaded: &Loaded, indexer: &Indexer, query: &Query) -> Answer
             };
             (waits.iter().map(item).collect::<Vec<_>>(), count)
         }
-        "violations" => found(loaded, index, (from, to), limit)?,
+        "violations" => {
+            threshold = loaded.checked().flatten().map(|(report, _)| ns(report.threshold_us));
+            found(loaded, index, (from, to), limit)?
+        }
         other => return Err(Failure::bad(format!("of={other} is neither waits nor violations"))),
     };
     let left_out = count - items.len();
-    Ok(Body::json(&json!({ "of": of, "items": items, "left_out": left_out })))
+    Ok(Body::json(&json!({ "of": of, "items": items, "left_out": left_out, "threshold": threshold })))
 }
 
 /// Waits that touch this time, the longest first, and how many there are. A wait over several queues is one.

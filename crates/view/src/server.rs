@@ -24,9 +24,11 @@ use tokio::sync::broadcast;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A row of the first trace at an instant.
+/// A row of a trace at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picked {
+    /// The trace, from 0.
+    pub trace: usize,
     /// Which row.
     pub row: Lane,
     /// The instant, from the trace's start.
@@ -42,19 +44,21 @@ pub enum Lane {
     Task(Tid),
 }
 
-/// Reads `cpu:9@120ms` or `task:4711@1.2s`.
+/// Reads `cpu:9@120ms` or `task:4711@1.2s`; `2/cpu:9@120ms` is in the second trace.
 ///
 /// # Errors
 /// With what would be right.
 pub fn picked(text: &str) -> std::result::Result<Picked, String> {
-    let wrong = || "write cpu:NUMBER@TIME or task:TID@TIME, as in cpu:9@120ms".to_owned();
-    let (row, time) = text.split_once('@').ok_or_else(wrong)?;
+    let wrong = || "write cpu:NUMBER@TIME or task:TID@TIME, as in cpu:9@120ms or 2/cpu:9@120ms".to_owned();
+    let (number, place) = text.split_once('/').unwrap_or(("1", text));
+    let trace = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1)).ok_or_else(wrong)?;
+    let (row, time) = place.split_once('@').ok_or_else(wrong)?;
     let row = match row.split_once(':') {
         Some(("cpu", number)) => Lane::Cpu(number.parse().map_err(|_| wrong())?),
         Some(("task", tid)) => Lane::Task(tid.parse().map_err(|_| wrong())?),
         _ => return Err(wrong()),
     };
-    Ok(Picked { row, time: parse_duration(time).map_err(|e| e.to_string())? })
+    Ok(Picked { trace, row, time: parse_duration(time).map_err(|e| e.to_string())? })
 }
 
 /// What the page shows first, as the command line says.
@@ -66,19 +70,19 @@ pub struct Initial {
     pub to: Option<Nanos>,
     /// `cpu` or `task`.
     pub by: Option<&'static str>,
-    /// What is picked in the first trace.
+    /// What is picked.
     pub pick: Option<Picked>,
 }
 
 impl Initial {
     /// As the page reads it. A task that is not known yet has no number.
-    pub(crate) fn to_json(&self, first: &Loaded) -> serde_json::Value {
-        let pick = self.pick.map(|Picked { row, time }| {
+    pub(crate) fn to_json(&self, traces: &[Arc<Loaded>]) -> serde_json::Value {
+        let pick = self.pick.map(|Picked { trace, row, time }| {
             let (by, id) = match row {
                 Lane::Cpu(cpu) => ("cpu", Some(cpu)),
-                Lane::Task(tid) => ("task", task_at(&first.indexer().index, tid, time)),
+                Lane::Task(tid) => ("task", traces.get(trace).and_then(|own| task_at(&own.indexer().index, tid, time))),
             };
-            json!({ "by": by, "id": id, "time": time })
+            json!({ "by": by, "id": id, "time": time, "trace": trace })
         });
         json!({ "from": self.from, "to": self.to, "by": self.by, "pick": pick })
     }
@@ -214,7 +218,7 @@ fn answer(shared: &Shared, asked: &str, query: &Query) -> Answered<(&'static str
             let ready = shared.traces.iter().try_for_each(|loaded| loaded.wait());
             ready.map_err(|text| Failure(500, text))?;
             let traces: Vec<_> = shared.traces.iter().map(|loaded| loaded.facts()).collect();
-            let view = shared.initial.as_ref().map(|initial| initial.to_json(&shared.traces[0]));
+            let view = shared.initial.as_ref().map(|initial| initial.to_json(&shared.traces));
             Body::json(&json!({ "traces": traces, "view": view }))
         }
         ["api", id, what] => {

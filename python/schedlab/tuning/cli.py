@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--screen", choices=["sim"], help="search on the simulator, and take the best few to the study's backend")
     add("--cycle", action="store_true", help="tune scheduler, memory, disk one after the other; keep only what helps")
     add("-o", "--output", metavar="FILE", help="write a report: one self-contained HTML page")
+    add("--keep", metavar="DIR", help="keep a trace of the default and one of the best settings, with pages of both")
     add("--settings", metavar="FILE", help="write the best settings, for schedlab tunables --apply and --profile")
     add("--force", action="store_true", help="overwrite these files if they exist")
     add("--storage", metavar="FILE|URL", help="where trials are kept, to go on later (default: STUDY.trials)")
@@ -107,7 +108,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.output:
         from schedlab.tuning.report import report  # noqa: PLC0415
 
-        _write(given.output, report(own, found.space, result))
+        _write(given.output, report(own, found.space, result, Path(given.output)))
     if given.settings:
         _write(given.settings, outcome.settings_file(own, result))
     print(json.dumps(result, indent=2) if given.json else outcome.text(own, result))
@@ -118,7 +119,7 @@ def _found(given: argparse.Namespace, own: Any) -> Any:  # noqa: ANN401 (a study
     from schedlab.tuning import flow  # noqa: PLC0415
     from schedlab.tuning.progress import Progress  # noqa: PLC0415
 
-    options = flow.Options(given.storage, given.fresh, given.jobs, given.cluster)
+    options = flow.Options(given.storage, given.fresh, given.jobs, given.cluster, traces=given.keep, force=given.force)
     with _signals():
         return flow.run(own, options, Progress(quiet=given.quiet), screen=given.screen, cycle=given.cycle)
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from schedlab._native import InputError
 from schedlab.sweeping import cluster
-from schedlab.tuning import catalogue, confirm, racing, screen, simulated, space
+from schedlab.tuning import catalogue, confirm, kept, racing, screen, simulated, space
 from schedlab.tuning.guard import Guard
 from schedlab.tuning.home import home
 from schedlab.tuning.objective import Run
@@ -37,6 +38,10 @@ class Options:
     cluster: str | None = None
     keep: bool = True
     """Whether trials are kept in a file where `storage` names none."""
+    traces: str | None = None
+    """A folder for the traces of the default and of the best settings."""
+    force: bool = False
+    """Whether that folder may have files already."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,16 @@ def run(study: Study, options: Options, progress: Progress, *, screen: str | Non
     if screen and cycle:
         raise InputError("screen and cycle exclude each other")
     way = by_group if cycle else screened if screen else tune
+    if options.traces:
+        kept.check(study, Path(options.traces), force=options.force)
     try:
-        return way(study, options, progress)
+        found = way(study, options, progress)
+        if options.traces and found.best:
+            progress.show("tracing the default and the best settings")
+            with bench(study, options, progress) as own:
+                if isinstance(own.runner, kept.Traced):
+                    found.looks = kept.keep(study, own.runner, found.space, found.best, Path(options.traces))
+        return found
     finally:
         progress.clear()
 

@@ -4,6 +4,7 @@ import json
 from statistics import fmean
 from typing import Any
 
+from schedlab.tuning import kept
 from schedlab.tuning.confirm import Claim, Confirmation
 from schedlab.tuning.real import value_toml
 from schedlab.tuning.score import good, score
@@ -42,6 +43,7 @@ def document(study: Study, found: Found) -> Document:
         if len(study.objectives) > 1
         else [],
         "screening": _screening(found),
+        "looks": found.looks,
         "interrupted": found.interrupted,
         "remarks": found.remarks,
         "runs": found.runs,
@@ -150,6 +152,7 @@ def text(study: Study, result: Document) -> str:
         parts = sorted(result["importance"].items(), key=lambda entry: -entry[1])
         lines += ["", "How much of the variance each parameter explains by itself (fANOVA):"]
         lines += [f"  {name:<32} {part:5.1%}" for name, part in parts]
+    lines += kept.lines(result["looks"])
     lines += ["", *result["remarks"]] if result["remarks"] else []
     return "\n".join(lines).rstrip()
 

@@ -77,6 +77,10 @@ class Recording:
             values, _ = _native.measure(expressions, "", machine, path, None, seed, [], True, recorded)
             return run_of(values, taken)
 
+    def trace(self, settings: Mapping[str, str], seed: int, path: Path) -> None:
+        """Run it once more, and keep the recording."""
+        self._execute(str(path), settings, seed)
+
     def _execute(self, trace: str, settings: Mapping[str, str], seed: int) -> dict[str, Any]:
         argv = [str(command.binary()), "--json", "exec", self.workload.path(), f"--output={trace}", f"--seed={seed}"]
         argv += [f"--duration={self.study.duration}"] if self.study.duration else []
@@ -160,9 +164,7 @@ class Live:
 
     def run(self, settings: Mapping[str, str], seed: int) -> Run:
         """Set the tunables and run. If the machine's limits stop it, everything is put back at once."""
-        self.tunables.apply(settings)
-        if self._settle_s:
-            time.sleep(self._settle_s)
+        self._prepare(settings)
         try:
             found = self._runner.run(settings, seed)
         except subprocess.SubprocessError as error:
@@ -171,6 +173,17 @@ class Live:
             self._runner.guard.stopped.clear()
             self.tunables.restore()
         return found
+
+    def trace(self, settings: Mapping[str, str], seed: int, path: Path) -> None:
+        """Set the tunables, run once more, and keep the recording."""
+        if isinstance(self._runner, Recording):
+            self._prepare(settings)
+            self._runner.trace(settings, seed, path)
+
+    def _prepare(self, settings: Mapping[str, str]) -> None:
+        self.tunables.apply(settings)
+        if self._settle_s:
+            time.sleep(self._settle_s)
 
     def close(self) -> None:
         """Put everything back."""

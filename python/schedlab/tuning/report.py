@@ -2,13 +2,14 @@
 
 import html
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from schedlab.tuning import outcome
+from schedlab.tuning import kept, outcome
 from schedlab.tuning.outcome import Document
 from schedlab.tuning.space import Parameter, Space, Value
 from schedlab.tuning.study import Study
@@ -27,9 +28,11 @@ _STATES = {"pruned": _GREY, "infeasible": _ORANGE, "complete": _BLUE}
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def report(study: Study, space: Space, result: Document) -> str:
-    """Return the page."""
+def report(study: Study, space: Space, result: Document, path: Path) -> str:
+    """Return the page; `path` is where it will be."""
     parts = [("Result", f"<pre>{html.escape(outcome.text(study, result))}</pre>")]
+    if result["looks"]:
+        parts.append(("Before and after, in the traces", _looks(result, path)))
     for title, (about, figure) in pictures(study, space, result).items():
         drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False})
         parts.append((title, f"<p>{about}</p>{drawn}"))
@@ -71,6 +74,17 @@ def pictures(study: Study, space: Space, result: Document) -> dict[str, tuple[st
     for _, figure in found.values():
         figure.update_layout(template="plotly_white", margin={"t": 30, "r": 20}, font={"size": 13})
     return found
+
+
+def _looks(result: Document, path: Path) -> str:
+    """Return where to look in the traces of the default and of the best settings."""
+    items = []
+    for name, own in result["looks"].items():
+        page = f' <a href="{html.escape(kept.link(own["page"], path))}">See it.</a>' if own["page"] else ""
+        said = f"<b>{html.escape(name)}</b>: {html.escape(own['sentence'])}{page}"
+        items.append(f"<li>{said}<pre>{html.escape(own['command'])}</pre></li>")
+    about = "The default above the best settings, in a held-out run whose gain is typical, where a task waits longest."
+    return f"<p>{about}</p><ul>{''.join(items)}</ul>"
 
 
 def _known(result: Document) -> list[Document]:

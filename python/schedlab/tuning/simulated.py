@@ -9,6 +9,7 @@ from pathlib import Path
 
 from schedlab import _native, command
 from schedlab._native import InputError
+from schedlab.arguments import options
 from schedlab.tuning.home import home
 from schedlab.tuning.objective import Run
 from schedlab.tuning.study import Study
@@ -52,6 +53,21 @@ class Simulation:
             None,
         )
         return run_of(values, time.perf_counter() - start)
+
+    def trace(self, settings: dict[str, str], seed: int, path: Path) -> None:
+        """Simulate the same, and keep the trace."""
+        given = options(
+            kernel=self.kernel,
+            machine=self.machine.path() if self.machine else None,
+            workload=self.workload.path(),
+            duration=self.duration,
+            seed=seed,
+            set=settings,
+            costs=None if self.costs else "none",
+            output=path,
+            force=True,
+        )
+        command.call(["sim", *given])
 
 
 def run_of(values: list[float | str], elapsed_s: float) -> Run:

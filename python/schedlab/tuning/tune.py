@@ -42,6 +42,7 @@ class Found:
     screening: Any = None
     interrupted: bool = False
     remarks: list[str] = field(default_factory=list)
+    looks: dict[str, dict[str, Any]] = field(default_factory=dict)
     runs: int = 0
     seconds: float = 0.0
     run_seconds: float = 0.0

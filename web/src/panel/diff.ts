@@ -5,6 +5,20 @@ import { array, child, command, figure, heading, note, number, quote, table, tex
 
 const ROWS = 15;
 
+/** The figures in the order of `schedlab diff`, as it calls them. */
+const NAMES = new Map([
+  ["duration_us", "duration"],
+  ["run_us", "CPU time"],
+  ["wait_us", "wait"],
+  ["slices", "switches"],
+  ["migrations", "migrations"],
+  ["wakeups", "wake-ups"],
+  ["latency_p50_us", "latency p50"],
+  ["latency_p90_us", "latency p90"],
+  ["latency_p99_us", "latency p99"],
+  ["latency_p999_us", "latency p99.9"],
+]);
+
 export async function difference(app: App): Promise<Node[]> {
   const [a, b] = app.traces;
   if (!a || !b) return [h("h2", {}, "One trace is open"), note("Open two to compare them: schedlab view A B")];
@@ -29,9 +43,11 @@ function remarks(document: unknown): Node[] {
 }
 
 function figures(row: unknown): HTMLElement {
+  const order = [...NAMES.keys()];
   const entries = Object.entries((child(row, "figures") as Record<string, unknown> | undefined) ?? {});
+  entries.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   const lines = entries.map(([name, value]): Cell[] => [
-    words(name),
+    NAMES.get(name) ?? words(name),
     figure(name, number(value, "a")),
     figure(name, number(value, "b")),
     change(value),

@@ -23,14 +23,18 @@ export async function list(app: App, of: ListKind): Promise<Node[]> {
 
 async function ofTrace(app: App, trace: Trace, of: ListKind): Promise<Node[]> {
   try {
-    const { items, left_out } = await app.source.list(trace.id, of, LIMIT, app.settings.selection);
+    const { items, left_out, threshold } = await app.source.list(trace.id, of, LIMIT, app.settings.selection);
+    const long = threshold ? `longer than ${duration(threshold)}` : "long";
     if (!items.length)
       return [
-        note(of === "waits" ? "No task waited." : "No CPU was idle for long while a task waited that may run there."),
+        note(
+          of === "waits" ? "No task waited." : `No CPU was idle for ${long} while a task waited that may run there.`,
+        ),
       ];
     const most = items[0]?.duration ?? 1;
     const rows = items.map((item, i) => h("li", {}, entry(app, trace, of, item, i, most)));
     return [
+      ...(of === "violations" ? [note(`CPUs that were idle for ${long} while tasks waited, the longest first.`)] : []),
       h("ol", { class: "jumps", "aria-label": of }, ...rows),
       ...(left_out > 0 ? [note(`${left_out.toLocaleString("en-US")} more are shorter.`)] : []),
     ];

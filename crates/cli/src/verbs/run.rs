@@ -1,7 +1,6 @@
 //! `schedlab run`: runs experiments, prints our figures beside the published ones, judges.
 
-mod kept;
-
+use crate::kept;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result};
@@ -9,6 +8,7 @@ use schedlab_experiment::backend::{self, Backend};
 use schedlab_experiment::{
     Baseline, Compared, Experiment, Outcome, Part, Selection, junit, parts, report, run_keeping, run_parts, text,
 };
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -91,7 +91,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let mut outcome = run_with_progress(experiments, &*backend, (jobs, args.keep.as_deref()), ui)?;
     if let Some(folder) = &args.keep {
-        kept::finish(&mut outcome, folder, args.output.as_deref(), ui)?;
+        keep_looks(&mut outcome, folder, args.output.as_deref(), ui)?;
     }
     for judged in &outcome.experiments {
         judged.remarks().iter().for_each(|remark| ui.note(format!("{}: {remark}", judged.experiment.file.id)));
@@ -152,6 +152,23 @@ fn run_with_progress(
     };
     bar.finish_and_clear();
     outcome
+}
+
+/// Finds the places to look at, writes their pages, and removes the traces that nobody needs.
+fn keep_looks(outcome: &mut Outcome, folder: &Path, report: Option<&Path>, ui: &Ui) -> Result<()> {
+    outcome.find_looks()?;
+    kept::write_pages(outcome.looks_mut(), report, ui)?;
+    let needed: BTreeSet<PathBuf> = outcome.looks_mut().map(|look| look.trace.clone()).collect();
+    let runs = outcome.experiments.iter().flat_map(|judged| &judged.runs);
+    let all: BTreeSet<PathBuf> = runs.filter_map(|run| run.trace.clone()).collect();
+    for trace in all.difference(&needed) {
+        std::fs::remove_file(trace).map_err(|e| Error::system("cannot be removed", &e).file(trace))?;
+    }
+    match needed.len() {
+        0 => ui.note("every expectation holds: no trace was kept"),
+        n => ui.note(format!("kept {n} {} in {}", if n == 1 { "trace" } else { "traces" }, folder.display())),
+    }
+    Ok(())
 }
 
 fn print(outcome: &Outcome, compared: Option<&Compared>, ui: &Ui) {

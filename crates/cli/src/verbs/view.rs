@@ -1,10 +1,13 @@
 //! `schedlab view`: traces on the screen, in the browser of this machine.
 
+use crate::kept;
 use crate::target::Target;
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, parse_duration};
-use schedlab_measure::THRESHOLD;
+use schedlab_experiment::measured::Expressions;
+use schedlab_experiment::{Look, look_among};
 use schedlab_view::{Initial, Loaded, News, Picked, Serving, file, have_page, missing_page, open, picked, serve};
+use serde_json::json;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -25,6 +28,7 @@ const NEWS: Duration = Duration::from_millis(250);
   schedlab view before.arrows after.arrows
   schedlab view trace.arrows --from 1.2s --to 1.3s
   schedlab view trace.arrows --pick task:4711@1.25s
+  schedlab view before.arrows after.arrows --worst \"latency_p99_us['editor']\"
   schedlab view recording.arrows --follow
   schedlab view trace.arrows --from 1.2s --to 1.3s -o view.html
 
@@ -44,10 +48,16 @@ pub struct Args {
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Open the page at this place: a CPU or a task (by its thread id) of the first trace, and the instant, as in
-    /// cpu:9@120ms or task:4711@1.2s.
+    /// cpu:9@120ms or task:4711@1.2s; 2/cpu:9@120ms is in the second trace.
     #[arg(long, value_name = "ROW@TIME", value_parser = picked)]
     pick: Option<Picked>,
-    /// Mark CPUs that were idle for longer than this while tasks waited [default: 100ms].
+    /// Open the page at the place that explains this measure, written as in an experiment: the longest wait of the
+    /// tasks that it names (latency_p99_us['editor']; all tasks for wait_s), or for wasted_s the longest time that a
+    /// CPU was idle while tasks waited.
+    #[arg(long, value_name = "MEASURE", conflicts_with_all = ["from", "to", "pick", "follow"])]
+    worst: Option<String>,
+    /// Mark CPUs that were idle for longer than this while tasks waited [default: 100ms, or 1ms if none was idle for
+    /// so long].
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     threshold: Option<Nanos>,
     /// Write the page with the traces, or the part from --from to --to, into this file instead of serving it; at most
@@ -81,14 +91,28 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     {
         return Err(Error::input("the window ends before it begins").key("--to").mend("give a --to after --from"));
     }
-    let threshold = args.threshold.unwrap_or(THRESHOLD);
-    let traces: Vec<Arc<Loaded>> =
-        (0..).zip(&args.traces).map(|(id, path)| Ok(Arc::new(open(id, path, threshold)?))).collect::<Result<_>>()?;
+    let traces: Vec<Arc<Loaded>> = (0..)
+        .zip(&args.traces)
+        .map(|(id, path)| Ok(Arc::new(open(id, path, args.threshold)?)))
+        .collect::<Result<_>>()?;
+    if let Some(Picked { trace, .. }) = args.pick
+        && trace >= traces.len()
+    {
+        return Err(Error::input(format!("there is no trace number {}", trace + 1)).key("--pick"));
+    }
+    let look = args.worst.as_deref().map(|measure| worst(&args.traces, measure)).transpose()?;
     let by = args.by.map(|by| if matches!(by, By::Cpu) { "cpu" } else { "task" });
     let asked = args.from.is_some() || args.to.is_some() || by.is_some() || args.pick.is_some();
-    let initial = asked.then_some(Initial { from: args.from, to: args.to, by, pick: args.pick });
+    let initial = match &look {
+        Some(look) => Some(Initial { by, ..kept::initial(look) }),
+        None => asked.then_some(Initial { from: args.from, to: args.to, by, pick: args.pick }),
+    };
     if let Some(output) = &args.output {
-        return write(output, args.force, &traces, initial.as_ref(), ui);
+        write(output, args.force, &traces, initial.as_ref(), ui)?;
+        if ui.json {
+            ui.print_json(&json!({ "output": output, "look": look }));
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     if !have_page() && !args.no_open {
         return Err(missing_page());
@@ -128,7 +152,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     drop(sender);
     begun.into_iter().collect::<Result<()>>()?;
-    announce(&args, &address, ui);
+    announce(&args, &address, look.as_ref(), ui);
     serve(serving)?;
     Ok(ExitCode::from(status.load(Ordering::Relaxed)))
 }
@@ -151,7 +175,7 @@ fn reading(loaded: &Loaded, news: &News, follow: bool, enough: &dyn Fn()) -> Res
 }
 
 /// Writes the page with all that it needs of the traces.
-fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&Initial>, ui: &Ui) -> Result<ExitCode> {
+fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&Initial>, ui: &Ui) -> Result<()> {
     if !have_page() {
         return Err(missing_page());
     }
@@ -166,7 +190,14 @@ fn write(output: &Path, force: bool, traces: &[Arc<Loaded>], initial: Option<&In
     let page = file(traces, initial)?;
     target.write_all(page.as_bytes())?;
     ui.note(format!("{}: {} bytes", output.display(), page.len()));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// The place that explains a measure.
+fn worst(traces: &[PathBuf], measure: &str) -> Result<Look> {
+    let expressions = Expressions::parse(&[measure.to_owned()]).map_err(|e| e.key("--worst"))?;
+    let found = look_among(traces, &expressions.subject())?;
+    found.ok_or_else(|| Error::input("no task waited, so that there is no place to show").key("--worst"))
 }
 
 /// A trace without events and without time has nothing to show.
@@ -178,9 +209,12 @@ fn refuse_empty(loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-fn announce(args: &Args, address: &str, ui: &Ui) {
+fn announce(args: &Args, address: &str, look: Option<&Look>, ui: &Ui) {
+    if let Some(look) = look {
+        ui.note(&look.sentence);
+    }
     if ui.json {
-        ui.print_json(&serde_json::json!({ "address": address }));
+        ui.print_json(&json!({ "address": address, "look": look }));
     } else {
         ui.print(&format!("{address}\n"));
     }

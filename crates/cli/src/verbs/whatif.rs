@@ -5,6 +5,7 @@ mod variants;
 
 use super::model::{ModelArgs, Recorded, read};
 use super::run::reproduce;
+use crate::kept;
 use crate::selection::SelectionArgs;
 use crate::setup;
 use crate::target::Target;
@@ -27,6 +28,7 @@ use variants::VariantArgs;
 #[command(after_help = "Examples:
   schedlab whatif t.arrows --kernel linux-6.12
   schedlab whatif t.arrows --kernel linux-6.1 --kernel linux-6.12 --machine z800 -o report.html
+  schedlab whatif t.arrows --kernel linux-6.12 -o report.html --keep traces
   schedlab whatif t.arrows --set base_slice_ns=1000000
   schedlab whatif t.arrows --variant short:set.base_slice_ns=1000000 --variant new:kernel=linux-6.12,machine=2x6
   schedlab whatif load.json --recording t.arrows --kernel linux-6.12")]
@@ -51,8 +53,12 @@ pub struct Args {
     /// Write a report: one self-contained HTML page.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite the file if it exists.
-    #[arg(long, requires = "output")]
+    /// Keep the trace of the first simulation of each in this folder, with pages that show the places which explain
+    /// the answer; the report and the text lead there.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Overwrite the files if they exist.
+    #[arg(long)]
     force: bool,
     /// The number of simulations to run at once (default: the number of cores); the results do not depend on it.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -77,7 +83,13 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let (baseline, remarks) = baseline(&args, &load)?;
     let variants = args.variants.setups(&baseline, &load.workload)?;
     variants.iter().try_for_each(|(_, setup)| fits(&load.workload, setup).map_err(|e| e.file(&args.trace)))?;
-    let answer = ask(&args, load, (baseline, remarks), variants, ui)?;
+    if let Some(folder) = &args.keep {
+        kept::prepare(folder, args.force)?;
+    }
+    let mut answer = ask(&args, load, (baseline, remarks), variants, ui)?;
+    if args.keep.is_some() {
+        kept::write_pages(answer.looks_mut(), args.output.as_deref(), ui)?;
+    }
     if ui.json {
         ui.print_json(&json!({ "load": args.trace, "whatif": answer }));
     } else {
@@ -178,6 +190,7 @@ fn ask(
         variants,
         seeds: args.seeds,
         duration: args.duration,
+        keep: args.keep.as_deref(),
     };
     let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let bar = ui.progress(Some(runs), "simulating");

@@ -47,6 +47,7 @@ fn a_failed_expectation_leads_to_the_place_that_explains_it() {
     assert!(rows[1].get("look").is_none(), "what holds needs no explanation");
     let look = &rows[0]["look"];
     let trace = look["trace"].as_str().unwrap();
+    assert_eq!(look["traces"], serde_json::json!([trace]));
     assert!(path.join(trace).is_file() && trace.starts_with("traces/wait-eevdf"), "{look}");
     // The place is the longest wait that `delays` finds in the trace.
     let delays: serde_json::Value =

@@ -25,6 +25,7 @@ mod support;
 mod test;
 mod tunables;
 mod view;
+mod view_places;
 mod view_reading;
 mod vm;
 mod wasted_cores;

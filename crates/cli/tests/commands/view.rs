@@ -62,7 +62,7 @@ fn write(path: &Path) {
     writer.finish().expect("written");
 }
 
-fn trace() -> tempfile::TempDir {
+pub fn trace() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     write(&folder.path().join("t.arrows"));
     folder
@@ -180,7 +180,7 @@ fn f64s(batch: &RecordBatch, name: &str) -> Vec<f64> {
     batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().values().to_vec()
 }
 
-fn message(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+pub fn message(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let out = schedlab(folder, args);
     assert!(out.stdout.is_empty(), "{args:?}");
     let text = String::from_utf8(out.stderr).expect("text");

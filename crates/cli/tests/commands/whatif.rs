@@ -196,3 +196,58 @@ fn bad_questions_are_refused() {
     assert!(message(&["none.arrows", "-k", "linux-6.12"]).contains("none.arrows"));
     assert!(message(&["none.json", "-k", "linux-6.12"]).contains("none.json"));
 }
+
+#[test]
+fn a_sentence_leads_to_the_place_that_explains_it() {
+    let folder = simulated("linux-6.1");
+    let folder = folder.path();
+    let ask = ["whatif", "t.arrows", "--kernel", "linux-6.12", "--keep", "traces"];
+    let answer = json(folder, &[&ask[..], &["-o", "report.html"]].concat())["whatif"].clone();
+    let variant = &answer["variants"][0];
+    let traces = ["traces/0-as-recorded.arrows", "traces/1-linux-6.12.arrows"];
+    assert_eq!((&answer["baseline"]["trace"], &variant["trace"]), (&traces[0].into(), &traces[1].into()));
+    let report = std::fs::read_to_string(folder.join("report.html")).expect("a report");
+    let rows = variant["rows"].as_array().expect("rows");
+    let changed: Vec<&Value> = rows.iter().filter(|row| row["look"].is_object()).collect();
+    assert!(changed.len() > 3 && changed.len() < rows.len(), "{} of {}", changed.len(), rows.len());
+    let mut seen = [false; 2];
+    for row in changed.iter().filter(|row| row["kind"] == "task") {
+        let look = &row["look"];
+        assert_eq!(look["traces"], serde_json::json!(traces), "{row}");
+        let rises = ["latency_p99_us", "wait_us", "latency_p50_us"]
+            .into_iter()
+            .any(|figure| row["figures"][figure]["verdict"] == "rises");
+        let side = traces.iter().position(|trace| look["trace"] == **trace).expect("one of both");
+        seen[side] = true;
+        assert_eq!(look["pick"].as_str().unwrap().starts_with("2/"), side == 1, "{look}");
+        assert!(rises || side == 0, "what only falls is explained by how it was: {row}");
+        // It is the longest wait that `delays` finds of this task in this trace. A forked one has a number more.
+        let name = format!("{}-{}*", row["name"].as_str().unwrap(), row["tid"]);
+        let delays = json(folder, &["delays", traces[side], "--task", &name, "--worst", "1"]);
+        let (start, long) = (number(&delays["waits"][0]["start_us"]), number(&delays["waits"][0]["duration_us"]));
+        let at = look["pick"].as_str().unwrap().split_once('@').unwrap().1.strip_suffix("us").unwrap();
+        let at: f64 = at.parse().unwrap();
+        assert!(start <= at && at <= start + long, "{name}: {at} is not in {start} and {long} more");
+        assert!(report.contains(look["command"].as_str().unwrap()), "{look}");
+    }
+    assert!(seen[0] && seen[1], "some fall and some rise");
+    let look = &changed[1]["look"];
+    let words = shlex::split(look["command"].as_str().unwrap()).unwrap();
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let written = schedlab(folder, &[&words[..], &["-o", "own.html"]].concat());
+    if written.status.code() == Some(4) {
+        assert!(look["page"].is_null(), "built without the page");
+    } else {
+        assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+        let link = look["page"].as_str().unwrap();
+        assert!(report.contains(&format!("href=\"{link}\"")), "{link}");
+        let page = std::fs::read_to_string(folder.join(link)).unwrap();
+        assert!(page.contains("\"pick\":{\"by\":\"task\""), "it opens there");
+        assert!(page.contains("\"1/cpu\""), "both are in it");
+    }
+    let again = schedlab(folder, &ask);
+    assert_eq!(again.status.code(), Some(2), "a folder with traces is not written to");
+    let text = ok(folder, &[&ask[..], &["--force"]].concat());
+    assert!(text.contains("  simulated as asked, "), "{text}");
+    assert!(text.contains("  schedlab view traces/0-as-recorded.arrows "), "{text}");
+}

@@ -1,8 +1,6 @@
 //! Where to look when an expectation does not hold.
 
 use super::{Judged, Outcome, Row};
-use crate::experiment::Experiment;
-use crate::expr::{Expr, Reference, Selector};
 use crate::look::{Look, Subject, look};
 use crate::run::RunResult;
 use crate::verdict::Verdict;
@@ -35,7 +33,7 @@ impl Judged {
         if !matches!(row.verdict, Verdict::Fail | Verdict::Undecided | Verdict::KnownDifference) {
             return Ok(None);
         }
-        let subject = subject_of(&self.experiment, &self.experiment.expectations[at].metric);
+        let subject = Subject::of(&self.experiment.expectations[at].metric, &self.experiment.metrics);
         self.trace_of(row).map_or(Ok(None), |trace| look(trace, &subject))
     }
 
@@ -52,25 +50,4 @@ impl Judged {
         let of_case = self.runs.iter().find(fits).or_else(|| self.runs.iter().find(shown));
         of_case.and_then(|run| run.trace.as_deref())
     }
-}
-
-/// The tasks that an expression over metrics names, and whether it is about waste.
-fn subject_of(experiment: &Experiment, expr: &Expr) -> Subject {
-    let mut subject = Subject::default();
-    let mut note = |reference: &Reference| {
-        subject.waste |= crate::measures::find(&reference.path).is_some_and(|measure| measure.is_of_waste());
-        for selector in &reference.selectors {
-            if let Selector::Pattern(pattern) = selector
-                && !subject.tasks.contains(pattern)
-            {
-                subject.tasks.push(pattern.clone());
-            }
-        }
-    };
-    expr.references(&mut |reference| match experiment.metrics.get(&reference.path) {
-        // A metric may be called as the measure that it is of.
-        Some(metric) => metric.references(&mut note),
-        None => note(reference),
-    });
-    subject
 }

@@ -1,5 +1,6 @@
 //! The verdicts of a report: in words, as links, as a table.
 
+use super::looks::look;
 use super::page::Page;
 use crate::compare::Beside;
 use crate::file::Kind;
@@ -134,23 +135,10 @@ pub fn expectations(page: &mut Page, rows: &[Row]) {
             simulation(real, row.simulated.as_ref()),
             escape(&row.expected),
             chip(row.verdict, kind),
-            why(row).iter().map(|text| small(text)).collect::<String>() + &look(row)
+            why(row).iter().map(|text| small(text)).collect::<String>() + &look(row.look.as_ref())
         );
     }
     page.push(&(html + "</table></div>\n"));
-}
-
-/// What to look at, the page that shows it, and the command that shows all of the trace there.
-fn look(row: &Row) -> String {
-    let Some(look) = &row.look else { return String::new() };
-    let page = look.page.as_ref().map_or_else(String::new, |page| {
-        format!(" <a href=\"{}\">See it in this part of the trace.</a>", escape(page))
-    });
-    format!(
-        "<small>{}{page} In the whole trace:<br><code>{}</code></small>",
-        escape(&look.sentence),
-        escape(&look.command)
-    )
 }
 
 /// The headings of what is ours: a figure, or a real kernel's with that of its simulation.

@@ -1,5 +1,6 @@
 //! The report of a prediction: the answer in words, all tasks, and each row that counts.
 
+use super::looks::look;
 use super::page::{Page, Reproduce};
 use crate::whatif::{Answer, Outcome, Place, Predicted, Variant};
 use schedlab_chart::{Bar, bars, escape, number};
@@ -52,7 +53,7 @@ fn part(page: &mut Page, number: usize, variant: &Variant) {
     page.part(&id, escape(&variant.name));
     page.push(&format!("<article id=\"{id}\"><h2>{}</h2>\n", escape(&variant.name)));
     page.push(&format!("<p class=\"lead\">{}</p>\n", escape(&place(&variant.place))));
-    page.list(&variant.sentences);
+    page.push(&sentences(variant));
     let (whole, others) = variant.rows.split_first().expect("the first row is all tasks");
     page.heading("All tasks");
     let drawings: Vec<String> = figures(whole).filter(|(figure, _)| DRAWN.contains(&figure.key)).map(picture).collect();
@@ -69,6 +70,15 @@ fn part(page: &mut Page, number: usize, variant: &Variant) {
     }
     page.list(&variant.notes);
     page.push("</article>\n");
+}
+
+/// The answer in words; below a sentence, where to look.
+fn sentences(variant: &Variant) -> String {
+    let items = variant.sentences.iter().map(|sentence| {
+        let place = sentence.row.and_then(|row| variant.rows[row].look.as_ref());
+        format!("<li>{}{}</li>", escape(&sentence.text), look(place))
+    });
+    format!("<ul>{}</ul>\n", items.collect::<String>())
 }
 
 fn figures(row: &Predicted) -> impl Iterator<Item = (&'static Figure, &Outcome)> {

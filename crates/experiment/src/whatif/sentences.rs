@@ -3,31 +3,57 @@
 use super::judge::{Outcome, Verdict};
 use super::{Kind, Predicted};
 use schedlab_measure::compared::FIGURES;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// How many lines there are of groups, names and tasks.
 const MOST: usize = 12;
 
+/// A line. In JSON it is its text.
+#[derive(Clone, Debug)]
+pub struct Sentence {
+    /// The text.
+    pub text: String,
+    /// The row whose waits it is about, by its place in the list of rows.
+    pub row: Option<usize>,
+}
+
+impl Serialize for Sentence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// The lines, what changes most first.
-pub(super) fn of(duration: &Outcome, rows: &[Predicted]) -> Vec<String> {
-    let mut lines = vec![format!("all tasks: the time until all is done {}", change(duration))];
-    let (all, others) = rows.split_first().expect("the first row is all tasks");
+pub(super) fn of(duration: &Outcome, rows: &[Predicted]) -> Vec<Sentence> {
+    let of_none = |text: String| Sentence { text, row: None };
+    let mut lines = vec![of_none(format!("all tasks: the time until all is done {}", change(duration)))];
     for key in ["wait_us", "latency_p50_us", "latency_p99_us", "slices", "migrations"] {
-        if let Some(outcome) = all.figures.get(key) {
-            lines.push(format!("all tasks: {} {}", name(key), change(outcome)));
+        if let Some(outcome) = rows[0].figures.get(key) {
+            let row = (key == "wait_us").then_some(0);
+            lines.push(Sentence { text: format!("all tasks: {} {}", name(key), change(outcome)), row });
         }
     }
-    let (changed, same): (Vec<&Predicted>, Vec<&Predicted>) = others.iter().partition(|row| row.size() > 0.0);
-    for row in changed.iter().take(MOST) {
-        lines.extend(row.most().map(|(key, own, _)| format!("{}: {} {}", row.row.label, name(key), change(own))));
+    let others = || rows.iter().enumerate().skip(1);
+    let changed: Vec<(usize, &Predicted)> = others().filter(|(_, row)| row.size() > 0.0).collect();
+    for (at, row) in changed.iter().take(MOST) {
+        let text = row.most().map(|(key, own, _)| format!("{}: {} {}", row.row.label, name(key), change(own)));
+        lines.extend(text.map(|text| Sentence { text, row: Some(*at) }));
     }
     if changed.len() > MOST {
-        lines.push(format!("and {} more rows that change", changed.len() - MOST));
+        lines.push(of_none(format!("and {} more rows that change", changed.len() - MOST)));
     }
-    let tasks = same.iter().filter(|row| row.row.kind == Kind::Task).count();
+    let tasks = others().filter(|(_, row)| row.size() == 0.0 && row.row.kind == Kind::Task).count();
     match tasks {
         0 => {}
-        1 => lines.push("1 task: no change that the model could tell".to_owned()),
-        n => lines.push(format!("{n} tasks: no change that the model could tell")),
+        1 => lines.push(of_none("1 task: no change that the model could tell".to_owned())),
+        n => lines.push(of_none(format!("{n} tasks: no change that the model could tell"))),
     }
     lines
 }

@@ -46,7 +46,7 @@ pub fn validate(
     let mut doubts = doubts(&meta, &report, model);
     let progress = ui.progress(Some(args.seeds), "simulating the model");
     let setups = std::slice::from_ref(&setup);
-    let series = Series { workload, setups, seeds: args.seeds, duration: None, choose: &|_| Vec::new() };
+    let series = Series { workload, setups, seeds: args.seeds, duration: None, choose: &|_| Vec::new(), traces: &[] };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let simulated = simulate_all(&series, threads, &|| progress.inc(1));
     progress.finish_and_clear();

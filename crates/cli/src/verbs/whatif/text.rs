@@ -61,6 +61,9 @@ fn text_of(variant: &Variant, all: bool) -> String {
     out += "\n";
     for sentence in &variant.sentences {
         out += &format!("{sentence}\n");
+        if let Some(look) = sentence.row.and_then(|row| variant.rows[row].look.as_ref()) {
+            out += &format!("  {}\n  {}\n", look.sentence, look.command);
+        }
     }
     for note in &variant.notes {
         out += &format!("- {note}\n");

@@ -2,8 +2,8 @@
 
 use super::{Wait, Watch};
 use schedlab_base::{CpuId, Nanos};
-use schedlab_track::Slot;
-use std::collections::BTreeMap;
+use schedlab_track::{Slot, row};
+use std::cmp::Reverse;
 
 /// More violations than this are counted, not kept.
 const MOST_KEPT: usize = 10_000;
@@ -48,7 +48,8 @@ impl Watch {
             return;
         }
         let mut waited = Vec::new();
-        let mut by_cpu: BTreeMap<CpuId, Nanos> = BTreeMap::new();
+        // Thousands of tasks may have waited on thousands of CPUs.
+        let mut by_cpu: Vec<Nanos> = vec![0; self.cpus.len()];
         for (slot, task) in (0..).zip(&self.tasks) {
             let part = |wait: Wait| {
                 let fits = wait.cpu != number && self.classes.allows(wait.class, number);
@@ -58,19 +59,23 @@ impl Watch {
             let present = Wait { class: task.class, cpu: task.cpu, since: task.since, until };
             let (now, before) = (part(present), part(task.last));
             for (wait, time) in [(present, now), (task.last, before)].into_iter().filter(|(_, time)| *time > 0) {
-                *by_cpu.entry(wait.cpu).or_default() += time;
+                *row(&mut by_cpu, wait.cpu) += time;
             }
             if now + before > 0 {
                 let cpu = if now >= before { present.cpu } else { task.last.cpu };
                 waited.push(Waited { slot, cpu, time: now + before, known: task.known });
             }
         }
-        waited.sort_by_key(|w| (std::cmp::Reverse(w.time), w.slot));
-        let Some((busy, _)) = by_cpu.into_iter().max_by_key(|(cpu, time)| (*time, std::cmp::Reverse(*cpu))) else {
-            return;
-        };
+        let waits = (0..).zip(by_cpu).filter(|(_, time)| *time > 0);
+        let Some((busy, _)) = waits.max_by_key(|(cpu, time)| (*time, Reverse(*cpu))) else { return };
         let tasks = waited.len();
-        waited.truncate(MOST_WAITING);
+        let longest = |w: &Waited| (Reverse(w.time), w.slot);
+        if tasks > MOST_WAITING {
+            waited.select_nth_unstable_by_key(MOST_WAITING, longest);
+            waited.truncate(MOST_WAITING);
+            waited.shrink_to_fit();
+        }
+        waited.sort_by_key(longest);
         let cpu = &self.cpus[number as usize];
         let saw = cpu.looked_at.get(busy as usize / 64).is_some_and(|word| word >> (busy % 64) & 1 == 1);
         self.found.push(Found {

@@ -1,12 +1,9 @@
-//! The traces that `run --keep` keeps: those behind expectations that do not hold, each with a page that shows the
-//! place.
+//! Traces that a verb keeps for its report, each with pages that show the places which explain what the report says.
 
 use crate::ui::Ui;
 use schedlab_base::{Error, Result};
-use schedlab_experiment::{Look, Outcome};
-use schedlab_measure::THRESHOLD;
+use schedlab_experiment::Look;
 use schedlab_view::{Initial, file, have_page, open, picked};
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -21,15 +18,12 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Finds the places to look at, writes their pages, and removes the traces that nobody needs.
-pub fn finish(outcome: &mut Outcome, folder: &Path, report: Option<&Path>, ui: &Ui) -> Result<()> {
-    outcome.find_looks()?;
-    let mut needed = BTreeSet::new();
-    for (number, look) in outcome.looks_mut().enumerate() {
-        needed.insert(look.trace.clone());
-        if !have_page() {
-            continue;
-        }
+/// Writes a page for each place to look at, beside its trace, and notes its address as the report links to it.
+pub fn write_pages<'a>(looks: impl Iterator<Item = &'a mut Look>, report: Option<&Path>, ui: &Ui) -> Result<()> {
+    if !have_page() {
+        return Ok(());
+    }
+    for (number, look) in looks.enumerate() {
         let page = look.trace.with_extension(format!("{}.html", number + 1));
         match part(look) {
             Ok(text) => {
@@ -40,26 +34,24 @@ pub fn finish(outcome: &mut Outcome, folder: &Path, report: Option<&Path>, ui: &
             Err(error) => ui.note(format!("no page was written of this place: {error}")),
         }
     }
-    let runs = outcome.experiments.iter().flat_map(|judged| &judged.runs);
-    let all: BTreeSet<PathBuf> = runs.filter_map(|run| run.trace.clone()).collect();
-    for trace in all.difference(&needed) {
-        fs::remove_file(trace).map_err(|e| Error::system("cannot be removed", &e).file(trace))?;
-    }
-    match needed.len() {
-        0 => ui.note("every expectation holds: no trace was kept"),
-        n => ui.note(format!("kept {n} {} in {}", if n == 1 { "trace" } else { "traces" }, folder.display())),
-    }
     Ok(())
 }
 
-/// The page of the part of the trace around the place.
+/// The page of the part of the traces around the place.
 fn part(look: &Look) -> Result<String> {
-    let loaded = open(0, &look.trace, THRESHOLD)?;
-    loaded.read(&|| ())?;
-    loaded.check()?;
-    let pick = picked(&look.pick).ok();
-    let initial = Initial { from: Some(look.from_ns), to: Some(look.to_ns), by: None, pick };
-    file(&[Arc::new(loaded)], Some(&initial))
+    let open = |(id, path): (usize, &PathBuf)| {
+        let loaded = open(id, path, None)?;
+        loaded.read(&|| ())?;
+        loaded.check()?;
+        Ok(Arc::new(loaded))
+    };
+    let traces: Vec<_> = look.traces.iter().enumerate().map(open).collect::<Result<_>>()?;
+    file(&traces, Some(&initial(look)))
+}
+
+/// What the page shows first: the place.
+pub fn initial(look: &Look) -> Initial {
+    Initial { from: Some(look.from_ns), to: Some(look.to_ns), by: None, pick: picked(&look.pick).ok() }
 }
 
 /// The page's address as the report has it: relative where the page is in the report's folder or below it.
