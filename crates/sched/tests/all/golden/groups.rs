@@ -309,25 +309,6 @@ fn sessions_share_alike_with_autogroups() {
 }
 
 #[test]
-fn a_cpu_stays_used_when_a_root_task_gives_way_to_one_of_a_group() {
-    // update_load_avg() of the root queue counts it as used while it has a running entity, of whatever depth. So CPU 1
-    // has no capacity to spare (group_fully_busy), and takes one of three tasks from CPU 0 (migrate_load).
-    let pinned = |mut task: TaskSpec| {
-        task.initial.cpus = Some(vec![1]);
-        task
-    };
-    let body = vec![Op::Run(exactly(MS / 10)), Op::Sleep(exactly(40 * MS))];
-    let mut tasks = vec![within(pinned(hog("a", 0)), 0), pinned(forever("thread", 0, body))];
-    tasks.extend((0..3).map(|i| hog(&format!("r{i}"), 0)));
-    let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
-    for kernel in ["linux-5.10", "linux-6.1", "linux-6.12"] {
-        let accounts = run(kernel, "2", &load, 4 * SECOND);
-        let part = accounts.named("a").run as f64 / (4 * SECOND) as f64;
-        assert!((0.4..0.6).contains(&part), "{kernel}: {part}");
-    }
-}
-
-#[test]
 fn one_session_beside_a_group_counts_as_one() {
     // autogroup_task_group(): the root's tasks of a session are in its autogroup, even if there is no other session.
     let tasks = vec![within(hog("a", 0), 0), hog("r0", 0), hog("r1", 0)];
