@@ -198,7 +198,7 @@ fn program(case: &Case, i: usize) -> TaskSpec {
         hog(&name, t.nice)
     } else {
         // They vary by a few per cent; otherwise sleepers would never get out of step.
-        let about = |us: f64| Amount { mean: (us * 1e3) as u64, sd: us as u64 * 10 * t.varies.unwrap_or(2) };
+        let about = |us: f64| Amount { mean: (us * 1e3) as u64, sd: (us * 10.0 * t.varies.unwrap_or(2) as f64) as u64 };
         let (burst, sleep) = took(case, t);
         let mut spec = forever(&name, t.nice, vec![Op::Run(about(burst)), Op::Sleep(about(sleep))]);
         spec.initial.clock_poll = Some(t.poll_us.unwrap_or(10) * US);
