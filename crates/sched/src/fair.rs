@@ -20,10 +20,10 @@
 //! disciplines have their own tunables.
 //!
 //! # Differences from the kernel
-//! Load averages are exact, whereas the kernel's are sums of rounded periods (`pelt.rs`). A group's entity counts with
-//! its own weight and runnable time, and not with what is propagated from below. A group's weight has no fraction; the
-//! kernel has 10 more bits from 4.7 on, and drops them in its computations. All groups exist from the start. For load
-//! balancing see [`crate::balance::fair`].
+//! Load averages are exact, whereas the kernel's are sums of rounded periods (`pelt.rs`). The load of a task that wakes
+//! on another CPU leaves its group's entity at once; in the kernel it does when the old CPU next updates the queue. A
+//! group's weight has no fraction; the kernel has 10 more bits from 4.7 on, and drops them in its computations. All
+//! groups exist from the start. For load balancing see [`crate::balance::fair`].
 //!
 //! # Reference
 //! kernel/sched/fair.c of 6.1, 6.6 and 6.12; kernel/sched_fair.c and kernel/sched.c of 2.6.24 and 2.6.32.

@@ -13,6 +13,9 @@ impl<D: Discipline> Averages for Fair<D> {
     }
 
     fn decay_blocked(&mut self, cx: &mut Core, cpu: CpuId) -> bool {
+        for q in self.pelt.report_all(&self.rqs, cpu, cx.now()) {
+            self.rqs.touch_queue(cx, q);
+        }
         // The averages decay without an update. Blocked load is left if the average exceeds the weight of what is
         // queued.
         let (rt, dl) = self.pelt.util_above(cpu, cx.now());

@@ -122,19 +122,24 @@ pub struct Leave {
     pub special: bool,
     /// Its group is throttled: neither it nor a group that becomes empty is delayed.
     pub throttle: bool,
+    /// Its averages leave the queue with it.
+    pub detach: bool,
 }
 
 impl Leave {
+    /// It leaves for no reason of these.
+    const PLAIN: Self =
+        Self { sleep: false, save: false, delayed: false, special: false, throttle: false, detach: false };
     /// It is enqueued again at once.
-    pub const SAVE: Self = Self { sleep: false, save: true, delayed: false, special: false, throttle: false };
+    pub const SAVE: Self = Self { save: true, ..Self::PLAIN };
     /// It moves to another queue.
-    pub const MOVE: Self = Self { sleep: false, save: false, delayed: false, special: false, throttle: false };
+    pub const MOVE: Self = Self::PLAIN;
     /// It goes to sleep.
-    pub const SLEEP: Self = Self { sleep: true, save: false, delayed: false, special: false, throttle: false };
+    pub const SLEEP: Self = Self { sleep: true, ..Self::PLAIN };
     /// It goes to sleep and must not stay queued.
-    pub const GONE: Self = Self { sleep: true, save: false, delayed: false, special: true, throttle: false };
+    pub const GONE: Self = Self { special: true, ..Self::SLEEP };
     /// It waits until its throttled group has quota again.
     pub const THROTTLE: Self = Self { throttle: true, ..Self::GONE };
     /// It was asleep while still queued and is now dequeued.
-    pub const DELAYED: Self = Self { sleep: true, save: false, delayed: true, special: false, throttle: false };
+    pub const DELAYED: Self = Self { delayed: true, ..Self::SLEEP };
 }

@@ -123,8 +123,8 @@ impl Groups {
         }
         if rules.by_session {
             let of_root = || load.tasks.iter().chain(&load.templates).map(|t| t.session);
-            // If all tasks have the same session, no session groups are needed.
-            if of_root().min() != of_root().max() {
+            // Without other groups, one session is all there is and needs no group of its own.
+            if !load.groups.is_empty() || of_root().min() != of_root().max() {
                 groups.add_keys(of_root().filter(|session| *session != NO_SESSION).collect(), "session");
                 for (session, nice) in &load.session_nice {
                     // As `proc_sched_autogroup_set_nice()` does.

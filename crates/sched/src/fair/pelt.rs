@@ -14,6 +14,7 @@
 pub(super) mod above;
 pub(super) mod average;
 mod cpu_load;
+mod propagate;
 mod read;
 mod update;
 pub(super) mod util_est;
@@ -23,6 +24,7 @@ use crate::classes::ClassId;
 use above::{Above, WorkClock};
 use average::Average;
 use cpu_load::CpuLoad;
+use propagate::Reported;
 use schedlab_base::{CpuId, Nanos, Release, v, v2_6};
 use util_est::Estimates;
 
@@ -78,8 +80,11 @@ pub(super) struct Pelt {
     on: bool,
     entities: Vec<OfEntity>,
     queues: Vec<OfQueue>,
-    /// For each group, the sum over its queues (`tg->load_avg`).
+    /// For each group, the exact sum over its queues.
     groups: Vec<Average>,
+    /// For each group, the sum of what its queues have reported (`tg->load_avg`), and this by group entity.
+    sums: Vec<u64>,
+    reported: Vec<Reported>,
     cpus: Vec<OfCpu>,
     tick_loads: Vec<CpuLoad>,
     capacities: Vec<f64>,
@@ -117,6 +122,8 @@ impl Pelt {
             entities: Vec::new(),
             queues: vec![OfQueue::default(); queues],
             groups: vec![Average::default(); queues / cpus.max(1) - 1],
+            sums: vec![0; queues / cpus.max(1) - 1],
+            reported: vec![Reported::default(); queues - cpus],
             cpus: vec![OfCpu::default(); cpus],
             tick_loads: vec![CpuLoad::new(tick.0, tick.1); cpus],
             capacities,

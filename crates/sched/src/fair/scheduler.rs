@@ -116,7 +116,8 @@ impl<D: Discipline> Scheduler for Fair<D> {
         let how = match how {
             Dequeue::Sleep => Leave::SLEEP,
             Dequeue::Dead => Leave::GONE,
-            Dequeue::Migrated => Leave::MOVE,
+            // "sched/fair: Combine detach into dequeue when migrating task" (6.1).
+            Dequeue::Migrated => Leave { detach: self.places.release >= v(6, 1), ..Leave::MOVE },
         };
         self.dequeue(cx, e, how);
     }
@@ -182,6 +183,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         while let Some(e) = at {
             let q = self.rqs.entities[e as usize].queue;
             self.update_curr(cx, q);
+            if self.pelt.report(&self.rqs, q, cx.now()) {
+                self.rqs.touch_queue(cx, q);
+            }
             if self.rqs.is_stale(&self.pelt, e, cx.now()) {
                 self.update_group(cx, e);
                 self.rqs.touch_group(cx, e);
@@ -299,6 +303,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
             self.put_prev(cx, cpu, e);
         }
         self.pelt.detach(&self.rqs, queue, e, cx.now());
+        self.pelt.report(&self.rqs, queue, cx.now());
         D::change_group(self, cx, e, false, queued);
     }
 

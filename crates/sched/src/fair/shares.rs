@@ -78,7 +78,7 @@ impl Runqueues {
         let (load, all) = if self.rules.shares == Shares::ByLoad {
             let (average, all) = pelt.group_averages(self, q, now);
             let load = own.max(average);
-            (load, all.saturating_sub(average) + load)
+            (load, all - average + load)
         } else {
             (own, group.load)
         };
@@ -103,7 +103,7 @@ impl Runqueues {
         e < self.first_task
             && self.cpus > 1
             && self.rules.shares == Shares::ByLoad
-            && !pelt.group_is_settled(self, e + self.cpus, now)
+            && (!pelt.group_is_settled(self, e + self.cpus, now) || pelt.has_news(self, e + self.cpus, now))
     }
 
     /// Updates the load of a group after that of one of its queues changed.
@@ -122,12 +122,13 @@ impl Runqueues {
     #[inline]
     pub(super) fn touch_group(&self, cx: &mut Core, e: EntityId) {
         if self.cpus > 1 && self.first_task > 0 {
-            self.touch_cpus(cx, e);
+            self.touch_queue(cx, self.entities[e as usize].queue);
         }
     }
 
-    fn touch_cpus(&self, cx: &mut Core, e: EntityId) {
-        let mut at = self.parent(e);
+    /// The same for the group of a queue.
+    pub(super) fn touch_queue(&self, cx: &mut Core, q: QueueId) {
+        let mut at = q.checked_sub(self.cpus);
         while let Some(group) = at {
             let first = group - group % self.cpus;
             for cpu in 0..self.cpus {

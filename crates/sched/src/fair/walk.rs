@@ -44,6 +44,7 @@ impl<D: Discipline> Fair<D> {
         }
         let mut slice = slice.unwrap_or(0);
         while let Some(x) = at {
+            self.pelt.report(&self.rqs, self.rqs.entities[x as usize].queue, cx.now());
             self.update_group(cx, x);
             D::set_slice(self, x, slice, false);
             let q = self.rqs.entities[x as usize].queue;
@@ -95,6 +96,7 @@ impl<D: Discipline> Fair<D> {
             flags = Leave { sleep: true, delayed: false, special: how.throttle, ..how };
         }
         while let Some(x) = at {
+            self.pelt.report(&self.rqs, self.rqs.entities[x as usize].queue, cx.now());
             self.update_group(cx, x);
             D::set_slice(self, x, slice, false);
             let q = self.rqs.entities[x as usize].queue;
@@ -116,6 +118,10 @@ impl<D: Discipline> Fair<D> {
         if !D::leave(self, q, e, how, cx.now()) {
             return false;
         }
+        if how.detach && e >= self.rqs.first_task {
+            self.pelt.detach(&self.rqs, q, e, cx.now());
+            self.pelt.report(&self.rqs, q, cx.now());
+        }
         if self.rqs.queues[q as usize].limited {
             self.rqs.return_runtime(cx, q);
         }
@@ -128,9 +134,7 @@ impl<D: Discipline> Fair<D> {
     #[inline]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
         let q = self.rqs.entities[e as usize].queue;
-        if e >= self.rqs.first_task {
-            self.pelt.set_running(self.rqs.cpu_of(q), e, false, cx.now());
-        }
+        self.pelt.set_running(&self.rqs, e, false, cx.now());
         if self.rqs.entities[e as usize].on_rq {
             self.update_curr(cx, q);
         }
@@ -143,10 +147,11 @@ impl<D: Discipline> Fair<D> {
 
     /// Makes an entity the running one of its queue (`set_next_entity`).
     #[inline]
-    pub(super) fn set_next_entity(&mut self, cx: &Core, e: EntityId, picked: bool) {
+    pub(super) fn set_next_entity(&mut self, cx: &mut Core, e: EntityId, picked: bool) {
         let q = self.rqs.entities[e as usize].queue;
-        if e >= self.rqs.first_task {
-            self.pelt.set_running(self.rqs.cpu_of(q), e, true, cx.now());
+        self.pelt.set_running(&self.rqs, e, true, cx.now());
+        if self.rqs.entities[e as usize].on_rq && self.pelt.report(&self.rqs, q, cx.now()) {
+            self.rqs.touch_queue(cx, q);
         }
         D::taken(self, q, e, picked);
         self.rqs.queues[q as usize].curr = Some(e);
@@ -227,7 +232,7 @@ impl<D: Discipline> Fair<D> {
     /// Walks down from the root to the next task if none is running, and makes the entities on the way the running
     /// ones.
     #[inline]
-    pub(super) fn pick_anew(&mut self, cx: &Core, cpu: CpuId) -> EntityId {
+    pub(super) fn pick_anew(&mut self, cx: &mut Core, cpu: CpuId) -> EntityId {
         let mut q = cpu;
         loop {
             let e = D::pick(self, q, None).expect("a queue that is queued is not empty");

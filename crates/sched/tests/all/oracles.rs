@@ -10,3 +10,4 @@ mod linux_2_6_11_2cpu;
 mod linux_2_6_32;
 mod linux_2_6_32_smp;
 mod linux_6_12_smp;
+mod linux_smp_groups;

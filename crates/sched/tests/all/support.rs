@@ -6,6 +6,7 @@ pub mod ledger;
 pub mod loads;
 pub mod naive;
 pub mod registry;
+pub mod smp;
 pub mod toy;
 
 use schedlab_base::{AffinityRecord, CpuId, Event, NameRecord, Nanos, Payload, Sink, TaskState};

@@ -27,12 +27,6 @@ impl Pelt {
             && self.groups[rqs.group_of(q)].is_settled(now)
     }
 
-    /// The load averages of a group's queue, and of all its queues together.
-    pub(in crate::fair) fn group_averages(&self, rqs: &Runqueues, q: QueueId, now: Nanos) -> (u64, u64) {
-        let own = self.queues[q as usize].load.at(self.clock(rqs.cpu_of(q), now)).round() as u64;
-        (own, self.groups[rqs.group_of(q)].at(now).round() as u64)
-    }
-
     /// The runnable average of a CPU, with 1024 for each fair task.
     pub(in crate::fair) fn runnable_avg(&self, cpu: CpuId, now: Nanos) -> f64 {
         self.cpus[cpu as usize].runnable.at(self.clock(cpu, now))

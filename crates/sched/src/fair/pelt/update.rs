@@ -42,6 +42,7 @@ impl Pelt {
         let brings = if attach || self.loads == Loads::Runnable { weight * before } else { 0.0 };
         self.shift(q, time, brings, weight);
         if !task {
+            self.report(rqs, q, time);
             return;
         }
         let all = self.queues[q as usize].load.at(now);
@@ -61,6 +62,10 @@ impl Pelt {
         let (runnable, running) = if attach { (runnable * SCALE, running * SCALE) } else { (0.0, 0.0) };
         of_cpu.runnable.shift(now, runnable, SCALE);
         of_cpu.util.shift(now, running, 0.0);
+        if attach {
+            self.propagate(rqs, q, Some(before), running / SCALE, time);
+        }
+        self.report(rqs, q, time);
     }
 
     /// Called when an entity is dequeued.
@@ -83,6 +88,7 @@ impl Pelt {
         if task {
             self.cpus[cpu as usize].runnable.shift(now, 0.0, -SCALE);
         }
+        self.report(rqs, q, time);
     }
 
     /// Called when an entity leaves its queue for good: to another CPU or group, or because it exits.
@@ -102,6 +108,7 @@ impl Pelt {
             let of_cpu = &mut self.cpus[cpu as usize];
             of_cpu.runnable.shift(now, -runnable * SCALE, 0.0);
             of_cpu.util.shift(now, -running * SCALE, 0.0);
+            self.propagate(rqs, q, None, -running, time);
         }
     }
 
@@ -111,21 +118,27 @@ impl Pelt {
         self.count_flat(cpu, if task { sign * weight as i64 } else { 0 });
     }
 
-    /// Called when a task starts or stops running on a CPU.
+    /// Called when an entity starts or stops being the running one of its queue.
     #[inline]
-    pub(in crate::fair) fn set_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
+    pub(in crate::fair) fn set_running(&mut self, rqs: &Runqueues, e: EntityId, runs: bool, now: Nanos) {
         if self.averages() {
-            self.average_running(cpu, e, runs, now);
+            self.average_running(rqs, e, runs, now);
         }
     }
 
-    fn average_running(&mut self, cpu: CpuId, e: EntityId, runs: bool, now: Nanos) {
+    fn average_running(&mut self, rqs: &Runqueues, e: EntityId, runs: bool, now: Nanos) {
+        let q = rqs.entities[e as usize].queue;
+        let cpu = rqs.cpu_of(q);
         let now = self.clock(cpu, now);
         let full = if self.clocks.is_empty() { self.capacities[cpu as usize] } else { SCALE };
         let level = if runs { full } else { 0.0 };
         let whole = self.whole();
         self.entities[e as usize].running.steer(now, level / SCALE * whole);
-        self.cpus[cpu as usize].util.steer(now, level);
+        // A switch from a task of the root to one of a group sets the latter before it puts the former back. On one
+        // queue the order is always the other one.
+        if q == cpu {
+            self.cpus[cpu as usize].util.steer(now, level);
+        }
     }
 
     /// Called when the weight of an entity changes by `by`.

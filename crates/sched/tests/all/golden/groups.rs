@@ -106,7 +106,8 @@ fn where_a_group_has_more_tasks_it_weighs_more() {
         task
     };
     let mut tasks: Vec<_> = [0, 0, 0, 1].iter().map(|cpu| within(pinned("a", *cpu), 0)).collect();
-    tasks.extend([pinned("r0", 0), pinned("r1", 1)]);
+    // The root's are in no session, so that they are in no autogroup either.
+    tasks.extend([pinned("r0", 0), pinned("r1", 1)].map(|task| TaskSpec { session: NO_SESSION, ..task }));
     let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
     for kernel in with(Feature::NestedGroups) {
         let accounts = run(kernel, "2", &load, 10 * SECOND);
@@ -304,6 +305,19 @@ fn sessions_share_alike_with_autogroups() {
         let with = simulate(kernel, &bare("up"), &load, &set, 20 * SECOND);
         assert_parts(kernel, &with, &by_session, 0.015);
         assert_parts(kernel, &default, if on { &by_session } else { &[0.2; 5] }, 0.015);
+    }
+}
+
+#[test]
+fn one_session_beside_a_group_counts_as_one() {
+    // autogroup_task_group(): the root's tasks of a session are in its autogroup, even if there is no other session.
+    let tasks = vec![within(hog("a", 0), 0), hog("r0", 0), hog("r1", 0)];
+    let load = Load { tasks, groups: vec![group("/a", None, 1024)], ..Load::default() };
+    for kernel in ["linux-3.10", "linux-6.1", "linux-6.12"] {
+        for (on, parts) in [("1", [0.5, 0.25, 0.25]), ("0", [1.0 / 3.0; 3])] {
+            let set = [("sched_autogroup_enabled", on.to_owned())];
+            assert_parts(kernel, &simulate(kernel, &bare("up"), &load, &set, 20 * SECOND), &parts, 0.015);
+        }
     }
 }
 
