@@ -28,6 +28,7 @@ test: ## install what the tests need, run all of them, and print a summary
 
 fuzz: ## feed mutated files, arguments and loads to everything: SECONDS each (120), from the seed SEED (the time)
 	SCHEDLAB_FUZZ_SECONDS=$(SECONDS) SCHEDLAB_FUZZ_SEED=$(SEED) cargo test --locked --test fuzz -- --nocapture
+	PROPTEST_RNG_SEED=$(SEED) cargo test --locked -p schedlab-sched --test all properties
 
 bench: setup ## run the benchmarks and print their figures
 	@scripts/bench

@@ -119,11 +119,19 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     }
     let serving = Serving::new(traces.clone(), args.port, initial)?;
     let address = serving.address();
-    let news = serving.news();
-    let (sender, begun) = mpsc::channel();
     let status = Arc::new(AtomicU8::new(0));
-    for loaded in &traces {
-        let (loaded, news, follow) = (loaded.clone(), news.clone(), args.follow);
+    read(&traces, &serving.news(), args.follow, &status, ui)?;
+    announce(&args, &address, look.as_ref(), ui);
+    serve(serving)?;
+    Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+}
+
+/// Starts to read the traces, each by a thread of its own, and returns when there is something to look at in all. What
+/// goes wrong later is said, and is the status.
+fn read(traces: &[Arc<Loaded>], news: &News, follow: bool, status: &Arc<AtomicU8>, ui: &Ui) -> Result<()> {
+    let (sender, begun) = mpsc::channel();
+    for loaded in traces {
+        let (loaded, news) = (loaded.clone(), news.clone());
         let first = Cell::new(Some(sender.clone()));
         let (ui, status) = (ui.clone(), status.clone());
         std::thread::spawn(move || {
@@ -151,10 +159,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
         });
     }
     drop(sender);
-    begun.into_iter().collect::<Result<()>>()?;
-    announce(&args, &address, look.as_ref(), ui);
-    serve(serving)?;
-    Ok(ExitCode::from(status.load(Ordering::Relaxed)))
+    begun.into_iter().collect()
 }
 
 /// Reads a trace, reports to the pages how far it is, and calls `enough` when there is something to look at.
