@@ -25,7 +25,9 @@ fn of(stats: &Value, task: &str, figure: &str) -> f64 {
 /// `set_protect_slice` and `protect_slice` in kernel/sched/fair.c of 6.6 and 6.12 keep the protected deadline in
 /// `vlag`, and `reweight_entity` moves the deadline. So each new weight of the group that is running ends its
 /// protection, and in 6.12 `did_preempt_short` reschedules once the group is not eligible. With protection that
-/// survives, the two hogs of two groups switch 946 times in 3 s.
+/// survives, the two hogs of two groups switch 946 times in 3 s. They switch 1,752 times if the weight follows every
+/// change of the group's load, and less often as `update_tg_load_avg` has it, which leaves changes of up to 1/64 and
+/// within a millisecond for later.
 #[test]
 fn a_new_weight_ends_the_protection_of_a_group() {
     let switches = |kernel| {
@@ -33,7 +35,7 @@ fn a_new_weight_ends_the_protection_of_a_group() {
         of(&stats, "a0", "/slices") + of(&stats, "b0", "/slices")
     };
     let found = switches("linux-6.12");
-    assert!((found - 1752.0).abs() < 0.02 * 1752.0, "{found}");
+    assert!((1400.0..1752.0).contains(&found), "{found}");
     // 6.6 has no `did_preempt_short`: the protection matters only when something wakes on the CPU, and nothing does.
     assert!(switches("linux-6.6") < 800.0);
 }

@@ -103,7 +103,7 @@ fn every_kind_of_row_comes_back() {
 
 #[test]
 fn a_file_of_the_first_version_without_the_later_columns_is_read() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo/recording.arrows");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/version-1.0.arrows");
     let trace = crate::read_all(path).unwrap();
     assert!(trace.events.len() > 1000 && !trace.names.is_empty());
     assert_eq!((trace.report.skipped, trace.affinities), (0, Vec::new()));
