@@ -57,7 +57,7 @@ pub use discipline::Discipline;
 use crate::balance::domains::Domains;
 use crate::balance::fair;
 use crate::balance::numa::{Numa, period};
-use crate::classes::sync;
+use crate::classes::{ClassId, sync};
 use crate::tunables::Follows;
 use entity::Queue;
 use pelt::Pelt;
@@ -121,6 +121,17 @@ pub struct Fair<D> {
 }
 
 impl<D: Discipline> Fair<D> {
+    /// Called before anything else happens: before the first task starts, or a CPU goes offline.
+    fn begin(&mut self, cx: &mut Core) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        self.rqs.start_pools(cx, self.seed);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.start(cx, ClassId::Fair.timer(2 * self.rqs.groups.all.len() as u32));
+        }
+    }
+
     /// Creates the scheduler for `setup`, with discipline `d` and these rules for groups.
     #[must_use]
     pub fn new(setup: &Setup<'_>, d: D, rules: groups::Rules) -> Self {

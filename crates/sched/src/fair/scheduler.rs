@@ -18,13 +18,7 @@ impl<D: Discipline> Fair<D> {
 
 impl<D: Discipline> Scheduler for Fair<D> {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, parent: Option<TaskId>, _how: Start) {
-        if !self.started {
-            self.started = true;
-            self.rqs.start_pools(cx, self.seed);
-            if let Some(balancer) = &mut self.balancer {
-                balancer.start(cx, ClassId::Fair.timer(2 * self.rqs.groups.all.len() as u32));
-            }
-        }
+        self.begin(cx);
         let e = self.rqs.entity(p);
         self.rqs.grow(p);
         self.places.grow(p);
@@ -360,6 +354,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
     }
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
+        self.begin(cx);
         // The kernel does this while the CPU is still online, and not again when it is offline.
         self.count_cpus(cx, cx.nr_online() + 1);
         self.unthrottle_all(cx, cpu);

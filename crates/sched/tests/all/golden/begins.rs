@@ -2,7 +2,7 @@
 
 use crate::support::{Accounts, bare, hog, once, run, simulate};
 use schedlab_base::Payload;
-use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+use schedlab_sim::program::{Amount, Hotplug, Load, Op, Start, TaskSpec};
 
 fn on(cpu: u32, spec: TaskSpec) -> TaskSpec {
     TaskSpec { cpu: Some(cpu), ..spec }
@@ -52,4 +52,16 @@ fn a_sleeper_wakes_from_the_cpu_where_it_was_and_need_not_run_before() {
     assert_eq!(waking(1), [(3_000_000, 1, 0)]);
     let by_the_third = waking(2);
     assert_eq!(by_the_third.iter().map(|(_, target, waker)| (*target, *waker)).collect::<Vec<_>>(), [(1, 3)]);
+}
+
+#[test]
+fn a_cpu_may_go_before_the_first_task_is_there() {
+    for kernel in ["linux-3.18", "linux-6.1", "linux-6.12"] {
+        let late = TaskSpec { start: 20_000_000, ..hog("late", 0) };
+        let hotplug = vec![Hotplug { at: 5_000_000, cpu: 0, online: false }];
+        let load = Load { tasks: vec![late], start: Start::Fork, hotplug, ..Load::default() };
+        let accounts = simulate(kernel, &bare("2"), &load, &[], 40_000_000);
+        let switched = |e: &schedlab_base::Event| matches!(e.what, Payload::Switch { next: 1, .. }).then_some(e.cpu);
+        assert_eq!(accounts.events.iter().find_map(switched), Some(1), "{kernel}");
+    }
 }
