@@ -57,7 +57,7 @@ impl Pelt {
 
     /// The time by the clock of an entity's averages.
     #[inline]
-    fn clock_of(&self, rqs: &Runqueues, e: EntityId, now: Nanos) -> Nanos {
+    pub(super) fn clock_of(&self, rqs: &Runqueues, e: EntityId, now: Nanos) -> Nanos {
         if self.clocks.is_empty() || !self.entities[e as usize].attached {
             return now;
         }

@@ -129,13 +129,12 @@ impl Pelt {
     fn average_running(&mut self, rqs: &Runqueues, e: EntityId, runs: bool, now: Nanos) {
         let q = rqs.entities[e as usize].queue;
         let cpu = rqs.cpu_of(q);
-        let (time, now) = (now, self.clock(cpu, now));
+        // A task that leaves while it runs has been detached before it is put back.
+        let own = self.clock_of(rqs, e, now);
+        let now = self.clock(cpu, now);
         let full = if self.clocks.is_empty() { self.capacities[cpu as usize] } else { SCALE };
         let level = if runs { full } else { 0.0 };
         let whole = self.whole();
-        // A task that leaves while it runs has been detached before it is put back, and keeps the time since then.
-        let left = e >= rqs.first_task && !self.entities[e as usize].attached;
-        let own = if left { time } else { now };
         self.entities[e as usize].running.steer(own, level / SCALE * whole);
         // A switch from a task of the root to one of a group sets the latter before it puts the former back. On one
         // queue the order is always the other one.
