@@ -290,10 +290,12 @@ impl Recorder {
     /// The longest time until the next drain, which is `usual` unless the recording is quiet. One that ends with its
     /// processes looks for their end.
     fn pause(&self, usual: Duration) -> Duration {
-        match () {
-            () if self.options.quiet && self.options.duration.is_some() => QUIET,
-            () if self.options.why => usual.min(LOOKING),
-            () => usual,
+        if self.options.quiet && self.options.duration.is_some() {
+            QUIET
+        } else if self.options.why {
+            usual.min(LOOKING)
+        } else {
+            usual
         }
     }
 
