@@ -39,6 +39,10 @@ pub(crate) struct Task {
     pub(crate) tid: Tid,
     /// What the task does.
     pub(crate) status: Status,
+    /// Whether it was seen to leave a CPU.
+    pub(crate) left: bool,
+    /// The recorder does not see it leave: it was on a CPU that then ran others.
+    pub(crate) hidden: bool,
     /// The CPU that it runs on or waits for.
     pub(crate) cpu: CpuId,
     /// The epoch of that CPU when the task began to wait.
@@ -55,7 +59,18 @@ pub(crate) struct Task {
 
 impl Task {
     fn new(tid: Tid) -> Self {
-        Self { tid, status: Status::Unknown, cpu: 0, epoch: 0, since: 0, queued: 0, wakeup: NEVER, waking: NEVER }
+        Self {
+            tid,
+            status: Status::Unknown,
+            left: false,
+            hidden: false,
+            cpu: 0,
+            epoch: 0,
+            since: 0,
+            queued: 0,
+            wakeup: NEVER,
+            waking: NEVER,
+        }
     }
 
     /// Returns whether it runs on this CPU.

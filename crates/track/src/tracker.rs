@@ -32,6 +32,8 @@ struct Cpu {
     fresh: bool,
     /// Whether the CPU was last seen to be given to a task that a partial recording does not follow.
     aside: bool,
+    /// Whether the last switch away from its idle task was not seen.
+    blind: bool,
     /// Whether the metadata lists the CPU or an event names it; otherwise it is only a gap in the numbering.
     present: bool,
 }
@@ -267,6 +269,7 @@ impl Tracker {
             epoch: 0,
             fresh: true,
             aside: false,
+            blind: false,
             present: false,
         };
         let at = number as usize;

@@ -52,6 +52,9 @@ impl Tracker {
         let (since, now) = (cpu.since, self.now);
         match cpu.occupant {
             known if known == left => {
+                if known == Occupant::Idle {
+                    self.cpus[number as usize].blind = false;
+                }
                 observer.span(number, known, since, now);
                 Some(since)
             }
@@ -104,6 +107,8 @@ impl Tracker {
         let (since, now) = (self.cpus[number as usize].since, self.now);
         let at = self.earliest(number, left);
         if let Occupant::Task(slot) = believed {
+            let task = &mut self.tasks[slot];
+            task.hidden = task.is_on(number) && !task.left;
             self.vanish(slot, number, at, observer);
         }
         if believed == Occupant::Idle {
@@ -121,11 +126,53 @@ impl Tracker {
             }
             self.now = now;
         }
+        if believed == Occupant::Idle {
+            self.cpus[number as usize].blind = true;
+            self.drain(number, at, observer);
+        }
         observer.span(number, believed, since, at);
         observer.span(number, left, at, now);
         self.contradictions += 1;
         self.contradicted = self.contradicted.saturating_add(now - at);
         at
+    }
+
+    /// The CPU has got a task that waited for it, which was not seen.
+    #[cold]
+    pub(super) fn start_unseen(&mut self, number: CpuId, slot: Slot, prio: i16, observer: &mut impl Observer) {
+        let (believed, entered) = (self.cpus[number as usize].occupant, Occupant::Task(slot));
+        self.close_unseen(number, believed, (entered, prio), observer);
+        let cpu = &mut self.cpus[number as usize];
+        (cpu.occupant, cpu.since) = (entered, self.now);
+        observer.occupied(number, entered, self.now);
+        self.tell_queue(number, observer);
+    }
+
+    /// The idle CPU got a task at `at`, and nobody saw that. Those that waited on its queue before must have had it
+    /// earlier, and nobody saw that either.
+    fn drain(&mut self, number: CpuId, at: Nanos, observer: &mut impl Observer) {
+        if self.cpus[number as usize].waiting == 0 {
+            return;
+        }
+        let epoch = self.cpus[number as usize].epoch;
+        let waits = |task: &Task| task.status == Status::Waiting && (task.cpu, task.epoch) == (number, epoch);
+        let earlier: Vec<Slot> =
+            self.tasks.iter().filter(|(_, task)| waits(task) && task.since < at).map(|(slot, _)| slot).collect();
+        for slot in earlier {
+            self.doubt(slot, observer);
+        }
+    }
+
+    /// The task no longer waits: it has run, nobody saw when, and nobody knows what it does.
+    #[cold]
+    pub(super) fn doubt(&mut self, slot: Slot, observer: &mut impl Observer) {
+        observer.doubted(slot, self.now);
+        let told = self.tasks[slot].cpu;
+        self.dequeue(slot, told, observer);
+        self.tell_queue(told, observer);
+        let task = &mut self.tasks[slot];
+        (task.status, task.since) = (Status::Unknown, self.now);
+        (task.wakeup, task.waking) = (NEVER, NEVER);
     }
 
     #[inline]
@@ -137,6 +184,7 @@ impl Tracker {
             return;
         }
         observer.stopped(slot, number, stop);
+        (self.tasks[slot].left, self.tasks[slot].hidden) = (true, false);
         if self.tasks[slot].status == Status::Waiting {
             self.dequeue(slot, number, observer);
         }

@@ -1,7 +1,7 @@
 //! What is reported for traces that are incomplete or contradict themselves.
 
 use crate::{Move, Observer, Occupant, Replay, Slot, Start, Stop, Wake};
-use schedlab_base::{Coverage, CpuId, Event, Meta, Nanos, Partial, Payload, Sink, Target, TaskState, Tid};
+use schedlab_base::{Context, Coverage, CpuId, Event, Meta, Nanos, Partial, Payload, Sink, Target, TaskState, Tid};
 use std::fmt::Write;
 
 /// Writes the facts down, with tasks by their thread ids.
@@ -93,6 +93,10 @@ fn woken(time: Nanos, cpu: CpuId, tid: Tid, target: CpuId) -> Event {
     Event { time, cpu, what: Payload::Wakeup { tid, prio: 120, target } }
 }
 
+fn waking(time: Nanos, cpu: CpuId, tid: Tid, target: CpuId) -> Event {
+    Event { time, cpu, what: Payload::Waking { tid, prio: 120, target, waker: 0, context: Context::HardIrq } }
+}
+
 fn told(meta: &Meta, events: &[Event], end: Nanos) -> String {
     let mut replay = Replay::new(meta, Told::default());
     replay.events(events);
@@ -160,11 +164,61 @@ fn a_parent_is_sure_where_it_was_seen_to_run() {
 }
 
 #[test]
-fn a_wake_up_of_a_task_that_waits_leaves_it_in_doubt() {
-    let events = [woken(2, 0, 2, 0), woken(3, 0, 2, 0)];
-    let expected = "woken 2 by Some(1); queued 2 on 0 at 2; woken 2 by Some(1); doubted 2 ; cpu0 1 0-9; \
-                    waited 2 on 0 2-9 and on";
+fn a_wake_up_of_a_preempted_task_leaves_it_in_doubt() {
+    let events = [switch(2, 0, 1, Runnable, 2), woken(3, 0, 1, 0)];
+    let expected = "cpu0 1 0-2; stopped 1 on 0 at 2 since Some(0); queued 1 on 0 at 2; started 2 on 0 at 2; \
+                    woken 1 by Some(2); doubted 1 ; cpu0 2 2-9; waited 1 on 0 2-9 and on";
     assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+#[test]
+fn a_task_that_is_woken_twice_has_run_in_between() {
+    let events = [woken(2, 0, 2, 0), woken(6, 0, 2, 0), switch(8, 0, 1, Sleeping, 2)];
+    let expected = "woken 2 by Some(1); queued 2 on 0 at 2; doubted 2 ; woken 2 by Some(1); queued 2 on 0 at 6; \
+                    cpu0 1 0-8; stopped 1 on 0 at 8 since Some(0); waited 2 on 0 6-8; started 2 on 0 at 8; cpu0 2 8-9";
+    assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+#[test]
+fn a_task_that_is_seen_to_leave_and_is_woken_twice_runs() {
+    // 2, which left the CPU before, gets it from the idle task unseen. It is woken when it is about to sleep again.
+    let before = [switch(1, 0, 1, Sleeping, 2), switch(2, 0, 2, Sleeping, 0)];
+    let events = [&before[..], &[woken(3, 1, 2, 0), woken(6, 1, 2, 0), switch(8, 0, 2, Sleeping, 0)]].concat();
+    let expected = "cpu0 1 0-1; stopped 1 on 0 at 1 since Some(0); started 2 on 0 at 1; cpu0 2 1-2; \
+                    stopped 2 on 0 at 2 since Some(1); woken 2 by None; queued 2 on 0 at 3; cpu0 misjudged; \
+                    doubted 2 ; waited 2 on 0 3-3; started 2 on 0 at 3 unseen; cpu0 idle 2-3; cpu0 2 3-6; \
+                    woken 2 by None; cpu0 2 6-8; stopped 2 on 0 at 8 since Some(6); cpu0 idle 8-9; cpu1 ? 0-9";
+    assert_eq!(told(&whole(), &events, 9), expected);
+}
+
+#[test]
+fn an_idle_cpu_that_took_a_task_unseen_had_the_others_before() {
+    // 3 and 2 are woken onto the idle CPU 1, and only 2 is seen again. So 4, woken when it is idle again, runs at once.
+    let meta = Meta { running: vec![(0, 1), (1, 0)], ..whole() };
+    let events = [woken(2, 0, 3, 1), woken(4, 0, 2, 1), switch(6, 1, 2, Sleeping, 0), woken(7, 0, 4, 1)];
+    let expected = "woken 3 by Some(1); queued 3 on 1 at 2; woken 2 by Some(1); queued 2 on 1 at 4; cpu1 misjudged; \
+                    doubted 2 ; waited 2 on 1 4-4; started 2 on 1 at 4 unseen; doubted 3 ; cpu1 idle 0-4; cpu1 2 4-6; \
+                    stopped 2 on 1 at 6 since Some(4); woken 4 by Some(1); queued 4 on 1 at 7; \
+                    cpu1 misjudged; doubted 4 ; waited 4 on 1 7-7; started 4 on 1 at 7 unseen; cpu1 idle 6-7; \
+                    cpu1 4 7-7; cpu0 1 0-9; cpu1 4 7-9";
+    assert_eq!(told(&meta, &events, 9), expected);
+}
+
+#[test]
+fn a_task_that_is_not_seen_to_leave_waits_only_if_that_is_seen_to_end() {
+    // 2 gets the CPU, and 1 is seen to leave it. So 2 may have run, unseen, after each of its wake-ups.
+    let gone = [switch(2, 0, 1, Sleeping, 2), switch(4, 0, 1, Sleeping, 0), waking(5, 0, 2, 0), woken(5, 0, 2, 0)];
+    let expected = "cpu0 1 0-2; stopped 1 on 0 at 2 since Some(0); started 2 on 0 at 2; vanished 2 from 0 at 2; \
+                    started 1 on 0 at 2 unseen; cpu0 2 2-2; cpu0 1 2-4; stopped 1 on 0 at 4 since Some(2); \
+                    woken 2 by None; ";
+    assert_eq!(told(&whole(), &gone, 9), format!("{expected}cpu0 idle 4-9"));
+    let seen = [&gone[..], &[switch(7, 0, 0, Runnable, 2), switch(8, 0, 2, Sleeping, 0), woken(8, 0, 2, 0)]].concat();
+    let expected = format!(
+        "{expected}cpu0 idle 4-7; waited 2 on 0 5-7; started 2 on 0 at 7; cpu0 2 7-8; \
+         stopped 2 on 0 at 8 since Some(7); woken 2 by None; queued 2 on 0 at 8; cpu0 idle 8-9; \
+         waited 2 on 0 8-9 and on"
+    );
+    assert_eq!(told(&whole(), &seen, 9), expected);
 }
 
 /// A trace whose target is the task 1; nothing else is recorded if it is partial.

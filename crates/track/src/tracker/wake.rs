@@ -20,6 +20,7 @@ impl Tracker {
         let current = self.certainly_on(cpu).filter(|_| context != Context::HardIrq);
         let by = current.filter(|slot| self.tasks.get(*slot).is_some_and(|task| task.tid == waker));
         observer.waking(slot, Wake { now: self.now, cpu, target, by, context, prio, new: false });
+        self.woken_again(slot, prio, observer);
         let task = &mut self.tasks[slot];
         // A task that is about to sleep may be woken before it is switched out; its waking counts from here.
         if matches!(task.status, Status::Sleeping | Status::Unknown | Status::Running) {
@@ -41,7 +42,8 @@ impl Tracker {
         if !self.has(target) && !self.admit(target) {
             return;
         }
-        let Task { status, waking, .. } = self.tasks[slot];
+        self.woken_again(slot, prio, observer);
+        let Task { status, waking, hidden, .. } = self.tasks[slot];
         if status == Status::Dead {
             slot = self.reborn(slot, observer);
         }
@@ -49,7 +51,7 @@ impl Tracker {
         observer.woken(slot, Wake { now: self.now, cpu, target, by, context: Context::Unknown, prio, new });
         match status {
             Status::Waiting => {
-                // It has run and slept unseen.
+                // It has run and slept unseen, or it was preempted just before it slept.
                 observer.doubted(slot, self.now);
                 return;
             }
@@ -60,12 +62,41 @@ impl Tracker {
             }
             Status::Dead | Status::Sleeping | Status::Unknown => {}
         }
+        if hidden {
+            // It may get a CPU unseen, and it leaves unseen: its wait counts if it is seen to end.
+            return;
+        }
         self.enqueue(slot, target, observer);
         if !new {
             let task = &mut self.tasks[slot];
             (task.wakeup, task.waking) = (self.now, waking);
         }
         self.tell_queue(target, observer);
+        let cpu = &self.cpus[target as usize];
+        if cpu.blind && cpu.occupant == Occupant::Idle {
+            self.start_unseen(target, slot, prio, observer);
+        }
+    }
+
+    /// A task that waits because it was woken can be woken again only after it got a CPU, which was not seen. If it is
+    /// one that is seen to leave, it still has it. Otherwise nobody knows.
+    #[inline]
+    fn woken_again(&mut self, slot: Slot, prio: i16, observer: &mut impl Observer) {
+        let task = self.tasks[slot];
+        if task.status != Status::Waiting || task.wakeup == NEVER {
+            return;
+        }
+        let cpu = &self.cpus[task.cpu as usize];
+        let gave_way = match cpu.occupant {
+            Occupant::Unknown => false,
+            Occupant::Idle => true,
+            Occupant::Task(other) => !self.tasks[other].left,
+        };
+        if task.left && gave_way && task.epoch == cpu.epoch {
+            self.start_unseen(task.cpu, slot, prio, observer);
+        } else {
+            self.doubt(slot, observer);
+        }
     }
 
     /// Returns the task that certainly runs on this CPU.
@@ -133,10 +164,7 @@ impl Tracker {
     fn abandon(&mut self, tid: Tid, observer: &mut impl Observer) {
         let Some(slot) = self.task(tid, observer) else { return };
         if self.tasks[slot].status == Status::Waiting {
-            observer.doubted(slot, self.now);
-            let told = self.tasks[slot].cpu;
-            self.dequeue(slot, told, observer);
-            self.tell_queue(told, observer);
+            self.doubt(slot, observer);
             self.tasks[slot].status = Status::Dead;
         }
     }
