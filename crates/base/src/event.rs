@@ -52,6 +52,36 @@ impl TaskState {
     }
 }
 
+/// Gives the variants of an enum, all of them in their order, the names that files use for them.
+macro_rules! named {
+    ($type:ident: $($variant:ident $name:literal),+) => {
+        impl $type {
+            /// Every variant with the name that files use for it.
+            pub const ALL: [(Self, &'static str); [$($name),+].len()] = [$((Self::$variant, $name)),+];
+
+            /// Its name in files.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                Self::ALL[self as usize].1
+            }
+
+            /// The variant with this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().find(|(_, known)| *known == name).map(|(variant, _)| *variant)
+            }
+        }
+
+        const _: () = {
+            let mut at = 0;
+            while at < $type::ALL.len() {
+                assert!($type::ALL[at].0 as usize == at);
+                at += 1;
+            }
+        };
+    };
+}
+
 /// Why a scheduler examines the queues of other CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -74,31 +104,12 @@ pub enum Looking {
     Numa,
 }
 
+named!(
+    Looking: Wake "wake", Fork "fork", Exec "exec", NewIdle "newidle", Periodic "periodic", NoHz "nohz",
+    Active "active", Numa "numa"
+);
+
 impl Looking {
-    /// Every reason with the name that files use for it.
-    pub const ALL: [(Self, &'static str); 8] = [
-        (Self::Wake, "wake"),
-        (Self::Fork, "fork"),
-        (Self::Exec, "exec"),
-        (Self::NewIdle, "newidle"),
-        (Self::Periodic, "periodic"),
-        (Self::NoHz, "nohz"),
-        (Self::Active, "active"),
-        (Self::Numa, "numa"),
-    ];
-
-    /// Its name in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    /// The reason with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(reason, _)| *reason)
-    }
-
     /// Whether it seeks work for a CPU, rather than a CPU for a task.
     #[must_use]
     pub fn balances(self) -> bool {
@@ -162,26 +173,12 @@ pub enum Interrupt {
     Steal,
 }
 
-impl Interrupt {
-    /// Every kind with the name that files use for it.
-    pub const ALL: [(Self, &'static str); 4] =
-        [(Self::Irq, "irq"), (Self::SoftIrq, "softirq"), (Self::Timer, "timer"), (Self::Steal, "steal")];
+named!(Interrupt: Irq "irq", SoftIrq "softirq", Timer "timer", Steal "steal");
 
+impl Interrupt {
     /// The names of the vectors of soft interrupts.
     pub const SOFTIRQS: [&'static str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-
-    /// Its name in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    /// The kind with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
 }
 
 /// What a task waits for while it sleeps, according to the system call in which it does.
@@ -212,34 +209,10 @@ pub enum Sleep {
     Io,
 }
 
-impl Sleep {
-    /// Every kind with the name that files use for it.
-    pub const ALL: [(Self, &'static str); 11] = [
-        (Self::Timer, "timer"),
-        (Self::Futex, "futex"),
-        (Self::Pipe, "pipe"),
-        (Self::Socket, "socket"),
-        (Self::Terminal, "terminal"),
-        (Self::File, "file"),
-        (Self::Poll, "poll"),
-        (Self::Child, "child"),
-        (Self::Signal, "signal"),
-        (Self::Ipc, "ipc"),
-        (Self::Io, "io"),
-    ];
-
-    /// Its name in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    /// The kind with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
-    }
-}
+named!(
+    Sleep: Timer "timer", Futex "futex", Pipe "pipe", Socket "socket", Terminal "terminal", File "file", Poll "poll",
+    Child "child", Signal "signal", Ipc "ipc", Io "io"
+);
 
 /// The size of a page in bytes.
 pub const PAGE: u64 = 4096;
