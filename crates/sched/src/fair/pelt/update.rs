@@ -9,7 +9,7 @@ use schedlab_base::{CpuId, Nanos};
 impl Pelt {
     /// Initialises the averages of a new entity, as if it had always been runnable.
     pub(in crate::fair) fn init_entity(&mut self, e: EntityId, now: Nanos) {
-        if !self.averages() {
+        if self.loads == Loads::Weights {
             return;
         }
         if self.entities.len() <= e as usize {
