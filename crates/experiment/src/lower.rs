@@ -87,10 +87,10 @@ impl<'a> Lowering<'a> {
             if let Some(template) = template {
                 self.template(template, task, &initial, &program);
             }
-            let first = self.load.tasks.len() as u32;
+            let first = self.load.nr_tasks() as u32;
             self.instances(task, &initial, program)?;
             if workload.global.until.as_ref() == Some(&task.name) {
-                self.load.until = first..self.load.tasks.len() as u32;
+                self.load.until = first..first + task.instances;
             }
         }
         self.load.inherits = workload.global.pi_enabled;
@@ -158,7 +158,7 @@ impl<'a> Lowering<'a> {
 
     /// What a fork of the task makes; its delay counts from the fork.
     fn template(&mut self, at: u32, task: &TaskDef, initial: &Setting, program: &[Op]) {
-        let mut spec = self.spec(task, initial);
+        let mut spec = TaskSpec { cpu: None, ..self.spec(task, initial) };
         spec.program = program::after(task.delay, program);
         let at = at as usize;
         if self.load.templates.len() <= at {
@@ -168,19 +168,15 @@ impl<'a> Lowering<'a> {
     }
 
     fn instances(&mut self, task: &TaskDef, initial: &Setting, program: Vec<Op>) -> Result<()> {
-        for n in 0..task.instances {
-            let start = u64::from(n).checked_mul(task.stagger).and_then(|late| late.checked_add(task.delay));
-            let start: Option<Nanos> = start.filter(|start| *start <= i64::MAX as u64);
-            let mut spec = self.spec(task, initial);
-            spec.start = start.ok_or_else(|| {
-                Error::input("the last instance would start too late").key(format!("tasks.{}.x-stagger", task.name))
-            })?;
-            if task.instances > 1 {
-                spec.name = format!("{}-{n}", task.name);
-            }
-            spec.program.clone_from(&program);
-            self.load.tasks.push(spec);
+        let Some(last) = task.instances.checked_sub(1) else { return Ok(()) };
+        let start = u64::from(last).checked_mul(task.stagger).and_then(|late| late.checked_add(task.delay));
+        if start.is_none_or(|start: Nanos| start > i64::MAX as u64) {
+            let key = format!("tasks.{}.x-stagger", task.name);
+            return Err(Error::input("the last instance would start too late").key(key));
         }
+        let copies = if last > 0 { task.instances } else { 0 };
+        let (start, stagger) = (task.delay, task.stagger);
+        self.load.tasks.push(TaskSpec { program, copies, start, stagger, ..self.spec(task, initial) });
         Ok(())
     }
 }

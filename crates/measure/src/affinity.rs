@@ -4,23 +4,30 @@ use schedlab_base::{AffinityRecord, CpuId, CpuList, NameRecord, Nanos};
 use schedlab_track::{Observer, Slot, row};
 use std::sync::Arc;
 
-/// The last affinity of each task; none where it is not known.
+/// The last affinity of each task; none where it is not known. Tasks that are told of one after the other mostly have
+/// the same, and share it.
 #[derive(Debug, Default)]
-pub(crate) struct Affinities(Vec<Option<Arc<CpuList>>>);
+pub(crate) struct Affinities {
+    tasks: Vec<Option<Arc<CpuList>>>,
+    told: Arc<CpuList>,
+}
 
 impl Affinities {
     pub(crate) fn of(&self, task: Slot) -> Option<&CpuList> {
-        self.0.get(task as usize)?.as_deref()
+        self.tasks.get(task as usize)?.as_deref()
     }
 }
 
 impl Observer for Affinities {
     fn allowed(&mut self, task: Slot, record: &AffinityRecord) {
-        *row(&mut self.0, task) = Some(Arc::new(record.cpus.clone()));
+        if *self.told != record.cpus {
+            self.told = Arc::new(record.cpus.clone());
+        }
+        *row(&mut self.tasks, task) = Some(Arc::clone(&self.told));
     }
 
     fn named(&mut self, task: Slot, record: &NameRecord) {
-        let known = row(&mut self.0, task);
+        let known = row(&mut self.tasks, task);
         if known.is_none() {
             *known = bound_by_name(&record.comm).map(|cpu| Arc::new([cpu].into_iter().collect()));
         }
@@ -28,8 +35,8 @@ impl Observer for Affinities {
 
     /// A task is born with its parent's affinity, unless the trace has its own.
     fn forked(&mut self, parent: Option<Slot>, child: Slot, _: bool, _: Nanos) {
-        let inherited = parent.and_then(|parent| row(&mut self.0, parent).clone());
-        let known = row(&mut self.0, child);
+        let inherited = parent.and_then(|parent| row(&mut self.tasks, parent).clone());
+        let known = row(&mut self.tasks, child);
         if known.is_none() {
             *known = inherited;
         }

@@ -78,7 +78,7 @@ impl Intervals {
         rows.sort_unstable();
         let task = |(slot, tid)| {
             let Name { comm, tgid, .. } = names.of(slot);
-            Task { tid, tgid, name: comm }
+            Task { tid, tgid, name: (*comm).into() }
         };
         Table { rows, tasks: tracker.tasks().map(task).collect() }
     }

@@ -53,8 +53,11 @@ pub(crate) struct Kept {
     /// The longest delay, and when it ended.
     longest: (Nanos, Nanos),
     /// What was counted, by the set of kinds.
-    sets: [Option<Box<Histogram>>; SETS],
+    sets: Option<Box<Sets>>,
 }
+
+/// A histogram for each set of kinds that has occurred.
+type Sets = [Option<Box<Histogram>>; SETS];
 
 /// A longer duration, of 73 years, is counted as this one.
 const LONGEST: Nanos = u64::MAX / SETS as u64;
@@ -64,8 +67,13 @@ const NOTED: usize = 128;
 
 impl Kept {
     fn of(&self, kind: usize) -> Latency {
-        let mut parts =
-            self.sets.iter().enumerate().filter(|(set, _)| set & kind != 0).filter_map(|(_, part)| part.as_deref());
+        let mut parts = self
+            .sets
+            .iter()
+            .flat_map(|sets| sets.iter())
+            .enumerate()
+            .filter(|(set, _)| set & kind != 0)
+            .filter_map(|(_, part)| part.as_deref());
         let mut noted = self.noted().filter(|(kinds, _)| kinds & kind != 0).peekable();
         let (first, second) = (parts.next(), parts.next());
         if let (Some(only), None, None) = (first, second, noted.peek()) {
@@ -92,8 +100,9 @@ impl Kept {
     #[cold]
     fn count(&mut self) {
         let mut noted = std::mem::take(&mut self.noted);
+        let sets = self.sets.get_or_insert_default();
         for note in noted.drain(..) {
-            self.sets[(note % SETS as u64) as usize].get_or_insert_default().record(note / SETS as u64);
+            sets[(note % SETS as u64) as usize].get_or_insert_default().record(note / SETS as u64);
         }
         self.noted = noted;
     }
@@ -101,7 +110,7 @@ impl Kept {
     /// Counts a duration at once: there are few CPUs, and what this needs of them is in the cache.
     #[inline]
     fn put(&mut self, kinds: usize, value: Nanos) {
-        self.sets[kinds % SETS].get_or_insert_default().record(value.min(LONGEST));
+        self.sets.get_or_insert_default()[kinds % SETS].get_or_insert_default().record(value.min(LONGEST));
     }
 
     /// Takes a delay, each of its durations by `note`.
@@ -126,9 +135,9 @@ impl Part for Kept {
     type Figures = LatencyFigures;
 
     fn add(&mut self, other: &Self) {
-        for (mine, theirs) in self.sets.iter_mut().zip(&other.sets) {
+        for (set, theirs) in other.sets.iter().flat_map(|sets| sets.iter().enumerate()) {
             if let Some(theirs) = theirs {
-                mine.get_or_insert_default().merge(theirs);
+                self.sets.get_or_insert_default()[set].get_or_insert_default().merge(theirs);
             }
         }
         other.noted().for_each(|(kinds, value)| self.note(kinds, value));

@@ -1,6 +1,6 @@
 //! Memory: on which nodes each process has it, how much of it moved, and when it and its tasks came to rest.
 
-use schedlab_base::{CpuId, NOWHERE, NameRecord, Nanos, PAGE, Tid};
+use schedlab_base::{CpuId, NOWHERE, Nanos, PAGE, Tid};
 use schedlab_track::{Move, Observer, Slot, row};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -95,7 +95,6 @@ pub(crate) struct OfTask {
     /// Moves from a CPU of one node to one of another.
     pub(crate) node_migrations: u64,
     last: Option<Nanos>,
-    process: Option<Tid>,
 }
 
 /// The measure.
@@ -118,18 +117,18 @@ impl MemoryTimes {
         self.tasks.get(task as usize).copied().unwrap_or_default()
     }
 
-    fn memory(&self, task: Slot) -> Option<&Memory> {
-        self.places.of.get(&self.task(task).process?)
+    fn memory(&self, process: Option<Tid>) -> Option<&Memory> {
+        self.places.of.get(&process?)
     }
 
     /// When a task was last moved between nodes, or most of its memory was; none where neither ever happened.
-    pub(crate) fn settled(&self, task: Slot) -> Option<Nanos> {
-        self.task(task).last.max(self.memory(task).and_then(|memory| memory.since))
+    pub(crate) fn settled(&self, task: Slot, process: Option<Tid>) -> Option<Nanos> {
+        self.task(task).last.max(self.memory(process).and_then(|memory| memory.since))
     }
 
     /// The memory of a task's process on these nodes; none where nothing is told of it.
-    pub(crate) fn stats(&self, task: Slot, nodes: &[u32]) -> Option<MemoryStats> {
-        let memory = self.memory(task)?;
+    pub(crate) fn stats(&self, process: Option<Tid>, nodes: &[u32]) -> Option<MemoryStats> {
+        let memory = self.memory(process)?;
         let on = |node: &u32| memory.on.iter().find(|(on, _)| u32::from(*on) == *node).map_or(0, |(_, pages)| *pages);
         let bytes_by_node = nodes.iter().map(|node| on(node) * PAGE).collect();
         Some(MemoryStats { bytes_by_node, moved_bytes: memory.moved * PAGE, node: memory.home })
@@ -137,10 +136,6 @@ impl MemoryTimes {
 }
 
 impl Observer for MemoryTimes {
-    fn named(&mut self, task: Slot, record: &NameRecord) {
-        row(&mut self.tasks, task).process = record.tgid;
-    }
-
     #[inline]
     fn migrated(&mut self, task: Slot, moved: Move) {
         let node = |cpu: CpuId| self.node_of.get(cpu as usize);

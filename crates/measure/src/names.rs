@@ -3,6 +3,7 @@
 use schedlab_base::{NameRecord, Nanos, Tid};
 use schedlab_track::{Observer, Slot, row};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// More cgroups than this are not told apart: memory stays bounded.
@@ -12,11 +13,54 @@ const MAX_GROUPS: usize = 1 << 16;
 #[derive(Clone, Debug, Default)]
 pub struct Name {
     /// Its name; empty if it has none.
-    pub comm: Arc<str>,
+    pub comm: Comm,
     /// The process that it belongs to, if known.
     pub tgid: Option<Tid>,
     /// The index of its cgroup.
     pub group: Option<u32>,
+}
+
+/// A task's name. Most are short, and need no memory of their own.
+#[derive(Clone, Debug)]
+pub enum Comm {
+    /// How many bytes of these it has.
+    Short(u8, [u8; Comm::SHORT]),
+    /// A longer one.
+    Long(Box<Arc<str>>),
+}
+
+impl Comm {
+    const SHORT: usize = 14;
+}
+
+impl Default for Comm {
+    fn default() -> Self {
+        Self::Short(0, [0; Self::SHORT])
+    }
+}
+
+impl From<&str> for Comm {
+    fn from(name: &str) -> Self {
+        let mut bytes = [0; Self::SHORT];
+        match bytes.get_mut(..name.len()) {
+            Some(place) => {
+                place.copy_from_slice(name.as_bytes());
+                Self::Short(name.len() as u8, bytes)
+            }
+            None => Self::Long(Box::new(name.into())),
+        }
+    }
+}
+
+impl Deref for Comm {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Short(len, bytes) => std::str::from_utf8(&bytes[..usize::from(*len)]).expect("it was a string"),
+            Self::Long(name) => name,
+        }
+    }
 }
 
 /// The latest name of each task.
@@ -73,5 +117,19 @@ impl Observer for Names {
             name.comm = parent.comm;
         }
         name.group = name.group.or(parent.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Comm;
+
+    #[test]
+    fn a_name_is_what_it_was_made_of() {
+        for name in ["", "t", "kworker/u8:2-e", "0123456789abcde", "größer-als-kurz", "a longer name than the kernel's"]
+        {
+            assert_eq!(&*Comm::from(name), name);
+        }
+        assert_eq!((&*Comm::default(), size_of::<Comm>()), ("", 16));
     }
 }

@@ -167,8 +167,8 @@ impl Summing<'_> {
             target: self.in_target(life.slot),
             share: self.share(&life.sums),
             node_migrations: memory.task(life.slot).node_migrations,
-            settled_us: memory.settled(life.slot).map(us),
-            memory: memory.stats(life.slot, &self.places.numbers),
+            settled_us: memory.settled(life.slot, life.name.tgid).map(us),
+            memory: memory.stats(life.name.tgid, &self.places.numbers),
             sums: life.sums,
         }
     }

@@ -1,14 +1,15 @@
 //! Sets of CPUs.
 
 use schedlab_base::CpuId;
+use std::sync::Arc;
 
 /// A set of CPUs of any size: those that a task may use, or those that a sched domain spans. Most tasks may use all
-/// CPUs, and that set needs no memory; any other set takes one bit for each CPU up to its last.
+/// CPUs, and that set needs no memory; any other set takes one bit for each CPU up to its last. Clones share it.
 ///
 /// Two sets are equal if they hold the same CPUs, because no set ends in zero words. Counting and iterating need a set
 /// of some CPUs: [`CpuSet::ALL`] has no end. It is the neutral element of the intersection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CpuSet(Option<Box<[u64]>>);
+pub struct CpuSet(Option<Arc<Vec<u64>>>);
 
 impl CpuSet {
     /// Every CPU.
@@ -18,11 +19,11 @@ impl CpuSet {
     #[must_use]
     pub fn of(cpus: &[CpuId]) -> Self {
         let words = cpus.iter().max().map_or(0, |m| *m as usize / 64 + 1);
-        let mut bits = vec![0u64; words].into_boxed_slice();
+        let mut bits = vec![0u64; words];
         for &cpu in cpus {
             bits[cpu as usize / 64] |= 1 << (cpu % 64);
         }
-        Self(Some(bits))
+        Self(Some(Arc::new(bits)))
     }
 
     /// Returns whether `cpu` is in the set.
@@ -59,13 +60,13 @@ impl CpuSet {
     /// Creates the empty set.
     #[must_use]
     pub fn none() -> Self {
-        Self(Some(Box::default()))
+        Self(Some(Arc::default()))
     }
 
     /// Creates a set from these 64-bit words, lowest CPUs first.
     fn of_words(mut words: Vec<u64>) -> Self {
         words.truncate(words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1));
-        Self(Some(words.into_boxed_slice()))
+        Self(Some(Arc::new(words)))
     }
 
     /// Returns the bits of the set, 64 CPUs in each word, lowest CPUs first.
@@ -119,7 +120,7 @@ impl CpuSet {
         match (&self.0, &other.0) {
             (None, _) => other.clone(),
             (_, None) => self.clone(),
-            (Some(a), Some(b)) => Self::of_words(a.iter().zip(b).map(|(a, b)| a & b).collect()),
+            (Some(a), Some(b)) => Self::of_words(a.iter().zip(&**b).map(|(a, b)| a & b).collect()),
         }
     }
 
@@ -129,7 +130,7 @@ impl CpuSet {
         let (Some(a), Some(b)) = (&self.0, &other.0) else { return Self::ALL };
         let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
         let mut words = long.to_vec();
-        words.iter_mut().zip(short).for_each(|(word, more)| *word |= more);
+        words.iter_mut().zip(&**short).for_each(|(word, more)| *word |= more);
         Self::of_words(words)
     }
 
@@ -139,7 +140,7 @@ impl CpuSet {
         match (&self.0, &other.0) {
             (_, None) => true,
             (None, _) => false,
-            (Some(a), Some(b)) => a.len() <= b.len() && a.iter().zip(b).all(|(a, b)| a & !b == 0),
+            (Some(a), Some(b)) => a.len() <= b.len() && a.iter().zip(&**b).all(|(a, b)| a & !b == 0),
         }
     }
 
@@ -149,7 +150,7 @@ impl CpuSet {
         match (&self.0, &other.0) {
             (None, _) => !other.is_empty(),
             (_, None) => !self.is_empty(),
-            (Some(a), Some(b)) => a.iter().zip(b).any(|(a, b)| a & b != 0),
+            (Some(a), Some(b)) => a.iter().zip(&**b).any(|(a, b)| a & b != 0),
         }
     }
 
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_set_of_4096_takes_512_bytes() {
         let all = CpuSet::of(&(0..4096).collect::<Vec<_>>());
-        assert_eq!((all.count(), size_of_val(all.words()), size_of::<CpuSet>()), (4096, 512, 16));
+        assert_eq!((all.count(), size_of_val(all.words()), size_of::<CpuSet>()), (4096, 512, 8));
         assert!(all.iter().eq(0..4096));
     }
 }

@@ -6,7 +6,7 @@ use crate::core::{Cause, Core, Taken};
 use crate::effects::Effects;
 use crate::inspect::Inspect;
 use crate::invariants::Checks;
-use crate::process::{Process, Wait};
+use crate::process::{NO_COPY, Process, Wait};
 use crate::program::{Load, Start};
 use crate::queue::{CpuQueue, Key, Phase, Timers};
 use crate::resources::Resources;
@@ -166,7 +166,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             sched,
             queue: CpuQueue::new(machine.cpus.len()),
             timers: Timers::default(),
-            processes: Vec::with_capacity(load.tasks.len()),
+            processes: Vec::with_capacity(load.nr_tasks()),
             resources: Resources::new(load),
             load,
             options: *options,
@@ -199,9 +199,12 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             self.sink.group(&GroupRecord { time: 0, path: group.path.clone(), properties });
         }
         for spec in &self.load.tasks {
-            let p = self.create(spec, spec.name.as_str().into(), None)?;
-            if !self.is_asleep_from_the_start(spec, p)? {
-                self.timers.add(spec.start, p);
+            for n in 0..spec.count() {
+                let p = self.create(spec, if spec.copies == 0 { NO_COPY } else { n }, None)?;
+                let start = spec.start_of(n);
+                if !self.is_asleep_from_the_start(p, start)? {
+                    self.timers.add(start, p);
+                }
             }
         }
         // Idle CPUs may have ticks that matter.
@@ -361,7 +364,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     }
 
     fn livelock(&self) -> Error {
-        let who = self.cx.cpus.iter().find_map(|c| c.curr).map_or("a task", |p| &self.processes[p as usize].name);
+        let who = self.cx.cpus.iter().find_map(|c| c.curr);
+        let who = who.map_or("a task".into(), |p| self.processes[p as usize].name());
         Error::input(format!("time stands still at {:.6} s: {who} never uses any time", self.cx.now as f64 / 1e9))
             .mend("let each loop run, sleep or wait for something")
     }

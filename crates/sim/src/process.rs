@@ -3,7 +3,6 @@
 use crate::cpuset::CpuSet;
 use crate::program::{Amount, Load, Op, TaskSpec};
 use schedlab_base::{Nanos, Rng};
-use std::borrow::Cow;
 
 /// The place of a task among those that wait for a mutex: its priority as traces contain it, and a deadline task's
 /// deadline. The least is the first.
@@ -45,18 +44,21 @@ impl Wait {
     }
 }
 
-/// The current burst.
+/// What the current burst is, and so what of it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// The remaining work, in ns at speed 1024: the speed of the biggest CPU without any slowdown.
-    Work(Nanos),
-    /// The remaining CPU time, in ns, on any CPU.
-    Time(Nanos),
+    /// Work, in ns at speed 1024: the speed of the biggest CPU without any slowdown.
+    Work,
+    /// CPU time, in ns, on any CPU.
+    Time,
     /// Burns CPU time until what it waits for happens.
     Spin,
-    /// As `Spin`, but for at most this much CPU time.
-    SpinFor(Nanos),
+    /// As `Spin`, but for at most this much CPU time, in ns.
+    SpinFor,
 }
+
+/// The number of a task that is no copy.
+pub(crate) const NO_COPY: u32 = u32::MAX;
 
 /// The part of a process that few need: kept apart, so that a million tasks take less memory, and the rest of a
 /// process fewer cache lines.
@@ -70,19 +72,26 @@ pub(crate) struct Rare {
     /// priorities.
     pub held: Vec<u32>,
     pub rank: Rank,
+    /// The time between two readings of its CPU clock; 0 means that it does not read it.
+    pub clock_poll: Nanos,
 }
 
-static NOTHING_RARE: Rare = Rare { around: Vec::new(), own_timers: Vec::new(), held: Vec::new(), rank: (0, 0) };
+static NOTHING_RARE: Rare =
+    Rare { around: Vec::new(), own_timers: Vec::new(), held: Vec::new(), rank: (0, 0), clock_poll: 0 };
 
 #[derive(Debug)]
 pub(crate) struct Process<'a> {
-    program: &'a [Op],
-    pub name: Cow<'a, str>,
-    pub pc: usize,
+    /// What it is one of. Copies share it, and with it the program, which stays in the cache however many there are.
+    pub spec: &'a TaskSpec,
+    /// Which of them it is, or [`NO_COPY`].
+    copy: u32,
+    pub pc: u32,
     /// The remaining rounds of the innermost loop.
     rounds: u64,
     looping: bool,
+    /// The current burst, and what is left of it.
     pub burst: Burst,
+    left: Nanos,
     pub wait: Wait,
     /// Inside `Wait`: the condition has been signalled, and the mutex must still be taken again.
     pub relock: bool,
@@ -90,31 +99,34 @@ pub(crate) struct Process<'a> {
     pub execs: bool,
     rare: Option<Box<Rare>>,
     pub started: Nanos,
-    pub clock_poll: Nanos,
     /// Its affinity: the CPUs that the kernel lets it run on while they are online (`cpus_allowed`).
     pub affinity: CpuSet,
 }
 
 impl<'a> Process<'a> {
-    /// Creates the process of `spec`; `kin` is an existing process that may be alike. Tasks with equal programs share
-    /// one copy of it, which then stays in the cache however many tasks there are.
-    pub fn new(spec: &'a TaskSpec, kin: Option<&Self>, name: Cow<'a, str>, started: Nanos) -> Self {
-        let program = kin.map(|kin| kin.program).filter(|program| *program == spec.program);
+    /// Creates the process of `spec`, or of its copy `copy`.
+    pub fn new(spec: &'a TaskSpec, copy: u32, affinity: CpuSet, started: Nanos) -> Self {
+        let clock_poll = spec.initial.clock_poll.filter(|every| *every > 0);
         Self {
-            program: program.unwrap_or(&spec.program),
-            name,
+            spec,
+            copy,
             pc: 0,
             rounds: 0,
             looping: false,
-            burst: Burst::Work(0),
+            burst: Burst::Work,
+            left: 0,
             wait: Wait::Nothing,
             relock: false,
             execs: false,
-            rare: None,
+            rare: clock_poll.map(|clock_poll| Box::new(Rare { clock_poll, ..Rare::default() })),
             started,
-            clock_poll: spec.initial.clock_poll.unwrap_or(0),
-            affinity: spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of),
+            affinity,
         }
+    }
+
+    /// Its name in traces.
+    pub fn name(&self) -> String {
+        if self.copy == NO_COPY { self.spec.name.clone() } else { self.spec.name_of(self.copy) }
     }
 
     /// What it has of what few need.
@@ -130,9 +142,9 @@ impl<'a> Process<'a> {
     /// Executes the program's jumps up to the next other operation and returns that, or `None` at the end.
     #[inline]
     pub fn fetch(&mut self) -> Option<&'a Op> {
-        let program = self.program;
+        let program = &self.spec.program;
         loop {
-            match program.get(self.pc)? {
+            match program.get(self.pc as usize)? {
                 Op::LoopStart { times } => {
                     if std::mem::replace(&mut self.looping, true) {
                         let rounds = self.rounds;
@@ -150,7 +162,7 @@ impl<'a> Process<'a> {
                         (self.looping, self.rounds) = (around.is_some(), around.unwrap_or(0));
                         self.pc += 1;
                     } else {
-                        self.pc = *start as usize + 1;
+                        self.pc = *start + 1;
                     }
                 }
                 op => return Some(op),
@@ -158,13 +170,18 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// Begins a burst of this length.
+    #[inline]
+    pub fn begin(&mut self, burst: Burst, left: Nanos) {
+        (self.burst, self.left) = (burst, left);
+    }
+
     /// Returns how long the current burst takes at this speed.
     #[inline]
     pub fn time_left(&self, speed: u32) -> Nanos {
         match self.burst {
-            Burst::Work(left) if speed == 1024 => left,
-            Burst::Work(left) => slowed(left, speed),
-            Burst::Time(left) | Burst::SpinFor(left) => left,
+            Burst::Work if speed != 1024 => slowed(self.left, speed),
+            Burst::Work | Burst::Time | Burst::SpinFor => self.left,
             Burst::Spin => Nanos::MAX,
         }
     }
@@ -172,12 +189,8 @@ impl<'a> Process<'a> {
     /// Subtracts what was done in `ran` at this speed from the burst.
     #[inline]
     pub fn progress(&mut self, ran: Nanos, speed: u32) {
-        match &mut self.burst {
-            Burst::Work(left) if speed == 1024 => *left = left.saturating_sub(ran),
-            Burst::Work(left) => *left = left.saturating_sub(done(ran, speed)),
-            Burst::Time(left) | Burst::SpinFor(left) => *left = left.saturating_sub(ran),
-            Burst::Spin => {}
-        }
+        let gone = if self.burst == Burst::Work && speed != 1024 { done(ran, speed) } else { ran };
+        self.left = self.left.saturating_sub(gone);
     }
 }
 

@@ -128,10 +128,15 @@ pub struct Setting {
 /// The description of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// The task's name in traces.
+    /// The task's name in traces; that of a copy ends in its number.
     pub name: String,
+    /// How many copies of the task there are instead: so many tasks, alike but for their names and when they start. 0
+    /// means that there is one task, of this very name.
+    pub copies: u32,
     /// The time when it starts.
     pub start: Nanos,
+    /// By how much later each copy starts than the one before it.
+    pub stagger: Nanos,
     /// The settings before its first operation; its parent applied them, at no cost.
     pub initial: Setting,
     /// The program; the task ends after the last operation.
@@ -145,6 +150,36 @@ pub struct TaskSpec {
     pub cpu: Option<CpuId>,
     /// What it computes on a real kernel; the engine computes nothing.
     pub computing: Computing,
+}
+
+impl TaskSpec {
+    /// How many tasks it describes.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.copies.max(1)
+    }
+
+    /// The name of its copy `n`, or of the task that a fork makes of it as its `n`-th.
+    #[must_use]
+    pub fn name_of(&self, n: u32) -> String {
+        format!("{}-{n}", self.name)
+    }
+
+    /// Each of its tasks, with a description of its own.
+    fn each(self) -> impl Iterator<Item = Self> {
+        let count = self.count();
+        let one = move |n| match self.copies {
+            0 => self.clone(),
+            _ => Self { name: self.name_of(n), copies: 0, start: self.start_of(n), stagger: 0, ..self.clone() },
+        };
+        (0..count).map(one)
+    }
+
+    /// When its copy `n` starts.
+    #[must_use]
+    pub fn start_of(&self, n: u32) -> Nanos {
+        self.start.saturating_add(self.stagger.saturating_mul(n.into()))
+    }
 }
 
 /// The session of a task that is in none, such as a kernel thread: it never belongs to an autogroup.
@@ -242,7 +277,7 @@ pub struct InterruptSpec {
 /// A complete load, ready to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// The tasks that exist from the start.
+    /// The tasks that exist from the start. They are numbered in this order, the copies of each one after the other.
     pub tasks: Vec<TaskSpec>,
     /// The tasks that `Fork` creates.
     pub templates: Vec<TaskSpec>,
@@ -274,6 +309,20 @@ pub struct Load {
     pub hotplug: Vec<Hotplug>,
     /// What takes time from CPUs without a task.
     pub interrupts: Vec<InterruptSpec>,
-    /// The run is over when all of these have ended (indices into `tasks`), unless there are none.
+    /// The run is over when all of these have ended (numbers of tasks), unless there are none.
     pub until: std::ops::Range<u32>,
+}
+
+impl Load {
+    /// How many tasks exist from the start.
+    #[must_use]
+    pub fn nr_tasks(&self) -> usize {
+        self.tasks.iter().map(|spec| spec.count() as usize).sum()
+    }
+
+    /// The same load with a description for each task: none has copies, and a task's number is its place in `tasks`.
+    #[must_use]
+    pub fn spread(self) -> Self {
+        Self { tasks: self.tasks.into_iter().flat_map(TaskSpec::each).collect(), ..self }
+    }
 }

@@ -34,11 +34,11 @@ pub(crate) fn describe(waiting: &[TaskId], processes: &[Process<'_>], resources:
     for &p in waiting.iter().take(SHOWN) {
         let process = &processes[p as usize];
         let separator = if text.is_empty() { "" } else { ", " };
-        let _ = write!(text, "{separator}{} waits for {}", process.name, process.wait.describe(load));
+        let _ = write!(text, "{separator}{} waits for {}", process.name(), process.wait.describe(load));
         if let Wait::Mutex(m) | Wait::SpinLock(m) = process.wait
             && let Some(owner) = resources.mutexes[m as usize].owner
         {
-            let _ = write!(text, " (held by {})", processes[owner as usize].name);
+            let _ = write!(text, " (held by {})", processes[owner as usize].name());
         }
         if let Wait::Barrier(b) | Wait::SpinBarrier(b) = process.wait {
             let barrier = &resources.barriers[b as usize];

@@ -43,7 +43,7 @@ pub fn plan(request: &Request) -> Result<(Options, Vec<String>)> {
     if workload.global.until.is_some() {
         notes.push("x-until is not obeyed: the run goes on until its duration is over".to_owned());
     }
-    let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?;
+    let load = lower(workload, &request.machine).map_err(|e| request.in_file(e))?.spread();
     if load.tasks.iter().chain(&load.templates).any(|spec| spec.program.contains(&Op::Exec)) {
         notes.push("x-exec is not run: the task goes on as it is".to_owned());
     }

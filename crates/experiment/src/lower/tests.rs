@@ -15,7 +15,7 @@ fn machine(cpus: &str) -> Machine {
 }
 
 fn lowered(text: &str) -> Load {
-    lower(&workload(text), &machine("4")).unwrap()
+    lower(&workload(text), &machine("4")).unwrap().spread()
 }
 
 fn refused(text: &str) -> String {
@@ -233,7 +233,7 @@ fn every_preset_lowers() {
         assert!(!load.tasks.is_empty(), "{}", preset.name);
         check(&load);
     }
-    assert_eq!(lower(&presets::build("messaging").unwrap(), &machine("4")).unwrap().tasks.len(), 400);
+    assert_eq!(lower(&presets::build("messaging").unwrap(), &machine("4")).unwrap().nr_tasks(), 400);
 }
 
 /// Every index is in its list, every loop's end has its start.

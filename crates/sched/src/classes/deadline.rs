@@ -64,7 +64,7 @@ use super::spread::{Sizes, Turns};
 use super::{Class, ClassId};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_machine::Machine;
-use schedlab_sim::program::Start;
+use schedlab_sim::program::{Policy, Start};
 use schedlab_sim::{
     Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Scheduler, State, TaskId, Ticks,
     TimerId, View,
@@ -79,7 +79,9 @@ pub struct Deadline {
     rules: Rules,
     limits: Limits,
     cpus: u32,
+    /// As far as there ever was a deadline task; `unused` stands for the others.
     entities: Vec<Entity>,
+    unused: Entity,
     queues: Vec<Rq>,
     /// The runtime and period of the fair servers (6.12 on), in ns.
     server: Option<(Nanos, Nanos)>,
@@ -99,6 +101,7 @@ impl Deadline {
             limits,
             cpus: cpus as u32,
             entities: vec![Entity::default(); cpus],
+            unused: Entity::default(),
             queues: vec![Rq::default(); cpus],
             server: None,
             admitted: Vec::new(),
@@ -119,10 +122,13 @@ impl Deadline {
     }
 
     fn e(&self, id: EntityId) -> &Entity {
-        &self.entities[id as usize]
+        self.entities.get(id as usize).unwrap_or(&self.unused)
     }
 
     fn e_mut(&mut self, id: EntityId) -> &mut Entity {
+        if self.entities.len() <= id as usize {
+            self.entities.resize(id as usize + 1, Entity::default());
+        }
         &mut self.entities[id as usize]
     }
 
@@ -231,13 +237,10 @@ impl Deadline {
 
 impl Scheduler for Deadline {
     fn task_fork(&mut self, cx: &mut Core, p: TaskId, _parent: Option<TaskId>, _how: Start) {
-        let len = self.entity(p) as usize + 1;
-        if self.entities.len() < len {
-            self.entities.resize(len, Entity::default());
+        if cx.task(p).attributes.policy == Policy::Deadline {
+            *self.e_mut(self.entity(p)) = Entity::default();
+            self.set_parameters(cx, p);
         }
-        let id = self.entity(p);
-        *self.e_mut(id) = Entity::default();
-        self.set_parameters(cx, p);
     }
 
     fn select_task_rq(&mut self, cx: &mut Core, p: TaskId, prev: CpuId, why: Placement) -> CpuId {

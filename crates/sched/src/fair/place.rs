@@ -77,10 +77,10 @@ struct Habits {
     /// How often the task that it wakes has changed, halved every second (`wakee_flips`).
     flips: u32,
     halved: Nanos,
-    last_wakee: Option<TaskId>,
+    /// One more than the task that it last woke; 0 if there is none.
+    last_wakee: u32,
     /// The CPU before its last migration. Until 5.14, the CPU on which it last woke another task.
     recent_cpu: CpuId,
-    overlap: overlap::Overlap,
 }
 
 /// The state for placing tasks.
@@ -92,6 +92,8 @@ pub(super) struct Places {
     /// Whether `fix.overload_on_wakeup` is enabled.
     pub fix_overload: bool,
     tasks: Vec<Habits>,
+    /// The overlap of each task with those that it wakes, in releases that count it.
+    overlaps: Vec<overlap::Overlap>,
     /// The habits of each CPU's idle task.
     idle_tasks: Vec<Habits>,
     /// For each CPU, when it became idle.
@@ -120,6 +122,7 @@ impl Places {
             features: setup.balancing.features,
             fix_overload: setup.overload_on_wakeup_fixed,
             tasks: Vec::new(),
+            overlaps: Vec::new(),
             idle_tasks: vec![Habits::default(); cpus],
             idle_since: vec![0; cpus],
             scan: idle_scans(setup.machine),
@@ -138,6 +141,10 @@ impl Places {
             self.tasks.resize(p as usize + 1, Habits::default());
         }
         self.tasks[p as usize] = Habits::default();
+        if self.counts_overlaps() {
+            self.overlaps.resize(self.tasks.len(), overlap::Overlap::default());
+            self.overlaps[p as usize] = overlap::Overlap::default();
+        }
     }
 
     fn waker(&mut self, waker: Option<TaskId>, cpu: CpuId) -> &mut Habits {

@@ -7,7 +7,6 @@ use crate::program::{Policy, Setting, Start, TaskSpec};
 use crate::scheduler::{Refusal, Scheduler};
 use crate::task::{Attributes, State, Task, TaskId, tid};
 use schedlab_base::{AffinityRecord, CpuList, Error, NameRecord, Nanos, Result, TaskRecord};
-use std::borrow::Cow;
 
 impl<'a, S: Scheduler> Engine<'a, S> {
     /// Starts a task with `x-start: fork`. The boot task forks the first task, which runs at once if the CPU is idle;
@@ -34,7 +33,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
     /// Creates a sleeping task: on its parent's CPU; if tasks are to wake, where it last ran, or else on a CPU of its
     /// own as long as there are any; otherwise on the boot CPU. If it may not use that CPU, it is created on the first
     /// one that it may use.
-    pub(super) fn create(&mut self, spec: &'a TaskSpec, name: Cow<'a, str>, parent: Option<TaskId>) -> Result<TaskId> {
+    pub(super) fn create(&mut self, spec: &'a TaskSpec, copy: u32, parent: Option<TaskId>) -> Result<TaskId> {
         let p = self.cx.nr_tasks();
         let requested = spec.initial.cpus.as_deref().map_or(CpuSet::ALL, CpuSet::of);
         let granted = self.effective(&requested);
@@ -64,13 +63,13 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         if let Some(effects) = self.cx.effects.as_deref_mut() {
             effects.set(&self.cx.machine, self.load, p, &spec.initial);
         }
-        self.processes.push(Process::new(spec, self.processes.last(), name, self.cx.now));
+        let affinity = if refused { CpuSet::ALL } else { requested };
+        self.processes.push(Process::new(spec, copy, affinity, self.cx.now));
         // A name must be recorded before the first event that refers to it.
         self.trace_name(p, false);
         self.trace_affinity(p);
         self.trace_properties(p);
         if refused {
-            self.processes[p as usize].affinity = CpuSet::ALL;
             self.note_refusal(p);
         }
         if parent.is_some() || self.load.start != Start::Fork {
@@ -102,7 +101,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         let us = |t: Nanos| t as f64 / 1e3;
         Err(Error::input(format!(
             "the kernel refuses task {} SCHED_DEADLINE with runtime {} us, deadline {} us, period {} us ({errno})",
-            self.processes[p as usize].name,
+            self.processes[p as usize].name(),
             us(runtime),
             us(deadline),
             us(period)
@@ -118,7 +117,7 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             time: self.cx.now,
             tid: tid(p),
             tgid: Some(self.cx.effects.as_deref().map_or(tid(p), |effects| effects.memories.process(p))),
-            comm: self.processes[p as usize].name.clone().into_owned(),
+            comm: self.processes[p as usize].name(),
             cgroup: group.or(moved.then_some("/")).map(str::to_owned),
         });
     }

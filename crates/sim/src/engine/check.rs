@@ -20,7 +20,7 @@ impl<S: Scheduler> Engine<'_, S> {
         self.checks.clear();
         self.sched.queued(&self.cx, cpu, &mut self.checks.list);
         if let Some(broken) = self.checks.violation(&self.cx, cpu) {
-            let (name, tid) = (&self.processes[broken.task as usize].name, tid(broken.task));
+            let (name, tid) = (self.processes[broken.task as usize].name(), tid(broken.task));
             let now = self.cx.now as f64 / 1e9;
             panic!("the scheduler broke a rule at {now:.9} s on CPU {cpu}: task {name} (tid {tid}) {}", broken.what);
         }

@@ -3,7 +3,7 @@
 use super::{Engine, MOST_TASKS};
 use crate::core::Cause;
 use crate::process::{Burst, Wait, draw};
-use crate::program::{Amount, Op, Start, TaskSpec};
+use crate::program::{Amount, Op, Start};
 use crate::scheduler::{Dequeue, Scheduler};
 use crate::stall;
 use crate::task::{State, TaskId, tid};
@@ -40,8 +40,10 @@ impl<S: Scheduler> Engine<'_, S> {
         let slot = &mut self.cx.cpus[cpu as usize];
         // The rest of a context switch's cost does not count as progress, but the burst's time does.
         slot.run_from = slot.run_from.max(self.cx.now);
-        let done = std::mem::replace(&mut self.processes[p as usize].burst, Burst::Work(0));
-        if matches!(done, Burst::SpinFor(_)) {
+        let process = &mut self.processes[p as usize];
+        let done = process.burst;
+        process.begin(Burst::Work, 0);
+        if done == Burst::SpinFor {
             return self.stop_waiting_awake(cpu, p);
         }
         loop {
@@ -119,8 +121,8 @@ impl<S: Scheduler> Engine<'_, S> {
                 self.wake_all(all, p)
             }
             Op::Barrier(b) => self.barrier(p, b, None),
-            Op::SpinBarrier(b) => self.barrier(p, b, Some(Burst::Spin)),
-            Op::HybridBarrier { barrier, spin } => self.barrier(p, barrier, Some(Burst::SpinFor(spin))),
+            Op::SpinBarrier(b) => self.barrier(p, b, Some((Burst::Spin, 0))),
+            Op::HybridBarrier { barrier, spin } => self.barrier(p, barrier, Some((Burst::SpinFor, spin))),
             Op::Suspend(s) => {
                 self.resources.suspensions[s as usize].push(p);
                 self.wait_for(p, Wait::Resume(s))
@@ -167,13 +169,13 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// A task that was there before the load begins, and first sleeps or waits for a semaphore, is asleep from the
     /// start: it need not run to fall asleep.
-    pub(super) fn is_asleep_from_the_start(&mut self, spec: &TaskSpec, p: TaskId) -> Result<bool> {
-        if spec.cpu.is_none() || spec.start > 0 || self.load.start != Start::Wake {
+    pub(super) fn is_asleep_from_the_start(&mut self, p: TaskId, start: Nanos) -> Result<bool> {
+        if self.processes[p as usize].spec.cpu.is_none() || start > 0 || self.load.start != Start::Wake {
             return Ok(false);
         }
         let Some(op @ (Op::SemWait(_) | Op::Sleep(_))) = self.processes[p as usize].fetch() else { return Ok(false) };
         let did = self.execute(self.cx.task(p).cpu, p, op)?;
-        self.processes[p as usize].pc += usize::from(matches!(did, Did::Sleep { .. }));
+        self.processes[p as usize].pc += u32::from(matches!(did, Did::Sleep { .. }));
         Ok(matches!(did, Did::Retry | Did::Sleep { .. }))
     }
 
@@ -188,12 +190,12 @@ impl<S: Scheduler> Engine<'_, S> {
         Did::Retry
     }
 
-    fn burst(&mut self, p: TaskId, amount: Amount, kind: fn(Nanos) -> Burst) -> Did {
+    fn burst(&mut self, p: TaskId, amount: Amount, kind: Burst) -> Did {
         let length = draw(amount, &mut self.rng);
         if length == 0 {
             return Did::Next;
         }
-        self.processes[p as usize].burst = kind(length);
+        self.processes[p as usize].begin(kind, length);
         Did::Burst
     }
 
@@ -250,7 +252,7 @@ impl<S: Scheduler> Engine<'_, S> {
         if spin {
             mutex.spinners.push_back(p);
             process.wait = Wait::SpinLock(m);
-            process.burst = Burst::Spin;
+            process.begin(Burst::Spin, 0);
         } else {
             mutex.waiters.push_back(p);
             process.wait = Wait::Mutex(m);
@@ -288,7 +290,7 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Ends a task's spinning, as the event that it waited for has happened.
     fn stop_spinning(&mut self, q: TaskId) {
         let process = &mut self.processes[q as usize];
-        process.burst = Burst::Work(0);
+        process.begin(Burst::Work, 0);
         process.wait = Wait::Nothing;
         self.active += 1;
         let cpu = self.cx.task(q).cpu;
@@ -313,7 +315,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Blocks or spins at a barrier until all participants have arrived.
-    fn barrier(&mut self, p: TaskId, b: u32, spin: Option<Burst>) -> Did {
+    fn barrier(&mut self, p: TaskId, b: u32, spin: Option<(Burst, Nanos)>) -> Did {
         let barrier = &mut self.resources.barriers[b as usize];
         let here = (barrier.waiters.len() + barrier.spinners.len()) as u32;
         if here + 1 >= barrier.participants {
@@ -326,13 +328,13 @@ impl<S: Scheduler> Engine<'_, S> {
             }
             return Did::Next;
         }
-        let Some(spin) = spin.filter(|spin| *spin != Burst::SpinFor(0)) else {
+        let Some((burst, left)) = spin.filter(|spin| *spin != (Burst::SpinFor, 0)) else {
             barrier.waiters.push(p);
             return self.wait_for(p, Wait::Barrier(b));
         };
         barrier.spinners.push(p);
         self.processes[p as usize].wait = Wait::SpinBarrier(b);
-        self.processes[p as usize].burst = spin;
+        self.processes[p as usize].begin(burst, left);
         self.active -= 1;
         Did::Burst
     }
@@ -359,7 +361,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let spec = &self.load.templates[template as usize];
         let n = self.forked[template as usize];
         self.forked[template as usize] += 1;
-        let child = self.create(spec, format!("{}-{n}", spec.name).into(), Some(p))?;
+        let child = self.create(spec, n, Some(p))?;
         self.wake_up_new(child, Some(p));
         Ok(())
     }

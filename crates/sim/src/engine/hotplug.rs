@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::core::Cause;
 use crate::cpuset::CpuSet;
-use crate::process::Wait;
+use crate::process::{Process, Wait};
 use crate::program::Load;
 use crate::queue::{Key, Phase};
 use crate::scheduler::{Dequeue, Enqueue, Placement, Scheduler};
@@ -34,8 +34,8 @@ struct Counted {
 }
 
 impl Counted {
-    fn add(&mut self, name: &str, now: Nanos) {
-        self.first.get_or_insert_with(|| (name.to_owned(), now));
+    fn add(&mut self, who: &Process<'_>, now: Nanos) {
+        self.first.get_or_insert_with(|| (who.name(), now));
         self.count += 1;
     }
 
@@ -63,7 +63,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// A task asked for CPUs none of which is online, and `sched_setaffinity()` refuses that.
     pub(super) fn note_refusal(&mut self, p: TaskId) {
-        self.affinities.refused.add(&self.processes[p as usize].name, self.cx.now);
+        self.affinities.refused.add(&self.processes[p as usize], self.cx.now);
     }
 
     /// Gives a task that starts or wakes another affinity if no CPU of its own is online.
@@ -80,7 +80,7 @@ impl<S: Scheduler> Engine<'_, S> {
         let fresh = !self.cx.task(p).on_rq && process.wait == Wait::Nothing;
         let notes = &mut self.affinities;
         let note = if fresh { &mut notes.refused } else { &mut notes.lost };
-        note.add(&process.name, self.cx.now);
+        note.add(process, self.cx.now);
         let online = self.cx.online.clone();
         process.affinity = if self.options.stranded.to_online && !fresh { online.clone() } else { CpuSet::ALL };
         let pinned = process.affinity.is_single();

@@ -41,7 +41,7 @@ impl<S: Scheduler> Engine<'_, S> {
             key = key.min(Key::new(tick, Phase::Tick, cpu));
         }
         if let Some(p) = curr {
-            let every = self.processes[p as usize].clock_poll;
+            let every = self.processes[p as usize].rare().clock_poll;
             if every > 0 && key.time() > self.cx.now {
                 key = key.min(self.next_poll(cpu, every));
             }

@@ -14,7 +14,7 @@ impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn set(&mut self, cpu: CpuId, p: TaskId, i: u32) -> Result<Did> {
         let setting: &Setting = &self.load.settings[i as usize];
         if let Some(every) = setting.clock_poll {
-            self.processes[p as usize].clock_poll = every;
+            self.processes[p as usize].rare_mut().clock_poll = every;
         }
         if let Some(group) = setting.group {
             self.set_group(cpu, p, (group != ROOT_GROUP).then_some(group));

@@ -58,8 +58,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     /// Whether the task is where it was when the load begins: runnable on that CPU, with nothing to choose.
     fn is_there(&self, p: TaskId) -> bool {
-        let spec = self.load.tasks.get(p as usize).filter(|spec| self.cx.now == 0 && spec.start == 0);
-        spec.is_some_and(|spec| spec.cpu == Some(self.cx.task(p).cpu))
+        self.cx.now == 0 && self.processes[p as usize].spec.cpu == Some(self.cx.task(p).cpu)
     }
 
     pub(super) fn place(&mut self, p: TaskId, why: Placement) -> CpuId {

@@ -135,6 +135,27 @@ impl Average {
     }
 }
 
+/// An average that only decays.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Decay {
+    value: f64,
+    since: Nanos,
+}
+
+impl Decay {
+    /// An average with this value that decays from `now` on.
+    #[must_use]
+    pub fn of(value: f64, now: Nanos) -> Self {
+        Self { value, since: now }
+    }
+
+    /// The value at a time.
+    #[must_use]
+    pub fn at(&self, now: Nanos) -> f64 {
+        Average::of(self.value, 0.0, self.since).at(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

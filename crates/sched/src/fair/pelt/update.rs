@@ -9,6 +9,9 @@ use schedlab_base::{CpuId, Nanos};
 impl Pelt {
     /// Initialises the averages of a new entity, as if it had always been runnable.
     pub(in crate::fair) fn init_entity(&mut self, e: EntityId, now: Nanos) {
+        if self.loads == Loads::Weights {
+            return;
+        }
         if self.entities.len() <= e as usize {
             self.entities.resize(e as usize + 1, OfEntity::default());
         }

@@ -12,7 +12,7 @@
 //! # Reference
 //! `util_est_update` and `cpu_util` (`cpu_util_next`) in kernel/sched/fair.c of 6.1, 6.6 and 6.12.
 
-use super::average::Average;
+use super::average::Decay;
 use super::{Pelt, SCALE};
 use crate::balance::fair::backports::OWN_RUNNABLE;
 use crate::fair::rqs::Runqueues;
@@ -20,17 +20,17 @@ use schedlab_base::{CpuId, Nanos, Release, v};
 use schedlab_sim::{Core, TaskId};
 
 /// Differences below a hundredth count as no change (`UTIL_EST_MARGIN`).
-const MARGIN: u64 = 1024 / 100;
+const MARGIN: u32 = 1024 / 100;
 
 /// The estimate of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Estimate {
-    average: u64,
+    average: u32,
     /// The utilisation when it last went to sleep (until 6.7).
-    last: u64,
+    last: u32,
     /// How much too high the runnable average of a new task is. In the kernel such a task counts as runnable only for
     /// as long as it ran, but its load starts full in [`super`].
-    fresh: Average,
+    fresh: Decay,
     /// One more than the period of the sample that the estimate was last updated with; 0 if there is none. As long as
     /// the task's average has not been updated since, the estimate is not either (`UTIL_AVG_UNCHANGED`).
     period: u64,
@@ -40,7 +40,7 @@ impl Estimate {
     /// Updates the estimate when the task goes to sleep with utilisation `util` on a CPU of this capacity. `runnable`
     /// is its runnable average.
     #[inline]
-    fn update(&mut self, release: Release, util: u64, capacity: u64, runnable: impl FnOnce(&Self) -> u64) {
+    fn update(&mut self, release: Release, util: u32, capacity: u32, runnable: impl FnOnce(&Self) -> u32) {
         // "sched/fair: Simplify util_est", "sched/pelt: Avoid underestimation of task utilization" (6.8).
         let modern = release >= v(6, 8);
         let period = std::mem::take(&mut self.period);
@@ -70,7 +70,7 @@ impl Estimate {
     }
 
     fn get(self) -> u64 {
-        self.average.max(self.last)
+        self.average.max(self.last).into()
     }
 }
 
@@ -124,7 +124,7 @@ impl Estimates {
     /// Records by how much the runnable average of a new task is too high.
     pub fn begin(&mut self, p: TaskId, excess: f64, now: Nanos) {
         if let Some(estimate) = self.tasks.get_mut(p as usize) {
-            estimate.fresh = Average::of(excess, 0.0, now);
+            estimate.fresh = Decay::of(excess, now);
         }
     }
 
@@ -163,15 +163,15 @@ impl Pelt {
             now
         };
         let period = (at >> 20) + 1;
-        let whole = self.capacity(cpu);
+        let whole = self.capacity(cpu) as u32;
         let estimate = &mut self.util_est.tasks[p as usize];
         if estimate.period == period {
             return;
         }
         estimate.period = period;
         let time = cx.now() - (now - at);
-        let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u64;
-        estimate.update(self.release, (running.at(at) * SCALE) as u64, whole, runnable);
+        let runnable = |of: &Estimate| (self.entities[e].runnable.at(at) * SCALE - of.fresh.at(time)) as u32;
+        estimate.update(self.release, (running.at(at) * SCALE) as u32, whole, runnable);
     }
 
     /// The utilisation of a task, or its estimate if that is higher (`task_util_est`).
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     /// The estimate of a task after each of several sleeps with these utilisations.
-    fn estimates(release: Release, utils: &[u64]) -> Vec<u64> {
+    fn estimates(release: Release, utils: &[u32]) -> Vec<u64> {
         let mut estimate = Estimate::default();
         utils
             .iter()

@@ -28,8 +28,8 @@ impl Select<'_> {
         if now > habits.halved + SECOND {
             (habits.flips, habits.halved) = (habits.flips / 2, now);
         }
-        if habits.last_wakee != Some(ask.p) {
-            habits.last_wakee = Some(ask.p);
+        if habits.last_wakee != ask.p + 1 {
+            habits.last_wakee = ask.p + 1;
             habits.flips += 1;
         }
     }

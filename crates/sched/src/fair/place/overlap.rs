@@ -38,18 +38,18 @@ impl Places {
 
     /// Notes that a task is new. It counts as waking others after `usual`, the wake-up granularity (`__sched_fork`).
     pub fn overlap_is_new(&mut self, p: TaskId, usual: Nanos) {
-        self.tasks[p as usize].overlap.to_wakeup = usual;
+        self.overlaps[p as usize].to_wakeup = usual;
     }
 
     /// Notes that a task wakes (`enqueue_task`).
     pub fn overlap_restarts(&mut self, p: TaskId, entity: &Entity) {
-        self.tasks[p as usize].overlap.began = entity.sum_exec;
+        self.overlaps[p as usize].began = entity.sum_exec;
     }
 
     /// Notes that a task goes to sleep (`dequeue_task`). If it has woken no other, it counts as if it had after
     /// `usual`.
     pub fn overlap_ends(&mut self, p: TaskId, entity: &Entity, usual: Nanos) {
-        let overlap = &mut self.tasks[p as usize].overlap;
+        let overlap = &mut self.overlaps[p as usize];
         if overlap.woke > 0 {
             let since = std::mem::take(&mut overlap.woke);
             add(&mut overlap.mean, entity.sum_exec - since);
@@ -60,13 +60,13 @@ impl Places {
 
     /// The average CPU time until a task wakes another.
     pub fn mean_to_wakeup(&self, p: TaskId) -> Nanos {
-        self.tasks[p as usize].overlap.to_wakeup
+        self.overlaps[p as usize].to_wakeup
     }
 
     /// Notes that a task leaves its CPU but stays runnable (`put_prev_task`). `cost` is `sched_migration_cost`.
     pub fn overlap_goes_on(&mut self, p: TaskId, entity: &Entity, cost: i64) {
         let ran = entity.sum_exec - entity.prev_sum_exec;
-        add(&mut self.tasks[p as usize].overlap.mean, ran.min((2 * cost) as u64));
+        add(&mut self.overlaps[p as usize].mean, ran.min((2 * cost) as u64));
     }
 }
 
@@ -80,7 +80,7 @@ impl Select<'_> {
         let counts = to == ask.here && self.rqs.running[ask.here as usize] == Some(e);
         let more = if counts { cx.now() - entity.exec_start } else { 0 };
         let now = entity.sum_exec + more;
-        let overlap = &mut self.places.tasks[waker as usize].overlap;
+        let overlap = &mut self.places.overlaps[waker as usize];
         let since = if overlap.woke > 0 { overlap.woke } else { overlap.began };
         add(&mut overlap.to_wakeup, now.wrapping_sub(since));
         overlap.woke = now;
@@ -93,7 +93,7 @@ impl Select<'_> {
             return ask.sync;
         }
         let (cost, on) = (self.balancer.map_or(0, Balancer::migration_cost) as u64, self.places.features);
-        let means = [waker, ask.p].map(|p| self.places.tasks[p as usize].overlap.mean);
+        let means = [waker, ask.p].map(|p| self.places.overlaps[p as usize].mean);
         if ask.sync && on.sync_wakeups {
             !on.sync_less || means.iter().all(|mean| *mean <= cost)
         } else {

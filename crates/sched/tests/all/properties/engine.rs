@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schedlab_base::{CpuId, Nanos, Payload};
 use schedlab_machine::MachineFile;
 use schedlab_sched::kernels::{Feature, How, KERNELS, find};
-use schedlab_sim::program::{Amount, Load, Op, TaskSpec};
+use schedlab_sim::program::{Amount, Load, Op, Start, TaskSpec};
 use schedlab_sim::{Core, Dequeue, Enqueue, Options, Scheduler, Stranded, TaskId};
 
 const MS: Nanos = 1_000_000;
@@ -17,6 +17,26 @@ fn run(kernel: &str, cpus: &str, load: &Load, skip_ticks: bool) -> Accounts {
     let machine = schedlab_machine::load(cpus).unwrap();
     let how = How { duration: Some(SECOND / 2), seed: 11, skip_ticks };
     simulate_how(kernel, &machine, load, &[], &how)
+}
+
+#[test]
+fn copies_are_tasks_of_their_own() {
+    let jittered = |mean| Op::Run(Amount { mean, sd: mean / 10 });
+    let worker = forever("worker", 3, vec![jittered(2 * MS), Op::Sleep(Amount { mean: MS, sd: MS / 10 })]);
+    let workers = TaskSpec { copies: 7, start: MS, stagger: 3 * MS, ..worker };
+    for start in [Start::Wake, Start::Fork] {
+        let load = Load { tasks: vec![hog("first", 0), workers.clone(), hog("last", 0)], start, ..Load::default() };
+        assert_eq!(load.nr_tasks(), 9);
+        let apart = load.clone().spread();
+        let starts: Vec<Nanos> = apart.tasks.iter().map(|task| task.start / MS).collect();
+        assert_eq!(starts, [0, 1, 4, 7, 10, 13, 16, 19, 0]);
+        for kernel in KERNELS {
+            let (copied, written) = (run(kernel.name, "2x2", &load, true), run(kernel.name, "2x2", &apart, true));
+            assert_eq!(copied.names, written.names, "{}", kernel.name);
+            assert_eq!((&copied.names[1], &copied.names[7]), (&"worker-0".to_owned(), &"worker-6".to_owned()));
+            assert!(copied.events == written.events && copied.events.len() > 100, "{}", kernel.name);
+        }
+    }
 }
 
 proptest! {
