@@ -3,6 +3,9 @@
 Nine loads are recorded, on this kernel or in a guest. Each recording is modelled, and the model is simulated as
 recorded (`schedlab model --validate`). The table has the errors, and whether they are within the bounds below. Nothing
 else should run on the machine meanwhile; a deterministic guest does not mind.
+
+With `--against` the loads are recorded in guests of two kernels, and the predictions of each for the other are held to
+what the other did (across.py).
 """
 
 import argparse
@@ -17,8 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import across
+
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "model.md"
+WHATIF = HERE.parent / "docs" / "whatif.md"
 SCHEDLAB = HERE.parent / "build" / "wheel" / "scripts" / "schedlab"
 
 #: What `schedlab model --validate` found.
@@ -87,12 +93,12 @@ BARS = [
 MEDIAN_WAIT = 0.05
 
 
-def record(load: str, where: argparse.Namespace, out: Path) -> None:
+def record(load: str, where: argparse.Namespace, out: Path, on: str, seed: int = 1) -> None:
     """Record a load."""
     command = [where.schedlab, "exec", "--force", "-o", str(out)]
-    if where.on != "live":
+    if on != "live":
         workload = MESSAGING if load == "messaging" else str(HERE / "accuracy" / f"{load}.json")
-        command += [workload, "--on", where.on, "--machine", where.machine, "--deterministic"]
+        command += [workload, "--on", on, "--machine", where.machine, "--deterministic", "--seed", str(seed)]
         command += ["--duration", where.duration]
     elif load in COMMANDS:
         command += ["--", *COMMANDS[load]]
@@ -156,17 +162,69 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("loads", nargs="*", help=f"which of {', '.join(LOADS)}; default: all")
     parser.add_argument("--on", default="live", help="live, this kernel, or vm:KERNEL, a deterministic guest of it")
+    parser.add_argument("--against", help="another vm:KERNEL: predict each of the two from recordings of the other")
+    parser.add_argument("--repeats", type=int, default=2, help="with --against: how often each load is recorded")
     parser.add_argument("--machine", default="2", help="the guest's machine")
     parser.add_argument("--duration", default="3s", help="how long the workload files are run")
     parser.add_argument("--schedlab", default=str(SCHEDLAB), help="the command")
     parser.add_argument("--keep", type=Path, help="a directory for the recordings and models")
     parser.add_argument("--recorded", action="store_true", help="take the recordings from that directory")
-    parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"write the table into {PAGE.name}, or {WHATIF.name}")
     where = parser.parse_args()
     where.loads = where.loads or list(LOADS)
     if unknown := sorted({*where.loads} - {*LOADS}):
         parser.error(f"no load is called {unknown[0]!r}; there are {', '.join(LOADS)}")
+    if where.against and not (where.on.startswith("vm:") and where.against.startswith("vm:")):
+        parser.error("--against compares two guests: --on vm:debian-6.1 --against vm:debian-6.12")
     return where
+
+
+def as_recorded(where: argparse.Namespace, folder: Path) -> str:
+    """Record the loads, simulate their models, and format the errors."""
+    found: dict[str, Found] = {}
+    for load in where.loads:
+        recording = folder / f"{load}.arrows"
+        begin = time.monotonic()
+        if not where.recorded:
+            record(load, where, recording, where.on)
+        found[load] = validate(recording, where)
+        print(f"{load}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+    return table(found)
+
+
+def predicted(where: argparse.Namespace, folder: Path) -> str:
+    """Record the loads under two kernels, predict each from the other, and format how right that is."""
+    kernels = [where.on, where.against]
+    scores: dict[tuple[str, str], across.Score] = {}
+    for load in where.loads:
+        begin = time.monotonic()
+        made = {(on, seed): recording_of(folder, load, on, seed) for on in kernels for seed in seeds(where)}
+        for (on, seed), recording in made.items():
+            if not where.recorded:
+                record(load, where, recording, on, seed)
+        for here, there in (kernels, kernels[::-1]):
+            pairs = [
+                across.ask(where.schedlab, made[here, seed], made[there, seed], profile(there)) for seed in seeds(where)
+            ]
+            direction = f"{here.removeprefix('vm:')} to {there.removeprefix('vm:')}"
+            scores[direction, LOADS[load]] = across.score(across.merged(pairs).values())
+        print(f"{load} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
+    return across.table(scores)
+
+
+def recording_of(folder: Path, load: str, on: str, seed: int) -> Path:
+    """Name the file of one of a load's recordings under two kernels."""
+    return folder / f"{load}-{on.rpartition('/')[2].removeprefix('vm:')}-{seed}.arrows"
+
+
+def seeds(where: argparse.Namespace) -> range:
+    """List the seeds of a load's recordings."""
+    return range(1, where.repeats + 1)
+
+
+def profile(on: str) -> str:
+    """Name the simulated kernel that stands for a guest's: linux-6.12 for vm:debian-6.12."""
+    return f"linux-{on.rpartition('-')[2]}"
 
 
 def main() -> None:
@@ -175,19 +233,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = where.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        found: dict[str, Found] = {}
-        for load in where.loads:
-            recording = folder / f"{load}.arrows"
-            begin = time.monotonic()
-            if not where.recorded:
-                record(load, where, recording)
-            found[load] = validate(recording, where)
-            print(f"{load}: {found[load]['trust']} ({time.monotonic() - begin:.0f} s)", file=sys.stderr, flush=True)
-    text = table(found)
+        text = predicted(where, folder) if where.against else as_recorded(where, folder)
     print(text)
     if where.write:
-        name = where.on.removeprefix("vm:")
-        PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, text), encoding="utf-8")
+        page = WHATIF if where.against else PAGE
+        name = "across kernels" if where.against else where.on.removeprefix("vm:")
+        page.write_text(put(page.read_text(encoding="utf-8"), name, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ fn main() {
 
 /// Compiles the program with the first clang that can, and returns where that one is; or says why none can.
 fn compile(object: &Path) -> Result<PathBuf, String> {
-    let names: Vec<String> = match env::var("SCHEDLAB_CLANG") {
-        Ok(given) => vec![given],
-        Err(_) => NAMES.map(str::to_owned).to_vec(),
+    let (names, missing) = match env::var("SCHEDLAB_CLANG") {
+        Ok(given) => (vec![given.clone()], given),
+        Err(_) => (NAMES.map(str::to_owned).to_vec(), "clang".to_owned()),
     };
-    let mut why = "there was no clang when schedlab was built".to_owned();
+    let mut why = format!("there was no {missing} when schedlab was built");
     for clang in names.iter().filter_map(|name| find(name)) {
         let mut command = Command::new(&clang);
         // Debian's clang looks for headers of the target, of which there are none: the program includes nothing.

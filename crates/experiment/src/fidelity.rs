@@ -166,9 +166,9 @@ fn calibrated(
 }
 
 fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<String>) -> Place {
-    if kernel.deterministic() && machine.cpus.len() > 1 {
-        let compared = "only loads that never sleep can be compared; leave out --deterministic for the others";
-        remarks.push(format!("{ONE_CLOCK}: {compared}"));
+    if shares_clock(kernel, machine) {
+        let timed = "tasks that sleep therefore look at their CPU clocks, which the simulated ones do not";
+        remarks.push(format!("{ONE_CLOCK}: {timed}"));
     }
     Place {
         on: kernel.name().to_owned(),
@@ -181,11 +181,17 @@ fn place(kernel: &dyn Real, machine: &Machine, setup: &Setup, mut remarks: Vec<S
     }
 }
 
+/// Whether counted work takes longer the more CPUs are busy.
+fn shares_clock(kernel: &dyn Real, machine: &Machine) -> bool {
+    kernel.deterministic() && machine.cpus.len() > 1
+}
+
 fn request(kernel: &dyn Real, machine: &Machine, load: &Load, (duration, seed): (Nanos, u64)) -> Result<Request> {
+    let cpus = machine.cpus.len() as u32;
     Ok(Request {
         kernel: kernel.real_kernel().unwrap_or_default().to_owned(),
         machine: machine.clone(),
-        workload: load.workload(machine.cpus.len() as u32)?,
+        workload: if shares_clock(kernel, machine) { load.timed(cpus)? } else { load.workload(cpus)? },
         set: Vec::new(),
         duration: Some(duration),
         seed,

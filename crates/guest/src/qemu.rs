@@ -158,11 +158,21 @@ impl Qemu {
 impl Qemu {
     /// How long its threads have waited for a CPU so far, all together.
     pub(crate) fn waited(&self) -> Duration {
+        self.waits().into_iter().sum()
+    }
+
+    /// How long the one that waited longest has.
+    pub(crate) fn longest_waited(&self) -> Duration {
+        self.waits().into_iter().max().unwrap_or_default()
+    }
+
+    /// How long each of its threads has waited for a CPU so far.
+    fn waits(&self) -> Vec<Duration> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         let waited = |text: String| text.split_whitespace().nth(1)?.parse::<u64>().ok();
         // Time on a CPU, time in wait for one, and how often it got one (Documentation/scheduler/sched-stats.rst).
         let each = tasks.filter_map(|task| waited(std::fs::read_to_string(task.path().join("schedstat")).ok()?));
-        Duration::from_nanos(each.sum())
+        each.map(Duration::from_nanos).collect()
     }
 }
 

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How often the host looks how far the guest is.
 const LOOK: Duration = Duration::from_millis(20);
+/// So many times a limit is the end, however long QEMU waited for CPUs.
+const PATIENCE: u32 = 10;
 /// How long QEMU may take to end after the guest is done.
 const LAST: Duration = Duration::from_secs(10);
 
@@ -108,7 +110,7 @@ impl Running {
 
     /// Waits for the end of its job.
     fn job(mut self, job: &Job, limits: Limits) -> Result<(Ran, Option<Self>)> {
-        let mut watch = Watch { limits, begin: Instant::now(), up: None, started: None, taken: None };
+        let mut watch = Watch { limits, begin: Moment::of(&self.qemu), up: None, started: None, taken: None };
         watch.follow(&mut self, job.stay)?;
         let (done, handed) = self.mailbox.results().map_err(|e| self.failed(&e.to_string()))?;
         if let Some(refused) = &done.refused {
@@ -120,8 +122,8 @@ impl Running {
         }
         let mut remarks = topology::remarks(&self.machine);
         remarks.extend(topology::difference(&self.machine, &done.seen.cpus, &done.seen.distances));
-        let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| at - watch.begin);
-        let boot = *self.boot.get_or_insert(since(watch.up));
+        let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| at - watch.begin.at);
+        let boot = *self.boot.get_or_insert(since(watch.up.map(|up| up.at)));
         let stays = job.stay && done.unfit.is_none() && done.status == 0 && trouble.is_none();
         let (accel, started) = (self.accel, since(watch.started));
         let taken = watch.taken.filter(|_| accel != Accel::Counted);
@@ -149,11 +151,39 @@ impl Running {
     }
 }
 
+/// A moment, and how long QEMU had waited for a CPU by then.
+#[derive(Clone, Copy)]
+struct Moment {
+    at: Instant,
+    waited: Duration,
+}
+
+impl Moment {
+    /// This one.
+    fn of(qemu: &Qemu) -> Self {
+        Self { at: Instant::now(), waited: qemu.longest_waited() }
+    }
+
+    /// Whether more than `limit` has passed since, not counting what QEMU waited for a CPU.
+    fn is_over(&self, limit: Duration, qemu: &Qemu) -> bool {
+        // Most of the time there is nothing to ask.
+        self.at.elapsed() > limit && {
+            let now = Self::of(qemu);
+            exceeds(now.at - self.at, now.waited.saturating_sub(self.waited), limit)
+        }
+    }
+}
+
+/// Whether a time exceeds its limit: the part that was not waited, or all of it by far.
+fn exceeds(passed: Duration, waited: Duration, limit: Duration) -> bool {
+    passed.saturating_sub(waited) > limit || passed > limit * PATIENCE
+}
+
 /// The host's watch over one job of a guest.
 struct Watch {
     limits: Limits,
-    begin: Instant,
-    up: Option<Instant>,
+    begin: Moment,
+    up: Option<Moment>,
     started: Option<Instant>,
     /// The part of the time since then that the guest's CPUs waited, once it is done.
     taken: Option<f64>,
@@ -168,7 +198,7 @@ impl Watch {
             let ended = guest.qemu.child.try_wait().map_err(|e| Error::system("cannot wait for QEMU", &e))?;
             let (now, stage) = (Instant::now(), guest.mailbox.stage(guest.job));
             if stage >= Stage::Up {
-                self.up.get_or_insert(now);
+                self.up.get_or_insert_with(|| Moment::of(&guest.qemu));
             }
             if stage >= Stage::Started && self.started.is_none() {
                 self.started = Some(now);
@@ -185,7 +215,7 @@ impl Watch {
                 }
             } else if let Some(status) = ended {
                 return Err(self.ended_early(guest, status));
-            } else if let Some(what) = self.too_long(guest, now) {
+            } else if let Some(what) = self.too_long(guest) {
                 return Err(guest.failed(&what));
             }
             std::thread::sleep(LOOK);
@@ -193,14 +223,16 @@ impl Watch {
     }
 
     /// What has taken too long, if something has.
-    fn too_long(&self, guest: &Running, now: Instant) -> Option<String> {
+    fn too_long(&self, guest: &Running) -> Option<String> {
         let Limits { boot, run } = self.limits;
         if guest.files.console.metadata().is_ok_and(|meta| meta.len() > console::MOST_BYTES) {
             return Some("the guest never stops printing on its console".to_owned());
         }
         match self.up {
-            None if now - self.begin > boot => Some(format!("the guest did not boot within {} s", boot.as_secs())),
-            Some(up) if now - up > run => {
+            None if self.begin.is_over(boot, &guest.qemu) => {
+                Some(format!("the guest did not boot within {} s", boot.as_secs()))
+            }
+            Some(up) if up.is_over(run, &guest.qemu) => {
                 let what = if self.started.is_some() { "was not done" } else { "did not start its command" };
                 let since = if guest.job == 0 { "it had booted" } else { "it was asked" };
                 Some(format!("the guest {what} within {} s after {since}", run.as_secs()))
@@ -217,5 +249,20 @@ impl Watch {
             }
             _ => guest.failed("the guest ended before it was done"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_cpu_of_the_host_does_not_count() {
+        let over = |passed, waited| {
+            exceeds(Duration::from_secs(passed), Duration::from_secs(waited), Duration::from_secs(100))
+        };
+        assert!(!over(100, 0) && over(101, 0));
+        assert!(!over(500, 400) && over(500, 399));
+        assert!(!over(1000, 950) && over(1001, 1000), "at last there is an end");
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! Every task begins at a time that the seed draws, so that runs differ as those of a real machine do. Bursts take 500
 //! us at least, and are counted loops: a real task that looked at its CPU clock meanwhile would make the kernel account
-//! it, and so end its slice earlier.
+//! it, and so end its slice earlier. Only where a loop takes several times as long when other CPUs are busy do the
+//! tasks that sleep have to look ([`Load::timed`]).
 
 use schedlab_base::Result;
-use schedlab_workload::Workload;
+use schedlab_workload::{TaskDef, Workload};
 use std::path::Path;
 
 /// A load.
@@ -26,6 +27,16 @@ impl Load {
         let mut workload = schedlab_workload::parse(text.as_bytes(), Path::new(self.name))?;
         workload.name = self.name.to_owned();
         workload.file = None;
+        Ok(workload)
+    }
+
+    /// The same, whose bursts are timed. How long those of a hog take changes nothing.
+    pub(super) fn timed(&self, cpus: u32) -> Result<Workload> {
+        let mut workload = self.workload(cpus)?;
+        let only_runs = |task: &TaskDef| task.phases.iter().skip(1).all(|phase| phase.events.len() == 1);
+        for task in workload.tasks.iter_mut().filter(|task| !only_runs(task)) {
+            task.props.clock_poll = None;
+        }
         Ok(workload)
     }
 }
@@ -152,10 +163,17 @@ pub(super) const CALIBRATION: Load = Load {
     name: "calibration",
     meaning: "",
     tasks: |n| {
-        join(&[
-            tasks("pulse", n.div_ceil(2), "", r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#),
-            tasks("idle", 1, r#""policy": "SCHED_IDLE","#, r#""run": 20000, "sleep": 20000"#),
-        ])
+        let pulse = |name, instances, props| {
+            tasks(name, instances, props, r#""run": 200, "sleep": { "mean": 3000, "sd": 500 }"#)
+        };
+        let idle = |props| tasks("idle", 1, props, r#""run": 20000, "sleep": 20000"#);
+        if n == 1 {
+            join(&[pulse("pulse", 1, ""), idle(r#""policy": "SCHED_IDLE","#)])
+        } else {
+            // Elsewhere a pulse would seldom wake up on the CPU of the other.
+            let both = r#""policy": "SCHED_IDLE", "cpus": [0],"#;
+            join(&[pulse("pulse", n.div_ceil(2), ""), pulse("bound", 1, r#""cpus": [0],"#), idle(both)])
+        }
     },
     rest: "",
 };
@@ -172,5 +190,17 @@ mod tests {
                 assert!(workload.warnings.is_empty(), "{}: {:?}", load.name, workload.warnings);
             }
         }
+    }
+
+    #[test]
+    fn only_tasks_that_sleep_are_timed() {
+        let polls = |name: &str| {
+            let load = LOADS.iter().find(|load| load.name == name).unwrap();
+            let workload = load.timed(4).unwrap();
+            workload.tasks.iter().map(|task| (task.name.clone(), task.props.clock_poll)).collect::<Vec<_>>()
+        };
+        assert_eq!(polls("sleepers"), [("hog".to_owned(), Some(0)), ("sleeper".to_owned(), None)]);
+        assert!(polls("groups").iter().all(|(_, poll)| *poll == Some(0)));
+        assert!(polls("schbench").iter().chain(&polls("pipeline")).all(|(_, poll)| poll.is_none()));
     }
 }

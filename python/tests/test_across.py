@@ -1,0 +1,91 @@
+"""What a prediction for another kernel is held to (scripts/across.py), on small figures worked out by hand."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "across.py"
+
+
+@pytest.fixture(scope="module")
+def across() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("across", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["across"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(tid: int, recorded: float, baseline: float, asked: float) -> dict[str, Any]:
+    wait = {"recorded": recorded, "baseline": baseline, "asked": asked}
+    return {"kind": "task", "tid": tid, "figures": {"wait_us": wait, "run_us": {"recorded": 1000.0}}}
+
+
+def task(tid: int, name: str, wait_us: float) -> dict[str, Any]:
+    return {"tid": tid, "name": name, "wait_us": wait_us}
+
+
+def test_tasks_are_found_by_name_and_then_in_the_order_of_their_ids(across: ModuleType) -> None:
+    here = [task(12, "cc", 50.0), task(9, "cc", 40.0), task(10, "make", 5.0), task(11, "gone", 5.0)]
+    there = [task(107, "make", 6.0), task(110, "cc", 60.0), task(109, "cc", 45.0)]
+    rows = [row(12, 50.0, 55.0, 66.0), row(10, 5.0, 5.0, 5.0), row(11, 5.0, 5.0, 5.0)]
+    rows.append({"kind": "role", "tid": 12, "figures": {}})
+    found = across.collect(here, there, rows)
+    assert set(found) == {("cc", 1), ("make", 0)}, "one is not in the other recording, and a role is no task"
+    second = found["cc", 1]
+    assert (second.here, second.there, second.baseline, second.asked) == ([50.0], [60.0], [55.0], [66.0])
+    assert second.real == pytest.approx(0.2)
+    assert second.predicted == pytest.approx(0.2)
+
+
+def test_directions_and_sizes_are_counted_where_the_real_wait_changes(across: ModuleType) -> None:
+    tasks = [
+        across.Task([1000.0], [100.0], [150.0], [200.0], [280.0]),  # +50%, predicted +40%: right, off by a fifth
+        across.Task([1000.0], [100.0], [80.0], [100.0], [110.0]),  # -20%, predicted +10%: wrong, off by 1.5
+        across.Task([1000.0], [100.0], [109.0], [100.0], [300.0]),  # +9% is no change
+        across.Task([1000.0], [100.0], [50.0], [100.0], [100.0]),  # -50%, predicted none: wrong, off by 1
+    ]
+    score = across.score(tasks)
+    assert (score.compared, score.changed, score.right) == (4, 3, 1)
+    assert sorted(score.sizes) == pytest.approx([0.2, 1.0, 1.5])
+    assert score.size == pytest.approx(1.0)
+    total = across.added([score, score])
+    assert (total.compared, total.changed, total.right, total.size) == (8, 6, 2, pytest.approx(1.0))
+
+
+def test_a_wait_of_nearly_nothing_is_relative_to_the_cpu_time(across: ModuleType) -> None:
+    assert across.Task([1000.0], [0.0], [5.0], [0.0], [5.0]).real == pytest.approx(0.5), "5 of 10 us, not of 0"
+    assert across.Task([0.0], [0.0], [0.0], [0.0], [0.0]).real == 0.0
+
+
+def test_repeated_recordings_show_what_is_chance(across: ModuleType) -> None:
+    first = {("hog", 0): across.Task([1000.0], [100.0], [130.0], [1.0], [2.0])}
+    second = {("hog", 0): across.Task([1000.0], [120.0], [150.0], [1.0], [2.0])}
+    sure = across.merged([first, second])["hog", 0]
+    assert (sure.here, sure.there) == ([100.0, 120.0], [130.0, 150.0])
+    assert (sure.is_sure, sure.real) == (True, pytest.approx(30 / 110))
+    second["hog", 0].here = [135.0]
+    assert not across.merged([first, second])["hog", 0].is_sure
+    score = across.score([sure])
+    assert (score.sure, score.sure_right) == (1, 1)
+
+
+def test_the_table_says_whether_the_bounds_are_met(across: ModuleType) -> None:
+    right = across.Score(compared=5, changed=2, right=2, sure=1, sure_right=1, sizes=[0.1, 0.3])
+    none = across.Score(compared=3, changed=0, right=0, sure=0, sure_right=0, sizes=[])
+    text = across.table({("a to b", "nice"): right, ("b to a", "nice"): none})
+    assert text.startswith("From a to b:\n")
+    assert "| nice | 5 | 2 | 2 of 2 | 1 of 1 | 20% |" in text
+    assert "| nice | 3 | 0 | - | - | - |" in text
+    assert text.endswith(
+        "Of 2 tasks that change by more than 10%, the direction is right for 100%, within the bound of 95%; "
+        "the size of the change is off by 20% in the median, within the bound of 25%."
+    )
+    wrong = across.Score(compared=5, changed=2, right=1, sure=1, sure_right=1, sizes=[0.1, 0.9])
+    assert across.table({("a to b", "nice"): wrong}).count("beyond the bound") == 2
