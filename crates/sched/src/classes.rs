@@ -12,7 +12,9 @@
 //! The class of each task.
 //!
 //! # Differences from the kernel
-//! No task is in the stop class: migrations by the stopper take no CPU time.
+//! No task is in the stop class. The stopper takes a context switch of its CPU's time, for which the task that follows
+//! waits and is charged, and the task that it moves is on its new CPU at once. Until 2.6.36 the stopper was a FIFO task
+//! of the highest priority; here it goes before the others of that priority.
 //!
 //! # Reference
 //! kernel/sched/core.c (`__pick_next_task`, `wakeup_preempt`, `__sched_setscheduler`).

@@ -33,8 +33,9 @@
 //! - The CPUs' domains are attached, and their intervals begin, when the run begins, all at once. The offset of
 //!   `CPU_OFFSET` disappears within the first second after boot, and is zero if there may be more CPUs than HZ.
 //! - What 2.6.0 and 2.6.18 measure at boot (how long a cache stays warm, what a migration costs) is a tunable.
-//! - No task calls exec, so exec does not balance. Power saving (`sched_mc_power_savings`) is off.
-//! - The stopper (`migration/N`) takes no time, and does not count as runnable while it waits for its CPU.
+//! - Power saving (`sched_mc_power_savings`) is off.
+//! - The stopper (`migration/N`) takes only a context switch's time, goes before tasks of its own priority, and does
+//!   not count as runnable while it waits for its CPU.
 //! - Siblings of a core do not wait for each other's priorities (`dependent_sleeper`).
 //! - No wake-up is synchronous, and no sleep is marked as non-interactive (2.6.18 does this for a pipe's reader and
 //!   writer): waiting for other tasks counts as sleep.

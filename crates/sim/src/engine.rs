@@ -52,6 +52,9 @@ pub struct Options {
     pub lazy: bool,
     /// How mutexes lend priorities, if the load asks for that ([`Load::inherits`]); `None` if the kernel cannot.
     pub inheritance: Option<Inheritance>,
+    /// Whether a kernel thread, the stopper (`migration/N`), moves a running task that changes its CPU by exec or by a
+    /// new affinity; otherwise it leaves by itself.
+    pub stopper: bool,
 }
 
 /// What the kernel does with a task when the last CPU of its affinity goes offline. The task never gets its old

@@ -172,10 +172,10 @@ pub trait Scheduler {
     /// This is called when the CPU was asked to reschedule, and when its task sleeps, exits, yields or must leave.
     fn pick_next_task(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId>;
 
-    /// Runs the stopper of `cpu`, as requested by [`Core::wake_stopper`]; it takes no time. `prev` has made way for it
-    /// and no longer runs, though `cx.curr(cpu)` is still `prev`. If `cx.task(prev).on_rq`, put `prev` back on the
-    /// queue; it may be moved like the waiting tasks. [`Self::pick_next_task`] without a `prev` follows. The stopper
-    /// does not appear in the trace.
+    /// Runs the stopper of `cpu`, as requested by [`Core::wake_stopper`]; it takes no time but that of a switch. `prev`
+    /// has made way for it and no longer runs, though `cx.curr(cpu)` is still `prev`. If `cx.task(prev).on_rq`, put
+    /// `prev` back on the queue; it may be moved like the waiting tasks. [`Self::pick_next_task`] without a `prev`
+    /// follows. The stopper does not appear in the trace.
     ///
     /// Default: nothing, for schedulers that never wake the stopper.
     fn run_stopper(&mut self, cx: &mut Core, cpu: CpuId, prev: Option<TaskId>) {

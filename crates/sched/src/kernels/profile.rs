@@ -184,6 +184,13 @@ impl Kernel {
         })
     }
 
+    /// Whether a thread for each CPU moves running tasks, as in 2.6.0 and later and in the kernels that RSDL and SD
+    /// patch. From "sched: Create special class for stop/migrate work" (2.6.37) on it has a class of its own, above all
+    /// others; before, it was a FIFO task of the highest priority.
+    fn stopper(&self) -> bool {
+        self.release.map_or(matches!(self.name, "rsdl" | "sd"), |release| release >= v2_6(0))
+    }
+
     /// Simulates a load on a machine and sends the events to `sink`.
     ///
     /// # Errors
@@ -216,8 +223,9 @@ impl Kernel {
         let How { duration, seed, skip_ticks } = *how;
         let stranded = self.stranded();
         let lazy = preemption(values) == Some(Preemption::Lazy as i64);
-        let inheritance = self.inheritance();
-        let options = Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy, inheritance };
+        let (inheritance, stopper) = (self.inheritance(), self.stopper());
+        let options =
+            Options { duration, seed, skip_ticks, tick_period, tick_first, stranded, lazy, inheritance, stopper };
         (self.simulate)(&Run { kernel: self, machine, load, values, options, inspect: RefCell::new(inspect) }, sink)
     }
 }

@@ -30,4 +30,5 @@ mod o1_releases;
 mod partitions;
 mod queues;
 mod staircase;
+mod stopper;
 mod stride;

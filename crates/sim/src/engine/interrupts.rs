@@ -69,7 +69,7 @@ impl<S: Scheduler> Engine<'_, S> {
     }
 
     /// Lets the task that is running on a CPU wait.
-    fn hold_up(&mut self, cpu: CpuId, length: Nanos) {
+    pub(super) fn hold_up(&mut self, cpu: CpuId, length: Nanos) {
         let Some(p) = self.cx.curr(cpu) else { return };
         let now = self.cx.now;
         let slot = &mut self.cx.cpus[cpu as usize];

@@ -72,7 +72,7 @@ impl<S: Scheduler> Engine<'_, S> {
             let to = self.sched.select_task_rq(&mut self.cx, p, cpu, Placement::Exec { from: cpu });
             assert!(self.cx.task(p).allowed.contains(to), "task {p} was put on CPU {to}");
             if to != cpu {
-                self.take_off(p);
+                self.stop(p);
                 self.carry(p, to);
                 self.put_on(p, to);
                 return Did::MovedFirst;
@@ -96,7 +96,8 @@ impl<S: Scheduler> Engine<'_, S> {
             return Did::Next;
         }
         self.processes[p as usize].pc += 1;
-        self.push_away(p, Placement::Affinity { from: cpu });
+        self.stop(p);
+        self.requeue(p, Placement::Affinity { from: cpu });
         // The operation is done; the task continues on its new CPU.
         self.processes[p as usize].pc -= 1;
         Did::Moved

@@ -29,12 +29,24 @@ impl<S: Scheduler> Engine<'_, S> {
             if by_stopper > 0 {
                 self.cx.events[before..].rotate_left(by_stopper);
             }
+        } else if stopped {
+            // The trace has no switch to the stopper and back.
+            self.stopper_ran(cpu);
+        }
+        if stopped {
+            self.stopper_ran(cpu);
         }
         let slot = &mut self.cx.cpus[cpu as usize];
         if slot.again {
             (slot.again, slot.resched_at) = (false, slot.run_from.max(self.cx.now));
         }
         self.cx.touch(cpu);
+    }
+
+    /// A CPU has switched to its stopper. This takes as long as any switch, and the task that follows waits for it.
+    #[cold]
+    fn stopper_ran(&mut self, cpu: CpuId) {
+        self.hold_up(cpu, self.cx.machine.costs.context_switch_ns);
     }
 
     /// The stopper moved the running task away, and the CPU, idle then, pulled it back at once. In the kernel the
@@ -98,6 +110,16 @@ impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn push_away(&mut self, p: TaskId, why: Placement) {
         self.take_off(p);
         self.requeue(p, why);
+    }
+
+    /// Lets the stopper take the running task off its CPU, or the task itself where there is none. The CPU goes on to
+    /// another task.
+    pub(super) fn stop(&mut self, p: TaskId) {
+        let cpu = self.cx.task(p).cpu;
+        self.take_off(p);
+        if self.options.stopper {
+            self.stopper_ran(cpu);
+        }
     }
 
     /// Takes the running task off its CPU, which goes on to another task.

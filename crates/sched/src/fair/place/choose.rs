@@ -40,6 +40,8 @@ impl<D: Discipline> Fair<D> {
         }
         let (cpu, rule) = self.select().by_release(cx, domains, ask, found);
         if self.places.counts_overlaps() {
+            // It reads the waker's account, which must have the ticks that were skipped.
+            crate::classes::sync(self, cx, ask.here);
             self.select().overlap_begins(cx, ask, cpu);
         }
         // select_task_rq() replaces a CPU that the task's affinity does not allow.

@@ -2,7 +2,7 @@
 //! on.
 
 use crate::support::loads::{loads_in_groups, loads_with_changes, loads_with_mutexes, with_costs};
-use crate::support::{Accounts, bare, exactly, forever, hog, pinned, simulate, simulate_how};
+use crate::support::{Accounts, bare, exactly, forever, hog, once, pinned, simulate, simulate_how};
 use proptest::prelude::*;
 use schedlab_base::{CpuId, Nanos, Payload};
 use schedlab_machine::MachineFile;
@@ -223,10 +223,12 @@ fn spinning_waiters_burn_cpu_until_the_lock_is_free() {
     assert_eq!(accounts.named("b").run, 20 * MS, "10 ms spinning, 10 ms holding");
 }
 
-/// The stopper of CPU 0 moves the running task to CPU 1, and CPU 0 pulls it back at once.
+/// The stopper of CPU 0 moves the running task to CPU 1, if it moves it, and CPU 0 pulls it back at once.
+#[derive(Default)]
 struct Bouncer {
     queues: [Vec<TaskId>; 2],
     bounced: bool,
+    stays: bool,
 }
 
 impl Scheduler for Bouncer {
@@ -256,14 +258,17 @@ impl Scheduler for Bouncer {
 
     fn run_stopper(&mut self, cx: &mut Core, _cpu: CpuId, prev: Option<TaskId>) {
         let p = prev.expect("it runs");
+        if self.stays {
+            return self.queues[0].push(p);
+        }
         cx.set_task_cpu(p, 1);
         self.queues[1].push(p);
     }
 }
 
-#[test]
-fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
-    let load = Load { tasks: vec![pinned(hog("t", 0), 0)], ..Load::default() };
+/// Runs a task of 15 ms, of which the stopper disposes after 5 ms.
+fn bounce(bouncer: Bouncer, context_switch_ns: Nanos) -> Accounts {
+    let load = Load { tasks: vec![pinned(once("t", vec![Op::Run(exactly(15 * MS))]), 0)], ..Load::default() };
     let options = Options {
         duration: Some(20 * MS),
         seed: 1,
@@ -273,10 +278,28 @@ fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
         stranded: Stranded::default(),
         lazy: false,
         inheritance: None,
+        stopper: true,
     };
+    let mut machine = bare("2");
+    machine.costs.context_switch_ns = context_switch_ns;
     let mut accounts = Accounts::default();
-    let bouncer = Bouncer { queues: Default::default(), bounced: false };
-    schedlab_sim::run(bouncer, &bare("2"), &load, &options, &mut accounts, None).unwrap();
+    schedlab_sim::run(bouncer, &machine, &load, &options, &mut accounts, None).unwrap();
+    accounts.finish(20 * MS);
+    accounts
+}
+
+/// The CPU switches to the task, to the stopper, and to the task again, wherever it has been meanwhile.
+#[test]
+fn a_switch_to_the_stopper_takes_as_long_as_any() {
+    for stays in [false, true] {
+        let accounts = bounce(Bouncer { stays, ..Bouncer::default() }, 2_000);
+        assert_eq!(accounts.named("t").run, 15 * MS + 3 * 2_000, "stays: {stays}");
+    }
+}
+
+#[test]
+fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
+    let accounts = bounce(Bouncer::default(), 0);
     let seen: Vec<_> = accounts
         .events
         .iter()
@@ -288,6 +311,5 @@ fn a_task_that_is_moved_away_and_pulled_back_leaves_its_cpu_meanwhile() {
         })
         .collect();
     assert_eq!(seen, ["switch 1 0", "migrate 0 1", "migrate 1 0", "switch 0 1"]);
-    accounts.finish(20 * MS);
-    assert_eq!(accounts.named("t").run, 20 * MS);
+    assert_eq!(accounts.named("t").run, 15 * MS);
 }

@@ -51,6 +51,7 @@ impl Run {
             stranded: Stranded::default(),
             lazy: false,
             inheritance: None,
+            stopper: false,
         };
         let mut accounts = Accounts::default();
         let toy = Toy::new(machine.cpus.len(), fault);

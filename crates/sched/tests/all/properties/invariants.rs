@@ -107,6 +107,7 @@ fn message(fault: Fault) -> Option<String> {
         stranded: Stranded::default(),
         lazy: false,
         inheritance: None,
+        stopper: false,
     };
     let load = load();
     let run = || {
