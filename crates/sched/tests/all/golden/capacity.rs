@@ -5,7 +5,7 @@ use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, run, sim
 use schedlab_base::{Nanos, v, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sched::kernels::How;
-use schedlab_sim::program::{GroupSpec, Load, Op, Policy, Setting, TaskSpec};
+use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 fn go(kernel: &str, machine: &Machine, load: &Load, ms: Nanos) -> Accounts {
     simulate_how(kernel, machine, load, &[], &How { duration: Some(ms * MS), seed: 1, skip_ticks: true })
@@ -75,9 +75,7 @@ fn what_real_time_tasks_leave_is_soon_full() {
 fn a_cpu_that_real_time_tasks_use_is_worth_less() {
     let late = |ms| {
         let tasks = if ms == 0 { hogs(3) } else { [hogs(3), vec![real_time(ms, 0)]].concat() };
-        // Without any group a pass would not look at what the tasks weigh.
-        let groups = vec![GroupSpec { path: "/empty".into(), shares: 1024, ..GroupSpec::default() }];
-        let accounts = go("linux-2.6.32", &bare("2"), &Load { groups, ..anywhere(tasks, 2) }, 4000);
+        let accounts = go("linux-2.6.32", &bare("2"), &anywhere(tasks, 2), 4000);
         let moved = |e: &&schedlab_base::Event| matches!(e.what, schedlab_base::Payload::Migrate { .. });
         accounts.events.iter().filter(moved).filter(|e| e.time > 2000 * MS).count()
     };
