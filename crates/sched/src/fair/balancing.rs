@@ -97,10 +97,6 @@ impl<D: Discipline> Queues for Fair<D> {
     }
 
     fn queue_load(&self, p: TaskId) -> u64 {
-        // Without any group `update_h_load` returns at once, so that even the root has the 0 that it began with.
-        if self.rqs.groups.all.is_empty() {
-            return 0;
-        }
         self.rqs.root_load_of(self.rqs.queue_now(p))
     }
 

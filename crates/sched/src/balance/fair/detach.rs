@@ -212,8 +212,7 @@ impl<Q: Queues> Work<'_, Q> {
             }
         }
         (self.b.scratch.list, self.b.scratch.lengths, self.b.scratch.loads) = (list, lengths, loads);
-        // Only load counts. The tasks of a group whose shares have not been distributed yet have none, and without any
-        // group no task has: then a pass moves as many as it may, and takes itself to have failed.
+        // Only load counts: tasks of a group whose shares have not been distributed yet have none.
         if env.imbalance < before { moved } else { 0 }
     }
 

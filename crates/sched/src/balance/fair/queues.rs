@@ -55,8 +55,7 @@ pub trait Queues: Averages {
     /// The weight of a task within its queue.
     fn weight(&self, p: TaskId) -> u64;
 
-    /// The load that the queue of a task contributes at its CPU's root (`cfs_rq->h_load`, until 3.10). It is
-    /// 0 if there are no groups.
+    /// The load that the queue of a task contributes at its CPU's root (`cfs_rq->h_load`, until 3.10).
     fn queue_load(&self, p: TaskId) -> u64;
 
     /// The weights of a task's queue on its CPU and of the same group's queue on CPU `other`.
