@@ -297,7 +297,7 @@ fn memory_is_shared_by_those_of_one_key_who_say_so() {
         "pool": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}},
         "other": {"instance": 3, "run": 1, "x-memory": {"bytes": 4096, "shared": true, "bound": 60}},
         "spread": {"run": 1, "x-memory": {"bytes": 9000, "node": {"1": 70, "0": 30}, "pinned": true}}}}"#;
-    let load = lower(&workload(text), &machine("z800")).unwrap();
+    let load = lower(&workload(text), &machine("z800")).unwrap().spread();
     let spec = |bytes, nodes: &[(u32, u32)], shared, parts, bound_percent| MemorySpec {
         bytes,
         nodes: nodes.to_vec(),
