@@ -40,7 +40,7 @@ def test_packages_bring_what_they_need(tmp_path: Path) -> None:
 
 def test_a_package_that_is_not_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / "some.lock").write_text(LOCK)
-    command = [sys.executable, SCRIPT, tmp_path / "some.lock", "kiwi"]
+    command = [sys.executable, str(SCRIPT), str(tmp_path / "some.lock"), "kiwi"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "kiwi" in done.stderr
