@@ -1,6 +1,7 @@
 """`schedlab.tune` and `schedlab.sweep`: what the commands of the same names do, with frames as the result."""
 
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,7 +152,9 @@ def tune(
     `keep` is a folder for a trace of the default and one of the best settings, with pages that show both; `force`
     overwrites what is there.
     """
-    with _extra("tune"):
+    with _extra("tune"), warnings.catch_warnings():
+        # In a notebook without ipywidgets, the progress bars that Optuna has, and that are not used here, are missed.
+        warnings.filterwarnings("ignore", message="IProgress not found")
         from schedlab.tuning import flow, outcome  # noqa: PLC0415 (an extra)
         from schedlab.tuning.progress import Progress  # noqa: PLC0415
         from schedlab.tuning.study import changed, read  # noqa: PLC0415

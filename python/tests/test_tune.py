@@ -86,6 +86,20 @@ def tuned(own: study.Study, *, fresh: bool = True, storage: str | None = None) -
     return found, json.loads(json.dumps(outcome.document(own, found)))
 
 
+def test_what_needs_no_search_does_without_optuna() -> None:
+    def tune(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = "import sys; sys.modules['optuna'] = None; from schedlab.tuning import cli; sys.exit(cli.main())"
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert tune("--help").returncode == 0
+    without = tune("study.toml")
+    assert (without.returncode, without.stderr) == (
+        4,
+        "schedlab: optuna is not installed: pip install 'schedlab[tune]'\n",
+    )
+
+
 def test_parameters_that_do_nothing_are_no_improvement(tmp_path: Path) -> None:
     _, result = tuned(read(tmp_path, NULL))
     assert result["confirmed"] is False

@@ -4,10 +4,3 @@
 backend (`backends`) runs trials; a method (`search`) proposes settings; `racing` decides how often each is repeated,
 `confirm` whether the winner is better than the default, and `importance` which of its changes matter.
 """
-
-import warnings
-
-with warnings.catch_warnings():
-    # In a notebook without ipywidgets, the progress bars that Optuna has, and that are not used here, are missed.
-    warnings.filterwarnings("ignore", message="IProgress not found")
-    import optuna  # noqa: F401
