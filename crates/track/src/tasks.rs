@@ -32,6 +32,17 @@ pub(crate) enum Status {
     Dead,
 }
 
+/// Whether a task is seen when it leaves a CPU: some systems hide some tasks from tracing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// It has not left one yet.
+    Unknown,
+    /// It was on a CPU that then ran others, and was never seen to leave one.
+    Unseen,
+    /// It was seen to leave one.
+    Seen,
+}
+
 /// One life of a thread id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
@@ -39,10 +50,8 @@ pub(crate) struct Task {
     pub(crate) tid: Tid,
     /// What the task does.
     pub(crate) status: Status,
-    /// Whether it was seen to leave a CPU.
-    pub(crate) left: bool,
-    /// The recorder does not see it leave: it was on a CPU that then ran others.
-    pub(crate) hidden: bool,
+    /// Whether the recorder sees it leave CPUs.
+    pub(crate) leaves: Leaves,
     /// The CPU that it runs on or waits for.
     pub(crate) cpu: CpuId,
     /// The epoch of that CPU when the task began to wait.
@@ -62,8 +71,7 @@ impl Task {
         Self {
             tid,
             status: Status::Unknown,
-            left: false,
-            hidden: false,
+            leaves: Leaves::Unknown,
             cpu: 0,
             epoch: 0,
             since: 0,

@@ -1,7 +1,7 @@
 //! A CPU goes from one task to another.
 
 use super::Tracker;
-use crate::tasks::{NEVER, Slot, Status, Task};
+use crate::tasks::{Leaves, NEVER, Slot, Status, Task};
 use crate::{Delay, Observer, Occupant, Start, Stop};
 use schedlab_base::{CpuId, Nanos, TaskState, Tid};
 
@@ -38,9 +38,15 @@ impl Tracker {
             other => other,
         };
         let cpu = &mut self.cpus[number as usize];
-        cpu.occupant = entered;
-        cpu.since = self.now;
         (cpu.fresh, cpu.aside) = (false, aside);
+        self.occupy(number, entered, observer);
+    }
+
+    /// From now on the CPU has this occupant.
+    #[inline]
+    fn occupy(&mut self, number: CpuId, entered: Occupant, observer: &mut impl Observer) {
+        let cpu = &mut self.cpus[number as usize];
+        (cpu.occupant, cpu.since) = (entered, self.now);
         observer.occupied(number, entered, self.now);
         self.tell_queue(number, observer);
     }
@@ -108,7 +114,9 @@ impl Tracker {
         let at = self.earliest(number, left);
         if let Occupant::Task(slot) = believed {
             let task = &mut self.tasks[slot];
-            task.hidden = task.is_on(number) && !task.left;
+            if task.leaves == Leaves::Unknown && task.is_on(number) {
+                task.leaves = Leaves::Unseen;
+            }
             self.vanish(slot, number, at, observer);
         }
         if believed == Occupant::Idle {
@@ -142,10 +150,7 @@ impl Tracker {
     pub(super) fn start_unseen(&mut self, number: CpuId, slot: Slot, prio: i16, observer: &mut impl Observer) {
         let (believed, entered) = (self.cpus[number as usize].occupant, Occupant::Task(slot));
         self.close_unseen(number, believed, (entered, prio), observer);
-        let cpu = &mut self.cpus[number as usize];
-        (cpu.occupant, cpu.since) = (entered, self.now);
-        observer.occupied(number, entered, self.now);
-        self.tell_queue(number, observer);
+        self.occupy(number, entered, observer);
     }
 
     /// The idle CPU got a task at `at`, and nobody saw that. Those that waited on its queue before must have had it
@@ -184,7 +189,7 @@ impl Tracker {
             return;
         }
         observer.stopped(slot, number, stop);
-        (self.tasks[slot].left, self.tasks[slot].hidden) = (true, false);
+        self.tasks[slot].leaves = Leaves::Seen;
         if self.tasks[slot].status == Status::Waiting {
             self.dequeue(slot, number, observer);
         }

@@ -1,7 +1,7 @@
 //! Tasks become runnable, are migrated, are created, and take over other threads' ids.
 
 use super::Tracker;
-use crate::tasks::{NEVER, Slot, Status, Task};
+use crate::tasks::{Leaves, NEVER, Slot, Status, Task};
 use crate::{Move, Observer, Occupant, Wake};
 use schedlab_base::{Context, CpuId, Tid};
 
@@ -43,7 +43,7 @@ impl Tracker {
             return;
         }
         self.woken_again(slot, prio, observer);
-        let Task { status, waking, hidden, .. } = self.tasks[slot];
+        let Task { status, waking, leaves, .. } = self.tasks[slot];
         if status == Status::Dead {
             slot = self.reborn(slot, observer);
         }
@@ -62,7 +62,7 @@ impl Tracker {
             }
             Status::Dead | Status::Sleeping | Status::Unknown => {}
         }
-        if hidden {
+        if leaves == Leaves::Unseen {
             // It may get a CPU unseen, and it leaves unseen: its wait counts if it is seen to end.
             return;
         }
@@ -90,9 +90,9 @@ impl Tracker {
         let gave_way = match cpu.occupant {
             Occupant::Unknown => false,
             Occupant::Idle => true,
-            Occupant::Task(other) => !self.tasks[other].left,
+            Occupant::Task(other) => self.tasks[other].leaves != Leaves::Seen,
         };
-        if task.left && gave_way && task.epoch == cpu.epoch {
+        if task.leaves == Leaves::Seen && gave_way && task.epoch == cpu.epoch {
             self.start_unseen(task.cpu, slot, prio, observer);
         } else {
             self.doubt(slot, observer);
