@@ -26,7 +26,7 @@ pub enum Comm {
     /// How many bytes of these it has.
     Short(u8, [u8; Comm::SHORT]),
     /// A longer one.
-    Long(Box<Arc<str>>),
+    Long(Arc<String>),
 }
 
 impl Comm {
@@ -47,7 +47,7 @@ impl From<&str> for Comm {
                 place.copy_from_slice(name.as_bytes());
                 Self::Short(name.len() as u8, bytes)
             }
-            None => Self::Long(Box::new(name.into())),
+            None => Self::Long(Arc::new(name.to_owned())),
         }
     }
 }
