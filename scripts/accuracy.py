@@ -9,7 +9,6 @@ what the other did (across.py).
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -110,9 +109,8 @@ def record(load: str, where: argparse.Namespace, out: Path, on: str, seed: int =
 def validate(recording: Path, where: argparse.Namespace) -> Found:
     """Simulate the model of a recording as recorded."""
     model = str(recording.with_suffix(".json"))
-    command = [where.schedlab, "--json", "model", str(recording), "--validate", "--force", "-o", model]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    found: Found = json.loads(done.stdout)["validation"]
+    words = ["model", str(recording), "--validate", "--force", "-o", model]
+    found: Found = across.run(where.schedlab, *words)["validation"]
     return found
 
 

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -100,13 +100,14 @@ def added(scores: Iterable[Score]) -> Score:
     """Add up the scores of some tasks."""
     total = Score(0, 0, 0, 0, 0, [])
     for one in scores:
-        total.compared += one.compared
-        total.changed += one.changed
-        total.right += one.right
-        total.sure += one.sure
-        total.sure_right += one.sure_right
-        total.sizes += one.sizes
+        add(total, one)
     return total
+
+
+def add(total: Any, one: Any) -> None:  # noqa: ANN401 (two scores, or two tasks)
+    """Add each number, and append each list, of one to those of the total."""
+    for member in fields(total):
+        setattr(total, member.name, getattr(total, member.name) + getattr(one, member.name))
 
 
 def keys(tasks: Iterable[dict[str, Any]]) -> dict[int, Key]:
@@ -144,27 +145,22 @@ def merged(pairs: Iterable[dict[Key, Task]]) -> dict[Key, Task]:
     all_tasks: dict[Key, Task] = {}
     for pair in pairs:
         for key, task in pair.items():
-            into = all_tasks.setdefault(key, Task())
-            into.cpu_us += task.cpu_us
-            into.here += task.here
-            into.there += task.there
-            into.baseline += task.baseline
-            into.asked += task.asked
+            add(all_tasks.setdefault(key, Task()), task)
     return all_tasks
 
 
 def ask(schedlab: str, here: Path, there: Path, kernel: str) -> dict[Key, Task]:
     """Ask the model of the one recording for the kernel of the other, and read what that one shows."""
+    answer = run(schedlab, "whatif", str(here), "--kernel", kernel)["whatif"]["variants"][0]
+    recorded, other = (run(schedlab, "stats", str(file))["tasks"] for file in (here, there))
+    return collect(recorded, other, answer["rows"])
 
-    def run(*words: str) -> dict[str, Any]:
-        done = subprocess.run(
-            [schedlab, "--json", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        document: dict[str, Any] = json.loads(done.stdout)
-        return document
 
-    answer = run("whatif", str(here), "--kernel", kernel)["whatif"]["variants"][0]
-    return collect(run("stats", str(here))["tasks"], run("stats", str(there))["tasks"], answer["rows"])
+def run(schedlab: str, *words: str) -> dict[str, Any]:
+    """Run a verb of the command; returns the document that it prints."""
+    done = subprocess.run([schedlab, "--json", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def part(some: int, of: int) -> str:
