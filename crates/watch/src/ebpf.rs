@@ -303,25 +303,29 @@ mod tests {
 
     /// Three threads that never sleep, bound to one CPU: two of them wait there whatever else this machine does.
     fn pinned_threads_wait_where_they_are(queues: &mut Ebpf, cpu: CpuId) {
-        let over = std::sync::atomic::AtomicBool::new(false);
-        let set = std::sync::Barrier::new(4);
+        use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+        let over = AtomicBool::new(false);
+        let spinning = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     sys::Mask::only(cpu).set();
-                    set.wait();
-                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    // From here on it is never asleep: a barrier would leave it to be woken while the queue is read.
+                    spinning.fetch_add(1, Ordering::Relaxed);
+                    while !over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
             }
-            set.wait();
+            while spinning.load(Ordering::Relaxed) < 3 {
+                std::thread::yield_now();
+            }
             let queued = queues.cpus(false).unwrap().iter().find(|now| now.cpu == cpu).map(|now| now.queued);
             let waiting = queues.waiting().unwrap();
             let ours =
                 |task: &&WaitingNow| task.allowed.as_ref().is_some_and(|cpus| cpus.to_string() == cpu.to_string());
             let ours = waiting.iter().filter(ours).filter(|task| task.cpu == cpu).count();
-            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            over.store(true, Ordering::Relaxed);
             assert!(queued.is_some_and(|queued| queued >= 3), "{queued:?}");
             assert!(ours >= 2, "{ours}");
         });
