@@ -48,12 +48,33 @@ impl Tolerance {
 
     /// Whether two tokens do the same, of which the first stands for `na` rounds and the second for `nb`.
     fn same(self, a: &Token, na: u32, b: &Token, nb: u32) -> bool {
-        let near = |x: Nanos, y: Nanos| self.admits(x as f64 / f64::from(na), y as f64 / f64::from(nb));
+        let mean = |sum: Nanos, n: u32| if n == 1 { sum as f64 } else { sum as f64 / f64::from(n) };
+        let near = |x: Nanos, y: Nanos| self.admits(mean(x, na), mean(y, nb));
         match (a, b) {
             (Token::Run(x), Token::Run(y)) => near(*x, *y),
             (Token::Block { length: x, waker: v }, Token::Block { length: y, waker: w }) => v == w && near(*x, *y),
             (Token::Post(x), Token::Post(y)) => x == y,
             // Each fork makes another task, and each change another state, so they are never repeated.
+            _ => false,
+        }
+    }
+
+    /// A quick look at another token: `false` only if [`Tolerance::same`] would be, for one round of each.
+    fn alike(self, a: Token) -> impl Fn(&Token) -> bool {
+        let near = |x: Nanos| {
+            let (x, floor, rest) = (x as f64, self.floor as f64, 1.0 - self.part);
+            // From a part of 1 on, any length is near. One more, for what is lost by rounding.
+            let most = if rest > 0.0 { (x / rest).max(x + floor) + 1.0 } else { f64::INFINITY };
+            ((x * rest).min(x - floor) - 1.0) as Nanos..=most as Nanos
+        };
+        let lengths = match a {
+            Token::Run(x) | Token::Block { length: x, .. } => near(x),
+            _ => 0..=0,
+        };
+        move |b| match (a, b) {
+            (Token::Run(_), Token::Run(y)) => lengths.contains(y),
+            (Token::Block { waker: v, .. }, Token::Block { length: y, waker: w }) => v == *w && lengths.contains(y),
+            (Token::Post(x), Token::Post(y)) => x == *y,
             _ => false,
         }
     }
@@ -191,7 +212,8 @@ impl Folded {
     fn best_cycle(&self, rest: &[Token]) -> Option<(usize, usize)> {
         let mut best = None;
         let mut best_saving = 3;
-        for len in 1..=LONGEST_CYCLE.min(rest.len() / 2) {
+        let alike = self.tolerance.alike(rest[0]);
+        for len in (1..=LONGEST_CYCLE.min(rest.len() / 2)).filter(|len| alike(&rest[*len])) {
             let anchor = &rest[..len];
             let times = 1 + rest[len..]
                 .chunks_exact(len)
@@ -372,6 +394,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_the_same_is_alike(a in token(), b in token(), scale in 1u64..1 << 40, part in 0.0..1.2) {
+            let times = |token| match token {
+                Token::Run(x) => Token::Run(x * scale),
+                Token::Block { length: x, waker } => Token::Block { length: x * scale / 2, waker },
+                other => other,
+            };
+            let (a, b) = (times(a), times(b));
+            for tolerance in [Tolerance { part, floor: scale }, Tolerance { part, floor: 0 }, EXACT] {
+                let same = tolerance.same(&a, 1, &b, 1);
+                prop_assert!(tolerance.alike(a)(&b) || !same, "{:?} {:?} {:?}", tolerance, a, b);
+            }
+        }
+
         #[test]
         fn folding_exactly_loses_nothing(raw in prop::collection::vec(token(), 0..400)) {
             let mut list = Vec::new();
