@@ -7,7 +7,7 @@ use crate::figures::Run;
 use schedlab_base::{Meta, Nanos, Result};
 use schedlab_chart::heatmap::COLUMNS;
 use schedlab_measure::heatmap::Window;
-use schedlab_measure::{Bounds, Check, Energy, Heatmap, Series, Stats};
+use schedlab_measure::{Bounds, Check, Energy, Heatmap, Series, StatsOverTime};
 use schedlab_trace::Writer;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) ->
     let meta = backend.meta(request);
     // A run begins at 0, whatever happens first.
     let whole = Meta { span: meta.span.or(Some((0, 0))), ..meta.clone() };
-    let mut stats = Stats::with(&whole, series);
+    let mut stats = StatsOverTime::new(&whole, series);
     // A run is over when every task has ended, whatever its duration: its pictures end there.
     let mut checks: Vec<Check> =
         wanted.waste.then(|| Check::new(&whole, Bounds { threshold: LEAST, max_wasted: None })).into_iter().collect();
@@ -62,7 +62,7 @@ pub fn measure(backend: &dyn Backend, request: &Request, wanted: &Wanted<'_>) ->
     let mut extra = (&mut writers[..], &mut pictures);
     let outcome = backend.run(request, &mut (&mut fingerprint, &mut (&mut stats, &mut extra)))?;
     writers.into_iter().try_for_each(|writer| writer.finish().map(drop))?;
-    let (report, series) = stats.finish_both(Some(outcome.end));
+    let (report, series) = stats.finish(Some(outcome.end));
     let mut run = Run::of_tasks(outcome.own.as_ref(), request.kernel.clone(), report, series);
     run.tunables = outcome.tunables;
     let heats = heatmaps.into_iter().map(|heatmap| heatmap.finish(Some(outcome.end)));

@@ -161,39 +161,22 @@ impl<W: Write> Writer<W> {
         let path = self.path.as_ref();
         self.failure.get_or_insert_with(|| path.map_or(error.clone(), |p| error.file(p)));
     }
-
-    fn event(&mut self, event: &Event) {
-        if let Err(what) = self.check(event) {
-            self.fail(Error::input(what).mend("this is a bug of the writing program"));
-            return;
-        }
-        self.last = event.time;
-        self.rows.event(event);
-        self.summary.events += 1;
-        if self.rows.len() >= self.batch_rows {
-            self.write_batch();
-        }
-    }
-
-    fn check(&self, event: &Event) -> Result<(), String> {
-        if event.time < self.last {
-            return Err(format!("an event at {} ns came after one at {} ns", event.time, self.last));
-        }
-        let (tids, cpus) = parties(&event.what);
-        if let Some(tid) = tids.into_iter().find(|tid| !(0..=MAX_TID).contains(tid)) {
-            return Err(format!("the thread id {tid} is out of range (0 to {MAX_TID})"));
-        }
-        if let Some(cpu) = cpus.into_iter().chain([event.cpu]).find(|cpu| *cpu > u32::from(u16::MAX)) {
-            return Err(format!("CPU {cpu} is beyond the format's limit of {}", u16::MAX));
-        }
-        Ok(())
-    }
 }
 
 impl<W: Write> Sink for Writer<W> {
-    fn events(&mut self, batch: &[Event]) {
-        for event in batch {
-            self.event(event);
+    fn events(&mut self, mut batch: &[Event]) {
+        while !batch.is_empty() {
+            let room = self.batch_rows.saturating_sub(self.rows.len()).max(1);
+            let (now, later) = batch.split_at(batch.len().min(room));
+            let (taken, wrong) = take(&mut self.rows, &mut self.last, now);
+            self.summary.events += taken;
+            if let Some(what) = wrong {
+                self.fail(Error::input(what).mend("this is a bug of the writing program"));
+            }
+            if self.rows.len() >= self.batch_rows {
+                self.write_batch();
+            }
+            batch = later;
         }
     }
 
@@ -261,6 +244,36 @@ impl<W: Write> Sink for Writer<W> {
     fn wants_queues(&self) -> bool {
         self.queues
     }
+}
+
+/// Takes the events that the format can hold: how many those are, and what is wrong with the first that it cannot.
+/// It knows nothing of the output, so that this loop is compiled here and not in each crate that writes a trace.
+fn take(rows: &mut Gather, last: &mut Nanos, events: &[Event]) -> (u64, Option<String>) {
+    let (mut taken, mut wrong) = (0, None);
+    for event in events {
+        if let Err(what) = check(event, *last) {
+            wrong.get_or_insert(what);
+            continue;
+        }
+        *last = event.time;
+        rows.event(event);
+        taken += 1;
+    }
+    (taken, wrong)
+}
+
+fn check(event: &Event, last: Nanos) -> Result<(), String> {
+    if event.time < last {
+        return Err(format!("an event at {} ns came after one at {last} ns", event.time));
+    }
+    let (tids, cpus) = parties(&event.what);
+    if let Some(tid) = tids.into_iter().find(|tid| !(0..=MAX_TID).contains(tid)) {
+        return Err(format!("the thread id {tid} is out of range (0 to {MAX_TID})"));
+    }
+    if let Some(cpu) = cpus.into_iter().chain([event.cpu]).find(|cpu| *cpu > u32::from(u16::MAX)) {
+        return Err(format!("CPU {cpu} is beyond the format's limit of {}", u16::MAX));
+    }
+    Ok(())
 }
 
 fn too_long(properties: &str) -> Option<String> {
