@@ -4,7 +4,7 @@
 mod live;
 mod sampled;
 
-use super::stats::table::{Table, duration, grouped, percent, shorten};
+use super::stats::table::{Table, counted, duration, grouped, percent, shorten};
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::ui::Ui;
@@ -128,11 +128,11 @@ fn text(
     out.push_str(&args.selection.words(duration));
     let _ = writeln!(
         out,
-        "\n{} CPUs for {}: {} tasks, {} events\n",
-        report.cpus,
+        "\n{} for {}: {}, {}\n",
+        counted(report.cpus, "CPU"),
         duration(report.span_us),
-        grouped(report.tasks),
-        grouped(report.events)
+        counted(report.tasks, "task"),
+        counted(report.events, "event")
     );
     if meta.partial.is_some() {
         return out + &partial::remark(meta) + &verdict(report);
@@ -258,10 +258,10 @@ fn doubts(out: &mut String, read: &ReadReport, report: &CheckReport) {
         let _ = writeln!(out, "not known what CPUs did for {} in all: not counted", duration(report.unknown_us));
     }
     if report.losses > 0 {
-        let _ = writeln!(out, "events were lost {} times", grouped(report.losses));
+        let _ = writeln!(out, "events were lost {}", counted(report.losses, "time"));
     }
     if report.contradictions > 0 {
-        let _ = writeln!(out, "{} events contradict others: some switches were not recorded", report.contradictions);
+        let _ = writeln!(out, "contradictions: {} (some switches were not recorded)", grouped(report.contradictions));
     }
     if let Some(cut) = &read.cut {
         let _ = writeln!(out, "the file was cut off: {}", cut.what);

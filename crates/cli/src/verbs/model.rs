@@ -2,7 +2,7 @@
 
 pub mod validate;
 
-use super::stats::table::grouped;
+use super::stats::table::{counted, grouped};
 use crate::partial;
 use crate::selection::SelectionArgs;
 use crate::target::Target;
@@ -144,28 +144,28 @@ fn seconds(ns: Nanos) -> String {
 fn tell(report: &Report, ui: &Ui) {
     let all = report.modelled_ns + report.left_out_ns;
     ui.note(format!(
-        "{} events over {}; {} tasks modelled with {} of CPU time ({:.2}% of what was recorded)",
-        grouped(report.events),
+        "{} over {}; {} modelled with {} of CPU time ({:.2}% of what was recorded)",
+        counted(report.events, "event"),
         seconds(report.span_ns),
-        grouped(report.tasks as u64),
+        counted(report.tasks as u64, "task"),
         seconds(report.modelled_ns),
         report.modelled_ns as f64 * 100.0 / all.max(1) as f64,
     ));
     ui.note(format!(
-        "the workload demands {} in {} events; {} sleeps end by another task's wake-up, {} by themselves",
+        "the workload demands {} in {}; of its sleeps, {} end by another task's wake-up, {} by themselves",
         seconds(report.demand_ns),
-        grouped(report.workload_events),
+        counted(report.workload_events, "event"),
         grouped(report.waits),
         grouped(report.sleeps),
     ));
     if report.left_out > 0 {
-        let tasks = if report.left_out == 1 { "task" } else { "tasks" };
-        ui.note(format!("left out: {} {tasks} with {}", grouped(report.left_out as u64), seconds(report.left_out_ns)));
+        let tasks = counted(report.left_out as u64, "task");
+        ui.note(format!("left out: {tasks} with {}", seconds(report.left_out_ns)));
     }
     if report.pinned > 0 {
         ui.note(format!(
-            "{} tasks are bound to some of the CPUs, as recorded (--no-pin frees them)",
-            grouped(report.pinned as u64)
+            "bound to some of the CPUs, as recorded: {} (--no-pin frees them)",
+            counted(report.pinned as u64, "task")
         ));
     }
     if report.interrupts_ns > 0 {

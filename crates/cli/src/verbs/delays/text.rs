@@ -1,6 +1,6 @@
 //! Delays as text for people.
 
-use super::super::stats::table::{Table, duration, grouped, percent, shorten};
+use super::super::stats::table::{Table, counted, duration, grouped, percent, shorten};
 use super::{Args, By};
 use crate::partial;
 use schedlab_base::Meta;
@@ -27,12 +27,11 @@ pub fn report(args: &Args, meta: &Meta, read: &ReadReport, report: &DelayReport)
     let total = &report.total;
     let _ = writeln!(
         out,
-        "\n{} CPU{} for {}: {} tasks waited {} times, for {} in total\n",
-        total.cpus,
-        if total.cpus == 1 { "" } else { "s" },
+        "\n{} for {}: {} waited {}, for {} in total\n",
+        counted(total.cpus, "CPU"),
         duration(total.span_us),
-        grouped(total.tasks),
-        grouped(total.waits),
+        counted(total.tasks, "task"),
+        counted(total.waits, "time"),
         duration(total.wait_us)
     );
     out.push_str(&partial::remark(meta));
@@ -182,12 +181,13 @@ fn victims<K>(sums: &[VictimSum<K>], name: impl Fn(&K) -> String) -> Vec<[String
 fn doubts(out: &mut String, read: &ReadReport, report: &DelayReport) {
     let total = &report.total;
     if total.losses > 0 {
-        let _ = writeln!(out, "events were lost {} times: waits across these losses are left out", total.losses);
+        let times = counted(total.losses, "time");
+        let _ = writeln!(out, "events were lost {times}: waits across these losses are left out");
     }
     if total.contradictions > 0 {
         let _ = writeln!(
             out,
-            "{} events contradict others: some switches were not recorded, and what ran around them is a guess",
+            "contradictions: {} (some switches were not recorded, and what ran around them is a guess)",
             grouped(total.contradictions)
         );
     }

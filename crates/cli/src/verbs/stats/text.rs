@@ -373,8 +373,7 @@ fn doubts(read: &ReadReport, report: &Report, covers: Option<Coverage>) -> Strin
         };
         let _ = writeln!(
             out,
-            "contradictions: {} events do not fit those before (a switch was not recorded); {} of {what} because \
-             of that",
+            "contradictions: {} (some switches were not recorded); {} of {what} because of that",
             grouped(total.contradictions),
             duration(total.contradicted_us)
         );
