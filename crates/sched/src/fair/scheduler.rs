@@ -355,8 +355,8 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     fn rq_offline(&mut self, cx: &mut Core, cpu: CpuId) {
         self.begin(cx);
-        // The kernel does this while the CPU is still online, and not again when it is offline.
-        self.count_cpus(cx, cx.nr_online() + 1);
+        let counted = self.follows.as_ref().map_or(0, |follows| follows.counted(cx.nr_online()));
+        self.count_cpus(cx, counted);
         self.unthrottle_all(cx, cpu);
         let delayed: Vec<TaskId> =
             self.rqs.tasks.from_tail(cpu).filter(|p| self.rqs.entities[self.rqs.entity(*p) as usize].delayed).collect();
