@@ -68,17 +68,44 @@ async function spent() {
 
 const since = (before, now) => `CPU time: server ${now.server - before.server} ms, page ${now.page - before.page} ms`;
 
-/** From a jump to another place until every tile is there. */
+/** Goes to another place and waits until everything is there. */
 async function jump(page, from, to) {
-  return page.evaluate(
-    async ({ from: a, to: b }) => {
-      const begin = performance.now();
-      location.hash = `t=${Math.round(a)}-${Math.round(b)}`;
-      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-      while (document.body.dataset.picture !== "complete") await new Promise((done) => requestAnimationFrame(done));
-      return performance.now() - begin;
-    },
-    { from, to },
+  await page.evaluate(({ from: a, to: b }) => (location.hash = `t=${Math.round(a)}-${Math.round(b)}`), { from, to });
+  await page.waitForTimeout(200);
+  await settled(page);
+}
+
+/** Turns the wheel once: from the event until every new tile is drawn, and until marks and curves are there too. */
+async function step(page, name, key, delta) {
+  const before = await spent();
+  await page.evaluate(() => {
+    window.benchStep = new Promise((done) => {
+      addEventListener(
+        "wheel",
+        () => {
+          const [begin, was] = [performance.now(), document.body.dataset.window];
+          let tiles = 0;
+          const look = () => {
+            const { window: now, tiles: all, picture } = document.body.dataset;
+            const [moved, took] = [now !== was, performance.now() - begin];
+            if (moved && all === "complete" && !tiles && took > 1) tiles = took;
+            if (tiles && picture === "complete") done({ tiles, whole: took });
+            else requestAnimationFrame(() => setTimeout(look));
+          };
+          requestAnimationFrame(() => setTimeout(look));
+        },
+        { capture: true, once: true },
+      );
+    });
+  });
+  await page.keyboard.down(key);
+  await page.mouse.wheel(0, delta);
+  await page.keyboard.up(key);
+  const { tiles, whole } = await page.evaluate(() => window.benchStep);
+  await settled(page);
+  const label = `  ${name}`.padEnd(22);
+  console.log(
+    `${label} ${ms(tiles)} until the new tiles, ${ms(whole)} until the rest; ${since(before, await spent())}`,
   );
 }
 
@@ -107,15 +134,19 @@ await settled(page);
 const end = Number((await page.evaluate(() => document.body.dataset.window)).split("-").at(-1));
 await page.mouse.move(900, 700);
 for (const [name, share] of [
-  ["the whole trace", 0.5],
+  ["half of the trace", 0.5],
   ["a tenth", 0.1],
   ["a thousandth", 0.001],
   ["a 100,000th", 0.00001],
 ]) {
   const span = Math.max(1000, end * share);
-  const before = await spent();
-  const took = await jump(page, end * 0.3, end * 0.3 + span);
-  console.log(`${`to ${name}`.padEnd(22)} ${ms(took)} until all tiles are there; ${since(before, await spent())}`);
+  const begin = share < 0.5 ? end * 0.3 : 0;
+  await jump(page, begin, begin + span);
+  console.log(name);
+  // A turn by 630 is a factor of 4, one of 800 half the width of the lanes.
+  for (let i = 0; i < 2; i++) await step(page, "pan by half", "Shift", 800);
+  for (let i = 0; i < 2; i++) await step(page, "zoom in by 4", "Control", -630);
+  for (let i = 0; i < 2; i++) await step(page, "zoom out by 4", "Control", 630);
   report(`panning, ${name}`, await hold(page, "d", 1500));
 }
 await jump(page, end * 0.3, end * 0.4);

@@ -13,17 +13,18 @@ import {
 
 type Numbers = ArrayLike<number | bigint | null>;
 
-/** A column as one array of numbers; a missing column is filled with `otherwise`. */
+/** A column as one array of numbers, where it can be that of the answer; a missing column is filled with `otherwise`. */
 export function column<A extends Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array>(
   table: Table,
   name: string,
   make: (length: number) => A,
   otherwise = 0,
 ): A {
-  const out = make(table.numRows);
   const found = table.getChild(name);
-  if (!found) return out.fill(otherwise) as A;
+  if (!found) return make(table.numRows).fill(otherwise) as A;
   const values = found.toArray() as Numbers;
+  if (values.constructor === make(0).constructor) return values as A;
+  const out = make(table.numRows);
   for (let i = 0; i < out.length; i++) {
     const value = values[i];
     out[i] = value === null || value === undefined ? otherwise : Number(value);

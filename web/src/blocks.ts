@@ -1,7 +1,6 @@
 /**
  * The pictures of lanes, kept in blocks: panning copies blocks and paints only those that come into view. While the
- * scale
- * changes, the blocks of the last scale are shown stretched.
+ * scale changes, and until the new tiles are there, the blocks of the last scale are shown stretched.
  */
 import { Painter, type PaintContext } from "./paint";
 import type { Theme } from "./palette";
@@ -11,6 +10,8 @@ import type { Window } from "./source";
 
 const WIDTH = 256;
 const HEIGHT = 400;
+/** For so many ms after the scale has changed, tiles are waited for rather than stood in for: most come sooner. */
+const PATIENCE = 250;
 
 interface Block {
   canvas: OffscreenCanvas;
@@ -45,6 +46,8 @@ export class Blocks {
   private settled = false;
   private free: Block[] = [];
   private changedAt = 0;
+  /** The scale has changed several times in a row. */
+  private gliding = false;
   private frame = 0;
   private readonly painter = new Painter();
   /** Whether the last frame showed everything as it is. */
@@ -77,7 +80,7 @@ export class Blocks {
     const begin = performance.now();
     this.frame++;
     if (Math.abs(nsPerPixel / this.now.nsPerPixel - 1) > 1e-9) this.rescale(nsPerPixel, begin);
-    const zooming = begin - this.changedAt < 60 && this.before !== null;
+    const zooming = this.gliding && begin - this.changedAt < 60 && this.before !== null;
     const left = Math.round(view.window.from / nsPerPixel);
     target.save();
     target.beginPath();
@@ -95,13 +98,14 @@ export class Blocks {
     ) {
       for (const i of columns) {
         const late = zooming || (painted && performance.now() - begin > budget);
-        const block = this.block(layout, context, view, i, j, !late);
+        const soon = begin - this.changedAt < PATIENCE && this.soon(layout, context, i, j);
+        const block = this.block(layout, context, view, i, j, !late && !soon);
         const [x, y] = [view.x + i * WIDTH - left, view.y + j * HEIGHT - view.top];
         if (block.fresh) painted = true;
         if (block.found) this.copy(target, block.found.canvas, x, y, view);
         else this.stretch(target, view, i, j, x, y);
         if (!block.found?.complete || block.late) this.complete = false;
-        if (block.late) this.pending = true;
+        if (block.late && !soon) this.pending = true;
       }
     }
     target.restore();
@@ -124,6 +128,7 @@ export class Blocks {
     }
     this.now = { nsPerPixel, blocks: new Map() };
     this.settled = false;
+    this.gliding = now - this.changedAt < 100;
     this.changedAt = now;
   }
 
@@ -143,9 +148,24 @@ export class Blocks {
     return { found, fresh, late };
   }
 
-  /** Asks again for the tiles of a block that still waits for some, so that they stay wanted. */
-  private wanted(context: PaintContext, layout: Layout, i: number, j: number): void {
-    this.painter.want(context, placedIn(layout, j * HEIGHT, HEIGHT), {
+  /** Whether a block is not painted yet, has a picture of the last scale, and waits for tiles. */
+  private soon(layout: Layout, context: PaintContext, i: number, j: number): boolean {
+    if (this.now.blocks.has(`${i}/${j}`) || !this.stretched(i).some((b) => this.before?.blocks.has(`${b}/${j}`)))
+      return false;
+    return !this.wanted(context, layout, i, j);
+  }
+
+  /** The columns of the last scale that have a picture of a part of a column of this one. */
+  private stretched(i: number): number[] {
+    if (!this.before) return [];
+    const factor = this.before.nsPerPixel / this.now.nsPerPixel;
+    const all = [...this.before.blocks.keys()].map((key) => Number(key.split("/")[0]));
+    return [...new Set(all)].filter((b) => (b + 1) * factor > i && b * factor < i + 1);
+  }
+
+  /** Asks again for the tiles of a block that still waits for some, so that they stay wanted; whether all are there. */
+  private wanted(context: PaintContext, layout: Layout, i: number, j: number): boolean {
+    return this.painter.want(context, placedIn(layout, j * HEIGHT, HEIGHT), {
       x: 0,
       width: WIDTH,
       from: i * WIDTH * this.now.nsPerPixel,
@@ -197,7 +217,7 @@ export class Blocks {
     new CanvasSurface(target, view.theme).rect("paper", x, y, WIDTH, HEIGHT);
     const factor = before.nsPerPixel / this.now.nsPerPixel;
     const [from, to] = [(i * WIDTH) / factor, ((i + 1) * WIDTH) / factor];
-    for (let b = Math.floor(from / WIDTH); b * WIDTH < to; b++) {
+    for (const b of this.stretched(i)) {
       const block = before.blocks.get(`${b}/${j}`);
       if (!block) continue;
       const [start, end] = [Math.max(from, b * WIDTH), Math.min(to, (b + 1) * WIDTH)];

@@ -110,30 +110,23 @@ function paint(tile: HeatTile, highest: number, theme: Theme): OffscreenCanvas {
   const canvas = new OffscreenCanvas(TILE_BINS, rows);
   const context = canvas.getContext("2d") as OffscreenCanvasRenderingContext2D;
   const pixels = context.createImageData(TILE_BINS, rows);
-  const colors = Array.from({ length: 65 }, (_, i) => heatColor(theme, i / 64));
-  const put = (row: number, bin: number, [r, g, b]: [number, number, number]) => {
-    const at = (row * TILE_BINS + bin) * 4;
-    pixels.data[at] = r;
-    pixels.data[at + 1] = g;
-    pixels.data[at + 2] = b;
-    pixels.data[at + 3] = 255;
-  };
-  for (let row = 0; row < rows; row++)
-    for (let bin = 0; bin < TILE_BINS; bin++) put(row, bin, colors[0] as [number, number, number]);
+  // One number a pixel: red, green, blue and opacity in the order of the bytes.
+  const cells = new Uint32Array(pixels.data.buffer);
+  const number = ([r, g, b]: [number, number, number]) =>
+    new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0] ?? 0;
+  const colors = Uint32Array.from({ length: 65 }, (_, i) => number(heatColor(theme, i / 64)));
+  cells.fill(colors[0] as number);
   for (let i = 0; i < tile.row.length; i++) {
     // One task is a colour of its own whatever the highest: the root spreads the low values.
     const share = Math.sqrt(Math.max(0, tile.value[i] as number) / Math.max(1, highest));
-    put(
-      tile.row[i] as number,
-      tile.bin[i] as number,
-      colors[Math.min(64, Math.max(1, Math.round(share * 64)))] as [number, number, number],
-    );
+    const color = colors[Math.min(64, Math.max(1, Math.round(share * 64)))] as number;
+    cells[(tile.row[i] as number) * TILE_BINS + (tile.bin[i] as number)] = color;
   }
-  const gap: [number, number, number] = theme === "dark" ? [255, 106, 94] : [196, 39, 27];
-  const paper: [number, number, number] = theme === "dark" ? [18, 22, 27] : [255, 255, 255];
-  for (const [row, from, to] of tile.unknown) {
-    for (let bin = from; bin <= to && bin < TILE_BINS; bin++) put(row, bin, (bin + row) % 4 < 2 ? gap : paper);
-  }
+  const gap = number(theme === "dark" ? [255, 106, 94] : [196, 39, 27]);
+  const paper = number(theme === "dark" ? [18, 22, 27] : [255, 255, 255]);
+  for (const [row, from, to] of tile.unknown)
+    for (let bin = from; bin <= to && bin < TILE_BINS; bin++)
+      cells[row * TILE_BINS + bin] = (bin + row) % 4 < 2 ? gap : paper;
   context.putImageData(pixels, 0, 0);
   return canvas;
 }

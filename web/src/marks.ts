@@ -23,6 +23,8 @@ export class MarkStore {
   private readonly have = new Map<MarkKind, Marks>();
   private readonly asked = new Map<MarkKind, string>();
   private timer = 0;
+  /** What the timer is for. */
+  private due = "";
   private running = 0;
 
   constructor(
@@ -52,8 +54,10 @@ export class MarkStore {
     const from = Math.max(0, Math.floor(window_.from / step) * step);
     const to = Math.min(end, Math.ceil(window_.to / step) * step);
     const missing = [...kinds].filter((kind) => this.asked.get(kind) !== `${from}-${to}`);
-    if (!missing.length || to <= from) return;
+    const due = `${missing.join()}/${from}-${to}`;
+    if (!missing.length || to <= from || (this.timer && due === this.due)) return;
     window.clearTimeout(this.timer);
+    this.due = due;
     this.timer = window.setTimeout(() => {
       this.timer = 0;
       for (const kind of missing) void this.load(kind, { from, to });

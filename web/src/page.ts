@@ -238,6 +238,7 @@ export class Page implements App, Commands {
       this.all.every((pane) => pane.complete && (pane.overview || pane.trace.info.end <= 0));
     if (complete && !document.body.dataset.firstPicture)
       document.body.dataset.firstPicture = String(Math.round(performance.now()));
+    document.body.dataset.tiles = complete ? "complete" : "loading";
     const whole = complete && this.all.every((pane) => !pane.busy);
     document.body.dataset.picture = whole ? "complete" : "loading";
     if (whole) this.release();

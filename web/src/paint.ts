@@ -143,17 +143,19 @@ export class Painter {
     return complete;
   }
 
-  /** Asks for the tiles of these rows without drawing them. */
-  want(context: PaintContext, placed: readonly Placed[], area: Area): void {
+  /** Asks for the tiles of these rows without drawing them; whether all are there. */
+  want(context: PaintContext, placed: readonly Placed[], area: Area): boolean {
     const level = levelOf(area.nsPerPixel);
     const span = tileSpan(level);
     const to = Math.min(area.from + area.width * area.nsPerPixel, context.end);
     const first = Math.max(0, Math.floor(area.from / span));
+    let complete = true;
     for (const { row, by } of placed) {
       if (!row) continue;
       for (let k = first; k * span < to; k++)
-        context.tiles.tile(context.trace, by, level, k, Math.floor(row.row / ROWS_PER_TILE));
+        if (!context.tiles.tile(context.trace, by, level, k, Math.floor(row.row / ROWS_PER_TILE))) complete = false;
     }
+    return complete;
   }
 
   private add(style: Style, x: number, y: number, w: number, h: number): void {

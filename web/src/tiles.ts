@@ -124,7 +124,7 @@ export class Tiles {
   /** How often the rows of a trace were put in another order, by `trace/by`. */
   private readonly orders = new Map<string, number>();
   private readonly queue: Queue;
-  /** Counts up whenever a tile has arrived. */
+  /** Counts up whenever a tile of rows has arrived. */
   version = 0;
 
   constructor(
@@ -162,6 +162,7 @@ export class Tiles {
           this.source.tile(trace, by, level, tile, chunk * ROWS_PER_TILE, ROWS_PER_TILE, signal),
         );
         this.spans.set(key, fetched);
+        this.version++;
         this.done(key);
       });
     }
@@ -228,7 +229,6 @@ export class Tiles {
 
   private done(key: string): void {
     this.stale.delete(key);
-    this.version++;
     this.arrived();
   }
 }

@@ -200,7 +200,12 @@ fn few(
     limit: usize,
 ) -> (Vec<Mark>, usize) {
     let touches = |mark: &Mark| mark.time < to && mark.time + mark.duration >= from && mark.concerns(cpu, task);
-    let all = || marks.within(from, to).filter(|at| touches(&marks.get(*at)));
+    let within = marks.within(from, to);
+    if cpu.is_none() && task.is_none() && !marks.last() {
+        let (count, step) = (within.len(), within.len().div_ceil(limit).max(1));
+        return (within.step_by(step).map(|at| marks.get(at)).collect(), count);
+    }
+    let all = || within.clone().filter(|at| touches(&marks.get(*at)));
     let count = all().count();
     let step = count.div_ceil(limit).max(1);
     (all().step_by(step).map(|at| marks.get(at)).collect(), count)

@@ -2,11 +2,11 @@
 
 use crate::arrow::stream;
 use crate::index::Index;
-use crate::overview::Axis;
-use crate::steps::{Steps, UNKNOWN};
+use crate::overview::{Axis, Spread, spread_steps};
+use crate::steps::Steps;
 use crate::tile::{BINS, Place};
 use arrow_array::{ArrayRef, Float32Array, UInt16Array, UInt32Array};
-use schedlab_base::{CpuId, Nanos};
+use schedlab_base::CpuId;
 use schedlab_measure::Heat;
 use schedlab_measure::heatmap::Cells;
 use serde_json::json;
@@ -78,50 +78,24 @@ pub fn tile(index: &Index, cpus: &[CpuId], value: Value, place: Place, group: us
     let steps = if value == Value::Queue { &index.queues } else { &index.loads };
     let mut picture = Picture::default();
     let mut labels = Vec::new();
+    let (from, width) = place.bounds();
+    let axis = Axis { from, to: from.saturating_add(BINS * width), bins: BINS as usize };
     for (row, cpus) in (0..).zip(cpus.chunks(group.max(1))) {
         let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
         labels.push(if first == last { format!("CPU {first}") } else { format!("CPUs {first}-{last}") });
-        let (mut area, mut known) = ([0.0; BINS as usize], [0; BINS as usize]);
-        for steps in cpus.iter().filter_map(|cpu| steps.get(*cpu as usize)) {
-            add(steps, place, index.end, &mut area, &mut known);
-        }
-        let (start, width) = place.bounds();
-        for bin in 0..BINS {
-            if start + bin * width >= index.end {
+        let (mut area, mut unknown) = (Spread::new(axis), Spread::new(axis));
+        let known: Vec<&Steps> = cpus.iter().filter_map(|cpu| steps.get(*cpu as usize)).collect();
+        known.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut area, Some(&mut unknown)));
+        for (bin, (area, unknown)) in area.finish().into_iter().zip(unknown.finish()).enumerate() {
+            let (from, to) = (axis.edge(bin), axis.edge(bin + 1).min(index.end));
+            if from >= to {
                 break;
             }
-            let (area, known) = (area[bin as usize], known[bin as usize]);
-            picture.cell(row, bin as u16, (known > 0).then(|| area / known as f64));
+            let time = (to - from) as f64 * known.len() as f64 - unknown;
+            picture.cell(row, bin as u16, (time > 0.0).then(|| area / time));
         }
     }
     picture.finish(&labels)
-}
-
-/// Adds a CPU's areas by bin.
-fn add(steps: &Steps, place: Place, now: Nanos, area: &mut [f64], known: &mut [Nanos]) {
-    let (start, width) = place.bounds();
-    let (first, end) = (steps.find(start).unwrap_or(0), (start + BINS * width).min(now));
-    let last = end.checked_sub(1).and_then(|end| steps.find(end)).map_or(0, |last| last + 1);
-    if last.saturating_sub(first) as u64 <= BINS {
-        for (from, to, step) in (first..last).filter_map(|at| steps.get(at, now)) {
-            let (mut from, to) = (from.max(start), to.min(end));
-            while from < to && step.value != UNKNOWN {
-                let bin = (from - start) / width;
-                let until = to.min(start + (bin + 1) * width);
-                area[bin as usize] += step.value as f64 * (until - from) as f64;
-                known[bin as usize] += until - from;
-                from = until;
-            }
-        }
-        return;
-    }
-    let mut cursor = first;
-    for bin in 0..BINS {
-        let from = start + bin * width;
-        let part = steps.area(from, (from + width).min(end.max(from)), now, &mut cursor);
-        area[bin as usize] += part.area;
-        known[bin as usize] += part.known;
-    }
 }
 
 /// A picture that `schedlab heatmap` would draw, as a tile.

@@ -74,6 +74,12 @@ impl Marks {
         Self { durations: Some(Vec::new()), ..Self::default() }
     }
 
+    /// Whether they last.
+    #[must_use]
+    pub fn last(&self) -> bool {
+        self.durations.is_some()
+    }
+
     /// Adds a mark and returns its number.
     pub fn push(&mut self, mark: Mark) -> usize {
         let cpu = |cpu: CpuId| u16::try_from(cpu).unwrap_or(u16::MAX);

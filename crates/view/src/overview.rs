@@ -27,16 +27,23 @@ impl Axis {
     /// Where a bin begins; the number of bins stands for the end.
     #[must_use]
     pub fn edge(&self, bin: usize) -> Nanos {
-        let whole = u128::from(self.to - self.from) * bin as u128 / self.bins.max(1) as u128;
-        self.from + whole as Nanos
+        let (length, bins) = (self.to - self.from, self.bins.max(1) as u64);
+        let whole = match length.checked_mul(bin as u64) {
+            Some(product) => product / bins,
+            None => (u128::from(length) * bin as u128 / u128::from(bins)) as Nanos,
+        };
+        self.from + whole
     }
 
     /// The bin of an instant.
     fn bin(&self, time: Nanos) -> usize {
-        let length = u128::from(self.to - self.from).max(1);
-        let time = u128::from(time.clamp(self.from, self.to) - self.from);
+        let (length, bins) = ((self.to - self.from).max(1), self.bins as u64);
+        let time = time.clamp(self.from, self.to) - self.from;
         // The last bin whose edge, rounded down, is not after this instant.
-        let at = ((time + 1) * self.bins as u128).div_ceil(length) - 1;
+        let at = match (time + 1).checked_mul(bins) {
+            Some(product) => product.div_ceil(length) - 1,
+            None => ((u128::from(time) + 1) * u128::from(bins)).div_ceil(length.into()) as u64 - 1,
+        };
         (at as usize).min(self.bins - 1)
     }
 
@@ -50,6 +57,8 @@ impl Axis {
 #[derive(Debug)]
 pub struct Spread {
     axis: Axis,
+    /// Bins of 2 to the power of this many ns, where they are: those of tiles.
+    level: Option<u32>,
     parts: Vec<f64>,
     /// Changes of the value that whole bins have.
     changes: Vec<f64>,
@@ -59,7 +68,19 @@ impl Spread {
     /// Nothing yet.
     #[must_use]
     pub fn new(axis: Axis) -> Self {
-        Self { axis, parts: vec![0.0; axis.bins], changes: vec![0.0; axis.bins + 1] }
+        let width = (axis.to - axis.from) / axis.bins.max(1) as u64;
+        let even = width.is_power_of_two() && width * axis.bins as u64 == axis.to - axis.from;
+        let level = even.then(|| width.trailing_zeros());
+        Self { axis, level, parts: vec![0.0; axis.bins], changes: vec![0.0; axis.bins + 1] }
+    }
+
+    /// The bin of an instant on the axis.
+    fn bin(&self, time: Nanos) -> usize {
+        self.level.map_or_else(|| self.axis.bin(time), |level| ((time - self.axis.from) >> level) as usize)
+    }
+
+    fn edge(&self, bin: usize) -> Nanos {
+        self.level.map_or_else(|| self.axis.edge(bin), |level| self.axis.from + ((bin as u64) << level))
     }
 
     /// Adds a value that holds for this time.
@@ -68,13 +89,13 @@ impl Spread {
         if from >= to || value == 0.0 {
             return;
         }
-        let (first, last) = (self.axis.bin(from), self.axis.bin(to - 1));
+        let (first, last) = (self.bin(from), self.bin(to - 1));
         if first == last {
             self.parts[first] += value * (to - from) as f64;
             return;
         }
-        self.parts[first] += value * (self.axis.edge(first + 1) - from) as f64;
-        self.parts[last] += value * (to - self.axis.edge(last)) as f64;
+        self.parts[first] += value * (self.edge(first + 1) - from) as f64;
+        self.parts[last] += value * (to - self.edge(last)) as f64;
         self.changes[first + 1] += value;
         self.changes[last] -= value;
     }
@@ -96,19 +117,22 @@ impl Spread {
 struct Busy {
     running: Vec<f64>,
     unknown: Vec<f64>,
-    queue: Vec<f64>,
 }
 
 fn busy(index: &Index, axis: Axis) -> Busy {
     let now = index.end;
-    let (mut running, mut unknown, mut queue) = (Spread::new(axis), Spread::new(axis), Spread::new(axis));
+    let (mut running, mut unknown) = (Spread::new(axis), Spread::new(axis));
     for spans in index.cpus.iter().filter(|spans| !spans.is_empty() || spans.tail().is_some()) {
         row(spans, axis, now, &mut running, &mut unknown);
     }
-    for steps in &index.queues {
-        spread_steps(steps, axis, now, &mut queue);
-    }
-    Busy { running: running.finish(), unknown: unknown.finish(), queue: queue.finish() }
+    Busy { running: running.finish(), unknown: unknown.finish() }
+}
+
+/// The runnable tasks of all CPUs, by bin.
+fn runnable(index: &Index, axis: Axis) -> Vec<f64> {
+    let mut queue = Spread::new(axis);
+    index.queues.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut queue, None));
+    queue.finish()
 }
 
 fn row(spans: &Spans, axis: Axis, now: Nanos, running: &mut Spread, unknown: &mut Spread) {
@@ -131,28 +155,46 @@ fn row(spans: &Spans, axis: Axis, now: Nanos, running: &mut Spread, unknown: &mu
     }
 }
 
-/// Adds a row's values.
-pub fn spread_steps(steps: &Steps, axis: Axis, now: Nanos, to: &mut Spread) {
-    let first = steps.find(axis.from).unwrap_or(0);
-    let last = axis.to.checked_sub(1).and_then(|end| steps.find(end)).map_or(0, |last| last + 1);
-    if last.saturating_sub(first) <= axis.bins * 8 {
-        for (from, end, step) in (first..last).filter_map(|at| steps.get(at, now)) {
-            if step.value != UNKNOWN {
-                to.add(from, end, step.value as f64);
+/// Adds a row's values, and for how long they are not known.
+pub fn spread_steps(steps: &Steps, axis: Axis, now: Nanos, to: &mut Spread, mut unknown: Option<&mut Spread>) {
+    let (first, end) = (steps.find(axis.from), axis.to.min(now));
+    let mut not_known = |from, to| {
+        if let Some(unknown) = &mut unknown {
+            unknown.add(from, to, 1.0);
+        }
+    };
+    let many = first.unwrap_or(0) + axis.bins * 8;
+    if steps.get(many, now).is_none_or(|(from, ..)| from >= end) {
+        if first.is_none() {
+            not_known(axis.from, steps.get(0, now).map_or(end, |(from, ..)| from.min(end)));
+        }
+        for (from, until, step) in (first.unwrap_or(0)..).map_while(|at| steps.get(at, now)) {
+            if from >= end {
+                break;
+            }
+            if step.value == UNKNOWN {
+                not_known(from, until.min(end));
+            } else {
+                to.add(from, until.min(end), step.value as f64);
             }
         }
         return;
     }
-    let mut cursor = first;
+    let mut cursor = first.unwrap_or(0);
     for bin in 0..axis.bins {
-        to.parts[bin] += steps.area(axis.edge(bin), axis.edge(bin + 1), now, &mut cursor).area;
+        let (from, until) = (axis.edge(bin), axis.edge(bin + 1).min(end));
+        let part = steps.area(from, until, now, &mut cursor);
+        to.parts[bin] += part.area;
+        if let Some(unknown) = &mut unknown {
+            unknown.parts[bin] += (until.saturating_sub(from) - part.known) as f64;
+        }
     }
 }
 
 /// The strip: run queues, running tasks, waste, losses.
 #[must_use]
 pub fn overview(index: &Index, wasted: Option<&Wasted>, axis: Axis, cpus: usize) -> Vec<u8> {
-    let Busy { running, unknown, queue } = busy(index, axis);
+    let (Busy { running, unknown }, queue) = (busy(index, axis), runnable(index, axis));
     let mut waste = Spread::new(axis);
     if let Some(wasted) = wasted {
         wasted.stretches().for_each(|(from, to, count)| waste.add(from, to, count.into()));
@@ -201,7 +243,7 @@ impl Curve {
 pub fn curve(index: &Index, curve: Curve, axis: Axis) -> Vec<u8> {
     let (values, unit): (Vec<Option<f64>>, _) = match curve {
         Curve::Runnable => {
-            let queue = busy(index, axis).queue;
+            let queue = runnable(index, axis);
             ((0..axis.bins).map(|bin| Some(queue[bin] / axis.width(bin).max(1.0))).collect(), "tasks")
         }
         Curve::Latency(percent) => (latencies(index, percent, axis), "ns"),
@@ -235,6 +277,7 @@ fn latencies(index: &Index, percent: u8, axis: Axis) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::Step;
     use proptest::prelude::*;
 
     proptest! {
@@ -256,11 +299,37 @@ mod tests {
         }
 
         #[test]
-        fn an_instant_is_in_its_bin(from in 0u64..100, length in 1u64..500, bins in 1usize..700, at in 0u64..500) {
+        fn steps_are_spread_as_they_add_up(
+            lengths in proptest::collection::vec((0u64..50, 0u64..6), 0..400),
+            begin in 0u64..100, from in 0u64..6000, width in 1u64..70, bins in 1usize..20, later in 0u64..50,
+        ) {
+            let (mut steps, mut time) = (Steps::default(), begin);
+            for (length, value) in lengths {
+                steps.push(time, Step { value: if value == 5 { UNKNOWN } else { value }, waiting: false });
+                time += length;
+            }
+            let now = time + later;
+            let axis = Axis { from, to: from + width * bins as u64, bins };
+            let (mut values, mut unknown) = (Spread::new(axis), Spread::new(axis));
+            spread_steps(&steps, axis, now, &mut values, Some(&mut unknown));
+            for (bin, (value, unknown)) in values.finish().into_iter().zip(unknown.finish()).enumerate() {
+                let (from, to) = (axis.edge(bin), axis.edge(bin + 1).min(now));
+                let part = steps.area(from, to, now, &mut 0);
+                let not_known = to.saturating_sub(from) - part.known;
+                prop_assert_eq!((value, unknown), (part.area, not_known as f64), "bin {}", bin);
+            }
+        }
+
+        #[test]
+        fn an_instant_is_in_its_bin(
+            from in 0u64..100, length in 1u64..500, scale in 0u32..55, bins in 1usize..700, at in any::<u64>(),
+        ) {
+            let length = length << scale;
             let axis = Axis { from, to: from + length, bins };
             let time = from + at % length;
-            let bin = axis.bin(time);
-            prop_assert!(axis.edge(bin) <= time && time < axis.edge(bin + 1));
+            for bin in [axis.bin(time), Spread::new(axis).bin(time)] {
+                prop_assert!(axis.edge(bin) <= time && time < axis.edge(bin + 1));
+            }
         }
     }
 }

@@ -83,6 +83,16 @@ test("wheel and keys zoom and pan, and Z undoes", { skip }, () =>
   }),
 );
 
+test("from a few nanoseconds to the whole in one step", { skip }, () =>
+  on("one", `t=${END / 2}-${END / 2 + 50}`, async (page) => {
+    assert.equal((await windowOf(page)).span, 50);
+    await press(page, "0");
+    assert.equal((await windowOf(page)).span, END);
+    await press(page, "z");
+    assert.equal((await windowOf(page)).span, 50);
+  }),
+);
+
 test("a drag selects, F zooms to it, Escape clears", { skip }, () =>
   on("one", "", async (page) => {
     await page.mouse.move(400, 400);
