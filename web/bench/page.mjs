@@ -5,6 +5,8 @@
 import { readFileSync } from "node:fs";
 import { binary, browser, open, settled, view } from "../tests/browser/lib.mjs";
 
+/** Nothing takes so long to be read, on a busy machine either: in ms. */
+const PATIENCE_OF_READING = 600_000;
 const given = process.argv.slice(2);
 if (!given.length) {
   console.error("usage: node bench/page.mjs TRACE... | ADDRESS");
@@ -126,9 +128,9 @@ console.log(
     `  CPU time             server ${atAddress} ms until it printed the address, ${now.server} ms until now; page ${now.page} ms`,
   );
 }
-await page.waitForFunction(() => document.body.dataset.reading === "false", null, { timeout: 120_000 });
+await page.waitForFunction(() => document.body.dataset.reading === "false", null, { timeout: PATIENCE_OF_READING });
 console.log(`whole trace read       server ${cpuTime(served?.pid)} ms of CPU time`);
-await page.waitForFunction(() => document.body.dataset.checked === "true", null, { timeout: 120_000 });
+await page.waitForFunction(() => document.body.dataset.checked === "true", null, { timeout: PATIENCE_OF_READING });
 console.log(`violations known       server ${cpuTime(served?.pid)} ms of CPU time`);
 await settled(page);
 const end = Number((await page.evaluate(() => document.body.dataset.window)).split("-").at(-1));
