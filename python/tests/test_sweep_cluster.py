@@ -1,8 +1,7 @@
-"""`schedlab sweep` on a Dask cluster over loopback, whose workers may die, and on Slurm where it is there."""
+"""`schedlab sweep` on a Dask cluster over loopback, whose workers may die."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -106,15 +105,6 @@ def test_without_slurm_the_command_says_what_is_missing(
     assert run([str(written(tmp_path)), "-o", str(tmp_path / "s.parquet"), "--slurm"]) == 4
     said = capsys.readouterr().err
     assert said == "schedlab: sbatch is not here; run this where Slurm's jobs are submitted, or use --cluster\n"
-
-
-def test_slurm_runs_a_sweep(tmp_path: Path) -> None:
-    if shutil.which("sbatch") is None or subprocess.run(["sinfo"], check=False, capture_output=True).returncode:
-        pytest.skip("no Slurm answers here: `sinfo` fails or is not installed")
-    path = written(tmp_path)
-    assert run([str(path), "-o", str(tmp_path / "s.parquet"), "--slurm"]) == 0
-    assert run([str(path), "-o", str(tmp_path / "serial.parquet"), "--workers", "1"]) == 0
-    assert (tmp_path / "s.parquet").read_bytes() == (tmp_path / "serial.parquet").read_bytes()
 
 
 def test_a_worker_of_another_version_is_refused(
