@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from schedlab.tuning import confirm, racing, screen, study
 from schedlab.tuning.confirm import Claim
 from schedlab.tuning.guard import Guard, Stopped, TimedOut, watched
 from schedlab.tuning.objective import Run, of_command
-from schedlab.tuning.score import score
+from schedlab.tuning.score import safe, score, violation
 from schedlab.tuning.space import Parameter, Space
 from schedlab.tuning.study import Measure
 from schedlab.tuning.trials import Bench, Pair, Trial
@@ -172,6 +173,22 @@ def test_a_broken_constraint_is_worse_than_the_default(own: study.Study) -> None
     assert not known.feasible
     assert known.told[0] > 0
     assert score(own, [Pair(0, (2.0, 100.0), (1.0, 90.0))]).feasible
+
+
+def test_what_is_taken_to_keep_a_constraint_keeps_it_in_the_held_out_runs(own: study.Study) -> None:
+    # The search has many runs and the confirmation few, so that chance there is the greater part.
+    few = replace(own, confirm=replace(own.confirm, runs=30))
+    draw = random.Random(5)
+
+    def kept(over: float) -> list[bool]:
+        """Return, of each setting that is taken to keep the bound, whether it does so in the held-out runs."""
+        drawn = ([Pair(k, (1.0, 10.0), (1.0, 9.0 + draw.gauss(over, 1.0))) for k in range(230)] for _ in range(300))
+        return [violation(few, runs[200:]) == 0 for runs in drawn if safe(few, runs[:200])]
+
+    assert len(kept(0.6)) > 280, "what clearly keeps it is taken"
+    for over in (0.1, 0.2):
+        # 5% of 300, with three standard errors.
+        assert kept(over).count(False) <= 300 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 300))
 
 
 def test_the_agreement_of_ranks(own: study.Study) -> None:

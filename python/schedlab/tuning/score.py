@@ -73,15 +73,15 @@ def score(study: Study, pairs: Sequence[Pair]) -> Score:
     return Score(losses, violation(study, pairs))
 
 
-def reach(values: Sequence[float], level: float) -> float:
-    """Return how far below the mean of values the true mean is at most, with this probability (Student's t).
+def reach(values: Sequence[float], level: float, runs: float = math.inf) -> float:
+    """Return how far the mean of so many other runs is from that of values at most, to one side, with this probability.
 
-    One value says nothing of how far.
+    It is Student's t: of infinitely many runs, the true mean. One value says nothing of how far.
     """
     count = len(values)
     if count < 2:  # noqa: PLR2004 (one has no scatter)
         return math.inf
-    return _quantile(level, count - 1) * stdev(values) / math.sqrt(count)
+    return _quantile(level, count - 1) * stdev(values) * math.sqrt(1 / count + 1 / runs)
 
 
 @lru_cache(maxsize=1024)
@@ -90,8 +90,8 @@ def _quantile(level: float, freedom: int) -> float:
 
 
 def safe(study: Study, pairs: Sequence[Pair]) -> bool:
-    """Return whether the constraints hold by so much that they will in other runs too: 19 times out of 20."""
-    return all(fmean(over) + reach(over, _SURE) <= 0 for over in _overshoots(study, pairs))
+    """Return whether the constraints hold by so much that they will in the held-out runs: 19 times out of 20."""
+    return all(fmean(over) + reach(over, _SURE, study.confirm.runs) <= 0 for over in _overshoots(study, pairs))
 
 
 def broken(study: Study, pairs: Sequence[Pair], level: float) -> bool:
