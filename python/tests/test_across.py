@@ -1,25 +1,15 @@
 """What a prediction for another kernel is held to (scripts/across.py), on small figures worked out by hand."""
 
-import importlib.util
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "across.py"
-
 
 @pytest.fixture(scope="module")
-def across() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("across", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["across"] = module
-    spec.loader.exec_module(module)
-    return module
+def across(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("across")
 
 
 def row(tid: int, recorded: float, baseline: float, asked: float) -> dict[str, Any]:

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 import pytest
@@ -55,24 +55,6 @@ latency_ns = { range = [100_000, 1_000_000_000] }
 min_granularity_ns = { range = [100_000, 1_000_000_000] }
 wakeup_granularity_ns = { range = [0, 1_000_000_000] }
 """
-# The only parameter that the load could feel is planted: it draws other seeds, and helps nobody.
-NULL = """
-kernel = "linux-6.1"
-machine = "2"
-duration = "300ms"
-[load]
-inline = '''{ "tasks": {
-  "worker": { "instance": 4, "loop": -1, "run": { "mean": 4000, "sd": 2500 }, "sleep": { "mean": 3000, "sd": 2000 } },
-  "editor": { "loop": -1, "run": { "mean": 1000, "sd": 800 }, "sleep": { "mean": 9000, "sd": 7000 } } } }'''
-[parameters]
-sched_rr_timeslice_ms = {}
-numa_balancing = {}
-[objectives.latency]
-value = "max(latency_p99_us['editor'])"
-[search]
-trials = 24
-repeats = [2, 4]
-"""
 
 
 def read(folder: Path, text: str, **changes: str | int) -> study.Study:
@@ -100,38 +82,34 @@ def test_what_needs_no_search_does_without_optuna() -> None:
     )
 
 
-def test_parameters_that_do_nothing_are_no_improvement(tmp_path: Path) -> None:
-    _, result = tuned(read(tmp_path, NULL))
+@pytest.fixture(scope="module")
+def bench(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("bench_tune")
+
+
+@pytest.fixture(scope="module")
+def null(bench: ModuleType) -> str:
+    """Return a study of parameters that do nothing."""
+    return re.sub(r"latency_ns = .*\n", "", bench.NULL)
+
+
+def test_parameters_that_do_nothing_are_no_improvement(null: str, tmp_path: Path) -> None:
+    _, result = tuned(read(tmp_path, null))
     assert result["confirmed"] is False
     assert result["best"] == result["default"]
     assert result["improvement"] == 0
     assert set(result["importance"].values()) == {0}
 
 
-@dataclass(frozen=True)
-class Shuffled:
-    """Every setting draws seeds of its own: all of them are equally good, and no two runs are alike."""
-
-    simulation: Simulation
-
-    def run(self, settings: dict[str, str], seed: int) -> Run:
-        """Simulate the default with another seed."""
-        return self.simulation.run({}, zlib.crc32(f"{settings} {seed}".encode()))
-
-
-def test_a_noisy_null_study_claims_next_to_nothing(tmp_path: Path) -> None:
-    claims = []
-    for seed in range(1, 9):
-        own = read(tmp_path, NULL, seed=seed)
-        shuffled = flow.simulation_bench(own, _Here())
-        bench = Bench(shuffled.space, Shuffled(simulation(own)), None, repeatable=True)
-        claims.append(Tuning(own, bench, None, Progress(quiet=True)).run().best is not None)
+def test_a_noisy_null_study_claims_next_to_nothing(bench: ModuleType, tmp_path: Path) -> None:
+    claims, tested = bench.null(8, _Here(), tmp_path)
+    assert tested > 4, "there were candidates"
     # At 2.5% each, three claims of eight have a probability of 0.1%; the seeds are fixed, so that it is no lottery.
-    assert sum(claims) <= 2
+    assert claims <= 2
 
 
-def test_no_better_than_the_default_is_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = read(tmp_path, NULL)
+def test_no_better_than_the_default_is_an_answer(null: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = read(tmp_path, null)
     settings = tmp_path / "best.toml"
     assert cli.main([str(own.path), "--settings", str(settings)]) == 0
     assert "No better than the default" in capsys.readouterr().out
