@@ -83,7 +83,7 @@ class Search:
 class Confirm:
     """How the winner is confirmed."""
 
-    runs: int = 30
+    runs: int = 200
     level: float = 0.95
     least: float = 0.0
     essential: bool = True
@@ -336,7 +336,7 @@ def _study(path: Path, document: Document, content: dict[str, Any]) -> Study:
         constraints=constraints,
         search=_search({"repeats": (4, 32) if simulated else (2, 4), "trials": 200 if simulated else 30, **search}),
         confirm=Confirm(
-            confirm.get("runs", 30 if simulated else 12),
+            confirm.get("runs", 200 if simulated else 12),
             confirm.get("level", 0.95),
             _percent(confirm.get("least", "0%")) or 0.0,
             confirm.get("essential", True),

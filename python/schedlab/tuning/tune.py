@@ -18,6 +18,9 @@ from schedlab.tuning.trials import Bench, Pair, Trial
 _TOGETHER = 4
 # At most so many are raced for the first place, and so many of a front are confirmed.
 _FINALISTS, _REAL_FINALISTS = 12, 2
+# Where a run takes milliseconds, the final race has so many times the repeats of the search: seeds differ by several
+# times what the best settings differ by.
+_FINAL = 8
 _FRONT = 5
 # Two searches with different seeds share no run.
 _SEEDS = 10_000
@@ -67,7 +70,7 @@ class Tuning:
         self.seeds = list(range(first, first + study.search.repeats[1]))
         # A run of the simulator takes milliseconds, and one of a real kernel seconds.
         self.simulated = study.backend == "sim"
-        more = (2 if self.simulated else 1) * len(self.seeds)
+        more = (_FINAL if self.simulated else 1) * len(self.seeds)
         self.more_seeds = range(first + len(self.seeds), first + len(self.seeds) + more)
         self.held_out = [confirm.HELD_OUT + first + k for k in range(study.confirm.runs)]
         self.race = racing.Race(study, bench, self.seeds)
@@ -162,7 +165,7 @@ class Tuning:
         best = found.best
         if best and self.study.confirm.essential and len(self.space.changes(best[0].config)) > 1:
             self.progress.show("looking for the changes that matter")
-            seeds = [*self.seeds, *(self.more_seeds if self.simulated else ())]
+            seeds = [*self.seeds, *(self.more_seeds[: 2 * len(self.seeds)] if self.simulated else ())]
             found.essential, found.kept = importance.essential(self.study, self.bench, best[0].config, seeds)
 
     def confirm(self, found: Found, own: Trial) -> None:
