@@ -55,4 +55,17 @@ pub struct Meta {
     /// Anything else: the command, the host, the seed, the tunables.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// Whether the file that this was read from ends before its end mark. Then nothing is known of the time after its
+    /// last event, whatever the head announces. It is no part of the head.
+    #[serde(skip)]
+    pub cut: bool,
+}
+
+impl Meta {
+    /// The first and last instant of which the trace tells, before its events have been read: of a file that was cut
+    /// off, its start alone.
+    #[must_use]
+    pub fn told(&self) -> Option<(Nanos, Nanos)> {
+        self.span.map(|(start, end)| (start, if self.cut { start } else { end }))
+    }
 }

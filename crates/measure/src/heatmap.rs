@@ -259,7 +259,7 @@ impl Heatmap {
         let rows = if what == What::Memory { Rows::of_nodes(meta) } else { Rows::new(meta) };
         let count = rows.rows.len();
         // Of a trace whose length is known, each column is exact; the end may still come after the asked one.
-        let end = meta.span.map(|(start, end)| end.saturating_sub(start).min(to.unwrap_or(Nanos::MAX)));
+        let end = meta.told().map(|(start, end)| end.saturating_sub(start).min(to.unwrap_or(Nanos::MAX)));
         let end = end.filter(|end| *end > from);
         let until = to.unwrap_or(Nanos::MAX);
         let store = if let What::Considered { .. } = what {
@@ -273,7 +273,7 @@ impl Heatmap {
             Store::Means(means)
         };
         let idle_at_start = meta.source == "sim";
-        let (span, tracker) = (meta.span, Tracker::new(meta));
+        let (span, tracker) = (meta.told(), Tracker::new(meta));
         Self { what, window, store, tracker, few: None, idle_at_start, told: false, span, start: None, now: 0 }
     }
 

@@ -205,7 +205,7 @@ impl SchedstatSink {
     #[must_use]
     pub fn new(meta: &Meta, format: Format) -> Self {
         let counts = Counts { format, lines: Vec::new(), waking: Vec::new(), waited: None };
-        Self { replay: Replay::new(meta, counts), end: meta.span.map_or(0, |(_, end)| end) }
+        Self { replay: Replay::new(meta, counts), end: meta.told().map_or(0, |(_, end)| end) }
     }
 
     /// How often events were lost: what happened then is not counted.

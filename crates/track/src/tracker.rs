@@ -78,7 +78,7 @@ impl Tracker {
             start: 0,
             now: 0,
             complete: meta.span.is_some(),
-            span: meta.span,
+            span: meta.told(),
             until: 0,
             running: meta.running.clone(),
             // A simulated machine boots idle.

@@ -1,6 +1,6 @@
 //! `schedlab stats` through the command line: its tables, its JSON, and how it reports damaged files.
 
-use crate::support::ok;
+use crate::support::{ok, schedlab};
 use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
 use serde_json::Value;
@@ -36,7 +36,14 @@ fn turns(cpu: u32, round: u64) -> [Event; 2] {
     ]
 }
 
-/// Writes 1000 rounds of turns after the events `first`.
+/// 1000 rounds of turns, in the order of time.
+fn rounds() -> Vec<Event> {
+    let mut events: Vec<Event> = (0..1000).flat_map(|round| [turns(0, round), turns(1, round)].concat()).collect();
+    events.sort_by_key(|event| event.time);
+    events
+}
+
+/// Writes the turns after the events `first`.
 fn sample(path: &Path, first: &[Event]) {
     let place = |cpu| CpuPlace { cpu, core: cpu, node: cpu, capacity: 1024, ..CpuPlace::default() };
     let meta = Meta {
@@ -47,8 +54,7 @@ fn sample(path: &Path, first: &[Event]) {
         span: Some((0, 1001 * MS)),
         ..Meta::default()
     };
-    let mut events: Vec<Event> = first.to_vec();
-    events.extend((0..1000).flat_map(|round| [turns(0, round), turns(1, round)].concat()));
+    let mut events = [first, &rounds()].concat();
     events.sort_by_key(|event| event.time);
     let mut writer = Writer::create(path, &meta).unwrap().batch_rows(500);
     for tid in 1..=40 {
@@ -162,4 +168,29 @@ fn a_window_without_events_shows_what_runs_through_it() {
     let text = ok(folder.path(), &["stats", "t.arrows", "--from", "10ms", "--to", "11ms"]);
     assert!(text.contains("1 CPU for 1.000 ms: 1 task, 0 events\n"), "{text}");
     assert!(text.contains("100.0%") && !text.contains("no events were recorded"), "{text}");
+}
+
+#[test]
+fn nothing_is_told_of_the_time_after_a_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.arrows");
+    sample(&whole, &[]);
+    let bytes = std::fs::read(&whole).unwrap();
+    let cut = folder.path().join("cut.arrows");
+    std::fs::write(&cut, &bytes[..bytes.len() * 6 / 10]).unwrap();
+    let total = json(&cut)["total"].clone();
+    let read = total["events"].as_u64().unwrap() as usize;
+    assert!((1000..3500).contains(&read), "{read} events are left");
+    // The head announces 1001 ms.
+    let last = rounds()[read - 1].time as f64 / 1e3;
+    let known: f64 = ["run_us", "idle_us"].iter().map(|key| total[*key].as_f64().unwrap()).sum();
+    assert_eq!(total["span_us"], last);
+    assert!((known - 2.0 * last).abs() < 1.0, "{known} of {last}");
+    let told = |verb: &str, key: &str| {
+        let output = schedlab(folder.path(), &[verb, "cut.arrows", "--json"]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap().pointer(key).cloned()
+    };
+    for (verb, key) in [("check", "/span_us"), ("delays", "/total/span_us"), ("heatmap", "/end_us")] {
+        assert_eq!(told(verb, key), Some(last.into()), "{verb}");
+    }
 }

@@ -9,7 +9,11 @@ use crate::source::{FileFormat, Options, ReadReport, Source, mistaken};
 use arrow_ipc::MessageHeader;
 use schedlab_base::{Error, Meta, Result, Sink};
 use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// What a finished file ends with: the continuation mark, and a message of no bytes.
+const END_MARK: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// An opened trace file. Memory stays at some batches' size, however long the file and whatever it claims.
 pub struct Reader {
@@ -37,12 +41,18 @@ impl Reader {
 
     fn of_input(input: Input) -> Result<Self> {
         let (path, bytes) = input.into_parts();
-        let bytes: Box<dyn Read> = match bytes {
-            Bytes::File(file, _) => Box::new(file),
-            Bytes::Pipe(pipe) => pipe,
+        let (bytes, cut): (Box<dyn Read>, bool) = match bytes {
+            Bytes::File(file, length) => {
+                let mut end = [0; END_MARK.len()];
+                let read = length.checked_sub(end.len() as u64).map(|at| file.read_exact_at(&mut end, at));
+                let cut = !matches!(read, Some(Ok(()))) || end != END_MARK;
+                (Box::new(file), cut)
+            }
+            Bytes::Pipe(pipe) => (pipe, false),
         };
         let mut reader = Self::new(BufReader::with_capacity(1 << 18, bytes)).map_err(|e| e.file(&path))?;
         reader.path = Some(path);
+        reader.layout.meta.cut = cut;
         Ok(reader)
     }
 
