@@ -55,17 +55,16 @@ pub struct Meta {
     /// Anything else: the command, the host, the seed, the tunables.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
-    /// Whether the file that this was read from ends before its end mark. Then nothing is known of the time after its
-    /// last event, whatever the head announces. It is no part of the head.
+    /// Whether the end of the span cannot be relied on: the file ends before its end mark, so that nothing is known of
+    /// the time after its last event; or it is a pipe, whose end nobody has seen yet. It is no part of the head.
     #[serde(skip)]
-    pub cut: bool,
+    pub open_end: bool,
 }
 
 impl Meta {
-    /// The first and last instant of which the trace tells, before its events have been read: of a file that was cut
-    /// off, its start alone.
+    /// The first and last instant of which the trace tells for certain, before its events have been read.
     #[must_use]
     pub fn told(&self) -> Option<(Nanos, Nanos)> {
-        self.span.map(|(start, end)| (start, if self.cut { start } else { end }))
+        self.span.map(|(start, end)| (start, if self.open_end { start } else { end }))
     }
 }

@@ -3,6 +3,7 @@
 use crate::ui::Ui;
 use schedlab_base::{Error, Nanos, Result, Tid, parse_duration};
 use schedlab_measure::{Chooser, Chosen, Part, Selection};
+use schedlab_trace::Input;
 use std::path::Path;
 
 /// Selects a part of a trace.
@@ -50,7 +51,7 @@ impl SelectionArgs {
         if !selection.chooses_tasks() {
             return Ok(None);
         }
-        if std::fs::metadata(trace).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+        if Input::is_read_once(trace) {
             return Err(Error::input("tasks cannot be selected from a pipe, because the trace must be read twice")
                 .mend("save it to a file first")
                 .file(trace));

@@ -81,6 +81,10 @@ impl Sink for Delays {
         self.view.affinity(record);
     }
 
+    fn lasts(&mut self, until: Nanos) {
+        self.view.lasts(until);
+    }
+
     fn ignores(&self) -> Ignored {
         Ignored::ALL
     }

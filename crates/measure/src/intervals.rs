@@ -96,6 +96,10 @@ impl Sink for Intervals {
     fn affinity(&mut self, record: &AffinityRecord) {
         self.0.affinity(record);
     }
+
+    fn lasts(&mut self, until: Nanos) {
+        self.0.lasts(until);
+    }
 }
 
 /// The observer.

@@ -239,6 +239,10 @@ impl Sink for SchedstatSink {
     }
 
     fn name(&mut self, _: &NameRecord) {}
+
+    fn lasts(&mut self, until: Nanos) {
+        self.end = self.end.max(until);
+    }
 }
 
 #[cfg(test)]

@@ -24,12 +24,15 @@ pub(crate) enum Bytes {
 }
 
 impl Input {
-    /// Opens a file or a named pipe.
+    /// Opens a file or a named pipe; `-` is standard input.
     ///
     /// # Errors
     /// When it cannot be read, or is a folder.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        if path == Path::new("-") {
+            return Self::pipe(Box::new(std::io::stdin()), "standard input");
+        }
         let unreadable = |e: std::io::Error| Error::input(format!("cannot be read: {e}")).file(path);
         let mut file = File::open(path).map_err(unreadable)?;
         let status = file.metadata().map_err(unreadable)?;
@@ -59,10 +62,21 @@ impl Input {
         Ok(Self { name, head, bytes: Bytes::Pipe(Box::new(whole)) })
     }
 
+    /// Whether what has this name can be read but once: standard input or a named pipe.
+    #[must_use]
+    pub fn is_read_once(path: &Path) -> bool {
+        path == Path::new("-") || std::fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir())
+    }
+
     /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// Whether it can be read but once.
+    pub(crate) fn is_pipe(&self) -> bool {
+        matches!(self.bytes, Bytes::Pipe(_))
     }
 
     /// Its first bytes; fewer than [`HEAD`] where it is shorter.

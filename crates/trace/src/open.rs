@@ -31,6 +31,10 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
 pub fn open_input(input: Input, options: &Options) -> Result<Box<dyn Source>> {
     match FORMATS.iter().find(|format| (format.begins)(input.head())) {
         Some(format) => (format.open)(input, options),
+        None if input.is_pipe() => {
+            let mend = "give a pipe from its beginning; if it was, this verb reads its trace twice: save it to a file";
+            Err(Error::input("no trace of a known format comes out").mend(mend).file(input.name()))
+        }
         None => Err(mistaken(input.head()).unwrap_or_else(unknown).file(input.name())),
     }
 }

@@ -9,6 +9,7 @@ use schedlab_experiment::diff::{
     Bound, By, Comparison, Earlier, Effect, Per, Question, Row, Ruling, Run, compare, read,
 };
 use schedlab_measure::compared::{FIGURES, Unit};
+use schedlab_trace::Input;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -136,7 +137,7 @@ fn measure(args: &Args, (a, b): (&[PathBuf], &[PathBuf]), by: By, ui: &Ui) -> Re
     let blocks = if a.len() == 1 && b.len() == 1 { usize::from(args.blocks) } else { 0 };
     let read_all = |files: &[PathBuf], earlier: &Earlier| -> Result<Vec<Run>> {
         let one = |file: &PathBuf| {
-            if blocks > 0 && std::fs::metadata(file).is_ok_and(|kind| !kind.is_file()) {
+            if Input::is_read_once(file) {
                 let error = Error::input("a pipe cannot be compared, because the trace must be read twice");
                 return Err(error.mend("save it to a file first").file(file));
             }

@@ -56,11 +56,7 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
 /// Opens the recording, which must be one of another tool's.
 fn open(args: &Args) -> Result<Box<dyn Source>> {
     let options = Options { formats: args.formats.clone() };
-    let input = match args.file.to_str() {
-        Some("-") => Input::pipe(Box::new(std::io::stdin()), "standard input")?,
-        _ => Input::open(&args.file)?,
-    };
-    let source = open_input(input, &options)?;
+    let source = open_input(Input::open(&args.file)?, &options)?;
     if source.format().own {
         return Err(Error::input("is a trace of schedlab's own already; it needs no import").file(&args.file));
     }

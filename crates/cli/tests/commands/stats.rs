@@ -186,11 +186,34 @@ fn nothing_is_told_of_the_time_after_a_cut() {
     let known: f64 = ["run_us", "idle_us"].iter().map(|key| total[*key].as_f64().unwrap()).sum();
     assert_eq!(total["span_us"], last);
     assert!((known - 2.0 * last).abs() < 1.0, "{known} of {last}");
-    let told = |verb: &str, key: &str| {
-        let output = schedlab(folder.path(), &[verb, "cut.arrows", "--json"]);
-        serde_json::from_slice::<Value>(&output.stdout).unwrap().pointer(key).cloned()
+    spans(folder.path(), "cut.arrows", last);
+    // A pipe cannot be looked at from behind.
+    let cat = |name: &str| {
+        let all = format!("cat {name} | {} stats - --json", env!("CARGO_BIN_EXE_schedlab"));
+        let output = Command::new("sh").args(["-c", &all]).current_dir(folder.path()).output().expect("sh runs");
+        serde_json::from_slice::<Value>(&output.stdout).expect("one JSON document")["total"]["span_us"].clone()
     };
-    for (verb, key) in [("check", "/span_us"), ("delays", "/total/span_us"), ("heatmap", "/end_us")] {
-        assert_eq!(told(verb, key), Some(last.into()), "{verb}");
+    assert_eq!((cat("cut.arrows"), cat("whole.arrows")), (last.into(), 1_001_000.0.into()));
+}
+
+#[test]
+fn a_recording_goes_on_after_its_last_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let meta = Meta { source: "record".into(), span: Some((0, 0)), ..Meta::default() };
+    let mut writer = Writer::create(folder.path().join("t.arrows"), &meta).unwrap();
+    writer.events(&rounds()[..100]);
+    writer.lasts(500 * MS);
+    writer.finish().unwrap();
+    spans(folder.path(), "t.arrows", 500_000.0);
+}
+
+/// Every verb takes the trace to end there.
+fn spans(folder: &Path, trace: &str, end_us: f64) {
+    for (verb, key) in
+        [("stats", "/total/span_us"), ("check", "/span_us"), ("delays", "/total/span_us"), ("heatmap", "/end_us")]
+    {
+        let output = schedlab(folder, &[verb, trace, "--json"]);
+        let told: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+        assert_eq!(told.pointer(key), Some(&end_us.into()), "{verb}");
     }
 }

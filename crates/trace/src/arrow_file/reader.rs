@@ -41,18 +41,18 @@ impl Reader {
 
     fn of_input(input: Input) -> Result<Self> {
         let (path, bytes) = input.into_parts();
-        let (bytes, cut): (Box<dyn Read>, bool) = match bytes {
+        let (bytes, open_end): (Box<dyn Read>, bool) = match bytes {
             Bytes::File(file, length) => {
                 let mut end = [0; END_MARK.len()];
                 let read = length.checked_sub(end.len() as u64).map(|at| file.read_exact_at(&mut end, at));
-                let cut = !matches!(read, Some(Ok(()))) || end != END_MARK;
-                (Box::new(file), cut)
+                let open_end = !matches!(read, Some(Ok(()))) || end != END_MARK;
+                (Box::new(file), open_end)
             }
-            Bytes::Pipe(pipe) => (pipe, false),
+            Bytes::Pipe(pipe) => (pipe, true),
         };
         let mut reader = Self::new(BufReader::with_capacity(1 << 18, bytes)).map_err(|e| e.file(&path))?;
         reader.path = Some(path);
-        reader.layout.meta.cut = cut;
+        reader.layout.meta.open_end = open_end;
         Ok(reader)
     }
 
@@ -108,7 +108,12 @@ impl Reader {
         while !self.ended {
             match self.frames.next()? {
                 Frame::Message => self.message(sink, report)?,
-                Frame::End => self.ended = true,
+                Frame::End => {
+                    if let Some((_, end)) = self.layout.meta.span.filter(|_| self.layout.meta.open_end) {
+                        sink.lasts(end);
+                    }
+                    self.ended = true;
+                }
                 Frame::Cut(cut) => {
                     report.cut = Some(cut);
                     self.ended = true;
