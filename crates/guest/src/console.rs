@@ -43,6 +43,13 @@ pub(crate) fn trouble(text: &str) -> Option<String> {
     after("Kernel panic - not syncing: ").map(|why| format!("its kernel panicked: {why}"))
 }
 
+/// Whether the kernel died of a breakpoint of its own. It changes its code by way of breakpoints, and makes sure that
+/// no CPU can meet one when they are gone (`text_poke_bp_batch`). QEMU, which translates the code for the CPUs that it
+/// emulates, now and then runs one afterwards.
+pub(crate) fn stumbled(text: &str) -> bool {
+    text.contains("int3: 0000 [#")
+}
+
 /// Keeps a console as a file in the user's cache, and gives the file's name.
 ///
 /// # Errors
@@ -87,6 +94,13 @@ mod tests {
         let own = format!("x\n{OWN}no shared memory\nKernel panic - not syncing: Attempted to kill init!\n");
         assert_eq!(trouble(&own).unwrap(), "no shared memory");
         assert_eq!(trouble("[    0.0] Linux version 6.1\n"), None);
+    }
+
+    #[test]
+    fn a_breakpoint_of_the_kernel_s_own_is_no_fault_of_the_kernel() {
+        assert!(stumbled("[    2.0] Oops: int3: 0000 [#1] PREEMPT SMP PTI\n[    2.0] CPU: 4 UID: 0 PID: 1\n"));
+        assert!(stumbled("[    2.0] int3: 0000 [#1] PREEMPT SMP PTI\n"));
+        assert!(!stumbled("[    2.0] Oops: Oops: 0000 [#1] PREEMPT SMP PTI\nKernel panic - not syncing: int3\n"));
     }
 
     #[test]

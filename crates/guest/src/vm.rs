@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// So many times a limit is the end, however long QEMU waited for CPUs.
 const PATIENCE: u32 = 10;
+/// How often a guest is started again that stumbled over QEMU.
+const MOST_STUMBLES: usize = 2;
 /// How long QEMU may take to end after the guest is done.
 const LAST: Duration = Duration::from_secs(10);
 
@@ -51,10 +53,32 @@ pub(crate) fn run(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Ran> {
 }
 
 /// Starts a guest for a job; if the job says that it shall stay, and nothing speaks against that, it waits for another.
+/// A guest whose kernel [stumbled](console::stumbled) over QEMU is started again, and a remark says so.
 ///
 /// # Errors
 /// As [`run`].
 pub(crate) fn start(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<(Ran, Option<Running>)> {
+    let mut stumbles = 0;
+    loop {
+        let running = boot(guest, job, accel)?;
+        let console = running.files.console.try_clone().map_err(|e| Error::system("cannot keep the console", &e))?;
+        let again = || accel == Accel::Tcg && console::stumbled(&console::text(&console));
+        match running.job(job, guest.limits) {
+            Err(_) if stumbles < MOST_STUMBLES && again() => stumbles += 1,
+            Ok((mut ran, stays)) => {
+                if stumbles > 0 {
+                    let what = "under QEMU's emulation its kernel met a breakpoint of its own; it was started again";
+                    ran.remarks.push(what.to_owned());
+                }
+                return Ok((ran, stays));
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Starts QEMU with a job.
+fn boot(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<Running> {
     let mut files = Files::new()?;
     let arguments = qemu::arguments(guest, accel, &files)?;
     let even_turns = accel == Accel::Counted && guest.machine.cpus.len() > 1;
@@ -67,8 +91,7 @@ pub(crate) fn start(guest: &Guest<'_>, job: &Job, accel: Accel) -> Result<(Ran, 
     let qemu = Qemu::start(arguments, &files)?;
     let (name, memory) = (guest.kernel.name.clone(), guest.memory_mib());
     let machine = guest.machine.clone();
-    let running = Running { qemu, files, mailbox, name, machine, memory, accel, boot: None, job: 0, said: 0 };
-    running.job(job, guest.limits)
+    Ok(Running { qemu, files, mailbox, name, machine, memory, accel, boot: None, job: 0, said: 0 })
 }
 
 /// A guest that is there, and takes one job after the other. It ends when this value goes.
