@@ -254,6 +254,8 @@ fn fetching_again_keeps_the_kernel_usable_and_leaves_no_folders() {
         names.sort();
         names
     };
+    // Tests of other crates keep theirs in the same cache.
+    let before = names();
     // A fetch that is killed while it works.
     let mut child =
         command(cache).args(["vm", "fetch", "debian-6.12", "--again"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -262,9 +264,10 @@ fn fetching_again_keeps_the_kernel_usable_and_leaves_no_folders() {
     child.wait().unwrap();
     assert!(first.is_some());
     ok(run(cache, &["vm", "fetch", "debian-6.12"]));
-    assert_eq!(names(), ["debian-6.12", "lock"]);
+    assert_eq!(names(), before);
     let listed: Value = serde_json::from_str(&ok(run(cache, &["vm", "list", "--json"]))).unwrap();
-    assert_eq!(listed["kernels"][0]["name"], "debian-6.12");
+    let kernels = listed["kernels"].as_array().unwrap();
+    assert!(kernels.iter().any(|kernel| kernel["name"] == "debian-6.12" && kernel["image"].is_string()), "{listed}");
 }
 
 #[test]
