@@ -156,6 +156,11 @@ def test_ticks_that_change_nothing_can_be_simulated() -> None:
 def test_remarks_of_the_command_are_warnings(hogs: schedlab.Trace, tmp_path: Path) -> None:
     cut = tmp_path / "cut.arrows"
     cut.write_bytes(hogs.path.read_bytes()[:-20])
+    with pytest.raises(schedlab.InputError, match="nothing is left of the trace: the file ends in the middle"):
+        schedlab.heatmap(cut)
+    # More events than a batch has.
+    long = schedlab.sim(kernel="linux-6.12", machine="4", workload="messaging:groups=4", duration="5s")
+    cut.write_bytes(long.path.read_bytes()[:-20])
     with pytest.warns(schedlab.SchedlabWarning, match="cut off") as remarks:
         schedlab.heatmap(cut)
     assert remarks[0].filename == __file__

@@ -110,10 +110,15 @@ pub fn run(args: Args, ui: &Ui) -> Result<ExitCode> {
     let bar = ui.progress(None, "reading");
     let read = source.run(&mut heatmap);
     bar.finish_and_clear();
-    if let Some(cut) = read?.cut {
+    let read = read?;
+    let heat = heatmap.finish(None);
+    if let Some(cut) = read.cut {
+        if read.events == 0 {
+            let what = format!("nothing is left of the trace: {}", cut.what);
+            return Err(Error::input(what).mend("give one that is whole").file(&args.trace));
+        }
         ui.note(format!("the file was cut off: {}", cut.what));
     }
-    let heat = heatmap.finish(None);
     if let Some(what) = heat::missing(&heat) {
         let told = heat.told || heat.what == What::Queue;
         let mend = match heat.what {
