@@ -31,15 +31,15 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Source>> {
 pub fn open_input(input: Input, options: &Options) -> Result<Box<dyn Source>> {
     match FORMATS.iter().find(|format| (format.begins)(input.head())) {
         Some(format) => (format.open)(input, options),
-        None if input.is_pipe() => {
-            let mend = "give a pipe from its beginning; if it was, this verb reads its trace twice: save it to a file";
-            Err(Error::input("no trace of a known format comes out").mend(mend).file(input.name()))
-        }
-        None => Err(mistaken(input.head()).unwrap_or_else(unknown).file(input.name())),
+        None => Err(mistaken(input.head()).unwrap_or_else(|| unknown(input.is_pipe())).file(input.name())),
     }
 }
 
-fn unknown() -> Error {
+fn unknown(pipe: bool) -> Error {
+    if pipe {
+        let mend = "give a pipe from its beginning; if it was, this verb reads its trace twice: save it to a file";
+        return Error::input("no trace of a known format comes out").mend(mend);
+    }
     let mend = format!("give a file that schedlab wrote, or a recording: {}", foreign_formats());
     Error::input("no trace of a known format").mend(mend)
 }

@@ -217,3 +217,13 @@ fn spans(folder: &Path, trace: &str, end_us: f64) {
         assert_eq!(told.pointer(key), Some(&end_us.into()), "{verb}");
     }
 }
+
+#[test]
+fn what_is_wrong_with_a_pipe_is_said_as_of_a_file() {
+    for (bytes, part) in [("ARROW1 and more", "an Arrow IPC file, not a stream"), ("text", "from its beginning")] {
+        let piped = format!("printf '{bytes}' | {} stats -", env!("CARGO_BIN_EXE_schedlab"));
+        let output = Command::new("sh").args(["-c", &piped]).output().expect("sh runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("standard input") && said.contains(part), "{said}");
+    }
+}
