@@ -2,12 +2,13 @@
 //! own scatter.
 //!
 //! The simulator is given what is known of the real kernel before the comparison: its release and settings, its
-//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Nothing is taken from the
-//! loads that are compared.
+//! machine, and what a wake-up costs there, which a load of its own shows (`CALIBRATION`). Of the loads that are
+//! compared it is given when and where each task began (`start`), and nothing else.
 
 mod figures;
 mod judged;
 mod loads;
+mod start;
 mod text;
 
 pub use judged::{Order, Row, Standing};
@@ -23,6 +24,7 @@ use schedlab_base::{Error, Nanos, Result, nearest};
 use schedlab_machine::Machine;
 use schedlab_workload::from_trace::{self, ModelBuilder};
 use serde::Serialize;
+use start::{Starts, begun_as};
 
 /// What is to be compared.
 pub struct Question {
@@ -209,26 +211,28 @@ fn both(
 ) -> Result<(Vec<Figures>, Vec<Figures>)> {
     let seeds: Vec<u64> = (1..=question.repeats).collect();
     let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
-    let measured = |backend: &dyn Backend, request: &Request| {
-        let keys: Vec<&str> = request.workload.tasks.iter().map(|task| task.name.as_str()).collect();
+    let measured = |backend: &dyn Backend, request: &Request, keys: &[&str]| {
         let mut measuring = Measuring::new(&backend.meta(request));
-        let outcome = backend.run(request, &mut measuring.sink())?;
-        Ok(measuring.finish(&outcome, &keys))
+        let outcome = measuring.watch(|sink| backend.run(request, sink))?;
+        Ok(measuring.finish(&outcome, keys))
     };
-    let real = |seed: u64| {
-        let figures = measured(kernel, &request(kernel, machine, load, (question.duration, seed))?);
-        done(&what);
-        figures
-    };
-    // Runs on a real kernel would disturb each other.
-    let real = seeds.iter().map(|seed| real(*seed)).collect::<Result<Vec<_>>>()?;
-    let simulated = |seed: u64| {
+    // As the real kernel runs it, which is asked before it is simulated.
+    let run = |(seed, starts): (u64, Option<&Starts>)| {
         let mut request = request(kernel, machine, load, (question.duration, seed))?;
+        let workload = request.workload.clone();
+        let keys: Vec<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
+        let Some(starts) = starts else { return measured(kernel, &request, &keys) };
+        request.workload = begun_as(&workload, starts);
         request.kernel.clone_from(&setup.kernel);
         request.machine = setup.machine.clone();
         request.set.clone_from(&setup.set);
-        measured(&Sim, &request)
+        measured(&Sim, &request, &keys)
     };
+    // Runs on a real kernel would disturb each other.
+    let real = seeds.iter().map(|seed| run((*seed, None)).inspect(|_| done(&what)));
+    let real: Vec<Figures> = real.collect::<Result<_>>()?;
+    let begun: Vec<(u64, Option<&Starts>)> = (1..).zip(real.iter().map(|figures| Some(&figures.starts))).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok((real, on_threads(&seeds, threads, &simulated, &|| done(&what))?))
+    let simulated = on_threads(&begun, threads, &run, &|| done(&what))?;
+    Ok((real, simulated))
 }

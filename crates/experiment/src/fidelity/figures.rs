@@ -1,7 +1,8 @@
 //! The figures of one run, simulated or real: of the workload's own tasks.
 
+use super::start::{Starting, Starts};
 use crate::backend::Outcome;
-use schedlab_base::Meta;
+use schedlab_base::{Meta, Sink};
 use schedlab_measure::compared::Compared;
 use schedlab_measure::{Bounds, Check};
 use schedlab_measure::{Stats, TaskStats};
@@ -19,12 +20,15 @@ pub(super) struct Figures {
     pub(super) wasted: f64,
     /// The length of the run in us.
     pub(super) span_us: f64,
+    /// How its tasks began.
+    pub(super) starts: Starts,
 }
 
 /// Measures a run as it goes on.
 pub(super) struct Measuring {
     stats: Stats,
     check: Check,
+    starting: Starting,
 }
 
 impl Measuring {
@@ -32,12 +36,13 @@ impl Measuring {
     pub(super) fn new(meta: &Meta) -> Self {
         // A run begins at 0, whatever happens first.
         let whole = Meta { span: meta.span.or(Some((0, 0))), ..meta.clone() };
-        Self { stats: Stats::new(&whole), check: Check::new(&whole, Bounds::default()) }
+        let check = Check::new(&whole, Bounds::default());
+        Self { stats: Stats::new(&whole), check, starting: Starting::default() }
     }
 
-    /// Where the events go.
-    pub(super) fn sink(&mut self) -> (&mut Stats, &mut Check) {
-        (&mut self.stats, &mut self.check)
+    /// Hands `run` the sink for its events.
+    pub(super) fn watch<T>(&mut self, run: impl FnOnce(&mut dyn Sink) -> T) -> T {
+        run(&mut (&mut (&mut self.stats, &mut self.check), &mut self.starting))
     }
 
     /// The figures. `keys` are the tasks of the workload.
@@ -53,7 +58,8 @@ impl Measuring {
         run.values_mut().for_each(|of| of.sort_by(|a, b| b.total_cmp(a)));
         let check = self.check.finish(Some(outcome.end));
         let all = teams.pop().map(|team| Compared::of(&team.sums)).unwrap_or_default();
-        Figures { run, all, wasted: check.wasted_share, span_us: report.total.span_us }
+        let starts = self.starting.finish(outcome.own.as_ref());
+        Figures { run, all, wasted: check.wasted_share, span_us: report.total.span_us, starts }
     }
 }
 

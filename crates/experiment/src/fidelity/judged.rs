@@ -201,6 +201,7 @@ mod tests {
             all: Compared { slices, latency_p50_us: p50, wakeups: 500.0, ..Compared::default() },
             wasted: 0.0,
             span_us: 1e6,
+            starts: BTreeMap::new(),
         }
     }
 
