@@ -75,6 +75,14 @@ pub struct Figures {
     slices: f64,
     voluntary: f64,
     migrations: Option<f64>,
+    start: Option<Begun>,
+}
+
+/// When a task first woke up by itself, and the CPU where it slept until then.
+#[derive(Clone, Copy, Deserialize)]
+struct Begun {
+    at_us: u64,
+    cpu: u32,
 }
 
 /// A guest, as the model represents it.
@@ -127,7 +135,9 @@ impl Guest {
     }
 
     fn simulated(&self, case: &Case, seed: u64) -> Run {
-        let mut tasks: Vec<_> = (0..case.tasks.len()).map(|i| program(case, i)).collect();
+        // Where the oracle knows how a run began, it is simulated with that start: one run after the other.
+        let like = &case.runs[(seed as usize - 1) % case.runs.len()];
+        let mut tasks: Vec<_> = (0..case.tasks.len()).map(|i| program(case, i, like.tasks[i].start)).collect();
         tasks.extend(self.threads(case));
         let timers = vec![("own".into(), true)];
         let load = Load { tasks, timers, groups: groups(case), start: Start::Wake, ..Load::default() };
@@ -141,6 +151,7 @@ impl Guest {
             slices: t.slices as f64,
             voluntary: t.voluntary as f64,
             migrations: Some(t.migrations as f64),
+            start: None,
         });
         Run { wall_us: self.duration as f64 / 1e3, tasks: figures.collect() }
     }
@@ -192,7 +203,7 @@ fn groups(case: &Case) -> Vec<GroupSpec> {
     case.groups.iter().map(spec).collect()
 }
 
-fn program(case: &Case, i: usize) -> TaskSpec {
+fn program(case: &Case, i: usize, start: Option<Begun>) -> TaskSpec {
     let (name, t) = (format!("t{i}"), &case.tasks[i]);
     let mut spec = if t.burst_us == 0 {
         hog(&name, t.nice)
@@ -205,7 +216,9 @@ fn program(case: &Case, i: usize) -> TaskSpec {
         spec
     };
     if case.staggered {
-        spec.program.insert(0, Op::Sleep(Amount { mean: 20 * MS, sd: 8 * MS }));
+        let begin = start.map_or(Amount { mean: 20 * MS, sd: 8 * MS }, |start| exactly(start.at_us * US));
+        spec.program.insert(0, Op::Sleep(begin));
+        spec.cpu = start.map(|start| start.cpu);
         for op in &mut spec.program {
             if let Op::LoopEnd { start } = op {
                 *start += 1;
