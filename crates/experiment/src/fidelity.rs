@@ -211,28 +211,29 @@ fn both(
 ) -> Result<(Vec<Figures>, Vec<Figures>)> {
     let seeds: Vec<u64> = (1..=question.repeats).collect();
     let what = format!("{} on {}: {}", kernel.name(), machine.name, load.name);
-    let measured = |backend: &dyn Backend, request: &Request, keys: &[&str]| {
+    let asked = request(kernel, machine, load, (question.duration, 0))?;
+    let keys: Vec<&str> = asked.workload.tasks.iter().map(|task| task.name.as_str()).collect();
+    let measured = |backend: &dyn Backend, request: &Request| {
         let mut measuring = Measuring::new(&backend.meta(request));
         let outcome = measuring.watch(|sink| backend.run(request, sink))?;
-        Ok(measuring.finish(&outcome, keys))
-    };
-    // As the real kernel runs it, which is asked before it is simulated.
-    let run = |(seed, starts): (u64, Option<&Starts>)| {
-        let mut request = request(kernel, machine, load, (question.duration, seed))?;
-        let workload = request.workload.clone();
-        let keys: Vec<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
-        let Some(starts) = starts else { return measured(kernel, &request, &keys) };
-        request.workload = begun_as(&workload, starts);
-        request.kernel.clone_from(&setup.kernel);
-        request.machine = setup.machine.clone();
-        request.set.clone_from(&setup.set);
-        measured(&Sim, &request, &keys)
+        Ok(measuring.finish(&outcome, &keys))
     };
     // Runs on a real kernel would disturb each other.
-    let real = seeds.iter().map(|seed| run((*seed, None)).inspect(|_| done(&what)));
-    let real: Vec<Figures> = real.collect::<Result<_>>()?;
-    let begun: Vec<(u64, Option<&Starts>)> = (1..).zip(real.iter().map(|figures| Some(&figures.starts))).collect();
+    let real = |seed: &u64| measured(kernel, &Request { seed: *seed, ..asked.clone() }).inspect(|_| done(&what));
+    let real: Vec<Figures> = seeds.iter().map(real).collect::<Result<_>>()?;
+    let simulated = |(seed, starts): (u64, &Starts)| {
+        let request = Request {
+            kernel: setup.kernel.clone(),
+            machine: setup.machine.clone(),
+            set: setup.set.clone(),
+            workload: begun_as(&asked.workload, starts),
+            seed,
+            ..asked.clone()
+        };
+        measured(&Sim, &request)
+    };
+    let begun: Vec<(u64, &Starts)> = seeds.iter().copied().zip(real.iter().map(|run| &run.starts)).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simulated = on_threads(&begun, threads, &run, &|| done(&what))?;
+    let simulated = on_threads(&begun, threads, &simulated, &|| done(&what))?;
     Ok((real, simulated))
 }
