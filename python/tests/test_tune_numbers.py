@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedlab._native import InputError
-from schedlab.tuning import confirm, racing, screen, study
+from schedlab.tuning import confirm, outcome, racing, screen, study
 from schedlab.tuning.confirm import Claim
 from schedlab.tuning.guard import Guard, Stopped, TimedOut, watched
 from schedlab.tuning.objective import Run, of_command
@@ -189,6 +189,15 @@ def test_what_is_taken_to_keep_a_constraint_keeps_it_in_the_held_out_runs(own: s
     for over in (0.1, 0.2):
         # 5% of 300, with three standard errors.
         assert kept(over).count(False) <= 300 * (0.05 + 3 * math.sqrt(0.05 * 0.95 / 300))
+
+
+def test_runs_that_would_break_a_constraint_by_themselves_are_counted(own: study.Study) -> None:
+    pairs = [Pair(k, (1.0, 10.0), (0.5, 12.0)) for k in range(8)]
+    pairs += [Pair(8, (1.0, 10.0), (0.5, 8.0)), Pair(9, (1.0, 5.0), (0.5, 7.0))]
+    row = outcome.constraints(own, confirm.compare(own, pairs))[0]
+    assert row["held"], "the mean decides"
+    assert row["least"] == pytest.approx(8.55)
+    assert (row["runs_beyond"], row["default_runs_beyond"], row["worst"]) == (2, 1, 7.0)
 
 
 def test_the_agreement_of_ranks(own: study.Study) -> None:

@@ -1,13 +1,14 @@
 """The result of a study: as JSON, as text, and as a file of settings."""
 
 import json
+import math
 from statistics import fmean
 from typing import Any
 
 from schedlab.tuning import kept
 from schedlab.tuning.confirm import Claim, Confirmation
 from schedlab.tuning.real import value_toml
-from schedlab.tuning.score import good, score
+from schedlab.tuning.score import good, safe, score
 from schedlab.tuning.study import Study
 from schedlab.tuning.trials import Trial
 from schedlab.tuning.tune import Found
@@ -20,6 +21,7 @@ def document(study: Study, found: Found) -> Document:
     winner, known = found.best or (found.winner, _about(found))
     claims = known.claims if known else []
     first = claims[0] if claims else None
+    rows = constraints(study, known) if known else []
     confirmed = found.best is not None
     return {
         "study": study.title,
@@ -35,7 +37,8 @@ def document(study: Study, found: Found) -> Document:
         "confirmed": confirmed,
         "trials": len(found.trials) - 1,
         "objectives": [_claim(study, own) for own in claims],
-        "constraints": _constraints(study, known),
+        "constraints": rows,
+        "constraints_by_chance": known is not None and _by_chance(study, known, rows),
         "candidate": None if confirmed or not known else winner.config,
         "essential": _essential(found),
         "importance": found.importance,
@@ -75,27 +78,40 @@ def _claim(study: Study, own: Claim) -> Document:
     }
 
 
-def _constraints(study: Study, known: Confirmation | None) -> list[Document]:
-    if known is None:
-        return []
+def constraints(study: Study, known: Confirmation) -> list[Document]:
+    """Return of each constraint what the held-out runs say: their mean, and how many would break it by themselves."""
     found = []
     for index, own in enumerate(study.constraints, len(study.objectives)):
-        default = sum(pair.default[index] or 0.0 for pair in known.pairs) / len(known.pairs)
-        best = sum(pair.own[index] or 0.0 for pair in known.pairs) / len(known.pairs)
-        least, most = (bound.of(default) if bound else None for bound in (own.least, own.most))
-        held = (least is None or best >= least) and (most is None or best <= most)
+        defaults = [pair.default[index] or 0.0 for pair in known.pairs]
+        values = [pair.own[index] or 0.0 for pair in known.pairs]
+        least, most = (bound.of(fmean(defaults)) if bound else None for bound in (own.least, own.most))
         found.append(
             {
                 "name": own.measure.name,
                 "unit": own.measure.unit,
-                "default": default,
-                "best": best,
+                "default": fmean(defaults),
+                "best": fmean(values),
                 "least": least,
                 "most": most,
-                "held": held,
+                "held": _beyond(fmean(values), least, most) <= 0,
+                "runs_beyond": sum(_beyond(value, least, most) > 0 for value in values),
+                "default_runs_beyond": sum(_beyond(value, least, most) > 0 for value in defaults),
+                "worst": max(values, key=lambda value: _beyond(value, least, most)),
             }
         )
     return found
+
+
+def _by_chance(study: Study, known: Confirmation, rows: list[Document]) -> bool:
+    """Return whether constraints that hold could be broken in another such set of runs, as far as these tell."""
+    return any(row["runs_beyond"] for row in rows) and not safe(study, known.pairs)
+
+
+def _beyond(value: float, least: float | None, most: float | None) -> float:
+    """Return how far a value is beyond its bounds; less than 0 within them."""
+    below = least - value if least is not None else -math.inf
+    above = value - most if most is not None else -math.inf
+    return max(below, above)
 
 
 def _essential(found: Found) -> Document | None:
@@ -204,6 +220,7 @@ def _better(result: Document) -> list[str]:
     for own in result["constraints"]:
         bound = " and ".join(f"{w} {own[w]:.5g}" for w in ("least", "most") if own[w] is not None)
         lines.append(f"  {_titled(own):<20} {own['default']:>12.5g} {own['best']:>12.5g}   constraint: at {bound}")
+        lines.append(f"  {'':<46}   {_runs_beyond(own, result)}")
     lines += ["", f"  {'setting':<36} {'default':>14} {'best':>14}"]
     kept: Document = (result["essential"] or result)["changes"]
     for name, value in result["changes"].items():
@@ -212,7 +229,15 @@ def _better(result: Document) -> list[str]:
     if result["essential"] and len(kept) < len(result["changes"]):
         part = result["essential"]["keeps"]
         lines += ["", f"{_written(kept)} alone {'keeps' if len(kept) == 1 else 'keep'} {part:.0%} of the gain."]
+    if result["constraints_by_chance"]:
+        lines += ["", "That the constraints hold in these runs may be chance: another such set of runs may break one."]
     return lines
+
+
+def _runs_beyond(own: Document, result: Document) -> str:
+    """Return in how many runs a constraint would be broken if each of them were judged by itself."""
+    runs = f"{own['runs_beyond']} of {result['held_out_runs']} runs beyond it (default: {own['default_runs_beyond']})"
+    return f"{runs}, the worst at {own['worst']:.5g}"
 
 
 def _titled(own: Document) -> str:
