@@ -230,7 +230,7 @@ impl Check {
         let cpus = meta.cpus.iter().map(|place| place.cpu).collect();
         // `schedlab record` reads affinities now and then; whatever else writes them writes every change.
         let watch = Watch::new(bounds.threshold, meta.source != "record");
-        let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus), seen: Seen::default() };
+        let watching = Watching { watch, names: Names::default(), bound: Bound::new(cpus), seen: Seen::new(meta) };
         let mut view = View::new(meta, part, Kept::Waits, watching);
         let (tracker, Watching { watch, .. }) = view.parts();
         watch.exists(0);

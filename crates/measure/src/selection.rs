@@ -70,7 +70,7 @@ pub struct Chooser {
     replay: Replay<Who>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Who {
     names: Names,
     seen: Seen,
@@ -82,7 +82,7 @@ impl Chooser {
     /// A chooser for a trace with this metadata.
     #[must_use]
     pub fn new(meta: &Meta) -> Self {
-        Self { replay: Replay::new(meta, Who::default()) }
+        Self { replay: Replay::new(meta, Who { names: Names::default(), seen: Seen::new(meta) }) }
     }
 
     /// The tasks of the selection.

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use schedlab_base::{
-    AffinityRecord, Context, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Payload, Sink, TaskState, Tid,
+    AffinityRecord, Context, Coverage, CpuId, CpuPlace, Event, Meta, NameRecord, Nanos, Partial, Payload, Sink, Target,
+    TaskState, Tid,
 };
 use schedlab_measure::delays::{After, DelayReport, Delays, Wait};
-use schedlab_measure::{Part, Stats};
+use schedlab_measure::{Bounds, Check, Part, Stats};
 
 const MS: Nanos = 1_000_000;
 
@@ -305,6 +306,25 @@ fn a_trace_without_wakeups_has_waits_from_the_waking_on() {
     assert_eq!(wait(&report, 6).1, (3.0, 6.0, vec![(1, 4.0), (5, 2.0)]));
 }
 
+/// A task that leaves its CPU, and was not seen to get it, has not been waiting until the end of the recording.
+#[test]
+fn a_task_that_got_its_cpu_unseen_no_longer_waits_when_it_leaves() {
+    let report = Script::default()
+        .wakeup(1, 0, 5, 0)
+        .wakeup(2, 0, 6, 0)
+        .switch(4, 0, 5, S, 6)
+        .switch(6, 0, 6, S, 0)
+        .report(&part_of_tasks(), 100, None);
+    assert_eq!((report.waits.len(), wait(&report, 6).1.0, wait(&report, 6).1.1), (1, 2.0, 2.0));
+}
+
+/// What a recording with `record --only` says of itself.
+fn part_of_tasks() -> Meta {
+    let target = Target { command: None, processes: vec![1], threads: (1..=9).collect() };
+    let partial = Partial { covers: Coverage::Tasks, only: "process 1".into() };
+    Meta { target: Some(target), partial: Some(partial), ..meta(3) }
+}
+
 /// A task's wait from one instant to another, and how long which tasks ran.
 type Known = (Tid, Nanos, Nanos, Vec<(Tid, Nanos)>);
 
@@ -389,6 +409,34 @@ fn random_events(choices: &[(u8, u8, u8)]) -> Vec<Event> {
 }
 
 proptest! {
+    /// Where events are missing, the delays and the statistics decide alike what a wait is.
+    #[test]
+    fn the_statistics_have_the_same_waits_of_a_damaged_trace(
+        choices in prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 1..300),
+        missing in prop::collection::vec(0_u8..20, 300),
+        kind in 0_usize..4,
+    ) {
+        let covers = [None, Some(Coverage::Tasks), Some(Coverage::Inside), Some(Coverage::Cpus)][kind];
+        let partial = covers.map(|covers| Partial { covers, only: String::new() });
+        let meta = Meta { partial, ..part_of_tasks() };
+        let mut events: Vec<Event> = Vec::new();
+        for (event, missing) in random_events(&choices).into_iter().zip(missing) {
+            let what = match missing {
+                0 => continue,
+                1 => Payload::Lost { count: 1 },
+                _ => event.what,
+            };
+            events.push(Event { time: event.time * MS, what, ..event });
+        }
+        let script = Script(events);
+        script.report(&meta, 1 << 16, None);
+        // And the statistics and the check have the same tasks.
+        let (mut stats, mut check) = (Stats::new(&meta), Check::new(&meta, Bounds::default()));
+        stats.events(&script.0);
+        check.events(&script.0);
+        prop_assert_eq!(stats.finish(None).total.tasks, check.finish(None).tasks);
+    }
+
     #[test]
     fn any_trace_is_taken_apart_as_the_definition_says(
         choices in prop::collection::vec((any::<u8>(), any::<u8>(), any::<u8>()), 1..300)

@@ -1,29 +1,40 @@
 //! Which tasks take part in a trace: the definition of "the number of tasks" that every count goes by.
 
-use crate::{Delay, Move, Observer, Occupant, Slot, Start, row};
-use schedlab_base::{CpuId, Nanos};
+use crate::{Delay, Move, Observer, Occupant, Slot, Start, Stop, row};
+use schedlab_base::{CpuId, Meta, Nanos};
 
 /// The tasks that ran, waited for a CPU, or were moved to another CPU's queue. A task that is only named, or that
-/// sleeps throughout, does not count. Each life of a thread id is a task of its own.
-#[derive(Clone, Debug, Default)]
-pub struct Seen(Vec<bool>);
+/// sleeps throughout, does not count. A partial recording may show no more of a task than that it left a CPU; there it
+/// counts. Each life of a thread id is a task of its own.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// By slot.
+    seen: Vec<bool>,
+    partial: bool,
+}
 
 impl Seen {
+    /// Nobody yet, of a trace with this metadata.
+    #[must_use]
+    pub fn new(meta: &Meta) -> Self {
+        Self { seen: Vec::new(), partial: meta.partial.is_some() }
+    }
+
     /// Whether the task takes part.
     #[must_use]
     pub fn has(&self, task: Slot) -> bool {
-        self.0.get(task as usize).copied().unwrap_or(false)
+        self.seen.get(task as usize).copied().unwrap_or(false)
     }
 
     /// How many tasks take part.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.iter().filter(|seen| **seen).count()
+        self.seen.iter().filter(|seen| **seen).count()
     }
 
     #[inline]
     fn mark(&mut self, task: Slot) {
-        *row(&mut self.0, task) = true;
+        *row(&mut self.seen, task) = true;
     }
 }
 
@@ -52,6 +63,13 @@ impl Observer for Seen {
     #[inline]
     fn started(&mut self, task: Slot, _: CpuId, _: Start) {
         self.mark(task);
+    }
+
+    #[inline]
+    fn stopped(&mut self, task: Slot, _: CpuId, _: Stop) {
+        if self.partial {
+            self.mark(task);
+        }
     }
 
     #[inline]

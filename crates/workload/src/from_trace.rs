@@ -133,7 +133,7 @@ impl ModelBuilder {
         let of_part = part.from > 0 || part.to < Nanos::MAX || part.tasks.is_some();
         let chosen = part.tasks.clone();
         let track = Selected::new(part.clone(), Kept::Story, Track::new(capacity));
-        let seen = Selected::new(part, Kept::Figures, Seen::default());
+        let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self {
             replay: Replay::new(meta, (track, (seen, CostsSeen::default()))),
             of_part,

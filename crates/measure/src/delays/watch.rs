@@ -154,28 +154,42 @@ impl Watch {
         let Left { queues, ran } = &mut **self.tasks[task as usize].left.get_or_insert_default();
         queues.push((cpu, now.saturating_sub(since)));
         ran.push(self.queues.keep(task));
-        self.queues.remove(task);
-        self.preemptions.free(task);
+        self.remove(task);
+    }
+
+    /// How long a CPU that the task was allowed on has been idle since its wait began.
+    fn idle(&self, task: Slot, now: Nanos) -> Nanos {
+        let state = &self.tasks[task as usize];
+        state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before)
     }
 
     /// The wait ends, or the trace does.
     #[inline]
     fn end(&mut self, task: Slot, now: Nanos, finished: bool) {
         let Some((cpu, since)) = self.queues.place(task) else { return };
-        let state = &self.tasks[task as usize];
-        let length = now.saturating_sub(state.begin);
         if now < self.queues.until(cpu) {
             self.unsure(task, now.saturating_sub(since));
         }
+        self.count(task, (cpu, since), now, finished);
+    }
+
+    /// Counts a wait whose last queue is this one, and takes the task off it.
+    #[inline]
+    fn count(&mut self, task: Slot, (cpu, since): (CpuId, Nanos), to: Nanos, finished: bool) {
+        let length = to.saturating_sub(self.tasks[task as usize].begin);
         let victim = row(&mut self.victims, task);
         victim.wait = victim.wait.saturating_add(length);
         victim.waits += 1;
         victim.longest = victim.longest.max(length);
-        if self.found.wants(task, now.saturating_sub(length), now) {
-            self.keep(task, cpu, since, now, finished);
+        if self.found.wants(task, to.saturating_sub(length), to) {
+            self.keep(task, (cpu, since), to, finished);
         } else if let Some(left) = self.tasks[task as usize].left.take() {
             self.queues.parts.drop_all(&left.ran);
         }
+        self.remove(task);
+    }
+
+    fn remove(&mut self, task: Slot) {
         self.queues.remove(task);
         self.preemptions.free(task);
     }
@@ -188,26 +202,27 @@ impl Watch {
         self.tasks[task as usize].doubtful = true;
     }
 
-    fn keep(&mut self, task: Slot, cpu: CpuId, since: Nanos, now: Nanos, finished: bool) {
+    fn keep(&mut self, task: Slot, (cpu, since): (CpuId, Nanos), to: Nanos, finished: bool) {
+        // Beside its own CPU: a task that is queued on an idle CPU is about to run there. If the wait ended earlier than
+        // was seen, this may include idle time after its end.
+        let idle = self.idle(task, to);
         let state = &mut self.tasks[task as usize];
         let Left { mut queues, mut ran } = state.left.take().map(|left| *left).unwrap_or_default();
-        queues.push((cpu, now.saturating_sub(since)));
-        ran.push(if now < self.queues.until(cpu) {
-            self.queues.parts.keep(vec![(UNKNOWN, now.saturating_sub(since))])
+        queues.push((cpu, to.saturating_sub(since)));
+        ran.push(if to < self.queues.until(cpu) {
+            self.queues.parts.keep(vec![(UNKNOWN, to.saturating_sub(since))])
         } else {
             self.queues.keep(task)
         });
-        // Beside its own CPU: a task that is queued on an idle CPU is about to run there.
-        let idle = state.idle + self.allowed.time(state.set, now).saturating_sub(state.idle_before);
         let found = Found {
             task,
             from: state.begin,
-            to: now,
+            to,
             after: state.after,
             before: state.before,
             finished: finished && !self.closed,
             doubtful: state.doubtful,
-            idle,
+            idle: idle.min(to.saturating_sub(state.begin)),
             known: state.known,
             chain: self.preemptions.longest(task),
             queues,
@@ -218,13 +233,18 @@ impl Watch {
         }
     }
 
-    /// The wait never was: nothing says that the task waited until it got a CPU.
+    /// Nothing says that the task waited on its present queue until it got a CPU, so that wait never was. If the task
+    /// came from other queues, it has waited on those.
     fn drop_wait(&mut self, task: Slot) {
-        if let Some((cpu, _)) = self.queues.place(task) {
-            self.queues.settle(cpu, self.now);
-            self.queues.acquit(task);
-            self.queues.remove(task);
-            self.preemptions.free(task);
+        let Some((cpu, since)) = self.queues.place(task) else { return };
+        self.queues.settle(cpu, self.now);
+        self.queues.acquit(task);
+        let state = &mut self.tasks[task as usize];
+        if state.tentative || state.left.is_none() {
+            self.remove(task);
+        } else {
+            state.doubtful = true;
+            self.count(task, (cpu, since), since, false);
         }
     }
 
@@ -246,11 +266,10 @@ impl Watch {
     }
 
     fn allow(&mut self, task: Slot, set: Option<u32>, now: Nanos) {
-        let waits = self.queues.place(task).is_some();
-        let state = row(&mut self.tasks, task);
-        if waits {
-            state.idle += self.allowed.time(state.set, now).saturating_sub(state.idle_before);
+        if self.queues.place(task).is_some() {
+            self.tasks[task as usize].idle = self.idle(task, now);
         }
+        let state = row(&mut self.tasks, task);
         (state.set, state.known) = (set.unwrap_or(ANYWHERE), set.is_some());
         state.idle_before = self.allowed.time(state.set, now);
     }
@@ -353,6 +372,10 @@ impl Observer for Watch {
 
     #[inline]
     fn unqueued(&mut self, task: Slot, now: Nanos) {
+        // Another task that leaves its queue in this event has not been told a reason, and will not be.
+        if self.pending.is_some() {
+            self.drop_pending();
+        }
         if let Some((cpu, _)) = self.queues.place(task) {
             self.queues.settle(cpu, now);
             self.pending = Some((task, now));
@@ -432,13 +455,9 @@ impl Observer for Watch {
 
     #[cold]
     fn forgotten(&mut self, cpu: CpuId, now: Nanos) {
-        self.queues.settle(cpu, now);
+        self.now = now;
         for task in self.queues.waiting(cpu) {
-            self.queues.acquit(task);
-        }
-        for task in self.queues.waiting(cpu) {
-            self.queues.remove(task);
-            self.preemptions.free(task);
+            self.drop_wait(task);
         }
     }
 

@@ -64,7 +64,7 @@ impl<L: Lanes> Follow<L> {
     pub fn new(meta: &Meta, lanes: L, window: Window) -> Self {
         let following = Following { lanes, start: 0, now: 0, tasks: Vec::new(), unknown_since: Vec::new() };
         let part = Part { from: window.from, to: window.to, tasks: None };
-        let seen = Selected::new(part, Kept::Figures, Seen::default());
+        let seen = Selected::new(part, Kept::Figures, Seen::new(meta));
         Self { replay: Replay::new(meta, (following, Taking { seen, names: Names::default() })) }
     }
 
