@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
@@ -24,7 +24,7 @@ from schedlab.tuning.objective import Run
 from schedlab.tuning.progress import Progress
 from schedlab.tuning.score import good, score
 from schedlab.tuning.simulated import Simulation, simulation
-from schedlab.tuning.trials import Bench
+from schedlab.tuning.trials import Bench, Runner
 from schedlab.tuning.tune import Found, Tuning
 
 P = ParamSpec("P")
@@ -225,6 +225,72 @@ def test_a_search_goes_on_after_kill_9(tmp_path: Path) -> None:
     more, result = tuned(read(tmp_path, BUILD + THREE, trials=len(numbers) + 5), fresh=False)
     assert [t.config for t in more.trials][: len(numbers)] == [t.config for t in found.trials]
     assert result["trials"] == len(numbers) + 5
+
+
+class _Killed(BaseException):
+    """Stands for `kill -9`: nothing of the search is done after it."""
+
+
+@dataclass
+class _Mortal:
+    """A runner that dies before a run."""
+
+    runner: Runner
+    left: int
+    seeds: list[int] = field(default_factory=list)
+
+    def run(self, settings: dict[str, str], seed: int) -> Run:
+        if self.left == 0:
+            raise _Killed
+        self.left -= 1
+        self.seeds.append(seed)
+        return self.runner.run(settings, seed)
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+@pytest.mark.parametrize("screen", [None, "sim"])
+def test_no_pair_of_a_real_kernel_is_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeatable: bool, screen: str | None
+) -> None:
+    # In the place of a guest stands the simulator, and the search is killed again and again, wherever it is.
+    text = BUILD.replace('machine = "1"', 'machine = "1"\nbackend = "vm:debian-6.1"\ndeterministic = true') + THREE
+    own = read(tmp_path, text.replace("trials = 60", "trials = 5") + "[screen]\nkeep = 4\n[confirm]\nruns = 6\n")
+    space = flow.simulation_bench(own, _Here()).space
+
+    def found(left: int) -> tuple[dict[str, Any], _Mortal]:
+        """Return the result and what ran, of processes that die after so many runs and go on."""
+        total = _Mortal(simulation(own), 0)
+        fresh = True
+        while True:
+            mortal = _Mortal(simulation(own), left)
+
+            @contextmanager
+            def guests(*_: object, mortal: _Mortal = mortal) -> Iterator[Bench]:
+                yield Bench(space, mortal, None, repeatable=repeatable)
+
+            monkeypatch.setattr(flow, "bench", guests)
+            try:
+                result = outcome.document(
+                    own, flow.run(own, flow.Options(fresh=fresh), Progress(quiet=True), screen=screen)
+                )
+            except _Killed:
+                fresh = False
+                total.left += 1
+                total.seeds += mortal.seeds
+                continue
+            total.seeds += mortal.seeds
+            for name in ("seconds", "run_seconds", "runs"):
+                result.pop(name, None)
+            return result, total
+
+    whole, once = found(100_000)
+    assert len(once.seeds) > 20
+    for left in (7, 12):
+        result, total = found(left)
+        assert total.left > 1, "it was killed several times"
+        # Each start runs the default once to see whether the load runs; the pair that was interrupted is run again.
+        assert len(total.seeds) <= len(once.seeds) + 2 * total.left
+        assert result == whole
 
 
 def test_signals_end_a_search_and_report_what_it_found(tmp_path: Path) -> None:

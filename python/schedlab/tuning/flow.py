@@ -239,24 +239,26 @@ def screened(study: Study, options: Options, progress: Progress) -> Found:
     kernel = study.screen.kernel or study.kernel
     if not kernel:
         raise study.document.error(("screen", "kernel"), "there is none", 'write kernel = "linux-6.1"')
-    with (
-        bench(study, options, progress) as real,
-        cluster.connect(options.cluster, options.jobs or None) as pool,
-        _storage(study, options, "-sim") as kept,
-    ):
-        runner = Renamed(simulated.simulation(study, kernel, study.screen.machine), dict(study.screen.names))
-        model = Bench(real.space, runner, pool.executor, repeatable=True)
-        _check_default(study, model)
-        search = Tuning(study, model, kept, progress)
-        search.search(_start(study, real.space))
-        return _on_real(study, kernel, search, real, progress)
+    with bench(study, options, progress) as real:
+        # One after the other: both are in the same file, which only one may hold.
+        with (
+            cluster.connect(options.cluster, options.jobs or None) as pool,
+            _storage(study, options, "-sim") as kept,
+        ):
+            runner = Renamed(simulated.simulation(study, kernel, study.screen.machine), dict(study.screen.names))
+            model = Bench(real.space, runner, pool.executor, repeatable=True)
+            _check_default(study, model)
+            search = Tuning(replace(study, backend="sim"), model, kept, progress)
+            search.search(_start(study, real.space))
+        with _storage(study, options, "-real") as kept:
+            return _on_real(study, kernel, search, Tuning(study, real, kept, progress))
 
 
-def _on_real(study: Study, kernel: str, search: Tuning, real: Bench, progress: Progress) -> Found:
+def _on_real(study: Study, kernel: str, search: Tuning, tuning: Tuning) -> Found:
     """Run the best simulated settings on the real kernel, compare the ranks, and confirm the best there."""
+    real, progress = tuning.bench, tuning.progress
     _check_default(study, real)
     chosen = screen.picked(study, [own for own in search.trials if own.number], study.screen.keep)
-    tuning = Tuning(study, real, None, progress)
     again = [Trial(0, dict(real.space.default), name="default")]
     again += [Trial(k, dict(own.config), name=f"simulated {own.number}") for k, own in enumerate(chosen, 1)]
     progress.show(f"running {len(chosen)} settings on {study.backend}")
@@ -302,7 +304,7 @@ def by_group(study: Study, options: Options, progress: Progress) -> Found:
                 return found
         for number, trial in enumerate(trials):
             trial.number = number
-        found = _whole(study, own, kept, trials=trials, remarks=remarks, progress=progress)
+        found = _whole(study, own, kept, trials=trials, remarks=remarks, options=options, progress=progress)
         found.seconds = time.monotonic() - start
         return found
 
@@ -343,15 +345,17 @@ def _whole(
     *,
     trials: list[Trial],
     remarks: list[str],
+    options: Options,
     progress: Progress,
 ) -> Found:
     """Confirm all that was kept against the default, on runs that no group has seen."""
-    tuning = Tuning(study, own, None, progress)
     winner = Trial(len(trials), kept, name="cycle")
     found = Found(own.space, trials, winner, [], remarks=remarks)
     if own.space.changes(kept):
-        tuning.held_out = [seed + confirm.HELD_OUT for seed in tuning.held_out]
-        tuning.confirm(found, winner)
+        with _storage(study, options, "-whole") as storage:
+            tuning = Tuning(study, own, storage, progress)
+            tuning.held_out = [seed + confirm.HELD_OUT for seed in tuning.held_out]
+            tuning.confirm(found, winner)
         confirm.holm([claim for _, known in found.confirmations for claim in known.claims], study.confirm.level)
     found.runs, found.run_seconds = own.runs, own.run_s
     return found

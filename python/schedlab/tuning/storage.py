@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import warnings
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState, create_trial
 
 from schedlab._native import InputError
-from schedlab.tuning.space import Parameter, Space
-from schedlab.tuning.trials import Trial
+from schedlab.tuning.space import Parameter, Space, key
+from schedlab.tuning.trials import Pair, Trial
 
 _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 _OWN = "schedlab"
+_PAIR = "schedlab pair "
 
 
 class _Held(JournalFileOpenLock):
@@ -33,13 +35,20 @@ class _Held(JournalFileOpenLock):
 
 
 class Storage:
-    """The trials of one study, in a file of Optuna's, or in a database by its URL."""
+    """The trials of one study, in a file of Optuna's, or in a database by its URL.
+
+    It is also the memory of a bench of a real kernel: a pair of runs is kept as soon as it was run, whatever it was run
+    for. `take` hands out what no kept trial has.
+    """
 
     def __init__(self, place: str, name: str, objectives: int, *, fresh: bool) -> None:
         self.place = place
         self._file: int | None = None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna = self._open(place, name, objectives, fresh)
+        self._pairs: defaultdict[tuple[str, int], deque[Pair]] = defaultdict(deque)
+        self._kept = 0
+        self._remember()
 
     def _open(self, place: str, name: str, objectives: int, fresh: bool) -> optuna.Study:
         try:
@@ -90,6 +99,26 @@ class Storage:
                     user_attrs={_OWN: json.dumps(trial.as_json())},
                 )
             )
+
+    def _remember(self) -> None:
+        kept = [json.loads(own) for name, own in sorted(self._optuna.user_attrs.items()) if name.startswith(_PAIR)]
+        self._kept = len(kept)
+        for settings, seed, default, own in kept:
+            self._pairs[settings, seed].append(Pair(seed, tuple(default), tuple(own)))
+        for trial in self.load():
+            for pair in trial.pairs:
+                self.take(key(trial.config), pair.seed)
+
+    def take(self, settings: str, seed: int) -> Pair | None:
+        """Return a pair of these settings that was kept, each only once."""
+        known = self._pairs.get((settings, seed))
+        return known.popleft() if known else None
+
+    def keep(self, settings: str, pair: Pair) -> None:
+        """Keep a pair that was just run."""
+        row = [settings, pair.seed, list(pair.default), list(pair.own)]
+        self._optuna.set_user_attr(f"{_PAIR}{self._kept:06}", json.dumps(row))
+        self._kept += 1
 
     def close(self) -> None:
         """Let others have the file."""

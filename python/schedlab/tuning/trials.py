@@ -54,6 +54,16 @@ class Runner(Protocol):
         """Run it once."""
 
 
+class Memory(Protocol):
+    """Where pairs are kept, so that what was run before its process was killed need not be run again."""
+
+    def take(self, settings: str, seed: int) -> Pair | None:
+        """Return a pair of these settings that was run earlier, each only once."""
+
+    def keep(self, settings: str, pair: Pair) -> None:
+        """Keep a pair that was just run."""
+
+
 class Bench:
     """Runs trials beside the default.
 
@@ -69,6 +79,7 @@ class Bench:
         self.runs = 0
         self.run_s = 0.0
         self.last_why = ""
+        self.memory: Memory | None = None
         self._known: dict[tuple[str, int], Run] = {}
         self._stops = 0
 
@@ -82,9 +93,31 @@ class Bench:
 
     def pairs(self, requests: Sequence[tuple[Config, int]]) -> list[Pair]:
         """Run each settings with its seed, and the default beside it."""
+        if self.memory is not None:
+            return [self._remembered(self.memory, config, seed) for config, seed in requests]
+        return self._run(requests)
+
+    def _run(self, requests: Sequence[tuple[Config, int]]) -> list[Pair]:
         if self.repeatable:
             return self._shared(requests)
         return [self._interleaved(config, seed) for config, seed in requests]
+
+    def _remembered(self, memory: Memory, config: Config, seed: int) -> Pair:
+        """Return a pair of an earlier process, or run it and keep it before anything else is run."""
+        known = (key(config), seed) in self._known
+        pair = None if known else memory.take(key(config), seed)
+        if pair is None:
+            pair = self._run([(config, seed)])[0]
+            if not known:
+                memory.keep(key(config), pair)
+        self.know(config, pair)
+        return pair
+
+    def know(self, config: Config, pair: Pair) -> None:
+        """Take note of a pair that was run. Where equal runs give equal results, they are not made again."""
+        if self.repeatable:
+            self._known.setdefault((key(self.space.default), pair.seed), Run(pair.default))
+            self._known.setdefault((key(config), pair.seed), Run(pair.own))
 
     def _interleaved(self, config: Config, seed: int) -> Pair:
         default = self._one(self.space.default, seed)

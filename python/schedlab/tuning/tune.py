@@ -70,6 +70,8 @@ class Tuning:
         self.seeds = list(range(first, first + study.search.repeats[1]))
         # A run of the simulator takes milliseconds, and one of a real kernel seconds.
         self.simulated = study.backend == "sim"
+        if not self.simulated and storage is not None:
+            bench.memory = storage
         more = (_FINAL if self.simulated else 1) * len(self.seeds)
         self.more_seeds = range(first + len(self.seeds), first + len(self.seeds) + more)
         self.held_out = [confirm.HELD_OUT + first + k for k in range(study.confirm.runs)]
@@ -113,6 +115,8 @@ class Tuning:
             self.trials.append(trial)
             self.race.add(trial)
             method.tell(trial.config, trial.told)
+            for pair in trial.pairs:
+                self.bench.know(trial.config, pair)
         if self.trials:
             self.progress.say(f"{len(self.trials)} trials are in {self.storage.place}; the search goes on from there")
 
