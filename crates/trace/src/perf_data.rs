@@ -8,6 +8,7 @@
 //! ([`Options::formats`]).
 
 mod attr;
+mod blocks;
 mod coverage;
 mod cursor;
 mod features;
@@ -25,6 +26,7 @@ use crate::input::{Bytes, Input};
 use crate::source::{Cut, FileFormat, Findings, Options, Progress, ReadReport, Source};
 use cursor::u64_at;
 use header::{FILE_SIZE, Head, PIPE_SIZE, is_perf_data};
+use inflate::Inflate;
 use output::Output;
 use prelude::Prelude;
 use schedlab_base::{Error, Meta, Result, Sink};
@@ -33,9 +35,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use stream::{Next, Stream};
+use window::Due;
 
-/// Progress is told every so many records.
-const PROGRESS_EVERY: u32 = 1 << 16;
+/// Progress is told every so many bytes.
+const PROGRESS_EVERY: u64 = 4 << 20;
 
 /// The format's row in the table of formats.
 pub(crate) static FORMAT: FileFormat = FileFormat {
@@ -50,6 +53,7 @@ pub(crate) static FORMAT: FileFormat = FileFormat {
 pub struct PerfData {
     path: PathBuf,
     stream: Stream,
+    inflate: Option<Inflate>,
     session: Session,
     meta: Meta,
     total: u64,
@@ -115,7 +119,7 @@ impl PerfData {
         seek(&mut file, data.offset)?;
         let unfinished = data.size == 0;
         let size = if unfinished { length.saturating_sub(data.offset) } else { data.size };
-        let stream = Stream::new(Box::new(file), data.offset, Some(size));
+        let stream = Stream::of_file(file, data.offset, Some(size), prelude.cpus());
         Self::new(path, stream, prelude, length, unfinished, options)
     }
 
@@ -130,18 +134,38 @@ impl PerfData {
         let meta = prelude.meta();
         let (attrs, formats, foreign_formats) = prelude.with_formats(options.formats.as_deref())?;
         let session = Session::new(attrs, formats)?;
-        let path = path.to_path_buf();
-        Ok(Self { path, stream, session, meta, total, unfinished, foreign_formats, progress: None, done: false })
+        Ok(Self {
+            path: path.to_path_buf(),
+            stream,
+            inflate: None,
+            session,
+            meta,
+            total,
+            unfinished,
+            foreign_formats,
+            progress: None,
+            done: false,
+        })
     }
 
     /// Reads all records; says where and why they ended before the end.
     fn records(&mut self, out: &mut Output) -> Result<Option<Cut>> {
-        let mut until_progress = PROGRESS_EVERY;
+        let mut next_progress = PROGRESS_EVERY;
         loop {
+            let (bytes, place) = self.stream.rest();
+            let (size, held) = self.session.samples(bytes, place, false);
+            self.stream.advance(size);
+            if held {
+                self.stream.hold();
+            }
+            if self.session.is_full() {
+                self.pass_on(Due::Half, out)?;
+                continue;
+            }
             let offset = self.stream.offset();
             let cut = |what: &str| Some(Cut { offset, what: what.to_owned() });
-            let record = match self.stream.next()? {
-                Next::Record(record) => record,
+            let (record, place) = match self.stream.next()? {
+                Next::Record(record, place) => (record, place),
                 Next::Cut(what) => return Ok(cut(what)),
                 Next::End if self.unfinished => {
                     return Ok(cut("perf was killed before it finished the file: what it still held is missing"));
@@ -149,25 +173,67 @@ impl PerfData {
                 Next::End => return Ok(None),
             };
             // Some of perf's own records are followed by data that their size does not count.
-            let behind = match record.kind {
-                kind::AUXTRACE => u64_at(record.body, 0).unwrap_or(0),
-                kind::TRACING_DATA => prelude::tracing_data_size(record.body),
-                _ => {
-                    self.session.record(record, out)?;
-                    0
+            let mut behind = 0;
+            match record.kind {
+                kind::AUXTRACE => behind = u64_at(record.body, 0).unwrap_or(0),
+                kind::TRACING_DATA => behind = prelude::tracing_data_size(record.body),
+                kind::FINISHED_ROUND => self.pass_on(Due::Round, out)?,
+                kind::COMPRESSED | kind::COMPRESSED2 => {
+                    let packed = inflate::packed(record)?;
+                    match &mut self.inflate {
+                        Some(inflate) => inflate.feed(packed),
+                        none => none.insert(Inflate::new()?).feed(packed),
+                    }
+                    self.compressed(out)?;
                 }
-            };
+                _ => {
+                    if self.session.record(record, place, false, out) {
+                        self.stream.hold();
+                    }
+                    if self.session.is_full() {
+                        self.pass_on(Due::Half, out)?;
+                    }
+                }
+            }
             if behind > 0 && !self.stream.skip(behind)? {
                 return Ok(cut("the file ends before its last record does"));
             }
-            until_progress -= 1;
-            if until_progress == 0 {
-                until_progress = PROGRESS_EVERY;
+            if offset >= next_progress {
+                next_progress = offset + PROGRESS_EVERY;
                 if let Some(progress) = &mut self.progress {
                     progress(self.stream.offset(), self.total);
                 }
             }
         }
+    }
+
+    /// Takes the records that were compressed in one.
+    fn compressed(&mut self, out: &mut Output) -> Result<()> {
+        while let Some(inflate) = &mut self.inflate {
+            let (bytes, place) = inflate.rest();
+            let (size, held) = self.session.samples(bytes, place, true);
+            inflate.advance(size);
+            if held {
+                inflate.hold();
+            }
+            if self.session.is_full() {
+                self.pass_on(Due::Half, out)?;
+                continue;
+            }
+            let Some((record, place)) = inflate.next()? else { break };
+            if self.session.record(record, place, true, out) {
+                inflate.hold();
+            }
+            if self.session.is_full() {
+                self.pass_on(Due::Half, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, due: Due, out: &mut Output) -> Result<()> {
+        let packed = self.inflate.as_mut().map(|inflate| &mut inflate.blocks);
+        self.session.pass_on(due, &mut self.stream.blocks, packed, out)
     }
 }
 
@@ -186,7 +252,8 @@ impl Source for PerfData {
         }
         let mut out = self.session.output(sink);
         let cut = self.records(&mut out).map_err(|e| e.file(&self.path))?;
-        self.session.finish(&mut out);
+        let packed = self.inflate.as_mut().map(|inflate| &mut inflate.blocks);
+        self.session.finish(&mut self.stream.blocks, packed, &mut out).map_err(|e| e.file(&self.path))?;
         let (events, names) = (out.events, out.names);
         if let Some(progress) = &mut self.progress {
             progress(self.total, self.total);

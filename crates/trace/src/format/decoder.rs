@@ -35,7 +35,7 @@ pub(crate) struct Counts {
 /// ```
 pub struct Decoder {
     /// Indexed by the event's id.
-    plans: Vec<Option<Plan>>,
+    plans: Vec<Option<Box<Plan>>>,
     names: Names,
     interrupts: Interrupts,
     counts: Counts,
@@ -86,7 +86,7 @@ impl Decoder {
             if decoder.plans.len() <= id {
                 decoder.plans.resize_with(id + 1, || None);
             }
-            decoder.plans[id] = Some(plan);
+            decoder.plans[id] = Some(Box::new(plan));
         }
         Ok(decoder)
     }
@@ -99,8 +99,9 @@ impl Decoder {
 
     /// Whether records with this id are decoded.
     #[must_use]
+    #[inline]
     pub(crate) fn knows(&self, id: u64) -> bool {
-        usize::try_from(id).ok().and_then(|id| self.plans.get(id)).is_some_and(Option::is_some)
+        self.plans.get(id as usize).is_some_and(Option::is_some)
     }
 
     /// The task that was running when the record was written, as the record itself states (`common_pid`); `None` for
@@ -120,14 +121,13 @@ impl Decoder {
 
     /// Takes a name that the recorder learned in another way (from `/proc`, or from a record of its own). Reports it to
     /// `on_name` if it is new, and compares the names in later events with it.
-    #[inline]
     pub(crate) fn named(&mut self, time: Nanos, tid: Tid, comm: &[u8], mut on_name: impl FnMut(&NameRecord)) {
         self.names.see(time, tid, packed(comm), &mut on_name);
     }
 
     /// Takes the process that a thread belongs to. If that is new and the thread's name is known, the name is reported
     /// again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, mut on_name: impl FnMut(&NameRecord)) {
         self.names.belongs(time, tid, tgid, &mut on_name);
     }
@@ -135,7 +135,7 @@ impl Decoder {
     /// Decodes one record, which begins with `common_type` and which `cpu` wrote at `time`. A name that is new for its
     /// task goes to `on_name` first. Returns `None` for a record that yields no event. Bytes after the
     /// last field are ignored, because recorders pad records.
-    #[inline]
+    #[inline(always)]
     pub fn decode(
         &mut self,
         cpu: CpuId,
@@ -190,24 +190,17 @@ struct Damaged;
 /// The payload of a record; `None` for a wake-up that woke no task.
 #[inline(always)]
 fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128)) -> Result<Option<Payload>, Damaged> {
-    let mut task = |task: &Task| {
-        let tid = tid(task.tid.get(raw))?;
-        if let Some(name) = task.comm.get(raw) {
-            see(tid, name);
-        }
-        Ok::<Tid, Damaged>(tid)
-    };
     Ok(Some(match &plan.what {
         What::Switch { prev, prev_prio, state, next, next_prio, states } => Payload::Switch {
-            prev: task(prev)?,
+            prev: seen(prev, raw, &mut see)?,
             prev_prio: prio(prev_prio.get(raw)),
             prev_state: states.state(state.get(raw) as u64),
-            next: task(next)?,
+            next: seen(next, raw, &mut see)?,
             next_prio: prio(next_prio.get(raw)),
         },
         What::Waking { success: Some(success), .. } if success.get(raw) == 0 => return Ok(None),
         What::Waking { task: woken, prio: p, target, kind, .. } => {
-            let (tid_, prio) = (task(woken)?, prio(p.get(raw)));
+            let (tid_, prio) = (seen(woken, raw, &mut see)?, prio(p.get(raw)));
             let target = target.map_or(Ok(here), |t| cpu(t.get(raw)))?;
             match kind {
                 Wake::Waking => {
@@ -219,19 +212,33 @@ fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128))
             }
         }
         What::Migrate { task: moved, prio: p, from, to } => Payload::Migrate {
-            tid: task(moved)?,
+            tid: seen(moved, raw, &mut see)?,
             prio: prio(p.get(raw)),
             from: cpu(from.get(raw))?,
             to: cpu(to.get(raw))?,
         },
-        What::Fork { parent, child } => Payload::Fork { parent: task(parent)?, child: task(child)? },
+        What::Fork { parent, child } => {
+            Payload::Fork { parent: seen(parent, raw, &mut see)?, child: seen(child, raw, &mut see)? }
+        }
         What::Exec { tid: t, old } => {
             let tid_ = tid(t.get(raw))?;
             Payload::Exec { tid: tid_, old: old.map_or(Ok(tid_), |o| tid(o.get(raw)))? }
         }
-        What::Exit { task: ended, prio: p } => Payload::Exit { tid: task(ended)?, prio: prio(p.get(raw)) },
+        What::Exit { task: ended, prio: p } => {
+            Payload::Exit { tid: seen(ended, raw, &mut see)?, prio: prio(p.get(raw)) }
+        }
         What::Interrupt { .. } => return Ok(None),
     }))
+}
+
+/// The task that a record names, whose name is seen.
+#[inline(always)]
+fn seen(task: &Task, raw: &[u8], see: &mut impl FnMut(Tid, u128)) -> Result<Tid, Damaged> {
+    let tid = tid(task.tid.get(raw))?;
+    if let Some(name) = task.comm.get(raw) {
+        see(tid, name);
+    }
+    Ok(tid)
 }
 
 #[inline(always)]

@@ -13,10 +13,14 @@ pub(super) struct Names {
     pages: Vec<Option<Box<Page>>>,
 }
 
-/// The tasks of a range of ids; zero means "not seen yet".
-struct Page {
-    name: [u128; PAGE],
-    tgid: [Tid; PAGE],
+/// The tasks of a range of ids.
+type Page = [Known; PAGE];
+
+/// What is known of a task; zero means "not seen yet".
+#[derive(Clone, Copy, Default)]
+struct Known {
+    name: u128,
+    tgid: Tid,
 }
 
 impl Names {
@@ -25,7 +29,7 @@ impl Names {
     pub(super) fn see(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
         if let Some(Some(page)) = self.pages.get(index / PAGE)
-            && page.name[index % PAGE] == raw
+            && page[index % PAGE].name == raw
         {
             return;
         }
@@ -37,7 +41,7 @@ impl Names {
     pub(super) fn belongs(&mut self, time: Nanos, tid: Tid, tgid: Tid, on_name: &mut impl FnMut(&NameRecord)) {
         let index = tid as usize;
         if let Some(Some(page)) = self.pages.get(index / PAGE)
-            && page.tgid[index % PAGE] == tgid
+            && page[index % PAGE].tgid == tgid
         {
             return;
         }
@@ -49,11 +53,11 @@ impl Names {
     #[cold]
     #[inline(never)]
     fn renamed(&mut self, time: Nanos, tid: Tid, raw: u128, on_name: &mut impl FnMut(&NameRecord)) {
-        let Some((page, at)) = self.place(tid) else { return };
-        let news = spelt(page.name[at]) != spelt(raw);
-        page.name[at] = raw;
+        let Some(known) = self.place(tid) else { return };
+        let news = spelt(known.name) != spelt(raw);
+        known.name = raw;
         if news {
-            on_name(&page.record(time, tid));
+            on_name(&known.record(time, tid));
         }
     }
 
@@ -63,15 +67,15 @@ impl Names {
         if !(1..TID_END).contains(&i64::from(tgid)) {
             return; // perf writes -1 for a task that is already dead
         }
-        let Some((page, at)) = self.place(tid) else { return };
-        page.tgid[at] = tgid;
-        if page.name[at] != 0 {
-            on_name(&page.record(time, tid));
+        let Some(known) = self.place(tid) else { return };
+        known.tgid = tgid;
+        if known.name != 0 {
+            on_name(&known.record(time, tid));
         }
     }
 
     /// The task's entry, created if needed. Idle tasks have none: they share tid 0 and have a name for each CPU.
-    fn place(&mut self, tid: Tid) -> Option<(&mut Page, usize)> {
+    fn place(&mut self, tid: Tid) -> Option<&mut Known> {
         if !(1..TID_END).contains(&i64::from(tid)) {
             return None;
         }
@@ -79,17 +83,15 @@ impl Names {
         if self.pages.len() <= index / PAGE {
             self.pages.resize_with(index / PAGE + 1, || None);
         }
-        let page = self.pages[index / PAGE].get_or_insert_with(|| Box::new(Page { name: [0; PAGE], tgid: [0; PAGE] }));
-        Some((page, index % PAGE))
+        let page = self.pages[index / PAGE].get_or_insert_with(|| Box::new([Known::default(); PAGE]));
+        Some(&mut page[index % PAGE])
     }
 }
 
-impl Page {
+impl Known {
     fn record(&self, time: Nanos, tid: Tid) -> NameRecord {
-        let at = tid as usize % PAGE;
-        let raw = self.name[at];
-        let comm = String::from_utf8_lossy(&raw.to_le_bytes()[..length(raw)]).into_owned();
-        let tgid = (self.tgid[at] != 0).then_some(self.tgid[at]);
+        let comm = String::from_utf8_lossy(&self.name.to_le_bytes()[..length(self.name)]).into_owned();
+        let tgid = (self.tgid != 0).then_some(self.tgid);
         NameRecord { time, tid, tgid, comm, cgroup: None }
     }
 }

@@ -5,13 +5,13 @@ use super::states::StateTable;
 use super::{Field, Format, Shape};
 use schedlab_base::{Error, Interrupt, Result};
 
-/// How to load one number: of the eight bytes that begin with it, without those beyond it.
+/// How to load one number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Number {
-    at: u16,
-    /// The number of bits beyond it.
-    beyond: u8,
-    signed: bool,
+pub(super) enum Number {
+    /// A signed one of four bytes, as nearly all are.
+    Int(u16),
+    /// Another: of the eight bytes that begin with it, without those beyond it.
+    Any { at: u16, beyond: u8, signed: bool },
 }
 
 impl Number {
@@ -24,16 +24,27 @@ impl Number {
             }
         };
         let at = u16::try_from(field.offset).map_err(|_| Error::input("a field lies outside any record").key(event))?;
-        Ok(Self { at, beyond, signed: field.signed })
+        Ok(match (field.size, field.signed) {
+            (4, true) => Self::Int(at),
+            (_, signed) => Self::Any { at, beyond, signed },
+        })
     }
 
     /// The number. The caller has checked that the record has [`Plan::need`] bytes.
     #[inline(always)]
     pub(super) fn get(self, raw: &[u8]) -> i64 {
-        let tail = &raw[usize::from(self.at)..];
-        let eight = tail.first_chunk().map_or_else(|| at_the_end(tail), |eight| u64::from_le_bytes(*eight));
-        let high = eight << self.beyond;
-        if self.signed { high.cast_signed() >> self.beyond } else { (high >> self.beyond).cast_signed() }
+        match self {
+            Self::Int(at) => {
+                let four = raw[usize::from(at)..].first_chunk().expect("the record has all of the field");
+                i64::from(i32::from_le_bytes(*four))
+            }
+            Self::Any { at, beyond, signed } => {
+                let tail = &raw[usize::from(at)..];
+                let eight = tail.first_chunk().map_or_else(|| at_the_end(tail), |eight| u64::from_le_bytes(*eight));
+                let high = eight << beyond;
+                if signed { high.cast_signed() >> beyond } else { (high >> beyond).cast_signed() }
+            }
+        }
     }
 }
 
@@ -80,8 +91,8 @@ impl Text {
         let bytes = match self {
             Self::Absent => return None,
             Self::Sixteen(at) => {
-                let tail = &raw[usize::from(at)..];
-                return Some(u128::from_le_bytes(tail[..16].try_into().expect("sixteen bytes were cut")));
+                let name = raw[usize::from(at)..].first_chunk().expect("the record has all of the field");
+                return Some(u128::from_le_bytes(*name));
             }
             Self::Array(at, size) => &raw[usize::from(at)..][..usize::from(size)],
             Self::Loc { at, base } => {

@@ -1,22 +1,45 @@
 //! Records that `perf record -z` compressed: one zstd stream, cut into records of its own.
 
-use super::stream::Record;
+use super::blocks::{BLOCK, Blocks, Place};
+use super::cursor::u64_at;
+use super::session::kind;
+use super::stream::{HEADER, Record, size_field};
 use schedlab_base::{Error, Result};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// The number of bytes decompressed at once.
-const CHUNK: usize = 1 << 18;
 /// A record of at most 64 KiB never held more than perf's buffer for one CPU (`--mmap-pages`). One that expands beyond
 /// this is a decompression bomb.
 const SWELL_MAX: usize = 1 << 28;
 /// perf's levels (1 to 22) need windows of at most 2^27 bytes.
 const WINDOW_LOG_MAX: u32 = 27;
-const HEADER: usize = 8;
 
-/// The decompressor, and the incomplete record at the end of its last output.
+/// The compressed bytes that a record holds. The later kind of record says how many there are, because it is padded.
+///
+/// # Errors
+/// When it has fewer than it says.
+pub(super) fn packed(record: Record<'_>) -> Result<&[u8]> {
+    if record.kind == kind::COMPRESSED {
+        return Ok(record.body);
+    }
+    let size = u64_at(record.body, 0).and_then(|n| usize::try_from(n).ok());
+    let packed = size.and_then(|n| record.body[8..].get(..n));
+    packed.ok_or_else(|| Error::input("the perf.data is damaged: a compressed record is too short"))
+}
+
+/// The decompressor, and what came out of it.
 pub(super) struct Inflate {
     decoder: Decoder<'static>,
-    plain: Vec<u8>,
+    /// The compressed bytes of the last record, and how many of them are done.
+    packed: Vec<u8>,
+    done: usize,
+    /// How much came out of them, and whether more may.
+    swell: usize,
+    more: bool,
+    /// What came out; the current block from `start` to `end` is still to be looked at.
+    pub(super) blocks: Blocks,
+    start: usize,
+    end: usize,
+    held: bool,
 }
 
 impl Inflate {
@@ -25,49 +48,73 @@ impl Inflate {
         decoder
             .set_parameter(zstd::zstd_safe::DParameter::WindowLogMax(WINDOW_LOG_MAX))
             .map_err(|e| Error::system("starting zstd", &e))?;
-        Ok(Self { decoder, plain: Vec::new() })
+        let (packed, blocks) = (Vec::new(), Blocks::new());
+        Ok(Self { decoder, packed, done: 0, swell: 0, more: false, blocks, start: 0, end: 0, held: false })
     }
 
-    /// Decompresses one record and passes on every record that is now complete.
-    pub(super) fn feed(&mut self, packed: &[u8], mut take: impl FnMut(Record) -> Result<()>) -> Result<()> {
-        let mut input = InBuffer::around(packed);
-        let mut swell = 0;
+    /// Takes the compressed bytes of a record.
+    pub(super) fn feed(&mut self, packed: &[u8]) {
+        self.packed.clear();
+        self.packed.extend_from_slice(packed);
+        (self.done, self.swell, self.more) = (0, 0, true);
+    }
+
+    /// The last record is held back: its block is kept.
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// What came out and is still to be looked at, and where it is.
+    pub(super) fn rest(&self) -> (&[u8], Place) {
+        (&self.blocks.current[self.start..self.end], self.blocks.place(self.start))
+    }
+
+    /// Passes over records at the beginning of that.
+    pub(super) fn advance(&mut self, size: usize) {
+        self.start += size;
+    }
+
+    /// The next record that is complete, and its place in [`Inflate::blocks`]; `None` if more must be fed.
+    pub(super) fn next(&mut self) -> Result<Option<(Record<'_>, Place)>> {
         loop {
-            let kept = self.plain.len();
-            self.plain.resize(kept + CHUNK, 0);
-            let mut output = OutBuffer::around(&mut self.plain[kept..]);
-            self.decoder
-                .run(&mut input, &mut output)
-                .map_err(|e| Error::input(format!("the perf.data's compressed records are damaged: {e}")))?;
-            let got = output.pos();
-            self.plain.truncate(kept + got);
-            swell += got;
-            if swell > SWELL_MAX {
-                return Err(Error::input("the perf.data's compressed records swell beyond what perf can have written"));
-            }
-            self.hand_on(&mut take)?;
-            if input.pos() == packed.len() && got < CHUNK {
-                return Ok(());
-            }
-        }
-    }
-
-    fn hand_on(&mut self, take: &mut impl FnMut(Record) -> Result<()>) -> Result<()> {
-        let mut rest = &self.plain[..];
-        while let Some((header, _)) = rest.split_first_chunk::<HEADER>() {
-            let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-            if size < HEADER {
+            let rest = &self.blocks.current[self.start..self.end];
+            let size = rest.first_chunk::<HEADER>().map(size_field);
+            if let Some(size) = size.filter(|size| *size < HEADER) {
                 let what = format!("the perf.data is damaged: a compressed record of {size} bytes cannot be");
                 return Err(Error::input(what));
             }
-            let Some((record, behind)) = rest.split_at_checked(size) else { break };
-            let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-            let misc = u16::from_le_bytes([header[4], header[5]]);
-            take(Record { kind, misc, body: &record[HEADER..] })?;
-            rest = behind;
+            if let Some(size) = size.filter(|size| *size <= rest.len()) {
+                let start = self.start;
+                self.start += size;
+                let record = Record::first_of(&self.blocks.current[start..]).expect("all of it is there");
+                return Ok(Some((record, self.blocks.place(start))));
+            }
+            if !self.more {
+                return Ok(None);
+            }
+            self.decompress()?;
         }
-        let done = self.plain.len() - rest.len();
-        self.plain.drain(..done);
+    }
+
+    /// Decompresses as much as the block has room for.
+    #[cold]
+    fn decompress(&mut self) -> Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.blocks.turn(self.start..self.end, 0, held);
+        (self.start, self.end) = (0, self.end - self.start);
+        let mut input = InBuffer::around(&self.packed[self.done..]);
+        let mut output = OutBuffer::around(&mut self.blocks.current[self.end..]);
+        self.decoder
+            .run(&mut input, &mut output)
+            .map_err(|e| Error::input(format!("the perf.data's compressed records are damaged: {e}")))?;
+        let got = output.pos();
+        self.done += input.pos();
+        self.end += got;
+        self.swell += got;
+        if self.swell > SWELL_MAX {
+            return Err(Error::input("the perf.data's compressed records swell beyond what perf can have written"));
+        }
+        self.more = self.done < self.packed.len() || self.end == BLOCK;
         Ok(())
     }
 }
@@ -88,12 +135,11 @@ mod tests {
             let mut inflate = Inflate::new().unwrap();
             let mut next = 0u32;
             for part in packed.chunks(piece) {
-                let mut take = |r: Record| {
+                inflate.feed(part);
+                while let Some((r, _)) = inflate.next().unwrap() {
                     assert_eq!((r.kind, r.body), (next, &next.to_le_bytes()[..]));
                     next += 1;
-                    Ok(())
-                };
-                inflate.feed(part, &mut take).unwrap();
+                }
             }
             assert_eq!(next, 5000);
         }
@@ -101,14 +147,18 @@ mod tests {
 
     #[test]
     fn damage_and_bombs_are_refused() {
-        let mut inflate = Inflate::new().unwrap();
-        assert!(inflate.feed(b"no zstd at all", |_| Ok(())).is_err());
-        let zeros = zstd::encode_all(&vec![0; 1 << 20][..], 1).unwrap();
-        assert!(Inflate::new().unwrap().feed(&zeros, |_| Ok(())).is_err());
+        assert!(all_of(b"no zstd at all").is_err());
+        assert!(all_of(&zstd::encode_all(&vec![0; 1 << 20][..], 1).unwrap()).is_err());
         let body = vec![1; 65_000];
         let bomb: Vec<u8> = std::iter::repeat_with(|| record(1, &body)).take(5000).flatten().collect();
-        let packed = zstd::encode_all(&bomb[..], 19).unwrap();
-        let error = Inflate::new().unwrap().feed(&packed, |_| Ok(())).unwrap_err();
+        let error = all_of(&zstd::encode_all(&bomb[..], 19).unwrap()).unwrap_err();
         assert!(error.to_string().contains("swell"), "{error}");
+    }
+
+    fn all_of(packed: &[u8]) -> Result<()> {
+        let mut inflate = Inflate::new()?;
+        inflate.feed(packed);
+        while inflate.next()?.is_some() {}
+        Ok(())
     }
 }

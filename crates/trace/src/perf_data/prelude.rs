@@ -103,7 +103,7 @@ impl Prelude {
                 && ![kind::FINISHED_ROUND, kind::AUXTRACE, kind::COMPRESSED, kind::COMPRESSED2].contains(&kind)
         };
         while stream.peek()?.is_some_and(own) {
-            let Next::Record(record) = stream.next()? else { break };
+            let Next::Record(record, _) = stream.next()? else { break };
             match record.kind {
                 kind::HEADER_ATTR => {
                     let attr = Attr::read_record(record.body);
@@ -130,6 +130,11 @@ impl Prelude {
             }
         }
         Ok(prelude)
+    }
+
+    /// How many CPUs it was recorded on, as far as is known: each has its part of a round.
+    pub(super) fn cpus(&self) -> usize {
+        self.attrs.iter().map(|attr| attr.ids.len()).max().unwrap_or(0)
     }
 
     /// The trace's metadata.

@@ -1,15 +1,15 @@
 //! Interprets the records of a perf.data, once its events and their formats are known.
 
 use super::attr::{Attr, Layout, Trailer};
+use super::blocks::{Blocks, Place};
 use super::cursor::{u32_at, u64_at};
-use super::inflate::Inflate;
 use super::output::Output;
 use super::stream::Record;
 use super::tracing_data::{Formats, Names};
-use super::window::{Item, Window};
+use super::window::{Due, Held, Item, Known, Window};
 use crate::format::Decoder;
 use crate::source::Findings;
-use schedlab_base::{CpuId, Error, Event, Nanos, Payload, Result, Sink, Tid};
+use schedlab_base::{Error, Event, Nanos, Payload, Result, Sink, Tid};
 use std::collections::BTreeMap;
 
 /// Kinds of records. Those from 64 on are perf's own, not the kernel's.
@@ -39,6 +39,7 @@ const CPU_END: u32 = 1 << 16;
 /// The state of reading a file.
 pub(super) struct Session {
     attrs: Vec<Attr>,
+    /// One per event; `None` for one whose samples are passed over.
     layouts: Vec<Option<Layout>>,
     /// The offset of the event id in the samples, if the id must be read.
     id_at: Option<usize>,
@@ -47,7 +48,6 @@ pub(super) struct Session {
     trailers: Vec<Trailer>,
     decoder: Decoder,
     window: Window,
-    inflate: Option<Inflate>,
     /// Whether perf's own records replace these tracepoints, because they were not recorded.
     forks_from_perf: bool,
     execs_from_perf: bool,
@@ -135,15 +135,18 @@ impl Session {
             ))
             .mend("record them with: perf sched record, or perf record -R -T --sample-cpu"));
         }
+        let id_at = id_place(&attrs, &layouts)?;
+        let samples =
+            |(attr, layout): (&Attr, Option<Layout>)| layout.filter(|_| id_at.is_none() || attr.tracepoint().is_some());
+        let layouts = attrs.iter().zip(layouts).map(samples).collect();
         Ok(Self {
-            id_at: id_place(&attrs, &layouts)?,
+            id_at,
             event_ids: EventIds::of(&attrs),
             trailers: trailers(&attrs),
             attrs,
             layouts,
             decoder,
             window: Window::default(),
-            inflate: None,
             forks_from_perf,
             execs_from_perf,
             lost_samples: 0,
@@ -177,42 +180,126 @@ impl Session {
         counted.map(|(id, count)| (name(id), *count)).collect()
     }
 
-    /// Counts a sample of an event that is not decoded; `id` is its tracepoint's.
-    fn pass_over(&mut self, id: Option<u64>) {
-        self.findings.other += 1;
-        if let Some(id) = id.and_then(|id| u16::try_from(id).ok()).map(usize::from) {
-            if self.passed_over.len() <= id {
-                self.passed_over.resize(id + 1, 0);
-            }
+    /// Counts the first sample of an event. No tracepoint has an id of more than 16 bits.
+    #[cold]
+    fn pass_over_first(&mut self, id: u64) {
+        if let Ok(id) = u16::try_from(id).map(usize::from) {
+            self.passed_over.resize(id + 1, 0);
             self.passed_over[id] += 1;
         }
     }
 
-    /// Takes a record of the kernel, or one of perf's records that compress or order them.
-    pub(super) fn record(&mut self, record: Record, out: &mut Output) -> Result<()> {
-        match record.kind {
-            kind::FINISHED_ROUND => {
-                self.window.end_round(|time, item| out.item(&mut self.decoder, time, item));
-                self.mark_late(out);
+    /// Counts a sample of an event that is not decoded; `id` is its tracepoint's. It is not held back.
+    #[inline]
+    fn pass_over(&mut self, id: Option<u64>) -> bool {
+        self.findings.other += 1;
+        if let Some(id) = id {
+            match self.passed_over.get_mut(id as usize) {
+                Some(count) => *count += 1,
+                None => self.pass_over_first(id),
             }
-            kind::COMPRESSED => self.compressed(record.body, out)?,
-            kind::COMPRESSED2 => {
-                let size = u64_at(record.body, 0).and_then(|n| usize::try_from(n).ok());
-                let packed = size.and_then(|n| record.body[8..].get(..n));
-                let packed =
-                    packed.ok_or_else(|| Error::input("the perf.data is damaged: a compressed record is too short"))?;
-                self.compressed(packed, out)?;
-            }
-            _ => self.kernel_record(record, out),
         }
-        Ok(())
+        false
+    }
+
+    /// Takes the samples that these bytes begin with, as nearly all records are, up to any other record or until some
+    /// records must be passed on; `packed` if they were compressed. Returns their size, and whether any is held back.
+    pub(super) fn samples(&mut self, bytes: &[u8], mut place: Place, packed: bool) -> (usize, bool) {
+        let (mut rest, mut held) = (bytes, false);
+        while !self.is_full()
+            && let Some(record) = Record::first_of(rest)
+            && record.kind == kind::SAMPLE
+            && !matches!(self.ids, Ids::Open(_))
+        {
+            held |= self.sample(record.body, place, packed);
+            rest = &rest[record.size()..];
+            place.at += record.size() as u32;
+        }
+        (bytes.len() - rest.len(), held)
+    }
+
+    /// Takes a record of the kernel; `packed` if it was compressed. Returns whether it is held back, at its place.
+    pub(super) fn record(&mut self, record: Record, place: Place, packed: bool, out: &mut Output) -> bool {
+        let known = Known { packed, ..Known::default() };
+        match record.kind {
+            kind::SAMPLE => {
+                let held = self.sample(record.body, place, packed);
+                if let Ids::Open(_) = self.ids {
+                    self.compare_ids(record.body, out);
+                }
+                held
+            }
+            kind::COMM => self.comm(record, place, known),
+            kind::FORK => self.fork(record.body, place, known),
+            kind::LOST => self.lost(record.body, place, known),
+            kind::LOST_SAMPLES => {
+                self.lost_samples = self.lost_samples.saturating_add(u64_at(record.body, 0).unwrap_or(0));
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether some records must be passed on before more are taken.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.window.is_full()
+    }
+
+    /// Passes on records that are due, out of the blocks of those that were not compressed and of those that were.
+    ///
+    /// # Errors
+    /// When a block cannot be read again.
+    pub(super) fn pass_on(
+        &mut self,
+        due: Due,
+        plain: &mut Blocks,
+        mut packed: Option<&mut Blocks>,
+        out: &mut Output,
+    ) -> Result<()> {
+        let mut window = std::mem::take(&mut self.window);
+        let passed = window.hand_on(due, |held| {
+            let blocks = packed.as_deref_mut().filter(|_| held.known().packed).unwrap_or(plain);
+            let record = Record::first_of(blocks.from(held.place())?);
+            let Some(item) = record.and_then(|record| self.item(record, held)) else {
+                self.findings.malformed += 1;
+                return Ok(0);
+            };
+            out.item(&mut self.decoder, held.time, item);
+            Ok(item.size())
+        });
+        plain.retain(window.blocks(false));
+        if let Some(packed) = packed {
+            packed.retain(window.blocks(true));
+        }
+        self.window = window;
+        self.mark_late(out);
+        passed
+    }
+
+    /// What a record that was held back is; `None` if the file has changed meanwhile.
+    #[inline(always)]
+    fn item<'a>(&self, record: Record<'a>, held: &Held) -> Option<Item<'a>> {
+        let known = held.known();
+        match record.kind {
+            kind::SAMPLE => match sample(self.layouts.get(known.event)?.as_ref()?, record.body)?.1 {
+                Item::Raw { cpu, tid, raw, .. } if known.foreign => Some(Item::Raw { cpu, tgid: 0, tid, raw }),
+                item => Some(item),
+            },
+            kind::COMM => Some(self.name(record)?.1),
+            kind::FORK => Some(self.child(record.body)?.1),
+            kind::LOST => Some(self.loss(record.body).1),
+            _ => None,
+        }
     }
 
     /// Passes on everything that is still held back.
-    pub(super) fn finish(&mut self, out: &mut Output) {
+    ///
+    /// # Errors
+    /// As [`Session::pass_on`].
+    pub(super) fn finish(&mut self, plain: &mut Blocks, packed: Option<&mut Blocks>, out: &mut Output) -> Result<()> {
         self.settle_ids(Ids::Same, out);
-        self.window.finish(|time, item| out.item(&mut self.decoder, time, item));
-        self.mark_late(out);
+        self.pass_on(Due::All, plain, packed, out)?;
         let unseen = self.lost_samples.saturating_sub(self.findings.lost);
         if unseen > 0 {
             // These were lost after the last record that had room, so only perf's counters know of them.
@@ -220,81 +307,40 @@ impl Session {
             out.event(Event { time: out.last, cpu: 0, what: Payload::Lost { count: unseen } });
         }
         out.flush();
+        Ok(())
     }
 
-    fn compressed(&mut self, packed: &[u8], out: &mut Output) -> Result<()> {
-        let mut inflate = match self.inflate.take() {
-            Some(inflate) => inflate,
-            None => Inflate::new()?,
-        };
-        let result = inflate.feed(packed, |record| {
-            self.kernel_record(record, out);
-            Ok(())
-        });
-        self.inflate = Some(inflate);
-        result
+    /// The index of a sample's event.
+    #[inline(always)]
+    fn event_of(&self, body: &[u8]) -> Option<usize> {
+        self.id_at.map_or(Some(0), |at| self.event_ids.event(u64_at(body, at)?))
     }
 
-    #[inline]
-    fn kernel_record(&mut self, record: Record, out: &mut Output) {
-        match record.kind {
-            kind::SAMPLE => self.sample(record.body, out),
-            kind::COMM => self.comm(record),
-            kind::FORK => self.fork(record.body),
-            kind::LOST => self.lost(record.body),
-            kind::LOST_SAMPLES => {
-                self.lost_samples = self.lost_samples.saturating_add(u64_at(record.body, 0).unwrap_or(0));
-            }
-            _ => {}
-        }
-        if self.window.is_full() {
-            self.window.shrink(|time, item| out.item(&mut self.decoder, time, item));
-            self.mark_late(out);
-        }
-    }
-
-    #[inline]
-    fn sample(&mut self, body: &[u8], out: &mut Output) {
-        let index = match self.id_at {
-            None => 0,
-            Some(at) => match u64_at(body, at).and_then(|id| self.event_ids.event(id)) {
-                Some(index) => index,
-                None => {
-                    self.findings.malformed += 1;
-                    return;
-                }
-            },
-        };
-        let Some(layout) = &self.layouts[index] else {
-            self.pass_over(self.attrs[index].tracepoint());
-            return;
-        };
-        if self.id_at.is_some() && self.attrs[index].tracepoint().is_none() {
-            self.pass_over(None);
-            return;
-        }
-        let Some((time, cpu, raw)) = place_and_raw(layout, body) else {
-            self.findings.malformed += 1;
-            return;
-        };
+    #[inline(always)]
+    fn sample(&mut self, body: &[u8], place: Place, packed: bool) -> bool {
+        let Some(index) = self.event_of(body) else { return self.malformed() };
+        let Some(layout) = &self.layouts[index] else { return self.pass_over(self.attrs[index].tracepoint()) };
+        let Some((time, item)) = sample(layout, body) else { return self.malformed() };
+        let Item::Raw { raw, .. } = item else { return false };
         let id = raw.first_chunk().map_or(0, |id| u64::from(u16::from_le_bytes(*id)));
         if !self.decoder.knows(id) {
-            self.pass_over(Some(id));
-            return;
+            return self.pass_over(Some(id));
         }
-        let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
-        let (mut tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
-        match self.ids {
-            Ids::Same => {}
-            Ids::Different => tgid = 0,
-            Ids::Open(_) => self.compare_ids(tid, raw, out),
-        }
-        self.hold(time, Item::Raw { cpu, tgid, tid, raw });
+        let known = Known { event: index, packed, foreign: matches!(self.ids, Ids::Different) };
+        self.hold(time, &item, place, known)
+    }
+
+    #[cold]
+    fn malformed(&mut self) -> bool {
+        self.findings.malformed += 1;
+        false
     }
 
     /// Decides whether perf's ids are the kernel's, from a sample that names the running task twice.
     #[cold]
-    fn compare_ids(&mut self, tid: Tid, raw: &[u8], out: &mut Output) {
+    fn compare_ids(&mut self, body: &[u8], out: &mut Output) {
+        let layout = self.event_of(body).and_then(|index| self.layouts[index].as_ref());
+        let Some((_, Item::Raw { tid, raw, .. })) = layout.and_then(|layout| sample(layout, body)) else { return };
         let Some(current) = self.decoder.current(raw).filter(|current| *current > 0 && tid > 0) else { return };
         self.settle_ids(if current == tid { Ids::Same } else { Ids::Different }, out);
     }
@@ -318,66 +364,73 @@ impl Session {
         index.and_then(|i| self.trailers.get(i)).copied().unwrap_or_default()
     }
 
-    fn comm(&mut self, record: Record) {
+    /// What a record says of a task's name, and when.
+    fn name<'a>(&self, record: Record<'a>) -> Option<(Nanos, Item<'a>)> {
         let body = record.body;
         let trailer = self.trailer(body);
-        let name_end = body.len().saturating_sub(trailer.size);
-        let (Some(tgid), Some(tid), Some(name)) = (u32_at(body, 0), u32_at(body, 4), body.get(8..name_end)) else {
-            self.findings.malformed += 1;
-            return;
-        };
-        let (tgid, tid, time) = (tgid as Tid, tid as Tid, trailer.time(body));
+        let (tgid, tid) = (u32_at(body, 0)? as Tid, u32_at(body, 4)? as Tid);
+        let name = body.get(8..body.len().saturating_sub(trailer.size))?;
+        let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
+        Some((trailer.time(body), Item::Comm { cpu: trailer.cpu(body), tgid, tid, exec, name }))
+    }
+
+    fn comm(&mut self, record: Record, place: Place, known: Known) -> bool {
+        let Some((time, item)) = self.name(record) else { return self.malformed() };
+        let Item::Comm { tgid, tid, name, .. } = item else { return false };
         match (&mut self.ids, time) {
-            (Ids::Different, _) => {}
+            (Ids::Different, _) => false,
             // perf's inventory of the tasks that ran before the recording.
             (Ids::Open(waiting), 0 | u64::MAX) => {
                 if waiting.len() < INVENTORY_MAX {
                     waiting.push((tgid, tid, name[..name.len().min(16)].into()));
                 }
+                false
             }
-            _ => {
-                let exec = record.misc & MISC_COMM_EXEC != 0 && self.execs_from_perf;
-                let time = if time == u64::MAX { 0 } else { time };
-                self.hold(time, Item::Comm { cpu: trailer.cpu(body), tgid, tid, exec, name });
-            }
+            (_, u64::MAX) => self.hold(0, &item, place, known),
+            _ => self.hold(time, &item, place, known),
         }
     }
 
-    fn fork(&mut self, body: &[u8]) {
+    /// What a record says of a new task, and when.
+    fn child(&self, body: &[u8]) -> Option<(Nanos, Item<'static>)> {
         let number = |i: usize| u32_at(body, 4 * i).map(|n| n as Tid);
-        let (Some(tgid), Some(child), Some(parent)) = (number(0), number(2), number(3)) else {
-            self.findings.malformed += 1;
-            return;
-        };
         let trailer = self.trailer(body);
-        let (time, cpu) = (trailer.time(body), trailer.cpu(body));
-        if time != 0 && time != u64::MAX && !matches!(self.ids, Ids::Different) {
-            self.hold(time, Item::Fork { cpu, parent, tgid, child });
-        }
+        let (tgid, child, parent) = (number(0)?, number(2)?, number(3)?);
+        Some((trailer.time(body), Item::Fork { cpu: trailer.cpu(body), parent, tgid, child }))
     }
 
-    fn lost(&mut self, body: &[u8]) {
-        let count = u64_at(body, 8).unwrap_or(0);
-        self.findings.lost = self.findings.lost.saturating_add(count);
+    fn fork(&mut self, body: &[u8], place: Place, known: Known) -> bool {
+        let Some((time, item)) = self.child(body) else { return self.malformed() };
+        let counts = time != 0 && time != u64::MAX && !matches!(self.ids, Ids::Different);
+        counts && self.hold(time, &item, place, known)
+    }
+
+    /// How many records were lost, and when; at time 0 if that is unknown.
+    fn loss(&self, body: &[u8]) -> (Nanos, Item<'static>) {
         let trailer = self.trailer(body);
-        let time = match trailer.time(body) {
-            0 => self.window.newest(),
-            time => time,
-        };
-        self.hold(time, Item::Lost { cpu: trailer.cpu(body), count });
+        (trailer.time(body), Item::Lost { cpu: trailer.cpu(body), count: u64_at(body, 8).unwrap_or(0) })
+    }
+
+    fn lost(&mut self, body: &[u8], place: Place, known: Known) -> bool {
+        let (time, item) = self.loss(body);
+        if let Item::Lost { count, .. } = item {
+            self.findings.lost = self.findings.lost.saturating_add(count);
+        }
+        let time = if time == 0 { self.window.newest() } else { time };
+        self.hold(time, &item, place, known)
     }
 
     #[inline(always)]
-    fn hold(&mut self, time: Nanos, item: Item) {
-        let cpu = match item {
-            Item::Raw { cpu, .. } | Item::Comm { cpu, .. } | Item::Fork { cpu, .. } | Item::Lost { cpu, .. } => cpu,
-        };
-        if cpu >= CPU_END {
-            self.findings.malformed += 1;
-        } else if !self.window.push(time, item) {
+    fn hold(&mut self, time: Nanos, item: &Item, place: Place, known: Known) -> bool {
+        if item.cpu() >= CPU_END {
+            return self.malformed();
+        }
+        let held = self.window.push(time, place, known, item.size());
+        if !held {
             self.findings.late += 1;
             self.late_unmarked += 1;
         }
+        held
     }
 
     /// Records that came too late are missing from the trace. Marks the loss at the place where they are missing.
@@ -414,9 +467,13 @@ fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>>
     Ok(first)
 }
 
-#[inline]
-fn place_and_raw<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, CpuId, &'a [u8])> {
-    Some((u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?))
+/// When a sample was taken, and what it holds.
+#[inline(always)]
+fn sample<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, Item<'a>)> {
+    let (time, cpu, raw) = (u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?);
+    let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
+    let (tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
+    Some((time, Item::Raw { cpu, tgid, tid, raw }))
 }
 
 #[cfg(test)]

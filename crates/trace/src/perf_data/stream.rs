@@ -1,14 +1,13 @@
 //! Reads the records of the data section in sequence, from any reader.
 
+use super::blocks::{BLOCK, Blocks, Place};
 use super::cursor::u32_at;
 use schedlab_base::{Error, Result};
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-/// The number of bytes read at once; longer than any record, and so few that they are still in the cache when they are
-/// looked at.
-const CHUNK: usize = 1 << 17;
 /// The size of `perf_event_header`: a 32-bit type, 16 bits of `misc`, and the 16-bit size of the whole record.
-const HEADER: usize = 8;
+pub(super) const HEADER: usize = 8;
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
@@ -19,37 +18,93 @@ pub(super) struct Record<'a> {
     pub(super) body: &'a [u8],
 }
 
+impl<'a> Record<'a> {
+    /// The record that these bytes begin with; `None` if they do not have all of it, or begin with none.
+    #[inline(always)]
+    pub(super) fn first_of(bytes: &'a [u8]) -> Option<Self> {
+        let header = bytes.first_chunk::<HEADER>()?;
+        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+        let misc = u16::from_le_bytes([header[4], header[5]]);
+        Some(Self { kind, misc, body: bytes.get(HEADER..size_field(header))? })
+    }
+
+    /// The size of the whole record.
+    #[inline(always)]
+    pub(super) fn size(&self) -> usize {
+        HEADER + self.body.len()
+    }
+}
+
+/// The size that a record's header states.
+#[inline(always)]
+pub(super) fn size_field(header: &[u8; HEADER]) -> usize {
+    usize::from(u16::from_le_bytes([header[6], header[7]]))
+}
+
 /// The next item of the stream.
 #[derive(Debug)]
 pub(super) enum Next<'a> {
-    Record(Record<'a>),
+    /// A record, and its place in [`Stream::blocks`].
+    Record(Record<'a>, Place),
     /// The section ends where it should.
     End,
     /// The data ends in the middle of a record, or before the end of the section.
     Cut(&'static str),
 }
 
-/// Reads records, holding one chunk of the file at a time.
+/// Reads records, a block at a time.
 pub(super) struct Stream {
     input: Box<dyn Read + Send>,
     /// The number of bytes of the section still to be read from the input; `None` if the section ends with the input.
     left: Option<u64>,
-    buffer: Vec<u8>,
+    /// What was read; the current block from `start` to `end` is still to come.
+    pub(super) blocks: Blocks,
     start: usize,
     end: usize,
+    /// Whether a record of the current block is held back.
+    held: bool,
     /// The position of `start` in the file.
     offset: u64,
 }
 
 impl Stream {
-    /// Creates a stream that starts at `offset` in its file and has `size` bytes, or goes on to the end.
+    /// Creates a stream that starts at `offset` in its input and has `size` bytes, or goes on to the end.
     pub(super) fn new(input: Box<dyn Read + Send>, offset: u64, size: Option<u64>) -> Self {
-        Self { input, left: size, buffer: vec![0; CHUNK], start: 0, end: 0, offset }
+        Self { input, left: size, blocks: Blocks::new(), start: 0, end: 0, held: false, offset }
+    }
+
+    /// The same of a file, which stands at `offset`, and was recorded on so many CPUs.
+    pub(super) fn of_file(file: File, offset: u64, size: Option<u64>, cpus: usize) -> Self {
+        let again = file.try_clone();
+        let stream = Self::new(Box::new(file), offset, size);
+        match again {
+            Ok(again) => Self { blocks: Blocks::of_file(again, cpus), ..stream },
+            Err(_) => stream,
+        }
     }
 
     /// The position of the next record in the file.
     pub(super) fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// The last record is held back: its block is kept.
+    #[inline]
+    pub(super) fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// What was read and is still to come, and where it is.
+    #[inline]
+    pub(super) fn rest(&self) -> (&[u8], Place) {
+        (&self.blocks.current[self.start..self.end], self.blocks.place(self.start))
+    }
+
+    /// Passes over records at the beginning of that.
+    #[inline]
+    pub(super) fn advance(&mut self, size: usize) {
+        self.start += size;
+        self.offset += size as u64;
     }
 
     /// Reads the next record.
@@ -58,41 +113,34 @@ impl Stream {
     /// When the file cannot be read, or the next bytes are not a record.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Next<'_>> {
-        match self.buffered() {
-            Some(size) => Ok(Next::Record(self.cut_off(size))),
+        let (start, end) = (self.start, self.end);
+        let header = self.blocks.current[start..end].first_chunk::<HEADER>();
+        let size = header.map(size_field).filter(|size| (HEADER..=end - start).contains(size));
+        match size {
+            Some(size) => Ok(self.cut_off(size)),
             None => self.read_next(),
         }
     }
 
-    /// The size of the next record if all of it is in the buffer.
+    /// The next record, all of which is in the block.
     #[inline(always)]
-    fn buffered(&self) -> Option<usize> {
-        let rest = &self.buffer[self.start..self.end];
-        let header = rest.first_chunk::<HEADER>()?;
-        let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
-        (HEADER..=rest.len()).contains(&size).then_some(size)
-    }
-
-    /// The next record, all of which is in the buffer.
-    #[inline(always)]
-    fn cut_off(&mut self, size: usize) -> Record<'_> {
+    fn cut_off(&mut self, size: usize) -> Next<'_> {
         let start = self.start;
         self.advance(size);
-        let (header, body) = self.buffer[start..start + size].split_at(HEADER);
-        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-        Record { kind, misc: u16::from_le_bytes([header[4], header[5]]), body }
+        let record = Record::first_of(&self.blocks.current[start..start + size]);
+        Next::Record(record.expect("all of it is there"), self.blocks.place(start))
     }
 
-    /// Reads the next record when the buffer does not have all of it.
+    /// Reads the next record when the block does not have all of it.
     #[cold]
     fn read_next(&mut self) -> Result<Next<'_>> {
         let size = match self.look(HEADER)? {
             0 if self.left.is_none_or(|left| left == 0) => return Ok(Next::End),
             n if n < HEADER => return Ok(Next::Cut("the file ends before its last record does")),
-            _ => usize::from(self.size_field()),
+            _ => u32_at(&self.blocks.current, self.start + 4).map_or(0, |word| (word >> 16) as usize),
         };
         if size < HEADER {
-            if self.look(CHUNK)? > 0 && self.buffer[self.start..self.end].iter().all(|b| *b == 0) {
+            if self.look(BLOCK)? > 0 && self.blocks.current[self.start..self.end].iter().all(|b| *b == 0) {
                 return Ok(Next::Cut("the rest of the file was never written: it holds zeros"));
             }
             let what = format!("at byte {}: a record of {size} bytes cannot be", self.offset);
@@ -101,18 +149,18 @@ impl Stream {
         if self.look(size)? < size {
             return Ok(Next::Cut("the file ends before its last record does"));
         }
-        Ok(Next::Record(self.cut_off(size)))
+        Ok(self.cut_off(size))
     }
 
     /// The type of the next record, which is not consumed.
     pub(super) fn peek(&mut self) -> Result<Option<u32>> {
-        Ok(if self.look(HEADER)? < HEADER { None } else { u32_at(&self.buffer, self.start) })
+        Ok(if self.look(HEADER)? < HEADER { None } else { u32_at(&self.blocks.current, self.start) })
     }
 
     /// Skips bytes that follow a record and belong to it. Returns `false` if the file ends too early.
     pub(super) fn skip(&mut self, mut size: u64) -> Result<bool> {
         while size > 0 {
-            let step = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
+            let step = usize::try_from(size).unwrap_or(BLOCK).min(BLOCK);
             let there = self.look(step)?.min(step);
             if there == 0 {
                 return Ok(false);
@@ -127,25 +175,16 @@ impl Stream {
     pub(super) fn take(&mut self, mut size: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while size > 0 {
-            let step = usize::try_from(size).unwrap_or(CHUNK).min(CHUNK);
+            let step = usize::try_from(size).unwrap_or(BLOCK).min(BLOCK);
             let there = self.look(step)?.min(step);
             if there == 0 {
                 break;
             }
-            bytes.extend_from_slice(&self.buffer[self.start..self.start + there]);
+            bytes.extend_from_slice(&self.blocks.current[self.start..self.start + there]);
             self.advance(there);
             size -= there as u64;
         }
         Ok(bytes)
-    }
-
-    fn size_field(&self) -> u16 {
-        u16::from_le_bytes([self.buffer[self.start + 6], self.buffer[self.start + 7]])
-    }
-
-    fn advance(&mut self, size: usize) {
-        self.start += size;
-        self.offset += size as u64;
     }
 
     /// Buffers at least `size` bytes (at most a chunk) if the input has them. Returns the number of bytes buffered.
@@ -157,14 +196,22 @@ impl Stream {
         Ok(self.end - self.start)
     }
 
+    /// Moves what is still to come to the front of the block, or of a new one if records of this one are held.
+    fn turn(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.blocks.turn(self.start..self.end, self.offset - self.start as u64, held);
+        (self.start, self.end) = (0, self.end - self.start);
+    }
+
     #[cold]
     fn fill(&mut self, size: usize) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
+        if self.start > 0 {
+            self.turn();
+        }
         while self.end < size {
-            let room = (CHUNK - self.end) as u64;
-            let most = usize::try_from(self.left.map_or(room, |left| left.min(room))).unwrap_or(CHUNK);
-            match self.input.read(&mut self.buffer[self.end..self.end + most]) {
+            let room = (BLOCK - self.end) as u64;
+            let most = usize::try_from(self.left.map_or(room, |left| left.min(room))).unwrap_or(BLOCK);
+            match self.input.read(&mut self.blocks.current[self.end..self.end + most]) {
                 Ok(0) => break,
                 Ok(n) => {
                     self.end += n;
@@ -196,7 +243,7 @@ mod tests {
         let mut stream = stream(many.clone(), Some(many.len() as u64));
         for i in 0..40_000 {
             assert_eq!(stream.peek().unwrap(), Some(i));
-            let Next::Record(r) = stream.next().unwrap() else { panic!("record {i} is missing") };
+            let Next::Record(r, _) = stream.next().unwrap() else { panic!("record {i} is missing") };
             assert_eq!((r.kind, r.body), (i, &[i as u8; 60][..]));
         }
         assert!(matches!(stream.next().unwrap(), Next::End));
@@ -216,10 +263,10 @@ mod tests {
 
     #[test]
     fn payloads_are_read_or_skipped() {
-        let bytes = vec![7; 3 * CHUNK + 5];
-        assert!(stream(bytes.clone(), None).skip(3 * CHUNK as u64 + 5).unwrap());
+        let bytes = vec![7; 3 * BLOCK + 5];
+        assert!(stream(bytes.clone(), None).skip(3 * BLOCK as u64 + 5).unwrap());
         assert!(!stream(bytes.clone(), None).skip(u64::MAX).unwrap());
-        assert_eq!(stream(bytes.clone(), None).take(CHUNK as u64 + 1).unwrap().len(), CHUNK + 1);
-        assert_eq!(stream(bytes, None).take(u64::MAX).unwrap().len(), 3 * CHUNK + 5);
+        assert_eq!(stream(bytes.clone(), None).take(BLOCK as u64 + 1).unwrap().len(), BLOCK + 1);
+        assert_eq!(stream(bytes, None).take(u64::MAX).unwrap().len(), 3 * BLOCK + 5);
     }
 }

@@ -4,15 +4,18 @@
 //! round is older than the newest record of the round before it, so records up to that time can be passed on. Without
 //! such marks, or in an enormous round, part of the window is passed on when the window is full.
 
-use schedlab_base::{CpuId, Nanos, Tid};
-use std::ops::Range;
+use super::blocks::Place;
+use schedlab_base::{CpuId, Nanos, Result, Tid};
 
 /// The most bytes of records held back.
 const BYTES_MAX: usize = 256 << 20;
 /// The most records held back.
 const ITEMS_MAX: usize = 4 << 20;
+/// A record that is this much too early in its CPU's buffer is put in its place by itself: interrupts write records
+/// between those of what they interrupt.
+const NEAR: usize = 8;
 
-/// An item that is held back until its turn.
+/// What is held back until its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item<'a> {
     /// A tracepoint's record, the CPU that wrote it, and the process and thread that ran there.
@@ -25,39 +28,78 @@ pub(super) enum Item<'a> {
     Lost { cpu: CpuId, count: u64 },
 }
 
-#[derive(Clone, Copy)]
-struct Entry {
-    time: Nanos,
-    at: u32,
-    size: u16,
-    kind: Kind,
+impl Item<'_> {
+    /// The CPU that it was recorded on.
+    #[inline(always)]
+    pub(super) fn cpu(&self) -> CpuId {
+        match *self {
+            Self::Raw { cpu, .. } | Self::Comm { cpu, .. } | Self::Fork { cpu, .. } | Self::Lost { cpu, .. } => cpu,
+        }
+    }
+
+    /// How many bytes it counts for.
+    #[inline(always)]
+    pub(super) fn size(&self) -> usize {
+        const NUMBERS: usize = 12;
+        NUMBERS
+            + match self {
+                Self::Raw { raw: tail, .. } | Self::Comm { name: tail, .. } => tail.len(),
+                Self::Fork { .. } => size_of::<Tid>(),
+                Self::Lost { .. } => size_of::<u64>(),
+            }
+    }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Raw,
-    Comm,
-    Exec,
-    Fork,
-    Lost,
+/// A record that is held back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) time: Nanos,
+    block: u32,
+    /// Its place in the block, the index of its event, and the two flags.
+    word: u32,
 }
 
-/// The most bytes of room kept for the next time that the window is closed up.
-const SPARE_MAX: usize = 16 << 20;
-/// A record that is this much too early in its CPU's buffer is put in its place by itself: interrupts write records
-/// between those of what they interrupt.
-const NEAR: usize = 8;
+/// What is known of a record that is held back, beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The index of a sample's event.
+    pub(super) event: usize,
+    /// It was compressed, and stands among what was decompressed.
+    pub(super) packed: bool,
+    /// The process of a sample's task is not that of the kernel.
+    pub(super) foreign: bool,
+}
 
-/// The size of the three numbers before the bytes of each item.
-const HEAD: usize = 12;
+impl Held {
+    const EVENT: u32 = 17;
+    const PACKED: u32 = 1 << 30;
+    const FOREIGN: u32 = 1 << 31;
+
+    #[inline(always)]
+    fn new(time: Nanos, place: Place, known: Known) -> Self {
+        let flags = if known.packed { Self::PACKED } else { 0 } | if known.foreign { Self::FOREIGN } else { 0 };
+        Self { time, block: place.block, word: place.at | (known.event as u32) << Self::EVENT | flags }
+    }
+
+    /// Where it is.
+    #[inline(always)]
+    pub(super) fn place(&self) -> Place {
+        Place { block: self.block, at: self.word & ((1 << Self::EVENT) - 1) }
+    }
+
+    #[inline(always)]
+    pub(super) fn known(&self) -> Known {
+        let event = ((self.word & !(Self::PACKED | Self::FOREIGN)) >> Self::EVENT) as usize;
+        Known { event, packed: self.word & Self::PACKED != 0, foreign: self.word & Self::FOREIGN != 0 }
+    }
+}
 
 /// The records held back.
 #[derive(Default)]
 pub(super) struct Window {
-    entries: Vec<Entry>,
-    bytes: Vec<u8>,
-    /// Room for the bytes when the window is closed up.
-    spare: Vec<u8>,
+    entries: Vec<Held>,
+    /// What the items count for.
+    bytes: usize,
     /// The newest time seen, and what it was at the end of the last round.
     newest: Nanos,
     settled: Nanos,
@@ -65,36 +107,34 @@ pub(super) struct Window {
     done: Nanos,
 }
 
+/// How much is passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// A round has ended: what no later record can precede.
+    Round,
+    /// The window is full: the older half.
+    Half,
+    /// The file has ended: everything.
+    All,
+}
+
 impl Window {
-    /// Holds an item back. Returns `false` if it is too late to be put in order; it is then dropped.
+    /// Holds a record back that counts for this many bytes. Returns `false` if it is too late to be put in order.
     #[inline(always)]
-    pub(super) fn push(&mut self, time: Nanos, item: Item) -> bool {
+    pub(super) fn push(&mut self, time: Nanos, place: Place, known: Known, size: usize) -> bool {
         if time < self.done {
             return false;
         }
         self.newest = self.newest.max(time);
-        let (kind, head, tail): (_, [u32; 3], &[u8]) = match item {
-            Item::Raw { cpu, tgid, tid, raw } => (Kind::Raw, [cpu, tgid as u32, tid as u32], raw),
-            Item::Comm { cpu, tgid, tid, exec, name } => {
-                (if exec { Kind::Exec } else { Kind::Comm }, [cpu, tgid as u32, tid as u32], name)
-            }
-            Item::Fork { cpu, parent, tgid, child } => {
-                (Kind::Fork, [cpu, parent as u32, tgid as u32], &child.to_le_bytes())
-            }
-            Item::Lost { cpu, count } => (Kind::Lost, [cpu, 0, 0], &count.to_le_bytes()),
-        };
-        let at = self.bytes.len() as u32;
-        self.bytes.reserve(HEAD + tail.len());
-        self.bytes.extend_from_slice(head.map(u32::to_le_bytes).as_flattened());
-        self.bytes.extend_from_slice(tail);
-        self.entries.push(Entry { time, at, size: tail.len() as u16, kind });
+        self.bytes += size;
+        self.entries.push(Held::new(time, place, known));
         true
     }
 
     /// Whether some items must be passed on before more are taken.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= BYTES_MAX || self.entries.len() >= ITEMS_MAX
+        self.bytes >= BYTES_MAX || self.entries.len() >= ITEMS_MAX
     }
 
     /// The newest time seen.
@@ -102,57 +142,43 @@ impl Window {
         self.newest
     }
 
-    /// Ends a round: passes on the items that no later record can precede.
-    pub(super) fn end_round(&mut self, take: impl FnMut(Nanos, Item)) {
-        let limit = std::mem::replace(&mut self.settled, self.newest);
-        self.hand_on(take, |entries| entries.partition_point(|e| e.time <= limit));
-    }
-
-    /// Makes room in a full window: passes on the older half.
-    pub(super) fn shrink(&mut self, take: impl FnMut(Nanos, Item)) {
-        self.hand_on(take, |entries| entries.len().div_ceil(2));
-    }
-
-    /// Ends the file: passes on everything.
-    pub(super) fn finish(&mut self, take: impl FnMut(Nanos, Item)) {
-        self.hand_on(take, <[Entry]>::len);
-    }
-
-    /// Sorts the items, passes on the first ones, as many as `how_many` returns, and keeps the rest.
-    fn hand_on(&mut self, mut take: impl FnMut(Nanos, Item), how_many: impl Fn(&[Entry]) -> usize) {
+    /// Sorts the records, passes on the first ones, and keeps the rest. `take` returns what a record counted for.
+    ///
+    /// # Errors
+    /// The first of `take`.
+    pub(super) fn hand_on(&mut self, due: Due, mut take: impl FnMut(&Held) -> Result<usize>) -> Result<()> {
         // Each CPU's records are nearly in order, so this merges runs. Equal times keep the order of the file.
         settle_near(&mut self.entries);
         self.entries.sort_by_key(|e| e.time);
-        let count = how_many(&self.entries);
+        let count = match due {
+            Due::Round => {
+                let limit = std::mem::replace(&mut self.settled, self.newest);
+                self.entries.partition_point(|e| e.time <= limit)
+            }
+            Due::Half => self.entries.len().div_ceil(2),
+            Due::All => self.entries.len(),
+        };
         for entry in &self.entries[..count] {
-            take(entry.time, item(entry, &self.bytes));
+            self.bytes = self.bytes.saturating_sub(take(entry)?);
         }
         if let Some(last) = self.entries[..count].last() {
             self.done = last.time;
         }
         self.entries.drain(..count);
-        self.close_up();
+        if self.entries.is_empty() {
+            self.bytes = 0;
+        }
+        Ok(())
     }
 
-    /// Forgets the bytes of the items that were passed on. The others keep their order, so that of those with the same
-    /// time the first in the file stays the first.
-    fn close_up(&mut self) {
-        let mut bytes = std::mem::take(&mut self.spare);
-        bytes.clear();
-        for entry in &mut self.entries {
-            let at = bytes.len() as u32;
-            bytes.extend_from_slice(&self.bytes[span(entry)]);
-            entry.at = at;
-        }
-        self.spare = std::mem::replace(&mut self.bytes, bytes);
-        if self.spare.capacity() > SPARE_MAX {
-            self.spare = Vec::new();
-        }
+    /// The blocks of what was compressed, or of what was not, that hold records.
+    pub(super) fn blocks(&self, packed: bool) -> impl Iterator<Item = u32> {
+        self.entries.iter().filter(move |entry| entry.known().packed == packed).map(|entry| entry.block)
     }
 }
 
 /// Moves entries that are a few places too late. Then those of a CPU are one run, which the sort merges with others.
-fn settle_near(entries: &mut [Entry]) {
+fn settle_near(entries: &mut [Held]) {
     for at in 1..entries.len() {
         let time = entries[at].time;
         if time < entries[at - 1].time {
@@ -164,33 +190,21 @@ fn settle_near(entries: &mut [Entry]) {
     }
 }
 
-fn span(entry: &Entry) -> Range<usize> {
-    let start = entry.at as usize;
-    start..start + HEAD + usize::from(entry.size)
-}
-
-#[inline(always)]
-fn item<'a>(entry: &Entry, bytes: &'a [u8]) -> Item<'a> {
-    let (head, tail) = bytes[span(entry)].split_at(HEAD);
-    let number = |i: usize| u32::from_le_bytes([head[4 * i], head[4 * i + 1], head[4 * i + 2], head[4 * i + 3]]);
-    let (cpu, tgid, tid) = (number(0), number(1) as Tid, number(2) as Tid);
-    match entry.kind {
-        Kind::Raw => Item::Raw { cpu, tgid, tid, raw: tail },
-        Kind::Comm | Kind::Exec => Item::Comm { cpu, tgid, tid, exec: entry.kind == Kind::Exec, name: tail },
-        Kind::Fork => {
-            let child = Tid::from_le_bytes(tail.try_into().expect("a child was pushed"));
-            Item::Fork { cpu, parent: tgid, tgid: tid, child }
-        }
-        Kind::Lost => Item::Lost { cpu, count: u64::from_le_bytes(tail.try_into().expect("a count was pushed")) },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn raw(cpu: CpuId, raw: &[u8]) -> Item<'_> {
-        Item::Raw { cpu, tgid: 1, tid: 2, raw }
+    fn push(window: &mut Window, time: Nanos, at: usize) -> bool {
+        window.push(time, Place { block: at as u32 >> 10, at: at as u32 & 1023 }, Known::default(), 20)
+    }
+
+    fn hand_on(window: &mut Window, due: Due, out: &mut Vec<(Nanos, usize)>) {
+        let take = |held: &Held| {
+            let Place { block, at } = held.place();
+            out.push((held.time, (block << 10 | at) as usize));
+            Ok(20)
+        };
+        window.hand_on(due, take).unwrap();
     }
 
     #[test]
@@ -198,63 +212,50 @@ mod tests {
         let mut window = Window::default();
         let mut out = Vec::new();
         for time in [10, 30, 20, 40] {
-            assert!(window.push(time, raw(0, &[time as u8])));
+            assert!(push(&mut window, time, time as usize));
         }
-        window.end_round(|time, _| out.push(time));
+        hand_on(&mut window, Due::Round, &mut out);
         assert!(out.is_empty());
-        assert!(window.push(15, raw(1, &[15])));
-        assert!(window.push(50, raw(1, &[50])));
-        window.end_round(|time, item| {
-            assert_eq!(item, raw(u32::from(time == 15), &[time as u8]));
-            out.push(time);
-        });
-        assert_eq!(out, [10, 15, 20, 30, 40]);
-        assert!(!window.push(39, raw(0, &[])), "this comes too late");
-        assert!(window.push(45, raw(0, &[])));
-        window.finish(|time, _| out.push(time));
-        assert_eq!(out, [10, 15, 20, 30, 40, 45, 50]);
+        assert!(push(&mut window, 15, 15));
+        assert!(push(&mut window, 50, 50));
+        hand_on(&mut window, Due::Round, &mut out);
+        assert_eq!(out, [10, 15, 20, 30, 40].map(|time| (time, time as usize)));
+        assert!(!push(&mut window, 39, 39), "this comes too late");
+        assert!(push(&mut window, 45, 45));
+        hand_on(&mut window, Due::All, &mut out);
+        assert_eq!(out[5..], [(45, 45), (50, 50)]);
+        assert_eq!(window.bytes, 0);
     }
 
     #[test]
     fn equal_times_keep_the_order_of_the_file_over_many_rounds() {
         let mut rng = schedlab_base::Rng::new(5);
         let (mut window, mut all, mut out) = (Window::default(), Vec::new(), Vec::new());
-        let mut keep = |time, item: Item| match item {
-            Item::Raw { cpu, raw, .. } => out.push((time, cpu, raw.to_vec())),
-            _ => unreachable!(),
-        };
         for round in 0..50u64 {
-            for cpu in 0..3 {
+            for _ in 0..3 {
                 for at in 0..100 {
                     // In steps of 4 ns, so that many are equal; some come a few records or many too late.
                     let late = if rng.below(10) == 0 { rng.below(60) } else { rng.below(3) };
                     let time = (1_000 + 400 * round + 4 * at - 4 * late) / 8 * 8;
-                    let bytes = (all.len() as u32).to_le_bytes();
-                    assert!(window.push(time, raw(cpu, &bytes[..1 + at as usize % 4])));
-                    all.push((time, cpu, bytes[..1 + at as usize % 4].to_vec()));
+                    assert!(push(&mut window, time, all.len()));
+                    all.push((time, all.len()));
                 }
             }
-            window.end_round(&mut keep);
+            hand_on(&mut window, Due::Round, &mut out);
         }
-        window.finish(&mut keep);
+        hand_on(&mut window, Due::All, &mut out);
         all.sort_by_key(|(time, ..)| *time);
         assert_eq!(out, all);
     }
 
     #[test]
-    fn every_kind_of_item_is_kept_unchanged() {
-        let items = [
-            raw(3, b"bytes"),
-            Item::Comm { cpu: 1, tgid: 5, tid: 6, exec: true, name: b"sh" },
-            Item::Comm { cpu: 1, tgid: 5, tid: 6, exec: false, name: b"" },
-            Item::Fork { cpu: 2, parent: 7, tgid: 8, child: 9 },
-            Item::Lost { cpu: 4, count: u64::MAX },
-        ];
-        let mut window = Window::default();
-        items.iter().for_each(|item| assert!(window.push(7, *item)));
-        let mut next = items.iter();
-        window.shrink(|_, item| assert_eq!(Some(&item), next.next()));
-        window.finish(|_, item| assert_eq!(Some(&item), next.next()));
-        assert_eq!(next.len(), 0);
+    fn what_is_known_of_a_record_is_kept() {
+        for event in [0, 1, 4095] {
+            for (packed, foreign) in [(false, false), (true, false), (false, true), (true, true)] {
+                let (place, known) = (Place { block: 70_000, at: (1 << 17) - 1 }, Known { event, packed, foreign });
+                let held = Held::new(7, place, known);
+                assert_eq!((held.time, held.place(), held.known()), (7, place, known));
+            }
+        }
     }
 }
