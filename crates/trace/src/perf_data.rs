@@ -16,6 +16,7 @@ mod header;
 mod inflate;
 mod output;
 mod prelude;
+mod samples;
 mod session;
 mod stream;
 mod topology;

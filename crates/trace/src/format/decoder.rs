@@ -3,7 +3,8 @@
 use super::Format;
 use super::interrupts::Interrupts;
 use super::names::{Names, TID_END, packed};
-use super::plan::{Plan, Task, Wake, What};
+use super::plan::{Plan, Switch, Task, Usual, Wake, Waking, What};
+use super::states::StateTable;
 use schedlab_base::{Context, CpuId, Error, Event, NameRecord, Nanos, Payload, Result, Tid};
 
 /// No kernel is built for this many CPUs; a CPU number from here on means damage.
@@ -165,7 +166,7 @@ impl Decoder {
                 }
                 Ok(self.interrupts.ends(cpu, what, time))
             }
-            _ => payload(plan, raw, cpu, |tid, name| self.names.see(time, tid, name, &mut on_name)),
+            _ => payload(plan, raw, cpu, &mut Seeing { names: &mut self.names, time, on_name: &mut on_name }),
         };
         match decoded {
             Ok(Some(what)) => {
@@ -187,58 +188,98 @@ impl Decoder {
 /// A field has a value that no kernel writes.
 struct Damaged;
 
+/// Takes the names that a record holds.
+struct Seeing<'a, F> {
+    names: &'a mut Names,
+    time: Nanos,
+    on_name: &'a mut F,
+}
+
+impl<F: FnMut(&NameRecord)> Seeing<'_, F> {
+    /// The task that a record names, whose name is seen.
+    #[inline(always)]
+    fn task(&mut self, task: &Task, raw: &[u8]) -> Result<Tid, Damaged> {
+        let tid = tid(task.tid.get(raw))?;
+        if let Some(name) = task.comm.get(raw) {
+            self.names.see(self.time, tid, name, self.on_name);
+        }
+        Ok(tid)
+    }
+
+    #[inline(always)]
+    fn switch(&mut self, fields: &Switch, states: &StateTable, raw: &[u8]) -> Result<Option<Payload>, Damaged> {
+        Ok(Some(Payload::Switch {
+            prev: self.task(&fields.prev, raw)?,
+            prev_prio: prio(fields.prev_prio.get(raw)),
+            prev_state: states.state(fields.state.get(raw) as u64),
+            next: self.task(&fields.next, raw)?,
+            next_prio: prio(fields.next_prio.get(raw)),
+        }))
+    }
+
+    /// A wake-up; `None` if it woke no task.
+    #[inline(always)]
+    fn waking(&mut self, fields: &Waking, kind: Wake, raw: &[u8], here: CpuId) -> Result<Option<Payload>, Damaged> {
+        if fields.success.is_some_and(|success| success.get(raw) == 0) {
+            return Ok(None);
+        }
+        let (woken, prio) = (self.task(&fields.task, raw)?, prio(fields.prio.get(raw)));
+        let target = fields.target.map_or(Ok(here), |t| cpu(t.get(raw)))?;
+        Ok(Some(match kind {
+            Wake::Waking => {
+                let context = fields.flags.map_or(Context::Unknown, |flags| Context::of_flags(flags.get(raw) as u8));
+                Payload::Waking { tid: woken, prio, target, waker: tid(fields.current.get(raw))?, context }
+            }
+            Wake::Wakeup => Payload::Wakeup { tid: woken, prio, target },
+            Wake::New => Payload::WakeupNew { tid: woken, prio, target },
+        }))
+    }
+}
+
+/// The bytes of the fields, if these are where [`Usual`] has them.
+#[inline(always)]
+fn usual<'a, F: Usual, const SIZE: usize>(plan: &Plan, _: &F, raw: &'a [u8]) -> Option<&'a [u8; SIZE]> {
+    const { assert!(SIZE == F::SIZE) };
+    if plan.usual { raw.first_chunk() } else { None }
+}
+
 /// The payload of a record; `None` for a wake-up that woke no task.
 #[inline(always)]
-fn payload(plan: &Plan, raw: &[u8], here: CpuId, mut see: impl FnMut(Tid, u128)) -> Result<Option<Payload>, Damaged> {
+fn payload<F: FnMut(&NameRecord)>(
+    plan: &Plan,
+    raw: &[u8],
+    here: CpuId,
+    seeing: &mut Seeing<F>,
+) -> Result<Option<Payload>, Damaged> {
     Ok(Some(match &plan.what {
-        What::Switch { prev, prev_prio, state, next, next_prio, states } => Payload::Switch {
-            prev: seen(prev, raw, &mut see)?,
-            prev_prio: prio(prev_prio.get(raw)),
-            prev_state: states.state(state.get(raw) as u64),
-            next: seen(next, raw, &mut see)?,
-            next_prio: prio(next_prio.get(raw)),
-        },
-        What::Waking { success: Some(success), .. } if success.get(raw) == 0 => return Ok(None),
-        What::Waking { task: woken, prio: p, target, kind, .. } => {
-            let (tid_, prio) = (seen(woken, raw, &mut see)?, prio(p.get(raw)));
-            let target = target.map_or(Ok(here), |t| cpu(t.get(raw)))?;
-            match kind {
-                Wake::Waking => {
-                    let context = plan.flags.map_or(Context::Unknown, |flags| Context::of_flags(flags.get(raw) as u8));
-                    Payload::Waking { tid: tid_, prio, target, waker: tid(plan.current.get(raw))?, context }
-                }
-                Wake::Wakeup => Payload::Wakeup { tid: tid_, prio, target },
-                Wake::New => Payload::WakeupNew { tid: tid_, prio, target },
-            }
+        What::Switch(fields, states) => {
+            return match usual::<_, { Switch::SIZE }>(plan, fields, raw) {
+                Some(raw) => seeing.switch(&Usual::FIELDS, states, raw),
+                None => seeing.switch(fields, states, raw),
+            };
         }
-        What::Migrate { task: moved, prio: p, from, to } => Payload::Migrate {
-            tid: seen(moved, raw, &mut see)?,
+        What::Waking(fields, kind) => {
+            return match usual::<_, { Waking::SIZE }>(plan, fields, raw) {
+                Some(raw) => seeing.waking(&Usual::FIELDS, *kind, raw, here),
+                None => seeing.waking(fields, *kind, raw, here),
+            };
+        }
+        What::Migrate { task, prio: p, from, to } => Payload::Migrate {
+            tid: seeing.task(task, raw)?,
             prio: prio(p.get(raw)),
             from: cpu(from.get(raw))?,
             to: cpu(to.get(raw))?,
         },
         What::Fork { parent, child } => {
-            Payload::Fork { parent: seen(parent, raw, &mut see)?, child: seen(child, raw, &mut see)? }
+            Payload::Fork { parent: seeing.task(parent, raw)?, child: seeing.task(child, raw)? }
         }
         What::Exec { tid: t, old } => {
             let tid_ = tid(t.get(raw))?;
             Payload::Exec { tid: tid_, old: old.map_or(Ok(tid_), |o| tid(o.get(raw)))? }
         }
-        What::Exit { task: ended, prio: p } => {
-            Payload::Exit { tid: seen(ended, raw, &mut see)?, prio: prio(p.get(raw)) }
-        }
+        What::Exit { task, prio: p } => Payload::Exit { tid: seeing.task(task, raw)?, prio: prio(p.get(raw)) },
         What::Interrupt { .. } => return Ok(None),
     }))
-}
-
-/// The task that a record names, whose name is seen.
-#[inline(always)]
-fn seen(task: &Task, raw: &[u8], see: &mut impl FnMut(Tid, u128)) -> Result<Tid, Damaged> {
-    let tid = tid(task.tid.get(raw))?;
-    if let Some(name) = task.comm.get(raw) {
-        see(tid, name);
-    }
-    Ok(tid)
 }
 
 #[inline(always)]

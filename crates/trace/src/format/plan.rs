@@ -6,7 +6,7 @@ use super::{Field, Format, Shape};
 use schedlab_base::{Error, Interrupt, Result};
 
 /// How to load one number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     /// A signed one of four bytes, as nearly all are.
     Int(u16),
@@ -55,7 +55,7 @@ fn at_the_end(bytes: &[u8]) -> u64 {
 }
 
 /// Where the bytes of a name are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Text {
     /// The event has no such field.
     Absent,
@@ -107,17 +107,72 @@ impl Text {
 }
 
 /// A task as an event names it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) tid: Number,
     pub(super) comm: Text,
 }
 
+/// The fields of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Switch {
+    pub(super) prev: Task,
+    pub(super) prev_prio: Number,
+    pub(super) state: Number,
+    pub(super) next: Task,
+    pub(super) next_prio: Number,
+}
+
+/// The fields of a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waking {
+    pub(super) task: Task,
+    pub(super) prio: Number,
+    pub(super) target: Option<Number>,
+    pub(super) success: Option<Number>,
+    /// `common_pid`: the task that was running.
+    pub(super) current: Number,
+    /// `common_flags`: among others, whether an interrupt was being handled.
+    pub(super) flags: Option<Number>,
+}
+
+/// Fields of events that are most of a recording, where most kernels have them. What is loaded from places that are
+/// known when this is compiled is loaded much faster.
+pub(super) trait Usual: PartialEq + Sized + 'static {
+    /// Where they are.
+    const FIELDS: Self;
+    /// As many bytes hold them.
+    const SIZE: usize;
+}
+
+impl Usual for Switch {
+    const FIELDS: Self = Self {
+        prev: Task { tid: Number::Int(24), comm: Text::Sixteen(8) },
+        prev_prio: Number::Int(28),
+        state: Number::Any { at: 32, beyond: 0, signed: true },
+        next: Task { tid: Number::Int(56), comm: Text::Sixteen(40) },
+        next_prio: Number::Int(60),
+    };
+    const SIZE: usize = 64;
+}
+
+impl Usual for Waking {
+    const FIELDS: Self = Self {
+        task: Task { tid: Number::Int(24), comm: Text::Sixteen(8) },
+        prio: Number::Int(28),
+        target: Some(Number::Int(32)),
+        success: None,
+        current: Number::Int(4),
+        flags: Some(Number::Any { at: 2, beyond: 56, signed: false }),
+    };
+    const SIZE: usize = 36;
+}
+
 /// What to load for each kind of event.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    Switch { prev: Task, prev_prio: Number, state: Number, next: Task, next_prio: Number, states: Box<StateTable> },
-    Waking { task: Task, prio: Number, target: Option<Number>, success: Option<Number>, kind: Wake },
+    Switch(Switch, Box<StateTable>),
+    Waking(Waking, Wake),
     Migrate { task: Task, prio: Number, from: Number, to: Number },
     Fork { parent: Task, child: Task },
     Exec { tid: Number, old: Option<Number> },
@@ -137,10 +192,10 @@ pub(super) enum Wake {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) what: What,
+    /// Whether the fields are where [`Usual`] has them.
+    pub(super) usual: bool,
     /// `common_pid`: the task that was running.
     pub(super) current: Number,
-    /// `common_flags`: among others, whether an interrupt was being handled.
-    pub(super) flags: Option<Number>,
     /// The length of the shortest record that holds every fixed field.
     pub(super) need: usize,
 }
@@ -151,26 +206,34 @@ impl Plan {
         let number = |name: &str| Number::of(format.need(name)?, &format.name);
         let maybe = |name: &str| format.field(name).map(|f| Number::of(f, &format.name)).transpose();
         let task = |tid: &str, comm: &str| Ok::<_, Error>(Task { tid: number(tid)?, comm: Text::of(format, comm)? });
+        let current = number("common_pid")?;
         let what = match format.name.as_str() {
-            "sched_switch" => What::Switch {
-                prev: task("prev_pid", "prev_comm")?,
-                prev_prio: number("prev_prio")?,
-                state: number("prev_state")?,
-                next: task("next_pid", "next_comm")?,
-                next_prio: number("next_prio")?,
-                states: Box::new(StateTable::of_print_fmt(&format.print_fmt)),
-            },
-            name @ ("sched_waking" | "sched_wakeup" | "sched_wakeup_new") => What::Waking {
-                task: task("pid", "comm")?,
-                prio: number("prio")?,
-                target: maybe("target_cpu")?,
-                success: maybe("success")?,
-                kind: match name {
+            "sched_switch" => {
+                let fields = Switch {
+                    prev: task("prev_pid", "prev_comm")?,
+                    prev_prio: number("prev_prio")?,
+                    state: number("prev_state")?,
+                    next: task("next_pid", "next_comm")?,
+                    next_prio: number("next_prio")?,
+                };
+                What::Switch(fields, Box::new(StateTable::of_print_fmt(&format.print_fmt)))
+            }
+            name @ ("sched_waking" | "sched_wakeup" | "sched_wakeup_new") => {
+                let fields = Waking {
+                    task: task("pid", "comm")?,
+                    prio: number("prio")?,
+                    target: maybe("target_cpu")?,
+                    success: maybe("success")?,
+                    current,
+                    flags: maybe("common_flags")?,
+                };
+                let kind = match name {
                     "sched_waking" => Wake::Waking,
                     "sched_wakeup" => Wake::Wakeup,
                     _ => Wake::New,
-                },
-            },
+                };
+                What::Waking(fields, kind)
+            }
             "sched_migrate_task" => What::Migrate {
                 task: task("pid", "comm")?,
                 prio: number("prio")?,
@@ -188,7 +251,12 @@ impl Plan {
             },
         };
         let need = format.fields.iter().map(|f| (f.offset + f.size) as usize).max().unwrap_or(0);
-        Ok(Some(Self { what, current: number("common_pid")?, flags: maybe("common_flags")?, need }))
+        let usual = match &what {
+            What::Switch(fields, _) => *fields == Usual::FIELDS,
+            What::Waking(fields, _) => *fields == Usual::FIELDS,
+            _ => false,
+        };
+        Ok(Some(Self { what, usual, current, need }))
     }
 }
 

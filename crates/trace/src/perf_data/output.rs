@@ -24,21 +24,33 @@ impl<'a> Output<'a> {
         Self { sink, batch: Vec::with_capacity(BATCH), events: 0, names: 0, last: 0, forks }
     }
 
-    #[inline]
+    /// Takes an item; nearly all are tracepoints' records.
+    #[inline(always)]
     pub(super) fn item(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
+        let Item::Raw { cpu, tgid, tid, raw } = item else { return self.other(decoder, time, item) };
         let (sink, names) = (&mut *self.sink, &mut self.names);
-        let on_name = |record: &NameRecord| {
+        let mut on_name = |record: &NameRecord| {
             *names += 1;
             sink.name(record);
         };
-        let mut on_name = on_name;
+        if tgid > 0 {
+            decoder.belongs(time, tid, tgid, &mut on_name);
+        }
+        if let Some(event) = decoder.decode(cpu, time, raw, &mut on_name) {
+            self.event(event);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other(&mut self, decoder: &mut Decoder, time: Nanos, item: Item) {
+        let (sink, names) = (&mut *self.sink, &mut self.names);
+        let mut on_name = |record: &NameRecord| {
+            *names += 1;
+            sink.name(record);
+        };
         let event = match item {
-            Item::Raw { cpu, tgid, tid, raw } => {
-                if tgid > 0 {
-                    decoder.belongs(time, tid, tgid, &mut on_name);
-                }
-                decoder.decode(cpu, time, raw, &mut on_name)
-            }
+            Item::Raw { .. } => None,
             Item::Comm { cpu, tgid, tid, exec, name } => {
                 let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
                 decoder.belongs(time, tid, tgid, &mut on_name);
@@ -67,6 +79,7 @@ impl<'a> Output<'a> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn flush(&mut self) {
         if !self.batch.is_empty() {
             self.sink.events(&self.batch);

@@ -1,9 +1,10 @@
 //! Interprets the records of a perf.data, once its events and their formats are known.
 
-use super::attr::{Attr, Layout, Trailer};
+use super::attr::{Attr, Trailer};
 use super::blocks::{Blocks, Place};
 use super::cursor::{u32_at, u64_at};
 use super::output::Output;
+use super::samples::{EventIds, Samples, id_place};
 use super::stream::Record;
 use super::tracing_data::{Formats, Names};
 use super::window::{Due, Held, Item, Known, Window};
@@ -39,8 +40,8 @@ const CPU_END: u32 = 1 << 16;
 /// The state of reading a file.
 pub(super) struct Session {
     attrs: Vec<Attr>,
-    /// One per event; `None` for one whose samples are passed over.
-    layouts: Vec<Option<Layout>>,
+    /// One per event.
+    samples: Vec<Samples>,
     /// The offset of the event id in the samples, if the id must be read.
     id_at: Option<usize>,
     event_ids: EventIds,
@@ -59,48 +60,6 @@ pub(super) struct Session {
     /// The names of tracepoints that are not decoded, and the number of their samples, both by id.
     others: Names,
     passed_over: Vec<u64>,
-}
-
-/// The ids by which samples and other records name their events.
-#[derive(Default)]
-struct EventIds {
-    /// Each with its event's index in `attrs`, sorted by id.
-    all: Vec<(u64, u32)>,
-    /// The events of the first id and those after it, because the kernel counts them. Unused ones have none.
-    first: u64,
-    near: Vec<Option<u32>>,
-}
-
-impl EventIds {
-    /// As many ids are looked up without a search.
-    const NEAR: u64 = 1 << 12;
-
-    fn of(attrs: &[Attr]) -> Self {
-        let ids = attrs.iter().enumerate().flat_map(|(i, attr)| attr.ids.iter().map(move |id| (*id, i as u32)));
-        let mut ids = Self { all: ids.collect(), ..Self::default() };
-        ids.all.sort_unstable();
-        ids.first = ids.all.first().map_or(0, |(id, _)| *id);
-        for (id, event) in ids.all.iter().take_while(|(id, _)| id - ids.first < Self::NEAR) {
-            let at = (id - ids.first) as usize;
-            ids.near.resize(at + 1, None);
-            ids.near[at] = Some(*event);
-        }
-        ids
-    }
-
-    #[inline]
-    fn event(&self, id: u64) -> Option<usize> {
-        let near = usize::try_from(id.wrapping_sub(self.first)).ok().and_then(|at| self.near.get(at));
-        match near {
-            Some(event) => event.map(|event| event as usize),
-            None => self.search(id),
-        }
-    }
-
-    fn search(&self, id: u64) -> Option<usize> {
-        let found = self.all.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.all[found].1 as usize)
-    }
 }
 
 /// Whether the ids in perf's own records are those of the tracepoints. perf in a PID namespace (a container) sees ids
@@ -136,15 +95,13 @@ impl Session {
             .mend("record them with: perf sched record, or perf record -R -T --sample-cpu"));
         }
         let id_at = id_place(&attrs, &layouts)?;
-        let samples =
-            |(attr, layout): (&Attr, Option<Layout>)| layout.filter(|_| id_at.is_none() || attr.tracepoint().is_some());
-        let layouts = attrs.iter().zip(layouts).map(samples).collect();
+        let samples = Samples::of(&attrs, layouts, id_at);
         Ok(Self {
             id_at,
             event_ids: EventIds::of(&attrs),
             trailers: trailers(&attrs),
             attrs,
-            layouts,
+            samples,
             decoder,
             window: Window::default(),
             forks_from_perf,
@@ -282,7 +239,7 @@ impl Session {
     fn item<'a>(&self, record: Record<'a>, held: &Held) -> Option<Item<'a>> {
         let known = held.known();
         match record.kind {
-            kind::SAMPLE => match sample(self.layouts.get(known.event)?.as_ref()?, record.body)?.1 {
+            kind::SAMPLE => match self.samples.get(known.event)?.read(record.body)?.1 {
                 Item::Raw { cpu, tid, raw, .. } if known.foreign => Some(Item::Raw { cpu, tgid: 0, tid, raw }),
                 item => Some(item),
             },
@@ -319,8 +276,11 @@ impl Session {
     #[inline(always)]
     fn sample(&mut self, body: &[u8], place: Place, packed: bool) -> bool {
         let Some(index) = self.event_of(body) else { return self.malformed() };
-        let Some(layout) = &self.layouts[index] else { return self.pass_over(self.attrs[index].tracepoint()) };
-        let Some((time, item)) = sample(layout, body) else { return self.malformed() };
+        let samples = &self.samples[index];
+        if let Samples::Other = samples {
+            return self.pass_over(self.attrs[index].tracepoint());
+        }
+        let Some((time, item)) = samples.read(body) else { return self.malformed() };
         let Item::Raw { raw, .. } = item else { return false };
         let id = raw.first_chunk().map_or(0, |id| u64::from(u16::from_le_bytes(*id)));
         if !self.decoder.knows(id) {
@@ -339,8 +299,8 @@ impl Session {
     /// Decides whether perf's ids are the kernel's, from a sample that names the running task twice.
     #[cold]
     fn compare_ids(&mut self, body: &[u8], out: &mut Output) {
-        let layout = self.event_of(body).and_then(|index| self.layouts[index].as_ref());
-        let Some((_, Item::Raw { tid, raw, .. })) = layout.and_then(|layout| sample(layout, body)) else { return };
+        let sample = self.event_of(body).and_then(|index| self.samples[index].read(body));
+        let Some((_, Item::Raw { tid, raw, .. })) = sample else { return };
         let Some(current) = self.decoder.current(raw).filter(|current| *current > 0 && tid > 0) else { return };
         self.settle_ids(if current == tid { Ids::Same } else { Ids::Different }, out);
     }
@@ -450,47 +410,4 @@ fn trailers(attrs: &[Attr]) -> Vec<Trailer> {
         return each;
     }
     vec![each.into_iter().find(|t| t.size > 0).unwrap_or_default()]
-}
-
-/// The offset of the event id in samples; `None` if all samples are tracepoint samples with the same layout, so that
-/// the id is not needed.
-fn id_place(attrs: &[Attr], layouts: &[Option<Layout>]) -> Result<Option<usize>> {
-    let mut sampled = attrs.iter().zip(layouts).filter(|(attr, _)| !attr.is_dummy());
-    let alike = layouts.first().is_some_and(|first| sampled.all(|(a, l)| a.tracepoint().is_some() && l == first));
-    if alike && !attrs[0].is_dummy() {
-        return Ok(None);
-    }
-    let first = attrs.first().and_then(Attr::id_at);
-    if first.is_none() || attrs.iter().any(|a| a.id_at() != first) {
-        return Err(Error::input("the perf.data's samples do not say which event they are of"));
-    }
-    Ok(first)
-}
-
-/// When a sample was taken, and what it holds.
-#[inline(always)]
-fn sample<'a>(layout: &Layout, body: &'a [u8]) -> Option<(Nanos, Item<'a>)> {
-    let (time, cpu, raw) = (u64_at(body, layout.time)?, u32_at(body, layout.cpu)?, layout.raw(body)?);
-    let task = layout.task.and_then(|at| Some((u32_at(body, at)?, u32_at(body, at + 4)?)));
-    let (tgid, tid) = task.map_or((0, 0), |(tgid, tid)| (tgid as Tid, tid as Tid));
-    Some((time, Item::Raw { cpu, tgid, tid, raw }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_found_near_and_far() {
-        let attr = |ids: &[u64]| {
-            let mut attr = Attr::tracepoint_for_tests(0, false);
-            attr.ids = ids.to_vec();
-            attr
-        };
-        let ids = EventIds::of(&[attr(&[71, 72, 75]), attr(&[73, u64::MAX]), attr(&[70_000, 70])]);
-        let events = [0, 69, 70, 71, 72, 73, 74, 75, 76, 70_000, 70_001, u64::MAX].map(|id| ids.event(id));
-        let (a, b, c) = (Some(0), Some(1), Some(2));
-        assert_eq!(events, [None, None, c, a, a, b, None, a, None, c, None, b]);
-        assert_eq!(EventIds::of(&[]).event(0), None);
-    }
 }
