@@ -11,7 +11,10 @@ const BITS: u32 = 6;
 const SUB: usize = 1 << BITS;
 
 /// So many durations are kept as they are.
-const FEW: usize = 32;
+pub(crate) const FEW: usize = 32;
+
+/// The shares whose quantiles are told.
+const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// Durations recorded, for quantiles.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +52,28 @@ pub struct Latency {
     pub p999: f64,
     /// The longest (exact).
     pub max: f64,
+}
+
+impl Latency {
+    /// What these durations come to, all of it exact; they are sorted.
+    pub(crate) fn exact(durations: &mut [Nanos]) -> Self {
+        durations.sort_unstable();
+        let Some(max) = durations.last() else { return Self::default() };
+        let count = durations.len() as u64;
+        let sum = durations.iter().map(|duration| u128::from(*duration)).sum();
+        Self::of(count, sum, ranks(SHARES, count).map(|rank| durations[rank as usize - 1]), *max)
+    }
+
+    fn of(count: u64, sum: u128, quantiles: [Nanos; 4], max: Nanos) -> Self {
+        let [p50, p90, p99, p999] = quantiles.map(|nanos| nanos as f64 / 1e3);
+        let mean = sum as f64 / count as f64 / 1e3;
+        Self { count, mean, p50, p90, p99, p999, max: max as f64 / 1e3 }
+    }
+}
+
+/// The ranks of the quantiles of these shares among so many.
+fn ranks<const N: usize>(shares: [f64; N], count: u64) -> [u64; N] {
+    shares.map(|q| ((q * count as f64).ceil() as u64).clamp(1, count.max(1)))
 }
 
 impl Histogram {
@@ -99,7 +124,7 @@ impl Histogram {
 
     /// As [`Histogram::quantile`], of several shares in rising order.
     fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [Nanos; N] {
-        let ranks = shares.map(|q| ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1)));
+        let ranks = ranks(shares, self.count);
         if self.many.is_empty() {
             let mut few = self.few.clone();
             few.sort_unstable();
@@ -122,9 +147,7 @@ impl Histogram {
         if self.count == 0 {
             return Latency::default();
         }
-        let [p50, p90, p99, p999] = self.quantiles([0.5, 0.9, 0.99, 0.999]).map(|nanos| nanos as f64 / 1e3);
-        let mean = self.sum as f64 / self.count as f64 / 1e3;
-        Latency { count: self.count, mean, p50, p90, p99, p999, max: self.max as f64 / 1e3 }
+        Latency::of(self.count, self.sum, self.quantiles(SHARES), self.max)
     }
 }
 

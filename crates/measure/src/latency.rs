@@ -3,6 +3,7 @@
 //! The first start of a new task is no wake-up and counts in neither; nor does a wait after preemption.
 //! These two count in the delay, which is any wait that ended.
 
+use crate::histogram::FEW;
 use crate::measure::{Measure, Part, Parts, us};
 use crate::{Histogram, Latency};
 use schedlab_base::{CpuId, Nanos};
@@ -74,14 +75,18 @@ impl Kept {
             .enumerate()
             .filter(|(set, _)| set & kind != 0)
             .filter_map(|(_, part)| part.as_deref());
-        let mut noted = self.noted().filter(|(kinds, _)| kinds & kind != 0).peekable();
+        let noted = self.noted().filter(|(kinds, _)| kinds & kind != 0).map(|(_, value)| value);
+        if self.sets.is_none() && self.noted.len() <= FEW {
+            return Latency::exact(&mut noted.collect::<Vec<_>>());
+        }
+        let mut noted = noted.peekable();
         let (first, second) = (parts.next(), parts.next());
         if let (Some(only), None, None) = (first, second, noted.peek()) {
             return only.latency();
         }
         let mut sum = first.cloned().unwrap_or_default();
         second.into_iter().chain(parts).for_each(|part| sum.merge(part));
-        noted.for_each(|(_, value)| sum.record(value));
+        noted.for_each(|value| sum.record(value));
         sum.latency()
     }
 

@@ -11,6 +11,7 @@ use crate::report::{
 use crate::task_cpu::TaskCpuStats;
 use schedlab_base::{CpuId, Meta, Nanos, Tid};
 use schedlab_track::{Slot, Tracker};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A task with its figures.
@@ -127,8 +128,8 @@ impl Summing<'_> {
         let life = |(slot, tid)| Life { slot, tid, name: names.of(slot), sums: measures.of_tasks(&[slot]) };
         let mut lives: Vec<Life> =
             self.tracker.tasks().map(life).filter(|life| life.was_there(self.looked_at.about.partial)).collect();
-        let run = |life: &Life| life.sums.run.run_us;
-        lives.sort_by(|a, b| run(b).total_cmp(&run(a)).then(a.tid.cmp(&b.tid)).then(a.slot.cmp(&b.slot)));
+        // A task's figures are long, and are moved but once. Times are not negative: their bits are in their order.
+        lives.sort_by_cached_key(|life| (Reverse(life.sums.run.run_us.to_bits()), life.tid, life.slot));
         lives
     }
 
