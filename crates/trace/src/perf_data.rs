@@ -159,7 +159,7 @@ impl PerfData {
             if held {
                 self.stream.hold();
             }
-            if self.session.is_full() {
+            if self.session.is_full() || self.stream.blocks.are_many() {
                 self.pass_on(Due::Half, out)?;
                 continue;
             }
@@ -217,7 +217,7 @@ impl PerfData {
             if held {
                 inflate.hold();
             }
-            if self.session.is_full() {
+            if self.session.is_full() || inflate.blocks.are_many() || self.stream.blocks.are_many() {
                 self.pass_on(Due::Half, out)?;
                 continue;
             }

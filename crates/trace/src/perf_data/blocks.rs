@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 pub(super) const BLOCK: usize = 1 << 17;
 /// A file's blocks that are held are all in memory if they are no more than this.
 const LOADED: usize = 32;
-/// No machine needs more of them in memory.
+/// No more of them are ever in memory: 256 MB.
 const LOADED_MAX: usize = 1 << 11;
 
 /// Where a record is.
@@ -42,6 +42,8 @@ pub(super) struct Blocks {
     /// The number of the first full block; those that are not held are gone.
     first: u32,
     full: VecDeque<Option<Full>>,
+    /// How many of them are held.
+    held: usize,
     spare: Vec<Vec<u8>>,
     again: Option<Again>,
     marks: Vec<bool>,
@@ -60,7 +62,7 @@ impl Blocks {
     /// Blocks of what is read but once.
     pub(super) fn new() -> Self {
         let (full, spare, marks) = (VecDeque::new(), Vec::new(), Vec::new());
-        Self { current: vec![0; BLOCK], number: 0, first: 0, full, spare, again: None, marks }
+        Self { current: vec![0; BLOCK], number: 0, first: 0, full, held: 0, spare, again: None, marks }
     }
 
     /// Blocks of a file, in which the records of so many CPUs lie side by side.
@@ -90,6 +92,7 @@ impl Blocks {
             again.loaded.push_back(self.number);
         }
         self.number += 1;
+        self.held += 1;
     }
 
     /// Room for a block: what a block had that is not needed now, or new.
@@ -130,6 +133,11 @@ impl Blocks {
         Ok(())
     }
 
+    /// Whether so many blocks are held that records in them must be passed on.
+    pub(super) fn are_many(&self) -> bool {
+        self.again.is_none() && self.held >= LOADED_MAX
+    }
+
     /// Forgets the full blocks that are not among these.
     pub(super) fn retain(&mut self, held: impl Iterator<Item = u32>) {
         self.marks.clear();
@@ -148,6 +156,7 @@ impl Blocks {
                 self.spare.push(block.bytes);
             }
         }
+        self.held = self.full.iter().flatten().count();
         while let Some(None) = self.full.front() {
             self.full.pop_front();
             self.first += 1;
@@ -158,5 +167,59 @@ impl Blocks {
                 block.checked_sub(first).is_some_and(|index| full.get(index as usize).is_some_and(Option::is_some))
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// Fills so many blocks, each with bytes of its own, and holds a record in each.
+    fn fill(blocks: &mut Blocks, file: &mut Vec<u8>, count: u32) -> Vec<(Place, u8)> {
+        let mut places = Vec::new();
+        for number in 0..count {
+            let byte = number as u8;
+            blocks.current.fill(byte);
+            file.extend_from_slice(&blocks.current);
+            places.push((blocks.place(number as usize), byte));
+            blocks.turn(BLOCK..BLOCK, u64::from(number) * BLOCK as u64, true);
+        }
+        places
+    }
+
+    #[test]
+    fn blocks_of_a_file_are_read_again() {
+        let (mut bytes, count) = (Vec::new(), 3 * LOADED as u32);
+        let mut file = tempfile::tempfile().unwrap();
+        let mut blocks = Blocks::of_file(file.try_clone().unwrap(), 2);
+        let places = fill(&mut blocks, &mut bytes, count);
+        file.write_all(&bytes).unwrap();
+        for (place, byte) in places.iter().chain(places.iter().rev()) {
+            let from = blocks.from(*place).unwrap();
+            assert!(from.len() == BLOCK - place.at as usize && from.iter().all(|found| found == byte), "{place:?}");
+        }
+        let loaded = |blocks: &Blocks| blocks.full.iter().flatten().filter(|block| !block.bytes.is_empty()).count();
+        assert_eq!((loaded(&blocks), blocks.are_many()), (LOADED, false));
+        blocks.retain([7, 9].into_iter());
+        assert_eq!((blocks.first, blocks.full.iter().flatten().count()), (7, 2));
+        assert_eq!(blocks.from(places[9].0).unwrap()[0], 9);
+        file.set_len(8 * BLOCK as u64).unwrap();
+        let (mut rest, again) = (Blocks::of_file(file, 2), &mut Vec::new());
+        let places = fill(&mut rest, again, count);
+        assert!(rest.from(places[9].0).is_err(), "the file has become shorter");
+    }
+
+    #[test]
+    fn too_many_blocks_of_a_pipe_are_noticed() {
+        let mut blocks = Blocks::new();
+        for _ in 0..LOADED_MAX {
+            assert!(!blocks.are_many());
+            blocks.full.push_back(Some(Full { offset: 0, bytes: Vec::new(), end: 0 }));
+            (blocks.number, blocks.held) = (blocks.number + 1, blocks.held + 1);
+        }
+        assert!(blocks.are_many());
+        blocks.retain([3].into_iter());
+        assert!(!blocks.are_many());
     }
 }
