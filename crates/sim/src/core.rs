@@ -3,6 +3,9 @@
 mod memory;
 mod resched;
 mod speed;
+mod ticks;
+
+pub use ticks::Ticks;
 
 use crate::cpuset::CpuSet;
 use crate::effects::Effects;
@@ -15,31 +18,6 @@ use schedlab_machine::Machine;
 
 /// The number of one of the scheduler's timers. The scheduler chooses it; it should be small.
 pub type TimerId = u32;
-
-/// Ticks that were skipped because the scheduler had said that they could change nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticks {
-    /// The time of the first of them.
-    pub first: Nanos,
-    /// The time between two ticks.
-    pub period: Nanos,
-    /// The number of ticks.
-    pub count: u64,
-}
-
-impl Ticks {
-    /// The ticks at `since` and later; `None` if there are none.
-    #[inline]
-    #[must_use]
-    pub fn since(self, since: Nanos) -> Option<Self> {
-        let Self { first, period, count } = self;
-        if first >= since {
-            return Some(self);
-        }
-        let before = (since - first).div_ceil(period);
-        (before < count).then(|| Self { first: first + before * period, period, count: count - before })
-    }
-}
 
 /// Until when a CPU is not its tasks', if that is later than now.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +36,9 @@ pub(crate) struct Cpu {
     pub resched_at: Nanos,
     /// The first tick that was neither taken nor caught up with.
     pub next_tick: Nanos,
+    /// The tick that will do nothing but end the running task's turn, and so is skipped like those before it; otherwise
+    /// `Nanos::MAX`.
+    pub turn_ends: Nanos,
     /// The running task's burst: since when it makes progress, how fast, and when it ends.
     pub run_from: Nanos,
     pub speed: u32,
@@ -132,6 +113,7 @@ impl Core {
             online: true,
             resched_at: Nanos::MAX,
             next_tick: tick_first,
+            turn_ends: Nanos::MAX,
             run_from: 0,
             speed: cpu.place.capacity,
             burst_end: Nanos::MAX,
@@ -425,23 +407,6 @@ impl Core {
             let count = &mut self.nr_on_rq[task.cpu as usize];
             *count = if on_rq { *count + 1 } else { *count - 1 };
         }
-    }
-
-    /// Returns the ticks of a CPU that have passed without being accounted for. The caller must account for them now.
-    #[inline]
-    pub fn take_ticks(&mut self, cpu: CpuId) -> Option<Ticks> {
-        let next = self.cpus[cpu as usize].next_tick;
-        if next > self.now {
-            return None;
-        }
-        let pending = self.phase == Phase::Tick && cpu >= self.tick_cpu;
-        let until = if pending { self.now } else { self.now + 1 };
-        if next >= until {
-            return None;
-        }
-        let count = (until - 1 - next) / self.tick_period + 1;
-        self.cpus[cpu as usize].next_tick = next + count * self.tick_period;
-        Some(Ticks { first: next, period: self.tick_period, count })
     }
 
     /// Returns whether the trace records queues, loads and the CPUs that are considered.

@@ -146,6 +146,11 @@ pub(crate) struct Engine<'a, S> {
     affinities: hotplug::Notes,
     /// How mutexes lend priorities, if they do.
     inheritance: Option<Inheritance>,
+    /// Whether a tick that does nothing but end a turn needs no instant of its own ([`Due`](crate::Due)): nobody asks
+    /// what happens at it, and no other tick, interrupt or draw comes before the switch.
+    folds: bool,
+    /// Whether some task reads its CPU clock.
+    polls: bool,
     checks: Checks,
 }
 
@@ -163,6 +168,10 @@ impl<'a, S: Scheduler> Engine<'a, S> {
         cx.lazy = options.lazy;
         cx.jitter = (machine.costs.jitter_percent > 0).then(|| Rng::new(options.seed ^ 0x0717_7e12));
         cx.taken = if load.interrupts.is_empty() { Vec::new() } else { vec![Taken::default(); machine.cpus.len()] };
+        let folds = cx.jitter.is_none()
+            && cx.taken.is_empty()
+            && inspect.is_none()
+            && machine.costs.tick_to_switch_ns < options.tick_period;
         let (next_hotplug, interrupts) = (hotplug::first(load), Interrupts::new(load, options.seed));
         Self {
             cx,
@@ -189,6 +198,8 @@ impl<'a, S: Scheduler> Engine<'a, S> {
             interrupts,
             affinities: hotplug::Notes::default(),
             inheritance: options.inheritance.filter(|_| load.inherits),
+            folds,
+            polls: load.reads_clocks(),
             checks: Checks::default(),
         }
     }

@@ -26,5 +26,5 @@ pub use engine::{Inheritance, Options, Outcome, Stranded, run};
 pub use inspect::{Choice, Decision, Inspect, Inspector, View};
 pub use invariants::QueueList;
 pub use memory::cost;
-pub use scheduler::{Dequeue, Enqueue, Placement, Refusal, Scheduler};
+pub use scheduler::{Dequeue, Due, Enqueue, Placement, Refusal, Scheduler};
 pub use task::{Attributes, State, Task, TaskId, tid};

@@ -320,6 +320,12 @@ impl Load {
         self.tasks.iter().map(|spec| spec.count() as usize).sum()
     }
 
+    /// Whether some task reads its CPU clock while it works.
+    pub(crate) fn reads_clocks(&self) -> bool {
+        let initial = self.tasks.iter().chain(&self.templates).map(|spec| &spec.initial);
+        initial.chain(&self.settings).any(|setting| setting.clock_poll.is_some())
+    }
+
     /// The same load with a description for each task: none has copies, and a task's number is its place in `tasks`.
     #[must_use]
     pub fn spread(self) -> Self {

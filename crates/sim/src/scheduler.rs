@@ -54,6 +54,25 @@ pub enum Refusal {
     Bandwidth,
 }
 
+/// When ticks on a CPU next do more than [`Scheduler::catch_up`] does, in the present state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The earliest time at which a tick could; `Nanos::MAX` means never.
+    pub at: Nanos,
+    /// From when until when a tick, if it is the first since `at`, is certain to ask the CPU to reschedule and to do
+    /// nothing else. Such a tick is skipped too: it needs no instant of its own.
+    pub turn_ends: (Nanos, Nanos),
+}
+
+impl Due {
+    /// At this time, for whatever reason.
+    #[inline]
+    #[must_use]
+    pub fn at(at: Nanos) -> Self {
+        Self { at, turn_ends: (Nanos::MAX, Nanos::MAX) }
+    }
+}
+
 /// A scheduler. It owns its queues and makes the decisions; the engine owns time, the machine and the tasks' programs.
 ///
 /// One value serves the whole machine: a scheduler with a queue for each CPU keeps a `Vec` of them. Only
@@ -207,6 +226,15 @@ pub trait Scheduler {
     /// Default: the next tick, so that every tick is taken.
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         cx.next_tick(cpu)
+    }
+
+    /// As [`Self::next_decision`], and whether that is certain to end the running task's turn. If it is,
+    /// [`Self::catch_up`] gets that tick, with [`Ticks::end_turn`], and must do all that [`Self::task_tick`] does but
+    /// ask for rescheduling.
+    ///
+    /// Default: it is not certain.
+    fn due(&mut self, cx: &Core, cpu: CpuId) -> Due {
+        Due::at(self.next_decision(cx, cpu))
     }
 
     /// Returns whether an idle CPU has timer ticks too (no `NO_HZ`).

@@ -4,7 +4,7 @@ use super::{Class, ClassId, Deadline, RealTime, Turns};
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::program::{InterruptKind, Policy, Start};
 use schedlab_sim::{
-    Attributes, Choice, Core, Decision, Dequeue, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks,
+    Attributes, Choice, Core, Decision, Dequeue, Due, Enqueue, Placement, QueueList, Refusal, Scheduler, TaskId, Ticks,
     TimerId, View,
 };
 
@@ -248,6 +248,15 @@ impl<F: Class> Scheduler for Stack<F> {
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
         let at = if self.above == 0 { self.fair.next_decision(cx, cpu) } else { self.decision_by_class(cx, cpu) };
         at.min(self.fair.next_balance(cpu))
+    }
+
+    #[inline]
+    fn due(&mut self, cx: &Core, cpu: CpuId) -> Due {
+        if self.above > 0 {
+            return Due::at(self.next_decision(cx, cpu));
+        }
+        let (Due { at, turn_ends: (from, until) }, balance) = (self.fair.due(cx, cpu), self.fair.next_balance(cpu));
+        Due { at: at.min(balance), turn_ends: (from, until.min(balance)) }
     }
 
     fn ticks_when_idle(&self) -> bool {

@@ -289,9 +289,7 @@ impl Discipline for Cfs {
         if ran > ideal {
             f.explain_turn(cx, q, e, "it has had its slice", Some(ideal));
             cx.resched(f.rqs.cpu_of(q));
-            if !f.d.rules.early_last_buddy {
-                f.clear_buddies(e);
-            }
+            Self::turn_ended(f, e);
         } else if f.d.rules.preempt_if_ahead
             && ran >= f.d.tunables.min_granularity
             && let Some(first) = f.rqs.queues[q as usize].tree.first()
@@ -317,11 +315,12 @@ impl Discipline for Cfs {
     }
 
     #[inline]
-    fn next_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos {
+    fn turn_due(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> (Nanos, Nanos) {
         let ideal = f.slice(e);
         let entity = &f.rqs.entities[e as usize];
         let ran = entity.sum_exec - entity.prev_sum_exec;
-        let mut at = entity.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
+        let ends = entity.exec_start.saturating_add((ideal + 1).saturating_sub(ran));
+        let mut at = ends;
         if f.d.rules.preempt_if_ahead
             && let Some(first) = f.rqs.queues[q as usize].tree.first()
         {
@@ -332,7 +331,14 @@ impl Discipline for Cfs {
             let min = f.d.tunables.min_granularity.saturating_sub(ran);
             at = at.min(entity.exec_start.saturating_add(real.max(min)));
         }
-        at
+        (at, ends)
+    }
+
+    #[inline]
+    fn turn_ended(f: &mut Fair<Self>, e: EntityId) {
+        if !f.d.rules.early_last_buddy {
+            f.clear_buddies(e);
+        }
     }
 
     fn usual_time_to_wakeup(&self) -> Nanos {

@@ -153,8 +153,14 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// Accounts for skipped ticks at one level.
     fn skip_ticks(f: &mut Fair<Self>, q: QueueId, e: EntityId, ticks: Ticks);
 
-    /// The earliest time at which a tick could do more than accounting at one level with more than one queued entity.
-    fn next_decision(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> Nanos;
+    /// The earliest time at which a tick could do more than accounting at one level with more than one queued entity,
+    /// and the time from which on it is certain to end the running entity's turn.
+    fn turn_due(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> (Nanos, Nanos);
+
+    /// Called when a tick that was skipped has ended the turn of the running task.
+    fn turn_ended(f: &mut Fair<Self>, e: EntityId) {
+        let _ = (f, e);
+    }
 
     /// The earliest time at which accounting alone could end the running task's turn, at a level with more than one
     /// queued entity.

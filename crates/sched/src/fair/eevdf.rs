@@ -34,7 +34,7 @@ mod turn;
 pub use features::Features;
 
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
-use super::load::{Arithmetic, Load};
+use super::load::{Arithmetic, Load, NICE_0};
 use super::{Discipline, Fair};
 use crate::tunables::{Handle, Values};
 use schedlab_base::{CpuId, Nanos};
@@ -410,8 +410,11 @@ impl Discipline for Eevdf {
     }
 
     #[inline]
-    fn next_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {
-        f.turn_ends_at(e)
+    fn turn_due(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> (Nanos, Nanos) {
+        let at = f.turn_ends_at(e);
+        // At other weights the time is but a lower bound, and a turn that may end at once may also go on.
+        let certain = at > 0 && f.rqs.entities[e as usize].load.weight == NICE_0;
+        (at, if certain { at } else { Nanos::MAX })
     }
 
     fn clock_decision(f: &mut Fair<Self>, _q: QueueId, e: EntityId) -> Nanos {

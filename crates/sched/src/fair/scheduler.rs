@@ -6,7 +6,9 @@ use crate::balance::fair;
 use crate::classes::{ClassId, sync};
 use schedlab_base::{CpuId, Nanos, v};
 use schedlab_sim::program::{Policy, Start};
-use schedlab_sim::{Attributes, Core, Dequeue, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View};
+use schedlab_sim::{
+    Attributes, Core, Dequeue, Due, Enqueue, Placement, QueueList, Scheduler, TaskId, Ticks, TimerId, View,
+};
 
 impl<D: Discipline> Fair<D> {
     /// Sets what a task's attributes determine for its entity.
@@ -207,8 +209,26 @@ impl<D: Discipline> Scheduler for Fair<D> {
             if queue.limited {
                 queue.runtime -= (self.rqs.entities[e as usize].sum_exec - before) as i64;
             }
+            if ticks.end_turn {
+                D::turn_ended(self, e);
+            }
             at = self.rqs.parent(e);
         }
+    }
+
+    #[inline]
+    fn due(&mut self, cx: &Core, cpu: CpuId) -> Due {
+        // A group's weight and its quota can change at any tick.
+        if self.rqs.first_task > 0 {
+            return Due::at(self.next_decision(cx, cpu));
+        }
+        let Some(e) = self.rqs.running[cpu as usize] else { return Due::at(Nanos::MAX) };
+        let other = self.overused_at(cx, cpu).min(self.numa_due(cx, e));
+        if self.rqs.queues[cpu as usize].nr_queued == 1 {
+            return Due::at(other);
+        }
+        let (at, ends) = D::turn_due(self, cpu, e);
+        Due { at: at.min(other), turn_ends: (ends, other) }
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
@@ -221,7 +241,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
                 first = first.min(self.rqs.runs_out(cx, q, e));
             }
             if self.rqs.queues[q as usize].nr_queued > 1 {
-                first = first.min(D::next_decision(self, q, e));
+                first = first.min(D::turn_due(self, q, e).0);
             }
             if self.rqs.is_stale(&self.pelt, e, cx.now()) || self.rqs.will_be_stale(&self.pelt, e, cx.now()) {
                 return 0;

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::queue::{Key, Phase};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Due, Scheduler};
 use schedlab_base::{CpuId, Nanos};
 
 impl<S: Scheduler> Engine<'_, S> {
@@ -27,6 +27,7 @@ impl<S: Scheduler> Engine<'_, S> {
 
     #[inline]
     pub(super) fn next_instant(&mut self, cpu: CpuId) -> Key {
+        self.cx.cpus[cpu as usize].turn_ends = Nanos::MAX;
         let slot = &self.cx.cpus[cpu as usize];
         let (curr, resched_at, next_tick) = (slot.curr, slot.resched_at, slot.next_tick);
         let mut key = Key::NEVER;
@@ -37,10 +38,9 @@ impl<S: Scheduler> Engine<'_, S> {
             key = key.min(Key::new(slot.burst_end, Phase::Run, cpu));
         }
         if key.time() >= next_tick && slot.online && (curr.is_some() || self.sched.ticks_when_idle()) {
-            let tick = self.next_tick_to_take(cpu, next_tick);
-            key = key.min(Key::new(tick, Phase::Tick, cpu));
+            key = key.min(self.next_tick_to_take(cpu, next_tick));
         }
-        if let Some(p) = curr {
+        if let Some(p) = curr.filter(|_| self.polls) {
             let every = self.processes[p as usize].rare().clock_poll;
             if every > 0 && key.time() > self.cx.now {
                 key = key.min(self.next_poll(cpu, every));
@@ -49,21 +49,27 @@ impl<S: Scheduler> Engine<'_, S> {
         key
     }
 
+    /// The next tick that does something, or if that is no more than to end a turn, the rescheduling that follows.
     #[inline]
-    pub(super) fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Nanos {
+    fn next_tick_to_take(&mut self, cpu: CpuId, next_tick: Nanos) -> Key {
         let lazy = self.cx.cpus[cpu as usize].lazy;
         if !self.options.skip_ticks || lazy || self.cx.taken(cpu).until > self.cx.now {
-            return next_tick;
+            return Key::new(next_tick, Phase::Tick, cpu);
         }
-        let decision = self.sched.next_decision(&self.cx, cpu);
-        if decision <= next_tick {
+        let Due { at, turn_ends: (from, until) } = self.sched.due(&self.cx, cpu);
+        let period = self.cx.tick_period;
+        let tick = if at <= next_tick {
             next_tick
-        } else if decision == Nanos::MAX {
-            Nanos::MAX
+        } else if at == Nanos::MAX {
+            return Key::NEVER;
         } else {
-            let period = self.cx.tick_period;
-            next_tick.saturating_add((decision - next_tick).div_ceil(period).saturating_mul(period))
+            next_tick.saturating_add((at - next_tick).div_ceil(period).saturating_mul(period))
+        };
+        if tick < from || tick >= until || !self.folds {
+            return Key::new(tick, Phase::Tick, cpu);
         }
+        self.cx.cpus[cpu as usize].turn_ends = tick;
+        Key::new(tick + self.cx.machine.costs.tick_to_switch_ns, Phase::Resched, cpu)
     }
 
     /// Returns the first reading of the clock by the task on `cpu` at which the scheduler could act.

@@ -10,17 +10,44 @@ impl<S: Scheduler> Engine<'_, S> {
     /// Runs `schedule()` on a CPU: dequeues `prev` if it sleeps, picks the next task and switches to it.
     pub(super) fn schedule(&mut self, cpu: CpuId) {
         self.catch_up(cpu);
-        let prev = self.cx.curr(cpu);
-        let before = self.cx.events.len();
-        let stopped = std::mem::take(&mut self.cx.cpus[cpu as usize].stopper);
-        if stopped {
-            self.sched.run_stopper(&mut self.cx, cpu, prev);
+        if self.cx.cpus[cpu as usize].stopper {
+            return self.schedule_after_stopper(cpu);
         }
-        let by_stopper = self.cx.events.len() - before;
-        let next = self.sched.pick_next_task(&mut self.cx, cpu, if stopped { None } else { prev });
-        // This clears every request to reschedule, including those made in the meantime.
+        let prev = self.cx.curr(cpu);
+        let next = self.pick(cpu, prev);
+        if prev != next {
+            self.switch(cpu, prev, next);
+        }
+        self.scheduled(cpu);
+    }
+
+    /// Lets the scheduler pick. This clears every request to reschedule, including those made in the meantime.
+    #[inline]
+    fn pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let next = self.sched.pick_next_task(&mut self.cx, cpu, prev);
         let slot = &mut self.cx.cpus[cpu as usize];
         (slot.resched_at, slot.lazy) = (Nanos::MAX, false);
+        next
+    }
+
+    #[inline]
+    fn scheduled(&mut self, cpu: CpuId) {
+        let slot = &mut self.cx.cpus[cpu as usize];
+        if slot.again {
+            (slot.again, slot.resched_at) = (false, slot.run_from.max(self.cx.now));
+        }
+        self.cx.touch(cpu);
+    }
+
+    /// As [`Self::schedule`], when the stopper runs before a task is picked.
+    #[cold]
+    fn schedule_after_stopper(&mut self, cpu: CpuId) {
+        let prev = self.cx.curr(cpu);
+        let before = self.cx.events.len();
+        self.cx.cpus[cpu as usize].stopper = false;
+        self.sched.run_stopper(&mut self.cx, cpu, prev);
+        let by_stopper = self.cx.events.len() - before;
+        let next = self.pick(cpu, None);
         if by_stopper > 0 && prev == next {
             self.come_back(cpu, prev, before, by_stopper);
         } else if prev != next {
@@ -29,18 +56,12 @@ impl<S: Scheduler> Engine<'_, S> {
             if by_stopper > 0 {
                 self.cx.events[before..].rotate_left(by_stopper);
             }
-        } else if stopped {
+        } else {
             // The trace has no switch to the stopper and back.
             self.stopper_ran(cpu);
         }
-        if stopped {
-            self.stopper_ran(cpu);
-        }
-        let slot = &mut self.cx.cpus[cpu as usize];
-        if slot.again {
-            (slot.again, slot.resched_at) = (false, slot.run_from.max(self.cx.now));
-        }
-        self.cx.touch(cpu);
+        self.stopper_ran(cpu);
+        self.scheduled(cpu);
     }
 
     /// A CPU has switched to its stopper. This takes as long as any switch, and the task that follows waits for it.

@@ -6,12 +6,14 @@ use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::Core;
 
 impl<F: Class> Stack<F> {
-    /// Counts a task that joins a class above fair. With the first one, the servers start to be charged.
-    pub(super) fn count(&mut self, cx: &Core, class: ClassId) {
+    /// Counts a task that joins a class above fair. With the first one, the servers start to be charged, and a tick
+    /// that ends a fair task's turn no longer does that alone.
+    pub(super) fn count(&mut self, cx: &mut Core, class: ClassId) {
         if class != ClassId::Fair {
             if self.above == 0 {
                 self.since.clear();
                 self.since.resize(cx.nr_cpus() as usize, cx.now());
+                (0..cx.nr_cpus()).for_each(|cpu| cx.touch(cpu));
             }
             self.above += 1;
         }
