@@ -192,18 +192,18 @@ impl Gauge {
 impl Observer for RunQueues {
     #[inline]
     fn queue(&mut self, cpu: CpuId, now: Nanos, length: Option<u32>) {
+        let Level { length: was, known: was_known, .. } = row(&mut self.cpus, cpu).level;
+        if length == Some(was) && was_known == 1 {
+            return;
+        }
         let start = *self.start.get_or_insert(now);
         let now = now.max(start);
         if (now - start) >> self.shift >= POINTS as u64 {
             self.coarsen(now - start);
         }
-        let shift = self.shift;
-        let gauge = row(&mut self.cpus, cpu);
-        let Level { length: was, known: was_known, .. } = gauge.level;
         let (is, known) = length.map_or((0, 0), |length| (length, 1));
-        if was == is && was_known == known && length.is_some() {
-            return;
-        }
+        let shift = self.shift;
+        let gauge = &mut self.cpus[cpu as usize];
         gauge.change(now, start, shift, is, known);
         let total = &mut self.total;
         total.set(now, total.length - was + is, total.known - was_known + known);

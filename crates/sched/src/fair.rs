@@ -137,7 +137,7 @@ impl<D: Discipline> Fair<D> {
     pub fn new(setup: &Setup<'_>, d: D, rules: groups::Rules) -> Self {
         let (machine, release) = (setup.machine, setup.balancing.release);
         let cpus = machine.cpus.len() as u32;
-        let mut rqs = Runqueues::new(cpus, setup.load, rules, &d.queue(), Arena::new(d.searches()));
+        let mut rqs = Runqueues::new(cpus, setup.load, rules, &d.queue(), Arena::new(d.search()));
         rqs.build_groups(d.arithmetic());
         let capacities = machine.cpus.iter().map(|cpu| cpu.place.capacity);
         let mut pelt = Pelt::new(release, capacities, rqs.queues.len(), setup.tick);

@@ -35,6 +35,7 @@ pub use rules::{Features, Rules, Tunables};
 use super::entity::{EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
 use super::shares::Shares;
+use super::timeline::Search;
 use super::{Discipline, Fair};
 use crate::tunables::Values;
 use schedlab_base::{CpuId, Nanos};
@@ -140,8 +141,8 @@ impl Discipline for Cfs {
         Queue { min_vruntime: self.rules.initial_min_vruntime, ..Queue::default() }
     }
 
-    fn searches(&self) -> bool {
-        false
+    fn search(&self) -> Search {
+        Search::None
     }
 
     fn moves_in_tree_order(&self) -> bool {

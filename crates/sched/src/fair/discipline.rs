@@ -3,6 +3,7 @@
 use super::Fair;
 use super::entity::{EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load};
+use super::timeline::Search;
 use crate::tunables::Values;
 use schedlab_base::{CpuId, Nanos};
 use schedlab_sim::{Attributes, Core, Enqueue, TaskId, Ticks, View};
@@ -56,8 +57,8 @@ pub trait Discipline: std::fmt::Debug + Sized {
     /// The initial state of a queue at boot.
     fn queue(&self) -> Queue;
 
-    /// Whether it searches the trees by value, rather than only take their first entities.
-    fn searches(&self) -> bool;
+    /// How it searches the waiting entities of a queue, if it does not only take the first.
+    fn search(&self) -> Search;
 
     /// Whether load balancing moves the tasks of a queue in the order in which they would run (2.6.24).
     fn moves_in_tree_order(&self) -> bool {

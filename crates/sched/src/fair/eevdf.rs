@@ -35,6 +35,7 @@ pub use features::Features;
 
 use super::entity::{Entity, EntityId, Leave, Queue, QueueId};
 use super::load::{Arithmetic, Load, NICE_0};
+use super::timeline::Search;
 use super::{Discipline, Fair};
 use crate::tunables::{Handle, Values};
 use schedlab_base::{CpuId, Nanos};
@@ -141,8 +142,8 @@ impl Discipline for Eevdf {
         Queue::default()
     }
 
-    fn searches(&self) -> bool {
-        true
+    fn search(&self) -> Search {
+        if self.features.tree_by_vruntime { Search::Least } else { Search::First }
     }
 
     fn picks_with_current(&self) -> bool {

@@ -1,14 +1,25 @@
-//! The red-black tree of waiting entities that both disciplines keep for each queue.
-//!
+//! The waiting entities of a queue in the order of their keys, as both disciplines keep them: a red-black tree, or a
+//! list while they are few.
 //!
 //! The nodes are in one arena, one per entity, so that enqueueing does not allocate. Equal keys keep their order of
-//! insertion, as in the kernel, where an equal key goes to the right. Each node also has the least `value` of its
-//! subtree (the kernel's `min_vruntime` augmentation), by which EEVDF finds the first eligible entity in O(log n).
+//! insertion, as in the kernel, where an equal key goes to the right. In a tree each node also has the least `value` of
+//! its subtree (the kernel's `min_vruntime` augmentation), by which EEVDF finds the first eligible entity in O(log n).
+//!
+//! A list gives the same answers as a tree, at less cost: most queues have a few entities, and most of those that join
+//! go to the end. Only [`Timeline::least_where`] depends on the shape of the tree, and with it there are no lists.
+
+mod tree;
 
 use schedlab_sim::TaskId;
+use tree::successor;
 
 const NIL: u32 = u32::MAX;
 
+/// A list with more nodes than this becomes a tree, and a tree with fewer than that a list.
+const LONG: u32 = 16;
+const SHORT: u32 = 8;
+
+/// A node of a tree; or of a list, whose node before this one is `left`, and the one after it `right`.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u64,
@@ -26,22 +37,36 @@ const EMPTY: Node = Node { key: 0, value: 0, least: 0, parent: NIL, left: NIL, r
 #[derive(Debug)]
 pub struct Arena {
     nodes: Vec<Node>,
-    /// Whether the least values of the subtrees are kept. Only EEVDF asks for them.
-    with_least: bool,
+    search: Search,
 }
 
-/// The tree of one queue.
+/// What else is asked of a timeline than its first entities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Nothing.
+    None,
+    /// [`Timeline::first_where`].
+    First,
+    /// [`Timeline::least_where`].
+    Least,
+}
+
+/// The waiting entities of one queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
+    /// The root of the tree; nil while it is a list.
     root: u32,
     leftmost: u32,
+    /// The last node of the list.
+    rightmost: u32,
+    len: u32,
     /// The key of the leftmost node. It stands here so that a queue's first virtual time is known without its entity.
     first_key: u64,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        Self { root: NIL, leftmost: NIL, first_key: 0 }
+        Self { root: NIL, leftmost: NIL, rightmost: NIL, len: 0, first_key: 0 }
     }
 }
 
@@ -57,9 +82,14 @@ fn min(a: u64, b: u64) -> u64 {
 }
 
 impl Arena {
-    /// Creates an arena; `with_least` says whether [`Timeline::first_where`] and [`Timeline::least_where`] are needed.
-    pub fn new(with_least: bool) -> Self {
-        Self { nodes: Vec::new(), with_least }
+    /// Creates an arena for timelines that are searched like this.
+    pub fn new(search: Search) -> Self {
+        Self { nodes: Vec::new(), search }
+    }
+
+    /// Whether the least values of the subtrees are kept.
+    fn with_least(&self) -> bool {
+        self.search != Search::None
     }
 
     /// Makes room for node `p`.
@@ -79,25 +109,6 @@ impl Arena {
         &mut self.nodes[i as usize]
     }
 
-    fn is_red(&self, i: u32) -> bool {
-        i != NIL && self.at(i).red
-    }
-
-    /// Recomputes the least value in the subtree of `i`. Returns whether it changed.
-    fn update_least(&mut self, i: u32) -> bool {
-        let node = *self.at(i);
-        let mut least = node.value;
-        if node.left != NIL {
-            least = min(least, self.at(node.left).least);
-        }
-        if node.right != NIL {
-            least = min(least, self.at(node.right).least);
-        }
-        let changed = least != node.least;
-        self.at_mut(i).least = least;
-        changed
-    }
-
     /// The node with the least value in the subtree of `i`. Among equals, it prefers `i` itself, then the left subtree.
     fn least_below(&self, mut i: u32) -> u32 {
         loop {
@@ -106,15 +117,6 @@ impl Arena {
                 return i;
             }
             i = if node.left != NIL && self.at(node.left).least == node.least { node.left } else { node.right };
-        }
-    }
-
-    /// Recomputes the least values from `i` upwards, as far as they change.
-    fn propagate(&mut self, mut i: u32) {
-        if self.with_least {
-            while i != NIL && self.update_least(i) {
-                i = self.at(i).parent;
-            }
         }
     }
 }
@@ -134,14 +136,14 @@ impl Timeline {
 
     /// The node after `p`.
     pub fn next(&self, arena: &Arena, p: TaskId) -> Option<TaskId> {
-        let next = successor(arena, p);
+        let next = if self.root == NIL { arena.at(p).right } else { successor(arena, p) };
         (next != NIL).then_some(next)
     }
 
     /// The last node, if any.
     pub fn last(&self, arena: &Arena) -> Option<TaskId> {
         if self.root == NIL {
-            return None;
+            return (self.rightmost != NIL).then_some(self.rightmost);
         }
         let mut i = self.root;
         while arena.at(i).right != NIL {
@@ -152,8 +154,19 @@ impl Timeline {
 
     /// The first node in key order whose value satisfies `holds`. If `holds` is true for a value, it must be true for
     /// every earlier value.
+    #[inline]
     pub fn first_where(&self, arena: &Arena, holds: impl Fn(u64) -> bool) -> Option<TaskId> {
         let mut i = self.root;
+        if i == NIL {
+            let mut at = self.leftmost;
+            while at != NIL {
+                let node = arena.at(at);
+                if holds(node.value) {
+                    return Some(at);
+                }
+                at = node.right;
+            }
+        }
         while i != NIL {
             let node = arena.at(i);
             if node.left != NIL && holds(arena.at(node.left).least) {
@@ -210,195 +223,83 @@ impl Timeline {
     }
 
     /// Inserts `p` after all nodes whose keys are not after `key`.
+    #[inline]
     pub fn insert(&mut self, arena: &mut Arena, p: TaskId, key: u64, value: u64) {
-        let (mut parent, mut i, mut leftmost, mut left) = (NIL, self.root, true, false);
-        while i != NIL {
-            parent = i;
-            let node = arena.at_mut(i);
-            node.least = min(node.least, value);
-            left = before(key, node.key);
-            leftmost &= left;
-            i = if left { node.left } else { node.right };
+        self.len += 1;
+        if self.root != NIL {
+            return self.insert_into_tree(arena, p, key, value);
         }
-        *arena.at_mut(p) = Node { key, value, least: value, parent, left: NIL, right: NIL, red: true };
-        if parent == NIL {
-            self.root = p;
-        } else if left {
-            arena.at_mut(parent).left = p;
-        } else {
-            arena.at_mut(parent).right = p;
+        let (mut left, mut right) = (self.rightmost, NIL);
+        while left != NIL && before(key, arena.at(left).key) {
+            right = left;
+            left = arena.at(left).left;
         }
-        if leftmost {
+        *arena.at_mut(p) = Node { key, value, left, right, ..EMPTY };
+        if left == NIL {
             (self.leftmost, self.first_key) = (p, key);
-        }
-        self.mend_insert(arena, p);
-    }
-
-    fn mend_insert(&mut self, arena: &mut Arena, mut i: u32) {
-        while arena.is_red(arena.at(i).parent) {
-            let parent = arena.at(i).parent;
-            let grand = arena.at(parent).parent;
-            let parent_is_left = arena.at(grand).left == parent;
-            let uncle = if parent_is_left { arena.at(grand).right } else { arena.at(grand).left };
-            if arena.is_red(uncle) {
-                arena.at_mut(parent).red = false;
-                arena.at_mut(uncle).red = false;
-                arena.at_mut(grand).red = true;
-                i = grand;
-                continue;
-            }
-            let inner = if parent_is_left { arena.at(parent).right == i } else { arena.at(parent).left == i };
-            if inner {
-                self.rotate(arena, parent, parent_is_left);
-                i = parent;
-            }
-            let parent = arena.at(i).parent;
-            arena.at_mut(parent).red = false;
-            arena.at_mut(grand).red = true;
-            self.rotate(arena, grand, !parent_is_left);
-        }
-        let root = self.root;
-        arena.at_mut(root).red = false;
-    }
-
-    /// Rotates the edge between `x` and its right child (to the left) or its left child (to the right).
-    fn rotate(&mut self, arena: &mut Arena, x: u32, to_left: bool) {
-        let y = if to_left { arena.at(x).right } else { arena.at(x).left };
-        let inner = if to_left { arena.at(y).left } else { arena.at(y).right };
-        if to_left {
-            arena.at_mut(x).right = inner;
-            arena.at_mut(y).left = x;
         } else {
-            arena.at_mut(x).left = inner;
-            arena.at_mut(y).right = x;
+            arena.at_mut(left).right = p;
         }
-        if inner != NIL {
-            arena.at_mut(inner).parent = x;
+        if right == NIL {
+            self.rightmost = p;
+        } else {
+            arena.at_mut(right).left = p;
         }
-        let parent = arena.at(x).parent;
-        self.replace(arena, parent, x, y);
-        arena.at_mut(y).parent = parent;
-        arena.at_mut(x).parent = y;
-        if arena.with_least {
-            // The same nodes as before are below the edge.
-            arena.at_mut(y).least = arena.at(x).least;
-            arena.update_least(x);
+        if self.len > LONG || arena.search == Search::Least {
+            self.grow_tree(arena);
         }
     }
 
-    /// Replaces `old` by `new` as a child of `parent`.
-    fn replace(&mut self, arena: &mut Arena, parent: u32, old: u32, new: u32) {
-        if parent == NIL {
-            self.root = new;
-        } else if arena.at(parent).left == old {
-            arena.at_mut(parent).left = new;
-        } else {
-            arena.at_mut(parent).right = new;
+    /// Makes a tree of the list.
+    #[cold]
+    fn grow_tree(&mut self, arena: &mut Arena) {
+        let mut i = std::mem::replace(&mut self.leftmost, NIL);
+        self.rightmost = NIL;
+        while i != NIL {
+            let Node { key, value, right, .. } = *arena.at(i);
+            self.insert_into_tree(arena, i, key, value);
+            i = right;
         }
+    }
+
+    /// Makes a list of the tree.
+    #[cold]
+    fn fell_tree(&mut self, arena: &mut Arena) {
+        let (mut i, mut left) = (self.leftmost, NIL);
+        let nodes: Vec<u32> = std::iter::from_fn(|| {
+            let node = (i != NIL).then_some(i)?;
+            i = successor(arena, node);
+            Some(node)
+        })
+        .collect();
+        for (at, node) in nodes.iter().enumerate() {
+            let next = nodes.get(at + 1).copied().unwrap_or(NIL);
+            (arena.at_mut(*node).left, arena.at_mut(*node).right) = (left, next);
+            left = *node;
+        }
+        (self.root, self.rightmost) = (NIL, left);
     }
 
     /// Removes `p`.
+    #[inline]
     pub fn remove(&mut self, arena: &mut Arena, p: TaskId) {
-        if self.leftmost == p {
-            self.leftmost = successor(arena, p);
-            self.first_key = if self.leftmost == NIL { 0 } else { arena.at(self.leftmost).key };
+        self.len -= 1;
+        if self.root != NIL {
+            return self.remove_from_tree(arena, p);
         }
-        let node = *arena.at(p);
-        if node.left != NIL && node.right != NIL {
-            self.remove_inner(arena, p);
-            return;
+        let Node { left, right, .. } = *arena.at(p);
+        if right == NIL {
+            self.rightmost = left;
+        } else {
+            arena.at_mut(right).left = left;
         }
-        let child = if node.left != NIL { node.left } else { node.right };
-        self.replace(arena, node.parent, p, child);
-        if child != NIL {
-            arena.at_mut(child).parent = node.parent;
-        }
-        arena.propagate(node.parent);
-        if !node.red {
-            self.mend_remove(arena, child, node.parent);
+        if left != NIL {
+            arena.at_mut(left).right = right;
+        } else {
+            self.leftmost = right;
+            self.first_key = if right == NIL { 0 } else { arena.at(right).key };
         }
     }
-
-    /// Removes a node with two children by putting its successor in its place.
-    fn remove_inner(&mut self, arena: &mut Arena, p: TaskId) {
-        let node = *arena.at(p);
-        let next = successor(arena, p);
-        let Node { parent: next_parent, right: child, red, .. } = *arena.at(next);
-        let hole = if next_parent == p { next } else { next_parent };
-        if next_parent != p {
-            arena.at_mut(next_parent).left = child;
-            if child != NIL {
-                arena.at_mut(child).parent = next_parent;
-            }
-            arena.at_mut(next).right = node.right;
-            arena.at_mut(node.right).parent = next;
-        }
-        self.replace(arena, node.parent, p, next);
-        let taken = arena.at_mut(next);
-        (taken.parent, taken.left, taken.red, taken.least) = (node.parent, node.left, node.red, node.least);
-        arena.at_mut(node.left).parent = next;
-        arena.propagate(hole);
-        arena.propagate(next);
-        if !red {
-            self.mend_remove(arena, child, hole);
-        }
-    }
-
-    /// Rebalances after a removal: below `parent`, on the side of `i` (which may be nil), one black node is missing.
-    fn mend_remove(&mut self, arena: &mut Arena, mut i: u32, mut parent: u32) {
-        while parent != NIL && !arena.is_red(i) {
-            let left = arena.at(parent).left == i;
-            let mut sibling = if left { arena.at(parent).right } else { arena.at(parent).left };
-            if arena.is_red(sibling) {
-                arena.at_mut(sibling).red = false;
-                arena.at_mut(parent).red = true;
-                self.rotate(arena, parent, left);
-                sibling = if left { arena.at(parent).right } else { arena.at(parent).left };
-            }
-            let (near, far) = if left {
-                (arena.at(sibling).left, arena.at(sibling).right)
-            } else {
-                (arena.at(sibling).right, arena.at(sibling).left)
-            };
-            if !arena.is_red(near) && !arena.is_red(far) {
-                arena.at_mut(sibling).red = true;
-                i = parent;
-                parent = arena.at(i).parent;
-                continue;
-            }
-            if !arena.is_red(far) {
-                arena.at_mut(near).red = false;
-                arena.at_mut(sibling).red = true;
-                self.rotate(arena, sibling, !left);
-                sibling = near;
-            }
-            let far = if left { arena.at(sibling).right } else { arena.at(sibling).left };
-            arena.at_mut(sibling).red = arena.at(parent).red;
-            arena.at_mut(parent).red = false;
-            arena.at_mut(far).red = false;
-            self.rotate(arena, parent, left);
-            return;
-        }
-        if i != NIL {
-            arena.at_mut(i).red = false;
-        }
-    }
-}
-
-fn successor(arena: &Arena, p: u32) -> u32 {
-    let mut i = arena.at(p).right;
-    if i != NIL {
-        while arena.at(i).left != NIL {
-            i = arena.at(i).left;
-        }
-        return i;
-    }
-    let (mut i, mut parent) = (p, arena.at(p).parent);
-    while parent != NIL && arena.at(parent).right == i {
-        i = parent;
-        parent = arena.at(i).parent;
-    }
-    parent
 }
 
 #[cfg(test)]

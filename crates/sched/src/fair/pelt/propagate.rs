@@ -111,7 +111,7 @@ mod tests {
     use crate::fair::groups::Rules;
     use crate::fair::load::{Arithmetic, Load};
     use crate::fair::shares::Shares;
-    use crate::fair::timeline::Arena;
+    use crate::fair::timeline::{Arena, Search};
     use schedlab_sim::program::{self, GroupSpec};
 
     const MS: Nanos = 1_000_000;
@@ -126,7 +126,7 @@ mod tests {
     fn setup(release: schedlab_base::Release) -> (Runqueues, Pelt) {
         let groups = vec![GroupSpec { path: "/a".into(), shares: 1024, ..GroupSpec::default() }];
         let load = program::Load { groups, ..program::Load::default() };
-        let mut rqs = Runqueues::new(2, &load, RULES, &Queue::default(), Arena::new(false));
+        let mut rqs = Runqueues::new(2, &load, RULES, &Queue::default(), Arena::new(Search::None));
         rqs.build_groups(Arithmetic::Calc);
         let mut pelt = Pelt::new(release, [1024, 1024].into_iter(), 4, (0, 4 * MS));
         for (p, e) in TASKS.into_iter().enumerate() {
