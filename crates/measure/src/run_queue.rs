@@ -127,15 +127,23 @@ impl Level {
     /// From `now` on it is so much, of so many CPUs.
     #[inline]
     fn set(&mut self, now: Nanos, length: u32, known: u32) {
+        if known != self.known {
+            self.know(now, known);
+        }
+        self.length = length;
+        self.max = self.max.max(length);
+    }
+
+    /// From `now` on it is known of so many CPUs.
+    #[cold]
+    fn know(&mut self, now: Nanos, known: u32) {
         if (known > 0) != (self.known > 0) {
             if self.known > 0 {
                 self.known_time += u128::from(now.saturating_sub(self.known_since));
             }
             self.known_since = now.max(self.known_since);
         }
-        self.length = length;
         self.known = known;
-        self.max = self.max.max(length);
     }
 }
 

@@ -104,25 +104,37 @@ impl CpuQueue {
 }
 
 /// Timers of sleeping tasks and of tasks that have not started yet.
-#[derive(Debug, Default)]
-pub struct Timers(BinaryHeap<Reverse<Key>>);
+#[derive(Debug)]
+pub struct Timers {
+    first: Key,
+    heap: BinaryHeap<Reverse<Key>>,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self { first: Key::NEVER, heap: BinaryHeap::new() }
+    }
+}
 
 impl Timers {
     /// Sets a timer that wakes `task` at `time`.
     pub fn add(&mut self, time: Nanos, task: u32) {
-        self.0.push(Reverse(Key::new(time, Phase::Wake, task)));
+        let key = Key::new(time, Phase::Wake, task);
+        self.first = self.first.min(key);
+        self.heap.push(Reverse(key));
     }
 
     /// Returns the earliest expiry.
     #[inline]
     pub fn first(&self) -> Key {
-        self.0.peek().map_or(Key::NEVER, |k| k.0)
+        self.first
     }
 
     /// Removes the earliest timer.
     #[inline]
     pub fn pop(&mut self) {
-        self.0.pop();
+        self.heap.pop();
+        self.first = self.heap.peek().map_or(Key::NEVER, |key| key.0);
     }
 }
 

@@ -30,8 +30,15 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Updates the accounting of a queue's running entity (`update_curr`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_curr(&mut self, cx: &mut Core, q: QueueId) {
+        let Some(e) = self.rqs.queues[q as usize].curr else { return };
+        if self.rqs.entities[e as usize].exec_start != cx.now() || self.d.charges_nothing() {
+            self.charge_curr(cx, q);
+        }
+    }
+
+    fn charge_curr(&mut self, cx: &mut Core, q: QueueId) {
         let Some((delta, ended)) = self.advance(q, cx.now()) else { return };
         if self.rqs.queues[q as usize].limited {
             self.rqs.account_runtime(cx, q, delta);

@@ -249,7 +249,7 @@ impl Discipline for Cfs {
     }
 
     /// The leftmost entity, unless a buddy is preferred (`pick_next_entity`).
-    #[inline]
+    #[inline(always)]
     fn pick(f: &mut Fair<Self>, q: QueueId, curr: Option<EntityId>) -> Option<EntityId> {
         let best = f.pick_entity(q, curr)?;
         if f.d.rules.pick_clears_buddies {
@@ -315,7 +315,7 @@ impl Discipline for Cfs {
         f.update_min_vruntime(q);
     }
 
-    #[inline]
+    #[inline(always)]
     fn turn_due(f: &mut Fair<Self>, q: QueueId, e: EntityId) -> (Nanos, Nanos) {
         let ideal = f.slice(e);
         let entity = &f.rqs.entities[e as usize];

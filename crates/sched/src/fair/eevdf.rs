@@ -252,7 +252,7 @@ impl Discipline for Eevdf {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
         let Entity { deadline, vruntime, .. } = f.rqs.entities[e as usize];
@@ -263,7 +263,7 @@ impl Discipline for Eevdf {
         queue.tree.insert(&mut f.rqs.arena, e, key, value);
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(f: &mut Fair<Self>, q: QueueId, e: EntityId) {
         let (key, w) = (f.key(q, e), f.weight(e));
         let queue = &mut f.rqs.queues[q as usize];

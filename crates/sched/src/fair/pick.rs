@@ -11,10 +11,10 @@ impl<D: Discipline> Fair<D> {
     /// Picks the next task. `prev` is the task that is still running, if any.
     #[inline]
     pub(super) fn pick_next(&mut self, cx: &mut Core, cpu: CpuId, mut prev: Option<EntityId>) -> Option<EntityId> {
-        let mut pulled = self.balancer.is_none() || self.numa_expects(cpu);
+        let mut pulled = false;
         loop {
             if self.rqs.queues[cpu as usize].nr_queued == 0 {
-                if std::mem::replace(&mut pulled, true) {
+                if std::mem::replace(&mut pulled, true) || self.balancer.is_none() || self.numa_expects(cpu) {
                     break;
                 }
                 fair::newly_idle(self, cx, cpu);

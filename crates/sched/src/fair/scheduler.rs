@@ -165,7 +165,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
         self.pelt.set_class(cpu, next.map(|_| ClassId::Fair), cx.now());
         if next.is_none() {
             self.enter_idle(cx, cpu);
-        } else if let Some(balancer) = &mut self.balancer {
+        } else if prev.is_none()
+            && let Some(balancer) = &mut self.balancer
+        {
             balancer.leave_idle(cx, cpu);
             self.pelt.set_asleep(cpu, false, cx.now());
         }

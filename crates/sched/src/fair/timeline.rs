@@ -223,7 +223,7 @@ impl Timeline {
     }
 
     /// Inserts `p` after all nodes whose keys are not after `key`.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, arena: &mut Arena, p: TaskId, key: u64, value: u64) {
         self.len += 1;
         if self.root != NIL {
@@ -281,7 +281,7 @@ impl Timeline {
     }
 
     /// Removes `p`.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, arena: &mut Arena, p: TaskId) {
         self.len -= 1;
         if self.root != NIL {

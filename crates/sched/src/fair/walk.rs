@@ -131,7 +131,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Puts the running entity of a queue back (`put_prev_entity`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_prev_entity(&mut self, cx: &mut Core, e: EntityId) {
         let q = self.rqs.entities[e as usize].queue;
         self.pelt.set_running(&self.rqs, e, false, cx.now());
@@ -146,7 +146,7 @@ impl<D: Discipline> Fair<D> {
     }
 
     /// Makes an entity the running one of its queue (`set_next_entity`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_next_entity(&mut self, cx: &mut Core, e: EntityId, picked: bool) {
         let q = self.rqs.entities[e as usize].queue;
         self.pelt.set_running(&self.rqs, e, true, cx.now());

@@ -63,18 +63,14 @@ impl<S: Scheduler> Engine<'_, S> {
                     }
                     if self.cx.cpus[cpu as usize].resched_at <= self.cx.now {
                         // Preempted on return from the kernel, before its next operation.
-                        self.start_burst(cpu, p);
-                        return Ok(());
+                        return self.go_on(cpu, p);
                     }
                 }
-                Did::Burst => {
-                    self.start_burst(cpu, p);
-                    return Ok(());
-                }
+                Did::Burst => return self.go_on(cpu, p),
                 Did::Sleep { uninterruptible } => return self.block(cpu, p, uninterruptible),
                 Did::Retry if self.processes[p as usize].wait.spins() => {
                     self.active -= 1;
-                    self.start_burst(cpu, p);
+                    self.go_on(cpu, p)?;
                     return self.check_cycle(p);
                 }
                 Did::Retry => return self.block(cpu, p, false),
@@ -87,6 +83,13 @@ impl<S: Scheduler> Engine<'_, S> {
                 Did::Moved | Did::MovedFirst => return Ok(()),
             }
         }
+    }
+
+    /// Lets the running task work.
+    fn go_on(&mut self, cpu: CpuId, p: TaskId) -> Result<()> {
+        self.start_burst(cpu, p);
+        self.cx.touch(cpu);
+        Ok(())
     }
 
     #[inline]

@@ -29,15 +29,19 @@ impl<S: Scheduler> Engine<'_, S> {
     pub(super) fn next_instant(&mut self, cpu: CpuId) -> Key {
         self.cx.cpus[cpu as usize].turn_ends = Nanos::MAX;
         let slot = &self.cx.cpus[cpu as usize];
-        let (curr, resched_at, next_tick) = (slot.curr, slot.resched_at, slot.next_tick);
+        let (curr, burst_end, next_tick, ticks) = (slot.curr, slot.burst_end, slot.next_tick, slot.online);
         let mut key = Key::NEVER;
-        if resched_at != Nanos::MAX {
-            key = Key::new(resched_at.max(self.cx.taken(cpu).until), Phase::Resched, cpu);
+        let mut at = slot.resched_at;
+        if at != Nanos::MAX {
+            at = at.max(self.cx.taken(cpu).until);
+            key = Key::new(at, Phase::Resched, cpu);
         }
-        if curr.is_some() && slot.burst_end != Nanos::MAX {
-            key = key.min(Key::new(slot.burst_end, Phase::Run, cpu));
+        // At one instant a CPU reschedules first. The idle task has no burst.
+        if burst_end < at {
+            at = burst_end;
+            key = Key::new(at, Phase::Run, cpu);
         }
-        if key.time() >= next_tick && slot.online && (curr.is_some() || self.sched.ticks_when_idle()) {
+        if at >= next_tick && ticks && (curr.is_some() || self.sched.ticks_when_idle()) {
             key = key.min(self.next_tick_to_take(cpu, next_tick));
         }
         if let Some(p) = curr.filter(|_| self.polls) {

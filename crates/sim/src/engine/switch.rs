@@ -115,8 +115,8 @@ impl<S: Scheduler> Engine<'_, S> {
         self.cx.emit(cpu, what);
     }
 
-    /// Sets when the burst of the task on `cpu` ends.
-    #[inline]
+    /// Sets when the burst of the task on `cpu` ends. The CPU must be touched then.
+    #[inline(always)]
     pub(super) fn start_burst(&mut self, cpu: CpuId, p: TaskId) {
         if self.processes[p as usize].burst == Burst::Spin {
             self.try_lock_again(p);
@@ -124,7 +124,6 @@ impl<S: Scheduler> Engine<'_, S> {
         let process = &self.processes[p as usize];
         let slot = &mut self.cx.cpus[cpu as usize];
         slot.burst_end = slot.run_from.saturating_add(process.time_left(slot.speed));
-        self.cx.touch(cpu);
     }
 
     /// Moves the running task off `cpu`, which it may no longer use, to a CPU that it may use.

@@ -54,6 +54,12 @@ impl Members {
         *row(&mut self.of, slot) = true;
     }
 
+    /// Whether the recording has the events of all tasks.
+    #[inline]
+    pub(super) fn all_followed(&self) -> bool {
+        self.covers.is_none()
+    }
+
     #[inline]
     fn has(&self, slot: Slot) -> bool {
         self.of.get(slot as usize).copied().unwrap_or(false)

@@ -19,11 +19,8 @@ impl Tracker {
             self.contradictions += 1;
             return;
         };
-        if let Occupant::Task(slot) = left {
-            self.members.leaves(slot);
-        }
-        let aside = self.sets_aside(entered);
-        let (left, entered) = (self.followed(left), self.followed(entered));
+        let whole = self.members.all_followed();
+        let (left, entered, aside) = if whole { (left, entered, false) } else { self.partly(left, entered) };
         let since = self.close(number, left, prev_prio, observer);
         if let Occupant::Task(slot) = left {
             let last = self.cpus[number as usize].last_event;
@@ -40,6 +37,15 @@ impl Tracker {
         let cpu = &mut self.cpus[number as usize];
         (cpu.fresh, cpu.aside) = (false, aside);
         self.occupy(number, entered, observer);
+    }
+
+    /// What a partial recording shows of a switch from `left` to `entered`, and whether the CPU is set aside then.
+    #[cold]
+    fn partly(&mut self, left: Occupant, entered: Occupant) -> (Occupant, Occupant, bool) {
+        if let Occupant::Task(slot) = left {
+            self.members.leaves(slot);
+        }
+        (self.followed(left), self.followed(entered), self.sets_aside(entered))
     }
 
     /// From now on the CPU has this occupant.
@@ -182,15 +188,15 @@ impl Tracker {
 
     #[inline]
     fn leave(&mut self, slot: Slot, number: CpuId, stop: Stop, observer: &mut impl Observer) {
-        let task = &self.tasks[slot];
+        let task = &mut self.tasks[slot];
         if task.status == Status::Running && task.cpu != number {
             // The CPUs' clocks differ a little: it was seen starting there before it was seen leaving here.
             observer.stopped(slot, number, Stop { late: true, ..stop });
             return;
         }
         observer.stopped(slot, number, stop);
-        self.tasks[slot].leaves = Leaves::Seen;
-        if self.tasks[slot].status == Status::Waiting {
+        task.leaves = Leaves::Seen;
+        if task.status == Status::Waiting {
             self.dequeue(slot, number, observer);
         }
         match stop.state {

@@ -9,14 +9,17 @@ use schedlab_sim::{Core, Enqueue};
 
 impl Fair<Cfs> {
     /// Clears an entity, and its groups on its account, as buddies of their queues.
-    #[inline]
+    #[inline(always)]
     pub(super) fn clear_buddies(&mut self, e: EntityId) {
         let Entity { queue: q, depth, .. } = self.rqs.entities[e as usize];
         let queue = &self.rqs.queues[q as usize];
         let mine = Some(e);
-        if depth == 0 && queue.next != mine && queue.last != mine && queue.skip != mine {
-            return;
+        if depth > 0 || queue.next == mine || queue.last == mine || queue.skip == mine {
+            self.clear_buddies_above(e);
         }
+    }
+
+    fn clear_buddies_above(&mut self, e: EntityId) {
         // 2.6.32 visits every level. Later kernels stop at the first level where the entity is not the buddy.
         let every = !self.d.rules.buddy_on_preempt;
         let (mut next, mut last, mut skip) = (true, true, true);

@@ -6,10 +6,13 @@
 use super::average::Average;
 use schedlab_base::Nanos;
 
-/// A CPU's load as sampled by its ticks, averaged over about 1, 2, 4, 8 and 16 of them (`rq->cpu_load`).
+/// How many averages are kept. The kernel has two more, over 8 and 16 ticks, which no domain uses.
+const KEPT: usize = 3;
+
+/// A CPU's load as sampled by its ticks, averaged over about 1, 2 and 4 of them (`rq->cpu_load`).
 #[derive(Clone, Copy, Debug)]
 pub struct CpuLoad {
-    values: [u64; 5],
+    values: [u64; KEPT],
     /// The load since the last change, and the time of the next tick to apply.
     load: u64,
     next: Nanos,
@@ -22,7 +25,7 @@ impl CpuLoad {
     /// Creates the loads of a CPU without load whose ticks start at `first` and are `period` ns apart.
     #[must_use]
     pub fn new(first: Nanos, period: Nanos) -> Self {
-        Self { values: [0; 5], load: 0, next: first, period, settled: true }
+        Self { values: [0; KEPT], load: 0, next: first, period, settled: true }
     }
 
     /// Sets the load that is sampled from now on. The ticks up to now must have been applied.
@@ -34,21 +37,15 @@ impl CpuLoad {
     /// The load averaged over about 2^index ticks, as of the last applied tick.
     #[must_use]
     pub fn get(&self, index: u8) -> u64 {
-        self.values[usize::from(index).min(4)]
+        self.values[usize::from(index)]
     }
 
     /// Makes up for the missed ticks of an idle CPU with the kernel's table (`decay_load_missed`, 2.6.38 to 4.x).
     pub fn miss(&mut self, now: Nanos) {
         /// For each average, the number of ticks after which nothing is left, and what is left after 1, 2, 4, ...
         /// ticks, out of 128.
-        const GONE: [u64; 5] = [0, 8, 32, 64, 128];
-        const LEFT: [[u64; 7]; 5] = [
-            [0; 7],
-            [64, 32, 8, 0, 0, 0, 0],
-            [96, 72, 40, 12, 1, 0, 0],
-            [112, 98, 75, 43, 15, 1, 0],
-            [120, 112, 98, 76, 45, 16, 2],
-        ];
+        const GONE: [u64; KEPT] = [0, 8, 32];
+        const LEFT: [[u64; 7]; KEPT] = [[0; 7], [64, 32, 8, 0, 0, 0, 0], [96, 72, 40, 12, 1, 0, 0]];
         if self.next > now {
             return;
         }
@@ -66,7 +63,7 @@ impl CpuLoad {
             *value = (old * ((1 << i) - 1)) >> i;
         }
         self.skip(now);
-        self.settled = self.load == 0 && self.values == [0; 5];
+        self.settled = self.load == 0 && self.values == [0; KEPT];
     }
 
     /// Skips the ticks up to now, as if they had not happened.
@@ -153,7 +150,7 @@ mod tests {
         assert_eq!(seen.get(0), 512);
         assert!((440..512).contains(&seen.get(2)), "{seen:?}");
         seen.fold_average(10_000 * PERIOD, &load);
-        assert!((0..5).all(|index| seen.get(index) == 1024), "{seen:?}");
+        assert!((0..3).all(|index| seen.get(index) == 1024), "{seen:?}");
         load.steer(10_000 * PERIOD, 0.0);
         seen.unsettle();
         seen.fold_average(10_032 * PERIOD, &load);
@@ -165,20 +162,20 @@ mod tests {
         let mut load = CpuLoad::new(10, 10);
         let at = |load: &mut CpuLoad, now: Nanos| {
             load.fold(now);
-            [0, 1, 2, 3, 4].map(|i| load.get(i))
+            [0, 1, 2].map(|i| load.get(i))
         };
         load.change(1024);
-        assert_eq!(at(&mut load, 9), [0; 5]);
-        assert_eq!(at(&mut load, 10), [1024, 512, 256, 128, 64]);
-        assert_eq!(at(&mut load, 25), [1024, 768, 448, 240, 124]);
+        assert_eq!(at(&mut load, 9), [0; 3]);
+        assert_eq!(at(&mut load, 10), [1024, 512, 256]);
+        assert_eq!(at(&mut load, 25), [1024, 768, 448]);
         load.change(0);
-        assert_eq!(at(&mut load, 30), [0, 384, 336, 210, 116]);
-        assert_eq!(at(&mut load, 1_000_000_000), [0; 5]);
+        assert_eq!(at(&mut load, 30), [0, 384, 336]);
+        assert_eq!(at(&mut load, 1_000_000_000), [0; 3]);
         load.change(3);
-        assert_eq!(at(&mut load, 2_000_000_000), [3; 5]);
+        assert_eq!(at(&mut load, 2_000_000_000), [3; 3]);
         load.change(0);
         load.skip(3_000_000_000);
-        assert_eq!(at(&mut load, 3_000_000_000), [3; 5]);
+        assert_eq!(at(&mut load, 3_000_000_000), [3; 3]);
     }
 
     #[test]
@@ -203,21 +200,21 @@ mod tests {
     fn missed_ticks_are_made_up_for_by_a_table() {
         // kernel/sched/core.c of 3.10, decay_load_missed(): 10 missed ticks are 9 of decay and one that samples 0. 9 =
         // 1 + 8: 1024 >> 9 would be 2, but after 8 nothing is left; 1024 * 96 / 128 = 768, * 12 / 128 = 72, of which
-        // 3/4; 896 * 43 / 128 = 301, 7/8; 960 * 76 / 128 = 570, 15/16.
+        // 3/4.
         let mut load = CpuLoad::new(10, 10);
         load.change(1024);
         load.fold(100_000);
         load.change(0);
         load.miss(100_009);
-        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [1024; 5]);
+        assert_eq!([0, 1, 2].map(|i| load.get(i)), [1024; 3]);
         load.miss(100_100);
-        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 0, 54, 263, 534]);
+        assert_eq!([0, 1, 2].map(|i| load.get(i)), [0, 0, 54]);
         // A single tick has no decay.
         let mut load = CpuLoad::new(10, 10);
         load.change(1024);
         load.fold(100_000);
         load.change(0);
         load.miss(100_010);
-        assert_eq!([0, 1, 2, 3, 4].map(|i| load.get(i)), [0, 512, 768, 896, 960]);
+        assert_eq!([0, 1, 2].map(|i| load.get(i)), [0, 512, 768]);
     }
 }

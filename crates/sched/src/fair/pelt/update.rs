@@ -122,7 +122,7 @@ impl Pelt {
     }
 
     /// Called when an entity starts or stops being the running one of its queue.
-    #[inline]
+    #[inline(always)]
     pub(in crate::fair) fn set_running(&mut self, rqs: &Runqueues, e: EntityId, runs: bool, now: Nanos) {
         if self.averages() {
             self.average_running(rqs, e, runs, now);
