@@ -75,7 +75,7 @@ pub use state::Balancer;
 
 use load_balance::Work;
 use schedlab_base::CpuId;
-use schedlab_sim::Core;
+use schedlab_sim::{Core, TaskId};
 
 /// Calls `act` with the balancer, if there is one, and the queues that it belongs to.
 fn work<Q: Queues>(q: &mut Q, cx: &mut Core, act: impl FnOnce(&mut Work<'_, Q>)) {
@@ -93,6 +93,11 @@ pub fn tick(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
 /// Newly idle balancing: `cpu` has nothing to run and looks for a task to pull.
 pub fn newly_idle(q: &mut impl Queues, cx: &mut Core, cpu: CpuId) {
     work(q, cx, |work| work.newly_idle(cpu));
+}
+
+/// Called when `cpu` has picked a task, and at its ticks: notes whether the CPU is too small for it.
+pub fn note_misfit(q: &mut impl Queues, cx: &mut Core, cpu: CpuId, p: TaskId) {
+    work(q, cx, |work| work.note_misfit(cpu, Some(p)));
 }
 
 /// Called when the stopper of `cpu` runs for active balancing. The task that it interrupted is waiting.

@@ -44,10 +44,6 @@ impl<D: Discipline> Queues for Fair<D> {
         self.rqs.queues[cpu as usize].h_nr_idle
     }
 
-    fn running(&self, cpu: CpuId) -> Option<TaskId> {
-        self.rqs.running[cpu as usize].map(|e| e - self.rqs.first_task)
-    }
-
     fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>) {
         out.clear();
         match end {

@@ -57,6 +57,20 @@ impl<D: Discipline> Fair<D> {
         None
     }
 
+    /// Whether each tick and pick notes if the CPU is too small for its task.
+    #[inline]
+    pub(super) fn notes_misfits(&self) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.notes_misfits())
+    }
+
+    /// Called when a CPU has picked a task, and at its ticks (`update_misfit_status`).
+    #[inline]
+    pub(super) fn note_misfit(&mut self, cx: &mut Core, cpu: CpuId, e: EntityId) {
+        if self.notes_misfits() {
+            fair::note_misfit(self, cx, cpu, e - self.rqs.first_task);
+        }
+    }
+
     /// Called when nothing was picked for a CPU.
     #[inline(never)]
     pub(super) fn enter_idle(&mut self, cx: &mut Core, cpu: CpuId) {

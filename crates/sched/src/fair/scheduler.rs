@@ -171,6 +171,10 @@ impl<D: Discipline> Scheduler for Fair<D> {
             balancer.leave_idle(cx, cpu);
             self.pelt.set_asleep(cpu, false, cx.now());
         }
+        // From 6.12 on what goes on running is not set anew (`__set_next_task_fair`).
+        if let Some(next) = next.filter(|next| self.places.release < v(6, 12) || prev != Some(*next)) {
+            self.note_misfit(cx, cpu, next);
+        }
         self.explain_pick(cx, cpu, next);
         next.map(|e| e - self.rqs.first_task)
     }
@@ -194,9 +198,11 @@ impl<D: Discipline> Scheduler for Fair<D> {
             at = self.rqs.parent(e);
         }
         self.check_overused(cx, cpu);
-        if let Some(e) = task.filter(|_| self.numa.is_some()) {
+        let Some(e) = task else { return };
+        if self.numa.is_some() {
             self.numa_tick(cx, cpu, e - self.rqs.first_task);
         }
+        self.note_misfit(cx, cpu, e);
     }
 
     fn catch_up(&mut self, _cx: &Core, cpu: CpuId, ticks: Ticks) {
@@ -251,6 +257,9 @@ impl<D: Discipline> Scheduler for Fair<D> {
             at = self.rqs.parent(e);
         }
         first = first.min(self.overused_at(cx, cpu));
+        if self.notes_misfits() && self.rqs.running[cpu as usize].is_some() {
+            return 0;
+        }
         match self.rqs.running[cpu as usize] {
             Some(e) if self.numa.is_some() => first.min(self.numa_due(cx, e - self.rqs.first_task)),
             _ => first,

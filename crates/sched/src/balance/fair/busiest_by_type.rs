@@ -194,7 +194,7 @@ impl<Q: Queues> Work<'_, Q> {
                 stats.idle_cpus += 1;
             } else if own {
             } else if asymmetric {
-                let misfit = self.misfit(cpu);
+                let misfit = self.b.of_cpu[cpu as usize].misfit;
                 *overload |= misfit > stats.misfit;
                 stats.misfit = stats.misfit.max(misfit);
             } else if self.b.rules.release() >= v(6, 0)
@@ -282,7 +282,7 @@ impl<Q: Queues> Work<'_, Q> {
                 }
                 Unit::Util => (self.q.util(cpu, self.cx.now()), 1),
                 Unit::Tasks => (u64::from(nr), 1),
-                Unit::Misfit => (self.misfit(cpu), 1),
+                Unit::Misfit => (self.b.of_cpu[cpu as usize].misfit, 1),
             };
             if much * its > most * by {
                 (best, most, its) = (Some(cpu), much, by);

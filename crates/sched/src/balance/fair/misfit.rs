@@ -13,9 +13,15 @@ impl<Q: Queues> Work<'_, Q> {
         state.capacity < state.capacity_orig && state.capacity * self.pct(env) < state.capacity_orig * 100
     }
 
-    /// The load of a CPU's running task if the CPU is too small for it, otherwise 0 (`misfit_task_load`).
-    pub fn misfit(&self, cpu: CpuId) -> u64 {
-        let Some(p) = self.q.running(cpu) else { return 0 };
+    /// Notes the load of the fair task that a CPU runs if the CPU is too small for it, and otherwise 0
+    /// (`update_misfit_status`).
+    pub fn note_misfit(&mut self, cpu: CpuId, p: Option<TaskId>) {
+        if self.b.asymmetric {
+            self.b.of_cpu[cpu as usize].misfit = p.map_or(0, |p| self.misfit(p, cpu));
+        }
+    }
+
+    fn misfit(&self, p: TaskId, cpu: CpuId) -> u64 {
         let allowed = &self.cx.task(p).allowed;
         let pinned = !allowed.is_all() && allowed.count() == 1;
         if pinned || self.is_on_biggest(p, cpu) || self.fits(p, cpu) {
@@ -50,7 +56,7 @@ impl<Q: Queues> Work<'_, Q> {
     pub fn misfit_wants_help(&self, cpu: CpuId, pct: u64) -> bool {
         let state = &self.b.of_cpu[cpu as usize];
         let most = self.b.of_cpu.iter().map(|of| of.capacity_orig).max().unwrap_or(0);
-        self.misfit(cpu) > 0 && (state.capacity_orig < most || state.capacity * pct < state.capacity_orig * 100)
+        state.misfit > 0 && (state.capacity_orig < most || state.capacity * pct < state.capacity_orig * 100)
     }
 
     /// Whether the running task must be pushed (`need_active_balance`).

@@ -18,6 +18,7 @@ impl<Q: Queues> Work<'_, Q> {
     pub fn newly_idle(&mut self, cpu: CpuId) {
         let release = self.b.rules.release();
         let now = self.cx.jiffies();
+        self.note_misfit(cpu, None);
         // "sched: Rate-limit newidle" is in mainline from 2.6.33, and the stable trees of 2.6.32 took it over.
         if release >= v2_6(32) {
             self.b.of_cpu[cpu as usize].idle_since = Some(self.cx.now());

@@ -32,9 +32,6 @@ pub trait Queues: Averages {
     /// The number of runnable fair tasks on `cpu` that are SCHED_IDLE or in an idle group.
     fn nr_fair_idle(&self, cpu: CpuId) -> u32;
 
-    /// The fair task that is running on `cpu`.
-    fn running(&self, cpu: CpuId) -> Option<TaskId>;
-
     /// Writes the queued fair tasks of `cpu` to `out`, in the order in which they are seen from `end`.
     fn list(&self, cpu: CpuId, end: End, out: &mut Vec<TaskId>);
 

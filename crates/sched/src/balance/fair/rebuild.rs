@@ -59,8 +59,9 @@ impl Balancer {
             state.alone = domains.of(cpu).is_empty();
         }
         self.begin_groups(machine);
-        let differ =
-            (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, self.domains.all_capacities()).is_some());
+        let some_have = |flag| (0..self.domains.cpus()).any(|cpu| self.domains.lowest(cpu, flag).is_some());
+        let differ = some_have(self.domains.all_capacities());
+        self.asymmetric = some_have(Flags::ASYM_CPUCAPACITY);
         self.energy_aware = self.rules.energy_aware && differ && machine.threads() == 1 && !machine.energy.is_empty();
         self.overused = false;
         // `update_group_power` is in 2.6.32 but not in 2.6.31.

@@ -75,6 +75,8 @@ pub(super) struct OfCpu {
     pub alone: bool,
     /// The CPU to which its stopper is to push a task (`push_cpu`).
     pub push_to: Option<CpuId>,
+    /// The load of its fair task, as of the last pick or tick, if the CPU is too small for it (`misfit_task_load`).
+    pub misfit: u64,
 }
 
 /// The fair class's load balancer for a machine.
@@ -90,6 +92,8 @@ pub struct Balancer {
     pub(super) overload: bool,
     /// Whether the CPUs are in several partitions, each of which has such a flag in the kernel.
     split: bool,
+    /// Whether some domain has CPUs of different capacities (`sched_asym_cpucapacity`).
+    pub(super) asymmetric: bool,
     /// Whether wake-ups go by energy: the machine has an energy model and its CPUs differ (`sched_energy_enabled`).
     pub(super) energy_aware: bool,
     /// Whether some CPU is utilised above four fifths (`rd->overutilized`).
@@ -134,6 +138,7 @@ impl Balancer {
             core: None,
             alone: true,
             push_to: None,
+            misfit: 0,
         };
         let mut me = Self {
             rules,
@@ -144,6 +149,7 @@ impl Balancer {
             of_cpu: vec![of_cpu; cpus],
             overload: false,
             split: machine.is_split(),
+            asymmetric: false,
             energy_aware: false,
             overused: false,
             nohz: NoHz::new(cpus),
@@ -197,6 +203,13 @@ impl Balancer {
     /// The number of ticks per second (HZ).
     pub(super) fn hz(&self) -> u64 {
         (1_000_000_000 / self.tick_period).max(1)
+    }
+
+    /// Whether each tick and pick of a CPU notes if it is too small for its task.
+    #[inline]
+    #[must_use]
+    pub fn notes_misfits(&self) -> bool {
+        self.asymmetric
     }
 
     /// Whether wake-ups currently go by energy.

@@ -2,9 +2,9 @@
 
 use crate::support::registry::releases;
 use crate::support::{Accounts, MS, bare, exactly, forever, hog, pinned, run, simulate_how, sleep, threads};
-use schedlab_base::{Nanos, v, v2_6};
+use schedlab_base::{Event, Nanos, Payload, v, v2_6};
 use schedlab_machine::Machine;
-use schedlab_sched::kernels::How;
+use schedlab_sched::kernels::{self, How};
 use schedlab_sim::program::{Load, Op, Policy, Setting, TaskSpec};
 
 fn go(kernel: &str, machine: &Machine, load: &Load, ms: Nanos) -> Accounts {
@@ -95,5 +95,39 @@ fn skipped_ticks_leave_the_same() {
             };
             assert_eq!(go(true), go(false), "{kernel}");
         }
+    }
+}
+
+/// A hog on a small CPU becomes too big for it while it is pinned there, and is let go 1.5 ms after a tick. The kernel
+/// notes a misfit when the CPU picks a task and at its ticks (`update_misfit_status`), and not for a pinned task. So a
+/// big CPU that looks for work each millisecond finds nothing to pull before the next tick, and the hog moves only
+/// after it, although it has been too big all the time.
+#[test]
+fn a_misfit_is_noted_at_the_tick() {
+    let machine = bare("big-little-4+4");
+    let small = Nanos::from(machine.cpus[0].place.capacity);
+    for kernel in releases(v(5, 5)..) {
+        let free = 101 * MS + 500_000;
+        let mut hog = let_go("hog");
+        hog.program[0] = Op::Run(exactly(free * small / 1024));
+        // A CPU with two tasks, of whatever class, lets others look for work at all (`rd->overload`).
+        let two = ["c", "d"].map(|name| {
+            let mut spec = pinned(crate::support::hog(name, 0), 1);
+            (spec.initial.policy, spec.initial.rt_priority) = (Some(Policy::Fifo), Some(10));
+            spec
+        });
+        let mut short = pinned(forever("short", 0, vec![Op::Run(exactly(10_000)), Op::Sleep(exactly(990_000))]), 7);
+        short.start = free - 5 * MS;
+        let load = anywhere([vec![hog, short], two.to_vec()].concat(), 8);
+        let how = How { duration: Some(110 * MS), seed: 1, skip_ticks: true };
+        let hz = ("hz", "250".to_owned());
+        let random = kernels::find(kernel).unwrap().tunable("NI_RANDOM").map(|t| (t.name, "off".to_owned()));
+        let set: Vec<_> = random.into_iter().chain([hz]).collect();
+        let accounts = simulate_how(kernel, &machine, &load, &set, &how);
+        let moved = accounts.events.iter().find(|e| matches!(e.what, Payload::Migrate { tid: 1, .. }));
+        let idle = |e: &&Event| e.cpu == 7 && e.time > free && matches!(e.what, Payload::Switch { next: 0, .. });
+        let at = moved.map(|e| e.time);
+        assert!(at.is_some_and(|at| (104 * MS..105 * MS).contains(&at)), "{kernel}: {at:?}");
+        assert!(accounts.events.iter().filter(idle).any(|e| Some(e.time) < at), "{kernel}: CPU 7 looks for work");
     }
 }
