@@ -167,6 +167,11 @@ costs_file! {
     hinting_scan_ns_per_kib <= 1_000_000,
     /// NUMA balancing: the time that the faults on 1 KiB of memory take, in ns (default 150).
     hinting_fault_ns_per_kib <= 1_000_000,
+    /// What newly idle balancing of a scheduling domain takes, in ns (default 300). It only decides whether a CPU that
+    /// expects to be idle for a short time balances; balancing takes no simulated time.
+    newidle_domain_ns <= 1_000_000_000,
+    /// The same for each CPU of the domain, in ns (default 60); those of another node take more, by its distance.
+    newidle_cpu_ns <= 1_000_000,
     /// The share of its speed that each of two SMT siblings loses while both are busy, in percent (default 39).
     smt_loss_percent <= 50,
     /// How strongly distances between nodes are felt, in percent. At 100 (the default), memory at distance 20 costs

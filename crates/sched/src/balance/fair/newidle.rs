@@ -6,12 +6,20 @@ use super::queues::Queues;
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Idleness;
 use schedlab_base::{CpuId, Nanos, v, v2_6};
+use schedlab_machine::Machine;
 
-/// The assumed cost of balancing a domain, and of each CPU in it, in ns. The kernel measures this cost and stops when
-/// it exceeds the CPU's expected idle time. These estimates, about 0.1 us per CPU, only feed that rule: balancing takes
-/// no simulated time.
-const COST_DOMAIN: Nanos = 300;
-const COST_CPU: Nanos = 60;
+/// The assumed cost of balancing a domain of these CPUs, for a CPU of a node. The kernel measures this cost and stops
+/// when it exceeds the CPU's expected idle time; it reads the averages of every CPU of the domain, and what is on
+/// another node takes longer by its distance. The cost only feeds that rule: balancing takes no simulated time.
+pub(super) fn assumed_cost(machine: &Machine, cpus: &[CpuId], node: u32) -> Nanos {
+    let costs = &machine.costs;
+    let beyond = |cpu: &CpuId| {
+        let there = machine.cpus[*cpu as usize].place.node;
+        Nanos::from(machine.distances[node as usize][there as usize].saturating_sub(10)) * costs.remote_percent
+    };
+    let of_cpus: Nanos = cpus.iter().map(|cpu| costs.newidle_cpu_ns * (1000 + beyond(cpu)) / 1000).sum();
+    costs.newidle_domain_ns + of_cpus
+}
 
 impl<Q: Queues> Work<'_, Q> {
     /// Called when `cpu` has nothing to run. Pulls tasks.
@@ -135,23 +143,17 @@ impl<Q: Queues> Work<'_, Q> {
 
     /// Records the cost of balancing a domain and whether it succeeded. Returns the cost in ns.
     fn note_cost(&mut self, cpu: CpuId, level: usize, success: u32, now: u64) -> Nanos {
-        let weight = Nanos::from(self.b.domains.span(self.b.domain(cpu, level).span).weight());
-        let cost = COST_DOMAIN + COST_CPU * weight;
-        let release = self.b.rules.release();
+        let (release, hz) = (self.b.rules.release(), self.b.hz());
         let sd = self.b.sd(cpu, level);
         if PROPORTIONAL_NEWIDLE.is_in(release) {
             sd.count_newly(success);
         }
-        // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost" (`update_newidle_cost`).
-        let waits = release >= v(5, 16);
-        if cost > sd.max_cost {
-            sd.max_cost = cost;
-            if waits {
-                sd.cost_changed = now;
-            }
-        } else if waits {
-            self.decay_cost(cpu, level, now);
+        // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost".
+        if release >= v(5, 16) {
+            sd.update_cost(sd.newidle_ns, now, hz);
+        } else {
+            sd.max_cost = sd.max_cost.max(sd.newidle_ns);
         }
-        cost
+        sd.newidle_ns
     }
 }

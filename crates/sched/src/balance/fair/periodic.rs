@@ -37,7 +37,8 @@ impl<Q: Queues> Work<'_, Q> {
         let (mut elsewhere, mut decays, mut cost, mut any) = (false, false, 0, false);
         for level in 0..self.b.domains.of(cpu).len() {
             if release >= v(3, 13) {
-                let decayed = self.decay_cost(cpu, level, now);
+                let hz = self.b.hz();
+                let decayed = self.b.sd(cpu, level).update_cost(0, now, hz);
                 // e60b56e46b38, "sched/fair: Wait before decaying max_newidle_lb_cost", keeps only what the last domain
                 // says.
                 decays = decayed || release < v(5, 16) && decays;
@@ -84,18 +85,5 @@ impl<Q: Queues> Work<'_, Q> {
             && self.q.nr_running(cpu) > 0
             && self.q.nr_fair_idle(cpu) == self.q.nr_running(cpu);
         idle != Idleness::Idle && !lazy
-    }
-
-    /// Decays the highest cost of newly idle balancing of a domain by about 1% per second. Returns whether it did so
-    /// now.
-    pub fn decay_cost(&mut self, cpu: CpuId, level: usize, now: u64) -> bool {
-        let hz = self.b.hz();
-        let sd = self.b.sd(cpu, level);
-        let due = now > sd.cost_changed + hz;
-        if due {
-            sd.max_cost = sd.max_cost * 253 / 256;
-            sd.cost_changed = now;
-        }
-        due
     }
 }

@@ -1,12 +1,14 @@
 //! Rebuilding the domains, at boot and when CPUs go offline or come online. All their state is reset.
 
 use super::capacity::sharing;
+use super::newidle::assumed_cost;
 use super::state::{Balancer, OfDomain, OfGroup};
 use crate::balance::domains::Flags;
 use crate::balance::rounds::Round;
 use schedlab_base::{CpuId, v2_6};
 use schedlab_machine::Machine;
 use schedlab_sim::Core;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 impl Balancer {
@@ -28,8 +30,14 @@ impl Balancer {
         let Self { domains, of_domain, of_group, of_cpu, least_capacity, .. } = self;
         *least_capacity = u64::MAX;
         of_domain.clear();
+        let mut costs = BTreeMap::new();
         for cpu in 0..domains.cpus() {
+            let node = machine.cpus[cpu as usize].place.node;
+            let mut cost = |span| {
+                *costs.entry((node, span)).or_insert_with(|| assumed_cost(machine, &domains.span(span).cpus, node))
+            };
             of_domain.extend(domains.of(cpu).iter().map(|domain| OfDomain {
+                newidle_ns: cost(domain.span),
                 round: Round { last: jiffies, interval_ms: domains.params(domain).first_interval_ms, failed: 0 },
                 ticks: [1; 2],
                 max_cost: 0,

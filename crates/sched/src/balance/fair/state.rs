@@ -15,6 +15,8 @@ pub(super) struct OfDomain {
     pub round: Round,
     /// The balancing interval in ticks, of an idle CPU and of a busy one.
     pub ticks: [u64; 2],
+    /// What newly idle balancing of this domain takes, in ns.
+    pub newidle_ns: Nanos,
     /// The highest recent cost of newly idle balancing of this domain, in ns.
     pub max_cost: Nanos,
     /// The tick at which `max_cost` last changed.
@@ -27,6 +29,21 @@ pub(super) struct OfDomain {
 }
 
 impl OfDomain {
+    /// Notes the cost of one attempt of newly idle balancing, or without an attempt 0. If it is not the highest so far,
+    /// that one decays by about 1% a second (`update_newidle_cost`, from 5.16 on; `rebalance_domains` before). Returns
+    /// whether it decayed now.
+    pub fn update_cost(&mut self, cost: Nanos, now: u64, hz: u64) -> bool {
+        if cost > self.max_cost {
+            (self.max_cost, self.cost_changed) = (cost, now);
+            return false;
+        }
+        let due = now > self.cost_changed + hz;
+        if due {
+            (self.max_cost, self.cost_changed) = (self.max_cost * 253 / 256, now);
+        }
+        due
+    }
+
     /// Counts one attempt of newly idle balancing (`update_newidle_stats`). `success` is 0 if nothing was pulled.
     pub fn count_newly(&mut self, success: u32) {
         self.tried += 1;
@@ -360,5 +377,28 @@ impl Balancer {
             let ticks = domain.round.interval(params, busy, tick) - u64::from(busy && odd);
             ticks.clamp(1, most)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `update_newidle_cost` with HZ=250: a higher cost counts at once and starts the second anew; the highest decays
+    /// at the first call that is more than a second after its last change, whether by an attempt or a periodic visit,
+    /// and once only, however late that is.
+    #[test]
+    fn the_highest_cost_decays_by_a_hundredth_a_second() {
+        let round = Round { last: 0, interval_ms: 1, failed: 0 };
+        let (ticks, newidle_ns, max_cost, cost_changed) = ([1; 2], 0, 0, 0);
+        let mut sd = OfDomain { round, ticks, newidle_ns, max_cost, cost_changed, tried: 512, helped: 256, ratio: 512 };
+        let mut calls = |cost, now| (sd.update_cost(cost, now, 250), sd.max_cost);
+        assert_eq!(calls(25_600, 10), (false, 25_600));
+        assert_eq!(calls(20_000, 260), (false, 25_600), "one second after it");
+        assert_eq!(calls(20_000, 261), (true, 25_300));
+        assert_eq!(calls(0, 2_000), (true, 25_003), "a periodic visit; seven seconds late");
+        assert_eq!(calls(25_003, 2_001), (false, 25_003), "as high is not higher");
+        assert_eq!(calls(30_000, 2_100), (false, 30_000));
+        assert_eq!(calls(0, 2_350), (false, 30_000));
     }
 }

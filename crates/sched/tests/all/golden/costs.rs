@@ -1,9 +1,10 @@
 //! Costs that do not come from the scheduler: caches, SMT siblings, remote memory. Times are worked out by hand.
 
-use crate::support::{MS, bare, exactly, lane, once, pinned, run, simulate, sleep};
-use schedlab_base::{CpuId, Nanos, Payload};
+use crate::support::registry::releases;
+use crate::support::{MS, bare, exactly, forever, hog, lane, once, pinned, run, simulate, sleep};
+use schedlab_base::{CpuId, Event, Nanos, Payload, v};
 use schedlab_machine::{Caches, Costs, Machine, MachineFile};
-use schedlab_sched::kernels::KERNELS;
+use schedlab_sched::kernels::{self, KERNELS};
 use schedlab_sim::program::{Load, MemorySpec, Op, Setting, TaskSpec};
 
 const KIB: u64 = 1024;
@@ -179,5 +180,33 @@ fn a_program_that_spins_loses_a_slice_for_each_round_on_too_few_cpus() {
         // 1 ms each, and 3 ms in which the first task spins in vain; a shorter slice ends that sooner.
         let factor = slowdown(kernel, Op::HybridBarrier { barrier: 0, spin: 3 * MS });
         assert!((4.0..5.1).contains(&factor), "{kernel}, at first awake: {factor}");
+    }
+}
+
+/// CPU 1 works for 0.1 ms and sleeps for 0.2 ms, so it expects to be idle for 0.2 ms. Hogs wait on CPU 0, all of them
+/// pinned until one lets itself go at its first turn after 100 ms; it waits when that ends. CPU 1 has looked for
+/// tasks in vain before, and so knows what that costs: 2 x 0.09 ms are less than 0.2 ms, and it takes the hog as soon
+/// as that is no longer cache-hot, after 0.5 ms, when it next becomes idle. 2 x 0.101 ms are more, and it does not look
+/// (`max_newidle_lb_cost`): the hog waits for a periodic pass.
+#[test]
+fn a_cpu_does_not_look_for_tasks_if_that_takes_longer_than_it_will_be_idle() {
+    let waited = |kernel: &str, newidle_cpu_ns| {
+        let mut machine = bare("2");
+        machine.costs.newidle_cpu_ns = newidle_cpu_ns;
+        let free = pinned(once("free", vec![run(35), Op::Set(0), run(1000)]), 0);
+        let short = pinned(forever("short", 0, vec![Op::Run(exactly(100_000)), Op::Sleep(exactly(200_000))]), 1);
+        let pair = ["a", "b"].map(|name| pinned(hog(name, 0), 0));
+        let settings = vec![Setting { cpus: Some(vec![0, 1]), ..Setting::default() }];
+        let load = Load { tasks: [vec![free, short], pair.to_vec()].concat(), settings, ..Load::default() };
+        let random = kernels::find(kernel).unwrap().tunable("NI_RANDOM").map(|t| (t.name, "off".to_owned()));
+        let accounts = simulate(kernel, &machine, &load, &random.into_iter().collect::<Vec<_>>(), 2000 * MS);
+        let moved = accounts.events.iter().position(|e| matches!(e.what, Payload::Migrate { tid: 1, .. })).unwrap();
+        let left = |e: &&Event| matches!(e.what, Payload::Switch { prev: 1, .. });
+        accounts.events[moved].time - accounts.events[..moved].iter().rev().find(left).unwrap().time
+    };
+    for kernel in releases(v(5, 16)..) {
+        let (cheap, dear) = (waited(kernel, 90_000), waited(kernel, 101_000));
+        assert!((MS / 2..MS).contains(&cheap), "{kernel}: {cheap}");
+        assert!(dear > 2 * MS, "{kernel}: {dear}");
     }
 }
