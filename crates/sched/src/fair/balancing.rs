@@ -96,6 +96,10 @@ impl<D: Discipline> Queues for Fair<D> {
         self.rqs.root_load_of(self.rqs.queue_now(p))
     }
 
+    fn has_groups(&self) -> bool {
+        !self.rqs.groups.all.is_empty()
+    }
+
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64) {
         let q = self.rqs.queue_now(p);
         let weight = |q: QueueId| self.rqs.queues[q as usize].load.weight;

@@ -199,7 +199,10 @@ impl<Q: Queues> Work<'_, Q> {
         loads.clear();
         if !old {
             let firsts = lengths.iter().scan(0, |at, length| Some(std::mem::replace(at, *at + *length as usize)));
-            loads.extend(firsts.map(|first: usize| list.get(first).map_or(0, |p| self.q.queue_load(*p))));
+            // Without groups `update_h_load` of 2.6.32 returns at once, so that even the root has the 0 it began with.
+            let weighs = self.b.rules.features.weighs_ungrouped || self.q.has_groups();
+            let load = |first: usize| list.get(first).map_or(0, |p| if weighs { self.q.queue_load(*p) } else { 0 });
+            loads.extend(firsts.map(load));
         }
         let (mut from, mut moved) = (0, 0);
         let before = env.imbalance;
@@ -212,7 +215,8 @@ impl<Q: Queues> Work<'_, Q> {
             }
         }
         (self.b.scratch.list, self.b.scratch.lengths, self.b.scratch.loads) = (list, lengths, loads);
-        // Only load counts: tasks of a group whose shares have not been distributed yet have none.
+        // Only load counts. The tasks of a group whose shares have not been distributed yet have none; where no task
+        // has any, a pass moves as many as it may and counts as failed.
         if env.imbalance < before { moved } else { 0 }
     }
 

@@ -21,6 +21,12 @@ const WAKES_TO_IDLE: Handle<bool> = Handle::switch(
     true,
     "a wake-up takes an idle CPU that shares a cache, as in 2.6.33; 2.6.32 itself does not look for one",
 );
+/// The weighing of tasks as long as there is no group, which the stable tree of 2.6.32 fixed (`update_h_load`).
+const WEIGHS_UNGROUPED: Handle<bool> = Handle::switch(
+    "weighs_without_groups",
+    true,
+    "without groups balancing moves tasks by their load, as in 2.6.32.28; 2.6.32 itself moves up to 33 at once",
+);
 /// The estimates of utilisation (4.17 on).
 const UTIL_EST: Handle<bool> =
     Handle::switch("UTIL_EST", true, "the utilisation of a task and a CPU is at least its estimate");
@@ -32,7 +38,8 @@ const NI_RANDOM: Handle<bool> =
     Handle::switch("NI_RANDOM", true, "newly idle CPUs balance at random, in proportion to their recent success");
 
 /// The switches of 2.6.32.
-pub const SYNC: [Tunable; 4] = [SYNC_WAKEUPS.tunable, SYNC_LESS.tunable, SYNC_MORE.tunable, WAKES_TO_IDLE.tunable];
+pub const SYNC: [Tunable; 5] =
+    [SYNC_WAKEUPS.tunable, SYNC_LESS.tunable, SYNC_MORE.tunable, WAKES_TO_IDLE.tunable, WEIGHS_UNGROUPED.tunable];
 /// The switches of 5.10.
 pub const WAKE_AFFINE: [Tunable; 4] = [WA_IDLE.tunable, WA_WEIGHT.tunable, WA_BIAS.tunable, UTIL_EST.tunable];
 /// Those that 5.15, 6.1, 6.6 and 6.12 have in addition.
@@ -54,6 +61,7 @@ pub struct Features {
     pub sync_less: bool,
     pub sync_more: bool,
     pub wakes_to_idle: bool,
+    pub weighs_ungrouped: bool,
 }
 
 impl Features {
@@ -69,6 +77,7 @@ impl Features {
         sync_less: true,
         sync_more: false,
         wakes_to_idle: true,
+        weighs_ungrouped: true,
     };
 
     /// The values that are set.
@@ -86,6 +95,7 @@ impl Features {
             sync_less: on(&SYNC_LESS),
             sync_more: values.find(&SYNC_MORE) == Some(true),
             wakes_to_idle: on(&WAKES_TO_IDLE),
+            weighs_ungrouped: on(&WEIGHS_UNGROUPED),
         }
     }
 }

@@ -55,6 +55,9 @@ pub trait Queues: Averages {
     /// The load that the queue of a task contributes at its CPU's root (`cfs_rq->h_load`, until 3.10).
     fn queue_load(&self, p: TaskId) -> u64;
 
+    /// Whether there are groups besides the root.
+    fn has_groups(&self) -> bool;
+
     /// The weights of a task's queue on its CPU and of the same group's queue on CPU `other`.
     fn queue_weights(&self, p: TaskId, other: CpuId) -> (u64, u64);
 

@@ -5,7 +5,7 @@ use crate::support::{Accounts, MS, bare, hog, once, simulate_how};
 use schedlab_base::{CpuId, Nanos, Payload, v};
 use schedlab_machine::{Machine, MachineFile};
 use schedlab_sched::kernels::{self, Feature, How};
-use schedlab_sim::program::{Hotplug, Load, Op, Setting, Start, TaskSpec};
+use schedlab_sim::program::{GroupSpec, Hotplug, Load, Op, Setting, Start, TaskSpec};
 use schedlab_sim::{Choice, Decision, Inspect, Inspector, View};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,29 @@ fn no_cpu_is_idle_beside_a_waiting_task() {
             assert_eq!(busy(&accounts, 2, 100, 1000), [900, 900], "{kernel}");
         }
     }
+}
+
+/// Nine hogs are on CPU 0 when the load begins, and CPU 1 is idle. `load_balance_fair` of 2.6.32 divides what is to be
+/// moved by the load of the queue in its CPU's root (`h_load`). Half of the load is to be moved, 4.5 tasks: 4608 * 9216
+/// / (9216 + 1) = 4607. After four tasks 511 are left, and half of a fifth is 512. Without any group `update_h_load` of
+/// the release returns at once and leaves the load 0, so all that wait are moved in one pass, up to 33; with a group,
+/// even one without tasks, it does not, and in the stable tree it never does.
+#[test]
+fn a_pass_of_2_6_32_moves_whatever_waits_if_there_is_no_group() {
+    let moved_at_first = |groups: Vec<GroupSpec>, weighs: &str| {
+        let tasks = hogs(9).into_iter().map(|hog| TaskSpec { cpu: Some(0), ..hog }).collect();
+        let load = Load { tasks, groups, ..Load::default() };
+        let set = [("weighs_without_groups", weighs.to_owned())];
+        let how = How { duration: Some(100 * MS), seed: 1, skip_ticks: true };
+        let accounts = simulate_how("linux-2.6.32", &bare("2"), &load, &set, &how);
+        let moves = || accounts.events.iter().filter(|event| matches!(event.what, Payload::Migrate { .. }));
+        let first = moves().next().expect("a move").time;
+        moves().filter(|event| event.time == first).count()
+    };
+    let group = || vec![GroupSpec { path: "/a".into(), shares: 1024, ..GroupSpec::default() }];
+    assert_eq!(moved_at_first(Vec::new(), "off"), 8);
+    assert_eq!(moved_at_first(group(), "off"), 4);
+    assert_eq!(moved_at_first(Vec::new(), "on"), 4);
 }
 
 /// A hog that starts on some CPUs and after 5 ms may run on all, by setting 0 of the load.

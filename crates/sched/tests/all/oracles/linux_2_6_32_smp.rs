@@ -17,7 +17,8 @@
 //! tolerances: 2% of the machine's time for the CPU time of a crowd; 6% of the wall time for the tasks with least and
 //! most; 20% of the switches; 20% of the migrations, or 10 if that is more.
 //!
-//! The profile is 2.6.32-rc3, with the search for idle CPUs of 2.6.33. Two tunables make it the release.
+//! The profile is 2.6.32-rc3, with the search for idle CPUs of 2.6.33 and the weighing of 2.6.32.28. Three tunables
+//! make it the release.
 
 use crate::support::{Account, bare, exactly, forever, hog, simulate};
 use schedlab_machine::{Costs, Machine, MachineFile};
@@ -137,7 +138,8 @@ fn load(case: &Case, run: &Run) -> Load {
 
 fn simulated(case: &Case, run: &Run) -> Vec<Figures> {
     let duration = case.seconds * 1_000_000_000;
-    let set = [("fix.strong_buddies", "on".to_owned()), ("wakes_to_idle_cpu", "off".to_owned())];
+    let set = [("fix.strong_buddies", "on"), ("wakes_to_idle_cpu", "off"), ("weighs_without_groups", "off")];
+    let set = set.map(|(name, value)| (name, value.to_owned()));
     let accounts = simulate("linux-2.6.32", &machine(case), &load(case, run), &set, duration);
     let crowd = |i: usize| {
         let prefix = format!("k{i}-");
