@@ -42,8 +42,8 @@ pub(super) struct Task {
     pub run: Nanos,
     /// The work in the sequence: CPU time in units of the biggest CPU.
     pub work: Nanos,
-    /// When it last got a CPU.
-    pub started: Nanos,
+    /// Its latest turn: the number of its stay on a CPU, among those of all tasks in the order in which they begin.
+    pub turn: u64,
     pub wakes: Wakes,
     pub receiver: Receiver,
     /// CPU time at each priority it had, the first eight.
@@ -77,7 +77,7 @@ impl Task {
             sequence: Vec::new(),
             run: 0,
             work: 0,
-            started: 0,
+            turn: 0,
             wakes: Wakes::default(),
             receiver: Receiver::default(),
             prios: Vec::new(),

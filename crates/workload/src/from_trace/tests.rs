@@ -1,5 +1,6 @@
 //! Traces with a known program give that program back; random traces keep each task's CPU time.
 
+mod messages;
 mod outside;
 
 use super::*;
@@ -131,25 +132,6 @@ fn two_tasks_that_wake_each_other_stay_tied() {
     assert_eq!((w.tasks[1].delay, w.tasks[1].cpu), (0, Some(0)));
     assert_eq!(demand(w), BTreeMap::from([("ping-1".into(), 5_005 * US), ("pong-2".into(), 50 * 128 * US)]));
     assert_eq!(stuck(w), [""; 0]);
-}
-
-#[test]
-fn messages_that_came_while_the_receiver_waited_for_a_cpu_are_in_the_model() {
-    let mut s = Script::default();
-    s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
-    for round in 0..20 {
-        // The receiver preempts the sender and takes one message.
-        let t = 10 + round * 20;
-        s.wake(t + 10, 0, 1, 2).switch(t + 10, 0, 1, Runnable, 2).switch(t + 20, 0, 2, Sleeping, 1);
-    }
-    // It waits while the sender sends three more, and then takes all four.
-    s.wake(420, 0, 1, 2).switch(450, 0, 1, Sleeping, 2).switch(490, 0, 2, Sleeping, 0);
-    let w = s.model(&Options::default()).unwrap().workload;
-    assert_eq!(told(&w, "receive-2").join("; "), "21 x run 10, wait; 3 x run 10, wait; 1 x run 10");
-    // The three posts are spread over what it did while the receiver waited.
-    let sends = "21 x run 10, post wake-receive-2; 3 x run 7, post wake-receive-2; 1 x run 7";
-    assert_eq!(told(&w, "send-1").join("; "), sends);
-    assert_eq!(stuck(&w), [""; 0]);
 }
 
 #[test]

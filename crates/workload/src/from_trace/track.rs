@@ -45,6 +45,8 @@ pub(super) struct Track {
     pub beyond: u64,
     /// What interrupts took from each CPU.
     pub taken: Taken,
+    /// How many turns have begun.
+    turns: u64,
     /// The task on each CPU, where known.
     on: Vec<Option<Slot>>,
     seats: Vec<Seat>,
@@ -175,9 +177,11 @@ impl Track {
     /// Puts a task on a CPU; one whose wake-up was missed slept until now.
     fn start_run(&mut self, ix: TaskIx, cpu: CpuId, now: Nanos) {
         self.wake(ix, now, NO_WAKER);
-        self.receive(ix, |receiver, own, all| receiver.starts(own, now, all));
+        self.turns += 1;
+        let turn = self.turns;
+        self.receive(ix, |receiver, own, all| receiver.starts(own, turn, all));
         let task = &mut self.tasks[ix as usize];
-        (task.place, task.started) = (Place::Running { cpu, since: now }, now);
+        (task.place, task.turn) = (Place::Running { cpu, since: now }, turn);
         task.asked = None;
     }
 
@@ -208,10 +212,10 @@ impl Track {
         }
     }
 
-    /// A post goes where its waker is now: it must still run.
-    fn still_running(&self, waker: TaskIx) -> TaskIx {
-        let running = self.tasks.get(waker as usize).is_some_and(|w| matches!(w.place, Place::Running { .. }));
-        if running { waker } else { NOBODY }
+    /// A post, or a fork, goes where the task that does it is now: it must still run.
+    fn still_running(&self, by: TaskIx) -> TaskIx {
+        let running = self.tasks.get(by as usize).is_some_and(|task| matches!(task.place, Place::Running { .. }));
+        if running { by } else { NOBODY }
     }
 
     /// A blocked task becomes ready; if `by` is a task, the wake-up stands in its sequence too.
@@ -386,6 +390,7 @@ impl Observer for Track {
         let task = &mut self.tasks[ix as usize];
         if let Place::Running { since, .. } = task.place {
             task.place = Place::Blocked { since, sure: false };
+            task.receiver.vanishes();
         }
     }
 
@@ -460,7 +465,7 @@ impl Observer for Track {
         if self.closed {
             return;
         }
-        let by = if sure { self.index(parent) } else { NOBODY };
+        let by = if sure { self.still_running(self.index(parent)) } else { NOBODY };
         let after = now - self.start;
         let begin = if by == NOBODY { Begin::After(after) } else { Begin::Forked { by, after } };
         let Some(ix) = self.create(child, begin, Place::Ready) else { return };

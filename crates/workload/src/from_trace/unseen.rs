@@ -7,8 +7,13 @@
 //!
 //! So the burst of a task that is a multiple of its shortest ones, and while which tasks that wake it have run, is cut
 //! into as many pieces. Each piece but the first waits for a post of its own, and these posts are spread over what the
-//! wakers did meanwhile. Each post is at a point that the recording has before the piece that needs it: in the recorded
-//! order every post precedes its wait, so that the replay cannot deadlock.
+//! wakers did meanwhile.
+//!
+//! The replay cannot deadlock, because each wait leads to an earlier turn, and so none back to itself. A task's *turn*
+//! is its stay on a CPU. Turns are numbered as the trace shows them to begin, even if a switch was not recorded and
+//! its time is a guess. A piece waits only for what a waker did in a turn that began before the piece's own: either
+//! all of it was done before that one began, or the waker has been on its CPU since before. A block that a task ended
+//! was ended in a turn that began before the sleeper's next one.
 
 use super::cause::Sample;
 use super::life::{Place, Task};
@@ -67,10 +72,10 @@ impl By<'_> {
         self.0.tasks[ix as usize].work
     }
 
-    /// Whether it has been on a CPU all the time since then.
-    fn runs_since(&self, ix: TaskIx, since: Nanos) -> bool {
+    /// Whether it has been on a CPU all the time since before this turn began.
+    fn runs_since(&self, ix: TaskIx, turn: u64) -> bool {
         let task = &self.0.tasks[ix as usize];
-        matches!(task.place, Place::Running { .. }) && task.started <= since
+        matches!(task.place, Place::Running { .. }) && task.turn < turn
     }
 }
 
@@ -103,8 +108,8 @@ pub(super) struct Receiver {
     seen: Option<Vec<Nanos>>,
     /// The task's own work when it was woken.
     begin: Nanos,
-    /// Its own work when it got its CPU, and when that was.
-    started: (Nanos, Nanos),
+    /// Its own work when it got its CPU, and the turn that began then.
+    started: (Nanos, u64),
     supplies: Vec<Supply>,
     /// The bursts after wake-ups by tasks.
     bursts: Sample,
@@ -133,9 +138,9 @@ impl Receiver {
     }
 
     /// It gets a CPU.
-    pub(super) fn starts(&mut self, own: Nanos, now: Nanos, all: &By<'_>) {
+    pub(super) fn starts(&mut self, own: Nanos, turn: u64, all: &By<'_>) {
         let Some(seen) = &mut self.seen else { return };
-        self.started = (own, now);
+        self.started = (own, turn);
         for (waker, seen) in self.wakers.iter().zip(seen) {
             let by_now = all.work(*waker);
             let work = by_now.saturating_sub(std::mem::replace(seen, by_now));
@@ -145,14 +150,19 @@ impl Receiver {
         }
     }
 
+    /// Where it is now is unknown, and so is the end of its burst.
+    pub(super) fn vanishes(&mut self) {
+        self.seen = None;
+    }
+
     /// It blocks or ends.
     pub(super) fn stops(&mut self, task: TaskIx, own: Nanos, all: &By<'_>) -> Option<Fed> {
         let seen = self.seen.take()?;
         let burst = own.saturating_sub(self.begin);
         self.bursts.add(burst);
-        let (since, start) = self.started;
+        let (since, turn) = self.started;
         // Those that ran all the while: then it is known how far they were when the task was anywhere in its burst.
-        for (waker, seen) in self.wakers.iter().zip(seen).filter(|(waker, _)| all.runs_since(**waker, start)) {
+        for (waker, seen) in self.wakers.iter().zip(seen).filter(|(waker, _)| all.runs_since(**waker, turn)) {
             let work = all.work(*waker).saturating_sub(seen);
             if work > 0 {
                 self.supplies.push(Supply { waker: *waker, from: seen, work, since, until: own });
@@ -221,9 +231,11 @@ fn place(supplies: &[&Supply], at: Nanos, mut done: Nanos) -> Option<(TaskIx, Na
     None
 }
 
-/// Puts each token after as much of the sequence's work as it says. The sequence has no loops.
+/// Puts each token after as much of the sequence's work as it says: before what the task did then if it is a post, and
+/// after that if it is a wait. The sequence has no loops.
 pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Token> {
-    added.sort_by_key(|(at, _)| *at);
+    let is_wait = |token: &Token| matches!(token, Token::Block { .. });
+    added.sort_by_key(|(at, token)| (*at, is_wait(token)));
     let mut added = added.into_iter().peekable();
     let mut out = Vec::with_capacity(list.len() + 2 * added.len());
     let mut done: Nanos = 0;
@@ -233,7 +245,7 @@ pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Toke
             continue;
         };
         let end = done.saturating_add(work);
-        while let Some((at, token)) = added.next_if(|(at, _)| *at <= end) {
+        while let Some((at, token)) = added.next_if(|(at, token)| *at < end || (*at == end && !is_wait(token))) {
             if at > done {
                 out.push(Token::Run(at - done));
                 done = at;
@@ -245,6 +257,7 @@ pub(super) fn insert(list: &[Token], mut added: Vec<(Nanos, Token)>) -> Vec<Toke
         }
         done = end;
     }
+    debug_assert!(added.peek().is_none(), "beyond the sequence's work: {:?}", added.peek());
     out
 }
 
@@ -255,13 +268,15 @@ mod tests {
     #[test]
     fn tokens_stand_where_the_work_is_done() {
         let list = [Token::Run(10), Token::Post(7), Token::Run(5)];
-        let added = vec![(12, Token::Post(2)), (4, Token::Post(1)), (10, Token::Post(3))];
+        let wait = Token::Block { length: 0, waker: SOMEBODY };
+        let added = vec![(12, Token::Post(2)), (4, Token::Post(1)), (10, wait), (10, Token::Post(3))];
         let want = [
             Token::Run(4),
             Token::Post(1),
             Token::Run(6),
             Token::Post(3),
             Token::Post(7),
+            wait,
             Token::Run(2),
             Token::Post(2),
             Token::Run(3),

@@ -1,0 +1,78 @@
+//! Messages that no wake-up shows.
+
+use super::*;
+
+#[test]
+fn messages_that_came_while_the_receiver_waited_for_a_cpu_are_in_the_model() {
+    let mut s = Script::default();
+    s.name(1, "send").name(2, "receive").wake(0, 0, 0, 2).switch(0, 0, 0, Runnable, 2).switch(10, 0, 2, Sleeping, 1);
+    for round in 0..20 {
+        // The receiver preempts the sender and takes one message.
+        let t = 10 + round * 20;
+        s.wake(t + 10, 0, 1, 2).switch(t + 10, 0, 1, Runnable, 2).switch(t + 20, 0, 2, Sleeping, 1);
+    }
+    // It waits while the sender sends three more, and then takes all four.
+    s.wake(420, 0, 1, 2).switch(450, 0, 1, Sleeping, 2).switch(490, 0, 2, Sleeping, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    assert_eq!(told(&w, "receive-2").join("; "), "21 x run 10, wait; 3 x run 10, wait; 1 x run 10");
+    // The three posts are spread over what it did while the receiver waited.
+    let sends = "21 x run 10, post wake-receive-2; 3 x run 7, post wake-receive-2; 1 x run 7";
+    assert_eq!(told(&w, "send-1").join("; "), sends);
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+/// Two tasks send each other messages of 10 us of work on CPU 0, until at 400 `3` sleeps and `2` runs.
+fn ping_pong() -> Script {
+    let mut s = Script::default();
+    s.name(2, "ping").name(3, "pong").switch(0, 0, 0, Runnable, 2);
+    for round in 0..20 {
+        let t = 10 + round * 20;
+        s.wake(t, 0, 2, 3).switch(t, 0, 2, Sleeping, 3).wake(t + 10, 0, 3, 2).switch(t + 10, 0, 3, Sleeping, 2);
+    }
+    s
+}
+
+#[test]
+fn a_message_that_follows_a_task_s_own_is_not_waited_for_before_it() {
+    let mut s = ping_pong();
+    // 2 sends a message and is preempted at once. 3 answers it while 2 waits for the CPU.
+    s.wake(410, 0, 2, 3).switch(410, 0, 2, Runnable, 3).switch(420, 0, 3, Sleeping, 2).switch(430, 0, 2, Sleeping, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    let ping = "20 x run 10, post wake-pong-3, wait; 1 x run 10, post wake-pong-3, wait, run 10";
+    assert_eq!(told(&w, "ping-2").join("; "), ping);
+    let pong = "20 x wait, run 10, post wake-ping-2; 1 x wait, run 5, post wake-ping-2, run 5";
+    assert_eq!(told(&w, "pong-3").join("; "), pong);
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+#[test]
+fn of_two_tasks_side_by_side_only_the_later_one_waits_for_the_other() {
+    let mut s = ping_pong();
+    let waking = |tid, target, waker| Payload::Waking { tid, prio: 120, target, waker, context: Context::Task };
+    let wakeup = |tid, target| Payload::Wakeup { tid, prio: 120, target };
+    s.switch(400, 1, 0, Runnable, 9).switch(400, 2, 0, Runnable, 4);
+    s.at(410, 0, waking(3, 1, 2)).at(410, 0, wakeup(3, 1)).switch(410, 0, 2, Sleeping, 8);
+    s.at(411, 2, waking(2, 0, 4)).at(411, 2, wakeup(2, 0)).switch(412, 1, 9, Runnable, 3);
+    s.wake(810, 1, 3, 5).wake(810, 2, 4, 6);
+    // 2 is woken again: so it got its CPU, which was not seen. The earliest time for that is 411, before 3 got its own.
+    s.at(811, 2, waking(2, 0, 4)).wake(812, 0, 2, 7);
+    s.switch(813, 1, 3, Sleeping, 0).switch(814, 0, 2, Sleeping, 0).switch(815, 2, 4, Dead, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    let ping = "20 x run 10, post wake-pong-3, wait; 1 x run 10, post wake-pong-3, wait; 39 x run 10, wait; 1 x run 10";
+    assert_eq!(told(&w, "ping-2").join("; "), ping);
+    let pong = "20 x wait, run 10, post wake-ping-2; 1 x wait; 19 x run 19, post wake-ping-2; 1 x run 22";
+    assert_eq!(told(&w, "pong-3").join("; "), pong);
+    assert_eq!(stuck(&w), [""; 0]);
+}
+
+#[test]
+fn a_burst_whose_end_was_not_seen_has_no_messages() {
+    let mut s = ping_pong();
+    // 2 left the CPU to 1, which was not seen. Meanwhile 3 runs elsewhere.
+    s.wake(410, 0, 0, 1).wake(410, 1, 0, 3).switch(410, 1, 0, Runnable, 3).switch(420, 1, 3, Sleeping, 0);
+    s.switch(430, 0, 1, Sleeping, 2).switch(460, 0, 2, Sleeping, 0);
+    let w = s.model(&Options::default()).unwrap().workload;
+    let ping = "20 x run 10, post wake-pong-3, wait; 1 x run 10, sleep 20, run 30";
+    assert_eq!(told(&w, "ping-2").join("; "), ping);
+    assert_eq!(stuck(&w), [""; 0]);
+}
