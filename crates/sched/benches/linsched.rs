@@ -6,6 +6,7 @@
 #![allow(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "a benchmark prints its figures, and runs the other program"
 )]
 
