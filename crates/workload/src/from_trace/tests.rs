@@ -347,8 +347,9 @@ fn chaos(seed: u64, even: bool, steps: u64, cpus: u32, tasks: i32) -> (Vec<Event
         if rng.below(3) == 0 && !asleep.is_empty() {
             let tid = asleep.swap_remove(rng.below(asleep.len() as u64) as usize);
             let waker = if rng.below(4) == 0 { 0 } else { running };
-            let waking = Payload::Waking { tid, prio: 120, target: 0, waker, context: Context::Unknown };
-            events.push(Event { time: now, cpu, what: waking });
+            let waking = Payload::Waking { tid, prio: 120, target: cpu, waker, context: Context::Unknown };
+            let wakeup = Payload::Wakeup { tid, prio: 120, target: cpu };
+            events.extend([waking, wakeup].map(|what| Event { time: now, cpu, what }));
             ready.push(tid);
             continue;
         }
