@@ -203,8 +203,8 @@ impl Watch {
     }
 
     fn keep(&mut self, task: Slot, (cpu, since): (CpuId, Nanos), to: Nanos, finished: bool) {
-        // Beside its own CPU: a task that is queued on an idle CPU is about to run there. If the wait ended earlier than
-        // was seen, this may include idle time after its end.
+        // Beside its own CPU: a task that is queued on an idle CPU is about to run there. If the wait ended before that
+        // was seen, idle time after its end may be included.
         let idle = self.idle(task, to);
         let state = &mut self.tasks[task as usize];
         let Left { mut queues, mut ran } = state.left.take().map(|left| *left).unwrap_or_default();
