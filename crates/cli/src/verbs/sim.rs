@@ -18,19 +18,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What makes a run, which `--again` takes from a trace.
-const MADE_BY: [&str; 8] = ["kernel", "workload", "machine", "set", "duration", "seed", "costs", "every_tick"];
+const MADE_BY: [&str; 9] = ["kernel", "given", "workload", "machine", "set", "duration", "seed", "costs", "every_tick"];
 
 /// What `sim` is asked.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  schedlab sim --kernel linux-6.12 --machine 4 --workload li:tasks=10 --duration 10s\n  \
-                  schedlab sim --kernel linux-2.6.32 --machine z800 --workload w.json --set sched_latency_ns=20000000 \
+    after_help = "Examples:\n  schedlab sim li:tasks=10 --kernel linux-6.12 --machine 4 --duration 10s\n  \
+                  schedlab sim w.json --kernel linux-2.6.32 --machine z800 --set sched_latency_ns=20000000 \
                   -o t.arrows\n  \
-                  schedlab sim --kernel linux-6.12 --workload li:tasks=3 --duration 100ms --explain 0ms..20ms\n  \
+                  schedlab sim li:tasks=3 --kernel linux-6.12 --duration 100ms --explain 0ms..20ms\n  \
                   schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms --sched-debug 1205ms\n\n\
                   `schedlab kernels`, `machines` and `workloads` list the names."
 )]
 pub struct Args {
+    /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
+    #[arg(value_name = "WORKLOAD", required_unless_present_any = ["workload", "again"])]
+    given: Option<String>,
     /// The kernel to simulate; of a workload that was made from a trace, recorded (default) is the kernel of the
     /// trace, or the nearest that is not newer, with its settings; host is this machine's.
     #[arg(long, short)]
@@ -39,8 +42,8 @@ pub struct Args {
     /// recorded if the workload was made from a trace, otherwise up).
     #[arg(long, short)]
     machine: Option<String>,
-    /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
-    #[arg(long, short, required_unless_present = "again")]
+    /// The workload, as an option.
+    #[arg(long, short, conflicts_with = "given")]
     workload: Option<String>,
     /// Re-run the simulation behind this trace, to look into it.
     #[arg(long, value_name = "TRACE", conflicts_with_all = MADE_BY)]
@@ -123,8 +126,8 @@ fn request(args: &Args, ui: &Ui) -> Result<Request> {
     if let Some(trace) = &args.again {
         return again::request(schedlab_trace::open(trace)?.meta()).map_err(|e| e.file(trace));
     }
-    let Some(workload) = &args.workload else {
-        return Err(Error::input("no workload").mend("give --workload, or --again TRACE"));
+    let Some(workload) = args.given.as_ref().or(args.workload.as_ref()) else {
+        return Err(Error::input("no workload").mend("name one, or give --again TRACE"));
     };
     let workload = schedlab_workload::load(workload)?;
     for warning in &workload.warnings {

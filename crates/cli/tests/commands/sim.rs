@@ -54,3 +54,22 @@ fn a_trace_of_a_large_workload_is_made_again_without_its_file() {
     let [first, again]: [serde_json::Value; 2] = [first, again].map(|text| serde_json::from_str(&text).unwrap());
     assert_eq!((&first["tasks"], &first["simulation"]), (&again["tasks"], &again["simulation"]));
 }
+
+#[test]
+fn the_workload_is_named_as_an_argument_or_as_an_option() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = ["-k", "linux-6.12", "-d", "100ms", "--json"];
+    let argument = super::support::ok(dir.path(), &[&["sim", "li:tasks=3"][..], &rest].concat());
+    let option = super::support::ok(dir.path(), &[&["sim", "--workload", "li:tasks=3"][..], &rest].concat());
+    assert_eq!(argument, option);
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_schedlab")).arg("sim").args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for wrong in [&["li", "--workload", "li"][..], &["li", "--again", "t.arrows"]] {
+        let (code, message) = run(wrong);
+        assert!(code == Some(2) && message.contains("cannot be used with"), "{message}");
+    }
+    let (code, message) = run(&["-k", "linux-6.12"]);
+    assert!(code == Some(2) && message.contains("WORKLOAD"), "{message}");
+}
