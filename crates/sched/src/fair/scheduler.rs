@@ -226,8 +226,8 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     #[inline]
     fn due(&mut self, cx: &Core, cpu: CpuId) -> Due {
-        // A group's weight and its quota can change at any tick.
-        if self.rqs.first_task > 0 {
+        // A group's weight and its quota can change at any tick, and whether a task fits is noted at each.
+        if self.rqs.first_task > 0 || self.notes_misfits() {
             return Due::at(self.next_decision(cx, cpu));
         }
         let Some(e) = self.rqs.running[cpu as usize] else { return Due::at(Nanos::MAX) };
