@@ -22,14 +22,12 @@ const MADE_BY: [&str; 9] = ["kernel", "given", "workload", "machine", "set", "du
 
 /// What `sim` is asked.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  schedlab sim li:tasks=10 --kernel linux-6.12 --machine 4 --duration 10s\n  \
+#[command(after_help = "Examples:\n  schedlab sim li:tasks=10 --kernel linux-6.12 --machine 4 --duration 10s\n  \
                   schedlab sim w.json --kernel linux-2.6.32 --machine z800 --set sched_latency_ns=20000000 \
                   -o t.arrows\n  \
                   schedlab sim li:tasks=3 --kernel linux-6.12 --duration 100ms --explain 0ms..20ms\n  \
                   schedlab sim --again t.arrows --explain 1200ms..1210ms --queues-at 1205ms --sched-debug 1205ms\n\n\
-                  `schedlab kernels`, `machines` and `workloads` list the names."
-)]
+                  `schedlab kernels`, `machines` and `workloads` list the names.")]
 pub struct Args {
     /// The workload: a file (.json, rt-app's language) or a preset (li:tasks=10).
     #[arg(value_name = "WORKLOAD", required_unless_present_any = ["workload", "again"])]
