@@ -226,7 +226,7 @@ impl<D: Discipline> Scheduler for Fair<D> {
 
     #[inline]
     fn due(&mut self, cx: &Core, cpu: CpuId) -> Due {
-        // A group's weight and its quota can change at any tick, and whether a task fits is noted at each.
+        // A group's weight and its quota can change at any tick, and where CPUs differ, all ticks are taken.
         if self.rqs.first_task > 0 || self.notes_misfits() {
             return Due::at(self.next_decision(cx, cpu));
         }
@@ -240,6 +240,10 @@ impl<D: Discipline> Scheduler for Fair<D> {
     }
 
     fn next_decision(&mut self, cx: &Core, cpu: CpuId) -> Nanos {
+        // Each tick notes whether the task fits.
+        if self.notes_misfits() && self.rqs.running[cpu as usize].is_some() {
+            return 0;
+        }
         let mut first = Nanos::MAX;
         let mut at = self.rqs.running[cpu as usize];
         while let Some(e) = at {
@@ -257,9 +261,6 @@ impl<D: Discipline> Scheduler for Fair<D> {
             at = self.rqs.parent(e);
         }
         first = first.min(self.overused_at(cx, cpu));
-        if self.notes_misfits() && self.rqs.running[cpu as usize].is_some() {
-            return 0;
-        }
         match self.rqs.running[cpu as usize] {
             Some(e) if self.numa.is_some() => first.min(self.numa_due(cx, e - self.rqs.first_task)),
             _ => first,
