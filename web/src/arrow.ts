@@ -2,6 +2,7 @@
 import { tableFromIPC, type Table } from "@uwdata/flechette";
 import {
   NONE,
+  TILE_BINS,
   type HeatTile,
   type MarkKind,
   type Marks,
@@ -55,15 +56,16 @@ export function offsetsOf(rows: ArrayLike<number>, first: number, count: number)
   return offsets;
 }
 
-export function tileOf(ipc: Uint8Array, level: number, tile: number, first: number, count: number): Tile {
+/** The tiles of an answer, each with its part of the columns. */
+export function tilesOf(
+  ipc: Uint8Array,
+  level: number,
+  tiles: readonly number[],
+  first: number,
+  count: number,
+): Tile[] {
   const table = tableFromIPC(ipc);
-  const rows = column(table, "row", u32);
-  return {
-    level,
-    tile,
-    first,
-    count,
-    offsets: offsetsOf(rows, first, count),
+  const columns = {
     start: column(table, "start", f32),
     width: column(table, "width", f32),
     state: column(table, "state", u8),
@@ -73,8 +75,33 @@ export function tileOf(ipc: Uint8Array, level: number, tile: number, first: numb
     blocked: column(table, "blocked", u8),
     unknown: column(table, "unknown", u8),
     switches: column(table, "switches", u32),
-    bytes: rows.length * 21 + count * 4 + 256,
   };
+  const rows = column(table, "row", u32);
+  const spans = (metadata(table, "spans") ?? "").split(",").map(Number);
+  let from = 0;
+  return tiles.map((tile, i) => {
+    const to = from + (spans[i] ?? 0);
+    const part = <A extends Uint8Array | Uint32Array | Float32Array>(array: A) => array.subarray(from, to) as A;
+    const made: Tile = {
+      level,
+      tile,
+      first,
+      count,
+      offsets: offsetsOf(part(rows), first, count),
+      start: part(columns.start),
+      width: part(columns.width),
+      state: part(columns.state),
+      task: part(columns.task),
+      running: part(columns.running),
+      waiting: part(columns.waiting),
+      blocked: part(columns.blocked),
+      unknown: part(columns.unknown),
+      switches: part(columns.switches),
+      bytes: (to - from) * 25 + count * 4 + 256,
+    };
+    from = to;
+    return made;
+  });
 }
 
 /** A column of bins, of which the stream may leave some out, as one array of `bins`. */
@@ -99,22 +126,18 @@ export function overviewOf(ipc: Uint8Array, bins: number, window: Window): Overv
   };
 }
 
-export function heatOf(ipc: Uint8Array, level: number, tile: number): HeatTile {
+export function heatOf(ipc: Uint8Array, level: number, tiles: readonly number[]): HeatTile[] {
   const table = tableFromIPC(ipc);
-  const row = column(table, "row", u32);
-  const unknown = JSON.parse(metadata(table, "unknown") ?? "[]") as HeatTile["unknown"];
-  return {
-    level,
-    tile,
-    row,
-    bin: column(table, "bin", u16),
-    value: column(table, "value", f32),
+  const cells = column(table, "cell", u16);
+  const rows = Number(metadata(table, "rows") ?? 0);
+  const size = rows * TILE_BINS;
+  const beside = {
     highest: Number(metadata(table, "highest") ?? 0),
-    rows: Number(metadata(table, "rows") ?? 0),
+    rows,
     labels: JSON.parse(metadata(table, "labels") ?? "[]") as string[],
-    unknown,
-    bytes: row.length * 10 + unknown.length * 40 + 1024,
+    bytes: 2 * size + 1024,
   };
+  return tiles.map((tile, i) => ({ level, tile, cell: cells.subarray(i * size, (i + 1) * size), ...beside }));
 }
 
 export function seriesOf(ipc: Uint8Array, bins: number, window: Window): Series {

@@ -4,6 +4,7 @@
  */
 import { Painter, type PaintContext } from "./paint";
 import type { Theme } from "./palette";
+import { Pixels, PixelSurface } from "./pixels";
 import type { Layout, Placed } from "./rows";
 import { CanvasSurface } from "./surface";
 import type { Window } from "./source";
@@ -50,6 +51,8 @@ export class Blocks {
   private gliding = false;
   private frame = 0;
   private readonly painter = new Painter();
+  /** Where blocks are painted, one after the other. */
+  private pixels: Pixels | null = null;
   /** Whether the last frame showed everything as it is. */
   complete = false;
   /** Whether another frame would show more, without further tiles. */
@@ -111,6 +114,18 @@ export class Blocks {
     target.restore();
     if (this.complete) this.settled = true;
     this.trim(columns.length * (Math.ceil(view.height / HEIGHT) + 1));
+  }
+
+  /** Asks for the tiles on both sides of what is seen, as far as panning by half of the width shows. */
+  ahead(layout: Layout, context: PaintContext, view: Viewport): void {
+    const nsPerPixel = (view.window.to - view.window.from) / view.width;
+    const area = {
+      x: 0,
+      width: 2 * view.width,
+      from: view.window.from - (view.width / 2) * nsPerPixel,
+      nsPerPixel,
+    };
+    this.painter.want(context, placedIn(layout, view.top, view.height), area);
   }
 
   private copy(target: CanvasRenderingContext2D, canvas: OffscreenCanvas, x: number, y: number, view: Viewport): void {
@@ -182,8 +197,9 @@ export class Blocks {
     j: number,
   ): Block {
     const block = old ?? this.take(view.ratio);
-    const surface = new CanvasSurface(block.context, view.theme);
-    block.context.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
+    const { width, height } = block.canvas;
+    if (this.pixels?.width !== width || this.pixels.height !== height) this.pixels = new Pixels(width, height);
+    const surface = new PixelSurface(block.context, view.theme, this.pixels, view.ratio);
     surface.rect("paper", 0, 0, WIDTH, HEIGHT);
     const placed = placedIn(layout, j * HEIGHT, HEIGHT);
     for (const row of placed) {
@@ -194,6 +210,7 @@ export class Blocks {
     const nsPerPixel = this.now.nsPerPixel;
     const area = { x: 0, width: WIDTH, from: i * WIDTH * nsPerPixel, nsPerPixel };
     block.complete = this.painter.rows(surface, context, placed, j * HEIGHT, 0, area);
+    surface.hand();
     block.version = context.tiles.version;
     return block;
   }
@@ -204,6 +221,7 @@ export class Blocks {
     if (known && known.canvas.width === w && known.canvas.height === h) return known;
     const canvas = new OffscreenCanvas(w, h);
     const context = canvas.getContext("2d", { alpha: false }) as OffscreenCanvasRenderingContext2D;
+    context.scale(ratio, ratio);
     return { canvas, context, complete: false, version: -1, used: 0 };
   }
 

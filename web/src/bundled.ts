@@ -3,9 +3,11 @@ import { tableFromIPC } from "@uwdata/flechette";
 import { column, f64, marksOf, offsetsOf, u32, u8 } from "./arrow";
 import { after, makeTile, meanOfSteps, type Spans, type Steps } from "./aggregate";
 import {
+  HIGHEST_CELL,
   NONE,
   State,
   TILE_BINS,
+  UNKNOWN_CELL,
   type At,
   type By,
   type Document,
@@ -124,15 +126,17 @@ export class Bundled implements Source {
     return { rows: this.of(trace).rows[by], left_out: 0 };
   }
 
-  async tile(trace: number, by: By, level: number, tile: number, first: number, count: number): Promise<Tile> {
+  async tiles(
+    trace: number,
+    by: By,
+    level: number,
+    tiles: readonly number[],
+    first: number,
+    count: number,
+  ): Promise<Tile[]> {
     const { rows, spans, steps, end } = this.of(trace);
-    return makeTile(
-      { rows: rows[by], spans: spans[by], steps: by === "cpu" ? steps : null, end },
-      level,
-      tile,
-      first,
-      count,
-    );
+    const input = { rows: rows[by], spans: spans[by], steps: by === "cpu" ? steps : null, end };
+    return tiles.map((tile) => makeTile(input, level, tile, first, count));
   }
 
   async overview(trace: number, bins: number, window: Window): Promise<Overview> {
@@ -157,42 +161,9 @@ export class Bundled implements Source {
     return out;
   }
 
-  async heat(trace: number, _of: string, level: number, tile: number, group: number): Promise<HeatTile> {
+  async heat(trace: number, _of: string, level: number, tiles: readonly number[], group: number): Promise<HeatTile[]> {
     const held = this.of(trace);
-    const from = tile * tileSpan(level);
-    const [row, bin, value]: [number[], number[], number[]] = [[], [], []];
-    const unknown: HeatTile["unknown"] = [];
-    let highest = 0;
-    const rows = Math.ceil(held.cpus.length / group);
-    for (let r = 0; r < rows; r++) {
-      const cells = new Float64Array(TILE_BINS);
-      const gaps = new Uint8Array(TILE_BINS);
-      const members = held.cpus.slice(r * group, (r + 1) * group);
-      for (const cpu of members)
-        meanOfSteps(held.steps, cpu, held.end, from, from + tileSpan(level), TILE_BINS, cells, gaps);
-      cells.forEach((cell, b) => {
-        if (gaps[b]) unknown.push([r, b, b]);
-        else if (cell > 0) {
-          row.push(r);
-          bin.push(b);
-          value.push(cell / members.length);
-          highest = Math.max(highest, cell / members.length);
-        }
-      });
-    }
-    const labels = Array.from({ length: rows }, (_, r) => `CPU ${held.cpus[r * group] ?? r}`);
-    return {
-      level,
-      tile,
-      row: Uint32Array.from(row),
-      bin: Uint16Array.from(bin),
-      value: Float32Array.from(value),
-      highest,
-      rows,
-      labels,
-      unknown,
-      bytes: row.length * 10 + 1024,
-    };
+    return tiles.map((tile) => heatTile(held, level, tile, group));
   }
 
   async counter(trace: number, name: string, window: Window, bins: number): Promise<Series> {
@@ -427,6 +398,28 @@ export class Bundled implements Source {
   listen(): void {
     // Nothing changes in a page that was sent.
   }
+}
+
+function heatTile(held: Held, level: number, tile: number, group: number): HeatTile {
+  const from = tile * tileSpan(level);
+  const rows = Math.ceil(held.cpus.length / group);
+  const value = new Float64Array(rows * TILE_BINS);
+  const gaps = new Uint8Array(rows * TILE_BINS);
+  for (let r = 0; r < rows; r++) {
+    const part = <A extends Float64Array | Uint8Array>(of: A) => of.subarray(r * TILE_BINS, (r + 1) * TILE_BINS) as A;
+    const members = held.cpus.slice(r * group, (r + 1) * group);
+    for (const cpu of members)
+      meanOfSteps(held.steps, cpu, held.end, from, from + tileSpan(level), TILE_BINS, part(value), part(gaps));
+    const own = part(value);
+    own.forEach((sum, b) => (own[b] = sum / members.length));
+  }
+  const highest = value.reduce((most, one, i) => (gaps[i] ? most : Math.max(most, one)), 0);
+  const cell = Uint16Array.from(value, (one, i) => {
+    if (gaps[i]) return UNKNOWN_CELL;
+    return one > 0 ? Math.max(1, Math.round((one / highest) * HIGHEST_CELL)) : 0;
+  });
+  const labels = Array.from({ length: rows }, (_, r) => `CPU ${held.cpus[r * group] ?? r}`);
+  return { level, tile, cell, highest, rows, labels, bytes: 2 * cell.length + 1024 };
 }
 
 /** Adds a span's share of each bin. */

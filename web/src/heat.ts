@@ -1,6 +1,6 @@
 /** The heat map of CPUs over time, from tiles: one picture of pixels for each tile. */
 import { heatColor, type Theme } from "./palette";
-import { TILE_BINS, type HeatTile, type Window } from "./source";
+import { HIGHEST_CELL, TILE_BINS, UNKNOWN_CELL, type HeatTile, type Window } from "./source";
 import type { Surface } from "./surface";
 import { levelOf, tileSpan, type Tiles } from "./tiles";
 
@@ -70,6 +70,16 @@ export class Heat {
     surface.unclip();
   }
 
+  /** Asks for the tiles on both sides of what is seen. */
+  ahead(width: number, view: HeatView): void {
+    const { from, to } = view.window;
+    const level = levelOf((to - from) / width);
+    const span = tileSpan(level);
+    const half = (to - from) / 2;
+    for (let k = Math.max(0, Math.floor((from - half) / span)); k * span < Math.min(to + half, view.end); k++)
+      this.tiles.heat(view.trace, view.of, level, k, this.group(view.cpus));
+  }
+
   private learn(tile: HeatTile): void {
     this.scale.highest = Math.max(this.scale.highest, Math.ceil(tile.highest));
     if (tile.rows) this.rows = tile.rows;
@@ -96,11 +106,8 @@ export class Heat {
     if (time < 0 || time > view.end) return null;
     const tile = this.tiles.heat(view.trace, view.of, level, k, this.group(view.cpus));
     if (!tile) return null;
-    const bin = Math.floor((time - k * span) / 2 ** level);
-    if (tile.unknown.some(([of, from, to]) => of === row && bin >= from && bin <= to)) return null;
-    for (let i = 0; i < tile.row.length; i++)
-      if (tile.row[i] === row && tile.bin[i] === bin) return tile.value[i] as number;
-    return 0;
+    const cell = tile.cell[row * TILE_BINS + Math.floor((time - k * span) / 2 ** level)];
+    return cell === undefined || cell === UNKNOWN_CELL ? null : (cell / HIGHEST_CELL) * tile.highest;
   }
 }
 
@@ -115,18 +122,20 @@ function paint(tile: HeatTile, highest: number, theme: Theme): OffscreenCanvas {
   const number = ([r, g, b]: [number, number, number]) =>
     new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0] ?? 0;
   const colors = Uint32Array.from({ length: 65 }, (_, i) => number(heatColor(theme, i / 64)));
-  cells.fill(colors[0] as number);
-  for (let i = 0; i < tile.row.length; i++) {
-    // One task is a colour of its own whatever the highest: the root spreads the low values.
-    const share = Math.sqrt(Math.max(0, tile.value[i] as number) / Math.max(1, highest));
-    const color = colors[Math.min(64, Math.max(1, Math.round(share * 64)))] as number;
-    cells[(tile.row[i] as number) * TILE_BINS + (tile.bin[i] as number)] = color;
-  }
   const gap = number(theme === "dark" ? [255, 106, 94] : [196, 39, 27]);
   const paper = number(theme === "dark" ? [18, 22, 27] : [255, 255, 255]);
-  for (const [row, from, to] of tile.unknown)
-    for (let bin = from; bin <= to && bin < TILE_BINS; bin++)
-      cells[row * TILE_BINS + bin] = (bin + row) % 4 < 2 ? gap : paper;
+  // One task is a colour of its own whatever the highest: the root spreads the low values. One of 16 cells has no colour
+  // of its own beside its neighbours.
+  const root = Math.sqrt(tile.highest / HIGHEST_CELL / Math.max(1, highest)) * 64;
+  const colorOf = Uint32Array.from({ length: 4096 }, (_, i) => {
+    const share = Math.min(64, Math.max(1, Math.round(root * Math.sqrt(16 * i + 8))));
+    return colors[share] as number;
+  });
+  for (let i = 0; i < tile.cell.length; i++) {
+    const cell = tile.cell[i] as number;
+    if (cell === UNKNOWN_CELL) cells[i] = (i + Math.floor(i / TILE_BINS)) % 4 < 2 ? gap : paper;
+    else cells[i] = (cell ? colorOf[cell >> 4] : colors[0]) as number;
+  }
   context.putImageData(pixels, 0, 0);
   return canvas;
 }

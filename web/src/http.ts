@@ -1,5 +1,5 @@
 /** The server of `schedlab view`. Every address is relative to the page's folder, which contains the token. */
-import { heatOf, marksOf, overviewOf, seriesOf, tileOf } from "./arrow";
+import { heatOf, marksOf, overviewOf, seriesOf, tilesOf } from "./arrow";
 import type {
   At,
   By,
@@ -78,16 +78,17 @@ export class Http implements Source {
     return json(`${trace}/rows`, { by });
   }
 
-  async tile(
+  async tiles(
     trace: number,
     by: By,
     level: number,
-    tile: number,
+    tiles: readonly number[],
     first: number,
     count: number,
     signal: AbortSignal,
-  ): Promise<Tile> {
-    return tileOf(await bytes(`${trace}/tiles`, { by, level, tile, first, count }, signal), level, tile, first, count);
+  ): Promise<Tile[]> {
+    const query = { by, level, tile: tiles.join(), first, count };
+    return tilesOf(await bytes(`${trace}/tiles`, query, signal), level, tiles, first, count);
   }
 
   async overview(trace: number, bins: number, window: Window): Promise<Overview> {
@@ -98,11 +99,11 @@ export class Http implements Source {
     trace: number,
     of: string,
     level: number,
-    tile: number,
+    tiles: readonly number[],
     group: number,
     signal: AbortSignal,
-  ): Promise<HeatTile> {
-    return heatOf(await bytes(`${trace}/heat`, { of, level, tile, group }, signal), level, tile);
+  ): Promise<HeatTile[]> {
+    return heatOf(await bytes(`${trace}/heat`, { of, level, tile: tiles.join(), group }, signal), level, tiles);
   }
 
   async counter(trace: number, name: string, window: Window, bins: number): Promise<Series> {

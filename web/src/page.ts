@@ -241,10 +241,18 @@ export class Page implements App, Commands {
     document.body.dataset.tiles = complete ? "complete" : "loading";
     const whole = complete && this.all.every((pane) => !pane.busy);
     document.body.dataset.picture = whole ? "complete" : "loading";
-    if (whole) this.release();
+    if (whole) {
+      this.release();
+      this.ahead();
+    }
     document.body.dataset.frame = (performance.now() - begin).toFixed(2);
     if (again) this.redraw();
   }
+
+  /** When all is shown and nothing has moved for a while, what panning would show next is fetched. */
+  private readonly ahead = debounce(200, () => {
+    for (const pane of this.all) pane.ahead();
+  });
 
   rearrange(): void {
     for (const pane of this.all) pane.rearrange();

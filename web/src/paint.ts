@@ -109,7 +109,7 @@ export function spanAt(tile: Tile, row: number, at: number): number {
 
 /** Paints rows; keeps its buffers between calls, so that a frame allocates next to nothing. */
 export class Painter {
-  private readonly batches = new Map<Style, Batch>(STYLES.map((style) => [style, new Batch()]));
+  private readonly batches = Object.fromEntries(STYLES.map((style) => [style, new Batch()])) as Record<Style, Batch>;
   private readonly hatched: number[] = [];
   private labels: Label[] = [];
 
@@ -127,7 +127,7 @@ export class Painter {
       if (!row.row) continue;
       if (!this.row(context, row, y + row.y - top, area)) complete = false;
     }
-    for (const [style, batch] of this.batches) batch.flush(surface, style);
+    for (const style of STYLES) this.batches[style].flush(surface, style);
     for (let i = 0; i < this.hatched.length; i += 3) {
       surface.hatch(
         "soft",
@@ -159,7 +159,7 @@ export class Painter {
   }
 
   private add(style: Style, x: number, y: number, w: number, h: number): void {
-    this.batches.get(style)?.add(x, y, w, h);
+    this.batches[style].add(x, y, w, h);
   }
 
   private row(context: PaintContext, placed: Placed, y: number, area: Area): boolean {

@@ -1,6 +1,6 @@
 /** One trace on the screen: its strip, axis, heat map, curves and lanes. */
 import type { App } from "./app";
-import { Blocks, placedIn } from "./blocks";
+import { Blocks, placedIn, type Viewport } from "./blocks";
 import { CounterPlot, COUNTER_HEIGHT, countersOf } from "./counters";
 import { fitCanvas, h } from "./dom";
 import { DIFFERENCE_HEIGHT, GUTTER, HEAT_HEIGHT, RIGHT } from "./geometry";
@@ -16,7 +16,7 @@ import { NONE, type By, type Overview } from "./source";
 import { CanvasSurface, type Surface } from "./surface";
 
 /** Painting of blocks in a frame may take so many ms; the rest waits for the next frame. */
-const BUDGET = 7;
+const BUDGET = 10;
 const EMPTY: Layout = { placed: [], height: 0 };
 
 /** Where things are in the head of a pane. */
@@ -313,13 +313,8 @@ export class Pane {
     };
   }
 
-  private drawLanes(): boolean {
-    const target = fitCanvas(this.lanes, this.width, this.height);
-    if (!target) return false;
-    const surface = new CanvasSurface(target, this.app.theme);
-    surface.rect("paper", 0, 0, this.width, this.height);
-    const context = this.context();
-    const top = this.scroller.scrollTop;
+  /** Where pinned and other rows are shown. */
+  private viewports(): { pinned: Viewport; main: Viewport } {
     const split = Math.min(this.pinned.height, this.height);
     const view = {
       x: GUTTER,
@@ -328,9 +323,32 @@ export class Pane {
       ratio: window.devicePixelRatio || 1,
       theme: this.app.theme,
     };
-    this.blocks.pinned.draw(target, this.pinned, context, { ...view, y: 0, height: split, top: 0 }, BUDGET);
-    this.blocks.main.draw(target, this.main, context, { ...view, y: split, height: this.height - split, top }, BUDGET);
-    this.overlay(surface, 0, top, split);
+    return {
+      pinned: { ...view, y: 0, height: split, top: 0 },
+      main: { ...view, y: split, height: this.height - split, top: this.scroller.scrollTop },
+    };
+  }
+
+  /** Asks for what panning would show next. */
+  ahead(): void {
+    const { pinned, main } = this.viewports();
+    this.app.tiles.ahead(() => {
+      this.blocks.pinned.ahead(this.pinned, this.context(), pinned);
+      this.blocks.main.ahead(this.main, this.context(), main);
+      if (this.app.settings.heat) this.heat.ahead(this.plotWidth, this.heatView());
+    });
+  }
+
+  private drawLanes(): boolean {
+    const target = fitCanvas(this.lanes, this.width, this.height);
+    if (!target) return false;
+    const surface = new CanvasSurface(target, this.app.theme);
+    surface.rect("paper", 0, 0, this.width, this.height);
+    const context = this.context();
+    const { pinned, main } = this.viewports();
+    this.blocks.pinned.draw(target, this.pinned, context, pinned, BUDGET);
+    this.blocks.main.draw(target, this.main, context, main, BUDGET);
+    this.overlay(surface, 0, main.top, main.y);
     return this.blocks.main.pending || this.blocks.pinned.pending;
   }
 

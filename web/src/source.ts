@@ -148,16 +148,18 @@ export interface Overview extends Window {
 export interface HeatTile {
   level: number;
   tile: number;
-  row: Uint32Array;
-  bin: Uint16Array;
-  value: Float32Array;
+  /** One for each bin of each row, row by row: shares of `highest` in 1/65534, or `UNKNOWN_CELL`. */
+  cell: Uint16Array;
   highest: number;
   rows: number;
   labels: string[];
-  /** Row, first bin, last bin of which nothing is known. */
-  unknown: [number, number, number][];
   bytes: number;
 }
+
+/** A cell of which nothing is known. */
+export const UNKNOWN_CELL = 65535;
+/** The cell of the highest value. */
+export const HIGHEST_CELL = 65534;
 
 export interface Series extends Window {
   value: Float64Array;
@@ -298,18 +300,26 @@ export interface Source {
   readonly live: boolean;
   traces(): Promise<Traces>;
   rows(trace: number, by: By): Promise<Rows>;
-  tile(
+  /** Several tiles of the same rows. */
+  tiles(
     trace: number,
     by: By,
     level: number,
-    tile: number,
+    tiles: readonly number[],
     first: number,
     count: number,
     signal: AbortSignal,
-  ): Promise<Tile>;
+  ): Promise<Tile[]>;
   overview(trace: number, bins: number, window: Window): Promise<Overview>;
   /** `group`: how many CPUs share a row. */
-  heat(trace: number, of: string, level: number, tile: number, group: number, signal: AbortSignal): Promise<HeatTile>;
+  heat(
+    trace: number,
+    of: string,
+    level: number,
+    tiles: readonly number[],
+    group: number,
+    signal: AbortSignal,
+  ): Promise<HeatTile[]>;
   counter(trace: number, name: string, window: Window, bins: number): Promise<Series>;
   marks(trace: number, kind: MarkKind, window: Window, limit: number): Promise<Marks>;
   at(trace: number, by: By, id: number, time: number): Promise<At>;

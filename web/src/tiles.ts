@@ -62,57 +62,112 @@ const AT_ONCE = 6;
 /** How many coarser levels are looked through for a stand-in. */
 const COARSER = 8;
 
+/** How many tiles are asked for at once at most. */
+const MOST_TOGETHER = 8;
+
+/** Fetches tiles of one kind: of the same trace, rows and level. */
+type Fetch = (tiles: readonly number[], signal: AbortSignal) => Promise<void>;
+
 interface Request {
   key: string;
-  run: (signal: AbortSignal) => Promise<void>;
-  abort: AbortController;
+  /** What is fetched together: tiles that differ by their number only. */
+  batch: string;
+  tile: number;
+  run: Fetch;
   /** The frame in which it was last wanted. */
   wanted: number;
+  /** Nothing that is shown waits for it. */
+  ahead: boolean;
 }
 
-/** Fetches of which few run at once; what nobody wants any more is dropped. */
+interface Flight {
+  requests: Request[];
+  abort: AbortController;
+}
+
+/**
+ * Fetches of which few run at once; what nobody wants any more is dropped. Tiles beside each other are fetched together,
+ * since a request costs the browser more than a tile.
+ */
 class Queue {
   private readonly waiting = new Map<string, Request>();
   private readonly running = new Map<string, Request>();
+  private readonly flights = new Set<Flight>();
   frame = 0;
+  /** What is wanted from now on is not shown yet. */
+  ahead = false;
 
   constructor(private readonly failed: (error: unknown) => void) {}
 
+  /** How many are on their way that something waits for. */
   get busy(): number {
-    return this.waiting.size + this.running.size;
+    const count = (of: Map<string, Request>) => [...of.values()].filter(({ ahead }) => !ahead).length;
+    return count(this.waiting) + count(this.running);
   }
 
-  want(key: string, run: Request["run"]): void {
+  /** Whether something that is shown waits for one of these. */
+  awaited(keys: readonly string[]): boolean {
+    return keys.some((key) => this.running.get(key)?.ahead === false);
+  }
+
+  want(batch: string, tile: number, run: Fetch): void {
+    const key = `${batch}/${tile}`;
     const known = this.running.get(key) ?? this.waiting.get(key);
     if (known) {
       known.wanted = this.frame;
+      known.ahead &&= this.ahead;
       return;
     }
-    this.waiting.set(key, { key, run, abort: new AbortController(), wanted: this.frame });
+    this.waiting.set(key, { key, batch, tile, run, wanted: this.frame, ahead: this.ahead });
   }
 
-  /** Starts what was wanted in this frame, the last wanted first, and drops the rest. */
+  /** Starts what was wanted in this frame, and drops the rest. */
   pump(): void {
+    for (const request of this.waiting.values()) if (request.wanted < this.frame - 1) this.waiting.delete(request.key);
     for (const request of this.waiting.values()) {
-      if (request.wanted < this.frame - 1) this.waiting.delete(request.key);
-      else if (this.running.size < AT_ONCE) this.start(request);
+      if (this.flights.size >= AT_ONCE) break;
+      if (request.ahead) continue;
+      const together = [...this.waiting.values()].filter(({ batch, ahead }) => batch === request.batch && !ahead);
+      this.start(together.slice(0, MOST_TOGETHER));
     }
-    for (const request of this.running.values()) if (request.wanted < this.frame - 40) request.abort.abort();
+    // What nothing waits for comes one by one, so that what is wanted meanwhile need not wait long.
+    const [next] = this.waiting.values();
+    if (next && !this.flights.size) this.start([next]);
+    for (const { requests, abort } of this.flights)
+      if (requests.every(({ wanted }) => wanted < this.frame - 40)) abort.abort();
   }
 
-  private start(request: Request): void {
-    this.waiting.delete(request.key);
-    this.running.set(request.key, request);
-    request
-      .run(request.abort.signal)
+  private start(requests: Request[]): void {
+    const flight = { requests, abort: new AbortController() };
+    this.flights.add(flight);
+    for (const request of requests) {
+      this.waiting.delete(request.key);
+      this.running.set(request.key, request);
+    }
+    const tiles = requests.map(({ tile }) => tile).sort((a, b) => a - b);
+    (requests[0] as Request)
+      .run(tiles, flight.abort.signal)
       .catch((error: unknown) => {
-        if (!request.abort.signal.aborted) this.failed(error);
+        if (!flight.abort.signal.aborted) this.failed(error);
       })
       .finally(() => {
-        this.running.delete(request.key);
+        this.flights.delete(flight);
+        for (const { key } of requests) this.running.delete(key);
         this.pump();
       });
   }
+}
+
+/** A question and its answer, which holds within a frame as long as no tile arrives. */
+interface Asked {
+  trace: number;
+  by: By;
+  level: number;
+  tile: number;
+  chunk: number;
+  version: number;
+  frame: number;
+  found: Tile | undefined;
 }
 
 export class Tiles {
@@ -124,7 +179,9 @@ export class Tiles {
   /** How often the rows of a trace were put in another order, by `trace/by`. */
   private readonly orders = new Map<string, number>();
   private readonly queue: Queue;
-  /** Counts up whenever a tile of rows has arrived. */
+  /** What was asked for last, by the tile's lowest bit. */
+  private readonly last: (Asked | undefined)[] = [];
+  /** Counts up whenever tiles of rows have arrived. */
   version = 0;
 
   constructor(
@@ -152,42 +209,71 @@ export class Tiles {
     this.queue.pump();
   }
 
+  /** Fetches the tiles that `want` asks for, although nothing that is shown needs them yet. */
+  ahead(want: () => void): void {
+    this.queue.ahead = true;
+    want();
+    this.queue.ahead = false;
+    this.queue.pump();
+  }
+
   /** The tile, or undefined while it is fetched. */
   tile(trace: number, by: By, level: number, tile: number, chunk: number): Tile | undefined {
-    const key = `${this.list(trace, by)}/${level}/${tile}/${chunk}`;
-    const found = this.spans.get(key);
-    if ((!found || this.stale.has(key)) && !this.broken.has(key)) {
-      this.queue.want(key, async (signal) => {
-        const fetched = await this.fetch(key, () =>
-          this.source.tile(trace, by, level, tile, chunk * ROWS_PER_TILE, ROWS_PER_TILE, signal),
-        );
-        this.spans.set(key, fetched);
-        this.version++;
-        this.done(key);
+    // Rows beside each other are in the same two tiles, and are asked for one after the other.
+    const last = this.last[tile & 1];
+    const same = last?.trace === trace && last.by === by && last.level === level && last.chunk === chunk;
+    if (same && last.tile === tile && last.version === this.version && last.frame === this.queue.frame)
+      return last.found;
+    const found = this.look(trace, by, level, tile, chunk);
+    this.last[tile & 1] = { trace, by, level, tile, chunk, version: this.version, frame: this.queue.frame, found };
+    return found;
+  }
+
+  private look(trace: number, by: By, level: number, tile: number, chunk: number): Tile | undefined {
+    const batch = `${this.list(trace, by)}/${level}/${chunk}`;
+    return this.found(this.spans, batch, tile, async (tiles, signal) => {
+      const made = await this.source.tiles(trace, by, level, tiles, chunk * ROWS_PER_TILE, ROWS_PER_TILE, signal);
+      this.version++;
+      return made;
+    });
+  }
+
+  private found<T extends Sized>(
+    held: Lru<T>,
+    batch: string,
+    tile: number,
+    get: (tiles: readonly number[], signal: AbortSignal) => Promise<T[]>,
+  ): T | undefined {
+    const key = `${batch}/${tile}`;
+    const found = held.get(key);
+    if ((!found || this.stale.has(key)) && !this.broken.has(key))
+      this.queue.want(batch, tile, async (tiles, signal) => {
+        const keys = tiles.map((one) => `${batch}/${one}`);
+        try {
+          (await get(tiles, signal)).forEach((made, i) => held.set(keys[i] as string, made));
+        } catch (error) {
+          if (!(error instanceof DOMException)) for (const one of keys) this.broken.add(one);
+          throw error;
+        }
+        for (const one of keys) this.stale.delete(one);
+        if (this.queue.awaited(keys)) this.arrived();
       });
-    }
     return found;
   }
 
   /** A coarser tile that covers the same span, if one is there. */
   standIn(trace: number, by: By, level: number, tile: number, chunk: number): Tile | undefined {
     for (let up = 1; up <= COARSER; up++) {
-      const found = this.spans.get(`${this.list(trace, by)}/${level + up}/${Math.floor(tile / 2 ** up)}/${chunk}`);
+      const found = this.spans.get(`${this.list(trace, by)}/${level + up}/${chunk}/${Math.floor(tile / 2 ** up)}`);
       if (found) return found;
     }
     return undefined;
   }
 
   heat(trace: number, of: string, level: number, tile: number, group: number): HeatTile | undefined {
-    const key = `${trace}/heat:${of}:${group}/${level}/${tile}`;
-    const found = this.heats.get(key);
-    if ((!found || this.stale.has(key)) && !this.broken.has(key)) {
-      this.queue.want(key, async (signal) => {
-        this.heats.set(key, await this.fetch(key, () => this.source.heat(trace, of, level, tile, group, signal)));
-        this.done(key);
-      });
-    }
-    return found;
+    return this.found(this.heats, `${trace}/heat:${of}:${group}/${level}`, tile, (tiles, signal) =>
+      this.source.heat(trace, of, level, tiles, group, signal),
+    );
   }
 
   /** A coarser tile of the heat map over the same span, if one is there. */
@@ -202,8 +288,8 @@ export class Tiles {
   /** The trace has grown from `end` on: every tile that reaches beyond it is fetched again when it is next seen. */
   grown(trace: number, end: number): void {
     for (const key of [...this.spans.keys(), ...this.heats.keys()]) {
-      const [id, , level, tile] = key.split("/");
-      if (Number(id) === trace && (Number(tile) + 1) * tileSpan(Number(level)) > end) this.stale.add(key);
+      const [id, , level, ...rest] = key.split("/");
+      if (Number(id) === trace && (Number(rest.at(-1)) + 1) * tileSpan(Number(level)) > end) this.stale.add(key);
     }
   }
 
@@ -216,19 +302,5 @@ export class Tiles {
 
   private list(trace: number, by: By): string {
     return `${trace}/${by}${this.orders.get(`${trace}/${by}`) ?? 0}`;
-  }
-
-  private async fetch<T>(key: string, get: () => Promise<T>): Promise<T> {
-    try {
-      return await get();
-    } catch (error) {
-      if (!(error instanceof DOMException)) this.broken.add(key);
-      throw error;
-    }
-  }
-
-  private done(key: string): void {
-    this.stale.delete(key);
-    this.arrived();
   }
 }

@@ -7,7 +7,7 @@
 use schedlab_base::{Context, CpuPlace, Event, Meta, Payload, Rng, Sink, TaskState};
 use schedlab_trace::Writer;
 use schedlab_view::rows::By;
-use schedlab_view::tile::{BINS, Place, tile};
+use schedlab_view::tile::{BINS, Place, tiles};
 use schedlab_view::{answer, open};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -94,8 +94,8 @@ fn look(path: &Path) {
         let place = Place { level, tile: 0 };
         let wanted: Vec<u32> = (0..64).collect();
         let cpus = loaded.rows(By::Cpu, &indexer, false);
-        timed(&format!("a tile of 64 CPUs, bins of 2^{level} ns"), || tile(index, &cpus, &wanted, place));
-        timed(&format!("a tile of 64 tasks, bins of 2^{level} ns"), || tile(index, &rows, &wanted, place));
+        timed(&format!("a tile of 64 CPUs, bins of 2^{level} ns"), || tiles(index, &cpus, &wanted, &[place]));
+        timed(&format!("a tile of 64 tasks, bins of 2^{level} ns"), || tiles(index, &rows, &wanted, &[place]));
     }
     for (what, query) in [
         ("overview", "bins=2000"),

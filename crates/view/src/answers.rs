@@ -22,6 +22,9 @@ use std::sync::Arc;
 /// At most so many rows are in one tile.
 const MOST_ROWS: usize = 4096;
 
+/// At most so many tiles are in one answer.
+const MOST_TILES: usize = 16;
+
 /// At most so many marks are in one answer.
 const MOST_MARKS: usize = 100_000;
 
@@ -77,23 +80,26 @@ fn axis(index: &Index, query: &Query) -> Answered<Axis> {
     Ok(Axis { from, to, bins })
 }
 
-fn place(query: &Query) -> Answered<Place> {
+fn places(query: &Query) -> Answered<Vec<Place>> {
     let level = query.needed("level")?;
     if level > MAX_LEVEL {
         return Err(Failure::bad(format!("level={level} is not within 0 to {MAX_LEVEL}")));
     }
-    let tile: u64 = query.needed("tile")?;
-    if tile > u64::MAX >> (level + 11) {
+    let text = query.text("tile").ok_or_else(|| Failure::bad("tile is missing"))?;
+    let tiles = parse_ranges(text, MOST_TILES)
+        .ok_or_else(|| Failure::bad(format!("tile={text} is no list of at most {MOST_TILES} tiles")))?;
+    if let Some(tile) = tiles.iter().find(|tile| **tile > u64::MAX >> (level + 11)) {
         return Err(Failure::bad(format!("tile={tile} is beyond the end of time")));
     }
-    Ok(Place { level, tile })
+    Ok(tiles.into_iter().map(|tile| Place { level, tile }).collect())
 }
 
 fn tiles(loaded: &Loaded, query: &Query) -> Answered<Body> {
-    let place = place(query)?;
+    let places = places(query)?;
     let by = by(query)?;
-    let wanted = match query.text("rows") {
+    let wanted: Vec<u32> = match query.text("rows") {
         Some(text) => parse_ranges(text, MOST_ROWS)
+            .and_then(|rows| rows.into_iter().map(|row| row.try_into().ok()).collect())
             .ok_or_else(|| Failure::bad(format!("rows={text} is no list of at most {MOST_ROWS} rows")))?,
         None => {
             let first: u32 = query.within("first", 0, 0, u32::MAX / 2)?;
@@ -102,41 +108,43 @@ fn tiles(loaded: &Loaded, query: &Query) -> Answered<Body> {
     };
     let indexer = loaded.indexer();
     let rows = loaded.rows(by, &indexer, false);
-    Ok(Body::Arrow(tile::tile(&indexer.index, &rows, &wanted, place)))
+    Ok(Body::Arrow(tile::tiles(&indexer.index, &rows, &wanted, &places)))
 }
 
 fn heat(loaded: &Loaded, query: &Query) -> Answered<Body> {
-    let place = place(query)?;
+    let places = places(query)?;
     let what = query.text("of").unwrap_or("queue");
     let group = query.within("group", 1, 1, 65_536)?;
     let indexer = loaded.indexer();
     let value = match what {
         "queue" => Value::Queue,
         "load" if !indexer.index.loads.is_empty() => Value::Load,
-        "considered" if indexer.index.considered => return again(loaded, &indexer, place, false),
-        "memory" if indexer.index.memory => return again(loaded, &indexer, place, true),
+        "considered" if indexer.index.considered => return again(loaded, &indexer, &places, false),
+        "memory" if indexer.index.memory => return again(loaded, &indexer, &places, true),
         "load" | "considered" | "memory" => return Err(Failure::none(format!("the trace does not have the {what}"))),
         other => return Err(Failure::bad(format!("of={other} is not queue, load, considered or memory"))),
     };
-    Ok(Body::Arrow(heat::tile(&indexer.index, &indexer.cpus(), value, place, group)))
+    Ok(Body::Arrow(heat::tiles(&indexer.index, &indexer.cpus(), value, &places, group)))
 }
 
 /// Heat that only `schedlab heatmap` knows, from another reading.
-fn again(loaded: &Loaded, indexer: &Indexer, place: Place, memory: bool) -> Answered<Body> {
-    let (from, width) = place.bounds();
+fn again(loaded: &Loaded, indexer: &Indexer, places: &[Place], memory: bool) -> Answered<Body> {
     let end = indexer.index.end;
-    if from >= end {
-        return Err(Failure::bad("the tile begins after the trace's end"));
-    }
-    let to = from + tile::BINS * width;
-    let bins = (end - from).div_ceil(width).min(tile::BINS) as usize;
-    let window = Window { from, to: Some(from + bins as u64 * width), columns: bins };
-    let what = if memory { What::Memory } else { What::Considered { by: None, why: Vec::new() } };
-    let mut source = schedlab_trace::open(&loaded.path)?;
-    let mut heatmap = Heatmap::new(source.meta(), what, window);
-    source.run(&mut heatmap)?;
-    let drawn = heatmap.finish(None);
-    Ok(Body::Arrow(heat::drawn(&drawn, Axis { from, to, bins })))
+    let drawn = tile::apart(places, |place| {
+        let (from, width) = place.bounds();
+        if from >= end {
+            return Err(Failure::bad("the tile begins after the trace's end"));
+        }
+        let bins = (end - from).div_ceil(width).min(tile::BINS) as usize;
+        let window = Window { from, to: Some(from + bins as u64 * width), columns: bins };
+        let what = if memory { What::Memory } else { What::Considered { by: None, why: Vec::new() } };
+        let mut source = schedlab_trace::open(&loaded.path)?;
+        let mut heatmap = Heatmap::new(source.meta(), what, window);
+        source.run(&mut heatmap)?;
+        Ok(heatmap.finish(None))
+    });
+    let drawn = drawn.into_iter().collect::<Answered<Vec<_>>>()?;
+    Ok(Body::Arrow(heat::drawn(&drawn)))
 }
 
 fn counters(loaded: &Loaded, query: &Query) -> Answered<Body> {

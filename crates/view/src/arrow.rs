@@ -41,12 +41,12 @@ pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
 
 /// Reads such a list; none if it is not one, or has more than `most` numbers.
 #[must_use]
-pub fn parse_ranges(text: &str, most: usize) -> Option<Vec<u32>> {
+pub fn parse_ranges(text: &str, most: usize) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || (last - first) as usize >= most - numbers.len().min(most) {
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first || last - first >= (most - numbers.len().min(most)) as u64 {
             return None;
         }
         numbers.extend(first..=last);
@@ -62,7 +62,7 @@ mod tests {
     fn lists_are_written_and_read() {
         assert_eq!(ranges([3, 5, 6, 7, 9]), "3,5-7,9");
         assert_eq!(parse_ranges("3,5-7,9", 5), Some(vec![3, 5, 6, 7, 9]));
-        for bad in ["", "x", "7-5", "1-6", "0-4294967295", "1,", "-1", "3,5-8,9"] {
+        for bad in ["", "x", "7-5", "1-6", "0-18446744073709551615", "1,", "-1", "3,5-8,9"] {
             assert_eq!(parse_ranges(bad, 5), None, "{bad}");
         }
     }

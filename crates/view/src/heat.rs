@@ -4,16 +4,16 @@ use crate::arrow::stream;
 use crate::index::Index;
 use crate::overview::{Axis, Spread, spread_steps};
 use crate::steps::Steps;
-use crate::tile::{BINS, Place};
-use arrow_array::{ArrayRef, Float32Array, UInt16Array, UInt32Array};
+use crate::tile::{BINS, Place, apart};
+use arrow_array::{ArrayRef, UInt16Array};
 use schedlab_base::CpuId;
 use schedlab_measure::Heat;
 use schedlab_measure::heatmap::Cells;
 use serde_json::json;
 use std::sync::Arc;
 
-/// At most so many stretches are listed in which nothing is known.
-const MOST_UNKNOWN: usize = 10_000;
+/// A cell of which nothing is known.
+const UNKNOWN: u16 = u16::MAX;
 
 /// What the cells come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,65 +24,57 @@ pub enum Value {
     Load,
 }
 
-/// The cells of a tile, and where nothing is known.
-#[derive(Debug, Default)]
+/// The cells of a tile, row by row; what is not known is not a number.
+#[derive(Debug)]
 struct Picture {
-    row: Vec<u32>,
-    bin: Vec<u16>,
-    value: Vec<f32>,
-    unknown: Vec<(u32, u16, u16)>,
-    highest: f32,
+    cells: Vec<f32>,
 }
 
 impl Picture {
-    fn cell(&mut self, row: u32, bin: u16, value: Option<f64>) {
-        match value {
-            Some(0.0) => {}
-            Some(value) => {
-                let value = value as f32;
-                self.row.push(row);
-                self.bin.push(bin);
-                self.value.push(value);
-                self.highest = self.highest.max(value);
-            }
-            None => {
-                let many = self.unknown.len() >= MOST_UNKNOWN;
-                match self.unknown.last_mut() {
-                    Some((of, _, last)) if *of == row && *last + 1 == bin => *last = bin,
-                    _ if many => {}
-                    _ => self.unknown.push((row, bin, bin)),
-                }
-            }
-        }
+    fn new(rows: usize) -> Self {
+        Self { cells: vec![0.0; rows * BINS as usize] }
     }
 
-    fn finish(self, labels: &[String]) -> Vec<u8> {
-        let columns = vec![
-            ("row", Arc::new(UInt32Array::from(self.row)) as ArrayRef),
-            ("bin", Arc::new(UInt16Array::from(self.bin)) as ArrayRef),
-            ("value", Arc::new(Float32Array::from(self.value)) as ArrayRef),
-        ];
-        let beside = [
-            ("highest", self.highest.to_string()),
-            ("rows", labels.len().to_string()),
-            ("labels", json!(labels).to_string()),
-            ("unknown", json!(self.unknown).to_string()),
-        ];
-        stream(columns, &beside)
+    fn cell(&mut self, row: usize, bin: usize, value: Option<f64>) {
+        self.cells[row * BINS as usize + bin] = value.map_or(f32::NAN, |value| value as f32);
     }
 }
 
-/// The tile of a value that steps are kept of; `group` CPUs share a row.
+/// The pictures one after the other; the highest value is the highest number that a cell can have.
+fn finish(pictures: &[Picture], labels: &[String]) -> Vec<u8> {
+    let all = || pictures.iter().flat_map(|picture| &picture.cells);
+    let highest = all().copied().filter(|value| !value.is_nan()).fold(0.0, f32::max);
+    let share = f32::from(UNKNOWN - 1) / highest;
+    let cell = |value: &f32| match *value {
+        value if value.is_nan() => UNKNOWN,
+        value if value <= 0.0 => 0,
+        value => (value * share).round().clamp(1.0, f32::from(UNKNOWN - 1)) as u16,
+    };
+    let cells = UInt16Array::from_iter_values(all().map(cell));
+    let beside =
+        [("highest", highest.to_string()), ("rows", labels.len().to_string()), ("labels", json!(labels).to_string())];
+    stream(vec![("cell", Arc::new(cells) as ArrayRef)], &beside)
+}
+
+/// The tiles of a value that steps are kept of; `group` CPUs share a row.
 #[must_use]
-pub fn tile(index: &Index, cpus: &[CpuId], value: Value, place: Place, group: usize) -> Vec<u8> {
+pub fn tiles(index: &Index, cpus: &[CpuId], value: Value, places: &[Place], group: usize) -> Vec<u8> {
+    let rows: Vec<&[CpuId]> = cpus.chunks(group.max(1)).collect();
+    let label = |cpus: &&[CpuId]| match **cpus {
+        [only] => format!("CPU {only}"),
+        [first, .., last] => format!("CPUs {first}-{last}"),
+        [] => String::new(),
+    };
+    let labels: Vec<String> = rows.iter().map(label).collect();
+    finish(&apart(places, |place| picture(index, &rows, value, place)), &labels)
+}
+
+fn picture(index: &Index, rows: &[&[CpuId]], value: Value, place: Place) -> Picture {
     let steps = if value == Value::Queue { &index.queues } else { &index.loads };
-    let mut picture = Picture::default();
-    let mut labels = Vec::new();
+    let mut picture = Picture::new(rows.len());
     let (from, width) = place.bounds();
     let axis = Axis { from, to: from.saturating_add(BINS * width), bins: BINS as usize };
-    for (row, cpus) in (0..).zip(cpus.chunks(group.max(1))) {
-        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
-        labels.push(if first == last { format!("CPU {first}") } else { format!("CPUs {first}-{last}") });
+    for (row, cpus) in rows.iter().enumerate() {
         let (mut area, mut unknown) = (Spread::new(axis), Spread::new(axis));
         let known: Vec<&Steps> = cpus.iter().filter_map(|cpu| steps.get(*cpu as usize)).collect();
         known.iter().for_each(|steps| spread_steps(steps, axis, index.end, &mut area, Some(&mut unknown)));
@@ -92,32 +84,35 @@ pub fn tile(index: &Index, cpus: &[CpuId], value: Value, place: Place, group: us
                 break;
             }
             let time = (to - from) as f64 * known.len() as f64 - unknown;
-            picture.cell(row, bin as u16, (time > 0.0).then(|| area / time));
+            picture.cell(row, bin, (time > 0.0).then(|| area / time));
         }
     }
-    picture.finish(&labels)
+    picture
 }
 
-/// A picture that `schedlab heatmap` would draw, as a tile.
+/// Pictures that `schedlab heatmap` would draw, as tiles.
 #[must_use]
-pub fn drawn(heat: &Heat, axis: Axis) -> Vec<u8> {
-    let mut picture = Picture::default();
+pub fn drawn(heats: &[Heat]) -> Vec<u8> {
     let label = |row: &schedlab_measure::heatmap::HeatRow| match (row.cpus.first(), row.cpus.last(), row.node) {
         (Some(first), Some(last), _) if first == last => format!("CPU {first}"),
         (Some(first), Some(last), _) => format!("CPUs {first}-{last}"),
         (_, _, Some(node)) => format!("node {node}"),
         _ => String::new(),
     };
-    let labels: Vec<String> = heat.rows.iter().map(label).collect();
-    for row in 0..labels.len() {
-        for bin in 0..heat.columns.min(axis.bins) {
-            let at = row * heat.columns + bin;
-            let value = match &heat.cells {
-                Cells::Means(means) => means[at],
-                Cells::Looks(looks) => Some(looks[at].iter().map(|count| f64::from(*count)).sum()),
-            };
-            picture.cell(row as u32, bin as u16, value);
+    let labels: Vec<String> = heats.first().map_or_else(Vec::new, |heat| heat.rows.iter().map(label).collect());
+    let picture = |heat: &Heat| {
+        let mut picture = Picture::new(labels.len());
+        for row in 0..labels.len().min(heat.rows.len()) {
+            for bin in 0..heat.columns.min(BINS as usize) {
+                let at = row * heat.columns + bin;
+                let value = match &heat.cells {
+                    Cells::Means(means) => means[at],
+                    Cells::Looks(looks) => Some(looks[at].iter().map(|count| f64::from(*count)).sum()),
+                };
+                picture.cell(row, bin, value);
+            }
         }
-    }
-    picture.finish(&labels)
+        picture
+    };
+    finish(&heats.iter().map(picture).collect::<Vec<_>>(), &labels)
 }

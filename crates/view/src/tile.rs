@@ -47,6 +47,8 @@ struct Columns {
     /// Running, waiting, blocked, unknown.
     shares: [Vec<u8>; 4],
     switches: Vec<u32>,
+    /// The rows whose spans are exact.
+    exact: Vec<u32>,
 }
 
 /// A part of a whole in 1/255, which is 0 or 255 only where that is exact.
@@ -71,7 +73,17 @@ impl Columns {
         self.switches.push(switches);
     }
 
-    fn finish(self, exact: String) -> Vec<u8> {
+    fn append(&mut self, mut other: Self) {
+        self.row.append(&mut other.row);
+        self.start.append(&mut other.start);
+        self.width.append(&mut other.width);
+        self.state.append(&mut other.state);
+        self.task.append(&mut other.task);
+        self.shares.iter_mut().zip(&mut other.shares).for_each(|(column, more)| column.append(more));
+        self.switches.append(&mut other.switches);
+    }
+
+    fn finish(self, beside: &[(&str, String)]) -> Vec<u8> {
         let u32s = |column: Vec<u32>| Arc::new(UInt32Array::from(column)) as ArrayRef;
         let f32s = |column: Vec<f32>| Arc::new(Float32Array::from(column)) as ArrayRef;
         let u8s = |column: Vec<u8>| Arc::new(UInt8Array::from(column)) as ArrayRef;
@@ -88,14 +100,37 @@ impl Columns {
             ("unknown", u8s(unknown)),
             ("switches", u32s(self.switches)),
         ];
-        stream(columns, &[("exact", exact)])
+        stream(columns, beside)
     }
 }
 
-/// The tile of these rows.
+/// These tiles of these rows, one after the other.
 #[must_use]
-pub fn tile(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Vec<u8> {
-    let (mut columns, mut exact) = (Columns::default(), Vec::new());
+pub fn tiles(index: &Index, rows: &Rows, wanted: &[u32], places: &[Place]) -> Vec<u8> {
+    let parts = apart(places, |place| columns(index, rows, wanted, place));
+    let spans: Vec<String> = parts.iter().map(|part| part.row.len().to_string()).collect();
+    let exact: Vec<String> = parts.iter().map(|part| ranges(part.exact.iter().copied())).collect();
+    let all = parts.into_iter().reduce(|mut all, part| {
+        all.append(part);
+        all
+    });
+    all.unwrap_or_default().finish(&[("spans", spans.join(",")), ("exact", exact.join(";"))])
+}
+
+/// What is computed for each tile, on a thread for each: they are few, and somebody waits for them.
+pub(crate) fn apart<T: Send>(places: &[Place], of: impl Fn(Place) -> T + Sync) -> Vec<T> {
+    let Some((first, others)) = places.split_first() else { return Vec::new() };
+    let of = &of;
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|place| scope.spawn(move || of(*place))).collect();
+        let mut all = vec![of(*first)];
+        all.extend(others.into_iter().map(|other| other.join().expect("a tile's thread has no reason to panic")));
+        all
+    })
+}
+
+fn columns(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Columns {
+    let mut columns = Columns::default();
     let none = Steps::default();
     for &number in wanted {
         let Some(row) = rows.rows.get(number as usize) else { continue };
@@ -110,13 +145,13 @@ pub fn tile(index: &Index, rows: &Rows, wanted: &[u32], place: Place) -> Vec<u8>
         let Some(spans) = spans else { continue };
         let (from, width) = place.bounds();
         if spans.count(from, from + BINS * width) as u64 <= BINS {
-            exact.push(number);
+            columns.exact.push(number);
             exact_row(index.end, spans, queue, number, place, &mut columns);
         } else {
             binned_row(index.end, spans, queue, number, place, &mut columns);
         }
     }
-    columns.finish(ranges(exact))
+    columns
 }
 
 fn exact_row(now: Nanos, spans: &Spans, queue: Option<&Steps>, row: u32, place: Place, columns: &mut Columns) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundleOf, make, type Made } from "../synthetic";
 import { Bundled } from "../../src/bundled";
-import { State, TILE_BINS, type By, type Tile } from "../../src/source";
+import { State, HIGHEST_CELL, TILE_BINS, type By, type Tile } from "../../src/source";
 import { levelOf, Lru, Tiles, tileSpan } from "../../src/tiles";
 
 const END = 3e8;
@@ -13,7 +13,7 @@ const source = new Bundled(bundleOf([made]));
 function tiles(by: By, level: number): Promise<Tile[]> {
   const count = made.rows[by].length;
   const number = Math.ceil(END / tileSpan(level));
-  return Promise.all(Array.from({ length: number }, (_, k) => source.tile(0, by, level, k, 0, count)));
+  return source.tiles(0, by, level, [...Array(number).keys()], 0, count);
 }
 
 /** The time that a row spent in a state, by the shares of its tiles. */
@@ -70,7 +70,7 @@ for (const level of [10, 14, 17, 20, 24, 29]) {
   test(`level ${level}: spans follow one another without gaps`, async () => {
     for (const by of ["cpu", "task"] as const) {
       for (const tile of await tiles(by, level)) {
-        const bins = Math.min(TILE_BINS, (END - tile.tile * tileSpan(level)) / 2 ** level);
+        const bins = Math.min(HIGHEST_CELL, TILE_BINS, (END - tile.tile * tileSpan(level)) / 2 ** level);
         for (let row = 0; row < tile.count; row++) {
           let at = 0;
           for (let i = tile.offsets[row] as number; i < (tile.offsets[row + 1] as number); i++) {
@@ -100,8 +100,9 @@ test("heat and overview have the same mean queue", async () => {
   const mean = overview.queue.reduce((sum, value) => sum + value, 0) / 300;
   const level = 20;
   let sum = 0;
-  for (let k = 0; k < Math.ceil(END / tileSpan(level)); k++)
-    for (const value of (await source.heat(0, "queue", level, k, 1)).value) sum += value * 2 ** level;
+  const all = [...Array(Math.ceil(END / tileSpan(level))).keys()];
+  for (const { cell, highest } of await source.heat(0, "queue", level, all, 1))
+    for (const value of cell) sum += (value / HIGHEST_CELL) * highest * 2 ** level;
   assert.ok(Math.abs(sum / END - mean) < 0.01 * mean, `${sum / END} and ${mean}`);
 });
 
@@ -124,14 +125,14 @@ test("the cache forgets what was not used for longest", () => {
   assert.deepEqual(cache.keys(), ["huge"]);
 });
 
-test("a tile is fetched once, and again when the trace has outgrown it", async () => {
-  let fetched = 0;
+test("a tile is fetched once, with those beside it, and again when the trace has outgrown it", async () => {
+  const fetched: number[][] = [];
   const counting = new Proxy(source, {
     get: (target, key) =>
-      key === "tile"
-        ? (...args: Parameters<Bundled["tile"]>) => {
-            fetched++;
-            return target.tile(...args);
+      key === "tiles"
+        ? (...args: Parameters<Bundled["tiles"]>) => {
+            fetched.push([...args[3]]);
+            return target.tiles(...args);
           }
         : Reflect.get(target, key),
   });
@@ -142,16 +143,58 @@ test("a tile is fetched once, and again when the trace has outgrown it", async (
   );
   const ask = async () => {
     cache.begin();
-    const found = cache.tile(0, "cpu", 20, 0, 0);
+    const found = [2, 0, 1].map((tile) => cache.tile(0, "cpu", 16, tile, 0));
     cache.pump();
     await new Promise((done) => setImmediate(done));
     return found;
   };
-  assert.equal(await ask(), undefined);
-  assert.ok(await ask());
+  assert.deepEqual(await ask(), [undefined, undefined, undefined]);
+  assert.deepEqual(
+    (await ask()).map((tile) => tile?.tile),
+    [2, 0, 1],
+  );
   await ask();
-  assert.equal(fetched, 1);
-  cache.grown(0, 2e8);
-  assert.ok(await ask(), "the old tile is shown meanwhile");
-  assert.equal(fetched, 2);
+  assert.deepEqual(fetched, [[0, 1, 2]]);
+  cache.grown(0, 1.5 * tileSpan(16));
+  assert.ok(
+    (await ask()).every((tile) => tile),
+    "the old tiles are shown meanwhile",
+  );
+  assert.deepEqual(fetched, [
+    [0, 1, 2],
+    [1, 2],
+  ]);
+});
+
+test("what is not shown yet is fetched alone, and nobody waits for it", async () => {
+  const fetched: number[][] = [];
+  let drawn = 0;
+  const counting = new Proxy(source, {
+    get: (target, key) =>
+      key === "tiles"
+        ? (...args: Parameters<Bundled["tiles"]>) => {
+            fetched.push([...args[3]]);
+            return target.tiles(...args);
+          }
+        : Reflect.get(target, key),
+  });
+  const cache = new Tiles(
+    counting,
+    () => drawn++,
+    (message) => assert.fail(message),
+  );
+  const turn = () => new Promise((done) => setImmediate(done));
+  cache.begin();
+  cache.ahead(() => [3, 4, 5].forEach((tile) => cache.tile(0, "cpu", 16, tile, 0)));
+  assert.equal(cache.busy, 0);
+  await turn();
+  await turn();
+  assert.ok(fetched.length > 0 && fetched.every((tiles) => tiles.length === 1), JSON.stringify(fetched));
+  assert.equal(drawn, 0);
+  cache.begin();
+  cache.tile(0, "cpu", 16, 9, 0);
+  cache.pump();
+  assert.equal(cache.busy, 1);
+  await turn();
+  assert.equal(drawn, 1);
 });

@@ -2,7 +2,7 @@
 
 use crate::support::{ok, schedlab};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt32Type};
+use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
@@ -168,6 +168,10 @@ fn u32s(batch: &RecordBatch, name: &str) -> Vec<u32> {
     batch.column_by_name(name).unwrap().as_primitive::<UInt32Type>().values().to_vec()
 }
 
+fn u16s(batch: &RecordBatch, name: &str) -> Vec<u16> {
+    batch.column_by_name(name).unwrap().as_primitive::<UInt16Type>().values().to_vec()
+}
+
 pub fn u8s(batch: &RecordBatch, name: &str) -> Vec<u8> {
     batch.column_by_name(name).unwrap().as_primitive::<UInt8Type>().values().to_vec()
 }
@@ -317,7 +321,25 @@ fn rows_and_tiles_show_what_ran_and_waited() {
     assert_eq!(u32s(&cpus, "switches").iter().sum::<u32>(), 4);
     let (late, _) = served.arrow("api/0/tiles?by=cpu&level=18&tile=9&first=0&count=2");
     assert_eq!(late.num_rows(), 0);
-    for bad in ["level=47&tile=0", "level=x&tile=0", "level=3", "level=40&tile=99999999", "level=1&tile=0&rows=4-2"] {
+    // Two tiles are those of the two, one after the other.
+    let [(one, _), (other, _), (both, beside)] =
+        ["0", "1", "0-1"].map(|tiles| served.arrow(&format!("api/0/tiles?by=task&level=17&tile={tiles}&rows=0-7")));
+    assert_eq!(beside["spans"], format!("{},{}", one.num_rows(), other.num_rows()));
+    assert_eq!(beside["exact"], "1,4-5,7;1,4-5,7");
+    for name in ["row", "task", "switches"] {
+        assert_eq!(u32s(&both, name), [u32s(&one, name), u32s(&other, name)].concat(), "{name}");
+    }
+    assert_eq!(f32s(&both, "start"), [f32s(&one, "start"), f32s(&other, "start")].concat());
+    assert_eq!(u8s(&both, "running"), [u8s(&one, "running"), u8s(&other, "running")].concat());
+    for bad in [
+        "level=47&tile=0",
+        "level=x&tile=0",
+        "level=3",
+        "level=40&tile=99999999",
+        "level=1&tile=0&rows=4-2",
+        "level=1&tile=5-4",
+        "level=1&tile=0-16",
+    ] {
         assert_eq!(served.refused(&format!("api/0/tiles?by=cpu&{bad}")).0, 400, "{bad}");
     }
 }
@@ -350,7 +372,18 @@ fn strips_marks_and_lists_agree_with_the_trace() {
     assert_eq!(violations["items"][0]["idle_cpu"], 1);
     assert_eq!(violations["items"][0]["duration"].as_u64(), Some(38 * MS));
     let (heat, beside) = served.arrow("api/0/heat?of=queue&level=18&tile=0");
-    assert!(beside["highest"] == "4" && heat.column_by_name("value").unwrap().len() > 300, "{beside:?}");
+    assert_eq!((beside["highest"].as_str(), beside["rows"].as_str(), heat.num_rows()), ("4", "2", 2 * 512));
+    // From 34 to 38 ms four tasks are on CPU 0; after the trace's 382 bins there is nothing.
+    let cells = u16s(&heat, "cell");
+    assert_eq!((cells[135], cells[383], cells[512]), (65534, 0, 65534 / 4));
+    // Two tiles are those of the two, one after the other.
+    let values = |tiles: &str| {
+        let (heat, beside) = served.arrow(&format!("api/0/heat?of=queue&level=17&tile={tiles}"));
+        let highest: f64 = beside["highest"].parse().unwrap();
+        u16s(&heat, "cell").into_iter().map(|cell| (f64::from(cell) / 65534.0 * highest * 1e3).round()).collect()
+    };
+    let (both, one, other): (Vec<f64>, Vec<f64>, Vec<f64>) = (values("0-1"), values("0"), values("1"));
+    assert_eq!(both, [one, other].concat());
     assert_eq!(served.refused("api/0/heat?of=memory&level=18&tile=0").0, 404);
     // Of the bins of 10 ms, two have tasks that get the CPU after a wake-up: 21 at 30 ms, 5 ms after it, and 11 at
     // 38 ms, 4 ms after it; 12 at 50 ms, 30 ms after it. 31 comes back at 58 ms without one. By nearest rank, the 99th
