@@ -296,7 +296,9 @@ impl<'a> Table<'a> {
         let duration = Cell { recorded, baseline, asked, floor: 1.0, least: 0.0, typical: None };
         let duration_us = judge(&duration);
         let notes = runs.first().map(|run| run.notes.clone()).unwrap_or_default();
-        let sentences = sentences::of(&duration_us, &rows);
+        let Question { workload, duration, .. } = self.question;
+        let for_a_time = duration.is_some() || (workload.global.duration.is_some() && workload.global.until.is_none());
+        let sentences = sentences::of((!for_a_time).then_some(&duration_us), &rows);
         Variant { name: name.to_owned(), place: Place::of(setup, runs), sentences, duration_us, rows, notes }
     }
 }

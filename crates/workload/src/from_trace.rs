@@ -102,6 +102,8 @@ pub struct ModelBuilder {
     groups: Groups,
     facts: identity::Facts,
     recorded: Recorded,
+    /// The process of the command that was recorded.
+    command: Option<Tid>,
 }
 
 impl ModelBuilder {
@@ -146,6 +148,7 @@ impl ModelBuilder {
             groups: Groups::default(),
             facts: identity::Facts::of(meta),
             recorded: Recorded::of(meta),
+            command: meta.target.as_ref().filter(|t| t.command.is_some()).and_then(|t| t.processes.first().copied()),
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// Writes a workload in such a way that [`crate::parse()`] reads back the same workload.
 ///
 /// An event gets a new key (`run`, `run1`, ...) if its key does not begin with the event's name or is already used.
-/// `duration` is rounded up to whole seconds. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which
+/// A `duration` that is not in whole seconds is written as a fraction, which rt-app cuts off. Times finer than 1 us are written as `{"mean": ..., "sd": ...}`, which
 /// rt-app does not support; see [`Workload::round_to_micros`].
 #[must_use]
 pub fn write(workload: &Workload) -> String {
@@ -88,6 +88,12 @@ fn put(map: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>)
     }
 }
 
+/// A time in seconds: a whole number where it is one.
+fn seconds(ns: Nanos) -> Value {
+    let s = 1_000_000_000;
+    if ns.is_multiple_of(s) { json!(ns / s) } else { json!(ns as f64 / s as f64) }
+}
+
 fn policy_name(policy: Policy) -> &'static str {
     match policy {
         Policy::Other => "SCHED_OTHER",
@@ -101,7 +107,7 @@ fn policy_name(policy: Policy) -> &'static str {
 
 fn global(global: &Global) -> Map<String, Value> {
     let mut map = Map::new();
-    put(&mut map, "duration", global.duration.map(|ns| ns.div_ceil(1_000_000_000)));
+    put(&mut map, "duration", global.duration.map(seconds));
     put(&mut map, "calibration", global.calibration_ns);
     let policy = Some(global.default_policy).filter(|policy| *policy != Policy::Other);
     put(&mut map, "default_policy", policy.map(policy_name));

@@ -207,7 +207,7 @@ prop_compose! {
 
 prop_compose! {
     fn workload()(
-        duration in of(1..1_000_000_u64),
+        duration in of(prop_oneof![(1..1_000_000_u64).prop_map(|s| s * 1_000_000_000), 1..1_000_000_000_000_000_u64]),
         calibration_ns in of(1..1000_u64),
         policy in prop_oneof![Just(Policy::Other), Just(Policy::Batch)],
         flags in any::<(bool, bool)>(),
@@ -236,7 +236,7 @@ prop_compose! {
             name: "w".to_owned(),
             file: None,
             global: Global {
-                duration: duration.map(|s| s * 1_000_000_000),
+                duration,
                 calibration_ns,
                 default_policy: policy,
                 pi_enabled: flags.0,

@@ -29,7 +29,7 @@ const SERVER: &str = r#"{
         "beat":   { "loop": -1, "run": 2300, "timer": { "ref": "unique", "period": 16000 } },
         "make":   { "loop": 20, "run": 1000, "fork": "job", "sleep": 20000 },
         "job":    { "instance": 0, "loop": 3, "priority": 5, "run": 1700, "sleep": 900 },
-        "batch":  { "loop": -1, "priority": 10, "run": 1000 }
+        "batch":  { "loop": 100, "priority": 10, "run": 1000 }
     }
 }"#;
 
@@ -117,6 +117,28 @@ fn a_model_of_messages_blocks_as_often_as_was_recorded() {
     let slices = |side: &str| validation[side]["slices"].as_f64().expect("a number");
     let (recorded, simulated) = (slices("recorded"), slices("simulated"));
     assert!((0.5..1.5).contains(&(simulated / recorded)), "{recorded} {simulated}");
+}
+
+#[test]
+fn hogs_that_the_end_cuts_wait_as_long_as_was_recorded() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let folder = temporary.path();
+    // Three hogs on two CPUs: whichever has a CPU to itself has done its work before the others have.
+    let load = r#"{ "global": { "duration": 2 }, "tasks": {
+        "player": { "loop": -1, "run": 1000, "timer": { "ref": "unique", "period": 8333 } },
+        "hog": { "instance": 3, "loop": -1, "run": 1000 } } }"#;
+    std::fs::write(folder.join("hogs.json"), load).expect("written");
+    ok(folder, &["sim", "-k", "linux-6.12", "-m", "2", "-w", "hogs.json", "-o", "t.arrows"]);
+    let model = json(folder, &["model", "t.arrows", "-o", "hogs-model.json", "--validate", "--json"]);
+    let errors = &model["validation"]["errors"];
+    for (figure, most) in [("wait", 0.02), ("slices", 0.05)] {
+        let off = errors[figure].as_f64().expect("a part");
+        assert!(off.abs() < most, "{errors}");
+    }
+    assert_eq!(model["report"]["going_on"], 3);
+    let remark = "3 tasks were in the middle of long work when the trace ended, and go on with it: the run ends after \
+                  2.000 s, as the trace does";
+    assert!(model["report"]["remarks"].as_array().expect("a list").contains(&remark.into()), "{}", model["report"]);
 }
 
 #[test]

@@ -30,10 +30,11 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// The lines, what changes most first.
-pub(super) fn of(duration: &Outcome, rows: &[Predicted]) -> Vec<Sentence> {
+/// The lines, what changes most first. Without a duration the load runs for a time, not until all is done.
+pub(super) fn of(duration: Option<&Outcome>, rows: &[Predicted]) -> Vec<Sentence> {
     let of_none = |text: String| Sentence { text, row: None };
-    let mut lines = vec![of_none(format!("all tasks: the time until all is done {}", change(duration)))];
+    let done = |duration| of_none(format!("all tasks: the time until all is done {}", change(duration)));
+    let mut lines: Vec<Sentence> = duration.map(done).into_iter().collect();
     for key in ["wait_us", "latency_p50_us", "latency_p99_us", "slices", "migrations"] {
         if let Some(outcome) = rows[0].figures.get(key) {
             let row = (key == "wait_us").then_some(0);

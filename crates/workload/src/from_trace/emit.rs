@@ -202,6 +202,12 @@ impl Writer<'_> {
     }
 }
 
+/// Work without end; `number` is that of the phase.
+pub(super) fn on_and_on(number: usize) -> Phase {
+    let events = vec![Step { key: "run".to_owned(), line: 0, what: Action::Run(exact(US * 1_000_000)), sync: false }];
+    Phase { name: format!("p{number}"), loops: None, events, props: Props::default() }
+}
+
 fn semaphore(key: &str) -> String {
     format!("wake-{key}")
 }

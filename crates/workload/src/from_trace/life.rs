@@ -8,6 +8,9 @@ use schedlab_base::{Context, CpuId, Nanos, Sleep, Tid};
 use schedlab_track::Slot;
 use std::sync::Arc;
 
+/// Work of at least so much CPU time is long.
+const LONG: Nanos = 10_000_000;
+
 /// How far a task's sequence is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -65,6 +68,12 @@ pub(super) struct Task {
     pub asked: Option<(TaskIx, Context)>,
     /// What it sleeps for, if the trace says so.
     pub sleeps: Option<Sleep>,
+    /// Its CPU time since it last slept, or began.
+    pub burst: Nanos,
+    /// Since when it is awake, if it slept before.
+    pub awake: Option<Nanos>,
+    /// It was in the middle of long work when the trace ended.
+    pub goes_on: bool,
 }
 
 impl Task {
@@ -91,6 +100,21 @@ impl Task {
             moved: false,
             asked: None,
             sleeps: None,
+            burst: 0,
+            awake: None,
+            goes_on: false,
         }
+    }
+
+    /// Whether it is in the middle of long work at the `end` of a trace that begins at `start`: awake for a tenth of that
+    /// time, and on a CPU for a hundredth, at least 10 ms. How much more of this work there was, nobody knows.
+    pub fn is_amid_work(&self, start: Nanos, end: Nanos) -> bool {
+        let began = match self.begin {
+            Begin::After(after) | Begin::Forked { after, .. } => start.saturating_add(after),
+        };
+        let span = end.saturating_sub(start);
+        let awake = end.saturating_sub(self.awake.unwrap_or(began));
+        let at_work = matches!(self.place, Place::Running { .. } | Place::Ready);
+        at_work && awake >= span / 10 && self.burst >= (span / 100).max(LONG)
     }
 }

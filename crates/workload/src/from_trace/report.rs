@@ -1,6 +1,7 @@
 //! What there is to say of a model: what it holds, and what could not be modelled.
 
 use super::life::Task;
+use super::write::End;
 use crate::{Action, Phase};
 use schedlab_base::Nanos;
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct Report {
     pub groups_known: bool,
     /// Time that interrupts took, which the model gives to the CPUs instead of the tasks that they interrupted.
     pub interrupts_ns: Nanos,
+    /// Tasks that were in the middle of long work when the trace ended, and go on with it until the run ends.
+    pub going_on: usize,
     /// What could not be modelled as recorded.
     pub remarks: Vec<String>,
 }
@@ -54,6 +57,19 @@ impl Report {
         if task.unsaid > 0 {
             self.remarks.push(format!("{key} changed how it is scheduled {} times more than modelled", task.unsaid));
         }
+    }
+
+    /// Says which tasks go on, and until when.
+    pub(super) fn goes_on(&mut self, end: &End) {
+        let until = match end {
+            End::Work => return,
+            End::Time(span) => format!("the run ends after {:.3} s, as the trace does", *span as f64 / 1e9),
+            End::Command(key, _) => format!("the run ends with {key}"),
+        };
+        let who = if self.going_on == 1 { "1 task was" } else { &format!("{} tasks were", self.going_on) };
+        let go = if self.going_on == 1 { "goes" } else { "go" };
+        self.remarks
+            .push(format!("{who} in the middle of long work when the trace ended, and {go} on with it: {until}"));
     }
 
     /// The priority that the task ran with for most of its time.

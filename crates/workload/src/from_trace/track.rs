@@ -107,6 +107,7 @@ impl Track {
         let ns = now - since;
         task.place = Place::Running { cpu, since: now };
         task.run = task.run.saturating_add(ns);
+        task.burst = task.burst.saturating_add(ns);
         if let Some((_, run)) = task.identities.last_mut() {
             *run = run.saturating_add(ns);
         }
@@ -241,6 +242,7 @@ impl Track {
         task.wakes.add(now, length, waker, slept_for);
         task.place = Place::Ready;
         task.asked = None;
+        (task.burst, task.awake) = (0, Some(now));
     }
 }
 
@@ -286,6 +288,8 @@ impl Observer for Track {
             if let Place::Running { cpu, .. } = self.tasks[ix].place {
                 self.charge(ix as TaskIx, cpu, end);
             }
+            let task = &mut self.tasks[ix];
+            task.goes_on = task.is_amid_work(self.start, end);
         }
     }
 

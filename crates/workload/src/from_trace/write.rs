@@ -1,7 +1,7 @@
 //! Writes a model down as a workload: its tasks with their properties, its groups and sessions.
 
 use super::identity::{Identity, Speaker, session};
-use super::life::{Begin, Task};
+use super::life::{Begin, Place, Task};
 use super::names::{Keys, bound_to};
 use super::sequence::{NOBODY, TaskIx, Token};
 use super::{ModelBuilder, Options, Report, emit};
@@ -44,8 +44,12 @@ impl ModelBuilder {
             .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
             .collect();
         let sync = synced(tasks, &keys);
-        // Fixed work, not a fixed time: a scheduler that needs longer shall still do all of it.
-        let global = Global { duration: None, ..Global::default() };
+        let end = self.end(kept, &keys, window.1 - window.0);
+        let global = match &end {
+            End::Work => Global::default(),
+            End::Time(duration) => Global { duration: Some(*duration), ..Global::default() },
+            End::Command(key, most) => Global { duration: Some(*most), until: Some(key.clone()), ..Global::default() },
+        };
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
@@ -77,8 +81,12 @@ impl ModelBuilder {
             };
             let (own, period) = (ix as TaskIx, task.wakes.period());
             let voice = emit::Voice { keys: &keys, own, period, sync: &sync, changes: &changes };
-            let phases = emit::phases(sequence, &voice);
+            let mut phases = emit::phases(sequence, &voice);
             report.count_phases(&phases);
+            if task.goes_on && end != End::Work {
+                report.going_on += 1;
+                phases.push(emit::on_and_on(phases.len()));
+            }
             let (name, loops) = (keys[ix].clone(), Some(1));
             let session = sessions.of_task(task);
             workload.tasks.push(TaskDef {
@@ -93,10 +101,30 @@ impl ModelBuilder {
                 ..TaskDef::default()
             });
         }
+        report.goes_on(&end);
         (report.sessions, workload.sessions) = (sessions.count, sessions.nice);
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
         workload
+    }
+
+    /// When the run ends. If no task was in the middle of long work when the trace ended, each has done what it did: a
+    /// scheduler that needs longer shall still do all of it. Otherwise these go on, as they would have, until the recorded
+    /// command has ended or, if it had not, as much time is over.
+    fn end(&self, kept: &[bool], keys: &[String], span: Nanos) -> End {
+        let tasks = || std::iter::zip(&self.track().tasks, kept).enumerate().filter(|(_, (_, keep))| **keep);
+        if !tasks().any(|(_, (task, _))| task.goes_on) {
+            return End::Work;
+        }
+        let ended = |task: &Task| Some(task.tid) == self.command && task.place == Place::Dead;
+        match tasks().find(|(_, (task, _))| ended(task)) {
+            None => End::Time(span.max(1)),
+            Some((ix, (Task { begin: Begin::After(_), .. }, _))) => {
+                End::Command(keys[ix].clone(), span.saturating_mul(MOST_TIMES).max(1))
+            }
+            // The run cannot wait for a task that another has to fork.
+            Some(_) => End::Work,
+        }
     }
 
     /// The groups that the tasks are in, and those above them.
@@ -111,6 +139,20 @@ impl ModelBuilder {
         report.remarks.extend(remarks);
         groups
     }
+}
+
+/// A command that takes this many times as long as it was recorded is not waited for any more.
+const MOST_TIMES: Nanos = 100;
+
+/// What ends the run of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// All tasks have done what they did.
+    Work,
+    /// As much time is over as was recorded.
+    Time(Nanos),
+    /// The task with this key has ended, or this time is over.
+    Command(String, Nanos),
 }
 
 /// The sessions of the modelled tasks.

@@ -63,6 +63,17 @@ pub(super) fn until(fields: &Fields, tasks: &[TaskDef]) -> Result<Option<String>
 }
 
 fn duration(field: &Field, remarks: &mut Remarks) -> Result<Option<Nanos>> {
+    if let Json::Float(s) = field.value.json
+        && s > 0.0
+    {
+        let ns = (s * 1e9).round();
+        let fits = (1.0..i64::MAX as f64).contains(&ns);
+        return if fits {
+            Ok(Some(ns as Nanos))
+        } else {
+            Err(field.at.error(format!("{s} s is no time that can be run")))
+        };
+    }
     match field.int()? {
         -1 => Ok(None),
         0 => {
