@@ -37,19 +37,11 @@ impl ModelBuilder {
         window: (Nanos, Nanos),
         report: &mut Report,
     ) -> Workload {
-        let mut unique = Keys::default();
-        let comm = |task: &Task| self.names.get(&task.tid).map_or("", String::as_str);
         let tasks = &self.track().tasks;
-        let keys: Vec<String> = std::iter::zip(tasks, kept)
-            .map(|(task, keep)| if *keep { unique.unique(comm(task), task.tid) } else { String::new() })
-            .collect();
+        let keys = self.keys(kept);
         let sync = synced(tasks, &keys);
         let end = self.end(kept, &keys, window.1 - window.0);
-        let global = match &end {
-            End::Work => Global::default(),
-            End::Time(duration) => Global { duration: Some(*duration), ..Global::default() },
-            End::Command(key, most) => Global { duration: Some(*most), until: Some(key.clone()), ..Global::default() },
-        };
+        let global = end.global();
         let costs = self.replay.observer.1.1.seen();
         let recorded = Recorded { costs, ..self.recorded.clone() };
         let recorded = Some(recorded).filter(|recorded| !recorded.kernel.is_empty());
@@ -66,10 +58,9 @@ impl ModelBuilder {
             let all: Vec<Props> = task.identities.iter().map(|(identity, _)| speaker.props(identity, prio)).collect();
             let changes = speaker.changes(&all);
             let mut props = all.into_iter().next().unwrap_or_default();
-            let unsaid = task.identities.iter().all(|(identity, _)| identity.allowed.is_none());
-            if unsaid && options.pin {
+            if options.pin && task.identities.iter().all(|(identity, _)| identity.allowed.is_none()) {
                 // Names say where kernel threads may run.
-                props.cpus = bound_to(comm(task)).filter(|cpu| Some(*cpu) == task.only_cpu).map(|cpu| vec![cpu]);
+                props.cpus = bound_to(self.comm(task)).filter(|cpu| Some(*cpu) == task.only_cpu).map(|cpu| vec![cpu]);
             }
             report.pinned += usize::from(props.cpus.is_some());
             report.described += usize::from(longest(task).properties.policy.is_some());
@@ -106,6 +97,20 @@ impl ModelBuilder {
         workload.groups = self.groups_of(&workload, window, report);
         (report.groups, report.groups_known) = (workload.groups.len(), self.groups.are_known());
         workload
+    }
+
+    fn comm(&self, task: &Task) -> &str {
+        self.names.get(&task.tid).map_or("", String::as_str)
+    }
+
+    /// The keys of the kept tasks; those of the others are empty.
+    fn keys(&self, kept: &[bool]) -> Vec<String> {
+        let mut unique = Keys::default();
+        let key = |(task, keep): (&Task, &bool)| match keep {
+            true => unique.unique(self.comm(task), task.tid),
+            false => String::new(),
+        };
+        std::iter::zip(&self.track().tasks, kept).map(key).collect()
     }
 
     /// When the run ends. If no task was in the middle of long work when the trace ended, each has done what it did: a
@@ -153,6 +158,16 @@ pub(super) enum End {
     Time(Nanos),
     /// The task with this key has ended, or this time is over.
     Command(String, Nanos),
+}
+
+impl End {
+    fn global(&self) -> Global {
+        match self {
+            Self::Work => Global::default(),
+            Self::Time(duration) => Global { duration: Some(*duration), ..Global::default() },
+            Self::Command(key, most) => Global { duration: Some(*most), until: Some(key.clone()), ..Global::default() },
+        }
+    }
 }
 
 /// The sessions of the modelled tasks.
