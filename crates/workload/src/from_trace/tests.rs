@@ -301,6 +301,16 @@ fn work_that_the_end_of_the_trace_cuts_goes_on() {
 }
 
 #[test]
+fn a_switch_that_was_not_seen_does_not_end_long_work() {
+    let mut s = hog_beside_others(true);
+    // Something that the recorder does not see took the CPU from the hog.
+    s.switch(970_000, 0, 77, Sleeping, 1);
+    let Model { workload, report } = modelled(&s, None);
+    assert_eq!((report.going_on, workload.global.duration), (1, Some(1_000_000 * US)));
+    assert!(report.remarks[0].starts_with("1 switches contradict"), "{:?}", report.remarks);
+}
+
+#[test]
 fn beside_a_command_that_ended_work_goes_on_until_it_has_ended() {
     let target = |tid| Target { command: Some("make".to_owned()), processes: vec![tid], threads: vec![tid] };
     let Model { workload, .. } = modelled(&hog_beside_others(true), Some(target(3)));

@@ -242,7 +242,10 @@ impl Track {
         task.wakes.add(now, length, waker, slept_for);
         task.place = Place::Ready;
         task.asked = None;
-        (task.burst, task.awake) = (0, Some(now));
+        // Where it was while nobody saw it, it may have been at work.
+        if sure {
+            (task.burst, task.awake) = (0, Some(now));
+        }
     }
 }
 
