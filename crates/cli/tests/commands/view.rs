@@ -1,9 +1,9 @@
 //! `schedlab view`: the server, as a browser and as others ask it.
 
 use crate::support::{ok, schedlab};
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, UInt8Type, UInt16Type, UInt32Type};
-use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use schedlab_base::{CpuPlace, Event, Meta, NameRecord, Payload, Sink, TaskState};
 use schedlab_trace::Writer;
